@@ -1,30 +1,25 @@
-//! The attributes of a node: from TensorRT's fields to values.
+//! A node's attributes, from TensorRT's fields.
 //!
-//! What becomes of a field is [`cubinder_model::field`]'s business; here are names, and what a creator declares.
+//! [`cubinder_model::field`] converts values; this module owns names and a creator's declarations.
 
 use cubinder_expr::Value;
 use cubinder_model::field::{Field as Passed, FieldType, attribute_value};
 use cubinder_model::{Attribute, AttributeElement, AttributeType, Plugin};
 use trt_abi::{Error, Field, PluginFieldType, Result};
 
-/// The name of TensorRT's own attribute that asks for ahead-of-time (1) or just-in-time (0) code.
+/// TensorRT's attribute that requests ahead-of-time (1) or just-in-time (0) code.
 pub(crate) const AOT: &std::ffi::CStr = c"aot";
 
-/// One value for each of the plugin's attributes, in its order, defaults filled in.
-///
-/// # Errors
-/// A required attribute that is missing, or a field of another type; the text names attribute, found and expected.
+/// Returns a value for each of the plugin's attributes, in its order, with defaults.
 pub(crate) fn from_fields(plugin: &Plugin, fields: &[Field<'_>]) -> Result<Vec<Value>> {
     plugin.attributes.iter().map(|attribute| from_field(attribute, fields)).collect()
 }
 
-/// What the node's `aot` says, if it says anything.
 pub(crate) fn aot(fields: &[Field<'_>]) -> Option<bool> {
     let field = fields.iter().find(|field| field.name() == AOT)?;
     field.i32s().ok()?.first().map(|value| *value != 0)
 }
 
-/// The type that a creator declares for an attribute.
 pub(crate) fn declared_type(ty: AttributeType) -> PluginFieldType {
     match ty.element {
         element if element.is_float() => PluginFieldType::FLOAT32,
@@ -59,7 +54,6 @@ mod tests {
         Field::new(name, PluginFieldType::INT32, 1, value)
     }
 
-    /// The plugin of a node in an engine, with other attributes.
     fn plugin(attributes: &[Attribute]) -> Plugin {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
         let bytes = std::fs::read(format!("{folder}/{FORMAT_VERSION}/node")).unwrap();
@@ -105,7 +99,7 @@ mod tests {
                 field_type: PluginFieldType::INT32,
                 length,
             };
-            // SAFETY: a name that lives, and no data that could be read.
+            // SAFETY: the name outlives the field, and there are no data to read.
             let field = unsafe { Field::from_raw(&raw) }.unwrap();
             let error = read(&field).unwrap_err();
             assert!(error.contains("has no usable data"), "{error}");

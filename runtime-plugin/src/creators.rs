@@ -1,8 +1,8 @@
-//! What a plugin library registers, by the part it plays.
+//! The creators that a plugin library registers, by its kind.
 //!
 //! | library | registers |
 //! |---|---|
-//! | `libcubinder.so`, no bundle | `Kernel`: runs every engine whose nodes carry their code; and `Kernel` of older versions, which is refused |
+//! | `libcubinder.so`, no bundle | `Kernel`: runs engines whose nodes carry their code; `Kernel` of older versions, which rejects them |
 //! | `lib<name>.so` | the ops of its bundle |
 //! | `lib<name>-code.so` | `Kernel-<digest>`: runs engines whose nodes refer to its bundle |
 
@@ -25,30 +25,26 @@ use crate::definition::{Definition, OwnBundle, Restored, restore_node, restore_r
 use crate::plugin::{Form, KernelPlugin, NativePlugin};
 use crate::{descriptor, identity};
 
-/// A creator of the kind `K`.
 pub(crate) struct NodeCreator<K> {
     identity: Identity,
     fields: FieldNames,
     kind: K,
 }
 
-/// Makes plugins for the nodes of an op: of either route, though the library registers it for one.
+/// Creates plugins of an op for the builder, by either route.
 pub(crate) struct Op {
     own: Arc<OwnBundle>,
     index: usize,
     form: Form,
 }
 
-/// Makes plugins from what engines hold.
 pub(crate) struct EngineNodes {
-    /// The bundle that the nodes refer to; absent in the generic library.
     own: Option<Arc<OwnBundle>>,
 }
 
-/// Rejects the nodes of engines of an older format.
+/// Rejects nodes of engines of an older format.
 pub(crate) struct OldFormat;
 
-/// The creators of this library, by what was put into its file.
 pub(crate) fn creators() -> Result<CreatorList> {
     let mut list = CreatorList::new();
     let attached = descriptor::attached()
@@ -120,7 +116,7 @@ impl Op {
         Definition::Bundle { own: Arc::clone(&self.own), index: self.index }
     }
 
-    /// Under which engines find what runs the nodes that this library launches.
+    /// The identity by which engines find this library's runtime.
     fn core(&self) -> Identity {
         match self.form {
             Form::Fields => identity::generic(),
@@ -133,7 +129,7 @@ impl Op {
         Error::invalid(format!("{namespace}::{name} `{node}`: {error}"))
     }
 
-    /// The values of a node's attributes, if a builder asks for it; `elsewhere` is the error for a runtime.
+    /// Returns a node's attribute values in a build; `elsewhere` is the error at run time.
     fn values(
         &self,
         node: &str,
@@ -253,7 +249,6 @@ mod tests {
     use super::*;
     use cubinder_model::container;
 
-    /// What a version wrote into an engine: `tests/data/compat`.
     fn node_of_version(version: u32) -> Vec<u8> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
         std::fs::read(format!("{folder}/{version}/node")).unwrap()
@@ -272,7 +267,7 @@ mod tests {
         Arc::new(OwnBundle::read(bytes.leak()).unwrap())
     }
 
-    /// The op's own name is what TensorRT asks for, also where it launches the kernels itself; a core's is what engines hold.
+    /// Builds look up the op's name, engines the core's.
     #[test]
     fn each_route_has_its_identity() {
         let own = own_bundle();
@@ -290,7 +285,6 @@ mod tests {
         assert_eq!(written(&library.kind.core()), code);
     }
 
-    /// Neither a node that asks for the other route nor an engine gets a plugin that TensorRT launches itself.
     #[test]
     fn a_native_plugin_is_created_for_the_builder_and_its_own_route_alone() {
         let creator = NodeCreator::of_op(Op { own: own_bundle(), index: 0, form: Form::Fields }).unwrap();
@@ -309,7 +303,6 @@ mod tests {
         assert!(!other_reason.contains(aot) && !other_reason.contains(engine), "{other_reason}");
     }
 
-    /// Also while the node that it begins with is in use.
     #[test]
     fn a_field_with_more_than_a_node_is_refused() {
         let field = node_of_version(FORMAT_VERSION);
@@ -322,7 +315,7 @@ mod tests {
         drop(alive);
     }
 
-    /// What made the node, and what a later version may put there: running needs none of it.
+    /// Running needs neither the record nor data of later versions.
     #[test]
     fn what_follows_a_node_in_sections_is_passed_over_and_kept() {
         use crate::definition::BuildFacts;
@@ -344,14 +337,12 @@ mod tests {
         let longer = [field.as_slice(), &unknown, &section].concat();
         let restored = restore_node(&longer).unwrap();
         assert_eq!(restored.definition.plugin(), restore_node(&field).unwrap().definition.plugin());
-        // An engine that is damaged there may be damaged elsewhere.
         for index in field.len()..longer.len() {
             let mut damaged = longer.clone();
             damaged[index] ^= 1;
             assert!(restore_node(&damaged).is_err(), "byte {index}");
         }
         assert!(restore_node(&longer[..longer.len() - 1]).is_err());
-        // Written again it says what made it.
         let restored = restore_node(&[field.as_slice(), &section].concat()).unwrap();
         let known = BuildFacts {
             input_ranks: restored.input_ranks.as_deref(),
@@ -381,7 +372,6 @@ mod tests {
                 "{error}"
             );
         }
-        // Whoever hands such a node to another creator is told too.
         let Err(error) = restore_node(&node_of_version(1)) else { panic!("a node of version 1 was read") };
         assert!(
             error.to_string().contains("format version 1, and this version of Cubinder reads"),
@@ -389,7 +379,6 @@ mod tests {
         );
     }
 
-    /// What reaches the log of an application whose engine or library was damaged, or is newer than the library.
     #[test]
     fn engines_that_do_not_read_are_refused_with_what_to_do() {
         let good = node_of_version(FORMAT_VERSION);
@@ -403,7 +392,7 @@ mod tests {
         let last = good.len() - 1;
         let errors =
             [&[][..], &good[..100], &changed(0, 0), &newer, &changed(last, !good[last])].map(refused);
-        // The file is written anew with every change of the format.
+        // The file is rewritten with every change of the format.
         let is_digest = |word: &str| word.len() >= 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
         let errors = errors.join("\n");
         let found: Vec<&str> = errors.split([' ', ',', ';', '\n']).filter(|word| is_digest(word)).collect();
@@ -421,7 +410,6 @@ mod tests {
         assert!(field(c"").starts_with("the node in the engine"), "{}", field(c""));
     }
 
-    /// Every version before this one has a creator that refuses it, or is read.
     #[test]
     fn no_older_version_is_forgotten() {
         let versions: Vec<String> = (1..FORMAT_VERSION).map(|version| version.to_string()).collect();
@@ -430,7 +418,7 @@ mod tests {
         assert_eq!(refused, versions);
     }
 
-    /// TensorRT-RTX keeps a dangling creator of a library that has two of one name.
+    /// TensorRT-RTX keeps a dangling creator if a library has two of one name.
     #[test]
     fn no_two_creators_share_a_name() {
         assert_eq!(identity::GENERIC_NAME.to_str().unwrap(), format!("Kernel{FORMAT_VERSION}"));

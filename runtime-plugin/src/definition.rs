@@ -1,4 +1,4 @@
-//! What a plugin object is made from: a model and the code that it refers to, from a bundle or from an engine.
+//! The definition of a plugin object: a model and its code.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -15,19 +15,18 @@ use trt_abi::{Error, Result};
 
 use crate::engine_model;
 
-/// A bundle and its digest.
 #[derive(Debug)]
 pub(crate) struct OwnBundle {
     pub(crate) bundle: Bundle,
     pub(crate) digest: Digest,
-    /// What follows the bundle: nothing that building or running needs, and what made it for who writes nodes.
+    /// The sections after the bundle; nodes copy their part of the record.
     sections: &'static [u8],
-    /// The record among `sections`, read when the first node is written.
+    /// Parsed when the first node is written.
     record: OnceLock<Option<ContainerRecord>>,
 }
 
 impl OwnBundle {
-    /// Reads the bytes that the compiler put into this library. The code stays where it is mapped.
+    /// Reads the bundle without copying its code.
     pub(crate) fn read(bytes: &'static [u8]) -> Result<OwnBundle> {
         let refused = |error: &str| {
             Error::new(
@@ -48,14 +47,13 @@ impl OwnBundle {
         OwnBundle { bundle, digest, sections, record: OnceLock::new() }
     }
 
-    /// What made the bundle, where that is known. It is as long as the library has plugins, and nodes come in great numbers.
+    /// Parsed once, because nodes are many and the record has an entry for each plugin.
     fn record(&self) -> Option<&ContainerRecord> {
         let read = || ContainerRecord::find(self.sections, self.digest, &self.bundle.code);
         self.record.get_or_init(read).as_ref()
     }
 }
 
-/// What the tensors of a node are apart from shapes: inputs, then outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TensorKinds {
     pub(crate) types: Vec<DataType>,
@@ -63,40 +61,31 @@ pub(crate) struct TensorKinds {
 }
 
 impl TensorKinds {
-    /// What a variant takes.
     pub(crate) fn from_variant(variant: &Variant) -> TensorKinds {
         TensorKinds { types: variant.types.clone(), formats: variant.formats.clone() }
     }
 }
 
-/// What a node is built for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BuildFacts<'a> {
-    /// What its tensors are.
     pub(crate) kinds: Option<&'a TensorKinds>,
-    /// The ranks of the inputs.
     pub(crate) input_ranks: Option<&'a [u8]>,
-    /// The workspace that is reserved, bytes; none where none is.
     pub(crate) workspace_bytes: Option<u64>,
 }
 
-/// A plugin's model with its code.
 #[derive(Debug, Clone)]
 pub(crate) enum Definition {
-    /// One plugin of this library's bundle.
+    /// A plugin of this library's bundle.
     Bundle { own: Arc<OwnBundle>, index: usize },
-    /// A node that was read from an engine.
     Node {
         node: Arc<Node>,
-        /// The digest of the field's container.
         digest: Digest,
-        /// What follows the container in the field, for who writes it again.
+        /// The sections after the container, for serializing the node again.
         sections: Arc<[u8]>,
     },
 }
 
 impl Definition {
-    /// A node of an engine with nothing behind it.
     #[cfg(test)]
     pub(crate) fn bare(node: Arc<Node>) -> Definition {
         Definition::Node { node, digest: Digest::compute(b""), sections: [].into() }
@@ -123,7 +112,7 @@ impl Definition {
         }
     }
 
-    /// The variants that serve a node with these attributes, and tensors of these kinds where they are known.
+    /// Returns the variants that serve these attributes, and tensors of these kinds if known.
     pub(crate) fn reachable(
         &self,
         kinds: Option<&TensorKinds>,
@@ -132,7 +121,6 @@ impl Definition {
         self.reachable_rows(kinds, attributes).map(|(_, variant)| variant)
     }
 
-    /// The same with their indices in the plugin.
     fn reachable_rows(
         &self,
         kinds: Option<&TensorKinds>,
@@ -146,7 +134,7 @@ impl Definition {
         })
     }
 
-    /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
+    /// Returns the node with only the variants that serve it and their code.
     pub(crate) fn node(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Node {
         let mut kept = CodeSubset::new(self.code());
         let reachable = self.reachable_rows(known.kinds, attributes);
@@ -162,7 +150,7 @@ impl Definition {
         }
     }
 
-    /// The bytes of [`Definition::node`] as an engine keeps them, with what made it behind it where that is known.
+    /// Serializes [`Definition::node`] and its record.
     pub(crate) fn field(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Vec<u8> {
         let node = self.node(known, attributes);
         let mut bytes = container::write_node(&node);
@@ -181,7 +169,7 @@ impl Definition {
         bytes
     }
 
-    /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
+    /// Returns `None` for a definition from an engine.
     pub(crate) fn reference(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
         let has = |kinds: &TensorKinds, variant: &Variant| {
@@ -201,7 +189,6 @@ impl Definition {
     }
 }
 
-/// The variant, with references to what is kept.
 fn with_code(variant: &Variant, kept: &mut CodeSubset<'_>) -> Variant {
     let mut variant = variant.clone();
     for launch in variant.launches_mut() {
@@ -210,7 +197,6 @@ fn with_code(variant: &Variant, kept: &mut CodeSubset<'_>) -> Variant {
     variant
 }
 
-/// What a node in an engine says: the definition, the attributes, and what its tensors are where that was known.
 pub(crate) struct Restored {
     pub(crate) definition: Definition,
     pub(crate) attributes: Vec<Value>,
@@ -219,11 +205,9 @@ pub(crate) struct Restored {
     pub(crate) workspace_bytes: Option<u64>,
 }
 
-/// The nodes in use, by the digests of their containers: an engine has many that are alike, and makes each again for every
-/// execution context.
+/// The nodes in use, by container digest: equal nodes are many, and are created again for every context.
 static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 
-/// Reads the field of a node whose code is in the field.
 pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
     let (digest, length) = container::digest(bytes).map_err(|error| unreadable(&error))?;
     check_end(bytes, length, digest)?;
@@ -257,19 +241,18 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
     })
 }
 
-/// Frees the table of nodes; none is in use any more. Does not wait for a thread that holds it.
+/// Frees the table when no node is in use. Does not wait for its lock.
 pub(crate) fn forget_nodes() {
     if let Ok(mut nodes) = NODES.try_lock() {
         drop(std::mem::take(&mut *nodes));
     }
 }
 
-/// A table that a panic left locked is as good as before: every change to it is one step.
+/// A poisoned lock is safe to use: every change is one step.
 fn nodes() -> MutexGuard<'static, BTreeMap<Digest, Weak<Node>>> {
     NODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads the field of a node whose code is in the library with the bundle `own`.
 pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Restored> {
     let Container::NodeReference(reference) = read_field(bytes)? else {
         return Err(unusable("it is no reference to a code library"));
@@ -313,7 +296,7 @@ fn read_field(bytes: &[u8]) -> Result<Container> {
     Ok(found.container)
 }
 
-/// A field is one node, which takes `length` bytes of it, and sections behind it: running needs none of them, so nothing is looked for but damage.
+/// Checks the sections after the node for damage; running needs none of them.
 fn check_end(bytes: &[u8], length: usize, digest: Digest) -> Result<()> {
     let rest = bytes.get(length..).unwrap_or_default();
     provenance::check(rest, digest)
@@ -324,10 +307,9 @@ fn unreadable(error: &ReadError) -> Error {
     unusable(&with_help(error))
 }
 
-/// The error, and what to do about it.
 fn with_help(error: &ReadError) -> String {
     match error {
-        // They say what to do themselves.
+        // These errors include the fix.
         ReadError::Version { .. } | ReadError::TooManyBeginnings => error.to_string(),
         ReadError::NoMagic
         | ReadError::Truncated { .. }

@@ -6,7 +6,7 @@ use cubinder_model::provenance::{Origin, Read, Section};
 
 use super::*;
 
-/// What this version wrote: `tests/data/compat`.
+/// A file of this format version in `tests/data/compat`.
 fn file(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
     std::fs::read(format!("{folder}/{FORMAT_VERSION}/{name}")).unwrap()
@@ -16,7 +16,6 @@ fn own() -> Arc<OwnBundle> {
     Arc::new(OwnBundle::read(file("bundle").leak()).unwrap())
 }
 
-/// The node of the file with another workspace, so that no other test has it.
 fn node_with_workspace(bytes: u64) -> Vec<u8> {
     let Container::Node(node) = container::read(&file("node")).unwrap().container else {
         panic!("it is a node")
@@ -92,7 +91,6 @@ fn a_reference_is_read_beside_its_own_bundle_alone() {
     assert!(error.contains(&format!("it needs the code library of bundle {needed}, and this is")), "{error}");
 }
 
-/// Nodes in use share what was read, and nothing is kept of others.
 #[test]
 fn nodes_are_kept_while_they_are_used() {
     let digest = |field: &[u8]| container::digest(field).unwrap().0;
@@ -108,7 +106,6 @@ fn nodes_are_kept_while_they_are_used() {
     assert!(!nodes().contains_key(&digest(&left)), "it is in use no more");
     assert!(Arc::ptr_eq(&node(&first), &node(&restore_node(&used).unwrap())));
     drop((first, third));
-    // It does not wait for another thread that has the table.
     let is_known = || nodes().contains_key(&digest(&used));
     for _ in 0..1000 {
         forget_nodes();
@@ -120,7 +117,6 @@ fn nodes_are_kept_while_they_are_used() {
     panic!("the table of nodes is not forgotten");
 }
 
-/// A library of `count` plugins, each with code of its own, and a record that says what each was made from.
 fn library_of(count: usize) -> Arc<OwnBundle> {
     let of_file = &own().bundle;
     let (plugin, code) = (&of_file.plugins[0], &of_file.code);
@@ -155,7 +151,7 @@ fn library_of(count: usize) -> Arc<OwnBundle> {
     Arc::new(OwnBundle::read(bytes.leak()).unwrap())
 }
 
-/// The record of a library is as long as the library; that of a node, and what it takes to write it, are not.
+/// Neither a node's record nor the time to write it grows with the library.
 #[test]
 fn a_node_takes_what_it_has_and_not_what_its_library_has() {
     const NODES: usize = 20;

@@ -1,15 +1,15 @@
-//! What an engine keeps of a plugin's model.
+//! The part of a plugin's model that an engine keeps.
 //!
-//! Owns leaving out what only people and builders read, and what a build has decided for good. Everything that keeps a kernel from
-//! being launched wrongly stays: ranks, limits, rules of attributes, guards.
+//! Removes what only people and builders read, and what the build has decided for good. Keeps all checks of launches:
+//! ranks, limits, rules of attributes, guards.
 
 use cubinder_expr::Value;
 use cubinder_launch::{Facts, Rule, Steps};
 use cubinder_model::model::tuning;
 use cubinder_model::{Attribute, Input, Output, Plugin, Requirement, TunedDevice, TunedPoint, Variant};
 
-/// The model of a node with these attributes and variants, each with its index in the plugin, whose inputs have these ranks where they are known. Its inputs take no
-/// other ranks, so a requirement that attributes and ranks decide is decided for good.
+/// Returns a node's model; `variants` have their indices in the plugin. Drops requirements that attributes and ranks
+/// decide, because the inputs' ranks are then fixed.
 pub(crate) fn of_node(
     plugin: &Plugin,
     variants: Vec<(usize, Variant)>,
@@ -38,7 +38,7 @@ pub(crate) fn of_node(
     }
 }
 
-/// What was measured of the variants with these indices, which are in order, for inputs of these ranks. What the GPUs are called is for people.
+/// Drops the GPUs' names.
 fn measured(plugin: &Plugin, rows: &[usize], input_ranks: Option<&[u8]>) -> Vec<TunedDevice> {
     let row = |old: u32| u32::try_from(rows.binary_search(&(old as usize)).ok()?).ok();
     let is_of_ranks = |point: &TunedPoint| {
@@ -49,7 +49,6 @@ fn measured(plugin: &Plugin, rows: &[usize], input_ranks: Option<&[u8]>) -> Vec<
     kept.into_iter().map(|device| TunedDevice { name: String::new(), ..device }).collect()
 }
 
-/// The node has a value, which is held against the rules when it is read.
 fn attribute(attribute: &Attribute) -> Attribute {
     Attribute { default: None, doc: String::new(), ..attribute.clone() }
 }
@@ -75,7 +74,7 @@ mod tests {
         Expr { nodes: vec![left, right, Part::Binary(op, 0, 1)] }
     }
 
-    /// `x` of rank 1 to 3, a requirement about its rank, and one about its shape.
+    /// `x` of rank 1 to 3, with requirements about its rank and about its shape.
     fn plugin() -> Plugin {
         let require = |left, text: &str| Requirement {
             expr: expr(left, BinaryOp::Le, Part::Attribute(0)),
@@ -137,7 +136,6 @@ mod tests {
         of_node(&plugin, rows, &[Value::Int(2)], ranks)
     }
 
-    /// A requirement is left out only with the ranks for which it is decided.
     #[test]
     fn a_node_takes_the_ranks_for_which_its_requirements_are_decided() {
         for (ranks, expected, require) in [

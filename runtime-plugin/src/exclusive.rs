@@ -1,31 +1,29 @@
-//! State that one thread at a time may use, without a lock that could wait.
+//! A cell for one thread at a time that never waits.
 //!
-//! TensorRT promises that an execution context, and so the plugin objects attached to it, is used by one thread at a time.
-//! This cell turns a broken promise into an error instead of undefined behaviour, for the price of one atomic swap.
+//! TensorRT promises that one thread at a time uses an execution context and its plugin objects. This cell turns a
+//! violation into an error instead of undefined behavior, for one atomic swap.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A value behind a flag that says whether somebody is using it.
 #[derive(Debug, Default)]
 pub(crate) struct Exclusive<T> {
     busy: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `value` is reached through `with` alone, which hands out one `&mut T` at a time; `T: Send` lets that be on any
-// thread.
+// SAFETY: only `with` reaches `value`, and it lends one `&mut T` at a time; `T: Send` allows any thread.
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
-    /// Uses the value; `None` when another thread (or an outer call) is using it.
+    /// Uses the value; `None` if another thread, or an outer call, is using it.
     #[inline]
     pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.busy.swap(true, Ordering::Acquire) {
             return None;
         }
         let _release = Release(&self.busy);
-        // SAFETY: the flag was false and is now true, so nobody else holds a reference; `_release` resets it after the
+        // SAFETY: the flag was false and is now true, so no other reference exists; `_release` resets it after the
         // reference is gone, also when `use_it` unwinds.
         Some(use_it(unsafe { &mut *self.value.get() }))
     }

@@ -1,23 +1,23 @@
-//! TensorRT plugins driven by a bundle or by serialized fields.
+//! TensorRT plugins from a bundle or from serialized fields.
 //!
-//! This crate is the shared library: as `libcubinder.so` it runs engines, and with a bundle put into it (see
-//! [`descriptor`]) it is a library of ops or of code. Reading order:
+//! This crate is the shared library: as `libcubinder.so` it runs engines; with a bundle (see [`descriptor`]) it is a
+//! library of ops or of code.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`descriptor`] | the bundle in this library's own file |
-//! | `definition`, `identity` | what a plugin is made from; the names under which engines find it |
-//! | `engine_model` | what an engine keeps of a model |
-//! | `creators`, `attributes` | what TensorRT registers; from a node's attributes to values |
-//! | `plugin` | the object that TensorRT holds: what the builder asks, what the runtime asks |
-//! | [`launch`] | everything that one enqueue needs, evaluated once for each change of shapes |
+//! | [`descriptor`] | the bundle in this library's file |
+//! | `definition`, `identity` | a plugin's model and code; the names under which engines find it |
+//! | `engine_model` | the part of a model that an engine keeps |
+//! | `creators`, `attributes` | what TensorRT registers; attribute values |
+//! | `plugin` | the object that TensorRT calls |
+//! | [`launch`] | the steps of an enqueue, evaluated once per shape change |
 //! | [`code`] | choosing and loading code objects |
 //! | [`driver`] | the CUDA driver's C interface, found at run time |
-//! | `nvtx` | ranges in the timelines of profilers, where they are asked for |
+//! | `nvtx` | ranges in profilers' timelines |
 //!
 //! Invariants:
 //! - It never depends on the compiler, and knows no operator.
-//! - No panic leaves it (`trt-abi` catches them); nothing is printed except through TensorRT's logger.
+//! - No panic leaves it (`trt-abi` catches them); it only prints through TensorRT's logger.
 //! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
 //! - Objects of a build make no CUDA call before `onShapeChange` or `enqueue`.
 //! - `enqueue` does not allocate, lock or hash.

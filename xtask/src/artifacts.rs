@@ -1,5 +1,5 @@
-//! The release build of the compiler and of the runtime library. Cargo reports where the files are, which
-//! respects the user's configuration.
+//! The release build of the compiler and of the runtime library. Cargo reports the files' paths, which respects the
+//! user's configuration.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,14 +11,13 @@ use crate::{process, workspace};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Artifacts {
-    /// The program `cubinder`.
     pub(crate) compiler: PathBuf,
-    /// The runtime library without a bundle, `libcubinder.so`.
+    /// `libcubinder.so`, without a bundle.
     pub(crate) runtime_library: PathBuf,
 }
 
-/// Builds both; `on_line` sees what cargo and the compiler print. With `CUBINDER_PREBUILT`, returns the files
-/// that `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY` name: the steps of `cargo xtask test` share one build.
+/// Builds both; `on_line` gets the output. With `CUBINDER_PREBUILT`, returns the files that `CUBINDER_BIN` and
+/// `CUBINDER_RUNTIME_LIBRARY` name, so that the steps of `cargo xtask test` share one build.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     if std::env::var_os(PREBUILT).is_some() {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
@@ -30,7 +29,6 @@ pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
 
 pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
 
-/// Runs a build and returns the artifacts that cargo reports.
 pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) -> Result<Vec<Artifact>> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let mut messages = Vec::new();
@@ -51,7 +49,6 @@ impl Artifacts {
         Ok(Self { compiler: named("CUBINDER_BIN")?, runtime_library: named("CUBINDER_RUNTIME_LIBRARY")? })
     }
 
-    /// Finds the program and the library among built artifacts.
     pub(crate) fn among(artifacts: &[Artifact]) -> Result<Self> {
         let mut targets = artifacts.iter().filter(|artifact| artifact.target.name == "cubinder");
         let compiler = targets.clone().find_map(|artifact| artifact.executable.clone());
@@ -64,7 +61,6 @@ impl Artifacts {
         })
     }
 
-    /// Variables under which tests and the compiler find the built files.
     pub(crate) fn environment(&self) -> [(&'static str, &Path); 2] {
         [("CUBINDER_BIN", &self.compiler), ("CUBINDER_RUNTIME_LIBRARY", &self.runtime_library)]
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask book`: the documentation as pages for a browser. `docs/SUMMARY.md` lists its pages.
+//! `cargo xtask book`: the documentation as HTML. `docs/SUMMARY.md` lists its pages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,13 +9,12 @@ use crate::{process, setup, workspace};
 
 const VERSION: &str = "0.5.4";
 
-/// Builds the book and prints its path.
 pub(crate) fn run() -> Result<()> {
     let mdbook = program(&setup::cache()?)?;
     let root = workspace::root();
     let mut command = Command::new(mdbook);
     let output = process::capture(command.arg("build").current_dir(&root))?;
-    // mdBook only warns of a missing page or included file.
+    // mdBook only warns about a missing page or included file.
     ensure!(!output.contains("ERROR") && !output.contains("WARN"), "mdBook finds mistakes:\n{output}");
     let page = root.join("target/book/index.html");
     ensure!(page.exists(), "mdBook made no `{}`", page.display());
@@ -23,15 +22,13 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// mdBook in the cache, built if it is missing.
 fn program(cache: &Path) -> Result<PathBuf> {
     let folder = cache.join("tools").join(format!("mdbook-{VERSION}"));
     let program = folder.join("bin/mdbook");
     if !program.exists() {
         println!("building mdBook {VERSION}, which takes some minutes");
         let mut command = workspace::cargo();
-        // Outside of the checkout, whose cargo settings are not for mdBook. Without the parts that watch and
-        // serve.
+        // Outside of the checkout, whose cargo settings are not for mdBook. Without watch and serve.
         command.args(["install", "mdbook", "--version", VERSION, "--locked"]);
         command.args(["--no-default-features", "--root"]);
         process::capture(command.arg(&folder).current_dir(std::env::temp_dir()))

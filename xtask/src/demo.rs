@@ -1,5 +1,4 @@
-//! `cargo xtask demo`: from manifests to an engine that contains the machine code. It checks each claim that
-//! it prints.
+//! `cargo xtask demo`: from manifests to an engine that contains the machine code. Checks each claim that it prints.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -70,7 +69,7 @@ fn build(tools: &Tools, model: &Path, plugins: &[&Path], serialize: &[&Path], pl
     Ok(built)
 }
 
-/// Checks that every node in the plan has code for every target, compiled for its op and for f32.
+/// Every node in the plan must have code for every target, compiled for its op and for f32.
 fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     let (plan_name, ops_name) = (show(plan), show(ops));
     let (library, plan) = (tools.inspect(ops)?, tools.inspect(plan)?);
@@ -78,7 +77,7 @@ fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     for node in containers(&plan).filter(|container| container["kind"] == "node") {
         let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
         let compiled = used_code(&library, op, "T=f32");
-        // A node has the variants for its types only, without labels.
+        // A node has only the variants for its types, without labels.
         let in_plan = used_code(&plan, op, "");
         ensure!(!in_plan.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
         ensure!(
@@ -97,7 +96,7 @@ fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the plan contains the code library's bundle, and that every node refers to it.
+/// The plan must contain the code library's bundle, and every node refer to it.
 fn prove_embedded(tools: &Tools, code: &Path, plan: &Path) -> Result<()> {
     let (plan_name, code_name) = (show(plan), show(code));
     let (library, plan) = (tools.inspect(code)?, tools.inspect(plan)?);
@@ -122,7 +121,7 @@ fn containers(report: &Value) -> impl Iterator<Item = &Value> {
     report["containers"].as_array().into_iter().flatten()
 }
 
-/// Targets and digests of the code that variants of `op` with `word` in their labels use.
+/// Returns targets and digests for variants of `op` with `word` in their labels.
 fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plugins = containers(report).flat_map(|container| list(&container["plugins"]));
@@ -148,7 +147,6 @@ The same on a GPU machine, with trtexec of TensorRT-RTX {version} and no Python:
     );
 }
 
-/// A path relative to the checkout, if it is below it.
 fn show(path: &Path) -> String {
     path.strip_prefix(workspace::root()).unwrap_or(path).display().to_string()
 }

@@ -1,11 +1,9 @@
-//! File operations that several commands need.
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fs_err as fs;
 
-/// The regular files of a folder, sorted.
+/// Returns the regular files of a folder, sorted.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut paths = entries.collect::<Result<Vec<PathBuf>>>()?;
@@ -14,13 +12,11 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The file's name.
 pub(crate) fn name(path: &Path) -> Result<&str> {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
     name.with_context(|| format!("`{}` has no UTF-8 name", path.display()))
 }
 
-/// Writes a file, and creates its folder.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     Ok(fs::write(path, content)?)
@@ -34,7 +30,6 @@ pub(crate) fn create_empty(folder: &Path) -> Result<()> {
     Ok(fs::create_dir_all(folder)?)
 }
 
-/// Copies the regular files of a folder.
 pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for path in list(from)? {
@@ -43,7 +38,7 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder and those in it, but for entries of the folder itself that `skip` names.
+/// Copies a folder recursively, except for direct entries named in `skip`.
 pub(crate) fn copy_tree(from: &Path, to: &Path, skip: &[&str]) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

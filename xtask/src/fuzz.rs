@@ -13,22 +13,19 @@ use rayon::prelude::*;
 
 use crate::{files, process, workspace};
 
-/// Limits of a target's corpus; the test that replays it checks them.
+/// Checked by the test that replays the corpus.
 const MAX_FILES: usize = 300;
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Limits of libFuzzer. The targets enforce one second for an input, more exactly than libFuzzer on a busy
-/// machine; libFuzzer stops endless ones.
+/// The targets enforce one second per input more exactly; libFuzzer stops endless inputs.
 const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
 
-/// How often a target reports its progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Optimised, with overflow checks; the address sanitizer finds little in safe Rust and halves the speed.
+/// Optimized, with overflow checks; the address sanitizer finds little in safe Rust and halves the speed.
 const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "none"];
 
-/// Fuzzes targets for `seconds` each, `jobs` in parallel. Inputs that fail are reported, and the exit status
-/// is not zero.
+/// Failing inputs are reported and make the exit status nonzero.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
     let fuzz = workspace::root().join("tests/fuzz");
     let names = select_targets(&targets(&fuzz)?, names)?;
@@ -52,14 +49,12 @@ fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
     Ok(programs.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect())
 }
 
-/// The targets with these names, or all.
 fn select_targets(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
     crate::check_names("target", names, targets)?;
     let is_chosen = |name: &&String| names.is_empty() || names.contains(*name);
     Ok(targets.iter().filter(is_chosen).cloned().collect())
 }
 
-/// Fails if a tool is missing.
 fn check_tools() -> Result<()> {
     let runs = |command: &mut Command| process::capture(command).is_ok();
     ensure!(
@@ -77,14 +72,12 @@ fn check_tools() -> Result<()> {
     Ok(())
 }
 
-/// The nightly compiler's platform, which cargo-fuzz builds for.
 fn host() -> Result<String> {
     let text = process::capture(Command::new("rustup").args(["run", "nightly", "rustc", "-vV"]))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
-/// `cargo fuzz` with the nightly compiler.
 fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("rustup");
     cargo.args(["run", "nightly", "cargo", "fuzz", command]);
@@ -95,7 +88,6 @@ fn cargo_fuzz(command: &str) -> Command {
 }
 
 struct Target {
-    /// `tests/fuzz`.
     fuzz: PathBuf,
     program: PathBuf,
     name: String,
@@ -110,12 +102,11 @@ impl Target {
         self.fuzz.join(kind).join(&self.name)
     }
 
-    /// A folder that git ignores: `found` has the inputs that reached new code, in this run and earlier ones.
+    /// Ignored by git: `found` has all inputs that reached new code.
     fn work(&self, folder: &str) -> PathBuf {
         self.folder("work").join(folder)
     }
 
-    /// Creates the folders and the seeds.
     fn prepare(&self) -> Result<()> {
         for folder in [self.work("found"), self.folder("corpus"), self.folder("artifacts")] {
             fs::create_dir_all(folder)?;
@@ -127,7 +118,7 @@ impl Target {
         process::inherit(command.arg(&self.name).arg(&seeds))
     }
 
-    /// Runs the built target. `cargo fuzz run` would build again if a file has changed.
+    /// Runs the built target; `cargo fuzz run` would rebuild it after a change.
     fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(workspace::root()).args(folders);
@@ -170,11 +161,10 @@ impl Target {
         {
             println!("{name}: the input is {}", input.display());
         }
-        // Inputs found before the failure are kept, too.
         self.update_corpus().map(|()| false)
     }
 
-    /// Puts the smallest set of inputs that reaches all code, beyond what the seeds reach, into the corpus.
+    /// Adds the smallest set of inputs that reaches all code, beyond the seeds', to the corpus.
     fn update_corpus(&self) -> Result<()> {
         let merged = self.work("merged");
         files::create_empty(&merged)?;
@@ -182,7 +172,7 @@ impl Target {
         let seeds: BTreeSet<PathBuf> = files::list(&merged)?.into_iter().collect();
         let corpus = self.folder("corpus");
         let folders = [merged.clone(), corpus.clone(), self.work("found")];
-        // Coverage without counters: with them, thousands of inputs would be kept.
+        // Coverage without counters, which would keep thousands of inputs.
         let options = ["-set_cover_merge=1", "-use_counters=0"].map(str::to_owned);
         process::capture(&mut self.libfuzzer(&folders, &options))?;
         let mut new: Vec<(u64, PathBuf)> = Vec::new();
@@ -212,7 +202,6 @@ fn select_inputs(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     let mut rank = 0;
     inputs.retain(|_| {
         rank += 1;
-        // True for each input that is kept, evenly over all.
         all <= MAX_FILES || rank * MAX_FILES / all > (rank - 1) * MAX_FILES / all
     });
     let mut bytes = 0;
@@ -223,7 +212,6 @@ fn select_inputs(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs
 }
 
-/// libFuzzer's progress.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Progress {
     runs: u64,
@@ -232,8 +220,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Reads a line such as `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`,
-    /// or at the end `stat::number_of_executed_units: 1000`.
+    /// Reads `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`, or at the end
+    /// `stat::number_of_executed_units: 1000`.
     fn read(&mut self, line: &str) {
         if let Some(runs) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = runs.trim().parse().unwrap_or(self.runs);
@@ -288,7 +276,6 @@ mod tests {
         assert_eq!(select_inputs(large), [input(5, 1), input(MAX_BYTES - 5, 2)]);
     }
 
-    /// A fake libFuzzer: finds an input and then a failing one; a merge copies the inputs of its last folder.
     const FAILING: &str = r#"#!/bin/sh
 first=$1; found=$3
 case "$*" in

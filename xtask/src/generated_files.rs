@@ -1,16 +1,14 @@
-//! Files of the repository that tests of the compiler crate write: the tables of the reference (`cargo xtask docs`),
-//! and the files of the current format version (`cargo xtask compat-fixtures`).
+//! Repository files that tests of the compiler crate write: the tables of the reference (`cargo xtask docs`), and the
+//! files of the current format version (`cargo xtask compat-fixtures`).
 
 use anyhow::Result;
 
 use crate::{process, workspace};
 
-/// Writes the tables, or checks them.
 pub(crate) fn docs(check: bool) -> Result<()> {
     run_tests("docs::", &[("CUBINDER_UPDATE_DOCS", if check { "0" } else { "1" })])
 }
 
-/// Writes the files of the format.
 pub(crate) fn compat_fixtures() -> Result<()> {
     run_tests("compat::", &[("CUBINDER_WRITE_COMPAT", "1"), ("INSTA_UPDATE", "always")])
 }

@@ -1,14 +1,10 @@
-//! The GPU of this machine.
-
 use anyhow::{Result, ensure};
 use fs_err as fs;
 
-/// Whether the kernel module of NVIDIA's driver lists a GPU.
 pub(crate) fn is_present() -> bool {
     fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Fails on a machine without a GPU.
 pub(crate) fn require() -> Result<()> {
     ensure!(is_present(), "no GPU here; prepare a folder for another machine with --prepare DIR");
     Ok(())

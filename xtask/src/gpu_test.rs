@@ -1,8 +1,7 @@
 //! `cargo xtask gpu-test`: engines that were built without a GPU, run on one.
 //!
-//! Preparing needs no GPU. Running needs only the prepared folder and Python with TensorRT-RTX's bindings
-//! (and `trtexec`, if `TRTEXEC` names it), so a prepared folder runs on any machine. `gpu_test.py` compares
-//! the results with numpy's.
+//! Preparing needs no GPU. Running needs only the prepared folder and Python with TensorRT-RTX's bindings (and
+//! `trtexec`, if `TRTEXEC` names it).
 
 use std::path::Path;
 
@@ -13,12 +12,10 @@ use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
 use crate::tools::{Network, Tools};
 use crate::{bench, gpu, kernel_tests, process, workspace};
 
-/// Compiles those of `cubinder.toml`.
 const NO_MANIFESTS: [&str; 0] = [];
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 
-/// Prepares `directory`, or prepares the default folder and runs it: all cases, or only the comparison of the
-/// routes.
+/// Prepares `directory`, or prepares the default folder and runs it.
 pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
     let tools = Tools::open()?;
     let (default, script, argument) = match only_routes {
@@ -51,7 +48,6 @@ fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     bench::prepare_launch(tools, folder)
 }
 
-/// The cases so far.
 struct CaseList<'a> {
     maker: Maker<'a>,
     cases: Vec<Case>,
@@ -119,7 +115,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Ranks 1 to 8, pads beyond the extents, no pads.
+    /// Ranks 1 to 8, pads larger than the extents, no pads.
     fn ranks(&mut self) -> Result<()> {
         let shapes = [
             ("7", "2,3"),
@@ -141,8 +137,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Every variant of circular padding: small and large inputs, padded rows and others, rows that vectors
-    /// divide and others, aligned and unaligned addresses, and three nodes in one network.
+    /// Every variant of circular padding, and three nodes in one network.
     fn padding_variants(&mut self) -> Result<()> {
         const SHAPES: [(&str, &str); 10] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -176,8 +171,8 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Two nodes that change their input in place: with one address for input and output, with two (where
-    /// TensorRT copies nothing, and the result must still be right), and in CUDA graphs.
+    /// Two nodes that work in place: with one address for input and output, with two (TensorRT then copies nothing),
+    /// and in CUDA graphs.
     fn in_place(&mut self) -> Result<()> {
         for ty in ["f32", "f16"] {
             for form in Form::ALL {
@@ -207,13 +202,12 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Kernels that get the memory of an aliased output by the input's name, the output's, or both, in guards
-    /// and in later steps: with one address and with two of any alignment, in CUDA graphs, one node and two
-    /// in a row, and two outputs in place.
+    /// Kernels that get the memory of an aliased output by the input's name, the output's, or both, in guards and in
+    /// later steps: with one address and with two of any alignment, in CUDA graphs, and several outputs in place.
     fn aliases(&mut self) -> Result<()> {
         const NETWORKS: &str = "lerp_by_input_1 lerp_by_input_2 lerp_by_output_1 lerp_by_output_2 lerp_by_both_1 \
                                 lerp_by_both_2 lerp_guarded_1 lerp_guarded_2 lerp_then_read approach";
-        // Offsets in the buffer, bytes: of the input, and of the output if it has its own memory.
+        // Offsets in the buffer in bytes: of the input, and of an output with its own memory.
         const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
         let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
             .map(|name| format!("tests/data/run/aliases/{name}.toml"));
@@ -241,7 +235,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Non-zero elements: ranks 1 to 8, empty inputs, from a single element to many tiles for each block.
     fn non_zero(&mut self) -> Result<()> {
         const SHAPES: &str = "7 1 0 3,0,2 128,128 33,65 2,3,4 2,3,4,5 1,2,3,4,5 2,1,2,3,1,4 1,2,1,2,3,2,5 2,1,2,1,2,3,2,5 \
                               1500,1500";
@@ -268,8 +261,8 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Which variant runs for which shapes and addresses, in one execution context and in CUDA graphs. The
-    /// result identifies the variant; vectors at unaligned addresses fault on any GPU.
+    /// The result identifies the variant that ran for shape and address; vectors at unaligned addresses fault on any
+    /// GPU.
     fn variants(&mut self) -> Result<()> {
         // Shape, offset of both tensors in bytes, expected variant of tests/data/run/vectors.toml.
         const RUNS: [(&str, u32, &str); 10] = [
@@ -303,8 +296,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Plugins of several steps: conditions on shapes, scratch memory and fills, cooperative and programmatic
-    /// launches, much shared memory, clusters; also in CUDA graphs.
     fn sequences(&mut self) -> Result<()> {
         const NETWORKS: [(&str, &str, &[&str]); 4] = [
             ("sum", "1x1:64x64:512x512", &["3,5", "64,64", "64,65", "512,512", "1,1"]),
@@ -334,7 +325,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Runs each shape directly and as a CUDA graph.
     fn sequence(
         &mut self,
         library: &str,
@@ -348,7 +338,6 @@ impl CaseList<'_> {
         Ok(plan.also_in_graphs())
     }
 
-    /// Values in the host's memory that decide shapes.
     fn shape_inputs(&mut self) -> Result<()> {
         self.maker.compile("stretch", &TARGETS, &["tests/data/run/stretch.toml"])?;
         for form in Form::ALL {
@@ -364,11 +353,11 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Every type between plugins, every type but i8 as a network's input and output, every rank, and 4-bit
-    /// weights of the network.
+    /// Every type between plugins, every type but i8 as a network's input and output, every rank, and 4-bit weights of
+    /// the network.
     ///
-    /// Without non-linear formats and i8 inputs: TensorRT-RTX 1.7 puts its own kernels around them, which are
-    /// for the announced GPU only.
+    /// Excludes non-linear formats and i8 inputs: TensorRT-RTX 1.7 adds its own kernels for them, for the announced GPU
+    /// only.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
@@ -426,8 +415,8 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Kernels of Triton that `cubinder import` reads from its cache: specialized, autotuned, with clusters,
-    /// on both sides of each guard.
+    /// Triton kernels that `cubinder import` reads from its cache: specialized, autotuned, with clusters, on both sides
+    /// of each guard.
     fn imported(&mut self, sources: &Path) -> Result<()> {
         const ALONG: [(&str, &str); 7] = [
             ("4,6,300", "-1"),
@@ -476,7 +465,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Circular padding as nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton compile it.
+    /// Circular padding compiled by nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton.
     fn external(&mut self, sources: &Path) -> Result<()> {
         const SHAPES: [(&str, &str); 7] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -524,7 +513,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Loading, running and unloading in a loop.
     fn cycles(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?;
@@ -537,7 +525,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Enqueues of threads without a context, and a library that is closed while another thread captures.
+    /// Enqueues of threads without a context, and a library closed while another thread captures.
     fn threads(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?.also_in_graphs();
@@ -556,7 +544,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Adds a case for the Python client, of machine code only.
     fn python_case(
         &mut self,
         name: impl std::fmt::Display,
@@ -568,7 +555,6 @@ impl CaseList<'_> {
         self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
     }
 
-    /// The plan of a network of static shapes.
     fn fixed(
         &mut self,
         library: &str,

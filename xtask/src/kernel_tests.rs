@@ -1,8 +1,7 @@
-//! What `kernel_tests.py` runs on a GPU with `cubinder test` and `cubinder tune`: plugins with planted
-//! faults, the shipped ones, those of the tests, and [by every route](routes) those that TensorRT can launch
-//! itself.
+//! The runs of `kernel_tests.py` on a GPU, with `cubinder test` and `cubinder tune`: plugins with planted faults,
+//! shipped ones, those of the tests, and [by every route](routes) those that TensorRT can launch itself.
 //!
-//! Preparing compiles everything, because the machine with the GPU need not have NVRTC.
+//! Preparing compiles everything, because the GPU's machine may lack NVRTC.
 
 mod routes;
 
@@ -20,7 +19,7 @@ pub(crate) const FOLDER: &str = "kernels";
 
 const SCRIPT: &str = "kernel_tests.py";
 
-/// Files and plugins of `tests/data/run` whose variants, if there are several, have equal results.
+/// Files and plugins of `tests/data/run` whose variants have equal results.
 const OTHERS: [(&str, &str); 12] = [
     ("aligned", "aligned_plugin"),
     ("exchange", "exchange_plugin"),
@@ -58,12 +57,11 @@ const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
 /// The compilers of `tests/data/other_compilers`, whose plugins are all circular padding up to rank 4.
 const EXTERNAL_COMPILERS: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
-/// Read by `kernel_tests.py`.
 #[derive(Debug, Serialize)]
 struct Run {
     name: String,
     what: String,
-    /// `test`, `tune`, or `routes`, which is `test` with each of the libraries.
+    /// `test`, `tune`, or `routes`: `test` with each of the libraries.
     command: &'static str,
     arguments: Vec<String>,
     /// Libraries of one plugin by route, relative to the folder.
@@ -84,8 +82,8 @@ impl Run {
     }
 }
 
-/// Writes programs, libraries, cases and the list of runs into `folder`, whose `elsewhere` contains the
-/// results of [`Maker::compile_external`](crate::cases::Maker::compile_external).
+/// Writes programs, libraries, cases and the list of runs into `folder`, whose `elsewhere` has the results of
+/// [`Maker::compile_external`](crate::cases::Maker::compile_external).
 pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = create_folder(tools, folder)?;
     let data = workspace::root().join("tests/data/testing");
@@ -134,13 +132,11 @@ pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<
     write_runs(&inner, &runs)
 }
 
-/// As [`prepare`], with the comparison of the routes only.
 pub(crate) fn prepare_routes(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = create_folder(tools, folder)?;
     write_runs(&inner, &routes::prepare(tools, &inner, targets)?)
 }
 
-/// Creates the folder in `folder`, with what each run needs.
 fn create_folder(tools: &Tools, folder: &Path) -> Result<PathBuf> {
     let inner = folder.join(FOLDER);
     fs::create_dir_all(&inner)?;
@@ -154,7 +150,7 @@ fn write_runs(folder: &Path, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Measures fills and several launches in one graph, sizes that kernels determine, programmatic launches.
+/// Measures fills and several launches in one graph, data-dependent sizes, programmatic launches.
 fn tuning(inner: &Path) -> Result<Vec<Run>> {
     files::copy_all(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
     let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {

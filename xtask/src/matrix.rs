@@ -47,14 +47,12 @@ impl Releases {
     }
 }
 
-/// Releases with their full versions.
 fn releases(groups: &[Group]) -> impl Iterator<Item = (&str, &str, &Expected)> {
     groups.iter().flat_map(|Group { versions, expected }| {
         versions.iter().map(move |version| (release(version), version.as_str(), expected))
     })
 }
 
-/// Major and minor version.
 fn release(version: &str) -> &str {
     version.match_indices('.').nth(1).map_or(version, |(end, _)| &version[..end])
 }
@@ -99,8 +97,7 @@ pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::from(status(&rows)))
 }
 
-/// Returns a folder with the layout of `CUDA_HOME`, made in `at` if the packages have another layout; `None`
-/// for the pinned release.
+/// Creates the layout of `CUDA_HOME` in `at` if the packages have another layout; `None` for the pinned release.
 fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     match release {
         "13.0" => Ok(None),
@@ -122,7 +119,7 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Compiles all plugins: those of `cubinder.toml`, and those of `manifests/cubinder`.
+/// Compiles the plugins of `cubinder.toml` and of `manifests/cubinder`.
 fn compile(home: Option<&Path>, out: &Path, tools: &Tools) -> Result<Outcome> {
     let use_home = |command: &mut Command| {
         if let Some(home) = home {
@@ -147,7 +144,6 @@ fn compile(home: Option<&Path>, out: &Path, tools: &Tools) -> Result<Outcome> {
     Ok(Outcome::Works(format!("{}; PTX {ptx}", results.join("; "))))
 }
 
-/// Arguments that compile the collection.
 fn collection_arguments() -> Result<Vec<OsString>> {
     let mut collection = files::list(&workspace::root().join("manifests/cubinder"))?;
     collection.retain(|path| path.extension().is_some_and(|end| end == "toml"));
@@ -155,7 +151,6 @@ fn collection_arguments() -> Result<Vec<OsString>> {
     Ok(targets.into_iter().chain(collection.into_iter().map(PathBuf::into_os_string)).collect())
 }
 
-/// The outcome of a compile: number of results and warnings, or the first error.
 fn compile_outcome(command: &mut Command) -> Result<Outcome, Outcome> {
     let lines = outcome::json_lines(command)?;
     let messages = |severity: &'static str| {
@@ -172,7 +167,6 @@ fn compile_outcome(command: &mut Command) -> Result<Outcome, Outcome> {
     })
 }
 
-/// Loads the library with a release of TensorRT-RTX.
 fn tensorrt(release: &str, version: &str, library: &Path, tools: &Tools) -> Result<Outcome> {
     let mut command = tools.python("matrix.py")?;
     if release != "1.7" {
@@ -192,7 +186,6 @@ fn tensorrt(release: &str, version: &str, library: &Path, tools: &Tools) -> Resu
     })
 }
 
-/// The outcome of the steps to an engine in the answer of `matrix.py`.
 fn engine_outcome(answer: &Value) -> Outcome {
     let is = |what: &str| answer[what] == true;
     let refusal = answer["refusal"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
@@ -209,7 +202,7 @@ fn engine_outcome(answer: &Value) -> Outcome {
     }
 }
 
-/// Loads plugin libraries with the registry of a release of full TensorRT, alone and beside that of 11.4:
+/// Loads plugin libraries with the registry of a release of full TensorRT, with and without that of 11.4:
 /// `tests/tests/it/registry.rs`.
 fn registry(release: &str, tools: &Tools) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
@@ -231,7 +224,6 @@ fn conformance(headers: &Path, tools: &Tools) -> Result<Outcome> {
     tests_pass("with_every_release", variable, &works, tools)
 }
 
-/// Runs the tests of `cubinder-tests` whose names contain `filter`, with a variable.
 fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, tools: &Tools) -> Result<Outcome> {
     let mut command = workspace::cargo();
     command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", "it", filter]);
@@ -250,13 +242,12 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, tools: &Too
     })
 }
 
-/// Whether libtest reports a test that passed: it succeeds if a filter matches none.
+/// Returns whether a test passed, because libtest succeeds if a filter matches none.
 fn has_passed_tests(stdout: &str) -> bool {
     let mut results = stdout.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
     results.any(|result| !result.starts_with("0 passed"))
 }
 
-/// The oldest supported Rust of `Cargo.toml`.
 fn oldest_rust() -> Result<String> {
     let manifest: toml::Table = toml::from_str(&fs::read_to_string(workspace::root().join("Cargo.toml"))?)?;
     Ok(manifest["workspace"]["package"]["rust-version"].as_str().unwrap_or_default().to_owned())

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: changes code that decides results, one place at a time, and reports changes that no
-//! test notices. cargo-mutants does the work.
+//! `cargo xtask mutants`: uses cargo-mutants to change code that decides results, and reports changes that no test
+//! detects.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{process, workspace};
 
-/// Limit of a test run, which takes one or two seconds without an endless loop.
+/// The limit of a test run, which takes one or two seconds without an endless loop.
 const TEST_SECONDS: u32 = 60;
 
 /// `mutants.toml`, which explains its keys.
@@ -32,7 +32,7 @@ struct Group {
     tests: Vec<String>,
 }
 
-/// Tests the groups. Survivors are reported, and the exit status is not zero.
+/// Survivors are reported and make the exit status nonzero.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let groups = select_groups(names)?;
     let version = process::capture(workspace::cargo().args(["mutants", "--version"]));
@@ -56,7 +56,6 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The groups with these names, or all.
 fn select_groups(names: &[String]) -> Result<Vec<Group>> {
     let Groups { mut group } =
         toml::from_str(include_str!("../mutants.toml")).context("in `xtask/mutants.toml`")?;
@@ -82,7 +81,6 @@ impl Group {
         Outcome::read(&to.join("mutants.out"))
     }
 
-    /// The tests without any change.
     fn unchanged(&self) -> Command {
         let mut command = workspace::cargo();
         command.arg("test").args(flags("--package", &self.tested_by));
@@ -112,7 +110,6 @@ impl Group {
     }
 }
 
-/// The flag before each value.
 fn flags<'a>(flag: &'a str, values: &'a [String]) -> impl Iterator<Item = &'a str> {
     values.iter().flat_map(move |value| [flag, value])
 }
@@ -121,11 +118,9 @@ fn flags<'a>(flag: &'a str, values: &'a [String]) -> impl Iterator<Item = &'a st
 struct Outcome {
     counts: Counts,
     survivors: Vec<String>,
-    /// Changes whose tests ran into the time limit.
     endless: Vec<String>,
 }
 
-/// Numbers in `outcomes.json` of cargo-mutants.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 struct Counts {
     total_mutants: usize,
@@ -135,11 +130,10 @@ struct Counts {
 }
 
 impl Outcome {
-    /// Reads cargo-mutants' folder.
     fn read(folder: &Path) -> Result<Outcome> {
         let read = |path: PathBuf| fs::read_to_string(&path);
         let counts = folder.join("outcomes.json");
-        // Missing if nothing was left to try.
+        // Missing if no change remained.
         let counts = match counts.exists() {
             true => serde_json::from_str(&read(counts)?)
                 .context("cannot understand outcomes.json of cargo-mutants")?,

@@ -1,15 +1,13 @@
-//! Running other programs, whose failures are reported with command line, exit status and last lines.
+//! Running other programs. Errors have command line, exit status and last lines.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Shown lines of a failed command.
 const TAIL_LINES: usize = 20;
 
-/// Runs `command` with standard output and standard error in one stream. `on_line` gets each line without its
-/// newline; invalid UTF-8 is replaced.
+/// Merges standard output and standard error. `on_line` gets each line without its newline; invalid UTF-8 is replaced.
 pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     let line = command_line(command);
     let (reader, writer) = std::io::pipe().context("no pipe could be made")?;
@@ -38,14 +36,14 @@ fn read_lines(reader: impl Read, on_line: &mut impl FnMut(&str)) -> std::io::Res
     Ok(())
 }
 
-/// As [`stream`]. Fails if the command fails.
+/// Like [`stream`], but fails if the command fails.
 pub(crate) fn follow(command: &mut Command, on_line: impl FnMut(&str)) -> Result<()> {
     let status = stream(command, on_line)?;
     ensure!(status.success(), "`{}` failed ({status})", command_line(command));
     Ok(())
 }
 
-/// Runs `command`, and returns its standard output and standard error. Fails if the command fails.
+/// Returns standard output and standard error. Fails if the command fails.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let mut output = String::new();
     let status = stream(command, |line| {
@@ -56,7 +54,6 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(output)
 }
 
-/// Runs `command` with this program's own input and output. Fails if the command fails.
 pub(crate) fn inherit(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
@@ -64,7 +61,6 @@ pub(crate) fn inherit(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The failure of a command, with its last non-blank lines.
 fn failure(command: &Command, status: ExitStatus, output: &str) -> String {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
@@ -79,7 +75,6 @@ pub(crate) fn command_line(command: &Command) -> String {
     words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word for the shell.
 pub(crate) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,7 +1,6 @@
-//! What the demo, GPU tests and benchmarks build: libraries, ONNX models, engines, references.
+//! Builds libraries, ONNX models, engines and references for the demo, GPU tests and benchmarks.
 //!
-//! The Python clients in `xtask/python/` know nothing of Cubinder: they are what a user of TensorRT would
-//! write.
+//! The Python clients in `xtask/python/` do not know Cubinder: users of TensorRT would write the same.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,6 @@ use crate::artifacts::{self, Artifacts};
 use crate::setup::{self, Toolchain};
 use crate::{process, workspace};
 
-/// The built programs and the fetched tools.
 pub(crate) struct Tools {
     pub(crate) toolchain: Toolchain,
     pub(crate) artifacts: Artifacts,
@@ -24,9 +22,8 @@ pub(crate) struct Tools {
 /// A network of `networks.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Its name, such as `chain`. References of `vectors` are for one variant: `vectors-1`.
+    /// Such as `chain`. References of `vectors` are for one variant: `vectors-1`.
     pub(crate) kind: String,
-    /// The default element type of its tensors, such as `f32`.
     pub(crate) ty: &'static str,
     /// Extents of every input; a word is a dynamic extent.
     pub(crate) shape: String,
@@ -35,18 +32,15 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// A network with default settings.
     pub(crate) fn new(kind: impl Into<String>, ty: &'static str, shape: impl Into<String>) -> Network {
         Network { kind: kind.into(), ty, shape: shape.into(), set: Vec::new() }
     }
 
-    /// Adds a setting.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Network {
         self.set.push((name, value.into()));
         self
     }
 
-    /// A unique stem for file names.
     pub(crate) fn stem(&self) -> String {
         let mut stem = format!("{}-{}-{}", self.kind, self.ty, self.shape.replace(',', "x"));
         for (name, value) in &self.set {
@@ -65,27 +59,21 @@ impl Network {
     }
 }
 
-/// Inputs of TensorRT's builder.
 #[derive(Debug, Default)]
 pub(crate) struct Engine<'a> {
     /// Plugin libraries, in order of loading.
     pub(crate) plugins: &'a [&'a Path],
-    /// Libraries to put into the plan.
     pub(crate) serialize: &'a [&'a Path],
     /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: &'a [Vec<String>],
-    /// Allows plugins whose outputs share memory with inputs.
     pub(crate) aliased: bool,
-    /// Prints TensorRT's whole log.
     pub(crate) verbose: bool,
 }
 
-/// The result of TensorRT's builder.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Built {
     pub(crate) tensorrt_rtx: String,
     pub(crate) plan_bytes: u64,
-    /// Warnings and errors in TensorRT's log.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -96,7 +84,6 @@ pub(crate) struct Reference {
     pub(crate) outputs: Vec<Tensor>,
 }
 
-/// A tensor of one inference.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Tensor {
     pub(crate) name: String,
@@ -105,27 +92,24 @@ pub(crate) struct Tensor {
     pub(crate) shape: Vec<u64>,
     /// The input whose memory it shares.
     pub(crate) alias: Option<String>,
-    /// Whether its shape depends on data.
     pub(crate) data_dependent: bool,
     /// Whether it is a shape input, in host memory.
     pub(crate) host: bool,
 }
 
 impl Tools {
-    /// Fetches and builds what is missing.
     pub(crate) fn open() -> Result<Tools> {
         let toolchain = setup::ensure()?;
         let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
         Ok(Tools { toolchain, artifacts })
     }
 
-    /// The NVRTC that the compiler uses.
     pub(crate) fn nvrtc(&self) -> Result<String> {
         let path = process::capture(self.cubinder()?.args(["paths", "nvrtc"]))?;
         Ok(path.trim_end().to_owned())
     }
 
-    /// Runs `cubinder compile` in the root of the checkout, and returns its output. Without `targets`, manifests name them.
+    /// Returns the output. Without `targets`, manifests name them.
     pub(crate) fn compile<A: AsRef<OsStr>>(
         &self,
         output: &Path,
@@ -141,7 +125,6 @@ impl Tools {
         process::capture(command.args(arguments))
     }
 
-    /// Runs an example of the package `cubinder-tests`, and returns its output.
     pub(crate) fn example<A: AsRef<OsStr>>(&self, name: &str, arguments: &[A]) -> Result<String> {
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--package", "cubinder-tests", "--example", name, "--"]);
@@ -163,7 +146,6 @@ impl Tools {
         process::capture(&mut command).map(drop)
     }
 
-    /// Has TensorRT-RTX's builder build an engine, without a GPU.
     pub(crate) fn engine(&self, model: &Path, engine: &Engine<'_>, output: &Path) -> Result<Built> {
         let mut command = self.python("build_engine.py")?;
         command.arg("--onnx").arg(model).arg("--output").arg(output);
@@ -181,14 +163,14 @@ impl Tools {
         last_line_as_json(&output_text)
     }
 
-    /// A Python with TensorRT-RTX's bindings that runs a script of `xtask/python/`.
+    /// Returns a Python with TensorRT-RTX's bindings that runs a script of `xtask/python/`.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
         let mut command = self.toolchain.python_command()?;
         command.arg(scripts().join(script));
         Ok(command)
     }
 
-    /// The variables under which the compiler and the tests find their tools.
+    /// Returns the variables by which compiler and tests find their tools.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let mut variables = self.toolchain.environment()?;
         let built = self.artifacts.environment();
@@ -196,7 +178,6 @@ impl Tools {
         Ok(variables)
     }
 
-    /// The program `cubinder` in the root of the checkout, without arguments.
     pub(crate) fn cubinder(&self) -> Result<Command> {
         let mut command = Command::new(&self.artifacts.compiler);
         command.current_dir(workspace::root()).envs(self.environment()?);
@@ -208,7 +189,6 @@ pub(crate) fn scripts() -> PathBuf {
     workspace::root().join("xtask/python")
 }
 
-/// Parses the last line of a client's output.
 pub(crate) fn last_line_as_json<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let Some(line) = text.lines().last() else { bail!("a client printed nothing") };
     serde_json::from_str(line).with_context(|| format!("a client printed `{line}`, expected JSON"))

@@ -1,10 +1,8 @@
-//! The root of this checkout, and its cargo.
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) fn root() -> PathBuf {
-    // Cargo sets it at run time; a program that is started without cargo uses its value at build time.
+    // Cargo sets it at run time; without cargo the build-time value applies.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(PathBuf::from)
         .filter(|package| package.ends_with("xtask"))
@@ -12,12 +10,11 @@ pub(crate) fn root() -> PathBuf {
     package.parent().map_or_else(|| package.clone(), Path::to_path_buf)
 }
 
-/// The cargo that runs this program, in the root of the checkout.
+/// Returns the cargo that runs this program, in the root of the checkout.
 pub(crate) fn cargo() -> Command {
     cargo_in(&root())
 }
 
-/// The same cargo in another checkout.
 pub(crate) fn cargo_in(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);

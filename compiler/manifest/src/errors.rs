@@ -1,4 +1,4 @@
-//! The errors of options for NVRTC, names of libraries and files.
+//! Errors of NVRTC options, library names and files.
 
 use crate::diagnostic::Span;
 
@@ -16,7 +16,6 @@ cubinder_source::diagnostics! {
         help: "take `--std=c++14` or later; without the option it is C++17";
     }
 
-    /// A macro with the name of something in the generated header.
     pub(crate) struct MacroOfHeader<'o> { name: &'o str, owner: &'static str }
     error(NVRTC_OPTION) "the option defines `{name}`, which is a name of {owner}" {
         note: "a macro takes the place of the name wherever it stands, in the generated header too";
@@ -36,7 +35,6 @@ cubinder_source::diagnostics! {
     pub(crate) struct RuntimeLibraryName
     error "a plugin library cannot be called `cubinder`" { note: "`libcubinder.so` is the library that runs engines"; }
 
-    /// A TOML file of another kind than a command takes.
     pub(crate) struct OtherKindOfFile { path: String, found: &'static str, expected: &'static str, command: String }
     error "`{path}` is {found}, expected {expected}" { help: "{command}"; }
 

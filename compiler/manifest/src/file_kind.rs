@@ -1,4 +1,4 @@
-//! What a TOML file is, by its top-level keys, where it is given to a command that takes another kind.
+//! Detects the kind of a TOML file by its top-level keys.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use crate::diagnostic::Diagnostic;
 use crate::errors::OtherKindOfFile;
 use crate::path;
 
-/// What a TOML file can be.
+/// A kind of TOML file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A plugin manifest.
     Manifest,
-    /// A file of cases for `cubinder eval --cases`.
+    /// Test cases for `cubinder eval --cases`.
     Cases,
     /// A `cubinder.toml`.
     Config,
-    /// A file of tuning.
+    /// A tuning file.
     Tuning,
 }
 
 impl Kind {
-    /// What a text is; none where it cannot be told, and for what is no TOML.
+    /// Returns the kind of a text, if known.
     #[must_use]
     pub fn detect(text: &str) -> Option<Kind> {
         let (table, _) = DeTable::parse_recoverable(text);
@@ -46,7 +46,6 @@ impl Kind {
         }
     }
 
-    /// The command that takes such a file.
     fn command(self, path: &str) -> String {
         match self {
             Kind::Manifest => {
@@ -63,10 +62,10 @@ impl Kind {
     }
 }
 
-/// Refuses a text that plainly is of another kind.
+/// Rejects a text of another kind.
 ///
 /// # Errors
-/// What it is, and which command takes it.
+/// The found kind and its command.
 pub fn expect(expected: Kind, path: &Path, text: &str) -> Result<(), Diagnostic> {
     match Kind::detect(text) {
         Some(found) if found != expected => {

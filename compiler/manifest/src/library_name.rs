@@ -1,12 +1,12 @@
-//! The names of plugin libraries: `NAME` of `libNAME.so`.
+//! Names of plugin libraries: `NAME` of `libNAME.so`.
 
 use crate::diagnostic::Diagnostic;
 use crate::errors::{FileAsLibraryName, NotLibraryName, RuntimeLibraryName};
 
-/// Checks a library's name, wherever it comes from: the command line, `cubinder.toml` or a manifest's file.
+/// Checks a library's name.
 ///
 /// # Errors
-/// When the name cannot be part of a file name, is the name of a whole file, or is the name of the runtime library.
+/// If it is not valid in a file name, is a complete file name, or is the runtime library's name.
 pub fn check_name(name: &str) -> Result<(), Diagnostic> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
@@ -56,7 +56,6 @@ mod tests {
     }
 
     proptest! {
-        /// Every accepted name makes one file in the folder, and no other name makes the same.
         #[test]
         fn an_accepted_name_is_one_part_of_a_path(name in "[a-zA-Z0-9_.+/-]{0,6}|\\PC{0,6}") {
             if check_name(&name).is_ok() {

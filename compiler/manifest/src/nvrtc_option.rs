@@ -1,12 +1,11 @@
-//! The rules about options for NVRTC: which of them users may set, which names they define, and which of them read files.
+//! Rules about NVRTC options: allowed ones, names that they define, and options that read files.
 
 use std::collections::BTreeSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::errors::{MacroOfHeader, NotAnOption, NotTheUsersOption, OldStandard};
 
-/// Options that Cubinder sets itself or that would change what kind of output there is. Long and short names of
-/// `nvrtc.h`, CUDA 13.0.
+/// Set by Cubinder, or changing the kind of output (`nvrtc.h`, CUDA 13.0).
 const RESERVED: &[(&str, &str)] = &[
     ("gpu-architecture arch", "targets are set with `targets` or `--target`"),
     ("include-path isystem", "include folders are set with `include`"),
@@ -29,14 +28,13 @@ const RESERVED: &[(&str, &str)] = &[
     ("Xcudafe", "it has options for a part of NVRTC that Cubinder cannot check"),
 ];
 
-/// The options that take one of `ptxas`, in the same element or the next.
+/// Options that pass one to `ptxas`, in the same element or the next.
 pub const PTXAS: [&str; 2] = ["ptxas-options", "Xptxas"];
 
-/// Options of `ptxas` that read options from a file, which may change when nothing else does.
+/// Files could change unnoticed.
 const PTXAS_FILES: [&str; 2] = ["options-file", "optf"];
 
-/// Options that read no file, so that their text is all of them. Of `nvrtc.h`, CUDA 13.0, and of NVRTC 13.0.88 itself. What is compiled with another
-/// option is not cached.
+/// `nvrtc.h`, CUDA 13.0, and NVRTC 13.0.88. Other options prevent caching.
 const READ_NO_FILE: &str = "
     D define-macro U undefine-macro std maxrregcount ftz prec-sqrt prec-div fmad use_fast_math
     extra-device-vectorization fassociative-math builtin-move-forward builtin-initializer-list
@@ -46,7 +44,7 @@ const READ_NO_FILE: &str = "
     brief-diag split-compile jump-table-density jtd device-stack-protector minimal generate-line-info
     lineinfo version-ident dQ dopt Ofast-compile Ofc ptxas-options Xptxas";
 
-/// The same of `ptxas` (its help, 13.0).
+/// From the help of `ptxas` 13.0.
 const PTXAS_READ_NO_FILE: &str = "
     O O0 O1 O2 O3 opt-level v verbose w disable-warnings Werror allow-expensive-optimizations
     allow-exp-opt def-load-cache dlcm def-store-cache dscm force-load-cache flcm force-store-cache fscm
@@ -54,10 +52,10 @@ const PTXAS_READ_NO_FILE: &str = "
     register-usage-level warn-on-double-precision-use warn-double-usage warn-on-local-memory-usage
     warn-lmem-usage warn-on-spills warn-spills suppress-stack-size-warning split-compile";
 
-/// Whether the user may pass `option` to NVRTC. NVRTC itself judges the rest.
+/// Checks that users may pass `option`; NVRTC validates it.
 ///
 /// # Errors
-/// Where Cubinder owns the option; without a place, which the caller knows.
+/// If Cubinder owns the option, without a span.
 pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     let refuse = |why| Err(NotTheUsersOption { option, why }.into());
     if option.chars().any(char::is_control) {
@@ -87,7 +85,7 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
 const OPTIONS_IN_A_FILE: &str =
     "its options would be in a file that the cache of compiled code does not know of";
 
-/// Whether all of these options are known to read no file. They have passed [`check_options`].
+/// Returns whether all of these checked options read no file.
 #[must_use]
 pub fn read_no_file(options: &[String]) -> bool {
     let mut of_ptxas = false;
@@ -95,7 +93,7 @@ pub fn read_no_file(options: &[String]) -> bool {
         if std::mem::take(&mut of_ptxas) {
             return is_one_of_ptxas(option);
         }
-        // A value of the option before it.
+        // The previous option's value.
         if !option.starts_with('-') {
             return true;
         }
@@ -108,8 +106,7 @@ pub fn read_no_file(options: &[String]) -> bool {
     })
 }
 
-/// The errors of the user's options, by index. A value may follow its option as the next element (`-D`, `X=1`); NVRTC itself
-/// judges whether the option takes one.
+/// Returns the errors of user options, by index. A value may be the next element (`-D`, `X=1`).
 #[must_use]
 pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
     let mut refused = Vec::new();
@@ -137,16 +134,15 @@ pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
     refused
 }
 
-/// Standards of C++ that the generated header cannot be read by: a `constexpr` member function is `const` there.
+/// The header's `constexpr` member functions are `const` there.
 const OLD_STANDARDS: &[&str] = &["c++03", "c++11"];
 
-/// The standard in an option such as `--std=c++17`.
+/// Parses `--std=c++17`.
 fn standard(option: &str) -> Option<&str> {
     option.strip_prefix("--std=").or_else(|| option.strip_prefix("-std="))
 }
 
-/// The macros that options define, each with the index of the option that has its name: `-DN=4`, `-D N=4`, `--define-macro=N`, and
-/// `-D` with the name as the next element.
+/// Returns the macros that `-DN=4`, `-D N=4`, `--define-macro=N` or `-D`, `N` define, each with the name's index.
 #[must_use]
 pub fn defined_names<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, &'o str)> {
     let mut names = Vec::new();
@@ -168,7 +164,7 @@ pub fn defined_names<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
     names
 }
 
-/// What is wrong with options that define names of the generated header, whose words are `header`, by index.
+/// Reports options that define names of `header`, by index.
 #[must_use]
 pub fn check_defined<'o>(
     options: impl IntoIterator<Item = &'o str>,
@@ -183,19 +179,18 @@ pub fn check_defined<'o>(
     taken.map(error).collect()
 }
 
-/// Whether this is one option of `ptxas` that reads no file. A value with a blank or a comma may be several options.
+/// Rejects values with spaces or commas, which may be several options.
 fn is_one_of_ptxas(option: &str) -> bool {
     is_listed(option, PTXAS_READ_NO_FILE) && !option.contains([' ', ','])
 }
 
-/// Whether an option, without its dashes and value, has one of these names.
+/// Compares an option, ignoring dashes and value.
 #[must_use]
 pub fn is_named(option: &str, names: &[&str]) -> bool {
     let name = option.trim_start_matches('-').split('=').next().unwrap_or_default();
     option.starts_with('-') && names.contains(&name)
 }
 
-/// The same of names with blanks between them.
 fn is_listed(option: &str, names: &str) -> bool {
     is_named(option, &names.split_whitespace().collect::<Vec<_>>())
 }

@@ -1,60 +1,59 @@
-//! The words in capitals that stand in an imported manifest where a person has to decide.
-//!
-//! Owns how they are spelt, and finding those that are still there. No manifest declares them.
+//! Placeholders in imported manifests, in capitals, for values that users must supply. Owns their spelling and
+//! detection.
 
 /// The type of a tensor's elements.
 pub const ELEMENT: &str = "TYPE_OF_ELEMENTS";
 /// The blocks of a grid.
 pub const BLOCKS: &str = "NUMBER_OF_BLOCKS";
-/// The programs of a grid of Triton's.
+/// The programs of a Triton grid.
 pub const PROGRAMS: &str = "NUMBER_OF_PROGRAMS";
 /// The threads of a block.
 pub const THREADS: &str = "NUMBER_OF_THREADS";
 /// Dynamic shared memory.
 pub const SHARED_BYTES: &str = "BYTES_OF_SHARED_MEMORY";
 
-/// Words that have a name behind them.
+/// Each precedes a name.
 const WITH_A_NAME: [&str; 5] = ["SHAPE_OF_", "TENSOR_", "VALUE_OF_", "CONSTANT_", "WHERE_"];
 
-/// The shape of an output.
+/// Names the shape of an output.
 pub fn shape_of(name: &str) -> String {
     format!("SHAPE_OF_{name}")
 }
 
-/// The tensor that a pointer is bound to.
+/// Names the tensor for a pointer.
 pub fn tensor(name: &str) -> String {
     format!("TENSOR_{name}")
 }
 
-/// What a parameter gets.
+/// Names a parameter's value.
 pub fn value_of(name: &str) -> String {
     format!("VALUE_OF_{name}")
 }
 
-/// That what a parameter gets is an integer of so many bits: whoever replaces [`value_of`] replaces it here, too.
+/// Names the check that a value has `bits` bits. Contains [`value_of`], so that one replacement suffices.
 pub fn fits(name: &str, bits: u32) -> String {
     let value = value_of(name);
     let most = i64::MAX >> 64_u32.saturating_sub(bits);
     format!("{} <= ({value}) and ({value}) <= {most}", -most - 1)
 }
 
-/// What a parameter was fixed to.
+/// Names a parameter's fixed value.
 pub fn constant_of(name: &str) -> String {
     format!("CONSTANT_{name}")
 }
 
-/// When a parameter is a word, which no manifest can compare.
+/// Names the condition for a fixed word, which manifests cannot compare.
 pub fn where_it_is(name: &str, word: &str) -> String {
     let clean: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("WHERE_{name}_IS_{clean}")
 }
 
-/// A type of which only the size is known.
+/// Names a type of known size.
 pub fn unknown_type(bytes: u32) -> String {
     format!("TYPE_OF_{bytes}_BYTES")
 }
 
-/// Whether a word is one of these.
+/// Returns whether a word is a placeholder.
 #[must_use]
 pub fn is_unsaid(word: &str) -> bool {
     let is_type = || {

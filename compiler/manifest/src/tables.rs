@@ -1,6 +1,4 @@
-//! The files of tables.
-//!
-//! Reads them and checks their bytes against the manifest ([`crate::manifest`]).
+//! Reads the files of `[tables]` and checks their size against [`crate::manifest`].
 
 use std::sync::Arc;
 
@@ -11,7 +9,7 @@ use crate::path;
 use crate::resolve::{Resolved, Table, TableFile};
 use crate::source;
 
-/// Reads the files of a plugin's tables into it. What is wrong with one leaves its table empty.
+/// Reads the files of a plugin's tables; invalid ones stay empty.
 pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
     let Some(tables) = plugin.draft.units.first().map(|unit| Arc::clone(&unit.tables)) else {
         return Vec::new();
@@ -30,7 +28,7 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
             }
         },
     });
-    // The same for every unit.
+    // All units share the tables.
     let filled: Arc<[Table]> = filled.collect();
     plugin.draft.units.iter_mut().for_each(|unit| unit.tables = Arc::clone(&filled));
     errors
@@ -51,7 +49,6 @@ fn bytes(table: &Table, file: &TableFile) -> Result<Vec<u8>, Diagnostic> {
     }
 }
 
-/// Why bytes are no elements of a type.
 fn misfit(ty: TableType, bytes: &[u8]) -> Option<String> {
     let (found, size) = (bytes.len(), ty.size());
     if found == 0 {

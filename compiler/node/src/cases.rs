@@ -1,6 +1,6 @@
-//! Test files: nodes with their shapes, and what is expected of them.
+//! Test files: nodes with their shapes and optional expectations.
 //!
-//! Owns the form of the files ([`read()`]) and the comparison ([`run`]). Each expectation is optional.
+//! Owns the files' syntax ([`read()`]) and the comparison ([`run`]).
 //!
 //! ```toml
 //! manifest = "../manifests/scale.toml"     # a library, a bundle or an engine will do too
@@ -21,7 +21,7 @@
 //! # error = "part of why the node is refused"
 //! ```
 //!
-//! The values of tensors (`data`) are for `cubinder test`, which runs the cases on a GPU ([`Cases::trial`]).
+//! Tensor values (`data`) are for `cubinder test`, which runs the cases on a GPU ([`Cases::trial`]).
 
 mod data;
 mod read;
@@ -47,11 +47,11 @@ pub use read::read;
 pub struct Cases {
     /// The text.
     pub source: Arc<Source>,
-    /// What the cases are about, resolved against the file's folder.
+    /// The tested file, resolved against this file's folder.
     pub subject: PathBuf,
     /// The cases, in the file's order.
     pub list: Vec<Case>,
-    /// The defaults of all cases.
+    /// Defaults for all cases.
     data: CaseData,
 }
 
@@ -60,20 +60,19 @@ pub struct Cases {
 pub struct Case {
     /// Its name.
     pub name: String,
-    /// Where it begins.
+    /// Its source position.
     range: Range<usize>,
     query: Query,
-    /// The places of the parts of the query.
     places: Places,
     expected: Vec<(Range<usize>, Expected)>,
     error: Option<(Range<usize>, String)>,
     data: CaseData,
-    /// What outputs are to hold.
+    /// The expected values of outputs.
     outputs: Vec<(String, DataFile)>,
 }
 
 impl Case {
-    /// Whether the runtime is expected to refuse it.
+    /// Returns whether the case expects an error.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         self.error.is_some()
@@ -81,10 +80,10 @@ impl Case {
 }
 
 impl Cases {
-    /// The node of a case with its data.
+    /// Returns the node of a case with its data.
     ///
     /// # Errors
-    /// What is wrong with a file that says an input's shape.
+    /// If a file for an input's shape is invalid.
     pub fn trial(&self, case: &Case) -> Result<Trial, Difference> {
         let data = case.data.or(&self.data);
         self.query(case).map(|query| Trial {
@@ -95,19 +94,19 @@ impl Cases {
         })
     }
 
-    /// The names of the cases, for messages.
+    /// Returns the names of the cases for messages.
     #[must_use]
     pub fn names(&self) -> String {
         self.list.iter().map(|case| format!("`{}`", case.name)).collect::<Vec<_>>().join(", ")
     }
 
-    /// The defaults of all cases, without shapes.
+    /// Returns the defaults of all cases, without shapes.
     #[must_use]
     pub fn defaults(&self) -> Trial {
         self.data.clone().trial()
     }
 
-    /// The query of a case. An input without a shape has that of its file, which the case or the defaults name.
+    /// Returns the query; inputs without a shape have that of their file.
     fn query(&self, case: &Case) -> Result<Query, Difference> {
         let mut query = case.query.clone();
         for (name, data) in &case.data.or(&self.data).inputs {
@@ -133,10 +132,9 @@ impl Cases {
         Difference { mistake: true, ..self.differs(range, text) }
     }
 
-    /// The mistakes in a query, unless one of them is the error that the case expects.
+    /// Returns errors other than the expected one.
     fn of_query(&self, case: &Case, all: &[Mistake]) -> Vec<Difference> {
         let Some((range, part)) = &case.error else {
-            // At the entry that names it, else at the case.
             let range = |mistake: &Mistake| {
                 let is_it =
                     |(part, name, _): &&(_, String, _)| *part == mistake.part && *name == mistake.name;
@@ -150,14 +148,12 @@ impl Cases {
         (!is_expected).then(|| self.differs(range, text())).into_iter().collect()
     }
 
-    /// What is wrong with the data of a case.
     fn of_data(&self, case: &Case, plugin: &Plugin, resolved: &ResolvedQuery) -> Vec<Difference> {
         let Ok(trial) = self.trial(case) else { return Vec::new() };
         let found = trial::check(plugin, resolved, &trial).into_iter();
         found.map(|text| self.mistake(&case.range, text)).collect()
     }
 
-    /// Expectations of tensors and variants that the plugin does not have.
     fn misnamed(&self, case: &Case, plugin: &Plugin) -> Vec<Difference> {
         let found = |(range, expected): &(Range<usize>, Expected)| {
             let text = match expected {
@@ -181,7 +177,6 @@ impl Cases {
     }
 }
 
-/// Something that is expected.
 #[derive(Debug, Clone, PartialEq)]
 enum Expected {
     Shape(String, Vec<i64>),
@@ -197,7 +192,7 @@ enum Expected {
 pub struct Verdict {
     /// The case's name.
     pub name: String,
-    /// Everything that is not as expected; empty if the case passes.
+    /// The failed expectations; empty if the case passes.
     pub differences: Vec<Difference>,
 }
 
@@ -207,24 +202,24 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Something that is not as expected.
+/// A failed expectation.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
-    /// The place of the expectation: `tests/scale.toml:12:9`.
+    /// The position of the expectation: `tests/scale.toml:12:9`.
     pub place: String,
-    /// What was found and what was expected.
+    /// The found and expected values.
     pub text: String,
-    /// Whether the case itself is wrong: it names something that does not exist.
+    /// Whether the case uses unknown names.
     pub mistake: bool,
 }
 
-/// Evaluates every case and compares it with what it expects.
+/// Evaluates all cases.
 #[must_use]
 pub fn run(cases: &Cases, subject: &Subject, compiler: &Compiler) -> Vec<Verdict> {
     cases.list.iter().map(|case| verdict(cases, case, subject, compiler, &[])).collect()
 }
 
-/// Evaluates one case on a device with these facts, which those of the case take precedence over.
+/// Evaluates one case on a device; the case's facts take precedence.
 #[must_use]
 pub fn verdict(
     cases: &Cases,
@@ -241,7 +236,7 @@ pub fn verdict(
     let mut differences = match evaluate(subject, &query, compiler) {
         Ok(outcome) => {
             let refusal = refusal(case, &outcome);
-            // An unexpected refusal leaves nothing to compare.
+            // The other expectations are meaningless.
             let is_refused = outcome.evaluation.refused.is_some() && case.error.is_none();
             let compared = case.expected.iter().filter(|_| !is_refused).filter_map(|(range, expected)| {
                 difference(expected, &outcome.evaluation).map(|text| (range.clone(), text))
@@ -260,8 +255,7 @@ pub fn verdict(
     Verdict { name: case.name.clone(), differences }
 }
 
-/// Everything that is wrong with a case on every device: names that the plugin does not have, values and data that do not fit or are
-/// missing.
+/// Returns the device-independent errors in a case: unknown names, invalid or missing data.
 #[must_use]
 pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference> {
     let query = match cases.query(case) {
@@ -270,7 +264,7 @@ pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference
     };
     let mut found = match (resolve_query(subject, &query), &case.error) {
         (Err(all), _) => cases.of_query(case, &all),
-        // What is refused needs no data.
+        // Rejected nodes need no data.
         (Ok(_), Some(_)) => Vec::new(),
         (Ok(resolved), None) => cases.of_data(case, &subject.plugin, &resolved),
     };
@@ -278,7 +272,7 @@ pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference
     found
 }
 
-/// A refusal that is not expected, or another than is expected.
+/// Returns an unexpected refusal or text.
 fn refusal(case: &Case, outcome: &EvaluatedNode) -> Option<(Range<usize>, String)> {
     let failed = outcome.diagnostics.iter().find(|found| found.severity == Severity::Error);
     if let Some(failed) = failed {
@@ -334,7 +328,7 @@ fn difference(expected: &Expected, found: &Evaluation) -> Option<String> {
             if passed.as_ref().is_some_and(|passed| is_same(passed, value)) {
                 return None;
             }
-            // Equal texts may be of different types.
+            // Equal texts may have different types.
             let passed = passed.map_or_else(|| "not known".to_owned(), |passed| passed.to_string());
             return Some(format!("the argument `{name}` is {passed}, expected {value}"));
         }
@@ -350,20 +344,20 @@ fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Cl
     format!("there is no {what} `{name}`, there is {list}{hint}")
 }
 
-/// Whole numbers stand for floats.
+/// Compares values; integers equal floats.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Array(found), Value::Array(expected)) => {
             found.len() == expected.len()
                 && found.iter().zip(expected).all(|(found, expected)| is_same(found, expected))
         }
-        #[allow(clippy::cast_precision_loss, clippy::float_cmp)] // what a person writes is meant exactly
+        #[allow(clippy::cast_precision_loss, clippy::float_cmp)] // literals are exact
         (Value::Float(found), Value::Int(expected)) => *found == *expected as f64,
         (found, expected) => found == expected,
     }
 }
 
-/// The verdicts for people: one line for each case and each difference, then how many there are.
+/// Formats verdicts, with totals.
 #[must_use]
 pub fn table(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
@@ -390,7 +384,7 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../docs/cases.md");
 
-    /// The page's example has every key, and its tables have the keys that are read, and what is required.
+    /// Checks the example and the tables.
     #[test]
     fn the_reference_has_the_keys_that_are_read() {
         let example = PAGE.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
@@ -413,7 +407,6 @@ mod tests {
             let (mut named, mut required) = (Vec::new(), Vec::new());
             for (key, rest) in rows {
                 named.push(key);
-                // The file's cases are asked for as tables; that there are none is an error of its own.
                 if rest.contains(" | required | ") && key != "cases" {
                     required.push(key);
                 }

@@ -1,4 +1,4 @@
-//! Errors and warnings as types.
+//! Errors and warnings.
 
 use cubinder_model::MAX_VARIANT_ID;
 use cubinder_model::fit::ComputeCapability;
@@ -7,89 +7,68 @@ use cubinder_model::validate::{MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXT
 use crate::diagnostic::Span;
 
 cubinder_source::diagnostics! {
-    /// A key has a value that it cannot have.
     pub(crate) struct WrongValue { key: String, why: String, span: Span }
     error(WRONG_VALUE) "`{key}`: {why}" { at span: ""; }
 
-    /// A test file has no cases.
     pub(crate) struct NoCases { start: Span }
     error "the file has no cases" { at start: "expected `[[cases]]`"; }
 }
 
-// Names and values of a query.
 cubinder_source::diagnostics! {
-    /// The plugin has nothing of this name.
     pub(crate) struct UnknownName<'n> { what: &'n str, name: &'n str, known: String, near: Option<&'n str> }
     error "there is no {what} `{name}`" { note: "{known}"; help ?near: "did you mean `{near}`?"; }
 
-    /// The attributes of a node in an engine are fixed.
     pub(crate) struct FixedAttribute<'n> { name: &'n str }
     error "the attribute `{name}` of a node in an engine cannot be changed" {
         help: "evaluate the manifest or the library to try other values";
     }
 
-    /// A value is none of its attribute's type.
     pub(crate) struct WrongAttribute<'n> { name: &'n str, why: String }
     error "the attribute `{name}`: {why}" {}
 
-    /// An attribute without a default has no value.
     pub(crate) struct MissingAttribute<'n> { name: &'n str, why: String }
     error "{why}" { help: "say what it is: `--attr {name}=...`"; }
 
-    /// Two tensors share memory and have different alignments.
     pub(crate) struct AlignmentsDiffer<'n> { name: &'n str, output: &'n str, one: u64, other: u64 }
     error "`{name}` and `{output}` share one memory, but alignments of {one} and {other} bytes are given" {
         help: "give the alignment of `{output}` alone";
     }
 
-    /// The shape of a shape input is given.
     pub(crate) struct ShapeOfShapeInput<'n> { name: &'n str }
     error "`{name}` is a shape input: its values decide its shape" { help: "say what it holds: `--values {name}=...`"; }
 
-    /// A scalar shape input has another number of values.
     pub(crate) struct NotOneValue<'n> { name: &'n str, count: usize }
     error "`{name}` holds one value, and {count} are given" {}
 
-    /// The values of a shape input are missing.
     pub(crate) struct MissingValues<'n> { name: &'n str }
     error "what the shape input `{name}` holds is not given" { help: "say what it is: `--values {name}=...`"; }
 
-    /// The shape of an output is given.
     pub(crate) struct ShapeOfOutput<'n> { name: &'n str }
     error "`{name}` is an output: its shape follows from the inputs'" {}
 
-    /// The shape of an input is missing.
     pub(crate) struct MissingShape<'n> { name: &'n str, rank: String, example: String }
     error "the shape of the input `{name}` ({rank}) is not given" { help: "say what it is: `--shape {name}={example}`"; }
 
-    /// A launch depends on a fact about the device that is missing.
     pub(crate) struct MissingFact<'n> { fact: &'n str, remedy: String }
     error "the launch depends on `device.{fact}`, which is not given" { help: "say what it is: {remedy}"; }
 
-    /// No variant has a parameter or tensor with this type or format.
     pub(crate) struct ImpossibleAlternative<'n> { name: &'n str, value: &'n str, possible: String, near: Option<&'n str> }
     error "`{name}` cannot be `{value}`" { note: "it can be `{possible}`"; help ?near: "did you mean `{near}`?"; }
 
-    /// No variant has these types and formats together.
     pub(crate) struct NoSuchRow<'n> { what: &'n str, asked: String, rows: String }
     error "no variant has the {what} {asked}" { note: "there are {rows}"; }
 }
 
-// The choice of a plugin or a node.
 cubinder_source::diagnostics! {
-    /// A file has no plugin of this name.
     pub(crate) struct NoSuchPlugin<'n> { wanted: &'n str, list: String, near: Option<&'n str> }
     error "there is no plugin `{wanted}` in it" { note: "it has `{list}`"; help ?near: "did you mean `{near}`?"; }
 
-    /// A node is chosen in a file that is no engine.
     pub(crate) struct NoEngine {}
     error "`--node` chooses among an engine's nodes, and this is no engine" {}
 
-    /// An engine has no node of this number.
     pub(crate) struct NoSuchNode { wanted: usize, list: String }
     error "there is no node {wanted} in it" { note: "its nodes are {list}"; }
 
-    /// A library has several plugins, and none was chosen.
     pub(crate) struct SeveralPlugins<'n> { list: String, first: &'n str }
     error "there are several plugins in it" { note: "they are `{list}`"; help: "choose one: `--plugin {first}`"; }
 }
@@ -98,24 +77,20 @@ const STALE: &str = "measure again with `cubinder tune`, or take out what is sta
 
 // Files of measured times.
 cubinder_source::diagnostics! {
-    /// A file has no table `[device]`.
     pub(crate) struct NoDevice { start: Span }
     error(MISSING_KEY) "the file has no `[device]` table" {
         at start: "expected `[device]` with `name`, `capability` and `sms`";
     }
 
-    /// A file is of another edition.
     pub(crate) struct UnknownEdition { found: i64, known: i64, span: Span }
     error(SCHEMA_EDITION) "edition {found} of files of tuning is not known" {
         at span: "this version of cubinder knows edition {known}";
         help: "use a newer version of cubinder, or move the file away and measure again: `cubinder tune`";
     }
 
-    /// A time is of no possible variant.
     pub(crate) struct VariantIdOutOfRange { id: String, span: Span }
     error(VARIANT_ID) "`{id}` is no variant's id" { at span: "expected 1 to {MAX_VARIANT_ID}"; }
 
-    /// A manifest's `tune` names the cases of another manifest.
     pub(crate) struct CasesOfOther { found: String, subject: String, own: String, span: Span }
     error(TUNE_FILE) "the cases of `{found}` are of `{subject}`" {
         at span: "the manifest names it here";
@@ -123,21 +98,18 @@ cubinder_source::diagnostics! {
         help: "`tune` names a file of cases (docs/cases.md), relative to the manifest's folder";
     }
 
-    /// A file to write is of another GPU.
     pub(crate) struct OtherGpu { path: String, found: String, device: String }
     error "`{path}` is of another GPU" {
         note: "it is of {found}, and the GPU at hand is {device}";
         help: "name another file with `--out`";
     }
 
-    /// None of the compiled versions of a plugin was measured.
     pub(crate) struct VersionNotCompiled<'n> { version: &'n str, name: &'n str, compiled: String, span: Span }
     warning "version `{version}` of `{name}` was measured, and is not compiled" {
         at span: "compiled is version `{compiled}`";
         help: "{STALE}";
     }
 
-    /// A plugin was measured on different GPUs that count as the same.
     pub(crate) struct GpusCountAsOne<'n> {
         name: &'n str, first: &'n str, second: &'n str, capability: ComputeCapability, sms: u32, path: String, span: Span,
     }
@@ -147,7 +119,6 @@ cubinder_source::diagnostics! {
         help: "name the file alone that is of the GPU on which the library runs";
     }
 
-    /// More was measured than a model has room for.
     pub(crate) struct TooManyPoints<'n> { name: &'n str, span: Span }
     error "more was measured of `{name}` than a plugin carries" {
         at span: "the first point that is too many";
@@ -155,11 +126,10 @@ cubinder_source::diagnostics! {
         help: "take out points whose shapes are near to others'";
     }
 
-    /// The plugin does not take a measured node any more.
     pub(crate) struct StalePoint<'n> { name: &'n str, why: String, span: Span, notes: Vec<String> }
     warning "a measured node of `{name}` is left out: {why}" { at span: ""; note *notes: "{notes}"; help: "{STALE}"; }
 
-    /// A measured variant is missing, or does not serve such a node. The others of the point count.
+    /// The point's other variants count.
     pub(crate) struct MissingVariant<'n> { id: i32, name: &'n str, why: &'n str, span: Span }
     warning "variant {id} of `{name}` was measured, and {why}" { at span: ""; help: "{STALE}"; }
 }

@@ -1,4 +1,4 @@
-//! Nodes of one plugin: queries and their evaluation, test cases, comparison of results, and measured times.
+//! Evaluates, tests and compares single nodes of a plugin, and handles measured times.
 
 pub mod cases;
 mod errors;

@@ -1,7 +1,5 @@
-//! What is asked: shapes, attributes, types and alignments, by name.
-//!
-//! Owns how they are written on the command line and in files (`read`), and how a value becomes one of an attribute's type. Names are
-//! compared with a plugin's in [`crate::eval`].
+//! Queries: shapes, attributes, types and alignments. Owns their syntax and the conversion to attribute types;
+//! [`crate::eval`] compares names with a plugin's.
 
 pub(crate) mod read;
 
@@ -10,15 +8,14 @@ use cubinder_model::{AttributeElement, AttributeType};
 
 use crate::diagnostic::Diagnostic;
 
-/// The most dimensions of a tensor.
 const MAX_RANK: usize = cubinder_model::model::MAX_RANK as usize;
 
-/// One node with its shapes, as far as the caller says.
+/// A node with its shapes, possibly incomplete.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Query {
-    /// Shapes of inputs. A shape input has as many elements as values.
+    /// Shapes of inputs.
     pub shapes: Vec<(String, Vec<i64>)>,
-    /// What shape inputs hold.
+    /// Values of shape inputs.
     pub values: Vec<(String, Vec<i64>)>,
     /// Values of attributes.
     pub attributes: Vec<(String, RawAttributeValue)>,
@@ -26,31 +23,30 @@ pub struct Query {
     pub types: Vec<(String, String)>,
     /// Formats of format parameters or of tensors.
     pub formats: Vec<(String, String)>,
-    /// Of what the address of a tensor is a multiple, bytes; a power of two. What is not named is aligned to
-    /// [`DEFAULT_ALIGNMENT`].
+    /// Alignments in bytes, powers of two; default: [`DEFAULT_ALIGNMENT`].
     pub aligned: Vec<(String, u64)>,
-    /// What is known of the device, by the names behind `device.`.
+    /// Device facts, by the names after `device.`.
     pub device: Vec<(String, i64)>,
 }
 
-/// To what `cudaMalloc` and TensorRT align memory, bytes (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
+/// Bytes, of `cudaMalloc` and TensorRT (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
 pub const DEFAULT_ALIGNMENT: u64 = 256;
 
-/// The value of an attribute, before its type is known.
+/// An attribute's value before its type is known.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum RawAttributeValue {
-    /// As it was typed.
+    /// As typed.
     Text(String),
-    /// As a file has it.
+    /// As in a file.
     Value(Value),
 }
 
-/// What a mistake in a query is about.
+/// A part of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// A shape.
     Shape,
-    /// What a shape input holds.
+    /// Values of a shape input.
     Values,
     /// An attribute.
     Attribute,
@@ -60,12 +56,12 @@ pub enum Part {
     Format,
     /// An alignment.
     Aligned,
-    /// Something that is known of the device.
+    /// A device fact.
     Device,
 }
 
 impl Part {
-    /// The option of the command line, an example of its value, and the key in files.
+    /// Returns the command-line option, an example value, and the key in files.
     const fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Part::Shape => ("--shape", "x=10x3x32x32", "shapes"),
@@ -78,28 +74,27 @@ impl Part {
         }
     }
 
-    /// The option of the command line.
+    /// Returns the command-line option.
     #[must_use]
     pub const fn option(self) -> &'static str {
         self.names().0
     }
 
-    /// The key of a table in files of cases and of measured times.
     pub(crate) const fn key(self) -> &'static str {
         self.names().2
     }
 }
 
-/// A mistake in a query.
+/// An error in a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mistake {
-    /// The kind of its name.
+    /// The part with the error.
     pub part: Part,
-    /// The name, as the query has it or should have it.
+    /// The unknown or missing name.
     pub name: String,
-    /// The name that may have been meant.
+    /// The probably intended name.
     near: Option<String>,
-    /// The error, without a place.
+    /// The error, without a span.
     pub diagnostic: Diagnostic,
 }
 
@@ -108,12 +103,11 @@ impl Mistake {
         Mistake { part, name: name.to_owned(), near: None, diagnostic: error.into() }
     }
 
-    /// The same with the name that may have been meant, which its error contains too.
     pub(crate) fn near(self, near: Option<&str>) -> Mistake {
         Mistake { near: near.map(str::to_owned), ..self }
     }
 
-    /// Its message, its notes and the name that may have been meant. Other remedies are options of the command line.
+    /// Omits help that names command-line options.
     pub(crate) fn in_one_line(&self) -> String {
         let near = self.near.iter().map(|near| format!("did you mean `{near}`?"));
         let parts = std::iter::once(&self.diagnostic.message).chain(&self.diagnostic.notes);
@@ -122,10 +116,10 @@ impl Mistake {
 }
 
 impl Query {
-    /// A query from the command line's options, `NAME=VALUE` each.
+    /// Parses command-line options `NAME=VALUE`.
     ///
     /// # Errors
-    /// Every pair that is none, or whose value is no shape, no alignment or no integers.
+    /// Every malformed pair.
     pub fn parse(options: &[(Part, &[String])]) -> Result<Query, Vec<Diagnostic>> {
         let mut query = Query::default();
         let mut errors = Vec::new();
@@ -178,10 +172,10 @@ fn pair(text: &str, part: Part) -> Result<(&str, &str), Diagnostic> {
     }
 }
 
-/// A shape: `10x3x32x32`, `10,3,32,32`, `[10, 3]`; `scalar`, `[]` or nothing for rank 0.
+/// Parses `10x3x32x32`, `10,3,32,32` or `[10, 3]`; for rank 0 `scalar`, `[]` or an empty string.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// If it is malformed.
 pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = match inner.strip_prefix('[') {
@@ -200,10 +194,10 @@ pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
     check_shape(inner.split(['x', ',']).map(dimension).collect::<Result<_, _>>()?)
 }
 
-/// What a shape input holds: `4,8`, `[4, 8]`, one number, or nothing for none.
+/// Parses `4,8`, `[4, 8]`, one number, or an empty string.
 ///
 /// # Errors
-/// What is no integer.
+/// If it is malformed.
 pub(crate) fn integers(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inner).trim();
@@ -214,10 +208,10 @@ pub(crate) fn integers(text: &str) -> Result<Vec<i64>, String> {
     inner.split(',').map(integer).collect()
 }
 
-/// Holds a shape against what TensorRT can say.
+/// Checks TensorRT's limits.
 ///
 /// # Errors
-/// A negative dimension, or too many.
+/// For negative or too many dimensions.
 pub(crate) fn check_shape(dims: Vec<i64>) -> Result<Vec<i64>, String> {
     if dims.len() > MAX_RANK {
         return Err(format!("it has {} dimensions, TensorRT has at most {MAX_RANK}", dims.len()));
@@ -228,18 +222,18 @@ pub(crate) fn check_shape(dims: Vec<i64>) -> Result<Vec<i64>, String> {
     }
 }
 
-/// Holds an alignment against what an address can have.
+/// Checks an alignment.
 ///
 /// # Errors
-/// Where it is no power of two.
+/// If it is not a power of two.
 pub(crate) fn alignment(bytes: u64) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is no power of two")) }
 }
 
-/// The value that was given, as one of the attribute's type. Its constraints are another matter.
+/// Converts a value, without checking constraints.
 ///
 /// # Errors
-/// What was found and what was expected.
+/// The found and expected values.
 pub(crate) fn attribute(ty: AttributeType, given: &RawAttributeValue) -> Result<Value, String> {
     let value = match given {
         RawAttributeValue::Text(text) => typed(ty, text)?,
@@ -248,7 +242,7 @@ pub(crate) fn attribute(ty: AttributeType, given: &RawAttributeValue) -> Result<
     if !ty.admits(&value) {
         return Err(format!("{value} is no `{}`", ty.name()));
     }
-    // A node cannot say more than its type holds.
+    // Nodes store the type's precision.
     ty.rounded(value.clone()).ok_or_else(|| format!("{value} is beyond what `{}` holds", ty.name()))
 }
 
@@ -282,18 +276,18 @@ fn element(ty: AttributeType, text: &str) -> Result<Value, String> {
     }
 }
 
-/// A whole number stands for a float, 0 and 1 for booleans: as ONNX and TOML write them.
+/// Converts integers to floats, and 0 and 1 to booleans, as in ONNX and TOML.
 fn coerce(ty: AttributeType, value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.iter().map(|item| coerce(ty, item)).collect()),
-        #[allow(clippy::cast_precision_loss)] // rounded as a reader of the text would round it
+        #[allow(clippy::cast_precision_loss)] // rounds like a parser
         Value::Int(value) if ty.element.is_float() => Value::Float(*value as f64),
         Value::Int(value @ (0 | 1)) if ty.element == AttributeElement::Bool => Value::Bool(*value == 1),
         other => other.clone(),
     }
 }
 
-/// A list in JSON, flat.
+/// Parses a flat JSON list.
 fn json(text: &str) -> Result<Value, String> {
     let items: Vec<serde_json::Value> =
         serde_json::from_str(text).map_err(|error| format!("it is no JSON list: {error}"))?;

@@ -1,7 +1,7 @@
-//! A creator: the safe trait, and the objects that a plugin library registers.
+//! Creators: the safe traits, and the objects that a plugin library registers.
 //!
-//! Owns: [`CreatorBase`], [`Creator`], [`QuickCreator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One` and
-//! `IPluginCreatorV3Quick`. Never: no registry call; TensorRT asks the library for its creators.
+//! Owns the thunks of `IPluginCreatorV3One` and `IPluginCreatorV3Quick`. Never calls the registry; TensorRT asks the
+//! library for its creators.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
@@ -21,56 +21,52 @@ mod quick;
 
 pub use quick::QuickCreator;
 
-/// What all creators have in common.
+/// The methods common to all creators.
 pub trait CreatorBase: Send + Sync + 'static {
-    /// How a registry lists it.
+    /// Returns its identity in a registry.
     fn identity(&self) -> &Identity;
 
-    /// The attributes that it wants from an ONNX node.
+    /// Returns the attributes that it reads from an ONNX node.
     fn fields(&self) -> &FieldNames;
 
-    /// Told each failure before TensorRT gets null: an `Err` of `create`, or a caught panic.
+    /// Receives each error of `create` and each caught panic before TensorRT gets null.
     fn report(&self, error: &Error) {
         logger::error_of(&self.identity().name, error);
     }
 }
 
-/// What makes plugins of one name, version and namespace.
+/// Creates plugins of one name, version and namespace.
 pub trait Creator: CreatorBase {
-    /// The plugins it makes.
+    /// The type of its plugins.
     type Plugin: Plugin;
 
-    /// Makes a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in
-    /// an engine (`TensorRTPhase::RUNTIME`). Both happen on machines without a GPU.
+    /// Creates a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in an
+    /// engine (`TensorRTPhase::RUNTIME`). Neither may need a GPU.
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin>;
 }
 
-/// A kind of creator: which interface its objects serve.
 trait CreatorKind: Sized + 'static {
-    /// Who makes the plugins.
     type Implementor: CreatorBase;
     type Slots: 'static;
 
-    /// What `getInterfaceInfo` says.
+    /// The result of `getInterfaceInfo`.
     const INFO: InterfaceInfo;
     const VTABLE: &'static VTable<Self::Slots>;
 }
 
-/// A creator as C++ sees it.
 #[repr(C)]
 struct CreatorObject<K: CreatorKind> {
     vptr: *const K::Slots,
     implementor: K::Implementor,
 }
 
-/// Creators of the kind V3One.
 struct V3One<C>(PhantomData<fn() -> C>);
 
 impl<C: Creator> CreatorKind for V3One<C> {
     type Implementor = C;
     type Slots = CreatorSlots;
 
-    // With the space: it stands so in NVIDIA's header.
+    // NVIDIA's header has this space, too.
     const INFO: InterfaceInfo = InterfaceInfo { kind: c"PLUGIN CREATOR_V3ONE".as_ptr(), major: 1, minor: 0 };
     const VTABLE: &'static VTable<CreatorSlots> = &table(CreatorSlots {
         versioned: versioned::<Self>(),
@@ -82,12 +78,10 @@ impl<C: Creator> CreatorKind for V3One<C> {
     });
 }
 
-/// The vtable of a creator.
 const fn table<Slots>(slots: Slots) -> VTable<Slots> {
     VTable { offset_to_top: 0, type_info: &raw const rtti::CREATOR, slots }
 }
 
-/// The slots that every interface begins with.
 const fn versioned<K: CreatorKind>() -> VersionedSlots {
     VersionedSlots {
         get_api_language,
@@ -99,7 +93,7 @@ const fn versioned<K: CreatorKind>() -> VersionedSlots {
 
 /// The creators of a library, as an array of `IPluginCreatorInterface*`.
 ///
-/// TensorRT keeps the pointers while the library is registered, so a library keeps its list until it is closed.
+/// TensorRT keeps the pointers while the library is registered, so the list lives until the library is closed.
 #[derive(Default)]
 pub struct CreatorList {
     all: Orders,
@@ -108,13 +102,12 @@ pub struct CreatorList {
     /// The op of each quick creator, for messages: `namespace::name`, or the name if the namespace is empty.
     quick_names: Vec<String>,
     free: Vec<unsafe fn(This)>,
-    /// A name with its namespace, for each, joined as closely as a registry can: two that only look alike then turn the list, which does
-    /// no harm.
+    /// Joined as a registry may join them; a false match only reverses the list, which is harmless.
     names: BTreeSet<Vec<u8>>,
     shares_names: bool,
 }
 
-/// Creators in both orders that TensorRT is given.
+/// Creators in registration and deregistration order.
 #[derive(Default)]
 struct Orders {
     forward: Vec<This>,
@@ -130,33 +123,31 @@ impl Orders {
 
 // SAFETY: the pointers own creators, and `Creator` is `Send`.
 unsafe impl Send for CreatorList {}
-// SAFETY: the list only shows pointers; creators are called through shared references and are `Sync`.
+// SAFETY: the list only returns pointers; creators are called through shared references and are `Sync`.
 unsafe impl Sync for CreatorList {}
 
 impl CreatorList {
-    /// No creator yet.
+    /// Returns an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a creator. TensorRT refuses a library whole when one of its (name, version, namespace) is
-    /// registered already.
+    /// Adds a creator. TensorRT rejects a whole library if one (name, version, namespace) is already registered.
     pub fn push<C: Creator>(&mut self, creator: C) {
         let this = self.add::<V3One<C>>(creator);
         self.plain.push(this);
     }
 
-    /// Adds a creator of quick plugins, likewise. Full TensorRT alone makes anything of it: TensorRT-RTX registers it and refuses the
-    /// nodes that name it (seen with 1.7).
+    /// Adds a creator of quick plugins. Only full TensorRT uses it: TensorRT-RTX registers it and rejects the nodes
+    /// that name it (seen with 1.7).
     pub fn push_quick<C: QuickCreator>(&mut self, creator: C) {
-        // If a name panics, its thunk reports that to TensorRT, so the message only omits the creator.
+        // The thunk of a name that panics reports it, so the message may omit this creator.
         let name = caught(|| Ok(op_name(creator.identity())));
         self.quick_names.extend(name);
         self.add::<quick::Quick<C>>(creator);
     }
 
     fn add<K: CreatorKind>(&mut self, implementor: K::Implementor) -> This {
-        // One that cannot say its name is refused by TensorRT.
         let name = caught(|| {
             let Identity { name, namespace, .. } = implementor.identity();
             Ok([name.to_bytes(), namespace.to_bytes()].concat())
@@ -169,13 +160,13 @@ impl CreatorList {
         this
     }
 
-    /// The creators as C++ gets them.
+    /// Returns the creators for C++.
     pub fn as_slice(&self) -> &[This] {
         &self.all.forward
     }
 
-    /// The creators to register. A TensorRT older than the quick interfaces gets the others only: one creator that it does not know makes
-    /// it reject a library whole, or it would call it with other arguments.
+    /// Returns the creators to register. A TensorRT older than the quick interfaces would reject the whole library for
+    /// a quick creator, or call it with other arguments.
     pub(crate) fn for_registering(&self, has_quick: bool) -> &[This] {
         if has_quick { &self.all.forward } else { &self.plain.forward }
     }
@@ -184,9 +175,10 @@ impl CreatorList {
         &self.quick_names
     }
 
-    /// The creators in the order in which they can be deregistered: the reverse if some share name and namespace. TensorRT-RTX 1.7 and
-    /// the lean runtimes 10.16.1 and 11.4 file creators under name and namespace together, and remove the one registered last, or none
-    /// (seen: of versions 1 and 2, deregistered in that order, version 1 stays, and a later look-up calls it in memory that is unmapped).
+    /// Returns the creators in deregistration order: reversed if some share name and namespace. TensorRT-RTX 1.7 and
+    /// the lean runtimes 10.16.1 and 11.4 group creators by name and namespace, and remove the one registered last, or
+    /// none (seen: of versions 1 and 2, deregistered in that order, version 1 stays, and is later called in unmapped
+    /// memory).
     pub(crate) fn for_deregistering(&self, has_quick: bool) -> &[This] {
         let orders = if has_quick { &self.all } else { &self.plain };
         if self.shares_names { &orders.backward } else { &orders.forward }
@@ -201,7 +193,7 @@ fn op_name(Identity { name, namespace, .. }: &Identity) -> String {
 impl Drop for CreatorList {
     fn drop(&mut self) {
         for (this, free) in self.all.forward.drain(..).zip(&self.free) {
-            // SAFETY: `push` put both there for the same creator, and nobody uses the list any more.
+            // SAFETY: `push` stored both for the same creator, and the list is not used afterwards.
             unsafe { free(this) };
         }
     }
@@ -221,7 +213,6 @@ unsafe fn creator<'a, K: CreatorKind>(this: This) -> &'a K::Implementor {
     unsafe { &(*this.cast::<CreatorObject<K>>()).implementor }
 }
 
-/// Runs a method of the creator; a failure is reported and becomes `failure`.
 fn call<K: CreatorKind, R>(
     creator: &K::Implementor,
     failure: R,
@@ -244,8 +235,7 @@ unsafe extern "C" fn get_interface_info<K: CreatorKind>(_this: This) -> Interfac
     K::INFO
 }
 
-/// D1 and D0. A library's creators are like C++'s static ones: they belong to the library, and nobody deletes
-/// them.
+/// D1 and D0: the library owns its creators, so both do nothing.
 unsafe extern "C" fn destroy(_this: This) {}
 
 unsafe extern "C" fn create_plugin<C: Creator>(
@@ -264,28 +254,28 @@ unsafe extern "C" fn create_plugin<C: Creator>(
 }
 
 /// # Safety
-/// `text` is null or a NUL-terminated text that lives for `'a`.
+/// `text` is null or a NUL-terminated string that lives for `'a`.
 unsafe fn text<'a>(text: *const c_char) -> &'a CStr {
     // SAFETY: not null; the rest is the caller's promise.
     if text.is_null() { c"" } else { unsafe { CStr::from_ptr(text) } }
 }
 
 /// # Safety
-/// `collection` is null or valid for `'a`, with everything it points at.
+/// `collection` and everything that it points at is valid for `'a`, or `collection` is null.
 unsafe fn read_fields<'a>(
     collection: *const PluginFieldCollection,
     are_needed: bool,
 ) -> Result<Vec<Field<'a>>> {
     // SAFETY: null or valid.
     let Some(collection) = (unsafe { collection.as_ref() }) else {
-        // Defaults would hide that they are missing.
+        // Defaults would hide the missing fields.
         return if are_needed {
             Err(Error::invalid("there is no collection of fields"))
         } else {
             Ok(Vec::new())
         };
     };
-    // A plugin without attributes would not miss them.
+    // A plugin without attributes does not need them.
     let count = collection.nb_fields;
     if count < 0 || (count > 0 && collection.fields.is_null()) {
         return Err(Error::invalid(format!("a collection of {count} fields that lie nowhere")));
@@ -306,7 +296,7 @@ unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const Plugi
     call::<K, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
 }
 
-/// A text of the creator's, valid as long as it; an empty one after a panic.
+/// Returns a string valid as long as the creator; empty after a panic.
 ///
 /// # Safety
 /// As for [`creator`].

@@ -1,17 +1,15 @@
-//! The one error of this crate: a return code for TensorRT and a text for the person who reads its log.
-//!
-//! Owns: [`Error`]. Never: no formatting on the path that succeeds.
+//! This crate's error: a return code for TensorRT and a message for its log. Never formats on success.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What comes of something that TensorRT asks for.
+/// The result of a call from TensorRT.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a plugin or a creator refused.
+/// Why a plugin or a creator failed.
 ///
-/// TensorRT shows the code verbatim beside its own message ("return code 3"); the text reaches the user's
-/// logger through [`PluginBase::report`](crate::PluginBase::report) or [`CreatorBase::report`](crate::CreatorBase::report).
+/// TensorRT prints the code in its own message ("return code 3"); the text reaches the user's logger through
+/// [`PluginBase::report`](crate::PluginBase::report) or [`CreatorBase::report`](crate::CreatorBase::report).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     code: i32,
@@ -19,38 +17,38 @@ pub struct Error {
 }
 
 impl Error {
-    /// `ErrorCode::kINTERNAL_ERROR` (`NvInferRuntimeBase.h`): this library is at fault.
+    /// `ErrorCode::kINTERNAL_ERROR` (`NvInferRuntimeBase.h`): a bug in this library.
     pub const INTERNAL: i32 = 2;
-    /// `ErrorCode::kINVALID_ARGUMENT`: what the caller passed cannot be used.
+    /// `ErrorCode::kINVALID_ARGUMENT`: the caller's arguments are invalid.
     pub const INVALID_ARGUMENT: i32 = 3;
-    /// `ErrorCode::kFAILED_INITIALIZATION`: the driver or the code objects are not usable.
+    /// `ErrorCode::kFAILED_INITIALIZATION`: the driver or the code objects are unusable.
     pub const FAILED_INITIALIZATION: i32 = 6;
     /// `ErrorCode::kFAILED_EXECUTION`: a launch failed.
     pub const FAILED_EXECUTION: i32 = 7;
     /// `ErrorCode::kINVALID_STATE`: called out of order.
     pub const INVALID_STATE: i32 = 9;
 
-    /// An error with its return code. Code 0 means success to TensorRT, so it becomes [`Error::INTERNAL`].
+    /// Creates an error. Code 0 means success to TensorRT, so it becomes [`Error::INTERNAL`].
     pub fn new(code: i32, text: impl Into<Cow<'static, str>>) -> Self {
         Self { code: if code == 0 { Self::INTERNAL } else { code }, text: text.into() }
     }
 
-    /// [`Error::INVALID_ARGUMENT`] with a text.
+    /// Creates an [`Error::INVALID_ARGUMENT`].
     pub fn invalid(text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Self::INVALID_ARGUMENT, text)
     }
 
-    /// [`Error::INTERNAL`] with a text.
+    /// Creates an [`Error::INTERNAL`].
     pub fn internal(text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Self::INTERNAL, text)
     }
 
-    /// The return code for TensorRT, never 0.
+    /// Returns the code for TensorRT, never 0.
     pub fn code(&self) -> i32 {
         self.code
     }
 
-    /// The text for the log: lower case, no full stop.
+    /// Returns the message: lower case, no full stop.
     pub fn text(&self) -> &str {
         &self.text
     }

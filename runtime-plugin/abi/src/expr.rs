@@ -1,17 +1,15 @@
-//! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents while an engine is built.
+//! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents during a build.
 //!
-//! Owns: the calls out to TensorRT's expression builder, and the borrowed types that keep expressions from
-//! outliving it. Never: no arithmetic of its own, no constant folding.
+//! Owns the calls to TensorRT's expression builder, and borrowed types that keep expressions from outliving it. Never
+//! folds constants.
 //!
 //! # Exceptions
-//! NVIDIA's wrappers are `noexcept`, the virtual methods behind them are not. They are called here with the
-//! "C-unwind" ABI, so a C++ exception unwinds through Rust frames without undefined behaviour; the thunk that
-//! started the call then stops it with `catch_unwind`, of which Rust says that a foreign exception either
-//! aborts the process or arrives as an opaque error. Both are no worse than C++, where the `noexcept` wrapper
-//! terminates the process. Letting the exception pass on into TensorRT would be worse: `getOutputShapes` is
-//! `noexcept`, and its caller has nothing to catch it with. So what is known not to come back is refused
-//! before the call (division by a constant zero, `i64::MIN / -1`), and null operands cannot be expressed.
-//! Other misuse comes back as null with a message in the log (seen with RTX 1.7).
+//! NVIDIA's wrappers are `noexcept`, the virtual methods behind them are not. "C-unwind" calls let a C++ exception
+//! unwind through Rust frames without undefined behavior. The thunk's `catch_unwind` then aborts the process or yields
+//! an opaque error (Rust leaves it open); in C++ the `noexcept` wrapper terminates the process. The exception must not
+//! reach `getOutputShapes`, which is `noexcept`. So operations known to throw or crash are rejected first (division by
+//! a constant zero, `i64::MIN / -1`), and null operands cannot be expressed. Other misuse returns null with a log
+//! message (seen with RTX 1.7).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -21,8 +19,7 @@ use crate::error::{Error, Result};
 use crate::raw::{DimensionOperation, DimsExprs, IDimensionExpr, IExprBuilder, MAX_DIMS};
 use crate::vtable::{DimensionExprSlots, ExprBuilderSlots};
 
-/// An extent as an expression. It belongs to the builder, and `'b` ends with the call that brought the
-/// builder.
+/// An extent as an expression. The builder owns it, and `'b` is the call that passed the builder.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     raw: NonNull<IDimensionExpr>,
@@ -36,12 +33,11 @@ impl<'b> Expr<'b> {
         NonNull::new(raw.cast_mut()).map(|raw| Self { raw, builder: PhantomData })
     }
 
-    /// The foreign expression, for handing it back.
     pub(crate) fn as_raw(self) -> *const IDimensionExpr {
         self.raw.as_ptr()
     }
 
-    /// The value of a constant, `None` for an expression that depends on the inputs.
+    /// Returns the value of a constant; `None` if the expression depends on the inputs.
     pub fn constant_value(self) -> Option<i64> {
         let (implementation, slots) = self.implementation()?;
         // SAFETY: slots and implementation belong to a live expression.
@@ -64,7 +60,7 @@ impl std::fmt::Debug for Expr<'_> {
     }
 }
 
-/// Vtable of an implementation object; `None` for a null one.
+/// Returns the vtable of an implementation object; `None` for null.
 ///
 /// # Safety
 /// `this` is null or points at an object that lives for `'b` and whose vtable starts with `Slots`.
@@ -72,47 +68,46 @@ pub(crate) unsafe fn implementation<'b, Slots>(this: *const c_void) -> Option<(*
     if this.is_null() {
         return None;
     }
-    // SAFETY: not null, and the caller answers for the object and its vtable.
+    // SAFETY: not null; object and vtable are the caller's promise.
     let vptr = unsafe { *this.cast::<*const Slots>() };
-    // SAFETY: a vtable lives as long as the library that made the object.
+    // SAFETY: a vtable lives as long as the object's library.
     unsafe { vptr.as_ref() }.map(|slots| (this, slots))
 }
 
-/// TensorRT's builder of expressions, for the length of one call that brings it.
+/// TensorRT's builder of expressions, during one call.
 pub struct ExprBuilder<'b> {
     this: *const c_void,
     slots: &'b ExprBuilderSlots,
-    /// What its expressions are for, in errors.
     purpose: &'static str,
 }
 
 impl<'b> ExprBuilder<'b> {
-    /// Wraps the foreign builder; `None` when it is null or empty.
+    /// Wraps the foreign builder; `None` if it is null or empty.
     ///
     /// # Safety
-    /// `builder` is null or an `IExprBuilder` that lives for `'b`, as do the expressions it makes.
+    /// `builder` is null or an `IExprBuilder` that lives for `'b`, as do its expressions.
     pub unsafe fn from_raw(builder: *const IExprBuilder) -> Option<Self> {
-        // SAFETY: null is checked by `as_ref`, the rest is the caller's promise.
+        // SAFETY: `as_ref` checks null, the rest is the caller's promise.
         let builder = unsafe { builder.as_ref::<'b>() }?;
         // SAFETY: `mImpl` of a live builder, whose vtable is `VExprBuilder`'s.
         let (this, slots) = unsafe { implementation(builder.implementation) }?;
         Some(Self { this, slots, purpose: "the shape of an output" })
     }
 
-    /// The same, for expressions that are something else than the shape of an output.
+    /// Unless it is the shape of an output.
     pub(crate) fn with_purpose(self, purpose: &'static str) -> Self {
         Self { purpose, ..self }
     }
 
-    /// A constant.
+    /// Returns a constant.
     pub fn constant(&self, value: i64) -> Result<Expr<'b>> {
-        // SAFETY: `this` and its slots belong to a live builder, which owns what it returns.
+        // SAFETY: `this` and its slots belong to a live builder, which owns the returned expression.
         let expr = unsafe { Expr::from_raw((self.slots.constant)(self.this, value)) };
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of the constant {value}")))
     }
 
-    /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for divisions of constants
-    /// that would not come back, and for what TensorRT itself refuses.
+    /// Returns `first op second`; TensorRT wraps on overflow. Fails for constant divisions that would throw or crash,
+    /// and for operations that TensorRT rejects.
     pub fn operation(&self, op: DimensionOperation, first: Expr<'b>, second: Expr<'b>) -> Result<Expr<'b>> {
         if matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV) {
             refuse_division(self.purpose, first.constant_value(), second.constant_value())?;
@@ -127,10 +122,10 @@ impl<'b> ExprBuilder<'b> {
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of {op:?}")))
     }
 
-    /// The size that output number `output` holds once the kernels have run, for use as an extent of other outputs; that output is of
-    /// type INT32 or INT64 and has no dimensions. TensorRT takes it to be 0 to `upper` and optimizes for `opt`
-    /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7 and Enterprise 11.4). Arithmetic on it is
-    /// refused by TensorRT. It may be declared more than once (seen with RTX 1.7).
+    /// Returns the size that output number `output` holds after the kernels have run, as an extent of other outputs;
+    /// that output has type INT32 or INT64 and no dimensions. TensorRT assumes 0 to `upper` and optimizes for `opt`
+    /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7 and Enterprise 11.4). TensorRT
+    /// rejects arithmetic on it. It may be declared repeatedly (seen with RTX 1.7).
     pub fn declare_size_tensor(&self, output: usize, opt: Expr<'b>, upper: Expr<'b>) -> Result<Expr<'b>> {
         let index = i32::try_from(output)
             .map_err(|_| Error::internal(format!("output {output} does not fit into 32 bits")))?;
@@ -147,7 +142,7 @@ impl<'b> ExprBuilder<'b> {
     }
 }
 
-/// Divisions of constants that TensorRT cannot do: by zero it throws, and `i64::MIN / -1` ends the process
+/// Rejects constant divisions that TensorRT cannot compute: by zero it throws, and `i64::MIN / -1` ends the process
 /// with SIGFPE (seen with RTX 1.7, which folds constants at once).
 fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Result<()> {
     match (first, second) {
@@ -166,25 +161,23 @@ pub struct Shape<'b> {
 }
 
 impl<'b> Shape<'b> {
-    /// What an output holds until the plugin has set it.
     pub(crate) const UNSET: Self =
         Self { raw: DimsExprs { nb_dims: -1, d: [std::ptr::null(); MAX_DIMS] }, builder: PhantomData };
 
-    /// The rank as TensorRT states it, which [`rank`](Self::rank) cuts to what can be read.
+    /// Returns the rank that TensorRT states; [`rank`](Self::rank) limits it to [`MAX_DIMS`].
     pub fn stated_rank(&self) -> i32 {
         self.raw.nb_dims
     }
 
-    /// Number of extents, at most [`MAX_DIMS`].
+    /// Returns the number of extents, at most [`MAX_DIMS`].
     pub fn rank(&self) -> usize {
         usize::try_from(self.raw.nb_dims).unwrap_or(0).min(MAX_DIMS)
     }
 
-    /// Extent `index`; an error beyond the rank.
+    /// Returns extent `index`; an error outside of the rank.
     pub fn get(&self, index: usize) -> Result<Expr<'b>> {
         let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
-        // SAFETY: a shape is only made from TensorRT's, whose expressions live for `'b`, or by `set` from
-        // `Expr<'b>`.
+        // SAFETY: a shape comes from TensorRT, whose expressions live for `'b`, or from `set` with `Expr<'b>`.
         unsafe { Expr::from_raw(raw) }
             .ok_or_else(|| Error::internal(format!("a shape of rank {} has no extent {index}", self.rank())))
     }
@@ -205,7 +198,7 @@ impl<'b> Shape<'b> {
         Ok(())
     }
 
-    /// Whether [`set`](Self::set) was called on an output, or TensorRT filled the shape.
+    /// Returns whether TensorRT or [`set`](Self::set) has filled the shape.
     pub fn is_set(&self) -> bool {
         self.raw.nb_dims >= 0
     }

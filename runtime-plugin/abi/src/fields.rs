@@ -1,7 +1,4 @@
-//! Plugin fields: what TensorRT hands to a creator, and what a plugin hands to TensorRT.
-//!
-//! Owns: [`Field`] (borrowed from TensorRT), [`FieldNames`] (a creator's declaration) and [`FieldSet`]
-//! (serialized fields). Never: no interpretation of a field's meaning.
+//! Plugin fields, from TensorRT to a creator and from a plugin to TensorRT. Never interprets a field.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -10,8 +7,7 @@ use std::ptr;
 use crate::error::{Error, Result};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType};
 
-/// A field that TensorRT passes to [`Creator::create`](crate::Creator::create): from an ONNX node or from an
-/// engine.
+/// A field that TensorRT passes to [`Creator::create`](crate::Creator::create): from an ONNX node or from an engine.
 #[derive(Clone, Copy)]
 pub struct Field<'a> {
     name: &'a CStr,
@@ -21,27 +17,27 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A field over bytes; for tests, and for callers that imitate TensorRT.
+    /// Creates a field over bytes; for tests, and for callers that imitate TensorRT.
     pub fn new(name: &'a CStr, field_type: PluginFieldType, length: i32, bytes: &'a [u8]) -> Self {
         Self { name, field_type, length, bytes: Some(bytes) }
     }
 
-    /// Wraps a foreign field; `None` when it has no name.
+    /// Wraps a foreign field; `None` if it has no name.
     ///
     /// # Safety
-    /// `field.name` is null or a NUL-terminated text, and `field.data` is null or points at as many bytes as
-    /// type and length say; both outlive `'a` unchanged.
+    /// `field.name` is null or a NUL-terminated string, and `field.data` is null or points at as many bytes as type and
+    /// length imply; both outlive `'a` unchanged.
     pub unsafe fn from_raw(field: &PluginField) -> Option<Self> {
         if field.name.is_null() {
             return None;
         }
-        // SAFETY: not null, and the caller answers for the text and its lifetime.
+        // SAFETY: not null; the string and its lifetime are the caller's promise.
         let name = unsafe { CStr::from_ptr(field.name) };
         let size = usize::try_from(field.length).ok().and_then(|length| field.field_type.bytes(length));
         let bytes = match size {
             Some(0) => Some(&[][..]),
             Some(size) if !field.data.is_null() => {
-                // SAFETY: not null, and the caller answers for `size` bytes.
+                // SAFETY: not null; the `size` bytes are the caller's promise.
                 Some(unsafe { std::slice::from_raw_parts(field.data.cast::<u8>(), size) })
             }
             _ => None,
@@ -49,22 +45,22 @@ impl<'a> Field<'a> {
         Some(Self { name, field_type: field.field_type, length: field.length, bytes })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &'a CStr {
         self.name
     }
 
-    /// Its type, which for a field from the ONNX parser follows the node and not the creator's declaration.
+    /// Returns its type; in a field from the ONNX parser it is the node's, not the creator's declaration.
     pub fn field_type(&self) -> PluginFieldType {
         self.field_type
     }
 
-    /// Number of elements; the ONNX parser counts a text's NUL.
+    /// Returns the number of elements; the ONNX parser counts a string's NUL.
     pub fn length(&self) -> i32 {
         self.length
     }
 
-    /// Its bytes; an error for a negative length, a type that this crate does not know, or missing data.
+    /// Returns its bytes; an error for a negative length, an unknown type, or missing data.
     pub fn bytes(&self) -> Result<&'a [u8]> {
         self.bytes.ok_or_else(|| {
             Error::invalid(format!(
@@ -74,7 +70,8 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// The elements as 32-bit integers; an error if the field has another type. Copies: TensorRT's data may not be aligned.
+    /// Returns a copy of the elements as 32-bit integers, because TensorRT's data may be unaligned; an error if the
+    /// field has another type.
     pub fn i32s(&self) -> Result<Vec<i32>> {
         if self.field_type != PluginFieldType::INT32 {
             let (name, found) = (self.name, self.field_type);
@@ -91,7 +88,7 @@ impl fmt::Debug for Field<'_> {
     }
 }
 
-/// One field of a [`FieldSet`], or one name of [`FieldNames`].
+/// A field of a [`FieldSet`], or a name of [`FieldNames`].
 #[derive(Clone)]
 pub struct FieldValue {
     name: CString,
@@ -101,7 +98,7 @@ pub struct FieldValue {
 }
 
 impl FieldValue {
-    /// A field of any type. `bytes` must hold whole elements; an error names the field.
+    /// Creates a field of any type. Fails unless `bytes` holds whole elements.
     pub fn new(name: &CStr, field_type: PluginFieldType, bytes: Vec<u8>) -> Result<Self> {
         let size = bytes.len();
         let element = field_type.bytes(1).unwrap_or(0);
@@ -118,7 +115,7 @@ impl FieldValue {
     }
 }
 
-/// Without the bytes: those of a node are megabytes.
+/// Omits the bytes, which may be megabytes.
 impl fmt::Debug for FieldValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_field().fmt(formatter)
@@ -127,13 +124,13 @@ impl fmt::Debug for FieldValue {
 
 /// Fields at stable addresses, for [`Plugin::fields_to_serialize`](crate::Plugin::fields_to_serialize).
 ///
-/// TensorRT asks for them two or three times and keeps pointers in between, so a plugin owns its set (behind
-/// an `Arc`, for example) and always answers with the same one.
+/// TensorRT asks for them two or three times and keeps the pointers, so a plugin owns its set (in an `Arc`, for
+/// example) and always returns the same one.
 #[derive(Debug)]
 pub struct FieldSet {
-    // `Vec` and not `Box`: moving a box claims its contents for itself, which would end what points into them.
+    // `Vec`, because moving a `Box` would invalidate pointers into it.
     values: Vec<FieldValue>,
-    // Points into `values`, whose heap block never moves and is never changed.
+    // Points into `values`, whose heap block never moves or changes.
     raw: Vec<PluginField>,
     // Points at `raw`'s heap block.
     collection: PluginFieldCollection,
@@ -145,7 +142,7 @@ unsafe impl Send for FieldSet {}
 unsafe impl Sync for FieldSet {}
 
 impl FieldSet {
-    /// A set in this order. An error for a name that occurs twice, which TensorRT would take without a word.
+    /// Creates a set in this order. Fails for duplicate names, which TensorRT accepts silently.
     pub fn new(values: Vec<FieldValue>) -> Result<Self> {
         for (index, value) in values.iter().enumerate() {
             if values[..index].iter().any(|other| other.name == value.name) {
@@ -166,43 +163,42 @@ impl FieldSet {
         Ok(Self { values, raw, collection })
     }
 
-    /// The C++ view, valid as long as the set stays where it is.
+    /// Returns the C++ view, valid as long as the set is not moved.
     pub fn as_raw(&self) -> &PluginFieldCollection {
         &self.collection
     }
 
-    /// Number of fields.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// Whether there is no field.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
-    /// The fields as a creator would see them.
+    /// Returns the fields as a creator would see them.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.values.iter().map(FieldValue::as_field)
     }
 }
 
-/// An empty list travels as null, as the ONNX parser's does.
 fn data_pointer(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { ptr::null() } else { bytes.as_ptr().cast() }
 }
 
-/// The attributes that a creator wants from an ONNX node. The parser passes only these, in this order, and
-/// warns about each one that the node lacks.
+/// The attributes that a creator reads from an ONNX node. The parser passes only these, in order, and warns about
+/// missing ones.
 #[derive(Debug)]
 pub struct FieldNames {
     set: FieldSet,
-    /// Whether TensorRT must pass a collection of fields. An application that makes a plugin of an op without attributes may pass none.
+    /// Whether TensorRT must pass a collection of fields. An application may omit it for an op without attributes.
     pub are_needed: bool,
 }
 
 impl FieldNames {
-    /// Declares names and types. The ONNX parser ignores the types. An error for a name that occurs twice.
+    /// Declares names and types; the ONNX parser ignores the types. Fails for duplicate names.
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a CStr, PluginFieldType)>) -> Result<Self> {
         let values = names.into_iter().map(|(name, field_type)| FieldValue {
             name: name.to_owned(),
@@ -214,7 +210,7 @@ impl FieldNames {
         Ok(Self { set: FieldSet::new(values.collect())?, are_needed: true })
     }
 
-    /// The C++ view, valid as long as the declaration stays where it is.
+    /// Returns the C++ view, valid as long as the declaration is not moved.
     pub fn as_raw(&self) -> &PluginFieldCollection {
         self.set.as_raw()
     }

@@ -1,4 +1,4 @@
-//! How TensorRT's registry names creators and plugins.
+//! The identity of creators and plugins in TensorRT's registry.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -8,14 +8,14 @@ use std::ffi::CStr;
 pub struct Identity {
     /// The ONNX op type, or an engine's core name.
     pub name: Cow<'static, CStr>,
-    /// "1" if an ONNX node names none.
+    /// "1" if an ONNX node has none.
     pub version: Cow<'static, CStr>,
     /// The namespace; may be empty.
     pub namespace: Cow<'static, CStr>,
 }
 
 impl Identity {
-    /// An identity known at compile time.
+    /// Creates a constant identity.
     pub const fn new(name: &'static CStr, version: &'static CStr, namespace: &'static CStr) -> Self {
         Self {
             name: Cow::Borrowed(name),

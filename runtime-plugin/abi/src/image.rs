@@ -1,23 +1,19 @@
-//! Images in this process: the program and the shared libraries, as the dynamic loader knows them.
+//! Images in this process: the program and the shared libraries. Never loads one.
 //!
-//! Owns: finding the image that holds an address, and keeping an image mapped. Never: loads an image.
-//!
-//! Addresses are looked up by `dl_iterate_phdr`. `dladdr` and all calls with a handle need the lock under which the loader runs destructors
-//! (glibc), and a destructor may wait for a thread that looks up an address.
+//! Addresses are looked up with `dl_iterate_phdr`: `dladdr` and all calls with a handle need the lock under which the
+//! loader runs destructors (glibc), and a destructor may wait for a thread that looks up an address.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 
 use crate::thunk::slice;
 
-/// The program or a shared library, by its file and its place in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     file: CString,
     base: usize,
 }
 
-/// A reference to an image: it stays mapped until this value is dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
     /// The program, which is never unmapped and has no handle.
@@ -30,28 +26,28 @@ pub(crate) enum Pin {
     },
 }
 
-// SAFETY: handles of the loader may be used on any thread.
+// SAFETY: any thread may use handles of the loader.
 unsafe impl Send for Pin {}
-// SAFETY: as above; the loader has its own lock.
+// SAFETY: as above; the loader locks internally.
 unsafe impl Sync for Pin {}
 
 const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
 
 impl Image {
-    /// Returns the image that holds `address`, or `None` for other memory and for images of another namespace of the loader.
+    /// Returns `None` for other memory and for other namespaces of the loader.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
         let image = find_listed(address)?;
-        // SAFETY: not null; the loader owns the name as long as the image is mapped, which the caller's use of `address` implies.
+        // SAFETY: not null; the loader owns the name while the image is mapped, which the caller's use of `address`
+        // implies.
         let file = unsafe { CStr::from_ptr(image.file) }.to_owned();
         Some(Self { file, base: image.base })
     }
 
-    /// Returns whether `address` lies in this image.
     pub(crate) fn contains(&self, address: *const c_void) -> bool {
         base_of(address) == Some(self.base)
     }
 
-    /// Keeps the image mapped. Returns `None` if it was unloaded. Waits for destructors that the loader runs in other threads.
+    /// Returns `None` if the image was unloaded. Waits for destructors that the loader runs in other threads.
     pub(crate) fn pin(&self) -> Option<Pin> {
         // `dl_iterate_phdr(3)`: the program has an empty name.
         if self.file.is_empty() {
@@ -60,14 +56,13 @@ impl Image {
         // SAFETY: the name is a C string. `RTLD_NOLOAD` runs no code and only counts a reference.
         let handle = NonNull::new(unsafe { libc::dlopen(self.file.as_ptr(), WITHOUT_LOADING) })?;
         let pin = Pin::Library { handle, base: self.base };
-        // The file may have been unloaded and loaded again elsewhere.
+        // The file may have been reloaded at another address.
         (base_of_handle(handle) == Some(self.base)).then_some(pin)
     }
 }
 
 impl Pin {
-    /// Looks up a symbol that this image defines. A symbol of the same name in another image, of which `dlsym` knows more than it is
-    /// asked for, is not returned.
+    /// Returns a symbol only if this image defines it; `dlsym` may find other images' symbols.
     pub(crate) fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
         let (handle, base) = match self {
             Self::Program { base } => (libc::RTLD_DEFAULT, *base),
@@ -88,22 +83,20 @@ impl Drop for Pin {
     }
 }
 
-/// An image as the loader lists it. The name is the loader's, and not null.
 struct ListedImage {
     file: *const c_char,
     base: usize,
 }
 
-/// Searches the loader's list for the image that holds an address.
 fn find_listed(address: *const c_void) -> Option<ListedImage> {
     struct Search {
         address: usize,
         place: Option<ListedImage>,
     }
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: `dl_iterate_phdr` passes an entry of its list, and on the pointer that it got below.
+        // SAFETY: `dl_iterate_phdr` passes an entry of its list, and the pointer given below.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: the entry's program headers, which are mapped during the call.
+        // SAFETY: the entry's program headers are mapped during the call.
         let headers = unsafe { slice(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let place = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         let segments = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
@@ -125,7 +118,6 @@ fn find_listed(address: *const c_void) -> Option<ListedImage> {
     search.place
 }
 
-/// Returns where the image that holds `address` begins in memory.
 pub(crate) fn base_of(address: *const c_void) -> Option<usize> {
     find_listed(address).map(|image| image.base)
 }
@@ -138,7 +130,6 @@ struct LinkMap {
     dynamic: *const c_void,
 }
 
-/// Returns where the image behind a handle begins.
 fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     let mut map: *const LinkMap = ptr::null();
     // SAFETY: a live handle; the request writes one pointer, or nothing if it fails.
@@ -147,28 +138,28 @@ fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
-/// Calls `is_found` with the image of each function on the call stack, the nearest caller first, until it returns true.
+/// Calls `is_found` with the image of each function on the call stack, nearest first, until it returns true.
 pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
-    /// Frames above the first are this crate's and the plugin's; TensorRT calls the plugin directly.
+    /// Only frames of this crate and the plugin precede TensorRT's, which calls the plugin directly.
     const DEEPEST: usize = 64;
     struct Search<'a> {
         is_found: &'a mut dyn FnMut(&Image) -> bool,
         left: usize,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
-        // SAFETY: `_Unwind_Backtrace` passes on the pointer that it got below, and a context for this call.
+        // SAFETY: `_Unwind_Backtrace` passes the pointer given below, and a context for this call.
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
-        // A return address may be the first byte behind the call's function.
+        // A return address may be the first byte after the call's function.
         let image = Image::holding(ptr::without_provenance(address.saturating_sub(1)));
         c_int::from(search.left == 0 || image.is_some_and(|image| (search.is_found)(&image)))
     }
     let mut search = Search { is_found, left: DEEPEST };
-    // SAFETY: `search` outlives the call; `visit` returns 0 to go on, and anything else ends the walk.
+    // SAFETY: `search` outlives the call; `visit` returns 0 to continue the walk.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
 }
 
-// Itanium C++ ABI, level 1, and GCC's extension for backtraces, which every unwinder on Linux has and Rust's own backtraces use.
+// Itanium C++ ABI, level 1, and GCC's extension for backtraces, which every unwinder on Linux implements.
 unsafe extern "C" {
     fn _Unwind_Backtrace(
         visit: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
@@ -200,14 +191,14 @@ mod tests {
     fn symbols_of_other_images_are_not_found() {
         static OWN: u8 = 0;
         let own = Image::holding((&raw const OWN).cast()).unwrap().pin().unwrap();
-        // `dlsym` finds it for the program, in the C library.
+        // For the program, `dlsym` finds it in the C library.
         assert_eq!(own.symbol(c"malloc"), None);
     }
 
     #[test]
     fn images_of_other_namespaces_are_not_found() {
         let library = c"libm.so.6";
-        // SAFETY: glibc's own library, and one of its functions, which is not called.
+        // SAFETY: glibc's own library; its function is not called.
         let foreign = unsafe {
             assert!(libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY).is_null());
             let handle = libc::dlmopen(libc::LM_ID_NEWLM, library.as_ptr(), libc::RTLD_LAZY);

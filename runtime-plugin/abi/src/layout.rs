@@ -1,6 +1,6 @@
-//! Declarations of foreign vtables, and checks of foreign layouts while the crate compiles.
+//! Declarations of foreign vtables, and compile-time checks of foreign layouts.
 
-/// Asserts sizes of types and offsets of their fields, in multiples of a unit, so that a reordered field fails to compile.
+/// Asserts sizes of types and offsets of fields, in multiples of a unit, so that a reordered field fails to compile.
 macro_rules! layout {
     ($unit:expr; $($type:ty = $size:literal { $($field:ident = $offset:literal),* };)*) => {
         const _: () = {
@@ -12,7 +12,7 @@ macro_rules! layout {
     };
 }
 
-/// Declares slot structs: after the fields in brackets, a pointer to each method, whose first argument is the object.
+/// Declares slot structs: the fields in brackets, then a pointer to each method, whose first argument is the object.
 macro_rules! slots {
     ($(
         $(#[$meta:meta])*
@@ -25,7 +25,7 @@ macro_rules! slots {
             #[derive(Debug, Clone, Copy)]
             pub struct $name {
                 $(
-                    /// What comes before the methods.
+                    /// The slots before the methods.
                     pub $field: $type,
                 )*
                 $($(#[$doc])* pub $method: unsafe extern $abi fn($this $(, $arg)*) $(-> $result)?,)*

@@ -1,30 +1,29 @@
-//! TensorRT's C++ plugin interfaces (V3One, and the quick ones of ahead-of-time plugins) seen from Rust: no C++ compiler, no NVIDIA
-//! header is needed to build it.
+//! TensorRT's C++ plugin interfaces (V3One, and the quick ones of ahead-of-time plugins) in Rust, without a C++
+//! compiler or NVIDIA headers.
 //!
-//! A plugin library implements safe traits, [`Creator`] and [`Plugin`] or [`QuickCreator`] and [`QuickPlugin`] with their base traits, and
-//! names a function that lists its creators in [`plugin_library!`]. Everything foreign stays in here:
+//! A plugin library implements safe traits, [`Creator`] and [`Plugin`] or [`QuickCreator`] and [`QuickPlugin`] with
+//! their base traits, and passes a function that lists its creators to [`plugin_library!`].
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`raw`] | the structs and enumerations that cross the boundary, with their sizes and offsets asserted |
-//! | [`vtable`] | one slot struct for each interface, to be read side by side with NVIDIA's header |
+//! | [`raw`] | foreign structs and enumerations, with asserted sizes and offsets |
+//! | [`vtable`] | one slot struct per interface, in the order of NVIDIA's headers |
 //! | [`rtti`] | the type information that keeps `dynamic_cast` from crashing |
-//! | [`fields`] | plugin fields: read from TensorRT, and written for it |
+//! | [`fields`] | plugin fields, from and to TensorRT |
 //! | [`expr`] | the client side of `IExprBuilder` and `IDimensionExpr` |
 //! | [`plugin`], [`quick`], [`creator`] | the traits, the heap objects that TensorRT holds, and the thunks between both |
-//! | [`logger`] | TensorRT's logger, through both generations of its vtable, for every TensorRT in the process |
-//! | `image` | the program and libraries in this process, kept mapped while something of theirs is called |
-//! | [`library`] | what a plugin library exports |
+//! | [`logger`] | TensorRT's logger, for both generations of its vtable and every TensorRT in the process |
+//! | `image` | the program and libraries in this process, kept mapped during calls |
+//! | [`library`] | the exports of a plugin library |
 //!
-//! Facts about foreign formats come from NVIDIA's headers: TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise
-//! 11.4 (`NvInferRuntimeBase.h`, `NvInferPluginBase.h`, `NvInferRuntimePlugin.h`, `NvInferRuntime.h`,
-//! `NvInferImpl.h`). The V3One interfaces have the same slots in all of them. The quick ones are those of
-//! `impl/NvInferPythonPlugin.h`, which Enterprise 11.4 alone has: NVIDIA made them for its Python module, outside of semantic versioning.
-//! The C++ ABI is the Itanium one (x86-64 and aarch64 Linux).
+//! Sources: NVIDIA's headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4 (`NvInferRuntimeBase.h`,
+//! `NvInferPluginBase.h`, `NvInferRuntimePlugin.h`, `NvInferRuntime.h`, `NvInferImpl.h`), whose V3One slots agree. The
+//! quick interfaces are those of `impl/NvInferPythonPlugin.h`, only in Enterprise 11.4, for NVIDIA's Python module and
+//! without semantic versioning. The C++ ABI is Itanium's (x86-64 and aarch64 Linux).
 //!
 //! Invariants:
-//! - No panic crosses the boundary: each thunk catches it and answers with the interface's failure value.
-//! - Nothing here knows what a plugin does: no CUDA, no bundle, no file.
+//! - No panic crosses the boundary: each thunk catches it and returns the interface's failure value.
+//! - It does not know what a plugin does: no CUDA, no bundle, no file.
 //! - Messages go to TensorRT's logger, or to stderr while TensorRT has none.
 //! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
 #![allow(unsafe_code)]

@@ -1,14 +1,12 @@
-//! What a plugin library exports: `setLoggerFinder` and `getCreators`.
+//! The exports of a plugin library: `setLoggerFinder` and `getCreators`.
 //!
-//! Owns: the list of creators, made at the first call. Never: no call to TensorRT's registry, whose vtable
-//! differs between releases.
+//! Owns the list of creators, created by the first call. Never calls TensorRT's registry, whose vtable differs between
+//! releases.
 //!
-//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence
-//! makes it fail, and then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering
-//! calls `getCreators` again, without the finder: the answer has the same creators, in the order that
-//! `CreatorList::for_deregistering` says. The creators live until
-//! [`Library::release`], for whoever can tell that the library is being closed; at the end of the process TensorRT may still
-//! ask for them.
+//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, which must exist, and
+//! then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering calls only `getCreators`, and
+//! gets the same creators in the order of `CreatorList::for_deregistering`. The creators live until
+//! [`Library::release`], when the library closes; at process exit TensorRT may still ask for them.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -22,27 +20,26 @@ use crate::thunk::{caught, run_report_hook};
 use crate::vtable::This;
 use crate::{logger, panics};
 
-/// The state behind a library's exports; [`plugin_library!`](crate::plugin_library) makes one.
+/// The state behind a library's exports, declared by [`plugin_library!`](crate::plugin_library).
 pub struct Library {
     list: fn() -> Result<CreatorList>,
     creators: OnceLock<Owned>,
-    /// Whether a finder was set after the creators were asked for last: then they are asked for to be registered.
+    /// Whether a finder was set since the last `getCreators`, so the next one registers.
     is_loading: AtomicBool,
-    /// Whether a registry was given the quick creators.
+    /// Whether a registry got the quick creators.
     has_given_quick: AtomicBool,
 }
 
-/// A list that [`Library::release`] frees, from a `Box`.
 struct Owned(NonNull<CreatorList>);
 
 // SAFETY: it owns the list, which is `Send`.
 unsafe impl Send for Owned {}
-// SAFETY: it only shows the list, which is `Sync`.
+// SAFETY: it only lends the list, which is `Sync`.
 unsafe impl Sync for Owned {}
 
 impl Library {
-    /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
-    /// library without creators.
+    /// Declares a library whose creators `list` returns at the first `getCreators`. An error is logged, and the library
+    /// then has no creators.
     pub const fn new(list: fn() -> Result<CreatorList>) -> Self {
         Self {
             list,
@@ -52,21 +49,19 @@ impl Library {
         }
     }
 
-    /// The creators. Any number of calls, from any thread, give the same list.
+    /// Returns the creators: the same list for any thread.
     pub fn creators(&self) -> &CreatorList {
         let list =
             self.creators.get_or_init(|| Owned(NonNull::from(Box::leak(Box::new(self.make_creators())))));
-        // SAFETY: the list lives until `release`, after which nothing may be called.
+        // SAFETY: the list lives until `release`, which the last call precedes.
         unsafe { list.0.as_ref() }
     }
 
-    /// Returns the creators for `getCreators`: in the order of registration if TensorRT has set a finder since the last call, else in the
-    /// order in which they can be deregistered.
+    /// Returns the creators in registration order if TensorRT has set a finder since the last call, otherwise in
+    /// deregistration order. A registry must deregister all its creators, or it would call the rest in unmapped memory.
     ///
-    /// A registry must deregister everything that it was given: it would call the rest after the library is unmapped.
-    ///
-    /// TensorRT sets a finder and asks for creators in one `loadLibrary`. A thread that asked in between would get the first answer and
-    /// TensorRT the other order: creators that share a name would then be deregistered in the wrong order.
+    /// TensorRT sets a finder and asks for creators in one `loadLibrary`. If another thread asks in between, creators
+    /// that share a name are later deregistered in the wrong order.
     pub(crate) fn creators_for(&self, caller: Caller) -> &[This] {
         let is_loading = self.is_loading.swap(false, Ordering::Relaxed);
         let creators = self.creators();
@@ -82,22 +77,21 @@ impl Library {
         }
         let has_quick = match caller {
             Caller::Release(_) => too_old.is_none(),
-            // This may be any registry, so it gets everything that one of them may have.
+            // Any registry may be calling, so it gets all creators.
             Caller::Unknown { .. } => self.has_given_quick.load(Ordering::Relaxed),
         };
         creators.for_deregistering(has_quick)
     }
 
-    /// Frees the creators, if there are any, and forgets the logger finders.
+    /// Frees the creators, if any, and removes the logger finders.
     ///
     /// # Safety
-    /// Nothing of this library and no creator of it is called afterwards, and no call is under way.
+    /// No function and no creator of this library runs at the time or is called afterwards.
     pub unsafe fn release(&self) {
         logger::forget_finders();
         let Some(list) = self.creators.get() else { return };
-        // A destructor that panics has nobody to tell.
         let _silent = caught(|| {
-            // SAFETY: `creators` took it out of a `Box`; the caller answers for the rest.
+            // SAFETY: `creators` boxed it; the rest is the caller's promise.
             drop(unsafe { Box::from_raw(list.0.as_ptr()) });
             Ok(())
         });
@@ -112,7 +106,7 @@ impl Library {
         })
     }
 
-    /// Body of `getCreators`.
+    /// Implements `getCreators`.
     ///
     /// # Safety
     /// `count` is null or writable.
@@ -120,13 +114,13 @@ impl Library {
         panics::install_silent_hook();
         let creators = caught(|| Ok(self.creators_for(logger::caller()))).unwrap_or(&[]);
         if !count.is_null() {
-            // SAFETY: not null, and the caller answers for it.
+            // SAFETY: not null; the rest is the caller's promise.
             unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
         }
         creators.as_ptr()
     }
 
-    /// Body of `setLoggerFinder`.
+    /// Implements `setLoggerFinder`.
     ///
     /// # Safety
     /// As for [`logger::set_finder`].
@@ -140,16 +134,13 @@ impl Library {
         self.expect_loading();
     }
 
-    /// Makes the next `getCreators` return the creators to register.
     pub(crate) fn expect_loading(&self) {
         self.is_loading.store(true, Ordering::Relaxed);
     }
 }
 
-/// The first full TensorRT with the quick interfaces as this crate has them.
 const FIRST_WITH_QUICK: i32 = 100_900;
 
-/// Returns the message about a quick creator that is not registered.
 fn left_out(op: &str, version: i32) -> String {
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
     format!(
@@ -158,8 +149,7 @@ fn left_out(op: &str, version: i32) -> String {
     )
 }
 
-/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList>`. Once in
-/// a `cdylib`.
+/// Exports TensorRT's entry points of a plugin library from a `fn() -> Result<CreatorList>`, once per `cdylib`.
 #[macro_export]
 macro_rules! plugin_library {
     ($list:path) => {
@@ -213,13 +203,11 @@ mod tests {
         assert_eq!(addresses().len(), 2);
     }
 
-    /// What TensorRT does when it loads a library and when it deregisters it.
     #[test]
     fn creators_that_share_a_name_are_deregistered_from_the_last_to_the_first() {
         fn different() -> Result<CreatorList> {
             let mut list = CreatorList::new();
             list.push(ProbeCreator::new(Mood::Well));
-            // It does not say its name.
             list.push(ProbeCreator::new(Mood::Panicking));
             Ok(list)
         }
@@ -233,7 +221,7 @@ mod tests {
                 deregistered.reverse();
             }
             assert_eq!([asked(), asked()], [deregistered.clone(), deregistered.clone()]);
-            // As `setLoggerFinder` does. The body of that silences panics, in all tests of this program.
+            // Like `setLoggerFinder`, whose body would silence panics of all tests in this process.
             library.expect_loading();
             assert_eq!([asked(), asked()], [registered, deregistered]);
         }
@@ -286,12 +274,12 @@ mod tests {
         }
         let _turn = crate::tests::PROCESS_FINDERS.lock().unwrap();
         let library = Library::new(one_creator);
-        // SAFETY: there is nothing yet.
+        // SAFETY: the list does not exist yet.
         unsafe { library.release() };
         assert_eq!(library.creators().as_slice().len(), 1);
         let holders = || std::sync::Arc::strong_count(SEEN.get().unwrap());
         assert_eq!(holders(), 2);
-        // SAFETY: the library is not used any more.
+        // SAFETY: the library is not used afterwards.
         unsafe { library.release() };
         assert_eq!(holders(), 1);
     }

@@ -1,12 +1,11 @@
-//! TensorRT's logger, found through the `ILoggerFinder` that it hands to a plugin library.
+//! TensorRT's logger, found through the `ILoggerFinder` that it passes to a plugin library.
 //!
-//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: prints to stdout; stderr only
-//! gets warnings and errors, if no logger exists.
+//! Owns the finders of this copy of the library, and their vtable generations. Never prints to stdout; prints warnings
+//! and errors to stderr only if no logger exists.
 //!
 //! # Two generations
-//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of
-//! interfaces that derive from `IVersionedInterface` (kinds `ILogger` and `ILoggerFinder`, version 1.0). Read
-//! from the headers:
+//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of interfaces that
+//! derive from `IVersionedInterface` (kinds `ILogger` and `ILoggerFinder`, version 1.0), according to the headers:
 //!
 //! | library | `getInferLibVersion` | `log`, `findLogger` |
 //! |---|---|---|
@@ -15,21 +14,18 @@
 //! | TensorRT Enterprise 10.x | 100000 to 109999 | slot 0 |
 //! | TensorRT Enterprise 11.x | 110000 and up | slot 4 |
 //!
-//! The version is `major * 10000 + minor * 100 + patch` in both families (`NV_TENSORRT_VERSION_INT`). They
-//! cannot be confused: V3One plugins exist from Enterprise 10 on, and RTX counts from 1. Later releases are
-//! taken for the second generation, whose kind and major version are asked before anything is called through
-//! it; a change would show there. Anything older is left alone: calling a wrong slot would destroy the
-//! logger.
+//! The version is `major * 10000 + minor * 100 + patch` in both families (`NV_TENSORRT_VERSION_INT`); their ranges are
+//! disjoint, because V3One plugins exist from Enterprise 10 on. Later releases count as the second generation, whose
+//! kind and major version are checked first. Older ones are never called: a wrong slot would destroy the logger.
 //!
 //! # Whose finder
-//! The finder's vptr points into the image of the TensorRT that made it, and the version is asked of that very image: a program may hold
-//! several releases, shared or linked into it, and `dlsym` also finds the symbols of others. In all releases seen (TensorRT-RTX 1.7, lean
-//! runtimes 10.15 to 11.4) the finder is a static of that image, so it lives as long as the image is mapped. An application may close a
-//! TensorRT while another still uses this library, and nothing announces that. So an image is pinned while its finder is called, and
-//! a finder whose image is gone is not called.
+//! The finder's vptr points into the image of its TensorRT, whose version is used, because a program may contain
+//! several releases, and `dlsym` also finds other images' symbols. In all releases seen (TensorRT-RTX 1.7, lean
+//! runtimes 10.15 to 11.4) the finder is a static of its image. An application may close one TensorRT while another
+//! uses this library, so an image is pinned during a call of its finder, and finders of unmapped images are not called.
 //!
-//! The finder of the calling TensorRT is asked first: the user of the plugin reads that logger. Its image is on the call stack and needs no
-//! pin, so a plugin that TensorRT calls logs without the loader's lock. All other finders wait for that lock.
+//! The calling TensorRT's finder comes first: the plugin's user reads that logger. Its image is on the call stack and
+//! needs no pin, so such calls log without the loader's lock. Other finders wait for that lock.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +37,6 @@ use crate::raw::InterfaceInfo;
 pub use crate::raw::Severity;
 use crate::vtable::VersionedSlots;
 
-/// Which vtables the library in this process has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Generation {
     /// No base class: slot 0.
@@ -51,7 +46,7 @@ enum Generation {
 }
 
 impl Generation {
-    /// By the value of `getInferLibVersion`; `None` for versions whose layout is not known.
+    /// Maps the value of `getInferLibVersion`; `None` for versions of unknown layout.
     fn of_version(version: i32) -> Option<Self> {
         match version {
             10_300..10_500 | 100_000..110_000 => Some(Self::Bare),
@@ -60,7 +55,7 @@ impl Generation {
         }
     }
 
-    /// The method of an interface that has one.
+    /// Returns the method of an interface with one method.
     ///
     /// # Safety
     /// `this` is a live object of this generation, whose method is an `F`.
@@ -75,19 +70,18 @@ impl Generation {
     }
 }
 
-/// The first version of full TensorRT that has V3One plugins; smaller numbers are TensorRT-RTX's.
+/// The first version of full TensorRT with V3One plugins; smaller numbers are TensorRT-RTX's.
 const FIRST_FULL_VERSION: i32 = 100_000;
 
 static FINDERS: Finders = Finders::new();
 
-/// Vtable of an interface with one method. Before Enterprise 11.0 and RTX 1.5, `ILoggerFinder` and `ILogger` have no base; the destructor
-/// of `ILogger` comes after `log`.
+/// Before Enterprise 11.0 and RTX 1.5, `ILoggerFinder` and `ILogger` have no base; the destructor of `ILogger` follows
+/// `log`.
 #[repr(C)]
 struct BareSlots<F> {
     method: F,
 }
 
-/// The same from Enterprise 11.0 and RTX 1.5 on.
 #[repr(C)]
 struct DerivedSlots<F> {
     versioned: VersionedSlots,
@@ -99,39 +93,38 @@ type FindLogger = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 /// `void log(Severity severity, char const* msg) noexcept`
 type Log = unsafe extern "C" fn(*mut c_void, Severity, *const c_char);
 
-/// Keeps the finder that TensorRT hands over. Null removes all finders.
+/// Stores TensorRT's finder. Null removes all finders.
 ///
 /// # Safety
-/// `finder` is null or an `ILoggerFinder`. One that is a static of its image lives as long as that image is mapped; any other lives until
-/// finders are removed or its image gets another finder, and no thread logs while it is destroyed.
+/// `finder` is null or an `ILoggerFinder`. A static of its image lives as long as that image is mapped; any other lives
+/// until finders are removed or its image gets another finder, and no thread logs while it is destroyed.
 pub unsafe fn set_finder(finder: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe { FINDERS.set(finder) };
 }
 
-/// Removes all finders, for a library that is being closed: a static is never dropped.
+/// For closing the library: statics are never dropped.
 pub(crate) fn forget_finders() {
     FINDERS.clear();
 }
 
-/// Returns which TensorRT is calling this library. Walks the call stack and asks the loader, so it is not for `enqueue`.
+/// Walks the call stack and queries the loader, so not for `enqueue`.
 pub(crate) fn caller() -> Caller {
     FINDERS.caller()
 }
 
-/// The TensorRT that calls this library. Versions are values of `getInferLibVersion`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// The nearest TensorRT on the call stack has this version.
     Release(i32),
-    /// No TensorRT with a known finder is on the call stack. `oldest_full` is the oldest full TensorRT that has loaded this library and is
-    /// still mapped, `None` if there is only TensorRT-RTX.
+    /// No TensorRT with a known finder is on the call stack. `oldest_full` is the oldest mapped full TensorRT that has
+    /// loaded this library.
     Unknown { oldest_full: Option<i32> },
 }
 
 impl Caller {
-    /// Returns the version of the full TensorRT whose interfaces are offered. `None` for TensorRT-RTX: it counts from 1, and all of its
-    /// releases have the interfaces of this crate.
+    /// Returns the version of full TensorRT whose interfaces are offered. `None` for TensorRT-RTX, whose releases all
+    /// have this crate's interfaces.
     pub(crate) fn full_version(self) -> Option<i32> {
         match self {
             Self::Release(version) => Some(version).filter(|version| *version >= FIRST_FULL_VERSION),
@@ -140,8 +133,7 @@ impl Caller {
     }
 }
 
-/// Logs a message through TensorRT's logger. May be called from any thread, but not from destructors, when TensorRT may
-/// be gone.
+/// Logs a message through TensorRT's logger, from any thread. Not for destructors, when TensorRT may be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
     if let Some(line) = NOTES.line(FINDERS.log(severity, &text), severity, &text) {
@@ -149,38 +141,35 @@ pub fn log(severity: Severity, text: &str) {
     }
 }
 
-/// Logs with [`Severity::VERBOSE`] if TensorRT has set a finder: the message is built only then.
+/// Logs with [`Severity::VERBOSE`]. Without a finder, the message is not formatted.
 pub fn verbose(text: impl FnOnce() -> String) {
     if !FINDERS.list().is_empty() {
         log(Severity::VERBOSE, &text());
     }
 }
 
-/// [`log`] with [`Severity::ERROR`].
+/// Logs with [`Severity::ERROR`].
 #[cold]
 pub fn error(text: &str) {
     log(Severity::ERROR, text);
 }
 
-/// An error with the plugin's name before it.
+/// Logs an error with the plugin's name before it.
 #[cold]
 pub fn error_of(plugin: &CStr, failure: &Error) {
     error(&format!("{}: {failure}", plugin.to_string_lossy()));
 }
 
-/// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Logged,
-    /// TensorRT's finder returned null: the application has not created a runtime or builder yet.
+    /// The application has not yet created a runtime or builder.
     NoLogger,
-    /// No finder can be called.
     NoFinder,
 }
 
-/// The finders of all TensorRTs that have loaded this copy of the library.
 struct Finders {
-    /// The latest is last. The lock is not held while a finder or a logger is called: a logger of the application's may load a library.
+    /// The latest is last. Unlocked while a finder or a logger is called, because a logger may load a library.
     list: Mutex<Vec<Arc<Finder>>>,
 }
 
@@ -201,7 +190,7 @@ impl Finders {
         }
         // SAFETY: not null; the rest is the caller's promise.
         let Some(finder) = (unsafe { Finder::new(object) }) else { return };
-        // Keep one finder for each image, and drop those of unloaded images: applications may open and close TensorRT for ever. Asking the
+        // Keeps one finder per mapped image, because applications may open and close TensorRT repeatedly. Querying the
         // loader may run destructors, so the lock is not held.
         let mut gone = self.list().clone();
         gone.retain(|known| known.image.pin().is_none());
@@ -252,7 +241,6 @@ impl Finders {
     }
 }
 
-/// Returns the index of the finder whose TensorRT is the nearest on the call stack.
 fn index_of_caller(finders: &[Arc<Finder>]) -> Option<usize> {
     let mut index = None;
     image::search_callers(&mut |image| {
@@ -262,24 +250,23 @@ fn index_of_caller(finders: &[Arc<Finder>]) -> Option<usize> {
     index
 }
 
-/// One `ILoggerFinder` and the TensorRT that it belongs to.
 #[derive(Debug)]
 struct Finder {
     object: *mut c_void,
     generation: Generation,
     version: i32,
     image: Image,
-    /// Keeps the image mapped if the object lies elsewhere, such as on the heap: its life cannot be checked there.
+    /// Keeps the image mapped if the object is outside of it, where its life cannot be checked.
     pin: Option<Pin>,
 }
 
-// SAFETY: TensorRT's finder may be called from any thread; the rest is.
+// SAFETY: TensorRT's finder may be called from any thread; the other fields are `Send` and `Sync`.
 unsafe impl Send for Finder {}
 // SAFETY: as above.
 unsafe impl Sync for Finder {}
 
 impl Finder {
-    /// Finds out which TensorRT an object belongs to. Returns `None` for a release whose finders are not known.
+    /// Returns `None` for a release of unknown layout.
     ///
     /// # Safety
     /// `object` is a live `ILoggerFinder`.
@@ -297,17 +284,18 @@ impl Finder {
         Some(Self { object, generation, version, image, pin })
     }
 
-    /// Logs through the finder. `is_mapped` says that the image stays mapped during the call.
+    /// `is_mapped` promises that the image stays mapped during the call.
     fn log(&self, is_mapped: bool, severity: Severity, text: &CStr) -> Delivery {
         let pin = if is_mapped { None } else { self.image.pin() };
         if !is_mapped && pin.is_none() {
             return Delivery::NoFinder;
         }
-        // SAFETY: the object is read only if it lies in the image, which stays mapped during the call, or else was kept by `pin`.
+        // SAFETY: the object is read only if it is in the image, which stays mapped during the call, or if `pin` keeps
+        // it.
         let is_live = self.pin.is_some()
             || (self.image.contains(self.object) && self.image.contains(unsafe { vptr(self.object) }));
         if !is_live {
-            // Another file of the same name was loaded to the same place.
+            // Another file of the same name was loaded at the same address.
             return Delivery::NoFinder;
         }
         // SAFETY: a live finder of this generation.
@@ -323,8 +311,8 @@ unsafe fn log_through(
     severity: Severity,
     text: &CStr,
 ) -> Delivery {
-    // SAFETY: the caller answers for the generation, which decides what the vptr points at; `this` is the
-    // finder, then the logger that it returned, which TensorRT keeps alive while it may be found.
+    // SAFETY: the caller answers for the generation, which determines the vtable; `this` is the finder, then its
+    // logger, which TensorRT keeps alive while it can be found.
     unsafe {
         let logger = generation.method::<FindLogger>(finder)(finder);
         if logger.is_null() {
@@ -345,7 +333,7 @@ unsafe fn vptr<Slots>(this: *mut c_void) -> *const Slots {
     unsafe { *this.cast::<*const Slots>() }
 }
 
-/// Asks an `IVersionedInterface` for kind and major version.
+/// Returns whether an `IVersionedInterface` has this kind and major version 1.
 ///
 /// # Safety
 /// `this` is a live object that derives from `IVersionedInterface`.
@@ -356,21 +344,19 @@ unsafe fn is_first_version(this: *mut c_void, kind: &CStr) -> bool {
     !info.kind.is_null() && info.major == 1 && unsafe { CStr::from_ptr(info.kind) } == kind
 }
 
-/// Calls the `getInferLibVersion` that a pinned image defines.
 fn version_of(image: &Pin) -> Option<i32> {
     let symbol = image.symbol(c"getInferLibVersion")?;
     // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` in every header seen (`NvInferRuntimeBase.h`).
     let get: unsafe extern "C" fn() -> c_int = unsafe { std::mem::transmute(symbol) };
-    // SAFETY: it accepts nothing and only returns a number.
+    // SAFETY: it has no arguments and only returns a number.
     Some(unsafe { get() })
 }
 
-/// A text for C; a NUL in it would end it early, so it becomes a space.
+/// Converts to a C string; a NUL becomes a space.
 fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Which explanations have been written to stderr.
 struct Notes {
     without_logger: AtomicBool,
     without_finder: AtomicBool,
@@ -383,7 +369,8 @@ impl Notes {
         Self { without_logger: AtomicBool::new(false), without_finder: AtomicBool::new(false) }
     }
 
-    /// Returns the warnings and errors for stderr: all of them while TensorRT has no logger yet, the first one if no finder can be called.
+    /// Returns the line for stderr: warnings and errors while TensorRT has no logger, only the first if no finder can
+    /// be called.
     fn line(&self, delivery: Delivery, severity: Severity, text: &CStr) -> Option<Vec<u8>> {
         if severity.0 > Severity::WARNING.0 {
             return None;
@@ -404,10 +391,10 @@ impl Notes {
     }
 }
 
-/// By `write(2)`, because Rust's own streams keep thread-local state.
+/// Uses `write(2)`, because Rust's streams keep thread-local state.
 #[cold]
 fn write_to_stderr(line: &[u8]) {
-    // SAFETY: the buffer has this length. A short or failed write loses a message that has no other way out.
+    // SAFETY: the buffer has this length. A failed write loses the message, which has no other destination.
     let _written = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
 

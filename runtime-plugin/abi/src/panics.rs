@@ -1,11 +1,8 @@
-//! Panics: silent where they happen, a text where they are caught.
+//! Silent panics whose text is available when caught: a panic hook that stores the location of each thread's last
+//! panic.
 //!
-//! Owns: the panic hook of this copy of the library, and the place of the last panic of a thread. Never:
-//! nothing is printed.
-//!
-//! Rust's default hook prints to stderr and asks for the current thread's handle, which is a `thread_local`
-//! with a destructor: one such keeps the library mapped after `dlclose`. The hook here stores the place in
-//! plain thread-local bytes.
+//! Rust's default hook prints to stderr and uses a `thread_local` with a destructor, which would keep the library
+//! mapped after `dlclose`. This hook stores plain thread-local bytes.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -15,10 +12,9 @@ use std::sync::Once;
 
 use crate::error::Error;
 
-/// Room for `file:line:column`.
 const LOCATION_BYTES: usize = 160;
 
-/// A text of limited length that needs no destructor; what does not fit is cut.
+/// A truncated string without a destructor.
 #[derive(Clone, Copy)]
 struct Location {
     bytes: [u8; LOCATION_BYTES],
@@ -44,14 +40,14 @@ impl Write for Location {
 }
 
 thread_local! {
-    // `Location` has no destructor, so nothing is registered for the thread's end.
+    // `Location` has no destructor, so no thread-exit handler is registered.
     static LAST: Cell<Location> = const { Cell::new(Location::EMPTY) };
 }
 
 const _: () = assert!(!std::mem::needs_drop::<Cell<Location>>());
 
-/// Replaces the panic hook, once. Only for a plugin library, which has its own copy of Rust's runtime: in a
-/// Rust program it would silence the program's own panics.
+/// Replaces the panic hook, once. Only for a plugin library, which has its own Rust runtime: in a Rust program it would
+/// silence the program's panics.
 pub(crate) fn install_silent_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(remember)));
@@ -60,14 +56,13 @@ pub(crate) fn install_silent_hook() {
 fn remember(info: &PanicHookInfo<'_>) {
     let mut place = Location::EMPTY;
     if let Some(location) = info.location() {
-        // Cannot fail: `write_str` above never does.
+        // `write_str` above never fails.
         let _ = write!(place, "{location}");
     }
-    // A thread that is being torn down has no place for it; the text is caught all the same.
+    // A thread in teardown cannot store it; the panic's text is still caught.
     let _ = LAST.try_with(|last| last.set(place));
 }
 
-/// The error that a caught panic becomes.
 #[cold]
 pub(crate) fn to_error(payload: Box<dyn Any + Send>) -> Error {
     let text = match payload.downcast::<String>() {
@@ -75,7 +70,7 @@ pub(crate) fn to_error(payload: Box<dyn Any + Send>) -> Error {
         Err(payload) => match payload.downcast::<&'static str>() {
             Ok(text) => (*text).to_owned(),
             Err(payload) => {
-                // Its destructor is foreign code that may panic again, outside of any guard.
+                // Its destructor may panic again, outside of any guard.
                 std::mem::forget(payload);
                 "a value that is no text".to_owned()
             }

@@ -1,6 +1,5 @@
-//! A plugin and its creator for the tests, which call both through their vtables as TensorRT does.
-//!
-//! Owns: [`Probe`], which records what happens to it and fails on demand. Never: outside of tests.
+//! A plugin and its creator for tests that call both through their vtables, as TensorRT does: [`Probe`] records calls
+//! and fails on demand.
 
 mod quick;
 
@@ -15,7 +14,6 @@ use crate::{
 
 pub(crate) use quick::{QuickProbe, QuickProbeCreator};
 
-/// How every method of a [`Probe`] behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
     Well,
@@ -23,7 +21,6 @@ pub(crate) enum Mood {
     Panicking,
 }
 
-/// What all copies of one probe share: the test looks at it from outside.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) alive: AtomicUsize,
@@ -56,13 +53,11 @@ pub(crate) struct Probe {
     pub(crate) fields: Arc<FieldSet>,
 }
 
-/// A serialized field of 32-bit integers.
 pub(crate) fn i32_field(name: &CStr, values: &[i32]) -> FieldValue {
     let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     FieldValue::new(name, PluginFieldType::INT32, bytes).unwrap()
 }
 
-/// The error of [`Mood::Failing`].
 pub(crate) const FAILURE: i32 = 41;
 
 impl Probe {
@@ -183,7 +178,7 @@ impl PluginBase for Probe {
     }
     fn report(&self, error: &Error) {
         self.record.reports.lock().unwrap().push(error.clone());
-        // A hook that panics must not get anywhere either.
+        // A panic in the hook must not escape either.
         assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
     }
 }
@@ -254,7 +249,6 @@ impl Plugin for Probe {
     }
 }
 
-/// Makes probes from a field `pads`.
 pub(crate) struct ProbeCreator {
     pub(crate) mood: Mood,
     pub(crate) names: FieldNames,
@@ -298,5 +292,5 @@ impl Creator for ProbeCreator {
     }
 }
 
-/// Held by tests that set or forget the finders of the process.
+/// Locked by tests that change the finders of the process.
 pub(crate) static PROCESS_FINDERS: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -1,16 +1,13 @@
-//! One slot struct for each interface, in the order of NVIDIA's headers.
+//! One slot struct per interface, with slots in the order of NVIDIA's headers.
 //!
-//! Owns: slot order and signatures. Field order is load-bearing. Never: no function bodies; the thunks live
-//! beside the objects they serve ([`crate::plugin`], [`crate::creator`]).
+//! Contains no functions; the thunks are beside their objects ([`crate::plugin`], [`crate::creator`]).
 //!
-//! A vtable's image (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`, and an object's
-//! vptr points at slot 0. A virtual destructor takes two slots where it is declared: D1 (destroy) and D0
-//! (destroy and free). Every interface below derives from `IVersionedInterface` without virtual inheritance,
-//! so its slots come first.
+//! A vtable (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`; an object's vptr points at slot 0. A
+//! virtual destructor has two slots where it is declared: D1 (destroy) and D0 (destroy and free). Every interface below
+//! derives from `IVersionedInterface` without virtual inheritance, so its slots come first.
 //!
-//! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of TensorRT-RTX 1.3 to 1.7
-//! and Enterprise 11.4, where these interfaces are the same. Those of quick plugins stand in a file of their own
-//! with their source.
+//! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of TensorRT-RTX 1.3 to 1.7 and
+//! Enterprise 11.4, which agree. Quick plugins are in a file of their own.
 
 use std::ffi::{c_char, c_void};
 
@@ -27,30 +24,30 @@ pub use quick::{
     SymExprSlots, SymExprsSlots,
 };
 
-/// A pointer to an interface, as C++ passes `this`: the address of a vptr.
+/// A pointer to an interface, C++'s `this`: the address of a vptr.
 pub type This = *mut c_void;
 
 /// A slot of a virtual destructor.
 type Destructor = unsafe extern "C" fn(This);
 
-/// A vtable with what stands before its slots.
+/// A vtable with the words before its slots.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VTable<Slots> {
-    /// Distance from this vptr back to the start of the object, in bytes: zero or negative.
+    /// Offset from this vptr to the start of the object, in bytes: zero or negative.
     pub offset_to_top: isize,
-    /// Never null: `dynamic_cast` reads it without a check.
+    /// Never null: `dynamic_cast` reads it unchecked.
     pub type_info: *const TypeInfo,
     /// The address point.
     pub slots: Slots,
 }
 
 impl<Slots> VTable<Slots> {
-    /// The vptr of an object with this vtable. It is derived from the whole vtable, so that the two words
-    /// before the slots may be read through it.
+    /// Returns the vptr of an object with this vtable, derived from the whole vtable so that the words before the slots
+    /// are readable through it.
     pub const fn vptr(&'static self) -> *const Slots {
         let whole: *const Self = self;
-        // SAFETY: `whole` points at a live vtable, and `slots` lies inside it.
+        // SAFETY: `whole` points at a live vtable, and `slots` is inside it.
         unsafe { &raw const (*whole).slots }
     }
 }

@@ -1,4 +1,4 @@
-//! Safe wrappers: values in, values or errors out.
+//! Safe wrappers of driver calls.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -14,21 +14,19 @@ use super::sys::{
 };
 use super::table::Driver;
 
-/// Longest device name that is read, bytes.
 const NAME_BYTES: c_int = 256;
 
-/// More parameters than a kernel can have: all of them together take at most 32764 bytes.
+/// An upper bound: all parameters of a kernel together have at most 32764 bytes.
 const MAX_PARAMS: usize = 32764;
 
 impl Driver {
-    /// `Ok` for success, otherwise the error with the driver's own name and words for it.
     pub(super) fn check(&self, call: &'static str, code: CUresult) -> Result<()> {
         if code == CUDA_SUCCESS {
             return Ok(());
         }
         let words = |of: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult| {
             let mut text: *const c_char = std::ptr::null();
-            // SAFETY: `text` is a place for one pointer; any number may be asked about.
+            // SAFETY: `text` is writable; any number is allowed.
             let status = unsafe { of(code, &raw mut text) };
             if status != CUDA_SUCCESS || text.is_null() {
                 return None;
@@ -39,7 +37,6 @@ impl Driver {
         Err(DriverError { call, code, name: words(self.get_error_name), text: words(self.get_error_string) })
     }
 
-    /// The value that a call writes over `value`.
     pub(super) fn read<T>(
         &self,
         call: &'static str,
@@ -50,42 +47,32 @@ impl Driver {
         Ok(value)
     }
 
-    /// The newest CUDA that the driver knows: 1000 * major + 10 * minor.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Returns the newest CUDA that the driver supports: 1000 * major + 10 * minor.
     pub fn version(&self) -> Result<i32> {
-        // SAFETY: the pointer is to a place for one `int`.
+        // SAFETY: the pointer is to a writable `int`.
         self.read("cuDriverGetVersion", 0, |version| unsafe { (self.driver_get_version)(version) })
     }
 
-    /// The device of the calling thread's context.
+    /// Returns the device of the calling thread's context.
     ///
     /// # Errors
-    /// `CUDA_ERROR_INVALID_CONTEXT` where there is no context.
+    /// `CUDA_ERROR_INVALID_CONTEXT` without a context.
     pub fn current_device(&self) -> Result<CUdevice> {
-        // SAFETY: the pointer is to a place for one handle.
+        // SAFETY: the pointer is to a writable handle.
         self.read("cuCtxGetDevice", 0, |device| unsafe { (self.ctx_get_device)(device) })
     }
 
-    /// One of the `CU_DEVICE_ATTRIBUTE_` numbers of a device.
-    ///
-    /// # Errors
-    /// The driver's, for a device or attribute that it does not know.
+    /// Returns one of the `CU_DEVICE_ATTRIBUTE_` numbers of a device.
     pub fn device_attribute(&self, device: CUdevice, attribute: c_int) -> Result<i32> {
-        // SAFETY: the pointer is to a place for one `int`; unknown attributes and devices are answered with an error.
+        // SAFETY: the pointer is to a writable `int`; unknown attributes and devices return an error.
         let get = |value| unsafe { (self.device_get_attribute)(value, attribute, device) };
         self.read("cuDeviceGetAttribute", 0, get)
     }
 
-    /// A device's compute capability, as the driver reports it.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Returns a device's compute capability, as the driver reports it.
     pub fn compute_capability(&self, device: CUdevice) -> Result<ComputeCapability> {
         let part = |attribute| {
             let value = self.device_attribute(device, attribute)?;
-            // No capability is near 255; a driver that says so is not believed further than this.
             Ok(u8::try_from(value).unwrap_or(u8::MAX))
         };
         Ok(ComputeCapability {
@@ -94,22 +81,18 @@ impl Driver {
         })
     }
 
-    /// Whether a device of this compute capability has clusters. Where the driver does not say, because it does not know the question or
-    /// for whatever other reason, the capability tells: most kernels have no clusters and are not to fail for it, and a launch with
-    /// clusters that the device does not take is refused by the driver.
+    /// Returns whether the device supports clusters. If the driver does not know or fails, the compute capability
+    /// decides: most kernels need no clusters, and the driver rejects unsupported launches.
     #[must_use]
     pub fn has_clusters(&self, device: CUdevice, capability: ComputeCapability) -> bool {
         let flag = self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
         flag.map_or(capability.major >= HAS_CLUSTERS, |value| value != 0)
     }
 
-    /// A device's name: `NVIDIA H200`.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Returns a device's name: `NVIDIA H200`.
     pub fn device_name(&self, device: CUdevice) -> Result<String> {
         let mut name = [0_u8; NAME_BYTES as usize];
-        // SAFETY: `name` has room for the number of bytes said.
+        // SAFETY: `name` has room for this number of bytes.
         let code = unsafe { (self.device_get_name)(name.as_mut_ptr().cast(), NAME_BYTES, device) };
         self.check("cuDeviceGetName", code)?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
@@ -118,16 +101,12 @@ impl Driver {
 
     /// Loads a code object. It lives until [`Driver::unload_library`].
     ///
-    /// # Errors
-    /// Where the driver does not take it.
-    ///
     /// # Safety
-    /// `code` points to a whole cubin or to PTX text that ends with a NUL, and stays as it is during the call (the driver
-    /// keeps a copy of its own: `CU_LIBRARY_BINARY_IS_PRESERVED` is not given).
+    /// `code` points to a whole cubin or to PTX text that ends with a NUL, and is not changed during the call (the
+    /// driver makes a copy, without `CU_LIBRARY_BINARY_IS_PRESERVED`).
     pub unsafe fn load_library(&self, code: *const c_void) -> Result<CUlibrary> {
         let mut library = CUlibrary::NULL;
-        // SAFETY: `library` is a place for one handle; `code` is the caller's promise; no options, so their arrays may
-        // be null.
+        // SAFETY: `library` is writable; `code` is the caller's promise; without options their arrays may be null.
         let code = unsafe {
             (self.library_load_data)(
                 &raw mut library,
@@ -147,56 +126,47 @@ impl Driver {
     /// Unloads a code object.
     ///
     /// # Errors
-    /// `CUDA_ERROR_DEINITIALIZED` where the process is ending, among others.
+    /// `CUDA_ERROR_DEINITIALIZED` at process exit, among others.
     ///
     /// # Safety
-    /// No kernel of it is used afterwards, by a captured graph neither.
+    /// None of its kernels is used afterwards, including by captured graphs.
     pub unsafe fn unload_library(&self, library: CUlibrary) -> Result<()> {
-        // SAFETY: the caller's promise; a handle that is none is answered with an error.
+        // SAFETY: the caller's promise; an invalid handle returns an error.
         self.check("cuLibraryUnload", unsafe { (self.library_unload)(library) })
     }
 
-    /// The kernel of a code object with this symbol.
+    /// Returns the kernel with this symbol.
     ///
     /// # Errors
-    /// `CUDA_ERROR_NOT_FOUND` where there is none.
+    /// `CUDA_ERROR_NOT_FOUND` if it is missing.
     pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel> {
-        // SAFETY: the pointer is to a place for one handle, `symbol` is a C string, `library` a handle of this driver.
+        // SAFETY: the pointer is to a writable handle, `symbol` is a C string, `library` a handle of this driver.
         let get = |kernel| unsafe { (self.library_get_kernel)(kernel, library, symbol.as_ptr()) };
         self.read("cuLibraryGetKernel", CUkernel::NULL, get)
     }
 
-    /// Makes the driver load a kernel into the current context now, instead of at its first launch, where a refusal or a
-    /// capture under way would be in the way.
-    ///
-    /// # Errors
-    /// Where the kernel cannot run on the current context's device, among others.
+    /// Loads a kernel into the current context now, because a capture could prevent it at the first launch.
     pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<()> {
-        // SAFETY: the pointer is to a place for one handle, `kernel` is a handle of this driver.
+        // SAFETY: the pointer is to a writable handle, `kernel` is a handle of this driver.
         let get = |function| unsafe { (self.kernel_get_function)(function, kernel) };
         let function = self.read("cuKernelGetFunction", CUfunction::NULL, get)?;
         match self.func_load {
-            // SAFETY: a handle that the driver has just given; loading twice has no effect.
+            // SAFETY: the driver just returned this handle; loading twice has no effect.
             Some(func_load) => self.check("cuFuncLoad", unsafe { func_load(function) }),
             None => Ok(()),
         }
     }
 
-    /// One of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Returns one of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device.
     pub fn kernel_attribute(&self, kernel: CUkernel, device: CUdevice, attribute: c_int) -> Result<i32> {
-        // SAFETY: the pointer is to a place for one `int`, `kernel` is a handle of this driver; unknown attributes are answered with an error.
+        // SAFETY: the pointer is to a writable `int`, `kernel` is a handle of this driver; unknown attributes return an
+        // error.
         let get = |value| unsafe { (self.kernel_get_attribute)(value, attribute, kernel, device) };
         self.read("cuKernelGetAttribute", 0, get)
     }
 
-    /// Sets one of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device. Threads that do so for one kernel must take
-    /// turns.
-    ///
-    /// # Errors
-    /// The driver's: for a value beyond the device's limit, say.
+    /// Sets one of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device. Threads must not do so concurrently for
+    /// one kernel.
     pub fn set_kernel_attribute(
         &self,
         kernel: CUkernel,
@@ -204,15 +174,12 @@ impl Driver {
         attribute: c_int,
         value: i32,
     ) -> Result<()> {
-        // SAFETY: `kernel` is a handle of this driver; what it does not allow is answered with an error.
+        // SAFETY: `kernel` is a handle of this driver; invalid values return an error.
         let code = unsafe { (self.kernel_set_attribute)(attribute, value, kernel, device) };
         self.check("cuKernelSetAttribute", code)
     }
 
-    /// The sizes of a kernel's parameters in bytes, in order; none where the driver is older than CUDA 12.4.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Returns the sizes of a kernel's parameters in bytes; `None` before CUDA 12.4.
     pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>> {
         let Some(param_info) = self.kernel_get_param_info else {
             return Ok(None);
@@ -220,8 +187,8 @@ impl Driver {
         let mut sizes = Vec::new();
         while sizes.len() <= MAX_PARAMS {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: both are places for one `size_t`, `kernel` a handle of this driver. An index beyond the last
-            // parameter is answered with this error, which is how the end is found.
+            // SAFETY: both are writable, `kernel` is a handle of this driver. An index after the last parameter returns
+            // this error, which ends the list.
             let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
             if code == CUDA_ERROR_INVALID_VALUE {
                 break;
@@ -232,9 +199,8 @@ impl Driver {
         Ok(Some(sizes))
     }
 
-    /// Swaps the calling thread's stream capture mode with `mode`.
     pub(super) fn exchange_capture_mode(&self, mode: &mut CUstreamCaptureMode) -> Result<()> {
-        // SAFETY: `mode` is a place for one `int` that holds a mode.
+        // SAFETY: `mode` is a writable `int` that holds a mode.
         let code = unsafe { (self.thread_exchange_stream_capture_mode)(mode) };
         self.check("cuThreadExchangeStreamCaptureMode", code)
     }

@@ -4,11 +4,11 @@ use super::result::{DriverError, Result};
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode};
 use super::table::Driver;
 
-/// Runs `work` in the mode in which this thread may load code while another thread captures a stream (any thread's
-/// capture forbids that by default), then restores the thread's mode, also where `work` fails or unwinds.
+/// Runs `work` in the relaxed mode, which allows loading code while another thread captures a stream, then restores the
+/// thread's mode, also when unwinding.
 ///
 /// # Errors
-/// What `work` returns; otherwise the driver's refusal to change the mode or to change it back.
+/// Those of `work`; otherwise the driver's refusal to change the mode or to change it back.
 pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     driver: &Driver,
     work: impl FnOnce() -> Result<T, E>,
@@ -21,7 +21,7 @@ pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     Ok(value)
 }
 
-/// The relaxed mode of the calling thread; the mode before it is restored when this is dropped.
+/// The relaxed mode of the calling thread; dropping it restores the previous mode.
 pub struct RelaxedCapture<'a> {
     driver: &'a Driver,
     before: CUstreamCaptureMode,
@@ -30,7 +30,7 @@ pub struct RelaxedCapture<'a> {
 
 impl<'a> RelaxedCapture<'a> {
     /// # Errors
-    /// The driver's refusal to change the mode, which is as it was then.
+    /// The driver's refusal to change the mode, which is then unchanged.
     pub fn enter(driver: &'a Driver) -> Result<RelaxedCapture<'a>> {
         let mut before = CU_STREAM_CAPTURE_MODE_RELAXED;
         driver.exchange_capture_mode(&mut before)?;
@@ -53,7 +53,7 @@ impl<'a> RelaxedCapture<'a> {
 impl Drop for RelaxedCapture<'_> {
     fn drop(&mut self) {
         if !self.restored {
-            // Only while unwinding: there is nobody left to tell.
+            // Only while unwinding, where an error cannot be reported.
             let _ = self.restore();
         }
     }

@@ -1,4 +1,4 @@
-//! The calling thread's context, and contexts that are current for a time.
+//! The calling thread's context, and temporarily current contexts.
 
 use std::marker::PhantomData;
 
@@ -7,13 +7,10 @@ use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUstream};
 use super::table::Driver;
 
 impl Driver {
-    /// The calling thread's context; also `None` if the driver is not initialized.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Returns the calling thread's context; `None` without one, or if the driver is not initialized.
     pub fn current_context(&self) -> Result<Option<CUcontext>> {
         let mut context = CUcontext::NULL;
-        // SAFETY: `context` is a place for one handle.
+        // SAFETY: `context` is a writable handle.
         let code = unsafe { (self.ctx_get_current)(&raw mut context) };
         if code == CUDA_ERROR_NOT_INITIALIZED {
             return Ok(None);
@@ -22,11 +19,8 @@ impl Driver {
         Ok((!context.is_null()).then_some(context))
     }
 
-    /// Makes the context of `stream` current in this thread, if the thread has none. Returns `None` if the thread has a context already
-    /// or the stream is a default stream, which belongs to the thread's context. Allowed during stream captures.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Makes the context of `stream` current, if the thread has none. Returns `None` if the thread has a context or the
+    /// stream is a default stream. Allowed during stream captures.
     ///
     /// # Safety
     /// `stream` is a live stream of this driver or one of the default streams.
@@ -34,7 +28,7 @@ impl Driver {
         if stream.is_default() || self.current_context()?.is_some() {
             return Ok(None);
         }
-        // SAFETY: the pointer is to a place for one handle; the stream is the caller's promise.
+        // SAFETY: the pointer is to a writable handle; the stream is the caller's promise.
         let context = self.read("cuStreamGetCtx", CUcontext::NULL, |context| unsafe {
             (self.stream_get_ctx)(stream, context)
         })?;
@@ -43,30 +37,26 @@ impl Driver {
     }
 
     fn push(&self, context: CUcontext) -> Result<()> {
-        // SAFETY: the driver has just returned this context; one that has been destroyed since is answered with an error.
+        // SAFETY: the driver just returned this context; a destroyed one returns an error.
         self.check("cuCtxPushCurrent", unsafe { (self.ctx_push_current)(context) })
     }
 
     fn pop(&self) -> Result<()> {
         let mut context = CUcontext::NULL;
-        // SAFETY: `context` is a place for one handle; an empty stack is answered with an error.
+        // SAFETY: `context` is a writable handle; an empty stack returns an error.
         self.check("cuCtxPopCurrent", unsafe { (self.ctx_pop_current)(&raw mut context) })
     }
 }
 
-/// A context that is current in this thread until [`EnteredContext::leave`] or the end of the value.
+/// A context that is current in this thread until [`EnteredContext::leave`] or drop.
 #[derive(Debug)]
 pub struct EnteredContext<'a> {
     driver: &'a Driver,
-    /// It belongs to the thread that pushed it.
     _thread: PhantomData<*const ()>,
 }
 
 impl EnteredContext<'_> {
-    /// Ends it.
-    ///
-    /// # Errors
-    /// The driver's; the context then stays current.
+    /// Makes the previous context current. After an error the context stays current.
     pub fn leave(self) -> Result<()> {
         let left = self.driver.pop();
         std::mem::forget(self);

@@ -1,6 +1,6 @@
-//! What the driver refuses, and what is wrong where there is none.
+//! The error of a missing driver.
 
-/// Why there is no driver to call.
+/// Why no driver can be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverMissing {
     /// The loader does not find `libcuda.so.1`.
@@ -9,13 +9,13 @@ pub enum DriverMissing {
                  for CUDA 12.0 or newer"
     )]
     NotFound {
-        /// The loader's own words.
+        /// The loader's message.
         text: String,
     },
-    /// It is there and lacks functions.
+    /// It lacks functions.
     #[error("the CUDA driver lacks `{}`; running a kernel needs NVIDIA's driver for CUDA 12.0 or newer", missing.join("`, `"))]
     TooOld {
-        /// The functions.
+        /// The missing functions.
         missing: Vec<&'static str>,
     },
 }

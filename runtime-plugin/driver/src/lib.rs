@@ -1,11 +1,10 @@
 //! The CUDA driver's C interface, found in the process at run time.
 //!
-//! Owns: the types and numbers of `cuda.h` that we use ([`sys`]), the table of its functions ([`Driver`]), safe
-//! wrappers around them and their errors as values ([`DriverError`]).
+//! Owns the types and numbers of `cuda.h` that we use ([`sys`]), the table of its functions ([`Driver`]), safe wrappers
+//! and their errors ([`DriverError`]). Errors are the driver's unless documented otherwise.
 //!
-//! Never: no link against `libcuda`, no panic where there is no driver (a machine that only builds engines has none),
-//! no failure that is remembered (a driver that appears later is found), no decision about what to load or launch, no
-//! printing. Never closes the driver: it runs threads of its own, and unloading it under them is defined nowhere.
+//! Never links against `libcuda`, panics without a driver, caches a failure (a driver may appear later), decides what
+//! to load or launch, prints, or closes the driver, whose threads may still run.
 
 #![allow(unsafe_code)] // calls into C
 

@@ -1,20 +1,16 @@
-//! Errors of NVIDIA's driver as values, for whoever calls it.
+//! Errors of NVIDIA's driver as values, shared by the runtime's and the tools' bindings. Never calls the driver.
 //!
-//! Owns: what a call that did not succeed says, and what follows from its number. Never calls the driver: the runtime and the tools have
-//! bindings of their own, because one lives in processes of others and the other in its own.
-//!
-//! Source of the numbers and of what they mean: `cuda.h` of CUDA 13.0, `CUresult`.
+//! Source of the numbers and their meaning: `cuda.h` of CUDA 13.0, `CUresult`.
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub const OUT_OF_MEMORY: i32 = 2;
 /// `CUDA_ERROR_NO_DEVICE`: "no CUDA-capable devices were detected".
 pub const NO_DEVICE: i32 = 100;
-/// `CUDA_ERROR_CONTEXT_IS_DESTROYED`: somebody did that, and no kernel.
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED`: not caused by a kernel.
 const CONTEXT_IS_DESTROYED: i32 = 709;
-/// `CUDA_ERROR_UNKNOWN`: nobody knows what still works.
 const UNKNOWN: i32 = 999;
 
-/// After these "the process must be terminated and relaunched", or the context is gone with everything in it.
+/// After these "the process must be terminated and relaunched", or the context is lost.
 const LASTING: [i32; 17] = [
     214, // ECC_UNCORRECTABLE
     220, // NVLINK_UNCORRECTABLE
@@ -35,38 +31,38 @@ const LASTING: [i32; 17] = [
     UNKNOWN,
 ];
 
-/// What comes of a call of the driver.
+/// The result of a driver call.
 pub type Result<T, E = DriverError> = std::result::Result<T, E>;
 
-/// A driver call that did not succeed.
+/// A failed driver call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{call}` returned {} ({code}){}", name_of(name), detail(text))]
 pub struct DriverError {
     /// The function: `cuLibraryLoadData`.
     pub call: &'static str,
-    /// What it returned: a `CUresult`.
+    /// The returned `CUresult`.
     pub code: i32,
-    /// The driver's name for that: `CUDA_ERROR_NO_BINARY_FOR_GPU`; absent where the driver has none.
+    /// The driver's name for it: `CUDA_ERROR_NO_BINARY_FOR_GPU`, if known.
     pub name: Option<String>,
-    /// The driver's own words; absent where it has none.
+    /// The driver's description, if any.
     pub text: Option<String>,
 }
 
 impl DriverError {
-    /// Whether it may tell of a kernel that was launched before the call: CUDA reports such failures late.
+    /// Returns whether an earlier kernel may have caused it: CUDA reports such errors late.
     #[must_use]
     pub fn may_come_from_earlier_work(&self) -> bool {
         self.lasts() && ![CONTEXT_IS_DESTROYED, UNKNOWN].contains(&self.code)
     }
 
-    /// Whether later calls in the process will be answered with it, too. Drivers get new errors: one that is not known here may last as
-    /// well, which asking the driver again shows.
+    /// Returns whether later calls in the process fail with it, too. A newer driver's unknown errors may last as well;
+    /// repeat the call to find out.
     #[must_use]
     pub fn lasts(&self) -> bool {
         LASTING.contains(&self.code)
     }
 
-    /// Whether the device has not enough memory left.
+    /// Returns whether the device is out of memory.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         self.code == OUT_OF_MEMORY

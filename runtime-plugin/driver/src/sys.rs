@@ -1,13 +1,12 @@
-//! Types and numbers of the CUDA driver API, under NVIDIA's names.
-//!
-//! Source of every fact here: `cuda.h` of CUDA 13.0 (`CUDA_VERSION` 13000), where nothing else is said.
+//! Types and numbers of the CUDA driver API, under NVIDIA's names. Source unless stated otherwise: `cuda.h` of CUDA
+//! 13.0 (`CUDA_VERSION` 13000).
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::offset_of;
 
 /// `CUresult`: 0 is success.
 pub type CUresult = c_int;
-/// `CUdevice`: a handle that is a small number.
+/// `CUdevice`: a small number.
 pub type CUdevice = c_int;
 /// `CUstreamCaptureMode`.
 pub type CUstreamCaptureMode = c_int;
@@ -20,33 +19,34 @@ macro_rules! handles {
         pub struct $name(*mut c_void);
 
         impl $name {
-            /// The handle of nothing.
+            /// The null handle.
             pub const NULL: $name = $name(std::ptr::null_mut());
 
-            /// The handle that C code has as this pointer.
+            /// Wraps a C handle.
             ///
             /// # Safety
-            /// The driver gave the pointer as such a handle and has not taken it back, or nothing but a stand-in for the driver gets it.
+            /// The driver returned the pointer as such a handle and has not invalidated it, or only a stand-in for the
+            /// driver gets it.
             #[must_use]
             pub const unsafe fn from_raw(raw: *mut c_void) -> $name {
                 $name(raw)
             }
 
-            /// The pointer that C code has for it.
+            /// Returns the C handle.
             #[must_use]
             pub const fn as_raw(self) -> *mut c_void {
                 self.0
             }
 
-            /// Whether it is the handle of nothing.
+            /// Returns whether it is null.
             #[must_use]
             pub fn is_null(self) -> bool {
                 self.0.is_null()
             }
         }
 
-        // SAFETY: a handle is a name that only the driver resolves, and the driver's functions may be called from any
-        // thread (CUDA programming guide, "thread safety"); we never look behind the pointer.
+        // SAFETY: only the driver dereferences handles, and any thread may call its functions (CUDA programming guide,
+        // "thread safety").
         unsafe impl Send for $name {}
         // SAFETY: as above.
         unsafe impl Sync for $name {}
@@ -60,22 +60,21 @@ handles! {
     CUlibrary,
     /// `CUkernel`: a kernel of a library, independent of any context.
     CUkernel,
-    /// `CUfunction`: a kernel in one context. `cuLaunchKernel` takes a `CUkernel` in its place and then finds the
-    /// context through the stream.
+    /// `CUfunction`: a kernel in one context. `cuLaunchKernel` also accepts a `CUkernel`, and then uses the stream's
+    /// context.
     CUfunction,
     /// `CUstream`.
     CUstream,
 }
 
 impl CUkernel {
-    /// The kernel as the calls that launch take it.
     pub(crate) const fn as_function(self) -> CUfunction {
         CUfunction(self.0)
     }
 }
 
 impl CUstream {
-    /// Whether it is a default stream: null, `CU_STREAM_LEGACY` (1) or `CU_STREAM_PER_THREAD` (2).
+    /// Returns whether it is a default stream: null, `CU_STREAM_LEGACY` (1) or `CU_STREAM_PER_THREAD` (2).
     #[must_use]
     pub fn is_default(self) -> bool {
         self.0.addr() <= 2
@@ -85,8 +84,8 @@ impl CUstream {
 /// `CUdeviceptr`: an address on the device.
 pub type CUdeviceptr = u64;
 
-/// `CUlaunchAttribute`: an id (`CUlaunchAttributeID`), padded to 8 bytes, and a union of 64 bytes, of which every member that is used
-/// here starts with words.
+/// `CUlaunchAttribute`: an id (`CUlaunchAttributeID`), padded to 8 bytes, and a union of 64 bytes, whose members used
+/// here start with words.
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CUlaunchAttribute {
@@ -99,10 +98,10 @@ pub struct CUlaunchAttribute {
 const _: () = assert!(size_of::<CUlaunchAttribute>() == 72 && offset_of!(CUlaunchAttribute, value) == 8);
 
 impl CUlaunchAttribute {
-    /// One that the driver passes over.
+    /// An attribute that the driver ignores.
     pub const IGNORED: CUlaunchAttribute = CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_IGNORE, [0; 3]);
 
-    /// An attribute whose value is these words, then zeros.
+    /// Creates an attribute whose value is these words, then zeros.
     #[must_use]
     pub const fn new(id: c_int, words: [u32; 3]) -> CUlaunchAttribute {
         let mut value = [0; 16];
@@ -153,9 +152,9 @@ pub const CUDA_SUCCESS: CUresult = 0;
 pub const CUDA_ERROR_INVALID_VALUE: CUresult = 1;
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub const CUDA_ERROR_OUT_OF_MEMORY: CUresult = 2;
-/// `CUDA_ERROR_NOT_INITIALIZED`: nobody has called `cuInit` yet.
+/// `CUDA_ERROR_NOT_INITIALIZED`: `cuInit` was not called.
 pub const CUDA_ERROR_NOT_INITIALIZED: CUresult = 3;
-/// `CUDA_ERROR_DEINITIALIZED`: the process is ending and the driver has shut itself down.
+/// `CUDA_ERROR_DEINITIALIZED`: the process is exiting and the driver has shut down.
 pub const CUDA_ERROR_DEINITIALIZED: CUresult = 4;
 /// `CUDA_ERROR_DEVICE_UNAVAILABLE`.
 pub const CUDA_ERROR_DEVICE_UNAVAILABLE: CUresult = 46;
@@ -183,9 +182,9 @@ pub const CUDA_ERROR_INVALID_SOURCE: CUresult = 300;
 pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = 302;
 /// `CUDA_ERROR_NOT_FOUND`.
 pub const CUDA_ERROR_NOT_FOUND: CUresult = 500;
-/// `CUDA_ERROR_ILLEGAL_ADDRESS`: the first of the errors (700 to 720) that a kernel or a lost context leaves behind.
+/// `CUDA_ERROR_ILLEGAL_ADDRESS`: the first of the errors (700 to 720) of a kernel or a lost context.
 pub const CUDA_ERROR_ILLEGAL_ADDRESS: CUresult = 700;
-/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: one among them that is about the launch itself.
+/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: among them, but about the launch itself.
 pub const CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: CUresult = 701;
 /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`: the last of them.
 pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
@@ -193,12 +192,12 @@ pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
 pub const CUDA_ERROR_SYSTEM_NOT_READY: CUresult = 802;
 /// `CUDA_ERROR_MPS_CLIENT_TERMINATED`: the last of them.
 pub const CUDA_ERROR_MPS_CLIENT_TERMINATED: CUresult = 810;
-/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`: the first of the errors (900 to 908) about a capture under way.
+/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`: the first of the errors (900 to 908) about an active capture.
 pub const CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
 /// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`: the last of them.
 pub const CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: CUresult = 908;
 
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`: the thread may make calls that another thread's capture would forbid.
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`: allows calls that another thread's capture would forbid.
 pub const CU_STREAM_CAPTURE_MODE_RELAXED: CUstreamCaptureMode = 2;
 
 /// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`.
@@ -207,15 +206,14 @@ pub const CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 16;
 pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
 pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
-/// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`: static and dynamic together, for a kernel that asks.
+/// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`: static and dynamic together, for kernels that opt in.
 pub const CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
-/// `CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH`, since 11.8: whether the device has clusters.
+/// `CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH`, since 11.8: whether the device supports clusters.
 pub const CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: c_int = 120;
 
-/// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`: depends on the kernel's registers and launch bounds and on the device.
+/// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`: depends on registers, launch bounds and device.
 pub const CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: c_int = 0;
 /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES`: static shared memory.
 pub const CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: c_int = 1;
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`: what a launch may ask for, 48 KiB less the static part until it
-/// is raised.
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`: the limit of launches, 48 KiB less the static part by default.
 pub const CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;

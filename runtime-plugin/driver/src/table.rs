@@ -9,15 +9,14 @@ use super::sys::{
     CUstreamCaptureMode,
 };
 
-/// The name under which the driver is installed, and under which TensorRT and the CUDA runtime open it.
+/// The driver's file, which TensorRT and the CUDA runtime also open.
 const LIBRARY: &CStr = c"libcuda.so.1";
 
-/// Turns an address into a function pointer, where there is one.
 macro_rules! function_at {
     ($address:expr, $ty:ty) => {{
         let address: *mut c_void = $address;
-        // SAFETY: both are pointers of one size, and null is `None`. Where it is not null, the caller of
-        // `Driver::from_lookup` promises that a function of this type lies there.
+        // SAFETY: both are pointers of one size, and null is `None`. The caller of `Driver::from_lookup` promises that
+        // other addresses have functions of this type.
         unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(address) }
     }};
 }
@@ -27,22 +26,22 @@ macro_rules! driver_table {
         required { $($(#[$doc:meta])* $field:ident: $symbol:literal ($($arg:ty),* $(,)?);)* }
         optional { $($(#[$opt_doc:meta])* $opt_field:ident: $opt_symbol:literal ($($opt_arg:ty),* $(,)?);)* }
     ) => {
-        /// The driver's functions that we call: `cuda.h` of CUDA 13.0, under the versioned names that its macros expand to.
-        /// The release after `since` is the one in which the entry point appeared (`cudaTypedefs.h`).
+        /// The driver's functions that we call, from `cuda.h` of CUDA 13.0, under their versioned names. `since` is
+        /// their first release (`cudaTypedefs.h`).
         pub struct Driver {
             $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($arg),*) -> CUresult,)*
             $($(#[$opt_doc])* pub(super) $opt_field: Option<unsafe extern "C" fn($($opt_arg),*) -> CUresult>,)*
         }
 
         impl Driver {
-            /// The table of the functions that `lookup` finds; null means that there is none of that name.
+            /// Returns the table of the functions that `lookup` finds; null is a missing function.
             ///
             /// # Errors
-            /// [`DriverMissing::TooOld`] with the names of all required functions that are not there.
+            /// [`DriverMissing::TooOld`] with all missing required functions.
             ///
             /// # Safety
-            /// What `lookup` returns is null or the address of a function that has the signature and keeps the
-            /// contract which `cuda.h` gives to the name asked for, for as long as the table is used.
+            /// `lookup` returns null or the address of a function with the signature and contract of that name in
+            /// `cuda.h`, valid as long as the table is used.
             pub unsafe fn from_lookup(
                 mut lookup: impl FnMut(&'static CStr) -> *mut c_void,
             ) -> Result<Driver, DriverMissing> {
@@ -69,9 +68,9 @@ macro_rules! driver_table {
 
 driver_table! {
     required {
-        /// `CUresult cuDriverGetVersion(int*)`: 1000 * major + 10 * minor of the newest CUDA it knows.
+        /// `CUresult cuDriverGetVersion(int*)`: 1000 * major + 10 * minor of the newest supported CUDA.
         driver_get_version: c"cuDriverGetVersion"(*mut c_int);
-        /// `CUresult cuCtxGetCurrent(CUcontext*)`, since 4.0: null where there is none.
+        /// `CUresult cuCtxGetCurrent(CUcontext*)`, since 4.0: null without a context.
         ctx_get_current: c"cuCtxGetCurrent"(*mut CUcontext);
         /// `CUresult cuCtxGetDevice(CUdevice*)`.
         ctx_get_device: c"cuCtxGetDevice"(*mut CUdevice);
@@ -87,7 +86,7 @@ driver_table! {
         /// `CUresult cuDeviceGetName(char*, int, CUdevice)`: ends with a NUL, shortened to fit.
         device_get_name: c"cuDeviceGetName"(*mut c_char, c_int, CUdevice);
         /// `CUresult cuLibraryLoadData(CUlibrary*, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*,
-        /// void**, unsigned)`, since 12.0. It takes no length, and copies the code unless told otherwise.
+        /// void**, unsigned)`, since 12.0. Gets no length; copies the code by default.
         library_load_data: c"cuLibraryLoadData"(
             *mut CUlibrary, *const c_void,
             *mut c_int, *mut *mut c_void, c_uint,
@@ -101,11 +100,11 @@ driver_table! {
         kernel_get_function: c"cuKernelGetFunction"(*mut CUfunction, CUkernel);
         /// `CUresult cuKernelGetAttribute(int*, CUfunction_attribute, CUkernel, CUdevice)`, since 12.0.
         kernel_get_attribute: c"cuKernelGetAttribute"(*mut c_int, c_int, CUkernel, CUdevice);
-        /// `CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice)`, since 12.0: two threads that set
-        /// one attribute of one kernel race.
+        /// `CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice)`, since 12.0: concurrent calls
+        /// for one attribute of one kernel race.
         kernel_set_attribute: c"cuKernelSetAttribute"(c_int, c_int, CUkernel, CUdevice);
-        /// `CUresult cuLaunchKernel(CUfunction, unsigned grid[3], unsigned block[3], unsigned shared, CUstream, void** params,
-        /// void** extra)`, since 4.0. The plain name is the one whose null stream is the legacy stream.
+        /// `CUresult cuLaunchKernel(CUfunction, unsigned grid[3], unsigned block[3], unsigned shared, CUstream, void**
+        /// params, void** extra)`, since 4.0. Its null stream is the legacy stream.
         launch_kernel: c"cuLaunchKernel"(
             CUfunction,
             c_uint, c_uint, c_uint,
@@ -130,13 +129,13 @@ driver_table! {
         );
         /// `CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*)`, since 10.1.
         thread_exchange_stream_capture_mode: c"cuThreadExchangeStreamCaptureMode"(*mut CUstreamCaptureMode);
-        /// `CUresult cuGetErrorName(CUresult, const char**)`, since 6.0: null for a number it does not know.
+        /// `CUresult cuGetErrorName(CUresult, const char**)`, since 6.0: null for an unknown number.
         get_error_name: c"cuGetErrorName"(CUresult, *mut *const c_char);
-        /// `CUresult cuGetErrorString(CUresult, const char**)`, since 6.0: null for a number it does not know.
+        /// `CUresult cuGetErrorString(CUresult, const char**)`, since 6.0: null for an unknown number.
         get_error_string: c"cuGetErrorString"(CUresult, *mut *const c_char);
     }
     optional {
-        /// `CUresult cuFuncLoad(CUfunction)`, since 12.4: finishes what lazy loading puts off.
+        /// `CUresult cuFuncLoad(CUfunction)`, since 12.4: completes lazy loading.
         func_load: c"cuFuncLoad"(CUfunction);
         /// `CUresult cuKernelGetParamInfo(CUkernel, size_t index, size_t* offset, size_t* size)`, since 12.4.
         kernel_get_param_info: c"cuKernelGetParamInfo"(CUkernel, usize, *mut usize, *mut usize);
@@ -149,15 +148,14 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// The driver of this process, once it has been found. A failure is not kept.
+/// The driver of this process, once found. Failures are not cached.
 static FOUND: OnceLock<Driver> = OnceLock::new();
 
 impl Driver {
-    /// The driver of this process. It makes no CUDA call: `cuInit` is the application's business, and an application
-    /// that holds a context has done it.
+    /// Returns the driver of this process. Makes no CUDA call: an application with a context has called `cuInit`.
     ///
     /// # Errors
-    /// [`DriverMissing`] where there is none. The next call looks again.
+    /// [`DriverMissing`]; the next call searches again.
     pub fn find() -> Result<&'static Driver, DriverMissing> {
         if let Some(driver) = FOUND.get() {
             return Ok(driver);
@@ -166,19 +164,18 @@ impl Driver {
         Ok(FOUND.get_or_init(|| driver))
     }
 
-    /// The driver of this process, where [`Driver::find`] has found it before. Opens nothing: for teardown.
+    /// Returns the driver if [`Driver::find`] has found it. Opens nothing: for teardown.
     #[must_use]
     pub fn already_found() -> Option<&'static Driver> {
         FOUND.get()
     }
 }
 
-/// Opens the driver: first the one that is in the process already, so that what the application runs on is what we run
-/// on, then the one that the loader finds.
+/// Prefers the driver in the process, which the application uses.
 fn open() -> Result<Driver, DriverMissing> {
     let mut library = std::ptr::null_mut();
     for flags in [libc::RTLD_NOW | libc::RTLD_NOLOAD, libc::RTLD_NOW] {
-        // SAFETY: the name is a C string. Loading runs the driver's own initializers, as any CUDA program does.
+        // SAFETY: the name is a C string. Loading runs the driver's initializers, as in any CUDA program.
         library = unsafe { libc::dlopen(LIBRARY.as_ptr(), flags) };
         if !library.is_null() {
             break;
@@ -199,7 +196,7 @@ pub fn last_loader_error() -> String {
     if text.is_null() {
         return "the loader gives no reason".to_owned();
     }
-    // SAFETY: not null, so a C string that stays until the thread's next call of the loader.
+    // SAFETY: not null, so a C string valid until the thread's next loader call.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
@@ -209,7 +206,7 @@ mod tests {
 
     #[test]
     fn every_missing_function_is_named() {
-        // SAFETY: nothing is found, so nothing is called.
+        // SAFETY: no function is found, so none is called.
         let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
         let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
         assert_eq!(missing.len(), 23);
@@ -218,7 +215,6 @@ mod tests {
 
     #[test]
     fn an_absent_driver_is_a_value_every_time() {
-        // On a machine with a driver both succeed; without one both say so.
         let first = Driver::find().is_ok();
         assert_eq!(Driver::find().is_ok(), first);
         assert_eq!(Driver::already_found().is_some(), first);

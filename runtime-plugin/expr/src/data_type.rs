@@ -1,8 +1,8 @@
-//! Element types: what TensorRT's tensors hold ([`DataType`]) and what a kernel takes by value ([`ScalarType`]).
+//! Types of tensor elements ([`DataType`]) and kernel arguments ([`ScalarType`]).
 
 use serde::{Deserialize, Serialize};
 
-/// The element type of a tensor that a plugin reads or writes.
+/// The element type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DataType {
     /// IEEE single precision.
@@ -21,14 +21,14 @@ pub enum DataType {
     U8,
     /// One byte, 0 or 1.
     Bool,
-    /// Floating point of 8 bits: 4 of exponent, 3 of fraction (E4M3).
+    /// 8-bit floating point: 4 bits of exponent, 3 of fraction (E4M3).
     F8,
-    /// Signed 4-bit integer, two in a byte.
+    /// Signed 4-bit integer, two per byte.
     I4,
 }
 
 impl DataType {
-    /// Every element type, in the order in which errors list them.
+    /// All element types, in the order of error messages.
     pub const ALL: [DataType; 10] = [
         DataType::F32,
         DataType::F16,
@@ -42,7 +42,6 @@ impl DataType {
         DataType::Bool,
     ];
 
-    /// The name, CUDA's name, the bits of an element, TensorRT's number.
     const fn row(self) -> (&'static str, &'static str, u32, i32) {
         match self {
             DataType::F32 => ("f32", "float", 32, 0),
@@ -58,38 +57,37 @@ impl DataType {
         }
     }
 
-    /// The name used in manifests.
+    /// Returns the name in manifests.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().0
     }
 
-    /// The type with this manifest name.
+    /// Returns the type with this manifest name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<DataType> {
         Self::ALL.into_iter().find(|ty| ty.name() == name)
     }
 
-    /// How CUDA C++ spells it: what a kernel template is instantiated with. For [`DataType::I4`] it is the byte that holds two, a type of
-    /// the generated header.
+    /// Returns the CUDA C++ type. For [`DataType::I4`], a two-element byte of the generated header.
     #[must_use]
     pub const fn cuda_name(self) -> &'static str {
         self.row().1
     }
 
-    /// Size of one element in bits.
+    /// Returns the bits of an element.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.row().2
     }
 
-    /// Size of one element in bytes; none where several share one.
+    /// Returns the bytes of an element; `None` if smaller than a byte.
     #[must_use]
     pub const fn size(self) -> Option<u32> {
         if self.bits() < 8 { None } else { Some(self.bits() / 8) }
     }
 
-    /// Size of `count` elements in bytes, in one piece; none where that is beyond 64 bits.
+    /// Returns the bytes of `count` contiguous elements; `None` above 64 bits.
     #[must_use]
     pub const fn bytes(self, count: u64) -> Option<u64> {
         match self.size() {
@@ -98,20 +96,20 @@ impl DataType {
         }
     }
 
-    /// TensorRT's number for it (`nvinfer1::DataType`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
+    /// Returns TensorRT's number (`nvinfer1::DataType`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
     #[must_use]
     pub const fn tensorrt(self) -> i32 {
         self.row().3
     }
 
-    /// The type with TensorRT's number, if plugins can use it.
+    /// Returns the type with TensorRT's number, if supported.
     #[must_use]
     pub fn from_tensorrt(number: i32) -> Option<DataType> {
         Self::ALL.into_iter().find(|ty| ty.tensorrt() == number)
     }
 }
 
-/// The type of a number that a kernel takes by value.
+/// The type of a number passed by value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ScalarType {
     /// Signed integer of 1, 2, 4 or 8 bytes.
@@ -130,14 +128,13 @@ pub enum ScalarType {
     F64,
     /// `bool`, one byte.
     Bool,
-    /// The integer type of an enumeration, which is not known: all types that it may be hold 0 to 2^`bits` - 1.
+    /// An enumeration's unknown integer type: all candidates represent 0 to 2^`bits` - 1.
     Natural {
-        /// Bits of the greatest number: 7, 15, 31 or 63 if the sign is not known, and 1 if it may be `bool`.
+        /// 7, 15, 31 or 63 for unknown signedness, 1 if possibly `bool`.
         bits: u8,
     },
 }
 
-/// Writes the type as `i32`, `u8`, `f32` or `bool`.
 impl std::fmt::Display for ScalarType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -153,7 +150,7 @@ impl std::fmt::Display for ScalarType {
 }
 
 impl ScalarType {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
@@ -165,7 +162,7 @@ impl ScalarType {
         }
     }
 
-    /// Returns the least and the greatest integer that an integer type holds; `None` for other types and unknown widths.
+    /// Returns the range of an integer type; `None` for other types and unknown widths.
     #[must_use]
     pub fn integers(self) -> Option<(i128, i128)> {
         let half = |bytes: u8| matches!(bytes, 1 | 2 | 4 | 8).then(|| 1_i128 << (u32::from(bytes) * 8 - 1));

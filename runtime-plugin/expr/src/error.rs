@@ -1,48 +1,45 @@
-//! What is told to the author of an expression.
+//! Errors in the text of expressions.
 
-/// A part of a text, in bytes.
 pub(crate) type Span = std::ops::Range<usize>;
 
-/// What sort of mistake an [`ExprError`] tells of, for programs; one for each rule about expressions (codes C0101 to C0106
-/// of the compiler).
+/// The class of an [`ExprError`] (codes C0101 to C0106 of the compiler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
-    /// A name, a function, a type or a field that is not known.
+    /// An unknown name, function, type or field.
     UnknownName,
-    /// The text is no expression, or a larger one than an expression can be.
+    /// The text is not an expression, or too large.
     Syntax,
-    /// A value of another kind than the operation takes, or a tensor or a type where a value belongs.
+    /// A value of the wrong kind, or not a value.
     WrongKind,
-    /// A part that has no value, whatever the node and the shapes.
+    /// A part that never has a value.
     NoValue,
-    /// Something that is known, but later than its place allows.
+    /// A value that is known later than its place requires.
     OutOfPlace,
-    /// A call with the wrong number of arguments, or of the function itself.
+    /// A call with the wrong number of arguments, or recursive.
     BadCall,
 }
 
-/// A mistake in the text of an expression.
+/// An error in the text of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
-    /// What sort of mistake it is.
+    /// The class.
     pub class: ErrorClass,
-    /// Bytes of the expression's text.
+    /// The place in the expression's text.
     pub span: Span,
-    /// What is wrong, lower case, no full stop.
+    /// The message: lower case, no full stop.
     pub message: String,
-    /// A few words for the place itself.
+    /// A label for the place.
     pub label: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The declared names that explain it: those that may have been meant, or the function that is called wrongly. Where they
-    /// are declared is the caller's to know.
+    /// Related declared names: similar ones, or the called function.
     pub about: Vec<String>,
-    /// Another place of the text that explains it, with a few words.
+    /// A related place with a label.
     pub also: Option<(Span, String)>,
-    /// The helper function whose body has the error, if `span` is a call of it.
+    /// The helper function that contains the error, if `span` is its call.
     pub function: Option<String>,
-    /// Whether the expression is larger than one can be.
+    /// Whether a size limit is exceeded.
     pub is_about_size: bool,
 }
 
@@ -72,7 +69,6 @@ impl ExprError {
         ExprError::new(ErrorClass::Syntax, span, message, label)
     }
 
-    /// What an expression exceeds: a syntax error about its size.
     pub(super) fn too_large(span: Span, message: String, label: &str) -> ExprError {
         ExprError { is_about_size: true, ..ExprError::syntax(span, message, label) }
     }
@@ -82,7 +78,6 @@ impl ExprError {
         self
     }
 
-    /// Says which name may have been meant; other help if there is none.
     pub(super) fn help_near(self, near: Option<&str>, other: &str) -> ExprError {
         self.help(near.map_or_else(|| other.to_owned(), |near| format!("did you mean `{near}`?")))
     }
@@ -92,7 +87,6 @@ impl ExprError {
         self
     }
 
-    /// Says which of the candidates may have been meant, if any is close.
     pub(super) fn did_you_mean<'a>(self, name: &str, candidates: impl Iterator<Item = &'a str>) -> ExprError {
         let near = nearest_all(name, candidates);
         let listed: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
@@ -110,12 +104,12 @@ impl ExprError {
     }
 }
 
-/// The candidate that `name` was most likely meant to be, if any is close: at most a third of its letters differ.
+/// Returns the most similar candidate: at most a third of the letters differ.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_all(name, candidates).into_iter().next()
 }
 
-/// The candidates that are equally near, in alphabetical order; no more than a person looks at.
+/// Returns equally similar candidates, sorted.
 fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
     let candidates: Vec<&str> = candidates.take(MAX_CANDIDATES + 1).collect();
@@ -141,12 +135,11 @@ fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
         .collect()
 }
 
-/// Names longer than this are not compared: the comparison is quadratic.
+/// Longer names are not compared: quadratic time.
 const LONGEST_NAME: usize = 64;
-/// Longer lists of candidates are not searched: every unknown name of a generated manifest would be compared with all of them.
+/// Limits the time for many unknown names in generated manifests.
 const MAX_CANDIDATES: usize = 256;
 
-/// The first of `count` names that could have been meant.
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
     const MOST: usize = 12;
     let shown: Vec<String> = names.take(MOST).map(|name| format!("`{name}`")).collect();

@@ -1,70 +1,68 @@
-//! Checked evaluation: a tree and an environment to a value or to the reason why there is none.
-//!
-//! Total: it answers any list of nodes, valid or not, in bounded time and stack. Never converts between kinds.
+//! Checked evaluation of any list of nodes in bounded time and stack. Never converts between kinds.
 
 use super::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use crate::value::Value;
 
-/// What is known when an expression is evaluated.
+/// Facts for an evaluation. Tensors are indexed over inputs, then outputs; unknown facts are `None`.
 pub trait Environment {
-    /// An environment that answers what this one does not define itself.
+    /// Returns the environment for all other facts.
     fn base(&self) -> Option<&dyn Environment> {
         None
     }
 
-    /// The value of an attribute, by its index in the plugin.
+    /// Returns an attribute's value, by index in the plugin.
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.base()?.attribute(index)
     }
 
-    /// The shape of a tensor, by its index over inputs, then outputs.
+    /// Returns a tensor's shape.
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         self.base()?.shape(tensor)
     }
 
-    /// Whether the address of a tensor is a multiple of `bytes`, a power of two; none while addresses are not known.
+    /// Returns whether a tensor's address is a multiple of `bytes`, a power of two.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         self.base()?.aligned(tensor, bytes)
     }
 
-    /// A fact about the device; none where there is no device.
+    /// Returns a fact about the device.
     fn device(&self, fact: DeviceFact) -> Option<i64> {
         self.base()?.device(fact)
     }
 
-    /// The values of a shape input, by its index: as many as it has elements; none while they are not known.
+    /// Returns a shape input's values, one for each element.
     fn values(&self, tensor: u32) -> Option<&[i64]> {
         self.base()?.values(tensor)
     }
 
-    /// The size that a size tensor holds, by its index over inputs, then outputs; none before the kernels ran.
+    /// Returns a size tensor's value, known after the kernels have run.
     fn size(&self, tensor: u32) -> Option<i64> {
         self.base()?.size(tensor)
     }
 
-    /// The rank of a tensor; it can be known before its shape.
+    /// Returns a tensor's rank, which may be known before its shape.
     fn rank(&self, tensor: u32) -> Option<usize> {
         let known = self.base().and_then(|base| base.rank(tensor));
         known.or_else(|| self.shape(tensor).map(<[i64]>::len))
     }
 }
 
-/// The value of `expr`.
+/// Evaluates `expr`.
 ///
 /// # Errors
-/// What has no value: overflow, division by zero, an index out of range, an unknown attribute or shape, a tree that is
-/// ill-typed or malformed, or one that takes more than [`STEP_LIMIT`] steps or makes an array longer than [`ARRAY_LIMIT`].
+/// Overflow, division by zero, an index out of range, an unknown fact, a malformed or ill-typed tree, more
+/// than [`STEP_LIMIT`] steps, or an array above [`ARRAY_LIMIT`].
 pub fn evaluate(expr: &Expr, env: &dyn Environment) -> Result<Value, EvalError> {
     evaluate_within(expr, env, &mut { STEP_LIMIT })
 }
 
-/// As [`evaluate`], in at most as many steps as are left; takes off those that it took.
+/// Evaluates within `steps`, from which it subtracts used ones.
 pub fn evaluate_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Result<Value, EvalError> {
     let left = (*steps).min(STEP_LIMIT);
     let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: left, depth: 0 };
     let value = evaluator.node(expr.root());
-    // Once they do not suffice, nothing is left for another try.
+    // Insufficient steps count as spent.
     let spent = matches!(value, Err(EvalError::TooManySteps)) && left < STEP_LIMIT;
     *steps -= if spent { left } else { left - evaluator.steps };
     value
@@ -73,7 +71,6 @@ pub fn evaluate_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) ->
 struct Evaluator<'a> {
     nodes: &'a [Node],
     env: &'a dyn Environment,
-    /// The variables of the comprehensions around, innermost last.
     locals: Vec<(u32, Value)>,
     steps: usize,
     depth: usize,
@@ -133,7 +130,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The value of a node that holds one already, without copying it.
     fn held(&self, id: NodeId) -> Result<Option<&Value>, EvalError> {
         let found = match self.nodes.get(id as usize) {
             Some(Node::Attribute(attribute)) => {
@@ -154,7 +150,7 @@ impl<'a> Evaluator<'a> {
             self.charge(text.len() / 16)?;
             return Ok(Value::Str(text.clone()));
         }
-        // The size is charged before the copy is made: a copy of a copy of a large array must not be free.
+        // Charged first: repeated copies of a large array must not be free.
         let size = self.held(id)?.map_or(0, |value| value.cost(STEP_LIMIT));
         self.charge(size)?;
         self.held(id)?.cloned().ok_or(EvalError::Malformed)
@@ -170,7 +166,7 @@ impl<'a> Evaluator<'a> {
     #[inline(never)]
     fn values(&mut self, tensor: u32) -> Result<Value, EvalError> {
         let values = self.env.values(tensor).ok_or(EvalError::UnknownValues(tensor))?;
-        // Nobody has checked yet how many there are.
+        // Not validated yet.
         if values.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(values.len().to_string()));
         }
@@ -188,7 +184,7 @@ impl<'a> Evaluator<'a> {
         if items.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(items.len().to_string()));
         }
-        // A plain loop: adapters would deepen the stack of every level of the tree.
+        // A loop: iterator adapters use more stack per level.
         let mut values = Vec::with_capacity(items.len());
         for &item in items {
             values.push(self.node(item)?);
@@ -219,8 +215,7 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn index(&mut self, array: NodeId, index: NodeId) -> Result<Value, EvalError> {
-        // A shape or a held array is not copied for one element. The array is looked at first, so that errors come in
-        // the same order either way.
+        // Avoids copying an array for one element, but reports its errors first.
         let listed = match self.nodes.get(array as usize) {
             Some(Node::Shape(tensor)) => {
                 Some(self.env.shape(*tensor).ok_or(EvalError::UnknownTensor(*tensor))?)
@@ -292,7 +287,6 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The number of elements of a tensor.
 pub(super) fn numel(env: &dyn Environment, tensor: u32) -> Result<Value, EvalError> {
     let shape = env.shape(tensor).ok_or(EvalError::UnknownTensor(tensor))?;
     ops::exact_product(shape).map(Value::Int).ok_or_else(|| {

@@ -1,12 +1,10 @@
-//! What other languages have and this one lacks, and how it is said here.
-//!
-//! Owns those spellings and their help. Never decides what is an expression.
+//! Help for syntax of other languages. Never decides what is an expression.
 
 use super::error::ExprError;
 use super::node::Builtin;
 use super::scope::BUILTIN_FORMS;
 
-/// Operators of other languages, and what they are called here; a longer one stands before its beginning.
+/// Longer operators precede their prefixes.
 const OPERATORS: [(&str, &str); 20] = [
     ("**", "there is no power operator: multiply, or use `prod`"),
     ("&&", "write `and`"),
@@ -34,7 +32,6 @@ const BITS: &str =
     "there are no bit operators: write `and`, `or`, `not` between booleans, `%`, `*`, `//` between integers";
 const QUOTES: &str = "strings stand in plain quotes: `'wrap'`";
 
-/// The operator that `rest` begins with, with its help.
 pub(super) fn operator(rest: &str) -> Option<(&'static str, String)> {
     let (symbol, help) = OPERATORS.into_iter().find(|(symbol, _)| rest.starts_with(symbol))?;
     let number = rest.get(symbol.len()..).and_then(leading_integer);
@@ -53,14 +50,12 @@ pub(super) fn operator(rest: &str) -> Option<(&'static str, String)> {
     Some((symbol, help))
 }
 
-/// The decimal integer that a text begins with, behind spaces.
 fn leading_integer(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text.get(..end)?.parse().ok()
 }
 
-/// How to mend a number that is followed by letters.
 pub(super) fn number(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let radix = |prefix, radix| {
@@ -80,7 +75,6 @@ pub(super) fn number(text: &str) -> String {
     }
 }
 
-/// What a function of other languages is here.
 pub(super) fn function(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "ceil" | "cdiv" | "ceildiv" | "div_up" | "divup" | "div_ceil" | "divceil" | "ceil_divide" => {
@@ -108,11 +102,9 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
     })
 }
 
-/// How arrays are put one behind the other.
 pub(super) const CONCATENATION: &str = "`+` adds numbers: two shapes one behind the other are `[a.shape[i] if i < a.rank else b.shape[i - a.rank] \
      for i in range(a.rank + b.rank)]`, and elements one by one `[a[i] + b[i] for i in range(len(a))]`";
 
-/// A call of something behind a dot.
 pub(super) fn method(error: ExprError, object: &str, name: &str) -> ExprError {
     error.help(match name {
         "shape" => format!("write `{object}.shape[0]` for one dimension"),
@@ -126,7 +118,6 @@ pub(super) fn method(error: ExprError, object: &str, name: &str) -> ExprError {
     })
 }
 
-/// What to write for the type that a cast in parentheses names.
 pub(super) fn cast(ty: &str) -> Option<&'static str> {
     match ty {
         "int" | "long" | "unsigned" | "size_t" | "short" | "int32_t" | "int64_t" | "i32" | "i64" => {

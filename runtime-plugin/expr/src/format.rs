@@ -1,15 +1,12 @@
-//! Memory layouts of tensors ([`Format`]) and what they make of a shape.
-//!
-//! A layout with vectors stores so many channels side by side, and rounds the number of channels up to whole vectors.
+//! Memory layouts of tensors ([`Format`]) and padded shapes.
 
 use crate::data_type::DataType;
 
 named! {
-    /// TensorRT's memory layout of a tensor (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7). The layouts of the DLA,
-    /// which runs no plugins, are not here.
+    /// TensorRT's memory layout of a tensor (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7),
+    /// without the DLA's, which runs no plugins.
     #[derive(PartialOrd, Ord, Default)]
     Format, name;
-    /// TensorRT's number, the vector and the channel's dimension from the end.
     layout: (i32, i64, usize) {
         /// Row major.
         #[default]
@@ -36,44 +33,44 @@ named! {
 }
 
 impl Format {
-    /// TensorRT's number for it.
+    /// Returns TensorRT's number.
     #[must_use]
     pub const fn tensorrt(self) -> i32 {
         self.layout().0
     }
 
-    /// The format with TensorRT's number, if plugins can use it.
+    /// Returns the format with TensorRT's number, if supported.
     #[must_use]
     pub fn from_tensorrt(number: i32) -> Option<Format> {
         Self::ALL.into_iter().find(|format| format.tensorrt() == number)
     }
 
-    /// To a multiple of what the number of channels is rounded up; 1 where it is not.
+    /// Returns the multiple to which channels are padded; 1 if not padded.
     #[must_use]
     pub const fn vector(self) -> i64 {
         self.layout().1
     }
 
-    /// Which dimension counts the channels, from the last one: 3 is the third from the end. 0 where there is none.
+    /// Returns the channel's dimension from the end: 3 is the third last; 0 if none.
     #[must_use]
     pub const fn channel_from_end(self) -> usize {
         self.layout().2
     }
 
-    /// Whether the channels of a place lie side by side, all of them.
+    /// Returns whether all channels of a position are adjacent.
     #[must_use]
     pub const fn is_channels_last(self) -> bool {
         matches!(self, Format::Hwc | Format::Hwc8 | Format::Hwc16 | Format::Dhwc | Format::Dhwc8)
     }
 
-    /// The fewest dimensions of a tensor in this format.
+    /// Returns the minimum rank of a tensor in this format.
     #[must_use]
     pub const fn min_rank(self) -> usize {
         self.channel_from_end()
     }
 
-    /// Whether TensorRT can lay out tensors of these elements so: what TensorRT-RTX 1.7 was seen to offer plugins, and what
-    /// `NvInferRuntimeBase.h` of TensorRT 11.4 says besides.
+    /// Returns whether TensorRT supports the format for `ty`: observed with TensorRT-RTX 1.7, plus
+    /// `NvInferRuntimeBase.h` of TensorRT 11.4.
     #[must_use]
     pub const fn suits(self, ty: DataType) -> bool {
         use DataType::{Bf16, F8, F16, F32, I8, U8};
@@ -89,8 +86,7 @@ impl Format {
         }
     }
 
-    /// The extents in memory: those of the shape, the channels rounded up to whole vectors. `None` where an extent is too large for
-    /// 64 bits.
+    /// Returns the extents in memory, with padded channels. `None` above 64 bits.
     #[must_use]
     pub fn padded(self, shape: &[i64]) -> Option<Vec<i64>> {
         let mut padded = shape.to_vec();

@@ -1,9 +1,9 @@
-//! Expressions made of others, for statements about them.
+//! Builds expressions from others.
 
 use super::{BinaryOp, Expr, Node, NodeId};
 use crate::interval::Interval;
 
-/// A list of nodes that grows; the last one is the root.
+/// A growing list of nodes; the last one is the root.
 #[derive(Debug, Default)]
 pub struct Formula {
     nodes: Vec<Node>,
@@ -11,7 +11,7 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// Adds a node whose children are there; gives its place.
+    /// Adds a node after its children; returns its index.
     pub fn add(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         self.last()
@@ -21,7 +21,7 @@ impl Formula {
         NodeId::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NodeId::MAX)
     }
 
-    /// Puts a copy of a whole expression behind the others. Variables keep slots of their own.
+    /// Appends a copy of an expression, with fresh variables.
     pub fn copy(&mut self, expr: &Expr) -> NodeId {
         let shift = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
         let slots = self.slots;
@@ -41,7 +41,7 @@ impl Formula {
         self.last()
     }
 
-    /// `min <= value and value <= max`, with the value made twice.
+    /// Adds `min <= value and value <= max`, building the value twice.
     pub fn within(&mut self, allowed: Interval, value: impl Fn(&mut Formula) -> NodeId) -> NodeId {
         let least = self.add(Node::Int(allowed.min));
         let low = value(self);
@@ -52,14 +52,14 @@ impl Formula {
         self.add(Node::Binary(BinaryOp::And, low, high))
     }
 
-    /// The whole.
+    /// Returns the expression.
     #[must_use]
     pub fn finish(self) -> Expr {
         Expr { nodes: self.nodes }
     }
 }
 
-/// `min <= value and value <= max`, of an integer.
+/// Returns `min <= value and value <= max` for an integer.
 #[must_use]
 pub fn is_within(value: &Expr, allowed: Interval) -> Expr {
     let mut formula = Formula::default();
@@ -67,7 +67,7 @@ pub fn is_within(value: &Expr, allowed: Interval) -> Expr {
     formula.finish()
 }
 
-/// The expressions joined by an operator from the left; nothing where there are none.
+/// Joins expressions by a left-associative operator; `None` without any.
 #[must_use]
 pub fn joined<'e>(op: BinaryOp, parts: impl IntoIterator<Item = &'e Expr>) -> Option<Expr> {
     let mut formula = Formula::default();

@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Integers from `min` to `max`, both included.
+/// Integers from `min` to `max`, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Interval {
-    /// The least.
+    /// The minimum.
     pub min: i64,
-    /// The greatest.
+    /// The maximum.
     pub max: i64,
 }
 
 impl Interval {
-    /// What a dimension, a length or a number of elements can be at all.
+    /// All sizes, lengths and numbers of elements.
     pub const ANY_SIZE: Interval = Interval { min: 0, max: i64::MAX };
 
-    /// Whether `value` is among them.
+    /// Returns whether `value` is in the interval.
     #[must_use]
     pub const fn contains(self, value: i64) -> bool {
         self.min <= value && value <= self.max
@@ -23,7 +23,7 @@ impl Interval {
 }
 
 impl std::fmt::Display for Interval {
-    /// As manifests write it: `1..=8`, `1..`, `4`.
+    /// Formats as in manifests: `1..=8`, `1..`, `4`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.min, self.max) {
             (min, i64::MAX) => write!(f, "{min}.."),
@@ -33,5 +33,5 @@ impl std::fmt::Display for Interval {
     }
 }
 
-/// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
+/// TensorRT's maximum rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
 pub const MAX_RANK: u8 = 8;

@@ -1,26 +1,22 @@
-//! Text to tokens.
-//!
-//! Owns what a number, a name and a string look like. Never decides where a token may stand.
+//! Splits text into tokens. Never decides where a token is valid.
 
 use super::error::ExprError;
 use super::foreign;
 use super::syntax::KEYWORDS;
 use crate::error::Span;
 
-/// The smallest pieces of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token<'t> {
-    /// Up to 2^64 - 1, so that the parser can see `-9223372036854775808`.
+    /// Up to 2^64 - 1, for `-9223372036854775808`.
     Int(u64),
     Float(f64),
     Str(String),
     Name(&'t str),
-    /// An operator, a bracket or a keyword.
     Symbol(&'static str),
     End,
 }
 
-/// Longest first, so that `//` is not read as two `/`.
+/// Longest first.
 const PUNCTUATION: [&str; 18] =
     ["//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "."];
 
@@ -52,7 +48,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, ExprError> {
     }
 }
 
-/// The quote that is missing may be one of an earlier string: then strings begin where they should end.
+/// An earlier string may lack its quote.
 fn after_strings(error: ExprError, before: &[(Token<'_>, Span)]) -> ExprError {
     let mut strings = before.iter().filter(|(token, _)| matches!(token, Token::Str(_))).map(|(_, span)| span);
     match (strings.next(), strings.next_back()) {
@@ -75,7 +71,7 @@ fn name(rest: &str) -> (Token<'_>, usize) {
 }
 
 fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize), ExprError> {
-    // `!=` and `==` are ours; `!`, `=` and `**` are not.
+    // `!=` and `==` are supported; `!`, `=` and `**` are not.
     let ours = PUNCTUATION.into_iter().find(|symbol| rest.starts_with(symbol));
     let foreign = foreign::operator(rest);
     match (ours, foreign) {
@@ -97,7 +93,7 @@ fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize),
     }
 }
 
-/// The `:` of a lambda is not what is wrong with it.
+/// For a lambda, `:` is not the cause.
 #[cold]
 fn after_lambda(error: ExprError, before: &[(Token<'_>, Span)]) -> ExprError {
     let lambda = before.iter().find(|(token, _)| matches!(token, Token::Name("lambda")));
@@ -154,13 +150,11 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
     }
 }
 
-/// An integer literal that is not an `i64`.
 pub(super) fn too_large(span: Span, text: &str) -> ExprError {
     ExprError::syntax(span, format!("`{text}` does not fit an integer"), "too large")
         .help("integers are 64 bits wide and signed: at most 9223372036854775807")
 }
 
-/// A string; `before` are the tokens that stand before it.
 fn string<'t>(
     rest: &str,
     at: usize,

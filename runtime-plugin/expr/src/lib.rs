@@ -1,16 +1,13 @@
-//! Expressions over attributes and shapes: the language of manifests, and the rules that engines carry.
+//! Expressions over attributes and shapes, for manifests and engines.
 //!
-//! Text becomes [`Syntax`] ([`parse`]), then a typed and folded [`Expr`] ([`compile`]), in which names are indices and helper
-//! functions are gone. One tree has five readers: [`evaluate`] computes with checks, [`bind()`] folds what is known so far,
-//! [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits over ranges of shapes, and [`print()`] writes it back.
+//! [`parse`] reads text to [`Syntax`], [`compile`] resolves it to [`Expr`], [`evaluate`] computes it,
+//! [`bind()`] folds known parts, [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits,
+//! [`print()`] writes it.
 //!
-//! It also owns the values of expressions ([`value`]), the types of elements ([`data_type`]) and the formats of tensors ([`mod@format`]).
+//! Never: I/O, `unsafe`, TensorRT, panics, recursion deeper than [`Expr::DEPTH_LIMIT`].
 //!
-//! Never: no I/O, no `unsafe`, no TensorRT. Never panics and never recurses deeper than [`Expr::DEPTH_LIMIT`], for any text and any list of nodes.
-//!
-//! The language is Python's where they overlap: precedence, `//` and `%` (floor), negative indices, conditionals and
-//! comprehensions. Comparisons do not chain, `/` is for floats only, and there are no slices. Integers are 64 bits wide and
-//! checked; an integer becomes a float where it meets one.
+//! Like Python, but comparisons do not chain, `/` needs floats, and slices are missing. Integers are checked
+//! 64-bit numbers.
 
 #[macro_use]
 mod named;

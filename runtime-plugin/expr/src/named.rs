@@ -1,8 +1,7 @@
-//! Enums whose variants have names and other constants.
+//! Enums with named variants and constants.
 
-/// Declares an enum with the name of each variant, as expressions and manifests write it, and one more constant for each.
-///
-/// The order of the variants is their number in serialized models: append only.
+/// Declares an enum with a name and a constant per variant. Their order is their serialized number: append
+/// only.
 macro_rules! named {
     (
         $(#[$meta:meta])* $type:ident, $name:ident;
@@ -14,10 +13,10 @@ macro_rules! named {
         pub enum $type { $($(#[$doc])* $variant),* }
 
         impl $type {
-            /// Every variant, in the order in which errors list them.
+            /// All variants, in the order of error messages.
             pub const ALL: [$type; [$($type::$variant),*].len()] = [$($type::$variant),*];
 
-            /// How it is written.
+            /// Returns the name in expressions and manifests.
             #[must_use]
             pub const fn $name(self) -> &'static str {
                 match self { $($type::$variant => $text),* }
@@ -29,7 +28,7 @@ macro_rules! named {
                 match self { $($type::$variant => $value),* }
             }
 
-            /// The variant that is written so.
+            /// Returns the variant with this name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<$type> {
                 Self::ALL.into_iter().find(|variant| variant.$name() == name)
@@ -43,7 +42,6 @@ mod tests {
     use crate::format::Format;
     use crate::node::{BinaryOp, Builtin, DeviceFact, UnaryOp};
 
-    /// The variants' names in the order of the numbers that serialized models hold.
     fn names<T: Copy + serde::Serialize>(all: &[T], name: fn(T) -> &'static str) -> String {
         let number = |variant: &T| postcard::to_allocvec(variant).unwrap();
         let numbers: Vec<u8> = all.iter().flat_map(number).collect();

@@ -1,11 +1,10 @@
-//! The resolved tree: names are indices, functions are inlined, constants of the variant are folded.
+//! The resolved tree: names are indices, functions are inlined, constants are folded.
 //!
-//! A tree is a flat list in which children come before their parents. That makes it safe to read from an engine (no
-//! recursion while decoding, a bound on depth is one pass) and cheap to walk.
+//! A flat list: decoding engines needs no recursion, and depth is checked in one pass.
 
 use serde::{Deserialize, Serialize};
 
-/// Index of a node in its expression; always less than the index of any node that refers to it.
+/// Index of a node; less than those of nodes that refer to it.
 pub type NodeId = u32;
 
 /// A resolved expression. The root is the last node.
@@ -16,7 +15,7 @@ pub struct Expr {
 }
 
 impl Expr {
-    /// The value of an expression that is an integer already.
+    /// Returns the value of an integer literal.
     #[must_use]
     pub fn constant(&self) -> Option<i64> {
         match self.nodes.as_slice() {
@@ -25,7 +24,7 @@ impl Expr {
         }
     }
 
-    /// The part whose last node is `root`, by itself: none where there is no such node.
+    /// Returns the part with this root as an expression; `None` if out of range.
     #[must_use]
     pub fn part(&self, root: NodeId) -> Option<Expr> {
         let nodes = self.nodes.get(..=root as usize)?;
@@ -45,7 +44,7 @@ impl Expr {
     }
 }
 
-/// One node of an expression.
+/// A node of an expression. Tensors are indexed over inputs, then outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Node {
     /// An integer literal.
@@ -56,43 +55,42 @@ pub enum Node {
     Bool(bool),
     /// A string literal.
     Str(String),
-    /// The value of an attribute, by its index in the plugin. Known at node time.
+    /// An attribute, by index in the plugin. Known at node time.
     Attribute(u32),
-    /// The shape of a tensor (inputs, then outputs): an array of `rank` integers. Known at shape time.
+    /// A tensor's shape as an integer array. Known at shape time.
     Shape(u32),
-    /// The rank of a tensor. Known at node time.
+    /// A tensor's rank. Known at node time.
     Rank(u32),
-    /// The number of elements of a tensor. Known at shape time.
+    /// A tensor's number of elements. Known at shape time.
     Numel(u32),
-    /// `aligned(x, 16)`: whether the address of a tensor is a multiple of so many bytes. Known at launch time.
+    /// `aligned(x, 16)`: whether a tensor's address is a multiple. Known at launch time.
     Aligned {
         /// The tensor.
         tensor: u32,
         /// A power of two, at most [`Node::ALIGNMENT_LIMIT`].
         bytes: u32,
     },
-    /// `device.sms` and so on. Known when kernels are launched.
+    /// A fact such as `device.sms`. Known at launch time.
     Device(DeviceFact),
-    /// The values of a shape input, by its index: an array of as many integers as it has elements. Known at shape time.
+    /// A shape input's values as an integer array. Known at shape time.
     Values(u32),
-    /// The size that a size tensor holds, by its index over inputs, then outputs. Known once the kernels have run, so it can only be a
-    /// dimension of an output, and nothing is computed with it.
+    /// A size tensor's value. Known after the kernels have run, so only valid as a dimension.
     Size(u32),
-    /// The variable of an enclosing comprehension, by its slot.
+    /// An enclosing comprehension's variable, by slot.
     Local(u32),
     /// `[a, b, c]`.
     Array(Vec<NodeId>),
     /// `-a`, `not a`.
     Unary(UnaryOp, NodeId),
-    /// `a + b` and so on. `and` and `or` do not evaluate the right side where the left decides.
+    /// `a + b` and so on. `and` and `or` evaluate the right side only if needed.
     Binary(BinaryOp, NodeId, NodeId),
-    /// `then if condition else otherwise`; only the side that is taken is evaluated.
+    /// `then if condition else otherwise`; evaluates only the taken side.
     Conditional {
         /// A boolean.
         condition: NodeId,
-        /// The value where it holds.
+        /// The value if true.
         then: NodeId,
-        /// The value where it does not.
+        /// The value if false.
         otherwise: NodeId,
     },
     /// `array[index]`; a negative index counts from the end.
@@ -106,58 +104,55 @@ pub enum Node {
     Call(Builtin, Vec<NodeId>),
     /// `[body for slot in over if condition]`.
     Comprehension {
-        /// The variable's slot; unique in the expression.
+        /// The variable's slot, unique in the expression.
         slot: u32,
         /// An array.
         over: NodeId,
-        /// Elements for which it does not hold are left out.
+        /// Elements for which it is false are left out.
         condition: Option<NodeId>,
-        /// Evaluated once for each element.
+        /// Evaluated for each element.
         body: NodeId,
     },
 }
 
 named! {
-    /// What a launch can depend on of the device that it runs on.
+    /// Facts about a device that launches can depend on.
     #[derive(PartialOrd, Ord)]
     DeviceFact, name;
-    /// The least and the greatest that it can be; proofs rely on it, so it is generous. Every device since compute capability 5.0
-    /// gives a block 48 KiB (CUDA C++ programming guide 13.0, "compute capabilities").
+    /// Returns the range that proofs assume. Every device since compute capability 5.0 has 48 KiB of shared
+    /// memory per block (CUDA C++ programming guide 13.0, "compute capabilities").
     pub range: (i64, i64) {
-        /// How many multiprocessors it has.
+        /// Number of multiprocessors.
         Sms = "sms", (1, 1024);
-        /// The most dynamic shared memory that a block can ask for, bytes (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
+        /// Maximum dynamic shared memory of a block, in bytes
+        /// (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
         SharedBytes = "shared_bytes", (48 << 10, 1 << 20);
-        /// Its compute capability: 90 for 9.0.
+        /// Compute capability: 90 for 9.0.
         Capability = "capability", (50, 999);
     }
 }
 
 impl std::fmt::Display for DeviceFact {
-    /// As expressions write it: `device.sms`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "device.{}", self.name())
     }
 }
 
-/// How tightly parts bind; a larger number binds tighter.
+/// Precedence; larger numbers bind tighter.
 pub(super) mod level {
     pub(crate) const LOOSEST: u8 = 0;
     pub(crate) const CONDITIONAL: u8 = 1;
-    /// The array and the condition of a comprehension: everything but a bare conditional.
     pub(crate) const DISJUNCTION: u8 = 2;
     pub(crate) const NOT: u8 = 7;
     pub(crate) const COMPARISON: u8 = 9;
-    /// What is multiplied or divided, on the left.
     pub(crate) const MULTIPLIED: u8 = 13;
     pub(crate) const NEGATE: u8 = 15;
     pub(crate) const PRIMARY: u8 = 17;
 }
 
 named! {
-    /// Operators with one operand.
+    /// Unary operators.
     UnaryOp, symbol;
-    /// How tightly it binds.
     pub(super) level: u8 {
         /// `-a`
         Neg = "-", level::NEGATE;
@@ -167,9 +162,8 @@ named! {
 }
 
 named! {
-    /// Operators with two operands.
+    /// Binary operators.
     BinaryOp, symbol;
-    /// How tightly it binds.
     pub(super) level: u8 {
         /// `a + b`
         Add = "+", 11;
@@ -181,7 +175,7 @@ named! {
         FloorDiv = "//", level::MULTIPLIED;
         /// `a % b`: the remainder of floor division, as in Python.
         Mod = "%", level::MULTIPLIED;
-        /// `a / b`: between floats only.
+        /// `a / b`: floats only.
         Div = "/", level::MULTIPLIED;
         /// `a == b`
         Eq = "==", level::COMPARISON;
@@ -205,7 +199,7 @@ named! {
 named! {
     /// Built-in functions.
     Builtin, name;
-    /// The least and the most arguments, and how a call looks.
+    /// Minimum and maximum arguments, and the signature.
     pub(super) arity: (usize, usize, &'static str) {
         /// `min(a, b, ...)` or `min(array)`.
         Min = "min", (1, usize::MAX, "`min(a, b)` or `min(array)`");
@@ -217,13 +211,13 @@ named! {
         CeilDiv = "ceil_div", (2, 2, "`ceil_div(a, b)`");
         /// `len(array)`
         Len = "len", (1, 1, "`len(array)`");
-        /// `get(array, index, default)`: the default where the index is below 0 or beyond the end.
+        /// `get(array, index, default)`: the default if out of range or negative.
         Get = "get", (3, 3, "`get(array, index, default)`");
         /// `range(n)` or `range(a, b)`.
         Range = "range", (1, 2, "`range(n)` or `range(a, b)`");
-        /// `sum(array)`: 0 where it is empty.
+        /// `sum(array)`: 0 if empty.
         Sum = "sum", (1, 1, "`sum(array)`");
-        /// `prod(array)`: 1 where it is empty.
+        /// `prod(array)`: 1 if empty.
         Prod = "prod", (1, 1, "`prod(array)`");
         /// `sqrt(a)`
         Sqrt = "sqrt", (1, 1, "`sqrt(a)`");
@@ -240,28 +234,25 @@ named! {
     }
 }
 
-/// How many levels a tree has below and with a node; `heights` are those of the nodes before it.
 pub(super) fn height_of(node: &Node, heights: &[usize]) -> usize {
     let height = |child: NodeId| heights.get(child as usize).copied().unwrap_or(0);
     1 + node.children().map(height).max().unwrap_or(0)
 }
 
 impl Node {
-    /// The most bytes of alignment that an expression can ask for: what an application has to give TensorRT in every tensor
+    /// Maximum alignment, in bytes: TensorRT requires it of every address
     /// (`IExecutionContext::setTensorAddress`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
     pub const ALIGNMENT_LIMIT: u32 = 256;
 
-    /// A slot that no comprehension has. While names are resolved, its variable stands for what a parameter may be, and for
-    /// what is wrong.
+    /// A slot without a comprehension, for parameters and erroneous parts.
     pub(super) const ANYTHING: u32 = u32::MAX;
 
-    /// Whether `bytes` is a power of two that is not above [`Node::ALIGNMENT_LIMIT`].
+    /// Returns whether `bytes` is a power of two up to [`Node::ALIGNMENT_LIMIT`].
     #[must_use]
     pub const fn is_alignment(bytes: u32) -> bool {
         bytes.is_power_of_two() && bytes <= Node::ALIGNMENT_LIMIT
     }
 
-    /// The tensor that a node without children is about.
     pub(super) fn tensor(&self) -> Option<u32> {
         match self {
             Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) => Some(*tensor),
@@ -274,7 +265,7 @@ impl Node {
         }
     }
 
-    /// The node with the children that `map` returns for its own, in the order of [`Node::children`].
+    /// Maps children, in the order of [`Node::children`].
     pub(super) fn map_children(&self, mut map: impl FnMut(NodeId) -> NodeId) -> Node {
         let mut node = self.clone();
         let mut change = |id: &mut NodeId| *id = map(*id);
@@ -295,13 +286,12 @@ impl Node {
         node
     }
 
-    /// The node with other children, in the order of [`Node::children`].
+    /// Replaces children, in that order.
     pub(super) fn with_children(&self, children: Vec<NodeId>) -> Node {
         let mut children = children.into_iter();
         self.map_children(|own| children.next().unwrap_or(own))
     }
 
-    /// Every child, in the order of the fields.
     pub(super) fn children(&self) -> impl Iterator<Item = NodeId> {
         let (items, others): (&[NodeId], _) = match self {
             Node::Array(items) | Node::Call(_, items) => (items, [None; 3]),

@@ -1,25 +1,24 @@
-//! Operators and built-in functions over values: the one place that says what an operation computes.
+//! Operators and built-in functions on values.
 //!
-//! Evaluation, folding, lowering and bounds all come here for operations on known values. Integer arithmetic is in
-//! `i64` and checked; sums and products count as one operation each, so their order cannot matter. Floats follow
-//! IEEE 754, except that an operation on finite floats whose result is not finite is an error.
+//! Integers are checked `i64`; sums and products overflow only in total, so order is irrelevant. Floats
+//! follow IEEE 754, but nonfinite results of finite operands are errors.
 
 use super::node::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 use crate::value::Value;
 
-/// The longest array that evaluation makes.
+/// Maximum length of an array in evaluation.
 pub const ARRAY_LIMIT: usize = 65_536;
 
-/// The most steps that one evaluation takes; a node or an element is one step.
+/// Maximum steps of an evaluation; a node or an element is one step.
 pub const STEP_LIMIT: usize = 1_000_000;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// A divisor is 0; holds the operation with its values.
+    /// A divisor is 0; contains the operation.
     #[error("division by zero: {0}")]
     DivisionByZero(String),
-    /// The result does not fit; holds the operation with its values.
+    /// The result does not fit.
     #[error("{kind} overflow: {operation}")]
     Overflow {
         /// `integer` or `float`.
@@ -27,10 +26,10 @@ pub enum EvalError {
         /// The operation with its values.
         operation: String,
     },
-    /// The function has no value there; holds the operation with its values.
+    /// The function is undefined there; contains the operation.
     #[error("{0} is not defined")]
     Undefined(String),
-    /// An index beyond either end of an array.
+    /// An index out of range.
     #[error("index {index} is out of range for an array of {len}")]
     IndexOutOfRange {
         /// The index.
@@ -38,7 +37,7 @@ pub enum EvalError {
         /// The array's length.
         len: usize,
     },
-    /// An operation on values that it does not take: the tree was not made by the compiler.
+    /// Operands of the wrong kind, in a tree that the compiler did not create.
     #[error("`{operation}` cannot take {found}")]
     Kind {
         /// The operation.
@@ -46,25 +45,25 @@ pub enum EvalError {
         /// The kinds of its operands.
         found: String,
     },
-    /// An attribute whose value the environment does not have.
+    /// An unknown attribute.
     #[error("the value of attribute {0} is not known")]
     UnknownAttribute(u32),
-    /// A tensor whose shape or rank the environment does not have.
+    /// A tensor of unknown shape or rank.
     #[error("the shape of tensor {0} is not known")]
     UnknownTensor(u32),
-    /// A tensor whose address the environment does not have.
+    /// A tensor of unknown address.
     #[error("the address of tensor {0} is not known")]
     UnknownAddress(u32),
-    /// A fact about a device where there is none.
+    /// A device fact without a device.
     #[error("`{0}` is not known: there is no device")]
     UnknownDevice(DeviceFact),
-    /// A shape input whose values the environment does not have.
+    /// A shape input of unknown values.
     #[error("the values of tensor {0} are not known")]
     UnknownValues(u32),
-    /// A size tensor that no kernel has written yet.
+    /// A size tensor that is not written yet.
     #[error("the size that tensor {0} holds is not known before the kernels ran")]
     UnknownSize(u32),
-    /// The tree is not one that [`super::Expr::validate`] accepts.
+    /// [`super::Expr::validate`] rejects the tree.
     #[error("the expression is malformed")]
     Malformed,
     /// An array longer than [`ARRAY_LIMIT`].
@@ -76,7 +75,7 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    /// Whether the values are at fault, as against the tree, its environment or the number of steps.
+    /// Returns whether values are the cause, not the tree, the environment or steps.
     pub fn is_about_values(&self) -> bool {
         use EvalError::{ArrayTooLong, DivisionByZero, IndexOutOfRange, Overflow, Undefined};
         matches!(
@@ -86,7 +85,6 @@ impl EvalError {
     }
 }
 
-/// Values in a message: long arrays are cut.
 fn show(values: &[Value]) -> String {
     const SHOWN: usize = 8;
     let text = |value: &Value| match value {
@@ -104,7 +102,6 @@ fn call_text(name: &str, args: &[Value]) -> String {
     format!("{name}({})", show(args))
 }
 
-/// The error for operands of the wrong kind.
 pub(super) fn wrong_kind(operation: &'static str, found: &[&Value]) -> EvalError {
     let kinds: Vec<&str> = found.iter().map(|value| value.kind_name()).collect();
     EvalError::Kind {
@@ -113,7 +110,7 @@ pub(super) fn wrong_kind(operation: &'static str, found: &[&Value]) -> EvalError
     }
 }
 
-/// `value`, unless it is not finite although all of `from` are.
+/// Rejects a nonfinite `value` if all of `from` are finite.
 fn float(value: f64, from: &[f64], operation: impl FnOnce() -> String) -> Result<Value, EvalError> {
     let from_infinity = !value.is_nan() && from.iter().any(|from| from.is_infinite());
     if value.is_finite() || from_infinity || from.iter().any(|from| from.is_nan()) {
@@ -138,7 +135,6 @@ pub(super) fn unary(op: UnaryOp, value: &Value) -> Result<Value, EvalError> {
     }
 }
 
-/// An operator on two values, both evaluated.
 pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value) -> Result<Value, EvalError> {
     match (op, left, right) {
         (BinaryOp::Eq | BinaryOp::Ne, _, _) => match equal(left, right) {
@@ -153,7 +149,6 @@ pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value) -> Result<Value,
     }
 }
 
-/// An operation on the values of all its operands: an array, an operator, an index or a call.
 pub(super) fn apply(node: &Node, values: &[Value]) -> Result<Value, EvalError> {
     match (node, values) {
         (Node::Array(_), items) => Ok(Value::Array(items.to_vec())),
@@ -166,7 +161,6 @@ pub(super) fn apply(node: &Node, values: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Whether two values of one kind are equal; arrays of different lengths are not.
 fn equal(left: &Value, right: &Value) -> Option<bool> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => Some(left == right),
@@ -192,7 +186,7 @@ fn ints(op: BinaryOp, left: i64, right: i64) -> Result<Value, EvalError> {
         BinaryOp::Mul => return int(left.checked_mul(right), text),
         BinaryOp::FloorDiv | BinaryOp::Mod if right == 0 => return Err(EvalError::DivisionByZero(text())),
         BinaryOp::FloorDiv => return int(floor_div(left, right), text),
-        // Without the quotient, whose overflow (the lowest integer by -1) is not the remainder's.
+        // The quotient overflows for the minimum integer by -1.
         BinaryOp::Mod => {
             let rest = left.wrapping_rem(right);
             Value::Int(if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest })
@@ -226,21 +220,18 @@ fn floats(op: BinaryOp, left: f64, right: f64) -> Result<Value, EvalError> {
     })
 }
 
-/// The largest integer that is not above the quotient; none where it does not fit.
 pub(super) fn floor_div(left: i64, right: i64) -> Option<i64> {
     let quotient = left.checked_div(right)?;
     let inexact = left.wrapping_rem(right) != 0;
     Some(if inexact && (left < 0) != (right < 0) { quotient - 1 } else { quotient })
 }
 
-/// The smallest integer that is not below the quotient; none where it does not fit.
 pub(super) fn ceil_div(left: i64, right: i64) -> Option<i64> {
     let quotient = left.checked_div(right)?;
     let inexact = left.wrapping_rem(right) != 0;
     Some(if inexact && (left < 0) == (right < 0) { quotient + 1 } else { quotient })
 }
 
-/// A built-in function; every argument is evaluated.
 pub(super) fn call(builtin: Builtin, args: &[Value]) -> Result<Value, EvalError> {
     let text = || call_text(builtin.name(), args);
     match (builtin, args) {
@@ -265,7 +256,7 @@ pub(super) fn call(builtin: Builtin, args: &[Value]) -> Result<Value, EvalError>
         (Builtin::Log, [Value::Float(0.0)]) => Err(EvalError::Undefined(text())),
         (Builtin::Log, [Value::Float(value)]) => float(value.ln(), &[*value], text),
         (Builtin::Float, [Value::Float(value)]) => Ok(Value::Float(*value)),
-        // Rounds beyond 2^53, as a conversion in C or Python does.
+        // Rounds beyond 2^53, as C and Python do.
         (Builtin::Float, [Value::Int(value)]) => Ok(Value::Float(*value as f64)),
         (Builtin::Int, [Value::Int(value)]) => Ok(Value::Int(*value)),
         (Builtin::Int, [Value::Float(value)]) => int(truncate(*value), text),
@@ -273,20 +264,18 @@ pub(super) fn call(builtin: Builtin, args: &[Value]) -> Result<Value, EvalError>
     }
 }
 
-/// Towards zero; none where it does not fit.
 fn truncate(value: f64) -> Option<i64> {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
 }
 
-/// The element of `items` at `index`; a negative index counts from the end.
+/// Returns an element; negative indices count from the end.
 pub(super) fn index<T>(items: &[T], index: i64) -> Result<&T, EvalError> {
     position(items.len(), index)
         .and_then(|at| items.get(at))
         .ok_or(EvalError::IndexOutOfRange { index, len: items.len() })
 }
 
-/// Where `index` lies in an array of `len`.
 pub(super) fn position(len: usize, index: i64) -> Option<usize> {
     let from_start = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
     usize::try_from(from_start).ok().filter(|&at| at < len)
@@ -320,7 +309,6 @@ fn range(start: i64, end: i64) -> Result<Value, EvalError> {
     Ok(Value::Array((start..end).map(Value::Int).collect()))
 }
 
-/// A sum or a product.
 fn total(builtin: Builtin, items: &[Value], args: &[Value]) -> Result<Value, EvalError> {
     let (name, is_sum) = (builtin.name(), builtin == Builtin::Sum);
     let text = || call_text(name, args);
@@ -346,14 +334,14 @@ fn all_of_kind<T>(
     items.iter().map(|item| of_kind(item).ok_or_else(|| wrong_kind(operation, &[item]))).collect()
 }
 
-/// The product, where it fits; the order of the factors does not matter.
+/// Returns the product, if it fits, for any order.
 pub(super) fn exact_product(items: &[i64]) -> Option<i64> {
     if items.contains(&0) {
         return Some(0);
     }
     let mut product = 1_i128;
     for &item in items {
-        // Without a 0 the magnitude never shrinks, and below 2^63 * 2^63 it fits.
+        // Without a 0, the magnitude never shrinks, and below 2^63 * 2^63 it fits.
         product *= i128::from(item);
         if product.unsigned_abs() > 1 << 63 {
             return None;

@@ -1,9 +1,7 @@
-//! Tokens to a syntax tree: a Pratt parser with Python's precedences.
+//! A Pratt parser with Python's precedence.
 //!
-//! From loose to tight: `a if c else b` (to the right), `or`, `and`, `not`, comparisons (which do not chain), `+ -`,
-//! `* / // %`, unary `-`, then `[index]`, `.field` and `(arguments)`.
-//!
-//! Never recurses deeper than the depth limit of expressions, whatever the text.
+//! From loose to tight: `a if c else b` (right-associative), `or`, `and`, `not`, comparisons (no chains), `+
+//! -`, `* / // %`, unary `-`, postfix `[index]`, `.field`, `(arguments)`.
 
 use super::error::ExprError;
 use super::foreign;
@@ -13,10 +11,10 @@ use super::node::{BinaryOp, Expr, UnaryOp};
 use super::syntax::{Syntax, SyntaxKind};
 use crate::error::Span;
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
-/// The first place where `text` is not an expression.
+/// The first syntax error.
 pub fn parse(text: &str) -> Result<Syntax, ExprError> {
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens, next: 0, depth: 0 };
@@ -30,11 +28,10 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
     }
 }
 
-/// Boxed, so that the frames of the recursion stay small.
+/// Boxed, to keep recursive frames small.
 type Parsed = Result<Box<Syntax>, Box<ExprError>>;
 
-/// How deep the parser recurses. Parentheses take a level of their own and none of the tree, and whatever a tree of
-/// the highest depth prints as must be read.
+/// Maximum recursion. Parentheses use a level but are not in the tree, and printed trees must be parsable.
 const NESTING_LIMIT: usize = 2 * Expr::DEPTH_LIMIT;
 
 struct Parser<'t> {
@@ -49,12 +46,10 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.next).map_or(&Token::End, |(token, _)| token)
     }
 
-    /// Where the next token is.
     fn span(&self) -> Span {
         self.tokens.get(self.next).map_or(self.text.len()..self.text.len(), |(_, span)| span.clone())
     }
 
-    /// Where the last token that was taken ends.
     fn end(&self) -> usize {
         self.next.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |(_, span)| span.end)
     }
@@ -87,7 +82,6 @@ impl<'t> Parser<'t> {
         Box::new(ExprError { help: help.map(str::to_owned), ..error })
     }
 
-    /// What follows a whole expression.
     #[cold]
     #[inline(never)]
     fn leftover(&self) -> ExprError {
@@ -126,7 +120,7 @@ impl<'t> Parser<'t> {
         self.text.get(span).unwrap_or_default()
     }
 
-    /// Makes a part, unless the tree would become too high: chains such as `a + a + a` grow without recursion.
+    /// Checks the height: chains such as `a + a + a` grow without recursion.
     fn make(&self, span: Span, kind: SyntaxKind) -> Parsed {
         let syntax = Syntax::new(span, kind);
         if syntax.height > Expr::DEPTH_LIMIT {
@@ -135,7 +129,6 @@ impl<'t> Parser<'t> {
         Ok(Box::new(syntax))
     }
 
-    /// Everything that binds at least as tightly as `loosest`.
     fn expression(&mut self, loosest: u8) -> Parsed {
         if self.depth >= NESTING_LIMIT {
             return Err(self.too_deep());
@@ -175,7 +168,7 @@ impl<'t> Parser<'t> {
         self.make(span, kind)
     }
 
-    /// `a < b < c` would mean something else to everyone who reads it.
+    /// `a < b < c` has different meanings in other languages.
     fn refuse_chain(&mut self, left: &Syntax, right: &Syntax) -> Result<(), Box<ExprError>> {
         match *self.peek() {
             Token::Symbol(symbol) if is_comparison(symbol) => Err(self.chain(left, right, symbol)),
@@ -216,7 +209,7 @@ impl<'t> Parser<'t> {
     fn negation(&mut self) -> Parsed {
         let start = self.span().start;
         self.next += 1;
-        // The sign belongs to the one number that has no positive counterpart.
+        // The minimum integer has no positive counterpart.
         if matches!(self.peek(), Token::Int(value) if *value == i64::MIN.unsigned_abs()) {
             self.next += 1;
             return self.make(start..self.end(), SyntaxKind::Int(i64::MIN));
@@ -232,7 +225,6 @@ impl<'t> Parser<'t> {
         Box::new(ExprError::syntax(self.span(), message, "needs parentheses").help("write `(not a)`"))
     }
 
-    /// Something with its indices and fields.
     fn postfix(&mut self) -> Parsed {
         let start = self.span().start;
         let mut syntax = self.primary()?;
@@ -326,7 +318,7 @@ impl<'t> Parser<'t> {
         self.make(span, SyntaxKind::Call { function: function.to_owned(), function_span, args })
     }
 
-    /// `a, b, c` up to and with `close`; a comma may follow the last.
+    /// Parses through `close`, with an optional trailing comma.
     fn items(&mut self, close: &str, mut items: Vec<Syntax>) -> Result<Vec<Syntax>, Box<ExprError>> {
         while !self.accept(close) {
             items.push(*self.expression(LOOSEST)?);

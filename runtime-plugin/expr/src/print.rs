@@ -1,20 +1,19 @@
-//! A tree back to text, with no more parentheses than it needs.
+//! Prints a tree with minimal parentheses.
 //!
-//! For every tree that [`super::compile`] made, compiling the text over the same names gives the same tree. Any other
-//! list of nodes prints as something too, for messages.
+//! Compiling a [`super::compile`]d tree's text over the same names returns the same tree. Other lists of
+//! nodes print approximately.
 
 use super::node::level::{COMPARISON, CONDITIONAL, DISJUNCTION, LOOSEST, NEGATE, PRIMARY};
 use super::node::{Expr, Node, NodeId, UnaryOp};
 
-/// The names that indices stand for.
+/// Names of indices.
 pub trait Names {
-    /// The name of an attribute.
+    /// Returns an attribute's name.
     fn attribute(&self, index: u32) -> Option<&str>;
-    /// The name of a tensor, by its index over inputs, then outputs.
+    /// Returns a tensor's name, indexed over inputs, then outputs.
     fn tensor(&self, index: u32) -> Option<&str>;
 }
 
-/// No names: indices print as `attribute0` and `tensor0`.
 pub(super) struct Anonymous;
 
 impl Names for Anonymous {
@@ -27,21 +26,21 @@ impl Names for Anonymous {
     }
 }
 
-/// The text of `expr`.
+/// Prints `expr`.
 #[must_use]
 pub fn print(expr: &Expr, names: &dyn Names) -> String {
     print_node(expr, expr.root(), names)
 }
 
-/// The text of the part of `expr` that starts at `node`.
+/// Prints the part of `expr` at `node`.
 #[must_use]
 pub fn print_node(expr: &Expr, node: NodeId, names: &dyn Names) -> String {
     print_part(&expr.nodes, node, names, LOOSEST)
 }
 
-/// The text of a part, in parentheses where it binds more loosely than its place asks.
+/// Uses parentheses if the part binds more loosely than `loosest`.
 pub(super) fn print_part(nodes: &[Node], node: NodeId, names: &dyn Names, loosest: u8) -> String {
-    // Every node once, for a tree; a list in which nodes are shared is cut.
+    // Lists with shared nodes are cut.
     let left = nodes.len();
     let (variable, text) = (variable(nodes, names), String::new());
     let mut printer = Printer { nodes, names, variable, text, depth: 0, left };
@@ -49,7 +48,6 @@ pub(super) fn print_part(nodes: &[Node], node: NodeId, names: &dyn Names, looses
     printer.text
 }
 
-/// What variables start with, so that none looks like a name that the expression uses.
 fn variable(nodes: &[Node], names: &dyn Names) -> String {
     let mut prefix = "i".to_owned();
     let taken = |prefix: &str| {
@@ -72,7 +70,6 @@ struct Printer<'a> {
     nodes: &'a [Node],
     names: &'a dyn Names,
     variable: String,
-    /// The text so far.
     text: String,
     depth: usize,
     left: usize,
@@ -94,7 +91,6 @@ impl Printer<'_> {
         self.depth -= 1;
     }
 
-    /// Parts, each behind a text, and a text at the end.
     fn parts(&mut self, parts: &[(&str, NodeId, u8)], end: &str) {
         for &(text, node, loosest) in parts {
             self.text.push_str(text);
@@ -112,7 +108,7 @@ impl Printer<'_> {
             }
             Node::Binary(op, left, right) => {
                 let level = op.level();
-                // Comparisons do not chain, so neither side may be one.
+                // Comparisons do not chain.
                 let left_level = if level == COMPARISON { level + 1 } else { level };
                 let operator = format!(" {} ", op.symbol());
                 self.parts(&[("", *left, left_level), (&operator, *right, level + 1)], "");

@@ -1,6 +1,4 @@
-//! What an expression may name, and what kinds of values there are.
-//!
-//! Owns names. Never looks at values of attributes or at shapes: those are an [`super::Environment`]'s.
+//! Names in expressions, and kinds of values. Never reads values or shapes: see [`super::Environment`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,22 +17,21 @@ pub enum Kind {
     Int,
     /// A double.
     Float,
-    /// A truth value.
+    /// A boolean.
     Bool,
-    /// Text.
+    /// A string.
     Str,
-    /// An array of one kind; an empty array of no stated kind is one of integers.
+    /// An array of one kind; empty arrays default to integers.
     Array(Box<Kind>),
 }
 
 impl Kind {
-    /// An array of integers: what shapes are.
+    /// Returns the kind of shapes: an integer array.
     #[must_use]
     pub fn ints() -> Kind {
         Kind::Array(Box::new(Kind::Int))
     }
 
-    /// `integers`, `arrays of floats`.
     fn plural(&self) -> String {
         match self {
             Kind::Array(element) => format!("arrays of {}", element.plural()),
@@ -55,33 +52,31 @@ impl fmt::Display for Kind {
     }
 }
 
-/// When the value of an expression is known; each time knows what the ones before it know.
+/// When the value of an expression is known, including all earlier times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BindingTime {
-    /// When the plugin is compiled: constants and types.
+    /// At compile time: constants and types.
     Compile,
     /// When TensorRT configures a node: attributes and ranks.
     Node,
     /// When shapes are known.
     Shape,
-    /// When the device and the addresses of the tensors are known.
+    /// When device and addresses are known.
     Launch,
-    /// When the kernels have run.
+    /// After the kernels have run.
     Run,
 }
 
-/// A helper function of a manifest. It is inlined where it is called: it costs nothing at run time, its arguments are
-/// evaluated where its body uses them, and it cannot call itself.
+/// A manifest's helper function: inlined, with arguments evaluated at each use, and not recursive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// The names of its parameters. An argument is a value, a tensor or a type.
+    /// Parameters, each for a value, a tensor or a type.
     pub params: Vec<String>,
-    /// What it is. It sees its parameters and the scope's names, never the variables around a call.
+    /// The body, which sees parameters and the scope only.
     pub body: Syntax,
 }
 
-/// What an expression may name. Fields and functions are looked up apart from values, so an attribute may be called
-/// `len`.
+/// Names in expressions. Fields and functions have separate namespaces.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     names: BTreeMap<String, Entity>,
@@ -92,23 +87,22 @@ pub struct Scope {
     pub(super) has_sizes: bool,
 }
 
-/// What sort of tensor a name stands for: it decides what can be asked of it.
+/// The kind of a tensor, which determines its available properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TensorKind {
-    /// One whose shape is known when shapes are.
+    /// Its shape is known at shape time.
     #[default]
     Plain,
-    /// A shape input where shapes are asked for: its values are known there.
+    /// A shape input in shape expressions, with known values.
     ShapeInput,
-    /// A shape input where launches are made: nothing of it is known there but its rank.
+    /// A shape input in launches, where only its rank is known.
     UnseenShapeInput,
-    /// An output that holds a size.
+    /// An output that contains a size.
     Size,
-    /// An output whose shape depends on data: only its rank is known before the kernels ran.
+    /// An output with a data-dependent shape, of known rank only.
     DataDependent,
 }
 
-/// What a name stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entity {
     Attribute { index: u32, kind: Kind },
@@ -118,25 +112,25 @@ pub(super) enum Entity {
 }
 
 impl Scope {
-    /// A scope without names.
+    /// Returns a scope without names.
     #[must_use]
     pub fn new() -> Scope {
         Scope::default()
     }
 
-    /// Adds an attribute by its index in the plugin. Of two things with one name, the later is seen.
+    /// Adds an attribute by its index in the plugin. Later names shadow earlier ones.
     #[must_use]
     pub fn attribute(self, name: impl Into<String>, index: u32, kind: Kind) -> Scope {
         self.with(name, Entity::Attribute { index, kind })
     }
 
-    /// Adds a tensor by its index over inputs, then outputs, with the ranks it may have (both ends included).
+    /// Adds a tensor by its index over inputs, then outputs, with its inclusive range of ranks.
     #[must_use]
     pub fn tensor(self, name: impl Into<String>, index: u32, rank_min: u8, rank_max: u8) -> Scope {
         self.tensor_of_kind(name, index, (rank_min, rank_max), TensorKind::Plain)
     }
 
-    /// As [`Scope::tensor`], for one of which other things can be asked.
+    /// Adds a tensor of another kind, as [`Scope::tensor`] does.
     #[must_use]
     pub fn tensor_of_kind(
         self,
@@ -160,42 +154,39 @@ impl Scope {
         self.with(name, Entity::Type(ty))
     }
 
-    /// Adds a helper function. Built-in functions come first: see [`is_function_reserved`].
+    /// Adds a helper function. Built-in functions take precedence: see [`is_function_reserved`].
     #[must_use]
     pub fn function(mut self, name: impl Into<String>, function: Function) -> Scope {
         self.functions.insert(name.into(), function);
         self
     }
 
-    /// The same for a place that comes before addresses are known, which is every place but a guard: `aligned` is an error there,
-    /// called through a helper function too.
+    /// Rejects `aligned`, also in helper functions, for all places but guards.
     #[must_use]
     pub fn without_addresses(mut self) -> Scope {
         self.no_addresses = true;
         self
     }
 
-    /// The same for a place where formats are known: those of the tensors, by their indices. Otherwise `x.format` and what follows from it
-    /// are errors.
+    /// Adds the tensors' formats, by index, for `x.format` and related fields.
     #[must_use]
     pub fn formats(mut self, formats: impl IntoIterator<Item = (u32, Format)>) -> Scope {
         self.formats = Some(formats.into_iter().collect());
         self
     }
 
-    /// The format of a tensor, where formats are known.
     pub(super) fn format(&self, tensor: u32) -> Option<Format> {
         self.formats.as_ref().map(|formats| formats.get(&tensor).copied().unwrap_or_default())
     }
 
-    /// The same for a place whose value cannot depend on the device: `device.sms` and the like are errors there.
+    /// Rejects `device.sms` and other device facts.
     #[must_use]
     pub fn without_device(mut self) -> Scope {
         self.no_device = true;
         self
     }
 
-    /// The same for the shape of an output, where a size tensor's name can be a dimension.
+    /// Allows size tensors as dimensions, for an output's shape.
     #[must_use]
     pub fn with_sizes(mut self) -> Scope {
         self.has_sizes = true;
@@ -227,7 +218,6 @@ impl Scope {
         self.names.iter().find(|(_, entity)| is_it(entity)).map(|(name, _)| name.as_str())
     }
 
-    /// The ranks that a tensor may have.
     pub(super) fn ranks(&self, tensor: u32) -> Option<(u8, u8)> {
         self.names.values().find_map(|entity| match entity {
             Entity::Tensor { index, rank_min, rank_max, .. } if *index == tensor => {
@@ -248,23 +238,21 @@ impl Names for Scope {
     }
 }
 
-/// Whether no attribute, tensor, constant, type, parameter or variable can have this name, because expressions read it as
-/// a word of the language.
+/// Returns whether a name is a word of the language.
 #[must_use]
 pub fn is_name_reserved(name: &str) -> bool {
     KEYWORDS.contains(&name) || name == DEVICE
 }
 
-/// The name before the facts about a device: `device.sms`.
+/// The prefix of device facts: `device.sms`.
 pub const DEVICE: &str = "device";
 
-/// Whether no helper function can have this name: words of the language and built-in functions.
+/// Returns whether a name is a word or a built-in function.
 #[must_use]
 pub fn is_function_reserved(name: &str) -> bool {
     is_name_reserved(name) || BUILTIN_FORMS.contains(&name) || Builtin::from_name(name).is_some()
 }
 
-/// Built-in functions of a tensor or a type: they are resolved away.
 pub(super) const BUILTIN_FORMS: [&str; 3] = ["numel", "sizeof", "aligned"];
 
 #[cfg(test)]

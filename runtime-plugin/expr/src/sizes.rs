@@ -1,7 +1,5 @@
-//! Sizes that depend on data: where they may stand.
-//!
-//! Owns the rule that such a size is a dimension and nothing else: TensorRT takes no expression that computes with what
-//! `IExprBuilder::declareSizeTensor` gave (seen with TensorRT-RTX 1.7.1).
+//! Data-dependent sizes. Only valid as dimensions: TensorRT rejects expressions with results of
+//! `IExprBuilder::declareSizeTensor` (observed with TensorRT-RTX 1.7.1).
 
 use super::error::{ErrorClass, ExprError};
 use super::node::{Expr, Node, NodeId};
@@ -9,13 +7,13 @@ use super::print::Names;
 use super::scope::Scope;
 use crate::error::Span;
 
-/// Whether every size in an expression is an element of the array that the expression is.
+/// Returns whether every size is an element of the root array.
 #[must_use]
 pub fn sizes_are_dimensions(expr: &Expr) -> bool {
     misplaced_nodes(expr).next().is_none()
 }
 
-/// The size tensors of an expression, in order, each once.
+/// Returns the distinct size tensors, in order.
 #[must_use]
 pub fn sizes_of(expr: &Expr) -> Vec<u32> {
     let size = |node: &Node| match node {
@@ -28,7 +26,6 @@ pub fn sizes_of(expr: &Expr) -> Vec<u32> {
     all
 }
 
-/// The sizes that are no element of the root.
 fn misplaced_nodes(expr: &Expr) -> impl Iterator<Item = (usize, u32)> {
     let dimensions: &[NodeId] = match expr.nodes.last() {
         Some(Node::Array(items)) => items,
@@ -42,7 +39,7 @@ fn misplaced_nodes(expr: &Expr) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// The error for a size with which something is computed. `source` is the tree before it was folded, `spans` are its nodes' places.
+/// Returns the error for a computation with a size. `source` is unfolded; `spans` are its nodes' places.
 pub(super) fn misplaced(source: &Expr, spans: &[Span], whole: &Span, scope: &Scope) -> ExprError {
     let (index, tensor) = misplaced_nodes(source).next().unwrap_or_default();
     let span = spans.get(index).unwrap_or(whole).clone();

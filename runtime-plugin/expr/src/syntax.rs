@@ -1,6 +1,4 @@
-//! The tree of an expression as it was written: names are text, every part knows its place.
-//!
-//! Owns the syntax tree. Never knows what a name means: that is [`super::Scope`]'s business.
+//! The syntax tree: unresolved names, each part with its place.
 
 use super::node::{BinaryOp, UnaryOp};
 use crate::error::Span;
@@ -9,22 +7,21 @@ use crate::error::Span;
 pub const KEYWORDS: [&str; 11] =
     ["and", "or", "not", "if", "else", "for", "in", "true", "false", "inf", "nan"];
 
-/// An expression, or a part of one, as it was written.
+/// An expression or a part, as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Syntax {
-    /// Bytes of the text it was parsed from.
+    /// Byte range in the parsed text.
     pub span: Span,
-    /// What is there.
+    /// The kind with its parts.
     pub kind: SyntaxKind,
-    /// Levels of the tree below and including this one; the parser keeps it at or below the depth limit, so walks over
-    /// the tree may recurse.
+    /// Number of levels, at most the depth limit, so recursion is safe.
     pub(super) height: usize,
 }
 
-/// What a part of an expression is.
+/// A part of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SyntaxKind {
-    /// `42`; the sign belongs to it only in `-9223372036854775808`.
+    /// `42`; includes the sign only in `-9223372036854775808`.
     Int(i64),
     /// `0.5`, `1e-5`, `inf`, `nan`.
     Float(f64),
@@ -32,7 +29,7 @@ pub enum SyntaxKind {
     Bool(bool),
     /// `"text"`, `'text'`.
     Str(String),
-    /// An attribute, a tensor, a constant, a type, a parameter or a variable.
+    /// An attribute, tensor, constant, type, parameter or variable.
     Name(String),
     /// `[a, b]`.
     Array(Vec<Syntax>),
@@ -42,36 +39,36 @@ pub enum SyntaxKind {
     Binary(BinaryOp, Box<Syntax>, Box<Syntax>),
     /// `then if condition else otherwise`.
     Conditional {
-        /// What decides.
+        /// The condition.
         condition: Box<Syntax>,
-        /// The value where it holds.
+        /// The value if true.
         then: Box<Syntax>,
-        /// The value where it does not.
+        /// The value if false.
         otherwise: Box<Syntax>,
     },
     /// `array[index]`.
     Index {
         /// The array.
         array: Box<Syntax>,
-        /// Which element.
+        /// The index.
         index: Box<Syntax>,
     },
     /// `object.name`.
     Field {
-        /// What the field is of.
+        /// The object.
         object: Box<Syntax>,
         /// The field.
         name: String,
-        /// Where the field's name is.
+        /// Place of the name.
         name_span: Span,
     },
     /// `function(args)`.
     Call {
         /// The function's name.
         function: String,
-        /// Where that name is.
+        /// Place of the name.
         function_span: Span,
-        /// What it is applied to.
+        /// The arguments.
         args: Vec<Syntax>,
     },
     /// `[body for variable in over if condition]`.
@@ -80,17 +77,16 @@ pub enum SyntaxKind {
         body: Box<Syntax>,
         /// The variable's name.
         variable: String,
-        /// Where that name is.
+        /// Place of the name.
         variable_span: Span,
         /// The array.
         over: Box<Syntax>,
-        /// Which elements to keep.
+        /// The filter.
         condition: Option<Box<Syntax>>,
     },
 }
 
 impl Syntax {
-    /// A part over `span`; its height follows from its children's.
     pub(super) fn new(span: Span, kind: SyntaxKind) -> Syntax {
         let height = 1 + match &kind {
             SyntaxKind::Int(_)

@@ -1,13 +1,11 @@
-//! What an expression must satisfy before anyone walks it: the check for trees that were read from an engine.
-//!
-//! Never looks at kinds: evaluation is dynamically typed and answers an ill-typed tree with an error.
+//! Validates trees from engines. Never checks kinds, which evaluation reports.
 
 use super::node::{Expr, Node, NodeId, height_of};
 
 /// Why a list of nodes is not an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidExpr {
-    /// There is no root.
+    /// No root.
     #[error("the expression is empty")]
     Empty,
     /// More nodes than [`Expr::NODE_LIMIT`].
@@ -16,7 +14,7 @@ pub enum InvalidExpr {
     /// More levels than [`Expr::DEPTH_LIMIT`].
     #[error("node {0} is the root of more than {limit} levels", limit = Expr::DEPTH_LIMIT)]
     TooDeep(usize),
-    /// A child that does not come before its parent.
+    /// A child after its parent.
     #[error("node {node} refers to node {child}, which does not come before it")]
     Order {
         /// The parent.
@@ -24,7 +22,7 @@ pub enum InvalidExpr {
         /// The child.
         child: NodeId,
     },
-    /// A node with more or less than one parent (the root: none).
+    /// A node without exactly one parent (the root: none).
     #[error("node {0} does not have exactly one parent")]
     NotATree(usize),
     /// An attribute that the plugin does not have.
@@ -32,9 +30,9 @@ pub enum InvalidExpr {
     Attribute {
         /// The node.
         node: usize,
-        /// What it refers to.
+        /// The attribute.
         attribute: u32,
-        /// How many there are.
+        /// Number of attributes.
         count: usize,
     },
     /// A tensor that the plugin does not have.
@@ -42,20 +40,20 @@ pub enum InvalidExpr {
     Tensor {
         /// The node.
         node: usize,
-        /// What it refers to.
+        /// The tensor.
         tensor: u32,
-        /// How many there are.
+        /// Number of tensors.
         count: usize,
     },
-    /// An alignment that is no power of two or above [`Node::ALIGNMENT_LIMIT`].
+    /// An alignment that is not a power of two or exceeds [`Node::ALIGNMENT_LIMIT`].
     #[error("node {node}: {bytes} bytes are no alignment")]
     Alignment {
         /// The node.
         node: usize,
-        /// What it asks for.
+        /// The alignment.
         bytes: u32,
     },
-    /// A slot that two comprehensions share, or a variable outside its comprehension.
+    /// A slot of two comprehensions, or a variable outside its comprehension.
     #[error("node {node}: slot {slot} is not the variable of exactly one comprehension around it")]
     Slot {
         /// The node.
@@ -66,30 +64,28 @@ pub enum InvalidExpr {
 }
 
 impl Expr {
-    /// The highest number of levels of a tree: every walk recurses at most this deep.
+    /// Maximum levels of a tree, which bounds recursion.
     pub const DEPTH_LIMIT: usize = 200;
 
-    /// The highest number of nodes of a tree.
+    /// Maximum nodes of a tree.
     pub const NODE_LIMIT: usize = 16_384;
 
-    /// The root.
     pub(super) fn root(&self) -> NodeId {
         NodeId::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NodeId::MAX)
     }
 
-    /// Checks a tree that was read from somewhere: it is a tree (every node but the root has one parent, which comes
-    /// after it), is at most [`Expr::DEPTH_LIMIT`] levels and [`Expr::NODE_LIMIT`] nodes large, refers to less than `attributes`
-    /// attributes and `tensors` tensors (inputs and outputs), and its variables stand inside their comprehensions.
+    /// Checks an untrusted tree: one parent per node, after its children; [`Expr::DEPTH_LIMIT`] and
+    /// [`Expr::NODE_LIMIT`]; indices below `attributes` and `tensors`; variables inside comprehensions.
     ///
     /// # Errors
-    /// The first rule that does not hold.
+    /// The first violated rule.
     pub fn validate(&self, attributes: usize, tensors: usize) -> Result<(), InvalidExpr> {
         self.check_tree()?;
         check_references(&self.nodes, attributes, tensors)?;
         check_slots(&self.nodes)
     }
 
-    /// The part of [`Expr::validate`] that walks rely on to end soon and to stay shallow.
+    /// Checks what bounds recursion and time.
     pub(super) fn check_tree(&self) -> Result<(), InvalidExpr> {
         if self.nodes.is_empty() {
             return Err(InvalidExpr::Empty);
@@ -142,9 +138,9 @@ fn check_references(nodes: &[Node], attributes: usize, tensors: usize) -> Result
     Ok(())
 }
 
-/// Goes from the root down, which a list of a tree read backwards does.
+/// Visits parents first, by reading backwards.
 fn check_slots(nodes: &[Node]) -> Result<(), InvalidExpr> {
-    // The innermost comprehension whose condition or body holds the node.
+    // The innermost comprehension whose condition or body contains the node.
     let mut around: Vec<Option<NodeId>> = vec![None; nodes.len()];
     let mut taken = vec![false; nodes.len()];
     for (index, node) in nodes.iter().enumerate().rev() {

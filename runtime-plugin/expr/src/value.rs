@@ -1,26 +1,24 @@
-//! The values that attributes hold and that expressions compute.
+//! Values of attributes and expressions.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A value of the expression language.
 ///
-/// What is read from an engine is flat: attributes hold no arrays of arrays, and reading such would recurse as deep as the
-/// bytes ask for.
+/// Deserialized arrays are flat: nested ones would recurse without a limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// A 64-bit signed integer: all integer arithmetic is in `i64`, checked.
+    /// A 64-bit signed integer.
     Int(i64),
     /// A double.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// Text, from a string attribute.
+    /// A string.
     Str(String),
-    /// An array; every element has the same kind.
+    /// An array of elements of the same kind.
     Array(#[serde(deserialize_with = "read_flat")] Vec<Value>),
 }
 
-/// An element of an array that is read.
 #[derive(Deserialize)]
 enum Element {
     Int(i64),
@@ -46,17 +44,15 @@ impl From<Element> for Value {
 }
 
 impl Value {
-    /// An array of integers.
     pub(super) fn of_ints(items: &[i64]) -> Value {
         Value::Array(items.iter().copied().map(Value::Int).collect())
     }
 
-    /// How many nodes write it out, as far as `limit`.
     pub(super) fn nodes(&self, limit: usize) -> usize {
         self.size(limit, usize::MAX)
     }
 
-    /// What a copy costs, as far as `limit`: one for each element, and one for 16 bytes of text.
+    /// Returns the cost of a copy, up to `limit`: one per element or 16 bytes of text.
     pub(super) fn cost(&self, limit: usize) -> usize {
         self.size(limit, 16)
     }
@@ -72,7 +68,7 @@ impl Value {
         }
     }
 
-    /// The kind's name, as errors say it.
+    /// Returns the kind's name in errors.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self {
@@ -84,7 +80,7 @@ impl Value {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer, if it is one.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         match self {
@@ -93,7 +89,7 @@ impl Value {
         }
     }
 
-    /// The integers of an array of integers.
+    /// Returns the elements of an integer array.
     #[must_use]
     pub fn as_ints(&self) -> Option<Vec<i64>> {
         match self {
@@ -139,7 +135,7 @@ mod tests {
 
     #[test]
     fn arrays_in_arrays_are_refused_however_deep() {
-        // Tag 4 is an array; each of these holds one element.
+        // Tag 4 is an array, here of one element each.
         let bytes: Vec<u8> = [4, 1].repeat(1_000_000);
         assert!(postcard::from_bytes::<Value>(&bytes).is_err());
         let nested = Value::Array(vec![Value::Array(vec![])]);

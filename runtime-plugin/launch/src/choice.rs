@@ -1,33 +1,29 @@
-//! Which of several variants runs: decided as far as shapes allow, and for the rest by the tensors' addresses.
+//! Chooses a variant: by shapes where possible, otherwise by the tensors' addresses.
 //!
-//! Owns: what guards come to when everything but addresses is known ([`GuardDecision::from_guards`]), and the small program that is left for
-//! enqueue ([`Choice::pick`]): a decision diagram whose steps each look at the low bits of one address. It is built from the guards
-//! by trying both answers to each question that is left, so it needs no interpreter and takes at most as many steps as there are
-//! questions; parts that come to the same are shared.
+//! Owns guards without addresses ([`GuardDecision::from_guards`]) and a decision diagram over low bits of
+//! addresses ([`Choice::pick`]).
 //!
-//! Never: in `pick` no allocation, no lock, no hashing. Never picks a variant whose guard is not true: one that is false and one
-//! that has no value (a division by zero) both leave the choice to the next variant.
+//! Never: allocations, locks or hashing in `pick`; a variant whose guard is false or has no value.
 
 use super::steps::{NODE_STEP_LIMIT, Steps, weight};
 use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, EvalError, Expr, Node};
 
-/// The most residual guards that are looked at for one choice, which bounds its size. A guard with 16 questions that all must hold
-/// takes 33.
+/// Maximum residual guards visited for one choice, which bounds its size.
 const VISIT_LIMIT: usize = 2048;
 
-/// Guards, with everything known but addresses.
+/// Guards evaluated without addresses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuardDecision {
-    /// The variants that may run, in order, by their indices in the plugin.
+    /// Variants that may run, in order, by index in the plugin.
     pub candidates: Vec<usize>,
-    /// Chooses among the candidates; none where that does not depend on addresses: then the one candidate runs.
+    /// Chooses among the candidates; `None` if one candidate runs for all addresses.
     pub choice: Option<Choice>,
-    /// Variants whose guards have no value, at least for some addresses, and why.
+    /// Variants whose guards have no value for some addresses.
     pub without_value: Vec<(usize, EvalError)>,
 }
 
-/// Why guards are not decided.
+/// Why guards cannot be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UndecidedGuards {
     /// They ask about addresses in too many ways.
@@ -35,27 +31,25 @@ pub enum UndecidedGuards {
         "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
     )]
     TooManyWays,
-    /// They take too long.
+    /// They take too many steps.
     #[error(
         "the guards take too long: the expressions of the node take more than {NODE_STEP_LIMIT} steps together"
     )]
     TooManySteps,
 }
 
-/// The program that chooses among candidates.
+/// A decision diagram over addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Each refers to steps before it only, so that it ends.
+    /// Steps refer only to earlier steps, so evaluation ends.
     steps: Box<[Step]>,
     entry: Successor,
 }
 
-/// Looks at one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     /// Index over inputs, then outputs.
     tensor: usize,
-    /// The bits that are zero in an aligned address.
     mask: u64,
     aligned: Successor,
     otherwise: Successor,
@@ -63,22 +57,19 @@ struct Step {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Successor {
-    /// The step with this index.
     Step(usize),
-    /// The candidate with this index runs.
     Take(usize),
-    /// None may run.
     Nothing,
 }
 
 impl Choice {
-    /// Makes every step look at the address of the tensor that `storage_of` returns for its own.
+    /// Replaces each step's tensor by the one whose memory it uses.
     pub(super) fn resolve(&mut self, storage_of: impl Fn(usize) -> usize) {
         self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
     }
 
-    /// The place of what runs among [`GuardDecision::candidates`]; none where no guard holds. `address` gives the tensors' addresses, by
-    /// their indices over inputs, then outputs, or numbers that are multiples of the same powers of two.
+    /// Returns the index in [`GuardDecision::candidates`] of the variant to run; `None` if no guard is true.
+    /// `address` returns addresses, or numbers of the same alignment.
     #[inline]
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
@@ -98,11 +89,11 @@ impl Choice {
 }
 
 impl GuardDecision {
-    /// Decides among variants with these indices and guards, in order of preference; no guard always holds. `environment` knows
-    /// attributes and shapes and no addresses.
+    /// Decides among variants, by index, in order of preference; an absent guard is true. `environment` has
+    /// no addresses.
     ///
     /// # Errors
-    /// Guards that ask about addresses in too many ways, or take too long.
+    /// The guards ask about addresses in too many ways, or take too many steps.
     pub fn from_guards<'g>(
         guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
         environment: &dyn Environment,
@@ -142,7 +133,7 @@ impl GuardDecision {
         Ok(GuardDecision { candidates, choice, without_value: maker.without_value })
     }
 
-    /// The variant that runs for these addresses (see [`Choice::pick`]), by its index in the plugin.
+    /// Returns the index of the variant that runs for these addresses.
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let place = match &self.choice {
@@ -153,17 +144,13 @@ impl GuardDecision {
     }
 }
 
-/// What a guard comes to while no address is known.
 enum Verdict {
     Holds,
-    /// It is false or has no value, whatever the addresses.
     Fails,
-    /// What is left of it.
     Open(Expr),
 }
 
-/// Leaves out the steps and candidates that `entry` does not lead to. Guards behind one that turns out to hold for all addresses
-/// leave such steps.
+/// Removes unreached steps and candidates, such as those after an always true guard.
 fn only_reached(candidates: &[usize], steps: Vec<Step>, entry: &mut Successor) -> (Vec<usize>, Box<[Step]>) {
     let mut is_reached = vec![false; steps.len()];
     let mut is_taken = vec![false; candidates.len()];
@@ -176,7 +163,6 @@ fn only_reached(candidates: &[usize], steps: Vec<Step>, entry: &mut Successor) -
         mark.into_iter().for_each(|mark| *mark = true);
     };
     reach(*entry, &mut is_reached);
-    // Steps refer to steps before them only.
     for (index, step) in steps.iter().enumerate().rev() {
         if is_reached.get(index).copied().unwrap_or_default() {
             reach(step.aligned, &mut is_reached);
@@ -202,7 +188,6 @@ fn only_reached(candidates: &[usize], steps: Vec<Step>, entry: &mut Successor) -
     (kept, steps.collect())
 }
 
-/// How many marks before each one are set.
 fn places(marks: &[bool]) -> Vec<usize> {
     let count_before = |count: &mut usize, mark: &bool| {
         let before = *count;
@@ -212,7 +197,6 @@ fn places(marks: &[bool]) -> Vec<usize> {
     marks.iter().scan(0, count_before).collect()
 }
 
-/// Whether an address is aligned.
 #[derive(Debug, Clone, Copy)]
 struct AlignmentAnswer {
     tensor: u32,
@@ -220,7 +204,6 @@ struct AlignmentAnswer {
     is_aligned: bool,
 }
 
-/// An environment with answers about the alignment of addresses.
 struct AlignmentEnvironment<'a> {
     environment: &'a dyn Environment,
     facts: &'a [AlignmentAnswer],
@@ -231,7 +214,7 @@ impl Environment for AlignmentEnvironment<'_> {
         Some(self.environment)
     }
 
-    /// What is a multiple of 16 is one of 8, and what is none of 8 is none of 16.
+    /// Aligned to 16 implies aligned to 8; not to 8 implies not to 16.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let answers = self.facts.iter().filter(|fact| fact.tensor == tensor);
         let answer = answers
@@ -241,7 +224,6 @@ impl Environment for AlignmentEnvironment<'_> {
     }
 }
 
-/// Builds the decision diagram.
 struct DiagramBuilder<'a> {
     environment: &'a dyn Environment,
     budget: &'a mut Steps,
@@ -250,12 +232,10 @@ struct DiagramBuilder<'a> {
     visits: usize,
 }
 
-/// The successors of one guard.
 struct GuardBranches {
     variant: usize,
     holds: Successor,
     fails: Successor,
-    /// Residual guards that were seen before, and what they came to.
     seen: Vec<(Expr, Successor)>,
 }
 
@@ -264,7 +244,6 @@ impl DiagramBuilder<'_> {
         self.budget.charge(steps).map_err(|_| UndecidedGuards::TooManySteps)
     }
 
-    /// Evaluation comes to an address, or to the same whatever the addresses are.
     fn without_addresses(&mut self, index: usize, guard: Option<&Expr>) -> Result<Verdict, UndecidedGuards> {
         let Some(guard) = guard else { return Ok(Verdict::Holds) };
         self.spend(1)?;
@@ -278,7 +257,6 @@ impl DiagramBuilder<'_> {
         Ok(Verdict::Open(residual))
     }
 
-    /// Keeps why a guard has no value.
     fn fails_with(&mut self, variant: usize, error: EvalError) -> Result<(), UndecidedGuards> {
         if self.budget.is_spent() {
             return Err(UndecidedGuards::TooManySteps);
@@ -289,8 +267,7 @@ impl DiagramBuilder<'_> {
         Ok(())
     }
 
-    /// What a guard comes to after the answers `facts`, which are those that led to it: at most one for each of its questions, and
-    /// so is the depth of the recursion.
+    /// Returns a guard's successor after the answers `facts`. Recursion is bounded by the questions.
     fn decide(
         &mut self,
         residual: &Expr,
@@ -320,7 +297,7 @@ impl DiagramBuilder<'_> {
                 Err(error) => self.fails_with(branches.variant, error).map(|()| branches.fails),
             };
         };
-        // A residual that holds no answered question any more says by itself what it comes to.
+        // Then the residual alone determines the successor.
         if is_folded {
             let alike = |(seen, _): &&(Expr, Successor)| seen.nodes.len() == residual.nodes.len();
             self.spend(branches.seen.iter().filter(alike).count().saturating_mul(weight))?;

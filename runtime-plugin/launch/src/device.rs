@@ -1,23 +1,23 @@
-//! The facts of a device that expressions can read.
+//! Facts of a device that expressions can read.
 
 use cubinder_expr::DeviceFact;
 
-/// Something about each of the facts: see [`DeviceFact`].
+/// A value for each [`DeviceFact`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerDeviceFact<T> {
-    /// How many multiprocessors it has.
+    /// Number of multiprocessors.
     pub sms: T,
-    /// The most dynamic shared memory that a block can ask for, bytes.
+    /// Maximum dynamic shared memory of a block, in bytes.
     pub shared_bytes: T,
-    /// Its compute capability: 90 for 9.0.
+    /// Compute capability: 90 for 9.0.
     pub capability: T,
 }
 
-/// What expressions can know of the device that a launch runs on.
+/// Facts of the device of a launch.
 pub type Device = PerDeviceFact<i64>;
 
 impl<T: Copy> PerDeviceFact<T> {
-    /// One of the facts.
+    /// Returns the value of one fact.
     #[must_use]
     pub const fn fact(&self, fact: DeviceFact) -> T {
         match fact {

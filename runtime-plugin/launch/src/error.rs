@@ -1,46 +1,46 @@
-//! What is wrong with a launch, for the person who wrote the manifest or chose the shapes.
+//! Errors of launches, for authors of manifests and users who choose shapes.
 
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 use cubinder_model::code::Target;
 
-/// A step of a variant that cannot be made with the shapes at hand.
+/// A step of a variant that is not valid for these shapes.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("`{plugin}` cannot {subject}: {role} {problem}{}{}", shape_lines(shapes), help_line(role, problem))]
 pub struct LaunchError {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// What cannot be done.
+    /// The failed operation.
     pub subject: Subject,
-    /// Which part of it.
+    /// The part of the operation.
     pub role: Role,
-    /// What is wrong with it.
+    /// The problem with that part.
     pub problem: Problem,
-    /// The tensors' names and shapes, inputs then outputs; none where a shape is not known.
+    /// Names and shapes of inputs, then outputs.
     pub shapes: Vec<(String, Option<Vec<i64>>)>,
 }
 
-/// What a variant does.
+/// An operation of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Subject {
-    /// It launches a kernel, which its source names so.
+    /// Launches the kernel of this name in the source.
     #[error("launch `{0}`")]
     Launch(String),
-    /// It fills memory of this name.
+    /// Fills the memory of this name.
     #[error("fill `{0}`")]
     Fill(String),
-    /// It takes memory of the workspace for the scratch buffer of this name.
+    /// Reserves a scratch buffer of this name.
     #[error("reserve the scratch buffer `{0}`")]
     Scratch(String),
-    /// All its steps together; the variant's id.
+    /// Runs all steps of a variant, by id.
     #[error("run variant {0}")]
     Variant(i32),
 }
 
-/// A part of what a variant does.
+/// A part of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Role {
-    /// The condition under which a step is done, as the author wrote it.
+    /// A step's condition, as written.
     #[error("its condition `{0}`")]
     Condition(String),
     /// A size in bytes.
@@ -52,10 +52,10 @@ pub enum Role {
     /// Blocks of a cluster.
     #[error("the number of blocks in a cluster")]
     ClusterBlocks,
-    /// Blocks of the whole grid.
+    /// Blocks of the grid.
     #[error("the number of blocks, which all have to run at once,")]
     Blocks,
-    /// An output, by its name.
+    /// An output, by name.
     #[error("the output `{0}`")]
     Output(String),
     /// Blocks in `x`, `y` or `z`.
@@ -76,78 +76,78 @@ pub enum Role {
     /// An element of an array argument.
     #[error("argument `{0}[{1}]`")]
     Element(String, usize),
-    /// How many arguments there are.
+    /// The number of arguments.
     #[error("the number of arguments")]
     ArgumentCount,
-    /// The arguments together.
+    /// The total size of the arguments.
     #[error("the size of all arguments in bytes")]
     Arguments,
 }
 
-/// What is wrong with a part of a launch.
+/// A problem with a part of a launch.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
     /// Its expression has no value.
     #[error("has no value: {0}")]
     NoValue(String),
-    /// Its expression gives another kind of value.
+    /// Its value is of another kind.
     #[error("is the {} {found}, expected {expected}", found.kind_name())]
     Kind {
         /// The value.
         found: Value,
-        /// What it should be, with its article.
+        /// The expected kind, with its article.
         expected: &'static str,
     },
-    /// Below what CUDA takes.
+    /// Below CUDA's minimum.
     #[error("is {value}, the least is {least}")]
     TooSmall {
         /// The value.
         value: i64,
-        /// The least.
+        /// The minimum.
         least: i64,
     },
-    /// Above what the device or the kernel takes.
+    /// Above a maximum.
     #[error("is {value}, the most{limit} is {most}")]
     TooLarge {
         /// The value.
         value: i64,
-        /// The most.
+        /// The maximum.
         most: i64,
-        /// Whose limit that is.
+        /// The source of the maximum.
         limit: Limit,
     },
-    /// A grid of 0 where nothing is empty: what the kernel writes would be left as it is.
+    /// A grid of 0 although no tensor is empty.
     #[error("is 0, and no output is empty: nothing would write the outputs")]
     NothingLaunched {
-        /// Whether its expression divides and leaves out a rest.
+        /// Whether its expression rounds down.
         rounds_down: bool,
     },
-    /// No step that is done with these shapes writes the output, which is not empty.
+    /// No executed step writes the nonempty output.
     #[error("is not empty, and no step that is done with these shapes writes it")]
     NotWritten {
-        /// Whether a kernel that would write it has a grid of 0.
+        /// Whether a kernel that writes it has a grid of 0.
         grid_is_0: bool,
     },
-    /// Of the steps that are done with these shapes one reads the output before any wrote it.
+    /// An executed step reads the output before it is written.
     #[error("is read before any step that is done with these shapes wrote it")]
     ReadUnwritten,
-    /// No multiple of the extent of a cluster.
+    /// Not a multiple of the cluster's extent.
     #[error("is {value}, which is no multiple of the cluster's {of}")]
     NoMultiple {
         /// The value.
         value: i64,
-        /// The extent of a cluster.
+        /// The cluster's extent.
         of: u32,
     },
     /// The device has no clusters.
     #[error("is set, and this GPU has no clusters: they exist from compute capability 9.0 on")]
     NoClusters,
-    /// The device has clusters, and the code that it runs is for GPUs without.
+    /// The code for this target has no clusters.
     #[error(
         "is set, and this GPU runs the code for {target}, which has no clusters: they exist from compute capability 9.0 on"
     )]
     NoClustersInCode {
-        /// What that code was compiled for.
+        /// Target of that code.
         target: Target,
     },
     /// Not a value of the kernel's type.
@@ -163,61 +163,61 @@ pub enum Problem {
     Length {
         /// Its length.
         found: usize,
-        /// The kernel's.
+        /// The kernel's length.
         expected: u32,
     },
-    /// A tensor that the plugin does not have: the model is damaged.
+    /// The model is damaged: a missing tensor.
     #[error("is tensor {index}, and the plugin has {count}: its model is damaged")]
     NoSuchTensor {
         /// Its index.
         index: u32,
-        /// How many there are.
+        /// Number of tensors.
         count: usize,
     },
-    /// A scratch buffer that the variant does not have: the model is damaged.
+    /// The model is damaged: a missing scratch buffer.
     #[error("is scratch buffer {index}, and the variant has {count}: its model is damaged")]
     NoSuchScratch {
         /// Its index.
         index: u32,
-        /// How many there are.
+        /// Number of scratch buffers.
         count: usize,
     },
-    /// The loaded kernel has another parameter: the model is damaged.
+    /// The model is damaged: another parameter.
     #[error(
         "has {found} bytes, and the kernel's parameter has {expected}: code and model do not belong together"
     )]
     ParameterBytes {
-        /// The argument's size.
+        /// Size of the argument.
         found: u32,
-        /// The parameter's.
+        /// Size of the parameter.
         expected: u32,
     },
-    /// The loaded kernel has another number of parameters: the model is damaged.
+    /// The model is damaged: another number of parameters.
     #[error("is {found}, and the kernel has {expected} parameters: code and model do not belong together")]
     ParameterCount {
-        /// How many arguments there are.
+        /// Number of arguments.
         found: usize,
-        /// How many parameters.
+        /// Number of parameters.
         expected: usize,
     },
 }
 
-/// Whose limit.
+/// The source of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Limit {
-    /// Of every CUDA device.
+    /// Every CUDA device.
     #[error("")]
     Cuda,
-    /// Of this kernel on this device.
+    /// This kernel on this device.
     #[error(" for this kernel on this GPU")]
     Kernel,
-    /// Of what runs at once on this device.
+    /// The blocks that can be resident on this device.
     #[error(" that this GPU runs at once")]
     AtOnce,
-    /// Of clusters.
+    /// Clusters on every device.
     #[error(" of every GPU that has clusters")]
     Cluster,
-    /// Ours.
+    /// Cubinder.
     #[error(" that Cubinder passes")]
     Cubinder,
 }
@@ -234,7 +234,6 @@ fn shape_lines(shapes: &[(String, Option<Vec<i64>>)]) -> String {
     shapes.iter().map(line).collect()
 }
 
-/// How to fix it, on a line of its own, when known.
 fn help_line(role: &Role, problem: &Problem) -> String {
     let help = match (role, problem) {
         (Role::Grid(_), Problem::NothingLaunched { rounds_down: true }) => {

@@ -1,4 +1,4 @@
-//! A launch's expressions become the numbers that a driver takes.
+//! Evaluates a launch's expressions to the driver's numbers.
 
 use super::error::{Limit, Problem, Role};
 use super::pack;
@@ -14,21 +14,21 @@ use cubinder_model::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_
 
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
-/// The limits of a kernel on a device, when known.
+/// Limits of a kernel on a device, when known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchLimits<'a> {
-    /// The most threads of a block.
+    /// Maximum threads of a block.
     pub max_threads: u32,
-    /// The most dynamic shared memory of a block, bytes.
+    /// Maximum dynamic shared memory of a block, in bytes.
     pub max_shared_bytes: u32,
-    /// Which clusters it can be launched in.
+    /// Cluster sizes that the kernel can use.
     pub clusters: Clusters,
-    /// Sizes of the kernel's parameters in bytes, where they are known.
+    /// Sizes of the kernel's parameters in bytes, when known.
     pub params: Option<&'a [u32]>,
 }
 
 impl LaunchLimits<'_> {
-    /// Nothing is known: what only the kernel and the device decide is not checked.
+    /// No known limits: kernel and device are not checked.
     pub const ANYTHING: LaunchLimits<'static> = LaunchLimits {
         max_threads: u32::MAX,
         max_shared_bytes: u32::MAX,
@@ -37,20 +37,20 @@ impl LaunchLimits<'_> {
     };
 }
 
-/// Which clusters a kernel can be launched in.
+/// Cluster sizes that a kernel can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clusters {
-    /// Those of at most so many blocks.
+    /// Up to this many blocks.
     Most(u32),
     /// None: the device has no clusters.
     NotOnDevice,
-    /// None: the device has clusters, and the code for this target was compiled without what a kernel does in one.
+    /// None: the code for this target was compiled without clusters.
     NotInCode(Target),
 }
 
 impl Clusters {
-    /// Those of a kernel from the code for `target`, on a device that has clusters or not. Code for GPUs before [`HAS_CLUSTERS`], which the
-    /// driver takes on later ones where it is PTX, cannot tell the blocks of a cluster from one another.
+    /// Returns the clusters of code for `target`. PTX for targets before [`HAS_CLUSTERS`] cannot read a
+    /// block's rank in a cluster.
     #[must_use]
     pub fn for_code(device_has: bool, target: Target) -> Clusters {
         match (device_has, target.arch.major >= HAS_CLUSTERS) {
@@ -60,7 +60,7 @@ impl Clusters {
         }
     }
 
-    /// The larger of two.
+    /// Returns the larger of two limits.
     #[must_use]
     pub fn or(self, other: Clusters) -> Clusters {
         match (self, other) {
@@ -72,56 +72,54 @@ impl Clusters {
     }
 }
 
-/// One launch, in numbers. Only [`super::Sequencing`] makes one, and it keeps what is said here.
+/// An evaluated launch. [`super::Sequencing`] guarantees the invariants below.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct EvaluatedLaunch {
-    /// Blocks in x, y and z. Where one is 0 there is rightly nothing to launch (see [`super::Sequencing`]): nothing else was evaluated,
-    /// and an extent that has no value counts as 0, too.
+    /// Blocks in x, y and z. If one is 0, the launch is empty, nothing else was evaluated, and extents
+    /// without a value are 0.
     pub grid: [u32; 3],
-    /// Threads of a block in x, y and z; 0 where there is nothing to launch.
+    /// Threads of a block in x, y and z; 0 for an empty launch.
     pub block: [u32; 3],
-    /// Dynamic shared memory of a block, bytes.
+    /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster in x, y and z, where the kernel runs in clusters.
+    /// Blocks of a cluster in x, y and z, if used.
     pub cluster: Option<[u32; 3]>,
-    /// The arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none where there is nothing to launch.
+    /// Arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none for an empty launch.
     pub args: Vec<EvaluatedArgument>,
-    /// The bytes of the numbers among the arguments, each aligned to its type, little-endian.
+    /// The bytes of numeric arguments, each aligned to its type, little-endian.
     pub numbers: Vec<u8>,
 }
 
-/// What one argument passes.
+/// The value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluatedArgument {
-    /// The address of an input, by its index among the inputs; below their number. No output shares its memory.
+    /// Address of an input that shares no output's memory, by index, in range.
     Input(usize),
-    /// The address of an output, by its index among the outputs; below their number. Also passed for the input whose memory it
-    /// shares ([`Plugin::storage_of`]).
+    /// Address of an output, or of an input that shares its memory, by index, in range
+    /// ([`Plugin::storage_of`]).
     Output(usize),
-    /// The address of a scratch buffer of the variant, by its index; below their number.
+    /// Address of a scratch buffer, by index, in range.
     Scratch(usize),
     /// Numbers by value.
     Numbers {
-        /// Where their bytes begin in [`EvaluatedLaunch::numbers`], aligned to their type; there are as many as [`ArgValue::size`] says.
+        /// Offset in [`EvaluatedLaunch::numbers`]; the length is [`ArgValue::size`].
         start: usize,
-        /// What they are: one value or an array.
+        /// One value or an array.
         value: Value,
     },
 }
 
 impl EvaluatedLaunch {
-    /// Whether there is nothing to launch: an extent of the grid is 0, and rightly so.
+    /// Returns whether the launch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.grid.contains(&0)
     }
 }
 
-/// What a part of a launch comes to, or the part and what is wrong with it.
 pub(super) type Checked<T> = Result<T, (Role, Problem)>;
 
-/// The environment of expressions, and the steps that are left.
 pub(super) struct ExprContext<'a> {
     pub(super) environment: &'a dyn Environment,
     pub(super) steps: &'a mut Steps,
@@ -134,20 +132,17 @@ impl ExprContext<'_> {
     }
 }
 
-/// Whether a tensor is known to have no elements.
 pub(super) fn is_empty(environment: &dyn Environment, tensor: usize) -> bool {
     let shape = u32::try_from(tensor).ok().and_then(|tensor| environment.shape(tensor));
     shape.is_some_and(|shape| shape.contains(&0))
 }
 
-/// The tensors and scratch buffers that a launch may use.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchMemory<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) scratch: &'a [ScratchRange],
 }
 
-/// Evaluates and checks a launch of a kernel with these limits.
 pub(super) fn evaluate_launch(
     memory: LaunchMemory<'_>,
     launch: &Launch,
@@ -171,8 +166,7 @@ pub(super) fn evaluate_launch(
 }
 
 impl ExprContext<'_> {
-    /// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty, and where
-    /// something is empty that the launch is given.
+    /// Evaluates the grid; a 0 decides even if another extent has no value.
     fn grid(&mut self, memory: LaunchMemory<'_>, launch: &Launch) -> Checked<[u32; 3]> {
         let extents = [0, 1, 2].map(|axis| {
             self.bounded(Role::Grid(AXES[axis]), &launch.grid[axis], 0, MAX_GRID[axis], Limit::Cuda)
@@ -200,7 +194,8 @@ impl ExprContext<'_> {
         Ok([x?, y?, z?])
     }
 
-    /// Clusters divide the grid into wholes (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+    /// Evaluates the cluster, which must divide the grid (`cuda.h` 13.0,
+    /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
     fn cluster(
         &mut self,
         launch: &Launch,
@@ -215,11 +210,11 @@ impl ExprContext<'_> {
         };
         let most = i64::from(most);
         let cluster = self.bounded_each(Role::Cluster, extents, 1, [most; 3], Limit::Cluster)?;
-        // Each is at most what all of them may be, which is a small number.
+        // Cannot overflow: factors are at most `most`.
         let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
         at_most(Role::ClusterBlocks, blocks, most, Limit::Cluster)?;
         if let Some(missing) = missing {
-            // A cluster of one block is what every other block is, too.
+            // One block is a valid cluster everywhere.
             return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
         }
         match (0..3).find(|&axis| !grid[axis].is_multiple_of(cluster[axis])) {
@@ -247,7 +242,6 @@ impl ExprContext<'_> {
         Ok(bytes)
     }
 
-    /// The integer that `expr` gives, between `least` and `most`, which lie within `u32`.
     fn bounded(&mut self, role: Role, expr: &Expr, least: i64, most: i64, limit: Limit) -> Checked<u32> {
         let problem = match self.value(expr) {
             Ok(Value::Int(value)) if value < least => Problem::TooSmall { value, least },
@@ -261,7 +255,6 @@ impl ExprContext<'_> {
         Err((role, problem))
     }
 
-    /// As [`ExprContext::bounded`], for each axis.
     fn bounded_each(
         &mut self,
         role: fn(char) -> Role,
@@ -282,15 +275,11 @@ fn at_most(role: Role, value: i64, most: i64, limit: Limit) -> Checked<()> {
     if value > most { Err((role, Problem::TooLarge { value, most, limit })) } else { Ok(()) }
 }
 
-/// The arguments so far.
 #[derive(Default)]
 struct Arguments {
     list: Vec<EvaluatedArgument>,
-    /// Each argument's size in the kernel's parameters, bytes.
     sizes: Vec<usize>,
-    /// The numbers' bytes, each argument aligned to its type.
     numbers: Vec<u8>,
-    /// Where the next parameter would start in the kernel's own layout, bytes.
     end: usize,
 }
 
@@ -353,8 +342,7 @@ impl Arguments {
         self.end = self.end.next_multiple_of(alignment) + size;
     }
 
-    /// Compares the arguments with the parameters of the kernel that was loaded: the driver reads as many bytes as those
-    /// have.
+    /// Checks sizes: the driver reads as many bytes as the loaded kernel declares.
     fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Checked<()> {
         let as_int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         at_most(Role::ArgumentCount, as_int(self.list.len()), as_int(MAX_ARGUMENTS), Limit::Cubinder)?;

@@ -1,33 +1,29 @@
-//! What is known of a node, and how it is shown.
+//! Known facts of a node, and their description.
 
 use super::device::Device;
 use cubinder_expr::value::Value;
 use cubinder_expr::{DeviceFact, Environment};
 use cubinder_model::model::Plugin;
 
-/// The extent of a dimension that the kernels decide, as TensorRT announces it (seen with TensorRT-RTX 1.7.1).
+/// TensorRT's value for a data-dependent extent (observed with TensorRT-RTX 1.7.1).
 pub const UNKNOWN_EXTENT: i64 = -1;
 
-/// A node's attributes with as much of its tensors' shapes and addresses as is known.
+/// A node's attributes, and its tensors' shapes and addresses when known.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
     /// One value for each of the plugin's attributes.
     pub attributes: &'a [Value],
-    /// The ranks of the inputs, then of the outputs, as far as they are known before the shapes.
+    /// Ranks of inputs, then outputs, if known before the shapes.
     pub ranks: &'a [usize],
-    /// The shapes of the inputs, then of the outputs as far as they are known. One with a negative dimension is not known but for its
-    /// rank.
+    /// Shapes of inputs, then of outputs if known. A negative dimension makes all but the rank unknown.
     pub shapes: &'a [&'a [i64]],
-    /// The values of shape inputs, by the inputs' indices: empty for an input that is none, and empty altogether while they are not
-    /// known.
+    /// Values of shape inputs, by input: empty for other inputs, and while unknown.
     pub values: &'a [&'a [i64]],
-    /// What size tensors hold, by index over inputs, then outputs; none for every other tensor and before the kernels have run. Empty
-    /// where nothing is known.
+    /// Values of size tensors, by tensor; `None` for others and before the kernels have run.
     pub sizes: &'a [Option<i64>],
-    /// The device that launches run on; none where there is none, or where it is not known yet.
+    /// The device of the launches, when known.
     pub device: Option<Device>,
-    /// Of what each tensor's address is a multiple, bytes; the address itself will do, and a null address is 0. Empty while
-    /// addresses are not known.
+    /// Alignment of each tensor's address in bytes, or the address; 0 for null. Empty if unknown.
     pub alignments: &'a [u64],
 }
 
@@ -36,7 +32,7 @@ impl Environment for Facts<'_> {
         self.attributes.get(index as usize)
     }
 
-    /// None too where a dimension is not known: nothing is to be computed with what stands there.
+    /// `None` also if a dimension is unknown.
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         let shape = self.shapes.get(tensor as usize).copied();
         shape.filter(|shape| shape.iter().all(|extent| *extent >= 0))
@@ -65,10 +61,10 @@ impl Environment for Facts<'_> {
     }
 }
 
-/// Elements and letters of an attribute that are shown; nobody reads more, and an engine's author decides how many there are.
+/// Maximum elements and characters of an attribute in messages.
 const SHOWN: usize = 64;
 
-/// The attributes and shapes that an error is about, for its end: `; k = 1, x is 2x3`. Empty where nothing is known.
+/// Returns attributes and shapes as the end of a message: `; k = 1, x is 2x3`. Empty if unknown.
 #[must_use]
 pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
     let attributes = plugin.attributes.iter().zip(facts.attributes);
@@ -97,14 +93,13 @@ pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
         let name = plugin.tensor_name(index).unwrap_or("?");
         known.push(match alignment.trailing_zeros() {
             _ if *alignment == 0 => format!("{name} is null"),
-            // No kernel needs more, and nobody wants to read it.
+            // Larger alignments do not matter to kernels.
             zeros => format!("{name} is aligned to {}", 1_u32 << zeros.min(12)),
         });
     }
     if known.is_empty() { String::new() } else { format!("; {}", known.join(", ")) }
 }
 
-/// A value as it is written, cut where it is long.
 fn brief(value: &Value) -> String {
     match value {
         Value::Array(items) if items.len() > SHOWN => {
@@ -125,7 +120,7 @@ fn brief(value: &Value) -> String {
     }
 }
 
-/// A shape as people write it: `10x3x32x32`, `a scalar` for rank 0.
+/// Formats a shape: `10x3x32x32`, `a scalar` for rank 0.
 #[must_use]
 pub fn shape_text(shape: &[i64]) -> String {
     if shape.is_empty() {

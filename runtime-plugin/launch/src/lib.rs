@@ -1,10 +1,9 @@
-//! From a node with its shapes to what is launched: everything that needs neither a GPU nor a driver.
+//! Evaluates a node with its shapes to launches, without a GPU or a driver.
 //!
-//! Owns: proofs about them for all shapes ([`proof`]), the launches that TensorRT makes itself ([`native`]), what expressions see of a node ([`Facts`]), what is refused before a launch and in which order ([`rules_of_attributes`],
-//! [`rules_of_shapes`], [`check`]), the outputs' shapes ([`output_shapes`]), which variant runs ([`in_order`], [`nearest_point`], [`decide`],
-//! [`Choice`]), and what its steps come to in numbers ([`sequence`]). The runtime launches by it and `cubinder eval` shows it, so that
-//! both say the same, in the same words. How much work all of that may be is bounded ([`Steps`]), because models come from engines.
-//! Never: no driver, no TensorRT, no loading of code, no number that was cut to fit, no panic.
+//! Owns: proofs ([`proof`]), launches by TensorRT ([`native`]), rules and shapes ([`check`],
+//! [`output_shapes`]), the choice of a variant ([`in_order`], [`decide`]), evaluated steps ([`sequence`]).
+//! The runtime and `cubinder eval` share it. Work is bounded ([`Steps`]), because engines are untrusted.
+//! Never: drivers, TensorRT, truncated numbers, panics.
 
 mod choice;
 mod device;

@@ -1,12 +1,12 @@
-//! What TensorRT launches itself: one kernel of a node, without any plugin library beside the engine.
+//! Launches that TensorRT makes itself: one kernel per node, without a plugin library at run time.
 //!
-//! TensorRT's ahead-of-time interface (`IPluginV3QuickAOTBuild`, `impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4) takes a kernel's
-//! code, its grid, block and dynamic shared memory, and scalars, all of them expressions of the inputs' dimensions; and it passes the
-//! inputs' addresses, then the scalars as 32-bit integers, then the outputs' addresses, an output that shares an input's memory left out.
+//! TensorRT's ahead-of-time interface (`IPluginV3QuickAOTBuild`, `impl/NvInferPythonPlugin.h`, TensorRT
+//! Enterprise 11.4) accepts expressions of dimensions for grid, block, dynamic shared memory and scalars. It
+//! passes the inputs' addresses, the scalars as 32-bit integers, and the addresses of outputs without
+//! aliases.
 //!
-//! Owns: which launches can go that way ([`obstacles`], and [`argument_mismatch`] for kernels of other compilers), how the author's arguments become such integers ([`words`]), and the expressions
-//! of a launch ([`lower`]). The compiler writes a wrapper kernel by it, which puts the arguments together again, and the runtime library
-//! gives TensorRT the expressions, so that both count alike. Never: no CUDA text, no TensorRT, no number that was cut to fit.
+//! Owns: which launches qualify ([`obstacles`], [`argument_mismatch`]), arguments as integers ([`words`]), a
+//! launch's expressions ([`lower`]). Never: CUDA text, TensorRT, truncated numbers.
 
 mod evaluate;
 mod limits;
@@ -34,43 +34,42 @@ pub use obstacles::{Obstacle, obstacles};
 pub use precompiled::{ArgumentMismatch, argument_mismatch};
 pub use unproved::{Unproved, running, unproved, writes};
 
-/// One of the 32-bit integers that TensorRT passes between the inputs and the outputs.
+/// A 32-bit integer parameter between the inputs and the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Other than 0 where there is nothing to do, or the shapes are not what the plugin requires: TensorRT launches a grid of one block then, since it
-    /// takes none of 0.
+    /// Not 0 if the launch is empty: TensorRT cannot launch an empty grid, so one block starts and exits.
     Nothing,
     /// An element of an argument, or half of one.
     Element {
-        /// The argument, by its index in the kernel's order.
+        /// Index of the argument in the kernel's order.
         arg: usize,
-        /// Which element of an array; 0 of a scalar.
+        /// Index in an array; 0 for a scalar.
         element: usize,
-        /// Which part of it.
+        /// The bits of the element.
         part: WordPart,
     },
 }
 
-/// Which bits of a value a word has. A value of fewer than 32 bits is a whole number of 32, with its sign.
+/// Which bits of a value a word has. Narrower values are extended to 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordPart {
-    /// All of them.
+    /// All bits.
     Whole,
-    /// The low 32 of 64.
+    /// The low 32 bits.
     Low,
-    /// The high 32 of 64.
+    /// The high 32 bits.
     High,
 }
 
 impl WordPart {
-    /// The parts of a value of this type, in the order in which they are passed.
+    /// Returns the parts of a value of this type, in parameter order.
     #[must_use]
     pub fn for_type(ty: ScalarType) -> &'static [WordPart] {
         if ty.size() > 4 { &[WordPart::Low, WordPart::High] } else { &[WordPart::Whole] }
     }
 }
 
-/// The words of a launch of a kernel around the author's, in the order in which TensorRT passes them.
+/// Returns the words of a wrapper kernel, in parameter order.
 #[must_use]
 pub fn words(launch: &Launch) -> Vec<Word> {
     let elements = |value: &ArgValue| match value {
@@ -87,31 +86,30 @@ pub fn words(launch: &Launch) -> Vec<Word> {
     std::iter::once(Word::Nothing).chain(of_args).collect()
 }
 
-/// Whether TensorRT launches the kernels of a plugin itself: its code is for that.
+/// Returns whether the plugin's code is for launches by TensorRT.
 #[must_use]
 pub fn is_native(plugin: &Plugin) -> bool {
     let mut launches = plugin.variants.iter().flat_map(Variant::launches);
     launches.any(|launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native))
 }
 
-/// The most dynamic shared memory that a block gets without `cuFuncSetAttribute` (CUDA Programming Guide 13.0, "Shared Memory"), bytes. Whether TensorRT
-/// calls it is not known.
+/// Maximum dynamic shared memory of a block without `cuFuncSetAttribute` (CUDA Programming Guide 13.0,
+/// "Shared Memory"), in bytes. Unknown: whether TensorRT calls it.
 pub const SHARED_BYTES: i64 = 48 << 10;
 
-/// How the symbols of kernels begin that TensorRT launches: those that are made around an author's.
+/// Prefix of the symbols of wrapper kernels.
 const AROUND: &str = "cubinder__";
-/// And those that it launches as another compiler made them.
+/// Prefix of the symbols of precompiled kernels without a wrapper.
 const OWN: &str = "cubinder_own__";
-/// What stands in them between the namespace and the name of the op.
 const BETWEEN: &str = "__";
 
-/// The symbol of the kernels around those of an op that TensorRT launches: `cubinder__sample__circ_pad_plugin`.
+/// Returns the symbol of the wrapper kernel of an op: `cubinder__sample__circ_pad_plugin`.
 #[must_use]
 pub fn symbol(namespace: &str, name: &str) -> String {
     symbol_of(AROUND, namespace, name)
 }
 
-/// What the kernels of an op are called that another compiler made, and that TensorRT launches as they are.
+/// Returns the symbol of a precompiled kernel without a wrapper.
 #[must_use]
 pub fn own_symbol(namespace: &str, name: &str) -> String {
     symbol_of(OWN, namespace, name)
@@ -124,7 +122,7 @@ fn symbol_of(begin: &str, namespace: &str, name: &str) -> String {
     format!("{begin}{}{BETWEEN}{}", plain(namespace), plain(name))
 }
 
-/// The op that a symbol is of, as far as a symbol can say it: `sample::circ_pad_plugin`. None for any other symbol.
+/// Returns the op of a symbol: `sample::circ_pad_plugin`. `None` for other symbols.
 #[must_use]
 pub fn op_of_symbol(symbol: &str) -> Option<String> {
     let rest = symbol.strip_prefix(OWN).or_else(|| symbol.strip_prefix(AROUND))?;
@@ -132,51 +130,55 @@ pub fn op_of_symbol(symbol: &str) -> Option<String> {
     Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") })
 }
 
-/// Whether what TensorRT launches is the author's kernel as another compiler made it ([`argument_mismatch`]): then it is not told that there is nothing to do.
+/// Returns whether the launch is of a precompiled kernel without a wrapper, hence without [`Word::Nothing`].
 #[must_use]
 pub fn is_own(launch: &Launch) -> bool {
     launch.code.iter().any(|code| code.symbol.starts_with(OWN))
 }
 
-/// What TensorRT is told of a launch.
+/// A launch as TensorRT's dimension expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowered<D> {
     /// Blocks in x, y and z, at least 1 each.
     pub grid: [D; 3],
     /// Threads of a block in x, y and z.
     pub block: [D; 3],
-    /// Dynamic shared memory of a block, bytes.
+    /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: D,
-    /// What [`words`] says, in that order; of a kernel that is launched as another compiler made it without [`Word::Nothing`].
+    /// The values of [`words`]; without [`Word::Nothing`] if [`is_own`].
     pub words: Vec<D>,
 }
 
-/// Why a part of a launch cannot be told to TensorRT.
+/// A part of a launch that cannot be lowered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{role}{cause}")]
 pub struct LoweringError<E> {
     /// The part.
     pub role: Role,
-    /// What is wrong with it.
+    /// The reason.
     pub cause: LoweringProblem<E>,
 }
 
-/// What is wrong with a part of a launch.
+/// Why a part of a launch cannot be lowered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LoweringProblem<E> {
-    /// TensorRT's operations cannot say it, or the builder refused.
+    /// TensorRT's operations cannot express it, or the builder failed.
     #[error(": {0}")]
     Lower(LowerError<E>),
-    /// Its value does not do.
+    /// Its value is not valid.
     #[error(" {0}")]
     Value(Problem),
 }
 
-/// The expressions of a launch that is done where `when` holds, or always. `env` gives attributes and ranks; `builder` gives the dimensions of
-/// inputs and outputs. Where one of the plugin's requirements that are `required` does not hold nothing is done, either: the wrong shapes are not read, and nobody says so. A kernel that is meant to begin before the work before it has ended begins in its turn: what it waits for is over then.
+/// Lowers a launch that runs if `when` is true or absent. `env` has attributes and ranks, `builder` the
+/// dimensions.
+///
+/// If a requirement in `required` is false, the launch is silently empty. Programmatic launches run in stream
+/// order, which satisfies their waits.
 ///
 /// # Errors
-/// Where a part has no value for any shape, a value that the kernel does not take, or one that TensorRT's operations cannot say.
+/// A part never has a value, has one that is not valid for the kernel, or is not expressible in TensorRT's
+/// operations.
 pub fn lower<B: ShapeBuilder>(
     plugin: &Plugin,
     when: Option<&Guard>,
@@ -209,7 +211,7 @@ pub fn lower<B: ShapeBuilder>(
     let block = lowering.extents(&launch.block, Role::Block, 1, MAX_BLOCK)?;
     threads(&block)?;
     let shared_bytes = lowering.extent(&launch.shared_bytes, Role::SharedBytes, 0, SHARED_BYTES)?;
-    // One block leaves at once, whatever the expressions come to then. What is known of it is right then, too.
+    // One block exits at once. Known extents are valid for it, too.
     let grid = lowering.selected(&grid, nothing.as_ref(), Role::Grid, |_| true)?;
     let block = lowering.selected(&block, nothing.as_ref(), Role::Block, |extent| !extent.is_known())?;
     let instead = nothing.as_ref().filter(|_| !shared_bytes.is_known());
@@ -240,7 +242,6 @@ pub fn lower<B: ShapeBuilder>(
     Ok(Lowered { grid, block, shared_bytes, words })
 }
 
-/// The elements of an array argument: exactly `len`.
 fn items<D: Clone, E>(value: Symbol<D>, len: u32, name: &str) -> Result<Vec<Symbol<D>>, LoweringError<E>> {
     let wrong = |problem| LoweringError {
         role: Role::Argument(name.to_owned()),
@@ -260,7 +261,7 @@ fn items<D: Clone, E>(value: Symbol<D>, len: u32, name: &str) -> Result<Vec<Symb
     }
 }
 
-/// Whether the expression divides by what is no number of the manifest's.
+/// Returns whether a divisor is not a literal.
 fn divides(expr: &Expr) -> bool {
     let is_number = |divisor: u32| matches!(expr.nodes.get(divisor as usize), Some(Node::Int(_)));
     expr.nodes.iter().any(|node| match node {
@@ -270,7 +271,6 @@ fn divides(expr: &Expr) -> bool {
     })
 }
 
-/// Threads of a block, where shapes decide none of it.
 fn threads<D, E>(block: &[Extent<D>; 3]) -> Result<(), LoweringError<E>> {
     let [Extent::Known(x), Extent::Known(y), Extent::Known(z)] = block else { return Ok(()) };
     let value = x.saturating_mul(*y).saturating_mul(*z);
@@ -289,12 +289,11 @@ fn fault<E>(role: Role) -> impl FnOnce(LowerError<E>) -> LoweringError<E> {
     move |error| LoweringError { role, cause: LoweringProblem::Lower(error) }
 }
 
-/// Of what is made for the grid, where nothing else is to blame.
 fn of_grid<E>(error: LowerError<E>) -> LoweringError<E> {
     LoweringError { role: Role::Grid('x'), cause: LoweringProblem::Lower(error) }
 }
 
-/// A value that is known, or that TensorRT computes when shapes are.
+/// A known value, or one that TensorRT computes from shapes.
 enum Folded<V, D> {
     Known(V),
     Dim(D),
@@ -319,7 +318,7 @@ impl<V, D> Folded<V, D> {
 struct Lowering<'a, B: ShapeBuilder> {
     env: &'a dyn Environment,
     builder: &'a mut B,
-    /// See [`lower_value`]: 1 where a tensor of the launch is empty, so that its grid may be 0.
+    /// 1 if a tensor of the launch is empty (see [`lower_value`]).
     spared: Option<B::Dim>,
 }
 
@@ -339,7 +338,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         self.operation(op, a, &b)
     }
 
-    /// 1 where an output is empty, or a tensor that the launch is given; none where the launch divides nowhere by what depends on shapes.
+    /// Returns 1 if an output or argument is empty; `None` if no divisor depends on shapes.
     fn emptiness(&mut self, plugin: &Plugin, launch: &Launch) -> Answer<B, Option<B::Dim>> {
         if !launch.exprs().any(divides) {
             return Ok(None);
@@ -360,7 +359,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         self.has_zero(dims)
     }
 
-    /// 1 where one of the extents is 0; none where there are no extents.
     fn has_zero(&mut self, extents: Vec<B::Dim>) -> Answer<B, Option<B::Dim>> {
         let mut extents = extents.into_iter();
         let Some(mut least) = extents.next() else { return Ok(None) };
@@ -370,7 +368,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         self.with_constant(ShapeOp::Equal, &least, 0).map(Some)
     }
 
-    /// Whether a condition does not hold.
     fn unmet(&mut self, condition: &Expr, text: &str) -> Result<Truth<B::Dim>, LoweringError<B::Error>> {
         let lowered = self.negated(condition);
         lowered.map_err(fault(Role::Condition(text.to_owned())))
@@ -389,7 +386,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    /// What does nothing for any shape: one block that leaves at once.
+    /// Returns an empty launch for any shape.
     fn idle(&mut self, launch: &Launch) -> Answer<B, Lowered<B::Dim>> {
         let (zero, one) = (self.constant(0)?, self.constant(1)?);
         let ones = || [one.clone(), one.clone(), one.clone()];
@@ -399,7 +396,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         Ok(Lowered { grid: ones(), block: ones(), shared_bytes: zero.clone(), words })
     }
 
-    /// 1 where one of both is.
     fn either(&mut self, one: Option<B::Dim>, other: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
         match (one, other) {
             (Some(one), Some(other)) => self.operation(ShapeOp::Max, &one, &other).map(Some),
@@ -407,7 +403,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    /// 1 where the launch is left out, and where an extent of the grid is 0; none where neither can be.
+    /// Returns 1 if the launch is left out or the grid has a 0; `None` if impossible.
     fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
         let mut extents = Vec::new();
         for extent in grid {
@@ -421,7 +417,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         self.either(is_empty, left_out)
     }
 
-    /// The extents that are `chosen` as 1 where there is nothing to do, and all others as they are.
     fn selected(
         &mut self,
         extents: &[Extent<B::Dim>; 3],
@@ -436,7 +431,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         Ok([one(x, 'x')?, one(y, 'y')?, one(z, 'z')?])
     }
 
-    /// The extent, or `instead` where there is nothing to do.
     fn select(&mut self, extent: &Extent<B::Dim>, nothing: Option<&B::Dim>, instead: i64) -> Answer<B> {
         let dim = match (extent, nothing) {
             (Extent::Known(value), None) => return self.constant(*value),
@@ -474,7 +468,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         ])
     }
 
-    /// What shapes do not decide is held against what CUDA takes here: nobody asks later.
+    /// Lowers an extent. Known ones are checked here: no later check exists.
     fn extent(
         &mut self,
         expr: &Expr,
@@ -493,14 +487,12 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
             }
             Symbol::Known(Value::Int(value)) => Ok(Extent::Known(value)),
             Symbol::Known(found) => wrong(role, Problem::Kind { found, expected: "an integer" }),
-            // Says in its own words that this is no integer.
             Symbol::Bool(_) | Symbol::Array(_) => {
                 lower_scalar(expr, self.env, self.builder).map(Extent::Dim).map_err(fault(role))
             }
         }
     }
 
-    /// Appends the words of one value of type `ty`.
     fn append(
         &mut self,
         words: &mut Vec<B::Dim>,
@@ -542,7 +534,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         Ok(())
     }
 
-    /// The low 32 bits as a signed number: all that goes through a 32-bit integer unchanged.
+    /// Returns the low 32 bits as a signed number.
     fn low(&mut self, dim: &B::Dim) -> Answer<B> {
         let high = self.with_constant(ShapeOp::FloorDiv, dim, WORDS)?;
         let above = self.with_constant(ShapeOp::Prod, &high, WORDS)?;
@@ -553,15 +545,13 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
     }
 }
 
-/// How many numbers 32 bits hold.
 const WORDS: i64 = 1 << 32;
 
-/// The words of a value that is known.
 fn known_words(ty: ScalarType, value: &Value) -> Result<Vec<i32>, Problem> {
     let mut bytes = Vec::new();
     launch::append(&mut bytes, ty, value)?;
     if let ([_] | [_, _], Value::Int(value)) = (bytes.as_slice(), value) {
-        // It fits 16 bits, or it would have been refused.
+        // Cannot fail: `append` checked that it fits 16 bits.
         return Ok(i32::try_from(*value).into_iter().collect());
     }
     if let [one] = bytes.as_slice() {

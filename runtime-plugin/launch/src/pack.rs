@@ -1,14 +1,14 @@
-//! Values as the bytes that a kernel sees. Nothing is cut to fit.
+//! Encodes values as a kernel's parameters, without truncation.
 
 use super::error::Problem;
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 
-/// Appends `value` as a number of type `ty`, little-endian as x86-64, Arm and the GPU have it. A whole number also
-/// stands for a float where the float holds it exactly.
+/// Appends `value` as a little-endian number of type `ty`. An integer is a valid float if exactly
+/// representable.
 ///
 /// # Errors
-/// A value of another kind, or one that the type does not hold.
+/// A value of another kind, or one that the type cannot represent.
 pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), Problem> {
     let unfit = || Problem::DoesNotFit { value: value.clone(), ty };
     match ty {
@@ -19,7 +19,7 @@ pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), 
         }
         ScalarType::F32 => {
             let wide = float(value)?.ok_or_else(unfit)?;
-            #[allow(clippy::cast_possible_truncation)] // rounded to the nearest, as a C compiler does
+            #[allow(clippy::cast_possible_truncation)] // rounds to nearest, as C does
             let narrow = wide as f32;
             let whole = matches!(value, Value::Int(_));
             #[allow(clippy::float_cmp)] // exactness is the question
@@ -43,7 +43,7 @@ pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), 
     }
 }
 
-/// The alignment that a kernel's parameter of this type has, bytes.
+/// Returns the alignment of a kernel's parameter of this type, in bytes.
 #[must_use]
 pub fn alignment(ty: ScalarType) -> usize {
     (ty.size() as usize).max(1)
@@ -60,14 +60,14 @@ fn integer(value: &Value) -> Result<i64, Problem> {
     value.as_int().ok_or_else(|| Problem::Kind { found: value.clone(), expected: "an integer" })
 }
 
-/// None for a whole number that no double holds.
+/// Returns `None` for an integer that no double represents.
 fn float(value: &Value) -> Result<Option<f64>, Problem> {
     match value {
         Value::Float(value) => Ok(Some(*value)),
         Value::Int(value) => {
-            #[allow(clippy::cast_precision_loss)] // the next line sees one
+            #[allow(clippy::cast_precision_loss)] // checked on the next line
             let wide = *value as f64;
-            #[allow(clippy::cast_possible_truncation)] // far below what 128 bits hold
+            #[allow(clippy::cast_possible_truncation)] // far below 128 bits
             Ok((wide as i128 == i128::from(*value)).then_some(wide))
         }
         other => Err(Problem::Kind { found: other.clone(), expected: "a float" }),

@@ -1,6 +1,5 @@
-//! What is refused before a launch, in the order in which it is, and the shapes of the outputs.
-//!
-//! Owns the one list of rules that a node must keep: the runtime holds nodes against it, and `cubinder eval` shows it.
+//! Rules that a node must satisfy before a launch, in order, and the outputs' shapes. The runtime checks
+//! them, and `cubinder eval` shows them.
 
 use super::facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
 use super::signature::check_specialized;
@@ -10,26 +9,24 @@ use cubinder_expr::{Environment as _, EvalError, Node};
 use cubinder_model::attribute_check::{Unmet, check_attribute};
 use cubinder_model::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin, Requirement, ShapeLimits};
 
-/// Something that a node must keep.
+/// A rule for nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule<'p> {
-    /// An attribute's value is of its type and within its rules.
+    /// An attribute's value satisfies its type and constraints.
     Attribute(usize, &'p Attribute),
-    /// There is code for the attributes: some were compiled in. No code is made for what a requirement excludes, so requirements come
-    /// first: they have the author's words.
+    /// Code exists for the specialized attributes. Checked after requirements, whose messages are better.
     Specialized,
-    /// An input has a rank that the plugin takes.
+    /// An input's rank is supported.
     Rank(usize, &'p Input),
-    /// A requirement of the author's.
+    /// A requirement in the manifest.
     Require(&'p Requirement),
     /// An input's shape is within its limits.
     Limits(usize, &'p Input),
-    /// What a shape input holds is what it may hold.
+    /// A shape input's values are within their limits.
     Values(usize, &'p Input),
 }
 
-/// What a node is held against when it is made: its attributes, the requirements that they decide, and the code that there is for
-/// them.
+/// Returns the rules for a new node: attributes, requirements that only they decide, and code.
 pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, attribute)| Rule::Attribute(index, attribute));
@@ -38,8 +35,7 @@ pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     attributes.chain(plugin.require.iter().map(Rule::Require)).chain(specialized)
 }
 
-/// What a node is held against whenever its inputs' shapes are told: ranks, so that the rest makes sense, then requirements, then
-/// limits.
+/// Returns the rules for new input shapes: ranks, on which others depend, requirements, limits.
 pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let inputs = || plugin.inputs.iter().enumerate();
     let ranks = inputs().map(|(index, input)| Rule::Rank(index, input));
@@ -49,10 +45,10 @@ pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     ranks.chain(plugin.require.iter().map(Rule::Require)).chain(limits).chain(values)
 }
 
-/// Holds a node against rules, one after the other. What `facts` cannot decide yet is passed over.
+/// Checks rules in order, skipping those that `facts` cannot decide yet.
 ///
 /// # Errors
-/// The first rule that does not hold.
+/// The first rule that is not satisfied.
 pub fn check<'p>(
     plugin: &Plugin,
     mut rules: impl Iterator<Item = Rule<'p>>,
@@ -63,10 +59,10 @@ pub fn check<'p>(
 }
 
 impl Rule<'_> {
-    /// Holds a node of `plugin` against the rule. None where `facts` cannot decide it yet.
+    /// Checks the rule. `None` if `facts` cannot decide it yet.
     ///
     /// # Errors
-    /// Where it does not hold.
+    /// The rule is not satisfied.
     pub fn check(&self, plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Option<()>, Unmet> {
         match *self {
             Rule::Attribute(index, attribute) => {
@@ -113,19 +109,19 @@ fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
     Err(Unmet(format!("input `{}` has rank {rank}, expected {expected}", input.name)))
 }
 
-/// Holds a tensor's shape against its limits; `place` says whose shape it is where that is not plain, beginning with a blank or a
+/// Checks a tensor's shape against its limits; `place` follows its name in messages, with a leading blank or
 /// comma.
 ///
 /// # Errors
-/// The first dimension beyond them, else the number of elements.
+/// The first dimension outside its limits, else the number of elements.
 pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
     check_known_limits(name, shape, limits, place, &|_| false)
 }
 
-/// As [`check_limits`], for an output: dimensions that depend on data are not looked at while they are [`UNKNOWN_EXTENT`].
+/// Checks an output as [`check_limits`] does, skipping data-dependent dimensions that are [`UNKNOWN_EXTENT`].
 ///
 /// # Errors
-/// As [`check_limits`].
+/// See [`check_limits`].
 pub fn check_output_limits(output: &Output, shape: &[i64], place: &str) -> Result<(), Unmet> {
     let is_open = |axis: usize| shape.get(axis) == Some(&UNKNOWN_EXTENT) && size_at(output, axis).is_some();
     check_known_limits(&output.name, shape, &output.limits, place, &is_open)
@@ -150,7 +146,7 @@ fn check_known_limits(
     if (0..shape.len()).any(is_open) {
         return Ok(());
     }
-    // A 0 decides, whatever the others come to.
+    // A 0 decides, whatever overflows.
     let numel = if shape.contains(&0) {
         Some(0)
     } else {
@@ -186,10 +182,10 @@ fn check_requirement(
     )))
 }
 
-/// The shapes of the outputs, held against their limits. `facts` has the attributes and the inputs' shapes.
+/// Returns the outputs' shapes and checks their limits.
 ///
 /// # Errors
-/// The first output whose shape has no value, or one that no tensor has, or is beyond its limits.
+/// The first output whose shape has no value, is not valid or exceeds its limits.
 pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Vec<i64>>, Unmet> {
     let shape = |output: &Output| {
         let shape = output_shape(plugin, output, facts, steps)?;
@@ -199,11 +195,10 @@ pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> R
     plugin.outputs.iter().map(shape).collect()
 }
 
-/// The shape of one output, whatever its limits. A dimension that depends on data is [`UNKNOWN_EXTENT`] where `facts` does not say what
-/// the size is.
+/// Returns an output's shape without checking limits. Data-dependent dimensions may be [`UNKNOWN_EXTENT`].
 ///
 /// # Errors
-/// It has no value, or one that no tensor has.
+/// The shape has no value or is not valid.
 pub fn output_shape(
     plugin: &Plugin,
     output: &Output,
@@ -212,7 +207,7 @@ pub fn output_shape(
 ) -> Result<Vec<i64>, Unmet> {
     let wrong =
         |what: String| Unmet(format!("the shape of `{}`: {what}{}", output.name, describe(plugin, facts)));
-    // Nothing is computed with a size: it can only be a dimension, which is announced so.
+    // A size is only ever a complete dimension, so [`UNKNOWN_EXTENT`] is never an operand.
     let size = |tensor: usize| facts.sizes.get(tensor).copied().flatten().or(Some(UNKNOWN_EXTENT));
     let sizes: Vec<Option<i64>> = (0..plugin.tensor_count()).map(size).collect();
     let announced = Facts { sizes: &sizes, ..*facts };
@@ -230,7 +225,6 @@ pub fn output_shape(
     Ok(shape)
 }
 
-/// The size tensor that holds dimension `axis` of an output, where that depends on data.
 pub(super) fn size_at(output: &Output, axis: usize) -> Option<u32> {
     let Some(Node::Array(items)) = output.shape.nodes.last() else { return None };
     match output.shape.nodes.get(*items.get(axis)? as usize) {

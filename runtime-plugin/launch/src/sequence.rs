@@ -1,11 +1,9 @@
-//! What a variant does with the shapes at hand: its scratch buffers laid out, its steps evaluated.
+//! Evaluates a variant for concrete shapes.
 //!
-//! A step is left out where its condition is false. A launch whose grid is 0 has nothing to do, which is right where an output is
-//! empty, and where something is empty that it is given: an input, a scratch buffer. Anywhere else it is refused, because it is what a
-//! grid comes to that was rounded down. And every output that is not empty and that some step of the variant is given has to be written
-//! by one that is done, before one that is done reads it: nobody else writes it. What a step gets through a pointer to `const` it only
-//! reads. An output that shares an input's memory holds that input's values then, and one whose shape depends on data may be empty;
-//! neither is asked for.
+//! A grid of 0 is accepted if an output, or an input or scratch buffer of the launch, is empty; otherwise the
+//! grid was probably rounded down. A nonempty output that a step uses must be written by an executed step
+//! before it is read. Pointers to `const` only read. Exempt: outputs that share an input's memory or have a
+//! data-dependent shape.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
 use super::evaluation::{
@@ -19,37 +17,37 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, Expr};
 use cubinder_model::model::{ArgValue, Fill, Guard, Launch, Memory, Plugin, Scratch, Step, Variant, Work};
 
-/// A variant's steps with everything known but addresses.
+/// A variant's steps, evaluated except for addresses.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Sequence {
-    /// What each step of the variant does, in order.
+    /// The steps of the variant, in order.
     pub steps: Vec<EvaluatedStep>,
-    /// Where each scratch buffer lies.
+    /// Ranges of the scratch buffers in the workspace.
     pub scratch: Vec<ScratchRange>,
-    /// The workspace that the scratch buffers take together, bytes.
+    /// Total workspace of the scratch buffers, in bytes.
     pub workspace_bytes: u64,
 }
 
-/// What one step does.
+/// An evaluated step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluatedStep {
-    /// Nothing: its condition is false.
+    /// No operation: the condition is false.
     LeftOut,
-    /// A kernel is launched, unless its grid is empty.
+    /// A kernel launch, unless its grid is empty.
     Launch(EvaluatedLaunch),
-    /// Memory is filled.
+    /// Fills memory.
     Fill {
-        /// Which; its index is below the number of outputs or scratch buffers.
+        /// The memory, in range.
         memory: Memory,
-        /// How much of it: all. Where it is 0 there is nothing to do.
+        /// Its size in bytes; 0 if empty.
         bytes: u64,
-        /// With what.
+        /// The value of each byte.
         byte: u8,
     },
 }
 
-/// The bytes of a tensor in memory: its elements in the extents that its format gives it. `None` beyond 64 bits.
+/// Returns the bytes of a tensor with its format's padding. `None` if they exceed 64 bits.
 #[must_use]
 pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> {
     if shape.contains(&0) {
@@ -62,7 +60,7 @@ pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> 
     ty.bytes(elements)
 }
 
-/// A variant on the way to a [`Sequence`]: one step after the other, so that what is known of a kernel is asked for where it is needed.
+/// Evaluates a variant step by step, requesting limits only when needed.
 pub struct Sequencing<'a> {
     plugin: &'a Plugin,
     variant: &'a Variant,
@@ -76,10 +74,10 @@ impl std::fmt::Debug for Sequencing<'_> {
     }
 }
 
-/// Evaluates a variant of `plugin` with the shapes in `environment`; `limits` returns those of the kernel of a step, by its index.
+/// Evaluates a variant of `plugin`; `limits` returns those of a step's kernel.
 ///
 /// # Errors
-/// As [`Sequencing`]'s.
+/// See [`Sequencing`].
 pub fn sequence<'t>(
     plugin: &Plugin,
     variant: &Variant,
@@ -96,10 +94,10 @@ pub fn sequence<'t>(
 
 impl<'a> Sequencing<'a> {
     /// Lays out the scratch buffers, each at the next multiple of
-    /// [`SCRATCH_ALIGNMENT`](cubinder_model::model::SCRATCH_ALIGNMENT) behind the one before.
+    /// [`SCRATCH_ALIGNMENT`](cubinder_model::model::SCRATCH_ALIGNMENT).
     ///
     /// # Errors
-    /// A size that has no value, is negative, or with which the workspace is beyond what a 64-bit integer counts.
+    /// A size that has no value or is negative, or a workspace that exceeds 64 bits.
     pub fn new(
         plugin: &'a Plugin,
         variant: &'a Variant,
@@ -123,18 +121,17 @@ impl<'a> Sequencing<'a> {
         Ok(this)
     }
 
-    /// The scratch buffers, laid out.
+    /// Returns the ranges of the scratch buffers.
     #[must_use]
     pub fn scratch(&self) -> &[ScratchRange] {
         &self.sequence.scratch
     }
 
-    /// Evaluates and checks the next step; `limits` are those of its kernel if it is a launch. After the last step it returns that one
+    /// Evaluates and checks the next step; `limits` are its kernel's. After the last step, returns that one
     /// again.
     ///
     /// # Errors
-    /// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take, and where
-    /// a grid is 0 that should not be.
+    /// An expression has no value or one that CUDA or the kernel does not support, or a grid must not be 0.
     pub fn step(
         &mut self,
         limits: &LaunchLimits<'_>,
@@ -148,7 +145,7 @@ impl<'a> Sequencing<'a> {
         Ok(self.sequence.steps.last().unwrap_or(&EvaluatedStep::LeftOut))
     }
 
-    /// Evaluates an argument of a launch without its type: whatever the type, an argument needs a value.
+    /// Evaluates an argument, ignoring its type.
     ///
     /// # Errors
     /// An expression without a value.
@@ -165,10 +162,10 @@ impl<'a> Sequencing<'a> {
         })
     }
 
-    /// The whole, after the last step.
+    /// Returns the result after the last step.
     ///
     /// # Errors
-    /// An output that would be left as it is, see the module.
+    /// An output that is never written.
     pub fn finish(self) -> Result<Sequence, Box<LaunchError>> {
         match self.unwritten() {
             None => Ok(self.sequence),
@@ -218,11 +215,10 @@ impl<'a> Sequencing<'a> {
         }
     }
 
-    /// The first output, if there is one, that should have been written, or that is read before it is.
     fn unwritten(&self) -> Option<(Role, Problem)> {
         let inputs = self.plugin.inputs.len();
         (inputs..).zip(&self.plugin.outputs).find_map(|(tensor, output)| {
-            // How much there is of what depends on data the kernels say.
+            // For data-dependent shapes, the kernels determine the size.
             if is_empty(self.environment, tensor) || output.alias.is_some() || output.depends_on_data() {
                 return None;
             }
@@ -231,7 +227,6 @@ impl<'a> Sequencing<'a> {
         })
     }
 
-    /// What is wrong where no step that is done writes an output, though steps use it, or one reads it before.
     fn never_written(&self, tensor: usize) -> Option<Problem> {
         let (mut is_used, mut is_read, mut grid_is_0) = (false, false, false);
         for (step, evaluated) in self.variant.steps.iter().zip(&self.sequence.steps) {
@@ -251,7 +246,6 @@ impl<'a> Sequencing<'a> {
         is_used.then_some(Problem::NotWritten { grid_is_0 })
     }
 
-    /// Whether a step that uses a tensor may write it: none where it does not use it. A pointer to `const` reads alone.
     fn writes(&self, step: &Step, tensor: usize) -> Option<bool> {
         match &step.work {
             Work::Fill(Fill { memory: Memory::Output(index), .. }) => {
@@ -285,7 +279,7 @@ impl<'a> Sequencing<'a> {
     }
 }
 
-/// The error for a launch of which all blocks have to run at once, and whose grid has more than the `most` that do on the device.
+/// Returns the error for a grid that exceeds the `most` resident blocks of the device.
 #[must_use]
 pub fn too_many_at_once(
     plugin: &Plugin,

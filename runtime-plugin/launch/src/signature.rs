@@ -1,4 +1,4 @@
-//! Which variants serve a node: by its attributes and the types and formats of its tensors.
+//! Which variants serve a node, by its attributes, types and formats.
 
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;
@@ -6,19 +6,19 @@ use cubinder_expr::value::Value;
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::model::{Plugin, Variant};
 
-/// What a node is apart from shapes: its attributes, and what is known of its tensors. It decides which variants serve the node.
+/// A node without shapes, which determines the variants that serve it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Signature<'a> {
     /// One value for each of the plugin's attributes.
     pub attributes: &'a [Value],
-    /// The types of the inputs, then of the outputs; those of the first tensors where no more are known.
+    /// Types of inputs, then outputs; may be only the first ones.
     pub types: &'a [DataType],
-    /// The formats, likewise.
+    /// Formats, likewise.
     pub formats: &'a [Format],
 }
 
 impl Signature<'_> {
-    /// Whether `variant` serves nodes of just this signature.
+    /// Returns whether `variant` serves exactly this signature.
     #[must_use]
     pub fn is_served_by(&self, variant: &Variant) -> bool {
         variant.types == self.types
@@ -26,27 +26,25 @@ impl Signature<'_> {
             && is_compiled_for(variant, self.attributes)
     }
 
-    /// Whether some tensor's format is not linear.
     pub(super) fn has_special_formats(&self) -> bool {
         self.formats.iter().any(is_special)
     }
 }
 
-/// Whether the code of `variant` is for nodes with these attributes.
+/// Returns whether the code of `variant` is valid for these attributes.
 #[must_use]
 pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
     variant.specialized.iter().all(|(index, value)| attributes.get(*index as usize) == Some(value))
 }
 
-/// The indices of the variants that serve a node, in the manifest's order.
+/// Returns the indices of the variants that serve a node, in the manifest's order.
 #[must_use]
 pub fn serving(plugin: &Plugin, node: &Signature<'_>) -> Vec<usize> {
     let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
     fitting.map(|(index, _)| index).collect()
 }
 
-/// The error for types and formats that no variant takes together; they may be those of the first tensors only, and formats may be
-/// fewer than types.
+/// Returns the error for an unsupported combination of types and formats.
 #[must_use]
 pub fn no_variant(plugin: &Plugin, node: &Signature<'_>) -> Unmet {
     if let Err(unmet) = check_specialized(plugin, node.attributes) {
@@ -75,7 +73,7 @@ fn is_special(format: &Format) -> bool {
 /// Checks attributes against the values for which code was compiled. Missing attributes are skipped.
 ///
 /// # Errors
-/// The first attribute whose value, together with those before it, no variant is compiled for; with the values that have code.
+/// The first attribute that excludes all variants, with the supported values.
 pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Unmet> {
     let mut left: Vec<&Variant> = plugin.variants.iter().collect();
     for (index, (attribute, value)) in (0_u32..).zip(plugin.attributes.iter().zip(attributes)) {
@@ -96,7 +94,6 @@ pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Un
     Ok(())
 }
 
-/// Lists the different texts, up to a limit.
 fn shown(texts: impl Iterator<Item = String>) -> String {
     const MOST: usize = 32;
     let mut list: Vec<String> = Vec::new();

@@ -1,16 +1,13 @@
-//! How much work a node may ask for.
-//!
-//! An expression has its own limit ([`expr::STEP_LIMIT`]); a model that was read from an engine may have a hundred thousand of them.
-//! What bounds a change of shapes is what all of them take together.
+//! Limits the total work of a node's expressions: models from engines may contain 100,000.
 
 use cubinder_expr as expr;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Bounds, Environment, EvalError, Expr, RangeEnvironment};
 
-/// The steps that all expressions of one node may take together, each time that it is evaluated. Plugins take some hundreds.
+/// Maximum steps of all expressions of a node per evaluation. Typical plugins use hundreds.
 pub const NODE_STEP_LIMIT: usize = 8 * expr::STEP_LIMIT;
 
-/// What is left of [`NODE_STEP_LIMIT`].
+/// The remainder of [`NODE_STEP_LIMIT`].
 #[derive(Debug, Clone)]
 pub struct Steps {
     left: usize,
@@ -23,18 +20,19 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// The value of `expr`.
+    /// Evaluates `expr`.
     ///
     /// # Errors
-    /// As [`expr::evaluate`]; [`EvalError::TooManySteps`] also where nothing is left, see [`Steps::why`].
+    /// As [`expr::evaluate`]; [`EvalError::TooManySteps`] also if the node's steps are spent, see
+    /// [`Steps::why`].
     pub fn value(&mut self, expr: &Expr, environment: &dyn Environment) -> Result<Value, EvalError> {
         expr::evaluate_within(expr, environment, &mut self.left)
     }
 
-    /// The bounds of every element of an array of integers; none where its length is not known.
+    /// Returns the bounds of each element of an integer array; `None` if its length is unknown.
     ///
     /// # Errors
-    /// As [`expr::bounds_each`]; [`EvalError::TooManySteps`] also where nothing is left.
+    /// As [`expr::bounds_each`]; [`EvalError::TooManySteps`] also if the node's steps are spent.
     pub(super) fn bounds_each(
         &mut self,
         expr: &Expr,
@@ -44,19 +42,18 @@ impl Steps {
         expr::bounds_each_within(expr, environment, &mut self.left)
     }
 
-    /// `expr` with everything folded that is known. Where nothing is left it comes back as it is.
+    /// Folds the known parts of `expr`; unchanged if the steps are spent.
     pub(super) fn bind(&mut self, expr: &Expr, environment: &dyn Environment) -> Expr {
-        // Text is copied with the nodes, and costs nothing when it is evaluated.
         if self.charge(weight(&expr.nodes)).is_err() {
             return expr.clone();
         }
         expr::bind_within(expr, environment, &mut self.left)
     }
 
-    /// Takes off what is done beside evaluating.
+    /// Subtracts steps of work other than evaluation.
     ///
     /// # Errors
-    /// [`EvalError::TooManySteps`] where there is not that much left.
+    /// [`EvalError::TooManySteps`] if fewer remain.
     pub fn charge(&mut self, steps: usize) -> Result<(), EvalError> {
         match self.left.checked_sub(steps) {
             Some(left) => {
@@ -70,13 +67,13 @@ impl Steps {
         }
     }
 
-    /// Whether nothing is left.
+    /// Returns whether no steps remain.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.left == 0
     }
 
-    /// The error's text, which tells whether one expression or all of them took too long.
+    /// Returns the error's text, naming the limit that was exceeded.
     #[must_use]
     pub fn why(&self, error: &EvalError) -> String {
         match error {
@@ -88,7 +85,6 @@ impl Steps {
     }
 }
 
-/// What a copy of an expression's nodes, or a look at all of them, costs.
 pub(super) fn weight<'e>(nodes: impl IntoIterator<Item = &'e expr::Node>) -> usize {
     let of_node = |node: &expr::Node| match node {
         expr::Node::Str(text) => 1 + text.len() / 16,

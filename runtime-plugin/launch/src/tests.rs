@@ -9,7 +9,7 @@ use cubinder_model::model::{
     Requirement, ShapeLimits, Step, Variant,
 };
 
-/// Two tensors of these types, row major, of a node with `k` = 1.
+/// Two row-major tensors of a node with `k` = 1.
 fn linear(types: &[DataType; 2]) -> Signature<'_> {
     Signature { attributes: &[Value::Int(1)], types, formats: &[Format::Linear; 2] }
 }
@@ -18,12 +18,10 @@ fn int(value: i64) -> Expr {
     Expr { nodes: vec![Node::Int(value)] }
 }
 
-/// `ceil_div(numel(y), block)`.
 fn blocks(block: i64) -> Expr {
     Expr { nodes: vec![Node::Numel(1), Node::Int(block), Node::Call(Builtin::CeilDiv, vec![0, 1])] }
 }
 
-/// `numel(y) % by == 0 and aligned(x, 16)`.
 fn vectorised(by: i64) -> Guard {
     let nodes = vec![
         Node::Numel(1),
@@ -115,7 +113,6 @@ fn plugin() -> Plugin {
     }
 }
 
-/// A variant with these steps alone.
 fn with_steps(plugin: &Plugin, steps: Vec<Step>) -> Variant {
     Variant { steps, ..plugin.variants[1].clone() }
 }
@@ -221,7 +218,6 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
     assert_eq!(sized(&[1, 1], &|_| {}, &same), Ok(()));
 }
 
-/// The variants that may run with their order, as far as there are any.
 fn decided(plugin: &Plugin, ty: DataType, facts: &Facts<'_>) -> Result<GuardDecision, Unmet> {
     let order = in_order(plugin, &linear(&[ty; 2]), AUTO_TACTIC, facts)?;
     decide(plugin, &order, AUTO_TACTIC, facts, &mut Steps::default())
@@ -304,7 +300,7 @@ fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
         check(&[Value::Int(4)]).unwrap_err(),
         "the attribute `k` is `4`, and there is code for `3`, `5` only"
     );
-    // What a requirement excludes has no code either, and the author says why.
+    // Excluded by the requirement, whose message takes precedence over missing code.
     assert_eq!(check(&[Value::Int(0)]).unwrap_err(), "`k` must be positive: `k > 0` does not hold; k = 0");
 }
 
@@ -394,7 +390,7 @@ fn outputs_have_shapes_or_a_reason_why_not() {
     assert_eq!(error, "the shape of `y`: [-1] has a negative dimension; k = 1, x is 2x3");
 }
 
-/// `sum([i for i in range(n)])` takes some `n` steps.
+/// `sum([i for i in range(n)])` takes about `n` steps.
 fn long(n: i64) -> Expr {
     let nodes = vec![
         Node::Int(n),
@@ -438,7 +434,6 @@ fn work_is_bounded_for_all_expressions_together() {
     let error = check(&plugin, rules_of_shapes(&plugin), &facts, &mut Steps::default()).unwrap_err();
     assert!(error.to_string().contains(&spent), "{error}");
 
-    // Guards that ask for an address, and that fail, and both after long.
     let mut nodes = holds(long(60_000));
     let root = nodes.len() as u32 - 1;
     nodes.extend([Node::Aligned { tensor: 0, bytes: 16 }, Node::Binary(BinaryOp::And, root, root + 1)]);

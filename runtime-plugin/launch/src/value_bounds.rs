@@ -1,6 +1,4 @@
-//! What can be said of an output's shape at run time, where TensorRT alone knows what shape inputs hold.
-//!
-//! Owns the bounds of such a shape, from the shapes of the other inputs, the attributes, and what the manifest allows the values to be.
+//! Bounds of an output's shape if only TensorRT knows the shape inputs' values.
 
 use super::facts::Facts;
 use super::facts::UNKNOWN_EXTENT;
@@ -10,9 +8,8 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Bounds, Environment as _, RangeEnvironment};
 use cubinder_model::model::{Interval, Output, Plugin};
 
-/// The least and the greatest that each extent of an output can be, whatever the shape inputs hold within their limits; nothing where
-/// not even the rank is known. A shape that lies elsewhere is none that this plugin gives. Of a dimension that depends on data too
-/// TensorRT may say [`UNKNOWN_EXTENT`]. What it takes is taken off `steps`; where they do not suffice nothing is known.
+/// Returns the range of each extent over all allowed values of shape inputs; `None` if the rank is unknown or
+/// `steps` do not suffice. Data-dependent dimensions may also be [`UNKNOWN_EXTENT`].
 #[must_use]
 pub fn extents_for_any_values(
     plugin: &Plugin,
@@ -48,7 +45,6 @@ impl RangeEnvironment for AnyValues<'_> {
         if extent >= 0 {
             return Some((extent, extent));
         }
-        // How many values there are.
         let allowed = self.plugin.inputs.get(tensor as usize)?.limits.dim(axis);
         Some((allowed.min, allowed.max))
     }

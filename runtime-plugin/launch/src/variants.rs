@@ -1,7 +1,7 @@
-//! Which variants may run: the order in which they are asked, what their guards come to, and what to say where none may.
+//! Decides which variants may run, and in which order.
 //!
-//! A guard is correctness and the order preference. So whatever was chosen, by TensorRT or by nobody, a variant runs only where its
-//! guard is true, and where that of the chosen one is not, the next in order whose is takes its place.
+//! Guards are correctness, the order is preference: whatever TensorRT chose, the first variant with a true
+//! guard runs.
 
 use super::choice::{GuardDecision, UndecidedGuards};
 use super::facts::{Facts, describe};
@@ -13,15 +13,14 @@ use cubinder_expr::{BinaryOp, EvalError, Expr, Node};
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::model::{AUTO_TACTIC, Guard, Plugin, Variant};
 
-/// Whether a tactic leaves the choice to the shapes and addresses of each run.
+/// Returns whether a tactic leaves the choice to each run.
 #[must_use]
 pub const fn is_automatic(tactic: i32) -> bool {
     tactic == 0 || tactic == AUTO_TACTIC
 }
 
-/// The indices of the variants that serve a node, in the order in which they are asked: from the one that was chosen on, then from
-/// the first. Where the choice is left open and variants were measured on the device of `facts`, those stand as fast as they were for the shapes nearest
-/// to those of `facts` ([`put_in_order`]).
+/// Returns the variants that serve a node, in order: from the chosen one on, then from the first. Automatic
+/// tactics on a measured device use the nearest measurement ([`put_in_order`]).
 ///
 /// # Errors
 /// No variant serves the node, or the chosen one does not.
@@ -51,14 +50,13 @@ pub fn in_order(
     Ok(order)
 }
 
-/// Which of the variants `order` run for the shapes in `facts`, and which of them for which addresses; addresses that are in
-/// `facts` are not looked at.
+/// Decides which variants of `order` run, and for which addresses. Ignores addresses in `facts`.
 ///
-/// How much guards ask for is a matter of the order too: those behind one that holds are not looked at. So where `tactic` leaves the
-/// choice open and guards ask for too much in the order of times, the manifest's order counts, as where nothing was measured.
+/// If `tactic` is automatic and the guards exceed their limits in measured order, the manifest's order is
+/// used.
 ///
 /// # Errors
-/// No guard can hold, they ask too much about addresses, or they take too many steps.
+/// No guard can be true, or the guards exceed their limits.
 pub fn decide(
     plugin: &Plugin,
     order: &[usize],
@@ -101,22 +99,21 @@ fn decide_in(
     Ok(decided)
 }
 
-/// Whether a guard is false whatever is not known yet: one of the conditions that all have to hold is.
+/// Returns whether a guard is false whatever is unknown: one of its conjuncts is.
 #[must_use]
 pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> bool {
     let Some(expr) = guard.map(|guard| &guard.expr) else { return false };
     let Some(mut open) = expr.nodes.len().checked_sub(1).map(|root| vec![root]) else { return false };
     while let Some(root) = open.pop() {
-        // Parts may be shared, so there can be more places than nodes.
+        // Shared parts can be visited more often than there are nodes.
         if steps.charge(1).is_err() {
             return false;
         }
         match expr.nodes.get(root) {
             Some(Node::Binary(BinaryOp::And, left, right)) => open.extend([*left as usize, *right as usize]),
-            // Operands come before what they are operands of, so that what leads up to a node is an expression.
+            // Operands precede operators, so each prefix is an expression.
             Some(_) => {
                 let end = root.saturating_add(1);
-                // A copy of what leads up to it, with its text.
                 if steps.charge(weight(expr.nodes.iter().take(end))).is_err() {
                     return false;
                 }
@@ -131,7 +128,7 @@ pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) 
     false
 }
 
-/// Whether something about a variant depends on the device that it runs on.
+/// Returns whether a variant depends on the device.
 #[must_use]
 pub fn asks_for_device(variant: &Variant) -> bool {
     variant.exprs().flat_map(|expr| &expr.nodes).any(|node| matches!(node, Node::Device(_)))
@@ -140,16 +137,15 @@ pub fn asks_for_device(variant: &Variant) -> bool {
 /// Whether a variant may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuardVerdict {
-    /// Its guard holds, or it has none.
+    /// Its guard is true or absent.
     Holds,
     /// Its guard is false.
     Fails,
-    /// Its guard has no value; the variant is not run.
+    /// Its guard has no value, so it must not run.
     NoValue(EvalError),
 }
 
-/// Whether a guard holds with everything in `facts`: only what is plainly true does. It is what [`decide`] comes to, for one
-/// variant by itself.
+/// Evaluates one guard with all `facts`, as [`decide`] does for several.
 #[must_use]
 pub fn verdict(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> GuardVerdict {
     match guard.map(|guard| steps.value(&guard.expr, facts)) {
@@ -159,7 +155,7 @@ pub fn verdict(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> G
     }
 }
 
-/// The error for shapes, and addresses where they are known, for which none of the variants `order` may run.
+/// Returns the error if no variant of `order` may run for these shapes and addresses.
 #[must_use]
 pub fn none_holds(plugin: &Plugin, order: &[usize], facts: &Facts<'_>) -> Unmet {
     let mut steps = Steps::default();

@@ -1,27 +1,24 @@
-//! The workspace that a node needs at most, over all shapes that it is built for.
-//!
-//! An engine reserves it when it is built, before any shape is known. So it is an upper bound of every scratch buffer, rounded up like
-//! the buffer itself and summed up; of several variants it is the largest of their sums, because one of them runs at a time.
+//! Maximum workspace of a node over all shapes of an engine, which reserves it at build time: the largest
+//! variant's sum of rounded scratch buffers.
 
 use crate::proof::{Domain, Greatest};
 use cubinder_expr::{Expr, Node, UnaryOp};
 use cubinder_model::model::{SCRATCH_ALIGNMENT, Variant};
 
-/// Where a scratch buffer lies in the workspace.
+/// The position of a scratch buffer in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScratchRange {
-    /// Its start from that of the workspace, bytes: a multiple of [`SCRATCH_ALIGNMENT`].
+    /// Offset in bytes, a multiple of [`SCRATCH_ALIGNMENT`].
     pub offset: u64,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// The bytes that a scratch buffer takes of the workspace. `None` beyond what a 64-bit integer counts.
 pub(super) fn reserved(bytes: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(SCRATCH_ALIGNMENT).filter(|bytes| i64::try_from(*bytes).is_ok())
 }
 
-/// A scratch buffer of which nobody knows how large it can get.
+/// A scratch buffer without an upper bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the size of the scratch buffer `{scratch}` of variant {variant} has no upper bound over these shapes that a GPU could hold; limit \
@@ -34,14 +31,14 @@ pub struct Unbounded {
     pub scratch: String,
 }
 
-/// The address space of a GPU, bytes: no workspace is larger.
+/// Address space of a GPU, in bytes, which bounds the workspace.
 const MOST: u64 = 1 << 48;
 
-/// The most workspace in bytes that any of `variants` takes in any case of `domain` in which it may run. A variant whose guard can be
-/// seen to hold in no case counts for nothing.
+/// Returns the maximum workspace in bytes of `variants` over `domain`. Variants that provably never run are
+/// skipped.
 ///
 /// # Errors
-/// The first scratch buffer whose size is not bounded.
+/// The first scratch buffer without a bound.
 pub fn workspace_bound<'p>(
     domain: &Domain<'p>,
     variants: impl IntoIterator<Item = &'p Variant>,
@@ -61,7 +58,7 @@ fn of_variant<'p>(domain: &Domain<'p>, variant: &'p Variant) -> Result<u64, Unbo
     let mut sum = 0_u64;
     for scratch in &variant.scratch {
         let bytes = match domain.greatest(&scratch.bytes) {
-            // A size without a value, or below 0, is refused before anything is launched.
+            // Invalid sizes are rejected before a launch.
             Greatest::Nothing => Some(0),
             Greatest::Value(value) => reserved(u64::try_from(value).unwrap_or(0)),
             Greatest::Unknown => None,
@@ -72,7 +69,6 @@ fn of_variant<'p>(domain: &Domain<'p>, variant: &'p Variant) -> Result<u64, Unbo
     Ok(sum)
 }
 
-/// `not expr`.
 fn not(expr: &Expr) -> Expr {
     let mut nodes = expr.nodes.clone();
     let root = u32::try_from(nodes.len().saturating_sub(1)).unwrap_or(u32::MAX);

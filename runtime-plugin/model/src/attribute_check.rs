@@ -1,14 +1,14 @@
-//! Whether a node's attributes keep the rules of their declarations.
+//! Checks of a node's attributes against their declarations.
 
 use crate::model::Attribute;
 use cubinder_expr::value::Value;
 
-/// A message about a rule that a node breaks: in lower case, without a full stop and the node's name.
+/// A violated rule: lower case, without a full stop and the node's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unmet(pub String);
 
-/// The error for an attribute that a node lacks and that has no default.
+/// Returns the error for a missing attribute without a default.
 #[must_use]
 pub fn missing_attribute(attribute: &Attribute) -> Unmet {
     Unmet(format!(
@@ -21,7 +21,7 @@ pub fn missing_attribute(attribute: &Attribute) -> Unmet {
 /// Checks a value against the attribute's type and rules.
 ///
 /// # Errors
-/// The first that it breaks.
+/// The first violated rule.
 pub fn check_attribute(attribute: &Attribute, value: &Value) -> Result<(), Unmet> {
     attribute.check(value).map_err(|error| Unmet(format!("the {error}")))
 }

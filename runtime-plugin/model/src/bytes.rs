@@ -1,6 +1,5 @@
-//! Little-endian numbers in bytes; `None` beyond the end.
+//! Little-endian numbers in bytes; `None` out of bounds.
 
-/// Writes `from` at `offset`, as far as `bytes` reach.
 pub(crate) fn put(bytes: &mut [u8], offset: usize, from: &[u8]) {
     bytes.iter_mut().skip(offset).zip(from).for_each(|(to, from)| *to = *from);
 }

@@ -1,4 +1,4 @@
-//! Code objects: what NVRTC made, for which target, and what is known about the kernels inside.
+//! Code objects: their targets, bytes and kernels.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::packed::{BadCode, CodeBytes};
 
-/// What follows the number in an architecture's name.
+/// The suffix of an architecture's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ArchSuffix {
     /// `sm_90`: runs on the same major and an equal or higher minor.
     None,
     /// `sm_90a`: runs on that chip only.
     Specific,
-    /// `sm_100f`: runs in its family. It cannot be read back from a cubin.
+    /// `sm_100f`: runs in its family. A cubin does not record it.
     Family,
 }
 
@@ -25,31 +25,30 @@ pub struct Arch {
     pub major: u8,
     /// Minor compute capability.
     pub minor: u8,
-    /// Architecture-specific or family-specific.
+    /// Specific to an architecture or a family.
     pub suffix: ArchSuffix,
 }
 
-/// What kind of code a target asks for.
+/// The kind of code for a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TargetKind {
     /// Machine code: `sm_89`.
     Cubin,
-    /// PTX, compiled by the driver when it is loaded: `compute_80`.
+    /// PTX that the driver compiles when loading: `compute_80`.
     Ptx,
-    /// PTX of a kernel that takes what TensorRT passes, and that TensorRT alone launches: `native_80`. Manifests do not name
-    /// it as a target.
+    /// PTX that only TensorRT launches, with TensorRT's arguments: `native_80`. Not a target in manifests.
     Native,
 }
 
 impl TargetKind {
-    /// Whether the code is PTX, whoever loads it.
+    /// Returns whether the code is PTX.
     #[must_use]
     pub const fn is_ptx(self) -> bool {
         matches!(self, TargetKind::Ptx | TargetKind::Native)
     }
 }
 
-/// One thing to compile for: an architecture and a kind of code. Displayed and parsed as NVIDIA's own tools name it.
+/// A compile target: an architecture and a kind of code. Displayed and parsed with NVIDIA's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Target {
     /// Machine code or PTX.
@@ -58,7 +57,7 @@ pub struct Target {
     pub arch: Arch,
 }
 
-/// Why a text is no target.
+/// Why a string is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a target: expected `sm_<arch>` for machine code or `compute_<arch>` for PTX, such as `sm_89`"
@@ -116,50 +115,50 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// One parameter of a kernel, as the code object states it.
+/// A parameter of a kernel in a code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelParam {
-    /// Offset in the parameter buffer, bytes.
+    /// Offset in the parameter buffer in bytes.
     pub offset: u32,
     /// Size in bytes.
     pub size: u32,
 }
 
-/// What a code object says about one of its kernels. Figures that only a cubin has are absent for PTX.
+/// A code object's facts about a kernel. Facts that only cubins have are `None` for PTX.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
-    /// The symbol to ask the driver for.
+    /// The symbol for the driver.
     pub symbol: String,
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: Option<u32>,
-    /// Static shared memory a block, bytes.
+    /// Static shared memory per block in bytes.
     pub shared_bytes: Option<u32>,
-    /// Stack a thread, bytes.
+    /// Stack per thread in bytes.
     pub local_bytes: Option<u32>,
-    /// The most threads a block may have (`__launch_bounds__`), where the kernel says so.
+    /// Maximum threads per block (`__launch_bounds__`), if declared.
     pub max_threads: Option<u32>,
     /// The parameters in the kernel's own order.
     pub params: Vec<KernelParam>,
 }
 
-/// A cubin or a PTX text, with what is known about it.
+/// A cubin or a PTX text, with its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeObject {
-    /// What it was compiled for, as it was asked for.
+    /// The requested target.
     pub target: Target,
-    /// The digest of the code, not of what is stored of it.
+    /// The digest of the unpacked code.
     pub digest: Digest,
-    /// The kernels inside.
+    /// Its kernels.
     pub kernels: Vec<KernelFacts>,
     /// A cubin (ELF), or PTX text without a trailing NUL.
     pub bytes: CodeBytes,
 }
 
 impl CodeObject {
-    /// The cubin or the PTX text.
+    /// Returns the unpacked cubin or PTX text.
     ///
     /// # Errors
-    /// Where the bytes are stored compressed and damaged: what was read to run is not unpacked before.
+    /// Damaged compressed bytes; [`crate::container::read_to_run`] does not check them.
     pub fn raw(&self) -> Result<Cow<'_, [u8]>, BadCode> {
         self.bytes.unpack(self.digest)
     }

@@ -1,29 +1,27 @@
-//! Some of the code objects of a bundle or a node, numbered anew in the order in which they are first asked for.
-//!
-//! Never touches the code itself, which stays compressed.
+//! A subset of a bundle's or a node's code objects, numbered in order of first use. Never unpacks code.
 
 use std::collections::BTreeMap;
 
 use crate::code::CodeObject;
 use crate::model::CodeRef;
 
-/// The code objects that stay, each once.
+/// The code objects that stay, without duplicates.
 #[derive(Debug)]
 pub struct CodeSubset<'a> {
     all: &'a [CodeObject],
-    /// Where those of `all` that stay are among `code`: what a node takes is up to its own code, however much there is.
+    /// From indices in `all` to indices in `code`; a map, so that a node's cost does not depend on all code.
     new_indices: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }
 
 impl<'a> CodeSubset<'a> {
-    /// None of `all`, so far.
+    /// Creates an empty subset of `all`.
     #[must_use]
     pub fn new(all: &'a [CodeObject]) -> CodeSubset<'a> {
         CodeSubset { all, new_indices: BTreeMap::new(), code: Vec::new() }
     }
 
-    /// The references with the new numbers; what they refer to stays. One that refers to nothing is left out.
+    /// Returns the references with new indices, and keeps their code. Drops invalid references.
     pub fn renumbered(&mut self, references: &[CodeRef]) -> Vec<CodeRef> {
         let renumbered = references.iter().filter_map(|reference| {
             Some(CodeRef { code: self.new_index(reference.code as usize)?, ..reference.clone() })
@@ -31,7 +29,7 @@ impl<'a> CodeSubset<'a> {
         renumbered.collect()
     }
 
-    /// What stays.
+    /// Returns the code objects that stay.
     #[must_use]
     pub fn into_code(self) -> Vec<CodeObject> {
         self.code

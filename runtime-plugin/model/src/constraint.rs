@@ -1,8 +1,8 @@
-//! What an attribute's value must be: its type, and the rules that a manifest adds.
+//! The constraints of an attribute's value: its type, and the manifest's rules.
 //!
-//! Owns the check of a value ([`Attribute::check`], for defaults, nodes of a network and nodes of an engine alike), the check of the
-//! rules themselves ([`Attribute::check_rules`]) and the rounding of floats to what a type holds. Never changes a value: who
-//! makes one rounds it first ([`AttributeType::rounded`]).
+//! Owns the check of a value ([`Attribute::check`], for defaults, network nodes and engine nodes), the check of the
+//! rules ([`Attribute::check_rules`]) and the rounding of floats to a type. Never changes a value: its creator rounds
+//! it first ([`AttributeType::rounded`]).
 
 use std::fmt;
 
@@ -10,50 +10,50 @@ use crate::float;
 use crate::model::{Attribute, AttributeElement, AttributeType, Interval};
 use cubinder_expr::value::Value;
 
-/// A value that an attribute cannot have.
+/// An invalid value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstraintError {
     /// The attribute.
     pub attribute: String,
-    /// The element that breaks the rule, for a rule about the elements of a list.
+    /// The invalid element of a list, for a rule about elements.
     pub element: Option<usize>,
-    /// The value that breaks it: the element's, or the whole.
+    /// The invalid value: the element's, or the whole.
     pub value: Value,
-    /// The rule.
+    /// The violated rule.
     pub rule: Rule,
 }
 
-/// A rule that an attribute's value breaks.
+/// A rule about an attribute's value.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Rule {
-    /// It is of this type.
+    /// It has this type.
     #[error("expected `{}`", .0.name())]
     Type(AttributeType),
-    /// A float type holds it exactly; with the value that comes nearest, where there is one.
+    /// The float type represents it exactly; with the nearest value, if one exists.
     #[error("{}", inexact(*.0, *.1))]
     Exact(AttributeType, Option<f64>),
-    /// It has so many elements or bytes.
+    /// Its number of elements or bytes.
     #[error("expected {allowed} {unit}")]
     Length {
-        /// How many it has.
+        /// The value's length.
         found: usize,
-        /// How many it may have.
+        /// The allowed lengths.
         allowed: Interval,
         /// `elements` or `bytes`.
         unit: &'static str,
     },
-    /// The least it may be.
+    /// The minimum.
     #[error("the least is `{0}`")]
     Minimum(Value),
-    /// The greatest it may be.
+    /// The maximum.
     #[error("the greatest is `{0}`")]
     Maximum(Value),
-    /// All that it may be.
+    /// The allowed values.
     #[error("expected one of {}", listed(.0))]
     OneOf(Vec<Value>),
 }
 
-/// The most characters of a value, and the most values of a list, that a message shows.
+/// Maximum characters of a value, and values of a list, in a message.
 const SHOWN_CHARACTERS: usize = 120;
 const SHOWN_VALUES: usize = 16;
 
@@ -91,7 +91,6 @@ fn listed(allowed: &[Value]) -> String {
     values.join(", ") + &more
 }
 
-/// A value as a message shows it: its beginning, where it is long.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(SHOWN_CHARACTERS) {
@@ -101,8 +100,8 @@ fn shown(value: &Value) -> String {
 }
 
 impl AttributeElement {
-    /// The float that this type holds for `value`: the nearest, of two as near the even one. None where that would be infinite and
-    /// `value` is not. What is no float type holds none but whole values exactly, so it rounds nothing.
+    /// Returns the nearest float of this type, ties to even; `None` if a finite value would become infinite. Other
+    /// types represent only whole values exactly.
     #[must_use]
     pub fn rounded(self, value: f64) -> Option<f64> {
         match self {
@@ -114,8 +113,8 @@ impl AttributeElement {
 }
 
 impl AttributeType {
-    /// `value` with every float rounded to what the type holds; none where one does not fit. An ONNX node says 0.1 in 32 bits,
-    /// and 0.1 must be usable for half precision, so rounding is part of the type.
+    /// Returns `value` with floats rounded to the type; `None` if one does not fit. Rounding is part of the type: an
+    /// ONNX node stores 0.1 in 32 bits, which must be valid for half precision.
     #[must_use]
     pub fn rounded(self, value: Value) -> Option<Value> {
         match value {
@@ -129,10 +128,10 @@ impl AttributeType {
 }
 
 impl Attribute {
-    /// Whether `value` is of the attribute's type and keeps its rules.
+    /// Checks `value` against the attribute's type and rules.
     ///
     /// # Errors
-    /// The first rule that it breaks, in this order: type, exactness of floats, length, least, greatest, set.
+    /// The first violated rule, in this order: type, exactness of floats, length, minimum, maximum, set.
     pub fn check(&self, value: &Value) -> Result<(), ConstraintError> {
         let broken = |rule| ConstraintError {
             attribute: self.name.clone(),
@@ -171,7 +170,6 @@ impl Attribute {
         Ok(())
     }
 
-    /// The first element of a list that is not of the list's type.
     fn first_refused<'v>(&self, value: &'v Value) -> Option<(usize, &'v Value)> {
         let single = AttributeType { list: false, ..self.ty };
         match value {
@@ -182,7 +180,6 @@ impl Attribute {
         }
     }
 
-    /// How long a value is and in what; none for one that has no length.
     fn measure(&self, value: &Value) -> Option<(usize, &'static str)> {
         match value {
             Value::Array(items) if self.ty.list => Some((items.len(), "elements")),
@@ -209,10 +206,10 @@ impl Attribute {
         }
     }
 
-    /// Whether the rules make sense for the type, some value can keep them, and the default does.
+    /// Checks that the rules suit the type, that some value satisfies them, and that the default does.
     ///
     /// # Errors
-    /// What does not, for people.
+    /// A description of the first problem.
     pub fn check_rules(&self) -> Result<(), String> {
         let name = &self.name;
         let element = self.ty.element;
@@ -258,7 +255,6 @@ impl Attribute {
     }
 }
 
-/// Whether a bound is finite and exactly of the type.
 fn is_held(element: AttributeElement, value: &Value) -> bool {
     match value {
         Value::Float(value) => {
@@ -268,7 +264,7 @@ fn is_held(element: AttributeElement, value: &Value) -> bool {
     }
 }
 
-/// Whether both are numbers of one kind and `value` is not below `least`; NaN is neither below nor above anything.
+/// Both are numbers of one kind, and `value` is not below `least`; false for NaN.
 fn at_least(value: &Value, least: &Value) -> bool {
     match (value, least) {
         (Value::Int(value), Value::Int(least)) => value >= least,

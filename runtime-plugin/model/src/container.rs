@@ -1,7 +1,7 @@
-//! The binary format of bundles and nodes: one byte string that says what it is, how long it is and what its digest is.
+//! The binary format of bundles and nodes: bytes that contain their kind, length and digest.
 //!
-//! A container stands inside other people's files: the data of a shared library, the serialized fields of an engine.
-//! So it can be found by scanning ([`scan`]), and nothing in it is used before all of it has been checked ([`read`]).
+//! Containers are in foreign files: the data of a shared library, the serialized fields of an engine. So they can be
+//! found by scanning ([`scan`]), and all checks precede any use ([`read`]).
 //!
 //! Layout of bundles and nodes, little endian, offsets in bytes:
 //!
@@ -14,7 +14,7 @@
 //! | 32 | 32 | BLAKE3 of everything but these 32 bytes |
 //! | 64 | 8 | length of the model |
 //! | 72 | | the model, in postcard's encoding |
-//! | | | code objects in order: compressed ones as they come, others aligned to 64, gaps are zero |
+//! | | | code objects in order: compressed ones unaligned, others aligned to 64 with zero gaps |
 //!
 //! Layout of node references:
 //!
@@ -23,13 +23,13 @@
 //! | 0 | 8 | [`REFERENCE_MAGIC`] |
 //! | 8 | 2 | [`FORMAT_VERSION`] |
 //! | 10 | 4 | length of the container |
-//! | 14 | 8 | the first 8 bytes of the BLAKE3 of everything but these 8 bytes: they tell damage |
+//! | 14 | 8 | the first 8 bytes of the BLAKE3 of all other bytes, against damage |
 //! | 22 | | the model, in postcard's encoding, to the end |
 //!
-//! The encoding is canonical: equal values give equal bytes, and a reader refuses bytes that a writer would not write. Compressed code is
-//! part of a value as it stands ([`crate::packed`]): who compresses decides the bytes, everybody after keeps them.
+//! The encoding is canonical: equal values have equal bytes, and readers reject any other encoding. Compressed code is
+//! copied unchanged ([`crate::packed`]), so the compressor determines its bytes.
 //!
-//! Never: I/O; a panic or an unbounded allocation for any input.
+//! Never does I/O, panics or allocates without bound for any input.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,94 +43,92 @@ mod header;
 
 use header::{Header, Kind, LONG_BYTES, MODEL_OFFSET, SHORT_BYTES, Start};
 
-/// The first bytes of a bundle or a node. Not valid UTF-8, and damaged by transfers that touch line ends.
+/// The first bytes of a bundle or a node: invalid UTF-8, and damaged by transfers that convert line ends.
 pub const MAGIC: [u8; 16] = *b"\x89CUBINDER\r\n\x1a\n\0\0\0";
 
 /// The first bytes of a node reference.
 pub const REFERENCE_MAGIC: [u8; 8] = *b"\x89CUBREF\n";
 
-/// The version of the format that this crate writes, and the only one that it reads.
+/// The only version of the format that this crate writes and reads.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// Code is aligned for the driver, which reads cubins as ELF structures in place.
+/// The driver reads cubins as ELF structures in place.
 const CODE_ALIGNMENT: usize = 64;
 
-/// What a container holds.
+/// The content of a container.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant)] // one at a time, and moved once
 pub enum Container {
-    /// Everything one plugin library carries.
+    /// All plugins of a plugin library.
     Bundle(Bundle),
     /// One node with its code.
     Node(Node),
-    /// One node whose code lies in a library.
+    /// One node whose code is in a library.
     NodeReference(NodeReference),
 }
 
-/// A container that was found and checked.
+/// A checked container and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocatedContainer {
-    /// Where it begins, bytes from the start of what was read.
+    /// Its start in the input, in bytes.
     pub offset: usize,
-    /// How long it is, bytes.
+    /// Its length in bytes.
     pub length: usize,
-    /// The digest in its header, which is right.
+    /// The checked digest from its header.
     pub digest: Digest,
-    /// What it holds.
+    /// Its content.
     pub container: Container,
 }
 
-/// Why bytes are not a container that this version can use.
+/// Why bytes are not a container for this version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The magic is not there.
+    /// The magic is missing.
     #[error("not a Cubinder container: it does not begin with the magic bytes")]
     NoMagic,
-    /// There are fewer bytes than the header promises.
+    /// Fewer bytes than the header states.
     #[error("truncated: {found} bytes where the container has {expected}")]
     Truncated {
-        /// What the header says, or the size of the header.
+        /// The stated length, or the size of the header.
         expected: u64,
-        /// What there is.
+        /// The available bytes.
         found: u64,
     },
     /// Another version wrote it.
     #[error("format version {found}, and this version of Cubinder reads version {FORMAT_VERSION} only: {}",
         if *found > FORMAT_VERSION { "use a newer libcubinder.so" } else { "compile the plugins again" })]
     Version {
-        /// The version that the header says.
+        /// The version in the header.
         found: u32,
     },
-    /// The digest in the header is not that of the bytes.
+    /// The digest in the header differs from the bytes'.
     #[error("damaged: the digest of the bytes is {found}, the header says {expected}")]
     Digest {
         /// From the header, hexadecimal.
         expected: String,
-        /// Of the bytes, as much of it.
+        /// The digest of the bytes, with as many digits.
         found: String,
     },
-    /// A file in which [`scan`] stops.
+    /// [`scan`] gave up on the file.
     #[error("nothing from here on was looked at: too much of the file begins like a container and is none")]
     TooManyBeginnings,
-    /// The digest is right, and the contents still are not what a writer would write.
+    /// The digest is correct, but the content is not canonical or not valid.
     #[error("malformed: {0}")]
     Malformed(String),
 }
 
-/// A code object without its bytes, which follow the model.
 #[derive(Serialize, Deserialize)]
 struct CodeEntry {
     target: Target,
     digest: Digest,
     kernels: Vec<KernelFacts>,
-    /// Of the code.
     length: u64,
-    /// Of what is stored, where that is compressed.
+    /// The stored length, if compressed.
     packed: Option<u64>,
 }
 
 impl Container {
-    /// The code objects that it holds.
+    /// Returns its code objects.
     #[must_use]
     pub fn code(&self) -> &[CodeObject] {
         match self {
@@ -141,7 +139,7 @@ impl Container {
     }
 }
 
-/// What the model of a container holds of its code objects. The model itself is the fields of [`Bundle`] or [`Node`] in order, with these for `code`.
+/// The encoded model has the fields of [`Bundle`] or [`Node`] in order, with these for `code`.
 fn entries(code: &[CodeObject]) -> Vec<CodeEntry> {
     let entry = |code: &CodeObject| CodeEntry {
         target: code.target,
@@ -177,10 +175,10 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
     bytes
 }
 
-/// Reads the container at the start of `bytes`; what follows it is left alone. All code is unpacked, to be held against its digest.
+/// Reads the container at the start of `bytes`. Unpacks all code to check its digest.
 ///
 /// # Errors
-/// Every way in which the bytes are not what a writer of this version would write.
+/// Any difference from the bytes that this version writes.
 pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     let found = read_to_run(bytes)?;
     for code in found.container.code() {
@@ -191,16 +189,16 @@ pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     Ok(found)
 }
 
-/// As [`read`], for a reader that runs what it reads: compressed code is not unpacked, because most of it never runs.
-/// [`CodeBytes::unpack`] finds what is wrong with it.
+/// Reads like [`read`], but does not unpack compressed code, because most of it never runs; [`CodeBytes::unpack`]
+/// checks it.
 ///
 /// # Errors
-/// As [`read`], but for that.
+/// As [`read`], except for compressed code.
 pub fn read_to_run(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     read_with(bytes, &|code| StoredBytes::Shared(code.into()))
 }
 
-/// As [`read_to_run`], for bytes that stay where they are: code objects are not copied.
+/// Reads like [`read_to_run`], but borrows the code objects.
 ///
 /// # Errors
 /// As [`read_to_run`].
@@ -213,16 +211,14 @@ pub fn read_mapped(bytes: &'static [u8]) -> Result<LocatedContainer, ReadError> 
     })
 }
 
-/// The digest of the container at the start of `bytes`, once it was found to be right, and how many bytes it covers: equal digests are equal
-/// containers, whatever follows them.
+/// Returns the checked digest of the container at the start of `bytes`, and its length.
 ///
 /// # Errors
-/// Where there is no container, or a damaged one.
+/// A missing or damaged container.
 pub fn digest(bytes: &[u8]) -> Result<(Digest, usize), ReadError> {
     checked(bytes).map(|(header, digest, _)| (digest, header.length))
 }
 
-/// The header and the bytes of the container, which have the digest that the header says.
 fn checked(bytes: &[u8]) -> Result<(Header, Digest, &[u8]), ReadError> {
     let header = Header::read(bytes)?;
     let bytes = bytes
@@ -255,13 +251,13 @@ fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> StoredBytes) -> Result<Locate
     Ok(LocatedContainer { offset: 0, length: header.length, digest, container })
 }
 
-/// How many times as much as a file holds is hashed for what turns out to be no container.
+/// Bytes hashed for false starts, as a multiple of the file's size.
 const MOST_IN_VAIN: usize = 16;
 
-/// Finds every container in a file, such as an engine. A place that begins as a container and is none is reported with
-/// its offset, since it may be one that was damaged. It ends with [`ReadError::TooManyBeginnings`] where that takes too long.
+/// Finds every container in a file. A start without a valid container is reported, because it may be damaged. Ends with
+/// [`ReadError::TooManyBeginnings`] after too much work.
 pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<LocatedContainer, ReadError>)> + '_ {
-    // What begins like a container may claim all of the file, every few bytes, and is no container only once that is hashed.
+    // Any start may claim the file's length, and only hashing disproves it.
     let most = bytes.len().saturating_mul(MOST_IN_VAIN).max(1 << 20);
     let (mut from, mut in_vain) = (0, 0);
     std::iter::from_fn(move || {
@@ -289,7 +285,6 @@ pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<LocatedContaine
     })
 }
 
-/// The part of a container after its header.
 struct Body<'a> {
     model: &'a [u8],
     bytes: &'a [u8],
@@ -329,7 +324,6 @@ impl<'a> Body<'a> {
         Ok(objects)
     }
 
-    /// What is stored of a code object behind `offset`, and where it ends.
     fn code_bytes(
         &self,
         entry: &CodeEntry,
@@ -375,13 +369,12 @@ fn write(kind: Kind, model: &[u8], code: &[CodeObject]) -> Vec<u8> {
     bytes
 }
 
-/// Encoding into memory fails only where a value has no encoding, and none of these types is of that kind; an empty
-/// model would be refused by every reader.
+/// Encoding into memory cannot fail for these types; readers reject an empty model anyway.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }
 
-/// Refuses what a writer would write in other bytes, such as a number in more bytes than it needs.
+/// Rejects encodings that are not canonical, such as a number in more bytes than it needs.
 pub(crate) fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
     let malformed = |what: &dyn std::fmt::Display| ReadError::Malformed(format!("the model: {what}"));
     let value: T = postcard::from_bytes(bytes).map_err(|error| malformed(&error))?;

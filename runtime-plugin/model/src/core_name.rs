@@ -1,6 +1,6 @@
-//! The names under which an engine finds what runs its nodes.
+//! The core names, under which an engine finds its nodes' runtime.
 //!
-//! The runtime registers them, and who shows an engine says what it asks for. Never an op's own name: see the runtime's
+//! The runtime registers them, and `cubinder` prints them for an engine. Never an op's name: see the runtime's
 //! `identity`.
 
 use std::ffi::CStr;
@@ -10,10 +10,10 @@ use crate::digest::ShortDigest;
 /// The namespace of every core name.
 pub const NAMESPACE: &CStr = c"cubinder";
 
-/// The core name of plugins whose code is in their serialized fields. It ends with the version of the format.
+/// The core name of plugins whose code is in their serialized fields, ending with the format's version.
 pub const GENERIC: &CStr = c"Kernel2";
 
-/// The core name of plugins whose code lies in the code library of this bundle.
+/// Returns the core name of plugins whose code is in this bundle's code library.
 #[must_use]
 pub fn of_library(bundle: ShortDigest) -> String {
     format!("Kernel-{bundle}")

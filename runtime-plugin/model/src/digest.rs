@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Returns the digest of `bytes`.
     #[must_use]
     pub fn compute(bytes: &[u8]) -> Digest {
         Digest(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest of `bytes` without those in `range`, where it is stored.
     pub(crate) fn without(bytes: &[u8], range: std::ops::Range<usize>) -> Digest {
         let mut hasher = blake3::Hasher::new();
         hasher.update(bytes.get(..range.start).unwrap_or_default());
@@ -21,13 +20,13 @@ impl Digest {
         Digest(*hasher.finalize().as_bytes())
     }
 
-    /// The first 16 hexadecimal digits: enough to name a thing to a person, not to prove it.
+    /// Returns the first 16 hexadecimal digits, for display only.
     #[must_use]
     pub fn short(&self) -> String {
         self.shortened().to_string()
     }
 
-    /// Its first 8 bytes.
+    /// Returns the first 8 bytes.
     #[must_use]
     pub fn shortened(&self) -> ShortDigest {
         let mut bytes = [0; 8];
@@ -36,9 +35,8 @@ impl Digest {
     }
 }
 
-/// The first 8 bytes of a digest: what small things say of large ones, and as many as the name says under which TensorRT finds the code of a
-/// bundle. No two of the bundles that somebody has meet by chance; who makes two meet on purpose confuses only the own engine, because
-/// nothing that is found so is used before it is checked.
+/// The first 8 bytes of a digest: a reference to a bundle, also in the name under which TensorRT finds its code.
+/// Deliberate collisions only affect their author, because bundles are checked before use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ShortDigest(pub [u8; 8]);
 

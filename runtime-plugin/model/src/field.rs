@@ -1,52 +1,49 @@
-//! The attributes of a node as they reach a plugin: from TensorRT's fields to the values that expressions read.
+//! A node's attributes, converted from TensorRT's fields to the values of expressions, for the runtime and `cubinder
+//! onnx`. Knows no ONNX.
 //!
-//! Owns the one conversion that the runtime makes nodes with, and `cubinder onnx` holds models against. Knows no ONNX: what TensorRT's parser makes of
-//! a node's attribute is the caller's business.
+//! The parser passes only declared fields, with the ONNX attributes' types (TensorRT-RTX 1.7): INT and INTS become
+//! INT32 (silently truncated from 64 bits), FLOAT and FLOATS FLOAT32, STRING a CHAR whose length counts a NUL, STRINGS
+//! one CHAR with a NUL after each, a TENSOR its element type (FLOAT32 for double), and an empty list length 0 without
+//! data. A C++ application may pass any type. So:
 //!
-//! The parser passes only declared fields, and its types follow the ONNX attribute, not the declaration
-//! (TensorRT-RTX 1.7): INT and INTS arrive as INT32 (cut from 64 bits without a word), FLOAT and FLOATS as FLOAT32, STRING as CHAR
-//! whose length counts a NUL, STRINGS as one CHAR with a NUL after each, a TENSOR as what it holds (FLOAT32 where that is double),
-//! and an empty list as length 0 without data. A C++ application that calls the creator itself may pass any other type. So:
-//!
-//! | attribute | taken from |
+//! | attribute | accepted fields |
 //! |---|---|
-//! | integers, `bool` | INT8, INT16, INT32, INT64, where every number fits the attribute's type |
-//! | floats | FLOAT32, FLOAT64, BF16, rounded to the attribute's type; `f16` also from FLOAT16 |
-//! | `string` | CHAR; one NUL at the end is not part of it |
-//! | `string[]` | CHAR; NULs stand after the strings, or between them |
-//! | `bytes` | CHAR, of which one NUL at the end is not part; INT8 as it is |
+//! | integers, `bool` | INT8, INT16, INT32, INT64, if every number fits the attribute's type |
+//! | floats | FLOAT32, FLOAT64, BF16, rounded to the attribute's type; `f16` also FLOAT16 |
+//! | `string` | CHAR; a final NUL is dropped |
+//! | `string[]` | CHAR; NULs after or between the strings |
+//! | `bytes` | CHAR, a final NUL is dropped; INT8 |
 //!
-//! FLOAT16 stands for wider floats no more than for integers: its number is 0, and that is also what the parser says where it
-//! knows no type (TENSOR of i64, u8, bool), so its bytes may be something else entirely.
-//! A field does not say whether it was a list: one value is taken for a list of one, and a list of one for a single value.
+//! Only `f16` accepts FLOAT16: its number is 0, which the parser also uses for unknown types (TENSOR of i64, u8, bool).
+//! One value and a list of one are interchangeable, because a field does not distinguish them.
 
 use crate::attribute_check::{Unmet, check_attribute, missing_attribute};
 use crate::float;
 use crate::model::{Attribute, AttributeElement, AttributeType};
 use cubinder_expr::value::Value;
 
-/// TensorRT's number for what a field holds (`nvinfer1::PluginFieldType`, `NvInferPluginBase.h`, TensorRT-RTX 1.7).
+/// TensorRT's number for the type of a field (`nvinfer1::PluginFieldType`, `NvInferPluginBase.h`, TensorRT-RTX 1.7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldType(pub i32);
 
 impl FieldType {
-    /// Floats of half precision; and what TensorRT's ONNX parser says where it knows no type.
+    /// Half-precision floats; also unknown types of TensorRT's ONNX parser.
     pub const FLOAT16: FieldType = FieldType(0);
-    /// Floats of single precision.
+    /// Single-precision floats.
     pub const FLOAT32: FieldType = FieldType(1);
-    /// Floats of double precision.
+    /// Double-precision floats.
     pub const FLOAT64: FieldType = FieldType(2);
-    /// Integers of 8 bits.
+    /// 8-bit integers.
     pub const INT8: FieldType = FieldType(3);
-    /// Integers of 16 bits.
+    /// 16-bit integers.
     pub const INT16: FieldType = FieldType(4);
-    /// Integers of 32 bits.
+    /// 32-bit integers.
     pub const INT32: FieldType = FieldType(5);
     /// Text.
     pub const CHAR: FieldType = FieldType(6);
     /// Brain floats.
     pub const BF16: FieldType = FieldType(9);
-    /// Integers of 64 bits.
+    /// 64-bit integers.
     pub const INT64: FieldType = FieldType(10);
 
     const NAMES: [&'static str; 14] = [
@@ -67,18 +64,18 @@ impl std::fmt::Debug for FieldType {
 /// A field of a node.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'a> {
-    /// What it holds.
+    /// Its type.
     pub ty: FieldType,
-    /// How many; of text bytes, and the ONNX parser counts a NUL.
+    /// The number of elements; of text the bytes, with the NUL that the ONNX parser counts.
     pub length: i32,
-    /// The bytes, native endian; none where there are none that can be used.
+    /// The bytes, native endian; `None` if unusable.
     pub bytes: Option<&'a [u8]>,
 }
 
-/// The value of an attribute: that of the node's field, else the default.
+/// Returns an attribute's value: the node's field, otherwise the default.
 ///
 /// # Errors
-/// A required attribute that is missing, a field of another type, a value that breaks the attribute's rules.
+/// A missing required attribute, a field of another type, or a value that violates the attribute's rules.
 pub fn attribute_value(attribute: &Attribute, field: Option<&Field<'_>>) -> Result<Value, Unmet> {
     let value = match (field, &attribute.default) {
         (Some(field), _) => convert(attribute.ty, field).map_err(|why| {
@@ -91,10 +88,8 @@ pub fn attribute_value(attribute: &Attribute, field: Option<&Field<'_>>) -> Resu
     Ok(value)
 }
 
-/// The value of a field in the shape of its type; whether its numbers fit is not looked at, but that floats do.
-///
 /// # Errors
-/// What the field holds instead, to follow the attribute's name.
+/// A description of the field's content, to follow the attribute's name.
 fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
     let bytes = if field.length == 0 { &[] } else { field.bytes.ok_or_else(|| unusable(field))? };
     if ty.element == AttributeElement::Bytes {
@@ -144,7 +139,7 @@ fn floats(element: AttributeElement, field: &Field<'_>, bytes: &[u8]) -> Result<
     values.into_iter().map(rounded).collect()
 }
 
-/// Copies, because nothing promises that TensorRT's data is aligned.
+/// Copies, because TensorRT's data may be unaligned.
 fn each<T, const SIZE: usize>(bytes: &[u8], read: fn([u8; SIZE]) -> T) -> Vec<T> {
     bytes.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect()
 }
@@ -182,7 +177,6 @@ fn single(mut values: Vec<Value>) -> Result<Value, String> {
     }
 }
 
-/// What a field of this type holds, as an ONNX node says it.
 fn holds(ty: FieldType) -> String {
     match ty {
         FieldType::INT8 | FieldType::INT16 | FieldType::INT32 | FieldType::INT64 => {

@@ -9,7 +9,6 @@ fn attribute(ty: AttributeType) -> Attribute {
     Attribute::new("a", ty)
 }
 
-/// A field of whatever these bytes are.
 fn field(ty: FieldType, bytes: &[u8]) -> Field<'_> {
     let size = match ty {
         FieldType::INT8 | FieldType::CHAR => 1,
@@ -21,7 +20,7 @@ fn field(ty: FieldType, bytes: &[u8]) -> Field<'_> {
     Field { ty, length: (bytes.len() / size) as i32, bytes: Some(bytes) }
 }
 
-/// A field that has neither a type nor data, as the parser passes an empty list.
+/// A field without type and data, as the parser passes an empty list.
 const EMPTY: Field<'static> = Field { ty: FieldType(0), length: 0, bytes: None };
 
 fn read(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {

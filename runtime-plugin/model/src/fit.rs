@@ -1,5 +1,5 @@
-//! Which code fits a device, and in which order it is tried there: pure functions of numbers. The runtime loads in this order, and what is
-//! made for some devices alone is chosen by it. On a device the driver has the last word.
+//! Which code fits a device, and in which order the runtime tries it: pure functions of numbers. The driver has the
+//! last word.
 
 use std::cmp::Reverse;
 
@@ -10,9 +10,9 @@ use crate::code::{Arch, ArchSuffix, Target, TargetKind};
 /// What a device can run, such as 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ComputeCapability {
-    /// Its major number.
+    /// The major number.
     pub major: u8,
-    /// Its minor number.
+    /// The minor number.
     pub minor: u8,
 }
 
@@ -22,30 +22,30 @@ impl std::fmt::Display for ComputeCapability {
     }
 }
 
-/// The compute capabilities of the GPUs that CUDA 13.0 compiles for, 90 for 9.0 (CUDA C++ programming guide 13.0, "compute capabilities"),
-/// least first.
+/// The ascending compute capabilities of CUDA 13.0's GPUs, 90 for 9.0 (CUDA C++ programming guide 13.0, "compute
+/// capabilities").
 pub const KNOWN: [i64; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
-/// How well a target fits a device, best first.
+/// How a target fits a device, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
     /// Machine code for this architecture.
     Exact,
-    /// Machine code that runs here too: the same major and a lower minor (`f`: in its family).
+    /// Machine code of the same major and a lower minor (`f`: of its family).
     Compatible,
     /// PTX that the driver can compile for this device.
     Ptx,
-    /// By the numbers it does not run here. Tried last, because numbers may be wrong (a device may be reported as another).
+    /// Unsupported by its numbers. Tried last, because a device may report wrong numbers.
     Unlikely,
 }
 
-/// The indices of `targets` in the order in which a device with this compute capability tries them: machine code for
-/// exactly this architecture, machine code of the same major with the highest lower minor, PTX with the highest
-/// architecture not above the device, then whatever is left. Of two that fit alike the more specific comes first (`a`, `f`,
-/// none), then the earlier one.
+/// Returns the indices of `targets` in the order in which a device with this compute capability tries them: exact
+/// machine code, machine code of the same major with the highest lower minor, PTX with the highest architecture not
+/// above the device, then the rest. Of equal fits the more specific is first (`a`, `f`, none), then the earlier.
 ///
-/// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and an equal or later
-/// minor, with `a` on that chip only, with `f` in its family; PTX runs on equal or later chips, PTX of an `a` target does not.
+/// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and an equal or
+/// later minor, with `a` on that chip only, with `f` in its family; PTX runs on equal or later chips, PTX of an `a`
+/// target does not.
 #[must_use]
 pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..targets.len()).collect();
@@ -53,7 +53,7 @@ pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     indices
 }
 
-/// How well code for `target` fits a device.
+/// Returns how code for `target` fits a device.
 #[must_use]
 pub fn fit(device: ComputeCapability, target: Target) -> Fit {
     let arch = target.arch;
@@ -65,7 +65,6 @@ pub fn fit(device: ComputeCapability, target: Target) -> Fit {
     }
 }
 
-/// A key that sorts as [`order`] says; the sort is stable.
 fn rank(device: ComputeCapability, target: Target) -> (Fit, TargetKind, Distance, u8) {
     let arch = target.arch;
     let distance = if number(arch) > (device.major, device.minor) {
@@ -76,7 +75,7 @@ fn rank(device: ComputeCapability, target: Target) -> (Fit, TargetKind, Distance
     (fit(device, target), target.kind, distance, specificity(arch.suffix))
 }
 
-/// How far a target is from the device. What fits is never above it.
+/// The distance of a target from the device. Fitting targets are never above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
     /// Above the device: the lowest first.
@@ -85,12 +84,10 @@ enum Distance {
     NotAbove(Reverse<(u8, u8)>),
 }
 
-/// Whether machine code for `arch` runs on a device that it was not compiled for.
 fn compatible(device: ComputeCapability, arch: Arch) -> bool {
     arch.suffix != ArchSuffix::Specific && arch.major == device.major && arch.minor < device.minor
 }
 
-/// Whether PTX for `arch` can be compiled for the device.
 fn compiles(device: ComputeCapability, arch: Arch) -> bool {
     match arch.suffix {
         ArchSuffix::None => number(arch) <= (device.major, device.minor),
@@ -119,7 +116,6 @@ mod tests {
     fn the_order_is_the_table() {
         let six = "sm_80 sm_86 sm_89 sm_90 sm_120 compute_80";
         for (device, carried, expected) in [
-            // What the shipped plugins carry, on every kind of device.
             ((8, 0), six, "sm_80 compute_80 sm_86 sm_89 sm_90 sm_120"),
             ((8, 6), six, "sm_86 sm_80 compute_80 sm_89 sm_90 sm_120"),
             ((8, 7), six, "sm_86 sm_80 compute_80 sm_89 sm_90 sm_120"),
@@ -128,7 +124,7 @@ mod tests {
             ((10, 0), six, "compute_80 sm_120 sm_90 sm_89 sm_86 sm_80"),
             ((12, 1), six, "sm_120 compute_80 sm_90 sm_89 sm_86 sm_80"),
             ((7, 5), six, "sm_80 sm_86 sm_89 sm_90 sm_120 compute_80"),
-            // The highest lower minor, whatever the order in which they are carried.
+            // The highest lower minor, in any order of targets.
             ((8, 9), "sm_80 sm_87 sm_86", "sm_87 sm_86 sm_80"),
             // `a`: on that chip only, and there before the plain one.
             ((9, 0), "sm_90 sm_90a", "sm_90a sm_90"),
@@ -140,13 +136,13 @@ mod tests {
             ((12, 1), "sm_121f sm_121a sm_121", "sm_121a sm_121f sm_121"),
             ((12, 0), "sm_100f sm_121f compute_100f compute_90", "compute_90 sm_121f sm_100f compute_100f"),
             ((10, 3), "compute_100f compute_100 compute_103", "compute_103 compute_100f compute_100"),
-            // PTX: the highest not above the device; what is above it comes last.
+            // PTX: the highest not above the device.
             (
                 (8, 6),
                 "compute_90 compute_75 compute_86 compute_80",
                 "compute_86 compute_80 compute_75 compute_90",
             ),
-            // Alike: as carried.
+            // Equal fits keep their order.
             ((8, 6), "sm_86 sm_86", "sm_86 sm_86"),
             ((8, 6), "", ""),
         ] {

@@ -1,11 +1,11 @@
-//! Short floats as doubles: what the 16 bits mean, and rounding to what they can hold.
+//! Conversion between 16-bit floats and doubles, and rounding.
 //!
-//! IEEE 754 binary16 has 1 bit of sign, 5 of exponent and 10 of fraction; bfloat16 is the upper half of a binary32. Every value
-//! of either is a double exactly, so nothing is lost on the way in. Never guesses: what does not fit has no rounded value.
+//! IEEE 754 binary16 has 5 exponent bits and 10 fraction bits; bfloat16 is the upper half of a binary32. Doubles
+//! represent both exactly.
 
 use std::ops::RangeInclusive;
 
-/// The double that 16 bits of IEEE half precision mean.
+/// Returns the value of IEEE half-precision bits.
 #[must_use]
 pub fn from_f16(bits: u16) -> f64 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
@@ -20,20 +20,19 @@ pub fn from_f16(bits: u16) -> f64 {
     sign * magnitude
 }
 
-/// The double that 16 bits of bfloat16 mean.
+/// Returns the value of bfloat16 bits.
 #[must_use]
 pub fn from_bf16(bits: u16) -> f64 {
     f64::from(f32::from_bits(u32::from(bits) << 16))
 }
 
-/// The nearest value of half precision, of two that are as near the even one; none for a finite value that rounds to infinity.
-/// Infinities and NaN stay what they are.
+/// Rounds to half precision, ties to even; `None` if a finite value becomes infinite. Infinities and NaN are unchanged.
 #[must_use]
 pub fn round_to_f16(value: f64) -> Option<f64> {
     round(value, -14..=15, 10, 65504.0)
 }
 
-/// The nearest value of single precision; none for a finite value that rounds to infinity.
+/// Rounds to single precision; `None` if a finite value becomes infinite.
 #[must_use]
 pub fn round_to_f32(value: f64) -> Option<f64> {
     #[allow(clippy::cast_possible_truncation)] // rounded to the nearest, ties to even
@@ -41,14 +40,13 @@ pub fn round_to_f32(value: f64) -> Option<f64> {
     (narrow.is_infinite() == value.is_infinite()).then_some(f64::from(narrow))
 }
 
-/// The nearest value of bfloat16, of two that are as near the even one; none for a finite value that rounds to infinity.
-/// Infinities and NaN stay what they are.
+/// Rounds to bfloat16, ties to even; `None` if a finite value becomes infinite. Infinities and NaN are unchanged.
 #[must_use]
 pub fn round_to_bf16(value: f64) -> Option<f64> {
     round(value, -126..=127, 7, from_bf16(0x7f7f))
 }
 
-/// The 16 bits of half precision that are nearest to a finite value; none where it rounds to infinity, and for what is not finite.
+/// Returns the nearest half-precision bits; `None` for infinite results and values that are not finite.
 #[must_use]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole numbers below 2048
 pub fn to_f16(value: f64) -> Option<u16> {
@@ -63,15 +61,15 @@ pub fn to_f16(value: f64) -> Option<u16> {
     Some(sign | ((exponent + 15) as u16) << 10 | fraction)
 }
 
-/// The 16 bits of bfloat16 that are nearest to a finite value; none where it rounds to infinity, and for what is not finite.
+/// Returns the nearest bfloat16 bits; `None` for infinite results and values that are not finite.
 #[must_use]
-#[allow(clippy::cast_possible_truncation)] // single precision holds it exactly
+#[allow(clippy::cast_possible_truncation)] // exact in single precision
 pub fn to_bf16(value: f64) -> Option<u16> {
     let rounded = round_to_bf16(value).filter(|rounded| rounded.is_finite())?;
     Some(((rounded as f32).to_bits() >> 16) as u16)
 }
 
-/// The nearest float with these exponents and so many bits of fraction, ties to even; `None` above `largest`.
+/// Returns the nearest float with these exponents and fraction bits, ties to even; `None` above `largest`.
 fn round(value: f64, exponents: RangeInclusive<i32>, fraction: i32, largest: f64) -> Option<f64> {
     if !value.is_finite() || value == 0.0 {
         return Some(value);
@@ -86,7 +84,7 @@ fn round(value: f64, exponents: RangeInclusive<i32>, fraction: i32, largest: f64
     (rounded.abs() <= largest).then_some(rounded)
 }
 
-/// 2 to the power of `exponent`, which lies between -1022 and 1023.
+/// 2 to the power of `exponent`, from -1022 to 1023.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
@@ -109,13 +107,13 @@ mod tests {
     fn bfloat16_rounds_once_and_to_even() {
         assert_eq!(to_bf16(1.0 + 1.0 / 256.0), Some(0x3f80));
         assert_eq!(to_bf16(1.0 + 3.0 / 256.0), Some(0x3f82));
-        // Single precision would round it down to the middle, and that down to even.
+        // Rounding to single precision first would give a tie, which rounds down to even.
         assert_eq!(to_bf16(1.0 + 1.0 / 256.0 + f64::EPSILON), Some(0x3f81));
         assert_eq!(to_bf16(f64::from(f32::MAX)), None);
         assert_eq!(to_bf16(1e300), None);
     }
 
-    /// Half precision by its definition, in another way than the code: digits of the fraction added one by one.
+    /// Half precision by its definition: adds the fraction's digits one by one.
     fn by_definition(bits: u16) -> f64 {
         let exponent = i32::from(bits >> 10 & 31);
         let mut value = if exponent == 0 { 0.0 } else { 1.0 };

@@ -1,54 +1,52 @@
-//! What the bytes of a code object must be before the driver may see them. It takes no length, so what it would run past the end of is
-//! found here: by the run time, and by the compiler for code that others made.
-//!
-//! Never reads what the code says, only how far it goes.
+//! Checks of code objects before the driver, which gets no length, reads them. Used by the runtime, and by the compiler
+//! for precompiled code. Never interprets the code.
 
 use crate::TargetKind;
 use crate::bytes::{u16_at, u32_at, u64_at};
 use std::slice::ChunksExact;
 
-/// Why bytes are no code object.
+/// Why bytes are not a code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// No bytes.
     #[error("it is empty")]
     Empty,
-    /// PTX with a NUL inside: the driver would read up to there.
+    /// PTX with a NUL, where the driver would stop.
     #[error("it is said to be PTX and has a NUL at byte {offset}")]
     NulInPtx {
-        /// Where, bytes from the start.
+        /// Offset of the NUL in bytes.
         offset: usize,
     },
-    /// Said to be PTX, and no text: the driver would take it for something else.
+    /// Declared as PTX, but not text: the driver would use another format.
     #[error("it is said to be PTX and is no text")]
     NotPtx,
-    /// Said to be machine code, and no ELF file for CUDA.
+    /// Declared as machine code, but not an ELF file for CUDA.
     #[error("it is said to be machine code and is no ELF file for CUDA")]
     NotACubin,
-    /// A table of headers that are not those of ELF64.
+    /// A header table that is not ELF64's.
     #[error("it is damaged: it claims a table of {count} headers of {size} bytes, where each has {expected}")]
     Headers {
-        /// How many, as the file says.
+        /// The number of headers in the file.
         count: u16,
-        /// Bytes of each, as the file says.
+        /// The bytes per header in the file.
         size: u16,
-        /// Bytes of each in ELF64.
+        /// The bytes per header in ELF64.
         expected: u16,
     },
-    /// Its tables, sections or segments go on beyond its last byte.
+    /// Tables, sections or segments end after the last byte.
     #[error("it is cut off: {len} bytes, and it claims {end}")]
     CutOff {
-        /// The end that it claims, bytes from the start.
+        /// The claimed end in bytes.
         end: u64,
-        /// The bytes that are there.
+        /// The available bytes.
         len: u64,
     },
 }
 
-/// Holds a code object against what the driver does with it.
+/// Checks a code object against the driver's reads.
 ///
 /// # Errors
-/// Why the driver would run past its end, or take it for something else.
+/// Why the driver would read past its end, or as another format.
 pub fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
     if bytes.is_empty() {
         return Err(Malformed::Empty);
@@ -59,8 +57,8 @@ pub fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// Text up to its end. The driver tells what it is given by its first bytes, and the formats that say their own lengths
-/// (ELF, fat binaries, LTO-IR) start with bytes that no text has.
+/// The driver detects the format by the first bytes; formats with their own lengths (ELF, fat binaries, LTO-IR) do not
+/// start with text.
 fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
     const DELETE: u8 = 0x7f;
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
@@ -72,12 +70,12 @@ fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// ELF64, little-endian (System V ABI, "ELF header", "sections" and "program header"), machine 190 (`EM_CUDA`): both header
-/// tables, every section with content and every segment lie within the file. In the executable cubins of NVRTC 13.0 they all do,
-/// NVIDIA's own types (from `0x70000000` on) too; its relocatable ones (`-rdc`), which no launch can use, are refused.
+/// ELF64, little-endian (System V ABI, "ELF header", "sections" and "program header"), machine 190 (`EM_CUDA`): both
+/// header tables, every section with content and every segment must be within the file, as in NVRTC 13.0's executable
+/// cubins, including NVIDIA's own types (from `0x70000000` on). Its relocatable ones (`-rdc`), which cannot be
+/// launched, are rejected.
 ///
-/// This is against files that are cut off or overwritten. What the sections say is the driver's to read, as the machine code
-/// in them is the GPU's to run: both are as trustworthy as their author.
+/// This detects truncated and overwritten files; the content is as trustworthy as its author.
 fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
     const EM_CUDA: u16 = 190;
     if !bytes.starts_with(b"\x7fELF\x02\x01") || u16_at(bytes, 18) != Some(EM_CUDA) {
@@ -108,11 +106,10 @@ fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
 const FILE_HEADER: u64 = 64;
 const PROGRAM_HEADER: u16 = 56;
 const SECTION_HEADER: u16 = 64;
-/// The types of a section without content in the file: one that does not exist, and one of zeros.
+/// Section types without content in the file: absent, and zeros.
 const SHT_NULL: u32 = 0;
 const SHT_NOBITS: u32 = 8;
 
-/// A table of headers, as the file header tells it.
 struct Table {
     start: u64,
     size: u16,
@@ -120,8 +117,8 @@ struct Table {
 }
 
 impl Table {
-    /// The headers, each of `expected` bytes. A table without entries has none whose size or place could be wrong; the number
-    /// of entries of a table that starts somewhere is then said elsewhere, for more of them than any cubin has.
+    /// Each header has `expected` bytes. An empty table is valid. Count 0 with an offset means more headers than any
+    /// cubin has.
     fn entries<'a>(&self, bytes: &'a [u8], expected: u16) -> Result<ChunksExact<'a, u8>, Malformed> {
         let size = usize::from(expected);
         if self.count == 0 && self.start == 0 {
@@ -135,7 +132,6 @@ impl Table {
     }
 }
 
-/// The part of the file from `start` on. Both numbers are there wherever a whole header is.
 fn within(bytes: &[u8], start: Option<u64>, size: Option<u64>) -> Result<&[u8], Malformed> {
     let len = bytes.len() as u64;
     let end = start.zip(size).and_then(|(start, size)| start.checked_add(size)).unwrap_or(u64::MAX);
@@ -147,12 +143,10 @@ fn within(bytes: &[u8], start: Option<u64>, size: Option<u64>) -> Result<&[u8], 
 mod tests {
     use super::*;
 
-    /// What the tests change in a file.
     fn put(bytes: &mut [u8], at: usize, number: &[u8]) {
         bytes[at..at + number.len()].copy_from_slice(number);
     }
 
-    /// A section header; `start` and `size` are what it says of the content.
     fn section(ty: u32, start: u64, size: u64) -> Vec<u8> {
         let mut header = vec![0; 64];
         put(&mut header, 4, &ty.to_le_bytes());
@@ -161,7 +155,6 @@ mod tests {
         header
     }
 
-    /// A segment's header.
     fn segment(start: u64, size: u64) -> Vec<u8> {
         let mut header = vec![0; 56];
         put(&mut header, 0, &1_u32.to_le_bytes());
@@ -170,7 +163,6 @@ mod tests {
         header
     }
 
-    /// A file header, four bytes of content at 64, and these tables.
     fn file(sections: &[Vec<u8>], segments: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         put(&mut bytes, 0, b"\x7fELF\x02\x01");
@@ -187,7 +179,7 @@ mod tests {
         bytes
     }
 
-    /// The sections that the cubins of NVRTC 13.0 have: also one without content whose place means nothing.
+    /// The sections of NVRTC 13.0's cubins, including one without content and with a meaningless offset.
     fn cubin() -> Vec<u8> {
         let beyond = 1 << 40;
         let sections = [
@@ -242,7 +234,7 @@ mod tests {
                 let found = check(TargetKind::Cubin, &bytes);
                 assert!(matches!(found, Err(Malformed::Headers { size, .. }) if size == wrong), "{found:?}");
             }
-            // Where the number of headers is 0, ELF lets the first of them tell it.
+            // If the number of headers is 0, ELF stores it in the first header.
             let mut bytes = cubin();
             put(&mut bytes, size + 2, &[0; 2]);
             assert!(matches!(check(TargetKind::Cubin, &bytes), Err(Malformed::Headers { count: 0, .. })));
@@ -254,7 +246,7 @@ mod tests {
         assert_eq!(check(TargetKind::Ptx, b"// caf\xc3\xa9\n.version 9.0"), Ok(()));
         assert_eq!(check(TargetKind::Ptx, b"ab\0c"), Err(Malformed::NulInPtx { offset: 2 }));
         assert_eq!(check(TargetKind::Ptx, b""), Err(Malformed::Empty));
-        // ELF, a fat binary and LTO-IR say how long they are, without a NUL.
+        // ELF, fat binaries and LTO-IR state their lengths, without a NUL.
         for other in [&b"\x7fELF\x02\x01"[..], b"\x50\xed\x55\xba\x01", b"\xed\x43\x4e\x7f"] {
             assert_eq!(check(TargetKind::Ptx, other), Err(Malformed::NotPtx));
         }

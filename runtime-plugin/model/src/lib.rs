@@ -1,10 +1,10 @@
-//! The definition of a Cubinder plugin, independent of the manifest language and of the process that runs it.
+//! The definition of a Cubinder plugin, independent of manifests and of the process that runs it.
 //!
-//! Owns: the plugin model ([`model`]), code objects ([`code`]), digests ([`digest`]), attributes as TensorRT passes them ([`field`]), the inputs that a
-//! node's time depends on ([`timing`]), and the binary format ([`container`]) of plugin libraries and engines.
+//! Owns the plugin model ([`model`]), code objects ([`code`]), digests ([`digest`]), attributes from TensorRT
+//! ([`field`]), the inputs of a node's time ([`timing`]), and the binary format ([`container`]).
 //!
-//! Never: no I/O, no `unsafe`, no TensorRT, no NVRTC, no panic on any input. The compiler writes it, and the runtime plugin reads it inside
-//! somebody else's process.
+//! Never does I/O, uses `unsafe`, TensorRT or NVRTC, or panics for any input: the compiler writes it, and the runtime
+//! plugin reads it in foreign processes.
 
 pub mod attribute_check;
 mod bytes;

@@ -1,13 +1,12 @@
-//! The bytes of a code object as containers keep them: deflated where that is smaller, and as they are otherwise.
+//! The bytes of a code object in a container: deflated if smaller, otherwise unchanged.
 //!
-//! Which of the two is decided once, by the compiler. A reader keeps the form and a writer writes it again, so nothing is compressed while
-//! engines are built, and containers read the same whatever compressed them.
+//! The compiler decides once, and the form is kept, so builds of engines never compress.
 //!
-//! Deflate (RFC 1951, without the frames of zlib or gzip), because cubins become four times smaller, as with Zstandard, and inflating one takes
-//! about a tenth of the time that the driver takes to load it; LZ4 is four times faster and leaves half as much again.
+//! Deflate (RFC 1951, without zlib or gzip frames) shrinks cubins to a quarter, as Zstandard does, and inflating takes
+//! about a tenth of the driver's load time; LZ4 is four times faster but its output is 50 % larger.
 //!
-//! Never: unpacks more than once what a caller wants once; allocates more than [`MAX_RATIO`] times what is stored or [`MAX_BYTES`]; ends the
-//! process where memory is refused; panics for any bytes.
+//! Never allocates more than [`MAX_RATIO`] times the stored bytes or [`MAX_BYTES`], aborts when memory is refused, or
+//! panics for any bytes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,56 +17,52 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
 use crate::digest::Digest;
 
-/// The most bytes that a stored byte may stand for. Cubins come to 3 to 8. What is beyond that is kept as it is, so that bytes of a stranger
-/// cannot ask for much more memory than they take.
+/// Maximum expansion of a stored byte; cubins have 3 to 8. Other code is stored unchanged, so that untrusted bytes
+/// cannot request much memory.
 pub const MAX_RATIO: usize = 64;
 
-/// The most bytes that packed code may stand for; what is larger is kept as it is. The largest cubins that are known take some tens of
-/// megabytes. So an engine of gigabytes cannot ask for hundreds of them.
+/// Maximum bytes of packed code; larger code is stored unchanged. The largest known cubins have tens of megabytes.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// The best that deflate can do: a code object is compressed once, and read by every engine.
+/// Deflate's best, because code is compressed once and read by every engine.
 const LEVEL: u8 = 10;
 
 /// The bytes of a code object.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CodeBytes {
     held: StoredBytes,
-    /// How many bytes they unpack to, where they are deflated.
     unpacked: Option<usize>,
 }
 
-/// Where the stored bytes lie. A library that is mapped holds them already: then they are not copied, and go with it.
+/// The location of the stored bytes. A mapped library's bytes are borrowed.
 #[derive(Clone)]
 pub(crate) enum StoredBytes {
-    /// In the image of the library that carries the bundle.
     Mapped(&'static [u8]),
-    /// On the heap, shared.
     Shared(Arc<[u8]>),
 }
 
-/// Why stored bytes do not give the code.
+/// Why stored bytes do not unpack to the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadCode {
-    /// No stream of deflate, or one of another length.
+    /// Not a deflate stream, or one of another length.
     #[error("its compressed bytes do not give the {expected} bytes that it should have")]
     Packed {
-        /// What the container says.
+        /// The length in the container.
         expected: usize,
     },
-    /// There is not as much memory.
+    /// Memory is insufficient.
     #[error("there is no memory for the {bytes} bytes that it unpacks to")]
     Memory {
-        /// What the code takes.
+        /// The length of the code.
         bytes: usize,
     },
-    /// The code is not what it is called by.
+    /// The digest differs.
     #[error("it does not have its digest")]
     Digest,
 }
 
 impl CodeBytes {
-    /// The form in which containers keep these bytes.
+    /// Returns the form in which containers store these bytes.
     #[must_use]
     pub fn pack(raw: Vec<u8>) -> CodeBytes {
         let packed = compress_to_vec(&raw, LEVEL);
@@ -75,7 +70,8 @@ impl CodeBytes {
             .unwrap_or_else(|| CodeBytes::from(raw))
     }
 
-    /// What [`CodeBytes::stored`] gave, and [`CodeBytes::unpacked_length`] where [`CodeBytes::is_packed`]; `None` where no writer keeps code so.
+    /// Inverts [`CodeBytes::stored`]; `unpacked` is [`CodeBytes::unpacked_length`] if [`CodeBytes::is_packed`]. `None`
+    /// for a form that is never written.
     #[must_use]
     pub fn from_stored(stored: Vec<u8>, unpacked: Option<usize>) -> Option<CodeBytes> {
         let held = StoredBytes::Shared(stored.into());
@@ -85,41 +81,39 @@ impl CodeBytes {
         }
     }
 
-    /// Bytes that are stored as they are.
     pub(crate) fn plain(held: StoredBytes) -> CodeBytes {
         CodeBytes { held, unpacked: None }
     }
 
-    /// Bytes that unpack to `length`; `None` where a writer would keep the code as it is.
+    /// Returns bytes that unpack to `length`; `None` if a writer would not pack them.
     pub(crate) fn packed(held: StoredBytes, length: usize) -> Option<CodeBytes> {
         let stored = held.as_slice().len();
         let is_smaller = stored < length && length <= stored.saturating_mul(MAX_RATIO);
         (is_smaller && length <= MAX_BYTES).then_some(CodeBytes { held, unpacked: Some(length) })
     }
 
-    /// How many bytes of code they are.
+    /// Returns the length of the code.
     #[must_use]
     pub fn unpacked_length(&self) -> usize {
         self.unpacked.unwrap_or(self.stored().len())
     }
 
-    /// What a container holds of them.
+    /// Returns the bytes in a container.
     #[must_use]
     pub fn stored(&self) -> &[u8] {
         self.held.as_slice()
     }
 
-    /// Whether they are stored deflated.
+    /// Returns whether they are deflated.
     #[must_use]
     pub fn is_packed(&self) -> bool {
         self.unpacked.is_some()
     }
 
-    /// The code, which has this digest. Bytes that are stored as they are were held against it when they were read, so only what is
-    /// unpacked is held against it here.
+    /// Returns the code with this digest. Checks only deflated bytes, because others were checked when read.
     ///
     /// # Errors
-    /// Where they are damaged, or other code than is said; where there is no memory for the code.
+    /// Damaged bytes, another digest, or insufficient memory.
     pub fn unpack(&self, digest: Digest) -> Result<Cow<'_, [u8]>, BadCode> {
         let Some(length) = self.unpacked else { return Ok(Cow::Borrowed(self.stored())) };
         let room = zeroed(length).ok_or(BadCode::Memory { bytes: length })?;
@@ -128,7 +122,6 @@ impl CodeBytes {
     }
 }
 
-/// So many zeros; none where there is no memory for them.
 fn zeroed(length: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(length).ok()?;
@@ -136,7 +129,7 @@ fn zeroed(length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Fills `raw`. The stream has to end with the last stored byte and with the last byte of code.
+/// Fills `raw`. The stream must end with the last stored byte and the last byte of code.
 fn inflate(stored: &[u8], mut raw: Vec<u8>) -> Option<Vec<u8>> {
     let mut state = Box::<DecompressorOxide>::default();
     let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
@@ -162,7 +155,6 @@ impl PartialEq for StoredBytes {
 impl Eq for StoredBytes {}
 
 impl From<Vec<u8>> for CodeBytes {
-    /// Stored as they are.
     fn from(raw: Vec<u8>) -> CodeBytes {
         CodeBytes::plain(StoredBytes::Shared(raw.into()))
     }
@@ -229,7 +221,7 @@ mod tests {
         assert_eq!(bytes.unpack(Digest::compute(b"")), Err(BadCode::Packed { expected: claimed }));
     }
 
-    /// An allocation that fails ends the process, unless it is one that may fail.
+    /// A failed allocation aborts the process, unless it is fallible.
     #[test]
     fn an_engine_cannot_ask_for_all_memory() {
         let stored = vec![0; MAX_BYTES / MAX_RATIO + 1];

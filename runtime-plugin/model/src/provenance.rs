@@ -1,8 +1,7 @@
-//! What made a bundle or a node: a record that stands behind the container, where nobody who runs code looks.
+//! The record of a bundle's or a node's inputs, stored in a section after the container.
 //!
-//! A container may be followed by *sections*. Whoever reads the container needs none of them and knows from their headers where they end and whether they are
-//! damaged, so a section of a kind or an edition that a reader does not know is passed over. The record is the one kind that there is. It is no part of the container:
-//! the digest of a bundle says which code and rules it has, whoever made it from whatever text.
+//! Readers of containers skip *sections* of unknown kind or edition; headers give length and damage. The record is the
+//! only kind. It is outside of the container, so a bundle's digest depends on its code and rules only.
 //!
 //! Layout of a section, little endian, offsets in bytes:
 //!
@@ -12,14 +11,14 @@
 //! | 8 | 2 | kind: 1 the record |
 //! | 10 | 2 | edition of the kind: [`EDITION`] |
 //! | 12 | 4 | length of the section |
-//! | 16 | 8 | the first 8 bytes of the BLAKE3 of everything but these 8 bytes: they tell damage |
-//! | 24 | 8 | the first 8 bytes of the digest of the container that it is of |
+//! | 16 | 8 | the first 8 bytes of the BLAKE3 of all other bytes, against damage |
+//! | 24 | 8 | the first 8 bytes of the digest of its container |
 //! | 32 | | the record, in postcard's encoding, to the end |
 //!
-//! The encoding is canonical, as that of containers is. What code was made from stands in it once, in the order in which code needs it; so the record
-//! of some of the code is what making that code alone would have given.
+//! The encoding is canonical, like containers'. Each origin occurs once, in the order in which code needs it, so the
+//! record of some of the code equals the record of compiling only that code.
 //!
-//! Never: I/O; a panic or an unbounded allocation for any input.
+//! Never does I/O, panics or allocates without bound for any input.
 
 use std::collections::HashMap;
 
@@ -31,101 +30,102 @@ use crate::container::{decode, encode};
 use crate::digest::{Digest, ShortDigest};
 use crate::model::Node;
 
-/// The first bytes of a section. Unlike those of containers from the first on, so that no scan for these takes one for a damaged container.
+/// The first bytes of a section; unlike containers', so that scans do not report damaged containers.
 pub const MAGIC: [u8; 8] = *b"\x93CUBSEC\n";
-/// The edition of the record that this crate writes, and the only one that it reads.
+/// The only edition of the record that this crate writes and reads.
 pub const EDITION: u16 = 2;
-/// The most bytes of a section: thousands of files with long names.
+/// Maximum size of a section in bytes: thousands of files with long names.
 pub const MAX_BYTES: usize = 16 << 20;
 
 const KIND: u16 = 1;
 const DIGEST: std::ops::Range<usize> = 16..24;
 const HEADER_BYTES: usize = 32;
 
-/// What made a bundle or a node.
+/// The inputs of a bundle or a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Provenance {
     /// Cubinder's version.
     pub cubinder: String,
-    /// The compiler of what was compiled from text; none where nothing was.
+    /// The compiler of the source texts; `None` if none was compiled.
     pub compiler: Option<Compiler>,
     /// The manifest of each plugin, in their order.
     pub manifests: Vec<File>,
-    /// What was measured of the plugins.
+    /// Files with measured times of the plugins.
     pub tuning: Vec<File>,
-    /// What code was made from, each once, in the order of `code`.
+    /// The origins of code, without duplicates, in the order of `code`.
     pub origins: Vec<Origin>,
-    /// For each code object of the container, in order, what it was made from, by indices into `origins`; several where the same code came of several texts.
+    /// The origins of each code object of the container, in order, as indices into `origins`; several if several texts
+    /// compile to the same code.
     pub code: Vec<Vec<u32>>,
 }
 
 /// A compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiler {
-    /// What it is called, with its version: `NVRTC 13.0`.
+    /// Its name and version: `NVRTC 13.0`.
     pub name: String,
-    /// Stands for its library: equal ones are the same build of it.
+    /// Identifies the build of its library.
     pub identity: Digest,
 }
 
-/// A file that was read.
+/// An input file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Its name from the project's folder on.
+    /// The path from the project's folder.
     pub path: String,
     /// The digest of its bytes.
     pub digest: Digest,
 }
 
-/// What code was made from.
+/// The origin of a code object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
-    /// Text that was compiled.
+    /// A compiled source text.
     Source {
         /// The text.
         file: File,
-        /// What it includes, and the tables that it uses.
+        /// Its includes and tables.
         read: Read,
-        /// What it includes of the compiler's toolkit, with what that includes; none where it includes nothing of it.
+        /// The toolkit's headers that it includes, directly or not; `None` without any.
         headers: Option<Headers>,
-        /// Whether it includes more, under names that only the preprocessor could tell.
+        /// Whether it has more includes whose names only the preprocessor knows.
         is_open: bool,
-        /// The options of the project, as they were given.
+        /// The options of the project, as written.
         options: Vec<String>,
     },
-    /// Code that another compiler made.
+    /// Precompiled code.
     Imported {
         /// The file with the code.
         file: File,
-        /// What made it, as far as the manifest says it.
+        /// The producer that the manifest names.
         made_by: String,
     },
 }
 
-/// Headers of a toolkit: they are many, and the same for all who have its release.
+/// Headers of a toolkit: many, and equal for all users of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headers {
-    /// How many.
+    /// Their number.
     pub count: u32,
-    /// One digest for all: [`Read::together`] of their names in the toolkit and the digests of their bytes.
+    /// The [`Read::together`] digest of their names in the toolkit and the digests of their bytes.
     pub digest: Digest,
 }
 
-/// The files that a text brings with it.
+/// The files that a text includes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Read {
-    /// Each.
+    /// Each file.
     Files(Vec<File>),
-    /// How many, and one digest for all ([`Read::together`]): nodes stand in an engine in great numbers.
+    /// Their number and a combined digest ([`Read::together`]), because engines contain many nodes.
     Together(u32, Digest),
 }
 
-/// What a section holds.
+/// The content of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Section {
     /// The record.
     Provenance(Provenance),
-    /// Something that this version does not know.
+    /// Unknown to this version.
     Unknown {
         /// Its kind.
         kind: u16,
@@ -135,7 +135,7 @@ pub enum Section {
 }
 
 impl Headers {
-    /// Of these files, named as `#include` names them.
+    /// Returns the headers of these files, named as in `#include`.
     #[must_use]
     pub fn from_files(files: Vec<File>) -> Option<Headers> {
         let (count, digest) = Read::Files(files).together();
@@ -144,7 +144,7 @@ impl Headers {
 }
 
 impl Read {
-    /// The number of the files, and the BLAKE3 of the encoding of their list.
+    /// Returns the number of the files, and the BLAKE3 of the encoded list.
     #[must_use]
     pub fn together(&self) -> (u32, Digest) {
         match self {
@@ -181,7 +181,7 @@ impl Origin {
 }
 
 impl Provenance {
-    /// Says what the next code object was made from.
+    /// Appends the origins of the next code object.
     pub fn add(&mut self, origins: impl IntoIterator<Item = Origin>) {
         let mut indices: Vec<u32> = Vec::new();
         for origin in origins {
@@ -197,20 +197,19 @@ impl Provenance {
         self.code.push(indices);
     }
 
-    /// What a code object was made from.
+    /// Returns the origins of a code object.
     pub fn origins_of(&self, code: usize) -> impl Iterator<Item = &Origin> {
         let indices = self.code.get(code).map_or(&[][..], Vec::as_slice);
         indices.iter().filter_map(|index| self.origins.get(*index as usize))
     }
 
-    /// The record of some of the code objects `all` that it is of.
+    /// Returns the record of `some` of this record's code objects, `all`.
     #[must_use]
     pub fn retain_code(self, all: &[CodeObject], some: &[CodeObject]) -> Provenance {
         let Provenance { origins, code, .. } = self.of_code(&places(all), some);
         Provenance { origins, code, ..self }
     }
 
-    /// The origins of `some` of the code objects, whose places are `places`.
     fn of_code(&self, places: &HashMap<Identity, usize>, some: &[CodeObject]) -> Provenance {
         let mut kept = Provenance::default();
         for code in some {
@@ -243,28 +242,28 @@ impl Provenance {
     }
 }
 
-/// What tells a code object from others.
 type Identity = (Target, Digest);
 
 fn identity(code: &CodeObject) -> Identity {
     (code.target, code.digest)
 }
 
-/// Where each code object is. Of two that are the same, the first.
+/// Of equal code objects the first.
 fn places(all: &[CodeObject]) -> HashMap<Identity, usize> {
     all.iter().enumerate().rev().map(|(place, code)| (identity(code), place)).collect()
 }
 
-/// The record of a bundle or a node, for who makes nodes of it: read once, so that what a node takes is up to the node and not to what else there is.
+/// The record from which nodes' records are written. Parsed once, so a node's cost does not depend on the library's
+/// size.
 #[derive(Debug)]
 pub struct ContainerRecord {
-    /// With its origins as nodes have them.
     record: Provenance,
     places: HashMap<Identity, usize>,
 }
 
 impl ContainerRecord {
-    /// The record among the `sections` behind the container with the digest `of`, whose code objects are `all`. Nothing where there is none that reads.
+    /// Returns the record among the `sections` of the container with the digest `of` and the code objects `all`, if
+    /// readable.
     #[must_use]
     pub fn find(sections: &[u8], of: Digest, all: &[CodeObject]) -> Option<ContainerRecord> {
         match find(sections, of) {
@@ -276,7 +275,7 @@ impl ContainerRecord {
         }
     }
 
-    /// The record of a node of plugin number `plugin`, whose code is some of the container's.
+    /// Returns the record of a node of plugin number `plugin`, whose code is among the container's.
     #[must_use]
     pub fn of_node(&self, plugin: usize, node: &Node) -> Provenance {
         let whole = &self.record;
@@ -292,14 +291,14 @@ impl ContainerRecord {
         own
     }
 
-    /// What to put behind a node with the digest `digest`: see [`ContainerRecord::of_node`].
+    /// Returns the section of a node with the digest `digest`: see [`ContainerRecord::of_node`].
     #[must_use]
     pub fn behind_node(&self, plugin: usize, node: &Node, digest: Digest) -> Vec<u8> {
         write(&self.of_node(plugin, node), digest)
     }
 }
 
-/// Writes the record of the container with the digest `of`; nothing where it would be larger than any reader takes.
+/// Writes the record of the container with the digest `of`; empty if larger than [`MAX_BYTES`].
 #[must_use]
 pub fn write(provenance: &Provenance, of: Digest) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -321,7 +320,7 @@ fn digest_of(bytes: &[u8]) -> ShortDigest {
     Digest::without(bytes, DIGEST).shortened()
 }
 
-/// The section at the start of `bytes`, and what follows it; none where there is no section that ends in them. Looks at the header alone.
+/// Splits `bytes` after the first section; `None` if no complete section starts there. Reads only the header.
 #[must_use]
 pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if !bytes.starts_with(&MAGIC) {
@@ -334,10 +333,10 @@ pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(length)
 }
 
-/// Looks whether undamaged sections of the container with the digest `of` fill `bytes`, of whatever kinds: for who does not need any of them.
+/// Checks that `bytes` consists of undamaged sections, of any kind, of the container with the digest `of`.
 ///
 /// # Errors
-/// What is no section; damage; a section of another container.
+/// Other bytes, damage, or a section of another container.
 pub fn check(mut bytes: &[u8], of: Digest) -> Result<(), String> {
     while let Some((section, rest)) = split(bytes) {
         head(section, of)?;
@@ -350,7 +349,6 @@ pub fn check(mut bytes: &[u8], of: Digest) -> Result<(), String> {
     }
 }
 
-/// The kind and the edition of a section of the container with the digest `of`.
 fn head(section: &[u8], of: Digest) -> Result<(u16, u16), String> {
     let head = u16_at(section, 8).zip(u16_at(section, 10)).filter(|_| section.len() >= HEADER_BYTES);
     let head = head.ok_or("it is shorter than its header")?;
@@ -366,7 +364,7 @@ fn head(section: &[u8], of: Digest) -> Result<(u16, u16), String> {
 /// Reads a section of the container with the digest `of`.
 ///
 /// # Errors
-/// Damage; a section of another container; what no writer of this edition would write.
+/// Damage, a section of another container, or an encoding that is not canonical.
 pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
     let (kind, edition) = head(section, of)?;
     if (kind, edition) != (KIND, EDITION) {
@@ -378,10 +376,11 @@ pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
     Ok(Section::Provenance(provenance))
 }
 
-/// The record among the sections at the start of `bytes`, of the container with the digest `of`. What follows the sections is left alone.
+/// Returns the record among the sections at the start of `bytes`, of the container with the digest `of`. `None` without
+/// a record or unknown section.
 ///
 /// # Errors
-/// As [`read`], for the first section that is wrong; of which `None` tells that there is no record, and no section that this version does not know.
+/// As [`read`], for the first invalid section.
 pub fn find(mut bytes: &[u8], of: Digest) -> Result<Option<Section>, String> {
     let mut unknown = None;
     while let Some((section, rest)) = split(bytes) {

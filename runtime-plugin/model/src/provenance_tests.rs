@@ -49,7 +49,6 @@ fn container() -> Digest {
     Digest::compute(b"container")
 }
 
-/// Writes a digest that is right over the section's bytes.
 fn seal(bytes: &mut [u8]) {
     let digest = digest_of(bytes).0;
     bytes.iter_mut().skip(DIGEST.start).zip(digest).for_each(|(to, from)| *to = from);
@@ -72,7 +71,7 @@ fn a_changed_bit_is_damage_and_no_reader_of_containers_takes_it_for_one() {
         let mut changed = bytes.clone();
         changed[index] ^= 1 << (index % 8);
         match find(&changed, container()) {
-            // Its magic or its length is another: it is no section that ends in the bytes.
+            // A changed magic or length makes it no complete section.
             Ok(None) => assert!(index < 8 || (12..16).contains(&index), "byte {index}"),
             found => assert!(found.is_err(), "byte {index}: {found:?}"),
         }
@@ -137,7 +136,6 @@ fn a_node_has_what_its_code_was_made_from() {
     assert_eq!((read.clone(), made.code), (Read::Together(2, expected.1), vec![vec![0], vec![1]]));
     let made = found.of_node(0, &of_code(&[2]));
     assert_eq!((made.compiler, made.origins), (None, vec![imported()]));
-    // As an engine is written that was read.
     let node = of_code(&[0, 3]);
     let first = found.behind_node(0, &node, Digest::compute(b"node"));
     let again = whole(&first, b"node", &node.code).unwrap().behind_node(0, &node, Digest::compute(b"node"));

@@ -1,18 +1,17 @@
-//! The slot inside a runtime library that says whether a bundle was put into its file, and where it lies in memory.
+//! The slot in a runtime library that states whether its file has a bundle, and the bundle's address.
 //!
-//! Owns the layout of the descriptor and of the note that reserves a program header. The runtime library holds both
-//! as statics; the compiler changes them in the finished file. Both sides take every number from here.
-//! Never: no I/O, no `unsafe`, no knowledge of ELF beyond two section names, nothing from outside `core` and `std`
-//! (a test compiles this file alone, beside the runtime's `descriptor.rs`).
+//! Owns the layout of the descriptor and of the note that reserves a program header. The runtime library has both as
+//! statics; the compiler changes them in the file. Never does I/O, uses `unsafe`, knows ELF beyond two section names,
+//! or imports anything but `core` and `std` (a test compiles this file alone, beside the runtime's `descriptor.rs`).
 //!
 //! ```text
 //! offset  size  field
 //!      0    16  magic
 //!     16     4  version of this layout
-//!     20     4  mode; 0: no bundle, and everything that follows is zero
+//!     20     4  mode; 0: no bundle, and all following fields are zero
 //!     24     8  delta: address of the bundle minus address of the descriptor, signed
 //!     32     8  length of the bundle
-//!     40     8  length of the file before the bundle came in; 0: cannot be undone, and the fields below are zero
+//!     40     8  length of the file without the bundle; 0: cannot be undone, and the fields below are zero
 //!     48     8  its `e_shoff`
 //!     56     4  its `e_shnum`
 //!     60     4  index of the note's program header in it
@@ -23,12 +22,11 @@
 //!
 //! All numbers are little endian.
 
-/// The section that holds the descriptor and nothing else.
+/// The section that contains only the descriptor.
 pub const SECTION: &str = ".cubinder.desc";
 /// The section of the note that reserves a program header.
 pub const NOTE_SECTION: &str = ".note.cubinder";
-/// What a descriptor begins with. It occurs once in a runtime library: the library itself never compares it, so that
-/// no second copy of it lies among the constants.
+/// The first bytes of a descriptor. The library never compares them, so that they occur only once in its file.
 pub const MAGIC: [u8; 16] = *b"\x93cubinder slot\r\n";
 /// The version of the layout.
 pub const VERSION: u32 = 1;
@@ -41,7 +39,8 @@ pub const PROGRAM_HEADER_SIZE: usize = 56;
 
 /// Bytes of the note.
 pub const NOTE_SIZE: usize = 16;
-/// Length of the owner, length of the description, type, owner. The type is `NT_VERSION`, which has no description: `eu-elflint` rejects others.
+/// Length of the owner, length of the description, type, owner. The type `NT_VERSION` has no description; `eu-elflint`
+/// rejects other types.
 pub const NOTE: [u8; NOTE_SIZE] = *b"\x04\0\0\0\0\0\0\0\x01\0\0\0CBR\0";
 
 /// The descriptor of a library without a bundle.
@@ -61,31 +60,31 @@ const RESERVED_AT: usize = 152;
 
 const GENERIC_MODE: u32 = 0;
 
-/// What a library with a bundle does with it.
+/// How a library uses its bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// It registers the bundle's ops; engines get the code as serialized fields.
+    /// Registers the bundle's ops; engines get the code in serialized fields.
     Ops = 1,
-    /// It registers the bundle's ops; engines get the code with the code library that is serialized into them.
+    /// Registers the bundle's ops; engines get the code in a serialized code library.
     OpsForLibrary = 2,
-    /// It registers no op, only what runs an engine whose code lies in this library.
+    /// Registers no op, only the core that runs engines whose code is in this library.
     CodeLibrary = 3,
 }
 
 impl Mode {
-    /// The number in the descriptor.
+    /// Returns the number in the descriptor.
     #[must_use]
     pub const fn code(self) -> u32 {
         self as u32
     }
 
-    /// The mode with this number.
+    /// Returns the mode with this number.
     #[must_use]
     pub fn from_code(code: u32) -> Option<Mode> {
         [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].into_iter().find(|mode| mode.code() == code)
     }
 
-    /// The mode for people. `is_native`: TensorRT launches all kernels of the bundle itself.
+    /// Describes the mode. `is_native`: TensorRT launches all kernels of the bundle itself.
     #[must_use]
     pub const fn title(self, is_native: bool) -> &'static str {
         match self {
@@ -97,24 +96,24 @@ impl Mode {
     }
 }
 
-/// What a descriptor says about a bundle.
+/// The bundle in a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// What the library does with it.
+    /// The mode.
     pub mode: Mode,
     /// Address of the bundle minus address of the descriptor.
     pub delta: i64,
     /// Bytes of the bundle, at least one.
     pub length: u64,
-    /// What restoring the library without the bundle needs; `None` where the bundle replaced another one in a file
-    /// that some tool had changed.
+    /// The data to restore the library without the bundle; `None` if another tool had changed the file before a
+    /// replacement.
     pub undo: Option<Undo>,
 }
 
-/// The library before the bundle came in.
+/// The library without the bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undo {
-    /// Bytes of its file, at least one.
+    /// Bytes of the file, at least one.
     pub length: u64,
     /// Its `e_shoff`.
     pub section_offset: u64,
@@ -124,20 +123,20 @@ pub struct Undo {
     pub note_index: u32,
     /// The note's program header.
     pub note_header: [u8; PROGRAM_HEADER_SIZE],
-    /// BLAKE3 digest of its file.
+    /// BLAKE3 digest of the file.
     pub digest: [u8; 32],
 }
 
-/// Why bytes are no descriptor.
+/// Why bytes are not a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotError {
-    /// They do not begin with [`MAGIC`].
+    /// They do not start with [`MAGIC`].
     Magic,
     /// Another version of the layout.
     Version(u32),
-    /// A mode that this version does not know.
+    /// An unknown mode.
     Mode(u32),
-    /// A field holds what is never written there.
+    /// A field with a value that is never written.
     Field(&'static str),
 }
 
@@ -156,14 +155,14 @@ impl std::fmt::Display for SlotError {
 
 impl std::error::Error for SlotError {}
 
-/// The three words by which a library finds its bundle: mode, delta and length, nothing checked. For the library
-/// only, which trusts its own descriptor as it trusts its own code; everybody else calls [`decode`].
+/// Returns mode, delta and length, unchecked: the library trusts its own descriptor like its code. Other callers use
+/// [`decode`].
 #[must_use]
 pub fn own_words(slot: &[u8; SIZE]) -> (u32, i64, u64) {
     (u32_at(slot, MODE_AT), i64::from_le_bytes(array_at(slot, DELTA_AT)), u64_at(slot, LENGTH_AT))
 }
 
-/// The descriptor of a library with this bundle, or [`GENERIC`].
+/// Returns the descriptor of a library with this bundle, or [`GENERIC`].
 #[must_use]
 pub fn encode(attachment: Option<&Attachment>) -> [u8; SIZE] {
     let mut slot = GENERIC;
@@ -182,10 +181,10 @@ pub fn encode(attachment: Option<&Attachment>) -> [u8; SIZE] {
     slot
 }
 
-/// What a descriptor says; `None` for a library without a bundle.
+/// Decodes a descriptor; `None` for a library without a bundle.
 ///
 /// # Errors
-/// Bytes that [`encode`] never gives.
+/// Bytes that [`encode`] never returns.
 pub fn decode(slot: &[u8; SIZE]) -> Result<Option<Attachment>, SlotError> {
     if array_at::<16>(slot, 0) != MAGIC {
         return Err(SlotError::Magic);
@@ -229,7 +228,6 @@ fn put(slot: &mut [u8; SIZE], at: usize, bytes: &[u8]) {
     slot.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
 }
 
-/// `N` bytes from `at`; every caller stays inside the descriptor.
 fn array_at<const N: usize>(slot: &[u8; SIZE], at: usize) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.iter_mut().zip(slot.iter().skip(at)).for_each(|(to, from)| *to = *from);
@@ -248,7 +246,7 @@ const fn generic() -> [u8; SIZE] {
     const_put(const_put([0; SIZE], 0, &MAGIC), VERSION_AT, &VERSION.to_le_bytes())
 }
 
-/// `whole` with `part` at `at`; runs in the compiler only, where an index out of bounds fails the build.
+/// Compile-time only: an index out of bounds fails the build.
 const fn const_put<const N: usize, const M: usize>(mut whole: [u8; N], at: usize, part: &[u8; M]) -> [u8; N] {
     let mut i = 0;
     while i < M {
@@ -300,7 +298,6 @@ mod tests {
             prop_assert_eq!(decode(&slot), Ok(Some(attachment)));
         }
 
-        /// One descriptor has one encoding: what decodes encodes to the same bytes.
         #[test]
         fn every_byte_counts(attachment in attachment(), at in 0..SIZE, with: u8) {
             let mut slot = encode(Some(&attachment));

@@ -1,34 +1,33 @@
-//! A bundle with the code of some devices alone.
+//! A bundle reduced to the code of some devices.
 //!
-//! Owns which code objects stay, and their new numbers: in the order in which plugins, variants, steps and targets first need them, as
-//! the compiler numbers them. So where all kernels were compiled for the same targets, the result is what compiling for those that stay
-//! would have given. Never touches the code itself, which stays compressed.
+//! Owns which code objects stay, in the compiler's order: as plugins, variants, steps and targets first need them. If
+//! all kernels have the same targets, the result equals a compile for the remaining ones. Never unpacks code.
 
 use crate::code::{Target, TargetKind};
 use crate::code_subset::CodeSubset;
 use crate::fit::{ComputeCapability, Fit, fit, order};
 use crate::model::{Bundle, CodeRef, Variant};
 
-/// Kernels that would have no code on a device, for one reason.
+/// Kernels without code for a device, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoCode {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// The kernels as source names them, each once.
+    /// The kernels' names in their source, without duplicates.
     pub kernels: Vec<String>,
     /// The device.
     pub device: ComputeCapability,
-    /// What they were compiled for.
+    /// Their targets.
     pub targets: Vec<Target>,
-    /// Whether it has PTX that the device could use, and that was to be left out.
+    /// Whether they have PTX for the device that was not requested.
     pub has_ptx: bool,
 }
 
-/// The bundle with the code that `devices` would run: of each kernel and for each device the machine code that the runtime tries first there, and,
-/// where `ptx` says so, the PTX that it tries first.
+/// Returns the bundle with the code that `devices` would run: for each kernel and device the machine code that the
+/// runtime tries first, and with `ptx` also the PTX that it tries first.
 ///
 /// # Errors
-/// Every kernel that would have no code on one of the devices.
+/// Every kernel without code for one of the devices.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
     let mut kept = CodeSubset::new(&bundle.code);
@@ -54,7 +53,6 @@ pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result
     }
 }
 
-/// Adds a kernel to what it shares its reason with.
 fn add(missing: &mut Vec<NoCode>, new: NoCode, kernel: &str) {
     let is_alike = |known: &&mut NoCode| {
         (&known.plugin, known.device, &known.targets) == (&new.plugin, new.device, &new.targets)
@@ -72,10 +70,10 @@ fn add(missing: &mut Vec<NoCode>, new: NoCode, kernel: &str) {
     }
 }
 
-/// Whether nothing stays for a device, and then, whether it could use PTX.
+/// `Some` if no code stays for a device: whether it could use PTX.
 fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool> {
     let has = |kind| first(code, device, kind).is_some();
-    // The driver compiles it, as any PTX.
+    // The driver compiles it like any PTX.
     let as_ptx = |target: Target| Target { kind: TargetKind::Ptx, ..target };
     let mut native = code.iter().filter(|reference| reference.target.kind == TargetKind::Native).peekable();
     if native.peek().is_some() {
@@ -87,19 +85,17 @@ fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool>
     (!stays).then_some(has_ptx)
 }
 
-/// The references that stay, in their order.
 fn chosen(code: &[CodeRef], devices: &[ComputeCapability], ptx: bool) -> Vec<CodeRef> {
     let kinds = if ptx { [TargetKind::Cubin, TargetKind::Ptx].as_slice() } else { &[TargetKind::Cubin] };
     let wanted = devices.iter().flat_map(|device| kinds.iter().map(move |kind| first(code, *device, *kind)));
     let wanted: Vec<usize> = wanted.flatten().collect();
-    // What TensorRT launches there is once, for all devices.
+    // Native code is shared by all devices.
     let stays = |(index, reference): (usize, &CodeRef)| {
         (wanted.contains(&index) || reference.target.kind == TargetKind::Native).then(|| reference.clone())
     };
     code.iter().enumerate().filter_map(stays).collect()
 }
 
-/// The index of the code of a kind that a device tries first, of what fits it.
 fn first(code: &[CodeRef], device: ComputeCapability, kind: TargetKind) -> Option<usize> {
     let targets: Vec<Target> = code.iter().map(|reference| reference.target).collect();
     let fits = |index: &usize| {
@@ -113,7 +109,7 @@ mod tests {
     use super::*;
 
     fn references(targets: &str) -> Vec<CodeRef> {
-        // Nobody asks for native code by its name.
+        // Native targets cannot be parsed.
         let target = |text: &str| match text.strip_prefix("native_") {
             Some(arch) => Target { kind: TargetKind::Native, ..format!("compute_{arch}").parse().unwrap() },
             None => text.parse().unwrap(),
@@ -136,7 +132,6 @@ mod tests {
             // The same major and the highest lower minor.
             (&[(8, 7)], false, six, "sm_86"),
             (&[(12, 1)], true, six, "sm_120 compute_80"),
-            // No machine code: what the driver compiles.
             (&[(10, 0)], true, six, "compute_80"),
             (&[(9, 0), (10, 0)], true, "sm_90 compute_80 compute_90", "sm_90 compute_90"),
             (&[(9, 0)], true, "sm_90 sm_90a compute_100", "sm_90a"),

@@ -1,4 +1,4 @@
-//! On what the time of a node depends, apart from its tensors.
+//! The facts that a node's time depends on, apart from its tensors.
 
 use std::collections::BTreeSet;
 
@@ -18,26 +18,25 @@ struct Depends<'a> {
     code: Vec<(Target, Digest)>,
 }
 
-/// An expression that has a say in which variants are tactics: by its index in the table of variants, the list of requirements, or that of
-/// the outputs.
+/// An expression that affects which variants are tactics, by its index among variants, requirements or outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decider {
     /// The guard of a variant.
     Guard(usize),
-    /// A requirement that depends on tensors.
+    /// A requirement about tensors.
     Requirement(usize),
     /// The shape of an output.
     Shape(usize),
-    /// What the size that an output holds can be at most.
+    /// The maximum of an output's size.
     Size(usize),
 }
 
-/// A digest of everything on which the time of a node depends: its model, its code, and of its attributes those with the indices
-/// `attributes` (none: all) and those that [`deciders`] read. Nodes with equal digests take equal times for tensors of equal types, formats and
-/// shapes, if the author of `attributes` is right; where anything else differs, so do the digests.
+/// Returns a digest of everything that affects a node's time: its model, its code, and the attributes in `attributes`
+/// (`None`: all) or read by [`deciders`]. Nodes with equal digests take equal times for tensors of equal types, formats
+/// and shapes, if `attributes` is correct.
 ///
-/// Which tactics a node has is proved with what deciders say, so that nodes with one digest have the same. Requirements that are none are not
-/// in it: the node is there, so they hold.
+/// Tactics are proved from the deciders, so equal digests mean equal tactics. Other requirements are excluded, because
+/// an existing node satisfies them.
 #[must_use]
 pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     let plugin = &node.plugin;
@@ -46,7 +45,7 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     let depends =
         |index: &u32| attributes.is_none_or(|attributes| attributes.contains(index)) || read.contains(index);
     let rule = |(decider, expr): &(Decider, &Expr)| match decider {
-        // What it tells people decides nothing.
+        // Messages decide nothing.
         Decider::Requirement(_) => {
             Some(Requirement { expr: (*expr).clone(), text: String::new(), message: String::new() })
         }
@@ -60,9 +59,8 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     Digest::compute(&encode(&depends))
 }
 
-/// What decides which variants of a plugin are tactics of a node, beside its attributes: a variant is one where its guard is proved for
-/// the profile, and such proofs start from what holds of every shape that is not refused: where nothing does, every guard is proved, also one that
-/// asks for attributes alone. None where no variant has a guard.
+/// Returns the expressions that decide, with the attributes, which variants are tactics: guards, and the rules that
+/// restrict the shapes for their proofs (without valid shapes every guard is proved). Empty if no variant has a guard.
 #[must_use]
 pub fn deciders(plugin: &Plugin) -> Vec<(Decider, &Expr)> {
     let guards = plugin.variants.iter().enumerate();
@@ -85,7 +83,7 @@ pub fn deciders(plugin: &Plugin) -> Vec<(Decider, &Expr)> {
         .collect()
 }
 
-/// The attributes that an expression reads, by their indices.
+/// Returns the indices of the attributes that an expression reads.
 pub fn attributes_of(expr: &Expr) -> impl Iterator<Item = u32> + '_ {
     expr.nodes.iter().filter_map(|node| match node {
         Part::Attribute(index) => Some(*index),
@@ -141,14 +139,14 @@ mod tests {
         let nodes = vec![Part::Attribute(0), Part::Int(4), Part::Binary(BinaryOp::Le, 0, 1)];
         node.plugin.variants[0].guard = Some(Guard { expr: Expr { nodes }, text: String::new() });
         assert_ne!(digest(&other(&node), Some(&[])), digest(&node, Some(&[])));
-        // A node whose attributes decide a requirement keeps none of it.
+        // A node whose attributes decide a requirement does not keep it.
         let mut decided = node.clone();
         decided.plugin.require.clear();
         assert_ne!(decided, node);
         assert_eq!(digest(&decided, Some(&[])), digest(&node, Some(&[])));
     }
 
-    /// What proofs of guards start from counts as guards do, and not at all where there are none.
+    /// The premises of proofs count like guards, but only if guards exist.
     #[test]
     fn what_guards_are_proved_with_is_in_it() {
         let rule = |nodes| Requirement { expr: Expr { nodes }, text: String::new(), message: String::new() };

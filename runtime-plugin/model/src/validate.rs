@@ -1,7 +1,6 @@
-//! Whether a model that was read makes sense: every index in range, every list as long as others say.
+//! Validates a model after reading: indices in range, lists of matching lengths.
 //!
-//! The format's digest proves that nothing was damaged, not that an honest writer made it. Whoever runs a model relies
-//! on what is checked here and on nothing else.
+//! The format's digest only excludes damage. Code that runs a model relies on these checks and no others.
 
 mod expressions;
 mod tuning;
@@ -18,32 +17,29 @@ use cubinder_expr::{Expr, Node};
 use expressions::{ExprRole, validate_expr};
 pub use tuning::{MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
-/// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
-/// can ask for.
+/// Maximum number of inputs and outputs. The limits here exceed real plugins and bound the work that a model can cause.
 pub const MAX_TENSORS: usize = 256;
-/// The most attributes of a plugin.
+/// Maximum number of attributes of a plugin.
 pub const MAX_ATTRIBUTES: usize = 1024;
-/// The most requirements of a plugin.
+/// Maximum number of requirements of a plugin.
 pub const MAX_REQUIREMENTS: usize = 256;
 const MAX_VARIANTS: usize = 4096;
-/// The most steps of a variant.
+/// Maximum number of steps of a variant.
 pub const MAX_STEPS: usize = 256;
-/// The most scratch buffers of a variant.
+/// Maximum number of scratch buffers of a variant.
 pub const MAX_SCRATCH: usize = 64;
 const MAX_TARGETS: usize = 256;
-/// The most values that an attribute can be restricted to.
+/// Maximum number of allowed values of an attribute.
 pub const MAX_ALLOWED_VALUES: usize = 1024;
 
-/// The most comparisons of symbols that all references of a plugin to kernels may take: each looks through its code object's list, here
-/// and whenever code is loaded. Each of the compiler's code objects has one kernel.
+/// Maximum number of symbol comparisons for a plugin's kernel references, which search their code object's list here
+/// and at each load.
 const MAX_SYMBOLS: usize = 1 << 22;
 
-/// The most questions about addresses that a guard may ask, each a tensor with a number of bytes. They are what is left of a guard
-/// when the work is queued, so they bound what that costs.
+/// Maximum number of alignment checks in a guard, each a tensor with a number of bytes. They run in `enqueue`.
 pub const MAX_ALIGNMENTS: usize = 16;
 
 impl Container {
-    /// Checks the contents; the error says what is wrong.
     pub(crate) fn validate(&self) -> Result<(), String> {
         match self {
             Container::Bundle(bundle) => {
@@ -61,10 +57,10 @@ impl Container {
     }
 }
 
-/// Whether `attributes` are one value for each of the plugin's attributes, each of its type and within its rules.
+/// Checks that `attributes` has one valid value for each of the plugin's attributes.
 ///
 /// # Errors
-/// What is wrong, for people.
+/// A description of the first problem.
 pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), String> {
     if attributes.len() != plugin.attributes.len() {
         return Err(format!(
@@ -78,10 +74,10 @@ pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), 
     pairs.try_for_each(|(attribute, value)| attribute.check(value).map_err(|error| error.to_string()))
 }
 
-/// Whether `ranks`, where they are known, are one for each input and within what the plugin takes.
+/// Checks that `ranks`, if known, has one valid rank for each input.
 ///
 /// # Errors
-/// What is wrong, for people.
+/// A description of the first problem.
 pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), String> {
     let Some(ranks) = ranks else { return Ok(()) };
     let fits = |(input, rank): (&Input, &u8)| (input.rank_min..=input.rank_max).contains(rank);
@@ -92,7 +88,7 @@ pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), Strin
     }
 }
 
-/// Two targets may have the same bytes: a cubin does not say whether it was asked for as `sm_120` or `sm_120f`.
+/// Two targets may have the same bytes: a cubin does not record whether `sm_120` or `sm_120f` was requested.
 fn unique_code(code: &[CodeObject]) -> Result<(), String> {
     let mut keys: Vec<_> = code.iter().map(|code| (code.digest, code.target)).collect();
     keys.sort_unstable();
@@ -131,7 +127,6 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         expressions::validate_shape_input(input).map_err(within)?;
     }
     for output in &plugin.outputs {
-        // The rank of an output is what its shape comes to.
         let rank = u8::try_from(output.limits.dims.len()).unwrap_or(u8::MAX);
         validate_limits(&output.name, &output.limits, (rank, rank)).map_err(within)?;
     }
@@ -169,7 +164,6 @@ fn validate_timing(plugin: &Plugin) -> Result<(), String> {
     }
 }
 
-/// Whether some shape of a rank from `ranks` keeps the limits, as far as each alone says.
 fn validate_limits(name: &str, limits: &ShapeLimits, ranks: (u8, u8)) -> Result<(), String> {
     let can_be = |allowed: &Interval| 0 <= allowed.min && allowed.min <= allowed.max;
     if let Some(wrong) = limits.dims.iter().chain([&limits.every, &limits.numel]).find(|it| !can_be(it)) {
@@ -182,7 +176,7 @@ fn validate_limits(name: &str, limits: &ShapeLimits, ranks: (u8, u8)) -> Result<
     Err(format!("`{name}` has limits for {} dimensions, which are not those of its rank", limits.dims.len()))
 }
 
-/// The different questions about addresses that an expression asks, each a tensor and a number of bytes.
+/// Returns the distinct alignment checks of an expression, each a tensor and a number of bytes.
 #[must_use]
 pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
     let asked = expr.nodes.iter().filter_map(|node| match *node {
@@ -246,7 +240,6 @@ fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
     if found <= most { Ok(()) } else { Err(format!("{found} {what}, the most is {most}")) }
 }
 
-/// The attributes for which a variant was compiled are the plugin's, each once, with values that it can have.
 fn validate_specialized(plugin: &Plugin, variant: &Variant) -> Result<(), String> {
     let mut least = 0;
     for (index, value) in &variant.specialized {
@@ -292,7 +285,6 @@ fn validate_arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> Result<(), Str
     validate_expr(plugin, expr, ExprRole::Launch)
 }
 
-/// How many symbols all references look through together.
 fn symbols(plugin: &Plugin, code: &[CodeObject]) -> usize {
     let launches = plugin.variants.iter().flat_map(Variant::launches);
     let objects = launches.flat_map(|launch| &launch.code).filter_map(|it| code.get(it.code as usize));

@@ -1,4 +1,4 @@
-//! Why no code could be loaded, for the person who built the engine or runs it.
+//! Errors of loading code, for those who build or run engines.
 
 use std::fmt;
 
@@ -8,93 +8,91 @@ use super::image::Malformed;
 use crate::driver::sys::{CUDA_ERROR_OUT_OF_MEMORY, CUdevice};
 use crate::driver::{ComputeCapability, Driver, DriverError};
 
-/// Why a kernel cannot be had on the current device.
+/// Why a kernel cannot be loaded on the current device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// The driver does not work here and now (no memory, a lost context, a capture that forbids it): says nothing about the
-    /// code.
+    /// The driver fails at present (no memory, a lost context, a capture); says nothing about the code.
     #[error("cannot load the code of `{kernel}`: {error}")]
     Driver {
         /// The kernel as its source names it.
         kernel: String,
-        /// The call.
+        /// The failed call.
         error: DriverError,
     },
-    /// Every code object was tried and refused, or none is carried.
+    /// Every code object was rejected, or none exists.
     #[error("no code of `{kernel}` runs on this GPU, {device}{}", lines(refused))]
     NothingFits {
         /// The kernel as its source names it.
         kernel: String,
         /// The device.
         device: DeviceFacts,
-        /// What was tried, in that order.
+        /// The rejected candidates, in order.
         refused: Vec<Refused>,
     },
-    /// The plugin model names a code object that does not exist.
+    /// The model names a missing code object.
     #[error("the plugin's model is damaged: the {target} code of `{kernel}` is number {index} of {count}")]
     NoSuchCode {
         /// The kernel as its source names it.
         kernel: String,
-        /// The target that it is for.
+        /// The target in the model.
         target: Target,
         /// The index.
         index: u32,
-        /// How many code objects there are.
+        /// The number of code objects.
         count: usize,
     },
 }
 
-/// A code object that was tried.
+/// A rejected code object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{target}: {reason}")]
 pub struct Refused {
-    /// What it was compiled for.
+    /// Its target.
     pub target: Target,
-    /// Why it was not taken.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a code object was not taken.
+/// Why a code object was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// The driver does not take it.
+    /// The driver rejects it.
     #[error("{0}")]
     Driver(DriverError),
-    /// The driver was not asked.
+    /// It was rejected before a driver call.
     #[error("{0}")]
     Malformed(Malformed),
-    /// It does not unpack to the code that it should be.
+    /// It does not unpack to the expected code.
     #[error("it is damaged: {0}")]
     Damaged(BadCode),
-    /// The kernel's symbol has a NUL inside.
+    /// The kernel's symbol contains a NUL.
     #[error("the kernel's symbol has a NUL inside")]
     NulInSymbol,
-    /// Neither the driver (before CUDA 12.4) nor the plugin's model says how many bytes a launch must hand over.
+    /// Neither the driver (before CUDA 12.4) nor the model has the parameter sizes.
     #[error(
         "neither this driver, which is older than CUDA 12.4, nor the plugin's model says what parameters the kernel has"
     )]
     UnknownParameters,
 }
 
-/// A device, as errors name it.
+/// A device in errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// `NVIDIA H200`.
     pub name: String,
-    /// What it reports.
+    /// The reported compute capability.
     pub capability: ComputeCapability,
-    /// The newest CUDA that the driver knows, 1000 * major + 10 * minor; absent where it does not say.
+    /// The newest CUDA that the driver supports, 1000 * major + 10 * minor, if known.
     pub cuda: Option<i32>,
 }
 
 impl DeviceFacts {
-    /// What the driver says of a device.
     pub(super) fn query(driver: &Driver, device: CUdevice, capability: ComputeCapability) -> DeviceFacts {
         let name = driver.device_name(device).unwrap_or_else(|_| format!("device {device}"));
         DeviceFacts { name, capability, cuda: driver.version().ok() }
     }
 
-    /// The device of the calling thread's context; none where the driver does not say.
+    /// Returns `None` if the driver fails.
     pub(crate) fn current(driver: &Driver) -> Option<DeviceFacts> {
         let device = driver.current_device().ok()?;
         let capability = driver.compute_capability(device).ok()?;
@@ -120,7 +118,7 @@ fn lines(refused: &[Refused]) -> String {
 }
 
 impl LoadError {
-    /// What to do about it.
+    /// Returns the fix.
     #[must_use]
     pub fn help(&self) -> String {
         match self {
@@ -137,10 +135,9 @@ impl LoadError {
     }
 }
 
-/// What to do about what was damaged after it was written.
 const DAMAGED: &str = "copy the engine and its library again from where they were made, or build them again";
 
-/// What to do where no code runs. Where code for exactly this device was there, more of it does not help.
+/// If code for exactly this device exists, more code does not help.
 fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
     if refused
         .iter()

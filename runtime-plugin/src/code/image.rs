@@ -1,4 +1,4 @@
-//! The bytes that the driver is given. It takes no length, so what it would run past the end of is found here.
+//! Code as the driver reads it. The driver gets no length, so code that it would read past the end is rejected here.
 
 use std::ffi::c_void;
 
@@ -6,17 +6,15 @@ use cubinder_model::TargetKind;
 pub use cubinder_model::image::Malformed;
 use cubinder_model::image::check;
 
-/// Sixteen bytes that start at a multiple of sixteen.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(16))]
 struct Chunk([u8; 16]);
 
-/// A whole code object in memory that is aligned to 16 bytes and ends with at least one NUL.
+/// A code object, aligned to 16 bytes and followed by at least one NUL.
 #[derive(Debug)]
 pub(super) struct Image(Vec<Chunk>);
 
 impl Image {
-    /// A copy of `bytes` that the driver may read.
     pub(super) fn new(kind: TargetKind, bytes: &[u8]) -> Result<Image, Malformed> {
         check(kind, bytes)?;
         let mut chunks = Vec::with_capacity(bytes.len() / 16 + 1);
@@ -31,7 +29,6 @@ impl Image {
         Ok(Image(chunks))
     }
 
-    /// Where it lies.
     pub(super) fn as_ptr(&self) -> *const c_void {
         self.0.as_ptr().cast()
     }

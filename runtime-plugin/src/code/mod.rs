@@ -1,12 +1,11 @@
 //! Choosing and loading code objects.
 //!
-//! Owns: what must hold of their bytes before the driver
-//! sees them (`image`), the table of what is loaded ([`CodeTable`]), and its teardown (`teardown`).
+//! Owns the checks of their bytes before the driver reads them (`image`), the table of loaded code ([`CodeTable`]), and
+//! its teardown (`teardown`).
 //!
-//! Never: no launch; no context of its own; no verdict on a digest (who reads a container has compared it) or
-//! on an author; no code object
-//! loaded twice by one copy of the library, however many nodes, contexts and threads want it; no code unloaded before the
-//! library itself goes, because a captured graph may hold its kernels.
+//! Never launches, creates a context or judges digests (the container's reader compared them); never loads a code
+//! object twice in one copy of the library, or unloads it before the library, because a captured graph may use its
+//! kernels.
 
 #![allow(unsafe_code)] // hands code to the driver
 

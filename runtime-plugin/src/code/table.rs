@@ -1,4 +1,4 @@
-//! What this copy of the library has loaded.
+//! The loaded code objects and kernels of this copy of the library.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,26 +15,25 @@ use crate::driver::{
     ComputeCapability, Driver, DriverError, RelaxedCapture, Result, in_relaxed_capture_mode,
 };
 
-/// One way to get a kernel: a code object and the kernel's symbol in it.
+/// A code object and a kernel's symbol in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// What the code was compiled for.
+    /// The target of the code.
     pub target: Target,
-    /// The digest of the code, compared with it by who read the container, or where the code is unpacked: equal digests are equal
-    /// code. Who wrote it is not known from that.
+    /// The digest of the code; the container's reader or the unpacker checks it.
     pub digest: Digest,
     /// A cubin, or PTX text without a NUL.
     pub bytes: &'a CodeBytes,
     /// The kernel's symbol.
     pub symbol: &'a str,
-    /// What the plugin's model says of the kernel, where it says something: the compiler read it from the code object.
+    /// The compiler's facts about the kernel, from the plugin's model.
     pub facts: Option<&'a KernelFacts>,
 }
 
-/// The candidates of a launch, as its plugin's model lists them; `code` are the code objects of the same bundle or node.
+/// Returns the candidates of a launch in the model's order. `code` holds the code objects of the same bundle or node.
 ///
 /// # Errors
-/// [`LoadError::NoSuchCode`] where the model names one that does not exist.
+/// [`LoadError::NoSuchCode`] if the model names a missing code object.
 pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<Candidate<'a>>, LoadError> {
     let candidate = |reference: &'a cubinder_model::CodeRef| {
         let object = usize::try_from(reference.code).ok().and_then(|index| code.get(index));
@@ -58,41 +57,40 @@ pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<
 /// A kernel that can be launched on one device.
 #[derive(Debug, Clone)]
 pub struct LoadedKernel {
-    /// What to launch; it stays valid until the library's teardown.
+    /// Valid until the library's teardown.
     pub handle: CUkernel,
-    /// The device that it is for.
+    /// The device that it is loaded for.
     pub device: CUdevice,
-    /// That device's compute capability.
+    /// The device's compute capability.
     pub capability: ComputeCapability,
-    /// Whether that device has clusters.
+    /// Whether the device supports clusters.
     pub has_clusters: bool,
-    /// The target of the code object that it comes from.
+    /// The target of its code object.
     pub target: Target,
-    /// The digest of that code object.
+    /// The digest of its code object.
     pub digest: Digest,
-    /// The kernel's symbol in it.
+    /// The kernel's symbol in the code object.
     pub symbol: Arc<str>,
-    /// What its launches must keep to on this device.
+    /// The limits of its launches on this device.
     pub limits: KernelLimits,
-    /// The sizes of its parameters in bytes: from the driver (CUDA 12.4), otherwise from the plugin's model, which then is
-    /// taken at its word. A table never answers with none: code of which neither says them is refused.
+    /// Parameter sizes in bytes: from the driver (CUDA 12.4 and newer), otherwise from the model. Never `None` in a
+    /// kernel from a table.
     pub params: Option<Arc<[u32]>>,
-    /// What was tried before it, for the log.
+    /// The candidates rejected before it, for the log.
     pub refused: Vec<Refused>,
-    /// Whether it was made ready on this device just now: what is said of it is said once.
+    /// Whether this call made it ready on this device; its messages are logged once.
     pub is_first: bool,
 }
 
-/// What the launches of a kernel must keep to on a device.
+/// The limits of a kernel's launches on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelLimits {
-    /// Threads of a block, by the kernel's registers and launch bounds.
+    /// Threads of a block, limited by the kernel's registers and launch bounds.
     pub max_threads: u32,
-    /// Dynamic shared memory of a block in bytes, once [`CodeTable::allow_shared`] has asked for it.
+    /// Dynamic shared memory of a block in bytes, after [`CodeTable::allow_shared`].
     pub max_shared_bytes: u32,
 }
 
-/// Where a kernel is wanted: the current context's device.
 #[derive(Debug, Clone, Copy)]
 struct CurrentDevice {
     device: CUdevice,
@@ -108,36 +106,34 @@ impl CurrentDevice {
     }
 }
 
-/// The answer to a wish for a kernel.
+/// The result of a request for a kernel.
 #[derive(Debug, Clone)]
 pub enum Loading {
-    /// It is there.
+    /// The kernel is loaded.
     Loaded(LoadedKernel),
-    /// The calling thread has no current context (or nobody has initialized the driver): ask again later.
+    /// The calling thread has no current context, or the driver is not initialized.
     NoContext,
 }
 
-/// Code objects by their digests: each is given to the driver once and stays until [`CodeTable::unload_all`]. Each has a
-/// lock of its own, because compiling PTX takes long and must not hold up who needs other code.
+/// Code objects by digest, each loaded once until [`CodeTable::unload_all`]. Each has its own lock, because PTX
+/// compiles slowly.
 #[derive(Debug)]
 pub struct CodeTable {
-    /// Locked to find or add an entry only, and never while a thread waits for an entry's own lock.
+    /// Locked to find or add an entry, never while waiting for an entry's lock.
     entries: Mutex<BTreeMap<Digest, Arc<Mutex<LoadedCode>>>>,
 }
 
-/// What is loaded of one code object.
 #[derive(Debug, Default)]
 struct LoadedCode {
     library: Option<CUlibrary>,
     kernels: BTreeMap<Arc<str>, Kernel>,
-    /// Lasting refusals: asking again costs a compilation of PTX each time.
+    /// Permanent rejections; a retry would compile the PTX again.
     refused: BTreeMap<(Arc<str>, CUdevice), DriverError>,
 }
 
 #[derive(Debug)]
 struct Kernel {
     handle: CUkernel,
-    /// What the driver says, where it does.
     params: Option<Arc<[u32]>>,
     devices: BTreeMap<CUdevice, DeviceKernel>,
 }
@@ -145,15 +141,14 @@ struct Kernel {
 #[derive(Debug, Clone, Copy)]
 struct DeviceKernel {
     limits: KernelLimits,
-    /// How much dynamic shared memory a launch may ask for at present. It only grows: nodes share the kernel.
+    /// It only grows, because nodes share the kernel.
     allowed_shared_bytes: u32,
 }
 
-/// Why one candidate did not give a kernel.
 enum Failure {
-    /// The next one is tried.
+    /// Try the next candidate.
     Refused(Reason),
-    /// Another one would fare no better.
+    /// Other candidates would fail, too.
     Stop(DriverError),
 }
 
@@ -169,29 +164,28 @@ impl From<DriverError> for Failure {
 static PROCESS: CodeTable = CodeTable::new();
 
 impl CodeTable {
-    /// An empty table.
+    /// Returns an empty table.
     #[must_use]
     pub const fn new() -> CodeTable {
         CodeTable { entries: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The table of this copy of the library: the one that its teardown empties.
+    /// Returns the table of this copy of the library, which its teardown empties.
     #[must_use]
     pub fn process() -> &'static CodeTable {
         &PROCESS
     }
 
-    /// What is known of the code object with this digest.
     fn entry(&self, digest: Digest) -> Arc<Mutex<LoadedCode>> {
         Arc::clone(locked(&self.entries).entry(digest).or_default())
     }
 
-    /// Makes a kernel ready for launches on the device of the calling thread's context: tries `candidates` in the order of
-    /// [`order`] and takes the first that the driver takes, all of it (nothing is left to lazy loading). `kernel` is its name
-    /// for errors. Threads that want the same code object take turns.
+    /// Loads a kernel completely on the current context's device: the first of `candidates`, in the order of [`order`],
+    /// that the driver accepts. `kernel` is the name in errors. Threads that want the same code object wait for each
+    /// other.
     ///
     /// # Errors
-    /// [`LoadError::NothingFits`] where the driver takes none, [`LoadError::Driver`] where it does not work at all.
+    /// [`LoadError::NothingFits`] if the driver accepts none, [`LoadError::Driver`] if the driver does not work.
     pub fn load(
         &self,
         driver: &Driver,
@@ -217,17 +211,16 @@ impl CodeTable {
         }
     }
 
-    /// Allows launches of `kernel` on its device to ask for `bytes` of dynamic shared memory. Below 48 KiB less the
-    /// kernel's static part that is so from the start and nothing is asked of the driver.
+    /// Allows launches of `kernel` to use `bytes` of dynamic shared memory. Up to 48 KiB less the kernel's static part
+    /// needs no driver call.
     ///
     /// # Errors
-    /// The driver's, for more than [`KernelLimits::max_shared_bytes`] say.
+    /// The driver's, above [`KernelLimits::max_shared_bytes`].
     pub fn allow_shared(&self, driver: &Driver, kernel: &LoadedKernel, bytes: u32) -> Result<()> {
         let entry = self.entry(kernel.digest);
         let mut loaded = locked(&entry);
         let known = loaded.kernels.get_mut(&kernel.symbol);
         let Some(on_device) = known.and_then(|known| known.devices.get_mut(&kernel.device)) else {
-            // Only after a teardown; the launch would fail too.
             return Ok(());
         };
         if bytes <= on_device.allowed_shared_bytes {
@@ -246,16 +239,16 @@ impl CodeTable {
         Ok(())
     }
 
-    /// Unloads everything, in relaxed capture mode: in any other mode `cuLibraryUnload` breaks the captures of other threads. Code that
-    /// the driver refuses to unload stays in the table for the next call. Does not wait for a thread that is loading: its code stays, too.
-    ///
-    /// If the driver refuses to change the mode twice, code is unloaded in the current mode, because its handles are lost afterwards.
+    /// Unloads all code, except code that the driver refuses to unload or that another thread is loading. Uses relaxed
+    /// capture mode, because other modes break other threads' captures; unloads even if the driver refuses that mode
+    /// twice, because the handles are lost afterwards.
     ///
     /// # Errors
-    /// The first refusal to unload, else the refusal to change the mode. Nothing is unloaded after the driver has shut down.
+    /// The first refusal to unload, otherwise the refusal to change the mode. Nothing is unloaded after the driver has
+    /// shut down.
     ///
     /// # Safety
-    /// No kernel of this table is used afterwards, by a captured graph neither.
+    /// No kernel of this table is used afterwards, including by captured graphs.
     pub unsafe fn unload_all(&self, driver: &Driver) -> Result<()> {
         let Some(mut entries) = locked_at_once(&self.entries) else { return Ok(()) };
         if entries.is_empty() {
@@ -292,8 +285,8 @@ impl CodeTable {
         unloaded.and(restored)
     }
 
-    /// Unloads everything, for the end of the library. Code that the driver refuses to unload is tried once more, because its handles
-    /// are lost with the library. Then frees the table's own memory, because Rust does not drop statics.
+    /// Unloads all code when the library closes, retrying refused code once. Frees the table's memory, because Rust
+    /// does not drop statics.
     ///
     /// # Safety
     /// As for [`CodeTable::unload_all`].
@@ -308,7 +301,6 @@ impl CodeTable {
         }
     }
 
-    /// The outer error is the driver's own trouble, the inner one the list of what was refused.
     fn first_that_loads<'a>(
         &self,
         driver: &Driver,
@@ -329,12 +321,12 @@ impl CodeTable {
     }
 }
 
-/// What a panic left locked is as good as before: every change to it is one insertion.
+/// A poisoned lock is safe to use: every change is a single insertion.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// None where a thread is at work on it.
+/// Returns `None` if another thread holds the lock.
 fn locked_at_once<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -350,7 +342,6 @@ impl Default for CodeTable {
 }
 
 impl LoadedCode {
-    /// The kernel of `candidate`, whose code object this is. A refusal that lasts is kept.
     fn load(
         &mut self,
         driver: &Driver,
@@ -371,8 +362,7 @@ impl LoadedCode {
         loaded
     }
 
-    /// Every step is done once; loading into the current context is asked for each time, since contexts come and go under
-    /// the same address, and costs next to nothing where it is done.
+    /// Repeats loading into the current context, because another context may reuse the address.
     fn load_steps(
         &mut self,
         driver: &Driver,
@@ -391,7 +381,7 @@ impl LoadedCode {
         let params = kernel.params.clone().or_else(|| stated_params(candidate));
         let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         let is_ready = kernel.devices.contains_key(&device);
-        // What is ready on a device runs there: an error says nothing about the code then, whatever it is called.
+        // A kernel that is ready on a device runs there, so an error says nothing about the code.
         let stands = |error| if is_ready { Failure::Stop(error) } else { Failure::from(error) };
         driver.load_into_current_context(kernel.handle).map_err(stands)?;
         let (on_device, is_first) = match kernel.devices.entry(device) {
@@ -419,11 +409,9 @@ fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary,
     let code = code.map_err(|damaged| Failure::Refused(Reason::Damaged(damaged)))?;
     let image = Image::new(candidate.target.kind, &code)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
-    // Unpacked code lives until the driver has its own copy, and no longer.
     drop(code);
-    // SAFETY: an `Image` is PTX text with a NUL after it, or an ELF file whose tables, sections and segments all lie within
-    // it, and outlives the call. That the driver copes with what they hold is relied on: whoever wrote the code could make
-    // the GPU run anything, so no check of it would make an engine of unknown origin safe to load.
+    // SAFETY: an `Image` is PTX text with a final NUL, or an ELF file whose tables, sections and segments lie within
+    // it, and it outlives the call. The code itself is trusted: its author could run anything on the GPU.
     Ok(unsafe { driver.load_library(image.as_ptr()) }?)
 }
 
@@ -434,8 +422,8 @@ fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
 }
 
-/// What the plugin's model says. It is not held against the code: model and code have one author, who could do any harm
-/// with the code alone. What its sizes are for is to find arguments that do not suit the kernel.
+/// Returns the model's parameter sizes. They detect arguments that do not match the kernel, not a wrong model: its
+/// author also wrote the code.
 fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
     candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
@@ -457,19 +445,17 @@ fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<Devi
     })
 }
 
-/// Sizes and counts of the driver are never negative.
 fn unsigned(value: c_int) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-/// What an error says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
-    /// This code does not run on this device: it never will.
+    /// This code never runs on this device.
     Code,
-    /// Nothing would load here and now. Trying other code would hide the cause, and might take a slower kernel for good.
+    /// No code would load at present; another candidate might be a slower kernel for good.
     Environment,
-    /// It does not say.
+    /// Unclear.
     Unknown,
 }
 

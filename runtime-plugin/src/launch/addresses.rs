@@ -1,10 +1,10 @@
-//! Where a node's tensors and its workspace lie.
+//! The addresses of a node's tensors and its workspace.
 
 use std::ffi::c_void;
 
 use super::error::{EnqueueError, Result};
 
-/// Where a node's memory lies at one enqueue.
+/// The addresses of one enqueue.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses<'a> {
     /// Of the inputs.
@@ -16,7 +16,7 @@ pub struct Addresses<'a> {
 }
 
 impl Addresses<'_> {
-    /// Whether there are as many as the plugin has tensors.
+    /// Checks the numbers of tensors against the plugin's.
     #[inline]
     pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
         let [found_inputs, found_outputs] = [self.inputs.len(), self.outputs.len()];
@@ -30,16 +30,16 @@ impl Addresses<'_> {
     }
 }
 
-/// Where the plugin's inputs are among those whose addresses are given.
+/// The positions of the plugin's inputs among the given ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Positions {
-    /// By the plugin's inputs; `None` for one that is not given.
+    /// By the plugin's inputs; `None` if not given.
     inputs: Box<[Option<usize>]>,
     given: usize,
 }
 
 impl Positions {
-    /// `inputs` holds the position of each of the plugin's inputs among the `given` ones; a position outside of these counts as `None`.
+    /// Creates the positions of the plugin's inputs among `given` ones; larger positions count as `None`.
     #[must_use]
     pub fn new(inputs: Vec<Option<usize>>, given: usize) -> Positions {
         let inputs = inputs.into_iter().map(|place| place.filter(|place| *place < given));
@@ -53,8 +53,8 @@ impl Positions {
         self.inputs.get(input).copied().flatten()
     }
 
-    /// Returns the address of a tensor at one enqueue, by its index over the plugin's inputs, then its outputs; `None` if it is not
-    /// given.
+    /// Returns a tensor's address at one enqueue, by its index over the plugin's inputs, then its outputs; `None` if it
+    /// is not given.
     #[inline]
     #[must_use]
     pub fn address(&self, at: &Addresses<'_>, tensor: usize) -> Option<u64> {
@@ -64,7 +64,7 @@ impl Positions {
         }
     }
 
-    /// How many inputs are given.
+    /// Returns the number of given inputs.
     #[must_use]
     pub fn given(&self) -> usize {
         self.given

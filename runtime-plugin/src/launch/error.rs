@@ -1,6 +1,6 @@
-//! What is wrong with a launch that was prepared: the driver or the caller stands in its way.
+//! Errors of prepared launches, by the driver or the caller.
 //!
-//! What is wrong with a launch before that is [`cubinder_launch::LaunchError`].
+//! Earlier errors are [`cubinder_launch::LaunchError`].
 
 use std::fmt;
 
@@ -10,34 +10,33 @@ use crate::driver::sys::{
 };
 use crate::driver::{Configuration, DriverError};
 
-/// What comes of a launch.
 pub(super) type Result<T, E = EnqueueError> = std::result::Result<T, E>;
 
-/// A launch that was not made.
+/// A launch that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnqueueError {
-    /// The caller has other tensors than the plugin.
+    /// The numbers of tensors are not the plugin's.
     #[error("{found} {which} were given to a launch of a plugin that has {expected}")]
     Tensors {
         /// `inputs` or `outputs`.
         which: &'static str,
-        /// How many were given.
+        /// The given number.
         found: usize,
-        /// How many the plugin has.
+        /// The plugin's number.
         expected: usize,
     },
-    /// The driver refuses.
+    /// The driver refused the launch.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The driver refuses to fill or copy memory.
+    /// The driver refused to fill or copy memory.
     #[error("{0}")]
     Memory(Box<MemoryRefusal>),
-    /// An output that shares an input's memory lies partly in it, or in another input.
+    /// An output overlaps partially with the input whose memory it shares, or with another input.
     #[error("{0}")]
     Overlap(Box<Overlap>),
 }
 
-/// Where an input and an output were bound whose memory overlaps.
+/// An input and an output whose memory overlaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlap {
     /// The plugin: `sample::circ_pad_plugin`.
@@ -46,34 +45,34 @@ pub struct Overlap {
     pub output: String,
     /// The input's name; `None` for the input whose memory the output shares.
     pub other: Option<String>,
-    /// Of the input, then of the output.
+    /// The addresses of input and output.
     pub addresses: [usize; 2],
-    /// How many bytes the output has.
+    /// The size of the output in bytes.
     pub bytes: usize,
 }
 
-/// What the driver refused to do with memory, and why.
+/// A fill or copy that the driver refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{plugin}` cannot {what}, {bytes} bytes: {error}")]
 pub struct MemoryRefusal {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// What was to be done: "fill `partial`".
+    /// The operation: "fill `partial`".
     pub what: String,
-    /// With how many bytes.
+    /// The number of bytes.
     pub bytes: usize,
-    /// The driver's own words.
+    /// The driver's error.
     pub error: DriverError,
 }
 
-/// A launch, as messages describe it.
+/// A launch as messages describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchDescription {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: Box<str>,
     /// The kernel as its source names it.
     pub kernel: Box<str>,
-    /// Grid, block, and dynamic shared memory of a block.
+    /// Grid, block, and dynamic shared memory per block.
     pub configuration: Configuration,
     /// Blocks of a cluster.
     pub cluster: Option<[u32; 3]>,
@@ -84,7 +83,6 @@ pub struct LaunchDescription {
 }
 
 impl LaunchDescription {
-    /// `, cluster [2, 1, 1], cooperative`, or less.
     pub(super) fn options(&self) -> String {
         let cluster = self.cluster.map(|cluster| format!(", cluster {cluster:?}")).unwrap_or_default();
         cluster + if self.cooperative { ", cooperative" } else { "" }
@@ -126,11 +124,11 @@ impl fmt::Display for Overlap {
 }
 
 impl EnqueueError {
-    /// What to do about it; `None` where the caller is not the user.
+    /// Returns the fix; `None` if the caller is not the user.
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         let error = match self {
-            // The latter says what to do itself.
+            // `Overlap` includes its fix.
             EnqueueError::Tensors { .. } | EnqueueError::Overlap(_) => return None,
             EnqueueError::Refused(refusal) => &refusal.error,
             EnqueueError::Memory(refusal) => &refusal.error,

@@ -1,11 +1,10 @@
-//! Records of steps: what a launch, a fill or a copy needs, computed once per change of shapes.
+//! Records of steps: a launch, fill or copy, computed once per shape change.
 //!
-//! Owns: the numbers of a step as the driver takes them ([`StepRecord::all`], [`AliasRecord::all`]), and the step itself
-//! ([`StepRecord::enqueue`]). What the numbers are, and which variant's steps those are, is decided by
-//! [`cubinder_launch`].
+//! Owns a step's numbers as the driver takes them ([`StepRecord::all`], [`AliasRecord::all`]), and the step itself
+//! ([`StepRecord::enqueue`]). [`cubinder_launch`] computes the numbers and chooses the variant.
 //!
-//! Never: in `enqueue` no allocation, no lock, no hashing, no string and no writing to anything shared, unless the driver
-//! refuses; no launch with a number that was cut to fit; no loading of code.
+//! Never allocates, locks, hashes, formats or writes shared memory in `enqueue`, unless the driver refuses; never
+//! truncates a number or loads code.
 
 #![allow(unsafe_code)] // hands addresses to the driver
 

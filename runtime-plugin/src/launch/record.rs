@@ -1,4 +1,4 @@
-//! One launch, evaluated.
+//! One evaluated launch.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -17,12 +17,10 @@ use crate::driver::sys::{
 };
 use crate::driver::{Configuration, Driver, DriverError};
 
-/// One launch with everything known but the tensors' addresses and the workspace's. It is not changed by launching, so it may be
-/// launched from any number of threads at a time.
+/// A launch that lacks only addresses. Launching does not change it, so any number of threads may launch it.
 ///
-/// `cuLaunchKernel` wants an array of pointers to the arguments. The numbers lie in the record; a tensor's argument is its
-/// address, which lies in the array that TensorRT passes to `enqueue`: a pointer to that place is what the driver needs, so
-/// nothing is copied or patched, and the array of pointers itself is built on the stack, as are the addresses of scratch buffers.
+/// `cuLaunchKernel` reads an array of pointers to the arguments: numbers are in the record, tensor addresses in
+/// TensorRT's array, so no argument is copied. The pointers and scratch addresses are on the stack.
 #[derive(Debug, Clone)]
 pub struct LaunchRecord {
     pub(super) launch: LaunchDescription,
@@ -30,26 +28,25 @@ pub struct LaunchRecord {
     target: Target,
     digest: Digest,
     arguments: Box<[Argument]>,
-    /// The bytes of the numbers; `u64` for their alignment.
+    /// `u64` aligns the bytes of the numbers.
     numbers: Box<[u64]>,
     inputs: usize,
     outputs: usize,
 }
 
-/// Where an argument's bytes lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Argument {
-    /// In the record, at this many bytes from the start; below the length of `numbers` in bytes.
+    /// An offset in `numbers`, in bytes, below its length.
     Number(usize),
-    /// In the array of the inputs' addresses, at this index; below `inputs`.
+    /// An index into the inputs' addresses, below `inputs`.
     Input(usize),
-    /// In the array of the outputs' addresses, at this index; below `outputs`.
+    /// An index into the outputs' addresses, below `outputs`.
     Output(usize),
-    /// The address so many bytes behind that of the workspace.
+    /// An offset from the workspace's address, in bytes.
     Scratch(u64),
 }
 
-/// What a kernel takes on the device that it was loaded for.
+/// Returns the launch limits of a loaded kernel.
 #[must_use]
 pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
     LaunchLimits {
@@ -61,12 +58,12 @@ pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
 }
 
 impl LaunchRecord {
-    /// A launch that was evaluated for `kernel`, with what [`takes`] says of it, among scratch buffers that lie at `scratch`. `None`
-    /// where it is passed an input that is not given, and where `numbers` are of another launch or kernel: a number, tensor or scratch
-    /// buffer that is not there, other arguments than the kernel's parameters.
+    /// Creates the record of a launch evaluated for `kernel` with the limits from [`takes`]; scratch buffers are at the
+    /// offsets `scratch`. `None` if an argument is an input that is not given, or if `numbers` belongs to another
+    /// launch or kernel.
     ///
-    /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been called with the `shared_bytes` of its
-    /// [`LaunchRecord::description`].
+    /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been called with the `shared_bytes` of
+    /// its [`LaunchRecord::description`].
     #[must_use]
     pub fn new(
         plugin: &Plugin,
@@ -128,25 +125,25 @@ impl LaunchRecord {
         })
     }
 
-    /// The launch, as messages describe it.
+    /// Returns the launch as messages describe it.
     #[must_use]
     pub fn description(&self) -> &LaunchDescription {
         &self.launch
     }
 
-    /// Whether there is rightly nothing to launch: an extent of the grid is 0.
+    /// Returns whether an extent of the grid is 0, so the launch has no effect.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.launch.configuration.grid.contains(&0)
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.launch.configuration.grid.iter().map(|extent| u64::from(*extent)).fold(1, u64::saturating_mul)
     }
 
-    /// How many blocks the current context's device, which has so many multiprocessors, runs at once.
+    /// Returns how many blocks run at once on the current context's device, which has this many multiprocessors.
     ///
     /// # Errors
     /// The driver's.
@@ -165,16 +162,16 @@ impl LaunchRecord {
         Ok(u64::from(blocks) * u64::from(multiprocessors))
     }
 
-    /// Launches. Nothing is allocated, locked or changed, unless the driver refuses.
+    /// Launches the kernel. Does not allocate, lock or change anything, unless the driver refuses.
     ///
     /// # Errors
-    /// [`EnqueueError::Refused`] with what the driver says; [`EnqueueError::Tensors`] where the numbers of tensors are not
+    /// [`EnqueueError::Refused`] with the driver's error; [`EnqueueError::Tensors`] if the numbers of tensors are not
     /// the plugin's.
     ///
     /// # Safety
-    /// `at` holds the device addresses of the inputs that are given and of the outputs, in that order, with the shapes that the record was evaluated for, and of
-    /// as much workspace as the record's sequence needs, all valid until the kernel has run. `stream` is a stream of the device that
-    /// the kernel was loaded for (or null). The kernel has not been unloaded, and `driver` is the one that loaded it.
+    /// `at` holds the device addresses of the given inputs, then the outputs, with the shapes that the record was
+    /// evaluated for, and of as much workspace as the record's sequence needs, all valid until the kernel has run.
+    /// `stream` is a stream of the device that the kernel was loaded for (or null). The kernel is loaded, by `driver`.
     pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         if self.is_empty() {
@@ -183,8 +180,8 @@ impl LaunchRecord {
         let mut pointers = [const { MaybeUninit::<*mut c_void>::uninit() }; MAX_ARGUMENTS];
         let mut scratch = [const { MaybeUninit::<u64>::uninit() }; MAX_ARGUMENTS];
         for ((pointer, argument), address) in pointers.iter_mut().zip(&self.arguments).zip(&mut scratch) {
-            // SAFETY: `LaunchRecord::new` refuses an offset or index beyond what it points into, and the lengths of the slices have
-            // been compared.
+            // SAFETY: `LaunchRecord::new` rejects offsets and indices outside of what they refer to, and the lengths of
+            // the slices were compared.
             let place: *const c_void = unsafe {
                 match *argument {
                     Argument::Number(offset) => self.numbers.as_ptr().cast::<u8>().add(offset).cast(),
@@ -196,13 +193,12 @@ impl LaunchRecord {
                     }
                 }
             };
-            // The driver's type has no `const`; it reads only.
+            // The driver's type lacks `const`; it only reads.
             pointer.write(place.cast_mut());
         }
-        // SAFETY: `pointers` has one initialized pointer for each argument, each to as many bytes as the kernel's parameter has:
-        // `LaunchRecord::new` bounds their number and compares the sizes with those that the driver or the code object says; where neither
-        // says them the model is taken at its word, because model and code have one author. The tensors and the stream are the caller's
-        // promise.
+        // SAFETY: `pointers` has an initialized pointer for each argument, to as many bytes as the kernel's parameter
+        // has: `LaunchRecord::new` limits their number and compares the sizes with those of the driver or the model,
+        // whose author also wrote the code. The tensors and the stream are the caller's promise.
         let launched = unsafe {
             driver.launch(self.kernel, &self.launch.configuration, stream, pointers.as_mut_ptr().cast())
         };
@@ -227,12 +223,12 @@ impl std::fmt::Display for LaunchRecord {
     }
 }
 
-/// Where a number that begins at `start` ends, bytes. `None` beyond what can be counted.
+/// Returns the end of a number that starts at `start`, in bytes; `None` on overflow.
 fn reach(start: usize, arg: &Arg) -> Option<usize> {
     start.checked_add(usize::try_from(arg.value.size()).ok()?)
 }
 
-/// Whether these are all arguments of the launch, no more than a launch passes, and of the sizes of the kernel's parameters.
+/// Checks number and sizes of the arguments against the launch and the kernel.
 fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bool {
     let sizes = || launch.args.iter().map(|arg| arg.value.size());
     let are_its = |params: &[u32]| params.iter().map(|bytes| u64::from(*bytes)).eq(sizes());
@@ -241,14 +237,14 @@ fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bo
         && kernel.params.as_deref().is_none_or(are_its)
 }
 
-/// Whether a kernel waits by itself for what comes before it: the device has programmatic dependent launches, and the code was made for such
-/// a device. PTX for an older one, which a newer one runs too, was compiled without the waiting.
+/// Whether the kernel itself waits for preceding kernels: device and target support programmatic dependent launches.
+/// PTX for older targets was compiled without the wait.
 fn can_wait(kernel: &LoadedKernel) -> bool {
     kernel.capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS
 }
 
-/// What is asked for beside grid, block and shared memory. On a device without programmatic dependent launches a kernel waits for what
-/// comes before it, as any other does; so does code for such a device where a newer one runs it, because it does not wait by itself.
+/// Attributes besides grid, block and shared memory. A kernel that cannot wait itself gets no programmatic dependent
+/// launch.
 fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &EvaluatedLaunch) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
@@ -258,7 +254,6 @@ fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &EvaluatedLaunch)
     [cluster, cooperative, programmatic].into_iter().flatten().collect()
 }
 
-/// The bytes in memory that is aligned for every number.
 fn words(bytes: &[u8]) -> Box<[u64]> {
     bytes
         .chunks(8)

@@ -1,4 +1,4 @@
-//! One step of a sequence, evaluated: a launch, or memory that is filled or copied.
+//! Evaluated steps of a sequence: launches, fills and copies.
 
 use cubinder_launch::{EvaluatedStep, Sequence, tensor_bytes};
 use cubinder_model::{Memory, Plugin, Variant};
@@ -10,18 +10,18 @@ use crate::code::LoadedKernel;
 use crate::driver::sys::{CUdeviceptr, CUstream};
 use crate::driver::{Driver, DriverError};
 
-/// One step with everything known but addresses.
+/// A step that lacks only addresses.
 #[derive(Debug, Clone)]
 pub enum StepRecord {
-    /// A kernel is launched.
+    /// Launches a kernel.
     Launch(Box<LaunchRecord>),
-    /// Memory is filled.
+    /// Fills memory.
     Fill(FillRecord),
 }
 
 impl StepRecord {
-    /// The steps of a sequence that do something. `kernels` are those of the variant's steps, and the sequence was evaluated for them.
-    /// `None` where the kernel of a launch is not there, and as [`LaunchRecord::new`]: a step that cannot be done is not passed over.
+    /// Returns the steps of a sequence that have an effect. `kernels` are those of the variant's steps, for which the
+    /// sequence was evaluated. `None` if a launch's kernel is missing, or as [`LaunchRecord::new`].
     #[must_use]
     pub fn all(
         plugin: &Plugin,
@@ -51,7 +51,7 @@ impl StepRecord {
         Some(records)
     }
 
-    /// The launch that it is.
+    /// Returns the launch of a [`StepRecord::Launch`].
     #[must_use]
     pub fn launch(&self) -> Option<&LaunchRecord> {
         match self {
@@ -60,7 +60,7 @@ impl StepRecord {
         }
     }
 
-    /// Puts it into a stream. Nothing is allocated, locked or changed, unless the driver refuses.
+    /// Queues the step. Does not allocate, lock or change anything, unless the driver refuses.
     ///
     /// # Errors
     /// As [`LaunchRecord::enqueue`].
@@ -90,7 +90,7 @@ impl std::fmt::Display for StepRecord {
     }
 }
 
-/// Memory that is filled with one byte.
+/// Memory to fill with one byte.
 #[derive(Debug, Clone)]
 pub struct FillRecord {
     plugin: Box<str>,
@@ -104,9 +104,9 @@ pub struct FillRecord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FillTarget {
-    /// An output, by its index; below `outputs`.
+    /// The index of an output, below `outputs`.
     Output(usize),
-    /// So many bytes behind the workspace's address.
+    /// The offset in the workspace, in bytes.
     Scratch(u64),
 }
 
@@ -149,23 +149,23 @@ impl FillRecord {
             }
             FillTarget::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
         };
-        // SAFETY: the caller's promises: the memory is there, and `bytes` is all of the output in its shape and format, or of the
-        // scratch buffer.
+        // SAFETY: the caller's promises; `bytes` is the size of the output in its shape and format, or of the scratch
+        // buffer.
         let filled = unsafe { driver.fill(to, self.byte, self.bytes, stream) };
         filled
             .map_err(|error| memory_refusal(&self.plugin, format!("fill `{}`", self.name), self.bytes, error))
     }
 }
 
-/// An output that shares an input's memory, and the copy that is made where it is bound elsewhere.
+/// An output that shares an input's memory, and the copy for an output bound to other memory.
 ///
-/// TensorRT-RTX 1.7 passes one address for both, unless the user binds the output to other memory, and then copies nothing. Every
-/// step uses the output's memory for both names ([`Plugin::storage_of`]), so the copy comes before all steps.
+/// TensorRT-RTX 1.7 passes one address for both. If the user binds the output to other memory, it copies nothing. Every
+/// step uses the output's memory for both ([`Plugin::storage_of`]), so the copy precedes all steps.
 #[derive(Debug, Clone)]
 pub struct AliasRecord {
     plugin: Box<str>,
     name: Box<str>,
-    /// By index among the inputs that are given.
+    /// An index into the given inputs.
     input: usize,
     output: usize,
     bytes: usize,
@@ -174,18 +174,17 @@ pub struct AliasRecord {
     outputs: usize,
 }
 
-/// An input that the copy must leave as it is.
 #[derive(Debug, Clone)]
 struct OtherInput {
     name: Box<str>,
-    /// By index among the inputs that are given.
+    /// An index into the given inputs.
     place: usize,
     bytes: usize,
 }
 
 impl AliasRecord {
-    /// Returns a record for each aliased output of a variant; `shape` returns the shape of a tensor, by its index over inputs, then
-    /// outputs. `None` if an input's size in bytes overflows, or an aliased input is not given.
+    /// Returns a record for each aliased output of a variant; `shape` returns a tensor's shape, by its index over
+    /// inputs, then outputs. `None` if an input's size in bytes overflows, or an aliased input is not given.
     #[must_use]
     pub fn all<'s>(
         plugin: &Plugin,
@@ -221,17 +220,17 @@ impl AliasRecord {
         plugin.outputs.iter().enumerate().filter_map(record).collect()
     }
 
-    /// The output's name.
+    /// Returns the output's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns whether the input has to be copied to the output: whether they are bound to different memory.
+    /// Returns whether input and output are bound to different memory.
     ///
     /// # Errors
-    /// [`EnqueueError::Tensors`] if the numbers of tensors are not the plugin's; [`EnqueueError::Overlap`] if the output's memory is
-    /// partly the input's, or the copy would overwrite another input.
+    /// [`EnqueueError::Tensors`] if the numbers of tensors are not the plugin's; [`EnqueueError::Overlap`] if input and
+    /// output overlap partially, or the copy would overwrite another input.
     #[inline]
     pub fn needs_copy(&self, at: &Addresses<'_>) -> Result<bool> {
         at.check(self.inputs, self.outputs)?;
@@ -260,7 +259,7 @@ impl AliasRecord {
     /// As for [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true` for these addresses.
     pub unsafe fn copy(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         let [from, to] = self.addresses(at);
-        // SAFETY: the caller's promises: both are tensors of this shape, type and format; they do not overlap.
+        // SAFETY: the caller's promises: both tensors have this shape, type and format, and do not overlap.
         let copied = unsafe { driver.copy(to as CUdeviceptr, from as CUdeviceptr, self.bytes, stream) };
         copied.map_err(|error| {
             let what = format!("copy the input to the output `{}`, which shares its memory", self.name);
@@ -268,7 +267,7 @@ impl AliasRecord {
         })
     }
 
-    /// The input's address, then the output's; 0 for one that is missing.
+    /// Returns the input's address, then the output's; 0 if missing.
     fn addresses(&self, at: &Addresses<'_>) -> [usize; 2] {
         let input = at.inputs.get(self.input).map_or(0, |input| input.addr());
         let output = at.outputs.get(self.output).map_or(0, |output| output.addr());
@@ -292,7 +291,6 @@ fn memory_refusal(plugin: &str, what: String, bytes: usize, error: DriverError) 
     EnqueueError::Memory(Box::new(MemoryRefusal { plugin: plugin.to_owned(), what, bytes, error }))
 }
 
-/// Whether two ranges, each an address and a length in bytes, have a byte in common.
 fn overlap((one, one_bytes): (usize, usize), (other, other_bytes): (usize, usize)) -> bool {
     one.max(other) < one.saturating_add(one_bytes).min(other.saturating_add(other_bytes))
 }

@@ -1,13 +1,11 @@
-//! NVTX ranges: what every node queues shows in the timeline of a profiler, under the node's name.
+//! NVTX ranges: the work of each node in a profiler's timeline, under the node's name.
 //!
-//! Owns: whether ranges are asked for ([`VARIABLE`]), attaching the profiler that the process runs under, once for each copy of the
-//! library, and the ranges themselves ([`Range`]).
+//! Owns the switch ([`VARIABLE`]), attaching the process's profiler once per copy of the library, and the ranges
+//! ([`Range`]). Never links an NVTX library, fails inference without a profiler, or allocates or locks when a range
+//! starts.
 //!
-//! Never: no link against a library of NVTX; no failure of inference where a profiler cannot be had, but one message; no allocation
-//! and no lock when a range is entered; nothing at all where none are asked for.
-//!
-//! A profiler names its library in [`TOOL_VARIABLE`]; a program that uses NVTX loads it and hands it tables to fill: `nvtxInit.h` of
-//! NVTX 3.1.0 (NVIDIA/NVTX, `c/include/nvtx3/nvtxDetail`), whose order of steps this keeps.
+//! A profiler names its library in [`TOOL_VARIABLE`]; we load it and pass the tables in the order of `nvtxInit.h` of
+//! NVTX 3.1.0 (NVIDIA/NVTX, `c/include/nvtx3/nvtxDetail`).
 
 #![allow(unsafe_code)] // loads a profiler's library and calls it
 
@@ -22,36 +20,34 @@ use trt_abi::{Severity, logger};
 
 use crate::driver::last_loader_error;
 
-/// The environment variable that asks for ranges: `1`. It is read once, when a launch is first prepared.
+/// The environment variable that enables ranges with `1`; read once, when a launch is first prepared.
 pub(crate) const VARIABLE: &str = "CUBINDER_NVTX";
-/// Where a 64-bit profiler names its library: `nvtxInit.h`.
+/// The variable with a 64-bit profiler's library: `nvtxInit.h`.
 const TOOL_VARIABLE: &str = "NVTX_INJECTION64_PATH";
-/// What that library is entered by: `nvtxInit.h`.
+/// The entry point of that library: `nvtxInit.h`.
 const ENTRY: &CStr = c"InitializeInjectionNvtx2";
 
 /// `NvtxInitializeInjectionNvtxFunc_t`: 0 is failure.
 type Initialize = unsafe extern "C" fn(extern "C" fn(u32) -> *const c_void) -> c_int;
 
-/// A range of a profiler's timeline. It exists only where a profiler takes ranges.
 #[derive(Debug)]
 pub(crate) struct Range(CString);
 
-/// As long as it lives, the calling thread is in a range.
+/// Ends the range when dropped.
 pub(crate) struct Entered {
-    /// It ends in the thread where it began.
+    /// A range ends in the thread that started it.
     _not_send: PhantomData<*const ()>,
 }
 
 impl Range {
-    /// A range of this name; `None` where none are asked for or no profiler takes them.
+    /// Returns `None` if ranges are disabled or no profiler supports them.
     pub(crate) fn new(name: impl FnOnce() -> String) -> Option<Range> {
         takes_ranges().then(|| Range(CString::new(name().replace('\0', "\\0")).unwrap_or_default()))
     }
 
-    /// Begins it in the calling thread.
     #[inline]
     pub(crate) fn enter(&self) -> Entered {
-        // SAFETY: the slots are empty, or a profiler has filled them; whoever names its library is trusted with the process.
+        // SAFETY: the slots are empty, or filled by a profiler, which the user trusts with the process.
         unsafe { tables::push(self.0.as_ptr()) };
         Entered { _not_send: PhantomData }
     }
@@ -65,7 +61,7 @@ impl Drop for Entered {
     }
 }
 
-/// Whether a profiler takes ranges. The first caller attaches it, and tells the log what stands in the way.
+/// Returns whether a profiler supports ranges. The first call attaches it, or logs why it cannot.
 fn takes_ranges() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| {
@@ -79,7 +75,6 @@ fn takes_ranges() -> bool {
     })
 }
 
-/// Attaches the profiler whose library is `tool`, where `asked` asks for ranges.
 fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavailable> {
     match asked.map(OsStr::as_encoded_bytes) {
         None | Some(b"" | b"0") => return Err(Unavailable::NotAsked),
@@ -89,7 +84,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
     let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Unavailable::NoTool)?;
     let path = CString::new(tool.into_vec()).map_err(|_| Unavailable::NoTool)?;
     let shown = || path.to_string_lossy().into_owned();
-    // SAFETY: a C string. Loading runs the library's initializers: whoever sets the variable wants that, in every program with NVTX.
+    // SAFETY: a C string. Loading runs initializers, as the user who sets the variable intends.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
     if library.is_null() {
         return Err(Unavailable::NotLoaded { path: shown(), text: last_loader_error() });
@@ -97,13 +92,13 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
     // SAFETY: an open handle and a C string.
     let entry = unsafe { libc::dlsym(library, ENTRY.as_ptr()) };
     let is_attached = !entry.is_null() && {
-        // SAFETY: a function of this name has this type in every library that the variable names.
+        // SAFETY: NVTX defines the type of this function.
         let initialize = unsafe { std::mem::transmute::<*mut c_void, Initialize>(entry) };
-        // SAFETY: it is given what it is made for. The tables are never freed.
+        // SAFETY: this is the argument that NVTX defines. The tables are never freed.
         unsafe { initialize(tables::export_table) != 0 }
     };
     if !is_attached {
-        // SAFETY: opened above; it has said that it is not attached, or could not be asked, so none of its functions is called.
+        // SAFETY: opened above; the profiler is not attached, so its functions are not called.
         unsafe { libc::dlclose(library) };
         return Err(if entry.is_null() {
             Unavailable::NoEntry(shown())
@@ -111,25 +106,22 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
             Unavailable::Failed(shown())
         });
     }
-    // The library stays: its functions are in the tables.
+    // The library stays loaded: the tables contain its functions.
     if tables::takes_ranges() { Ok(()) } else { Err(Unavailable::NoRanges(shown())) }
 }
 
-/// Why there are no ranges.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Unavailable {
     #[error("no NVTX ranges: {VARIABLE} is not 1")]
     NotAsked,
-    /// The variable has another value than 0 and 1.
     #[error("no NVTX ranges: {VARIABLE} is `{0}`; 1 asks for them, 0 does not")]
     Value(String),
-    /// No profiler asks for them.
     #[error("no NVTX ranges: {VARIABLE} is 1, and no profiler asks for them ({TOOL_VARIABLE} is not set)")]
     NoTool,
     #[error("{}cannot be loaded: {text}", library(path))]
     NotLoaded {
         path: String,
-        /// The loader's own words.
+        /// The loader's error.
         text: String,
     },
     #[error(
@@ -139,7 +131,6 @@ enum Unavailable {
     NoEntry(String),
     #[error("{}refuses to be attached: `InitializeInjectionNvtx2` returned 0", library(_0))]
     Failed(String),
-    /// It is attached, and takes other things.
     #[error("{}is attached, and takes no ranges", library(_0))]
     NoRanges(String),
 }
@@ -149,11 +140,9 @@ fn library(path: &str) -> String {
 }
 
 impl Unavailable {
-    /// Logs the reason, unless no ranges were asked for.
     fn log(&self) {
         match self {
             Unavailable::NotAsked => {}
-            // As it should be in a process that runs without a profiler.
             Unavailable::NoTool | Unavailable::NoRanges(_) => logger::verbose(|| format!("cubinder: {self}")),
             _ => logger::log(Severity::WARNING, &format!("cubinder: {self}")),
         }

@@ -1,18 +1,17 @@
-//! What a profiler is handed to attach itself, and the two functions that it is asked for.
+//! The NVTX function tables that a profiler fills, and the two functions that we call.
 //!
-//! The facts are those of NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of the public repository NVIDIA/NVTX: names, numbers and
-//! structures of `nvtxTypes.h`, what the functions answer of `nvtxImpl.h`, and that a function which no profiler gave does nothing of
-//! `nvtxImplCore.h`. A program has one such set of tables for each library that compiles those headers, so a profiler copes with
-//! several. The functions of all modules have a place, because a profiler may take it for granted; two of them are called.
+//! Source: NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of NVIDIA/NVTX: `nvtxTypes.h`, `nvtxImpl.h`, and `nvtxImplCore.h`
+//! (a missing function has no effect). Each library that compiles those headers has its own tables. All modules have
+//! slots, because a profiler may rely on them.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{self, null, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Where a profiler writes the address of its function; null means that there is none.
+/// A profiler's function; null if missing.
 type Slot = AtomicPtr<c_void>;
-/// An entry of a `NvtxFunctionTable`: the address of a slot, null at index 0 and behind the last one.
+/// An entry of a `NvtxFunctionTable`; null at index 0 and after the last slot.
 type Entry = Option<&'static Slot>;
 
 /// `nvtxRangePushA`: `int (const char*)`.
@@ -33,16 +32,14 @@ const VERSION_TABLE: u32 = 3;
 /// `NVTX_VERSION`.
 const VERSION: u32 = 3;
 
-/// How many slots the modules have, in the order of `NvtxCallbackModule`: the numbers `NVTX_CBID_..._SIZE` of core, CUDA, OpenCL, CUDA run
-/// time, core 2 and sync. The first module has the number 1.
+/// `NVTX_CBID_..._SIZE` of core, CUDA, OpenCL, CUDA run time, core 2 and sync: the order of `NvtxCallbackModule`, which
+/// starts at 1.
 const SLOTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
-/// Everything that a profiler is told addresses of.
+/// The memory whose addresses a profiler gets.
 ///
-/// The library may be unloaded while the profiler lives, and NVTX has no word for that; a profiler may keep what it was told, to change its
-/// functions later. So these lie in memory that is never given back, once for each copy of the library that a profiler is attached to: what
-/// is written there after the library has gone reaches nobody and harms nobody. The functions that a profiler is given are for the call
-/// that attaches it.
+/// It is never freed: a profiler may write to it later, even after the library is unloaded, and NVTX has no call to
+/// prevent that.
 struct Tables {
     callbacks: Callbacks,
     version: VersionInfo,
@@ -51,7 +48,7 @@ struct Tables {
 
 struct Module {
     slots: &'static [Slot],
-    /// The addresses of the slots; longer by an entry.
+    /// The addresses of the slots, and a final null.
     table: &'static [Entry],
 }
 
@@ -79,7 +76,6 @@ struct VersionInfo {
     set_injection_version: extern "C" fn(u32),
 }
 
-/// The tables of this copy of the library, made when a profiler is to be attached.
 static TABLES: OnceLock<&'static Tables> = OnceLock::new();
 
 fn tables() -> &'static Tables {
@@ -91,7 +87,8 @@ fn tables() -> &'static Tables {
     })
 }
 
-/// `NvtxGetExportTableFunc_t`: what a profiler's `InitializeInjectionNvtx2` is given. Null for tables that there are not.
+/// `NvtxGetExportTableFunc_t`, the argument of a profiler's `InitializeInjectionNvtx2`. Returns null for unknown
+/// tables.
 pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     match id {
         CALLBACKS_TABLE => ptr::from_ref(&tables().callbacks).cast(),
@@ -100,7 +97,7 @@ pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     }
 }
 
-/// `GetModuleFunctionTable`: 1, and where the table of a module lies and how many entries it has; 0 for a module that there is not.
+/// `GetModuleFunctionTable`: returns 1 and writes a module's table and its length; returns 0 for an unknown module.
 ///
 /// # Safety
 /// `table` and `size` are each null or writable.
@@ -112,7 +109,7 @@ unsafe extern "C" fn module_function_table(
     let index = usize::try_from(module).ok().and_then(|module| module.checked_sub(CORE));
     let Some(found) = index.and_then(|index| tables().modules.get(index)) else { return 0 };
     if !size.is_null() {
-        // SAFETY: not null, so writable. The last entry is not counted.
+        // SAFETY: not null, so writable. The final entry is not counted.
         unsafe { size.write(c_uint::try_from(found.slots.len()).unwrap_or(0)) };
     }
     if !table.is_null() {
@@ -122,10 +119,9 @@ unsafe extern "C" fn module_function_table(
     1
 }
 
-/// What it is told is ignored, as NVTX itself does.
+/// Ignores the version, as NVTX itself does.
 extern "C" fn set_injection_version(_: u32) {}
 
-/// The profiler's function in a slot of the core module, where it gave one.
 #[inline]
 fn function(slot: usize) -> Option<*mut c_void> {
     let core = TABLES.get()?.modules.first()?;
@@ -133,35 +129,34 @@ fn function(slot: usize) -> Option<*mut c_void> {
     (!function.is_null()).then_some(function)
 }
 
-/// Whether a profiler wants both ends of ranges.
 pub(super) fn takes_ranges() -> bool {
     [RANGE_PUSH_A, RANGE_POP].into_iter().all(|slot| function(slot).is_some())
 }
 
-/// Begins a range in the calling thread, where a profiler takes it.
+/// Starts a range in the calling thread, if a profiler supports it.
 ///
 /// # Safety
-/// What is in the slots was put there by a profiler that keeps to NVTX. `name` is a C string.
+/// The slots were filled by a profiler that follows NVTX. `name` is a C string.
 #[inline]
 pub(super) unsafe fn push(name: *const c_char) {
     if let Some(function) = function(RANGE_PUSH_A) {
-        // SAFETY: whoever fills this slot puts a function of this type there.
+        // SAFETY: a profiler fills this slot with a function of this type.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePush>(function) };
-        // SAFETY: a C string, as it wants; the answer is the depth, which nobody asks for.
+        // SAFETY: `name` is a C string; the returned depth is not needed.
         unsafe { function(name) };
     }
 }
 
-/// Ends the range that was begun last in the calling thread, where a profiler takes it.
+/// Ends the last range of the calling thread, if a profiler supports it.
 ///
 /// # Safety
-/// What is in the slots was put there by a profiler that keeps to NVTX. [`push`] came before.
+/// The slots were filled by a profiler that follows NVTX. [`push`] came before.
 #[inline]
 pub(super) unsafe fn pop() {
     if let Some(function) = function(RANGE_POP) {
-        // SAFETY: whoever fills this slot puts a function of this type there.
+        // SAFETY: a profiler fills this slot with a function of this type.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePop>(function) };
-        // SAFETY: it has no preconditions but the range.
+        // SAFETY: its only precondition is the range.
         unsafe { function() };
     }
 }
@@ -170,12 +165,11 @@ pub(super) unsafe fn pop() {
 mod tests {
     use super::*;
 
-    /// As a profiler that was written in C sees them.
     #[test]
     fn tables_lie_as_the_headers_say() {
         let callbacks = export_table(1).cast::<usize>();
         let version = export_table(3).cast::<usize>();
-        // SAFETY: both begin with their sizes; the number and the reserved word of the version follow.
+        // SAFETY: both start with their sizes; the version's number and its reserved word follow.
         unsafe {
             assert_eq!((*callbacks, *version), (16, 24));
             assert_eq!(version.add(1).read(), 3);
@@ -184,10 +178,10 @@ mod tests {
         for (module, length) in [(1, 16), (2, 9), (3, 15), (4, 7), (5, 16), (6, 7)] {
             let (mut table, mut size) = (null(), 0);
             let ask = tables().callbacks.module_function_table;
-            // SAFETY: both can be written.
+            // SAFETY: both are writable.
             assert_eq!(unsafe { ask(module, &raw mut table, &raw mut size) }, 1);
             assert_eq!(size, length, "module {module}");
-            // SAFETY: so many entries and one more.
+            // SAFETY: the table has `size` entries and a final null.
             let entries = unsafe { std::slice::from_raw_parts(table, size as usize + 1) };
             let are_there: Vec<bool> = entries.iter().map(Option::is_some).collect();
             let inner = vec![true; size as usize - 1];

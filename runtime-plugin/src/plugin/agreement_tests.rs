@@ -1,8 +1,8 @@
-//! `cubinder eval` and the runtime say the same of the same node: the same refusal in the same words, or none.
+//! Checks that `cubinder eval` and the runtime reject the same nodes with the same words, for the repository's
+//! manifests.
 //!
-//! The plugins are those of the repository's manifests. There is no driver here, so the runtime's side ends where kernels would be
-//! loaded; that the kernel then sees the numbers that were evaluated is `tests/launching.rs`'s. Where a launch depends on the device, both
-//! are given one. Without one the runtime waits until there is one, and `eval` says what to name.
+//! There is no driver, so the runtime side ends before kernels are loaded; `tests/launching.rs` checks the kernels'
+//! arguments.
 
 use std::path::{Path, PathBuf};
 use std::ptr::without_provenance_mut;
@@ -22,11 +22,9 @@ use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 use super::*;
 use crate::identity;
 
-/// The folders of manifests, from the repository's root.
 const FOLDERS: [&str; 5] =
     ["manifests", "tests/data/ok", "tests/data/run", "tests/data/run/sequences", "tests/data/conformance"];
 
-/// The manifests there.
 fn manifests() -> &'static [PathBuf] {
     static ALL: OnceLock<Vec<PathBuf>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -43,7 +41,6 @@ fn manifests() -> &'static [PathBuf] {
 
 type Model = cubinder_model::Plugin;
 
-/// A plugin as a manifest has it, every number among the arguments of some type: which one is up to the kernel.
 fn model(path: &Path, choices: &mut Choices<'_>) -> Model {
     let text = std::fs::read_to_string(path).unwrap();
     let resolved = resolve::compile(&Source::new(path, text)).unwrap();
@@ -77,7 +74,6 @@ fn typed(draft: &ArgDraft, choices: &mut Choices<'_>) -> Arg {
     Arg { name: draft.name.clone(), value }
 }
 
-/// What a case is made of, number by number.
 struct Choices<'a>(std::iter::Cycle<std::slice::Iter<'a, u32>>);
 
 impl Choices<'_> {
@@ -90,7 +86,6 @@ impl Choices<'_> {
     }
 }
 
-/// Mostly one that keeps the attribute's rules.
 fn attribute(attribute: &Attribute, choices: &mut Choices<'_>) -> Value {
     let mut offered: Vec<Value> = attribute.default.iter().chain(&attribute.one_of).cloned().collect();
     if !attribute.ty.list {
@@ -130,8 +125,6 @@ fn shape(input: &cubinder_model::Input, choices: &mut Choices<'_>) -> Vec<i64> {
     (0..rank).map(|_| choices.pick_from(extents)).collect()
 }
 
-/// What a shape input holds: as much of what it may as it may. TensorRT tells nothing of it at run time, so it is the builder that refuses
-/// what it may not.
 fn held(input: &cubinder_model::Input, choices: &mut Choices<'_>) -> Vec<i64> {
     let Some(allowed) = input.values else { return Vec::new() };
     let counts = input.limits.dim(0);
@@ -147,7 +140,6 @@ struct Case {
     plugin: Model,
     attributes: Vec<Value>,
     inputs: Vec<Vec<i64>>,
-    /// What each input holds; nothing for one that is no shape input.
     values: Vec<Vec<i64>>,
     alignments: Vec<u64>,
     device: Device,
@@ -161,7 +153,6 @@ impl Case {
         plugin.variants.retain(|variant| TensorKinds::from_variant(variant) == *kinds);
         let attributes = plugin.attributes.iter().map(|it| attribute(it, choices)).collect();
         let mut inputs: Vec<Vec<i64>> = plugin.inputs.iter().map(|input| shape(input, choices)).collect();
-        // Inputs of equal shapes are what many plugins need.
         if choices.next().is_multiple_of(2) {
             let first = inputs[0].clone();
             inputs.fill(first);
@@ -184,7 +175,6 @@ impl Case {
         case
     }
 
-    /// Has the variants measured on some devices, for nodes near this one.
     fn measure(&mut self, choices: &mut Choices<'_>) {
         let points = choices.next() % 3;
         if points == 0 {
@@ -222,7 +212,7 @@ impl Case {
         evaluation
     }
 
-    /// A refusal as the runtime words it, which knows no more of a shape input than its rank.
+    /// Rewrites a rejection as the runtime words it, which knows only the rank of a shape input.
     fn as_seen(&self, mut refused: String) -> String {
         for ((input, shape), values) in self.plugin.inputs.iter().zip(&self.inputs).zip(&self.values) {
             if input.values.is_some() {
@@ -241,7 +231,7 @@ impl Case {
     }
 
     /// # Errors
-    /// What `eval` has to be told.
+    /// The facts that `eval` needs.
     fn evaluated(&self, device: Option<Device>) -> Result<Evaluation, Vec<Mistake>> {
         let all = (0..self.plugin.tensor_count())
             .filter_map(|index| Some((index, self.plugin.tensor_name(index)?)));
@@ -272,11 +262,9 @@ impl Case {
         evaluate(&subject, &query, &Compiler::new(Environment::default())).map(|outcome| outcome.evaluation)
     }
 
-    /// What the runtime refuses the node for, when it is made, when shapes are announced, or for its addresses. The outputs are
-    /// announced with these shapes.
     fn refused(&self, device: Option<Device>, outputs: &[Vec<i64>]) -> Option<String> {
         let title = format!("{}: ", self.plugin.full_name());
-        // The runtime adds which node it is; whoever evaluates has just said that.
+        // Only the runtime adds the node's name.
         let text = |error: &Error| {
             let text = error.text().strip_prefix(&title).unwrap_or(error.text());
             text.split_once("\n  node: ").map_or(text, |(text, _)| text).to_owned()
@@ -327,7 +315,6 @@ impl Case {
         let outputs: Vec<_> = self.alignments[self.inputs.len()..].iter().map(place).collect();
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
         if device.is_none() && self.asks_for_device() {
-            // It waits.
             return None;
         }
         made.running
@@ -335,9 +322,7 @@ impl Case {
             .unwrap()
     }
 
-    /// Whether no shape of an output was evaluated, and one of them takes values that only enqueue knows: the runtime cannot say before then
-    /// that it has none, and the shapes that are made up for the others here may be refused first. TensorRT announces none in that case,
-    /// because it evaluates all of them itself.
+    /// Whether no output shape was evaluated and one needs values known only at enqueue: TensorRT announces none then.
     fn refused_for_values(&self, evaluation: &Evaluation) -> bool {
         let takes_values = self.plugin.outputs.iter().any(|output| {
             output.shape.nodes.iter().any(|node| matches!(node, cubinder_expr::Node::Values(_)))
@@ -350,8 +335,6 @@ fn facts_of(device: &Device) -> [(String, i64); 3] {
     DeviceFact::ALL.map(|fact| (fact.name().to_owned(), device.fact(fact)))
 }
 
-/// The shapes with which outputs are announced: those that were evaluated. What is refused before they have any is refused whatever they
-/// are.
 fn output_shapes(case: &Case, evaluation: &Evaluation) -> Vec<Vec<i64>> {
     let outputs = evaluation.tensors.iter().filter(|tensor| tensor.role == "output");
     let mut outputs: Vec<Vec<i64>> = outputs.map(|tensor| tensor.shape.clone()).collect();
@@ -379,7 +362,7 @@ proptest! {
     }
 }
 
-/// Without a device: the runtime refuses what no device can mend and waits otherwise; `eval` says what has to be named.
+/// Without a device the runtime rejects only errors on every device.
 #[test]
 fn a_launch_that_depends_on_the_device_needs_one() {
     let mut random = numbers(7);
@@ -403,7 +386,6 @@ fn a_launch_that_depends_on_the_device_needs_one() {
     assert!(waited >= 5, "{waited}");
 }
 
-/// Numbers without an order that anybody sees, the same in every run.
 fn numbers(seed: u32) -> impl FnMut() -> u32 {
     let mut state = seed;
     move || {
@@ -414,7 +396,6 @@ fn numbers(seed: u32) -> impl FnMut() -> u32 {
     }
 }
 
-/// The property above is worth nothing where all nodes are refused, or none.
 #[test]
 fn cases_are_of_all_kinds() {
     let mut found = std::collections::BTreeMap::<&str, usize>::new();

@@ -1,4 +1,4 @@
-//! What TensorRT's builder asks of types and formats. No call of the CUDA driver is made here.
+//! Types and formats for TensorRT's builder. Makes no CUDA driver call.
 
 use cubinder_expr::{DataType, Format};
 use cubinder_launch as launch;
@@ -8,7 +8,7 @@ use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc, Result};
 use super::node::NodeData;
 use crate::definition::TensorKinds;
 
-/// The types of the outputs, by the first variant that takes the inputs' types.
+/// Returns the outputs' types of the first variant with the inputs' types.
 pub(super) fn output_types(
     node: &NodeData,
     inputs: &[trt_abi::DataType],
@@ -25,7 +25,7 @@ pub(super) fn output_types(
     Ok(())
 }
 
-/// Types and formats that some variant takes together, of tensors that can be laid out so.
+/// Whether some variant has these types and formats, and the tensors' ranks fit.
 pub(super) fn supports(
     node: &NodeData,
     position: usize,
@@ -47,7 +47,7 @@ pub(super) fn supports(
     node.kinds.iter().any(|kinds| fits(node, kinds, &types, Some(&formats)))
 }
 
-/// The types and formats that TensorRT settled on, which must be those of a variant.
+/// They must be those of a variant.
 pub(super) fn configured_kinds<'n>(
     node: &'n NodeData,
     inputs: &[DynamicPluginTensorDesc],
@@ -57,7 +57,6 @@ pub(super) fn configured_kinds<'n>(
     kinds_of(node, inputs.iter().chain(outputs).map(|tensor| &tensor.desc))
 }
 
-/// The types and formats of these tensors, inputs, then outputs, which must be those of a variant.
 pub(super) fn kinds_of<'n, 't>(
     node: &'n NodeData,
     tensors: impl Iterator<Item = &'t PluginTensorDesc> + Clone,
@@ -83,12 +82,11 @@ pub(super) fn kinds_of<'n, 't>(
     fitting.ok_or_else(|| no_variant(node, &types, &formats))
 }
 
-/// The rank of a tensor that has fewer dimensions than the format needs. One that TensorRT does not know yet (-1) is none.
+/// Returns the rank if it is known and below the format's minimum.
 pub(super) fn rank_below(tensor: &PluginTensorDesc, format: Format) -> Option<usize> {
     usize::try_from(tensor.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
 
-/// Whether the first of the tensors that TensorRT counts can be of these types and formats.
 fn fits(node: &NodeData, kinds: &TensorKinds, types: &[DataType], formats: Option<&[Format]>) -> bool {
     let of_types = |(tensor, ty): (&usize, &DataType)| kinds.types.get(*tensor) == Some(ty);
     let of_formats = |(tensor, format): (&usize, &Format)| kinds.formats.get(*tensor) == Some(format);
@@ -96,9 +94,8 @@ fn fits(node: &NodeData, kinds: &TensorKinds, types: &[DataType], formats: Optio
         && formats.is_none_or(|formats| node.counted.iter().zip(formats).all(of_formats))
 }
 
-/// The error for types, and formats where they are known, that no variant takes together.
 fn no_variant(node: &NodeData, types: &[DataType], formats: &[Format]) -> Error {
-    // Of shape inputs TensorRT does not tell the type: it is the one that they have.
+    // TensorRT does not announce the types of shape inputs; they have only one.
     let Some(first) = node.kinds.first() else { return node.invalid("it has no variant") };
     let end = node.counted.get(types.len()).copied().unwrap_or(first.types.len());
     let (mut all_types, mut all_formats) = (first.types.clone(), first.formats.clone());
@@ -130,7 +127,7 @@ pub(super) fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Re
     Ok(())
 }
 
-/// How a node says which of its inputs are shape inputs: TensorRT's ONNX parser reads it (TensorRT-RTX 1.7).
+/// TensorRT's ONNX parser reads this attribute (TensorRT-RTX 1.7).
 pub(super) fn shape_inputs_are_named(plugin: &Plugin) -> String {
     let all = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
     let indices: Vec<String> = all.map(|(index, _)| index.to_string()).collect();

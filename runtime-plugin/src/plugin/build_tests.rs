@@ -1,4 +1,4 @@
-//! What TensorRT's builder is answered about types, formats, tactics and names.
+//! Build answers about types, formats, tactics and names.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node as Part};
 use cubinder_expr::{DataType, Format};
@@ -12,7 +12,6 @@ use super::*;
 use crate::definition::BuildFacts;
 use crate::identity;
 
-/// What TensorRT says of a tensor, which has as many dimensions as any format needs.
 pub(super) fn tensor(ty: DataType, format: Format) -> DynamicPluginTensorDesc {
     of_shape(ty, format, &[4, 8, 2, 2])
 }
@@ -37,7 +36,7 @@ fn row(id: i32, ty: DataType, format: Format, k: Option<i64>) -> Variant {
     }
 }
 
-/// Of `k` = 3: f32 row major by variants 1 and 2, f16 in HWC8 by 1 alone, f16 row major by 2 and 4; 3 is for `k` = 5.
+/// For `k` = 3: f32 row major by variants 1 and 2, f16 in HWC8 by 1, f16 row major by 2 and 4.
 fn mixed() -> cubinder_model::Plugin {
     use DataType::{F16, F32};
     use Format::{Hwc8, Linear};
@@ -79,7 +78,6 @@ fn formats_are_taken_as_some_variant_has_them() {
     }
 }
 
-/// A kernel for vectors of channels finds none in a tensor without channels.
 #[test]
 fn a_format_is_not_taken_for_tensors_without_its_dimensions() {
     let mixed = plugin(mixed());
@@ -127,13 +125,11 @@ fn tactics_are_those_of_types_and_formats() {
     assert!(mixed.set_tactic(3).is_err(), "its code is for another attribute");
 }
 
-/// `device.sms >= least`, and so on.
 fn at_least(fact: DeviceFact, least: i64) -> Guard {
     let nodes = vec![Part::Device(fact), Part::Int(least), Part::Binary(BinaryOp::Ge, 0, 1)];
     Guard { expr: Expr { nodes }, text: format!("{fact} >= {least}") }
 }
 
-/// `x.shape[-1] % 4 == 0`, joined with a guard.
 fn or_divides(op: BinaryOp, guard: &Guard) -> Guard {
     let mut nodes = divides(4, None).expr.nodes;
     let (left, first) = (nodes.len() as u32 - 1, nodes.len() as u32);
@@ -143,7 +139,7 @@ fn or_divides(op: BinaryOp, guard: &Guard) -> Guard {
     Guard { expr: Expr { nodes }, text: String::new() }
 }
 
-/// An engine runs on other devices than the one that built it, so what the builder's device has is no proof.
+/// The builder's device proves nothing about others.
 #[test]
 fn a_guard_that_reads_the_device_is_a_tactic_where_it_holds_for_every_device() {
     use DeviceFact::{Capability, SharedBytes, Sms};
@@ -153,7 +149,7 @@ fn a_guard_that_reads_the_device_is_a_tactic_where_it_holds_for_every_device() {
         let tensors = [of_shape(DataType::F32, Format::Linear, &[4, 8]); 2];
         guarded.configure(&tensors[..1], &tensors[1..]).unwrap();
         let configured = guarded.tactics().unwrap();
-        // The builder's own device is one for which all of these hold.
+        // All of these guards are satisfied on this device.
         let here = Device { sms: 1024, shared_bytes: 1 << 20, capability: 999 };
         guarded.running.with(|running| running.assume(Some(here))).unwrap();
         assert_eq!(guarded.tactics().unwrap(), configured, "{}", guard.text);
@@ -283,7 +279,6 @@ fn aliased_outputs_name_an_input_as_tensorrt_counts_them() {
     assert!(plain.tolerates_null_attach() && plain.aliased_input(0).is_none());
 }
 
-/// Nodes of a plugin with the attributes `k` and `other`, of which its time depends on `k` where `timing` says so.
 fn timed(
     timing: Option<Vec<u32>>,
     [k, other]: [i64; 2],
@@ -319,7 +314,6 @@ fn alike_nodes_share_a_timing_cache_id_and_no_others_do() {
     let by_k = id(&timed(Some(vec![0]), [3, 1], &as_is));
     assert_eq!(id(&timed(Some(vec![0]), [3, 2], &as_is)), by_k);
     assert_ne!(id(&timed(Some(vec![0]), [4, 2], &as_is)), by_k);
-    // The code for 3 and for 5 is not the same, whatever the author says of attributes.
     let by_none = |k| id(&timed(Some(vec![]), [k, 1], &as_is));
     assert_ne!(by_none(3), by_none(5));
     assert_eq!(by_none(4), by_none(7));

@@ -1,7 +1,7 @@
-//! What an engine is built for, of a node that TensorRT launches itself.
+//! Proofs for the profile of a node that TensorRT launches itself.
 //!
-//! Owns what is proved for every shape of a profile, because nobody checks anything when such an engine runs: which variants may be chosen, what the
-//! kernel has to look at itself, and what can only be told.
+//! Such an engine checks nothing at run time, so claims are proved for every shape of the profile. Owns which variants
+//! may be chosen, what the kernel itself checks, and what is only warned about.
 
 use cubinder_expr::{Builtin, Expr, Formula, Node};
 use cubinder_expr::{Interval, Value};
@@ -15,40 +15,32 @@ use trt_abi::Result;
 use super::node::NodeData;
 use super::profile::Profile;
 
-/// What the build is for.
 #[derive(Debug)]
 pub(super) struct BuiltFor {
-    /// The shapes.
     pub(super) profile: Profile,
-    /// What the shapes are to keep and are not proved to, requirements and limits alike: the kernel leaves where they do not.
+    /// Unproved requirements and limits; the kernel returns early if a shape violates one.
     pub(super) required: Vec<Requirement>,
-    /// The variants that the node can run and whose guards are proved.
+    /// The variants for the node whose guards are proved.
     variants: Vec<Proved>,
 }
 
-/// A variant whose guard holds for the whole profile.
 #[derive(Debug)]
 struct Proved {
-    /// Its place in the plugin.
     index: usize,
-    /// What is not proved of its launch.
     open: Vec<OpenClaim>,
 }
 
-/// Something of a launch that is not proved for the whole profile.
 #[derive(Debug)]
 struct OpenClaim {
-    /// What: `block x is from 1 to 1024`.
+    /// Such as `block x is from 1 to 1024`.
     what: String,
-    /// Whether it is proved that it never is.
+    /// Whether it is proved false for the whole profile.
     never: bool,
 }
 
 impl BuiltFor {
-    /// Holds a profile against what the plugin takes, as a plugin library would hold each call against it.
-    ///
     /// # Errors
-    /// What no shape of the profile meets.
+    /// A rule that no shape of the profile satisfies.
     pub(super) fn prove(node: &NodeData, profile: Profile) -> Result<BuiltFor> {
         let required = required(node, &profile)?;
         let guarded = domain(node, &profile);
@@ -67,15 +59,16 @@ impl BuiltFor {
         self.variants.iter().find(|proved| proved.index == index)
     }
 
-    /// Whether TensorRT may launch the variant for some shape, and for the others leaves at once or was warned of.
+    /// Whether TensorRT may launch the variant for some shape; for others the kernel returns early or a warning was
+    /// logged.
     pub(super) fn offers(&self, node: &NodeData, variant: &Variant) -> bool {
         let is_proved =
             self.proved(node, variant).is_some_and(|proved| proved.open.iter().all(|open| !open.never));
         is_proved && (self.required.is_empty() || !is_own(variant))
     }
 
-    /// What would have to be proved for TensorRT to launch the variant: its guard, what its launch never keeps, and for a kernel of another compiler, which
-    /// cannot leave at once, what is required.
+    /// Returns the claims to prove before TensorRT may launch the variant: its guard, claims that are always false,
+    /// and, for precompiled kernels, which cannot return early, the requirements.
     pub(super) fn asks_for(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
         let guard = variant.guard.iter().map(|guard| format!("`{}`", guard.text));
         let never = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
@@ -84,14 +77,13 @@ impl BuiltFor {
         guard.chain(never).chain(required.map(|requirement| format!("`{}`", requirement.text))).collect()
     }
 
-    /// What of the variant's launch is not proved, in words.
     pub(super) fn unproved(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
         let open = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
         open.map(|open| open.what.clone()).collect()
     }
 }
 
-/// What is not proved of a variant's launch: that its parts fit what they are for, and that outputs are written.
+/// The claims: launch values are in range, and outputs are written.
 fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
     let Some(launch) = variant.launch(0) else { return Vec::new() };
     let when = variant.steps.first().and_then(|step| step.when.as_ref());
@@ -112,7 +104,6 @@ fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim>
     parts.chain(written).collect()
 }
 
-/// The shared memory that the kernel of a launch declares, bytes.
 fn declared(node: &NodeData, launch: &Launch) -> u32 {
     let Some(CodeRef { code, symbol, .. }) = launch.code.first() else { return 0 };
     let kernels = node.definition.code().get(*code as usize).map_or(&[][..], |object| &object.kernels);
@@ -123,20 +114,17 @@ fn place(node: &NodeData, variant: &Variant) -> Option<usize> {
     node.definition.plugin().variants.iter().position(|known| std::ptr::eq(known, variant))
 }
 
-/// Whether what TensorRT launches is the author's kernel as another compiler made it.
+/// Returns whether TensorRT launches the author's precompiled kernel unchanged.
 fn is_own(variant: &Variant) -> bool {
     variant.launch(0).is_some_and(native::is_own)
 }
 
-/// All shapes of the profile.
 fn domain<'a>(node: &'a NodeData, profile: &'a Profile) -> Domain<'a> {
     Domain::new(node.definition.plugin()).with_attributes(&node.attributes).with_profile(&profile.inputs)
 }
 
-/// What is not proved for all of the profile of what is required of shapes.
-///
 /// # Errors
-/// What no shape of the profile meets.
+/// A rule that no shape of the profile satisfies.
 fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     profile.check(node)?;
     let plugin = node.definition.plugin();
@@ -149,14 +137,14 @@ fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     let least = Facts { shapes: &least_shapes, ..node.facts() };
     let most = Facts { shapes: &most_shapes, ..node.facts() };
     if least_shapes == most_shapes {
-        // What is known as a whole is held against everything.
+        // Fully known shapes are checked against every rule.
         let mut steps = Steps::default();
         let held = launch::check(plugin, launch::rules_of_shapes(plugin), &most, &mut steps);
         held.and_then(|()| launch::output_shapes(plugin, &most, &mut steps))
             .map_err(|unmet| node.invalid(unmet))?;
         return Ok(Vec::new());
     }
-    // Limits are of each dimension and of their product: what both ends keep, all between them keep.
+    // Limits apply to each dimension and to their product, so shapes between two valid ends are valid.
     let keeps = |limit: &Requirement, facts: &Facts<'_>| {
         Steps::default().value(&limit.expr, facts) == Ok(Value::Bool(true))
     };
@@ -193,7 +181,7 @@ fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     Ok(open)
 }
 
-/// How many dimensions an output has: a matter of ranks, whatever the dimensions come to.
+/// Returns the rank of an output, which depends on ranks only.
 fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
     let mut length = Formula::default();
     let array = length.copy(&output.shape);
@@ -204,10 +192,8 @@ fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
     }
 }
 
-/// Whether it is not proved that a requirement holds in all of `domain`.
-///
 /// # Errors
-/// It holds nowhere.
+/// The requirement is false in all of `domain`.
 fn is_open(node: &NodeData, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool> {
     let Requirement { expr, text, message } = requirement;
     if domain.never(expr) == Verdict::Proved {

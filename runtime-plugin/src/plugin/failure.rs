@@ -1,6 +1,6 @@
-//! What an error about a node that runs ends with: which node it is and where it runs.
+//! The context of run-time errors: node and device.
 //!
-//! Owns: the words for that. Never: called where all is well; it asks the driver.
+//! Called only for errors, because it queries the driver.
 
 use cubinder_launch::{Facts, describe};
 use trt_abi::Error;
@@ -9,8 +9,7 @@ use super::node::NodeData;
 use crate::code::DeviceFacts;
 use crate::driver::Driver;
 
-/// The end of an error: the attributes and the shapes as far as `facts` knows them, and the device of the current context where there is a
-/// driver to ask.
+/// Describes attributes, known shapes, and the current context's device if there is a driver.
 pub(super) fn node_context(node: &NodeData, facts: &Facts<'_>, driver: Option<&Driver>) -> String {
     let known = describe(node.definition.plugin(), &Facts { alignments: &[], ..*facts });
     let known = known.strip_prefix("; ").map(|known| format!("\n  node: {known}"));
@@ -18,7 +17,6 @@ pub(super) fn node_context(node: &NodeData, facts: &Facts<'_>, driver: Option<&D
     [known, device].into_iter().flatten().collect()
 }
 
-/// An error of a node that runs: what is wrong, the circumstances, and what to do about it.
 pub(super) fn failure(
     code: i32,
     node: &NodeData,

@@ -1,4 +1,4 @@
-//! What a node leaves in the engine.
+//! The serialized fields of a node.
 
 use std::sync::Arc;
 
@@ -11,23 +11,19 @@ use super::{Form, KernelPlugin};
 use crate::definition::BuildFacts;
 use crate::identity::NODE_FIELD;
 
-/// What the serialized fields of an object depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldsKey {
-    /// Index into the node's kinds; none for an object that was not configured.
+    /// Index into the node's kinds; `None` if not configured.
     pub(super) configured: Option<usize>,
     pub(super) input_ranks: Option<Arc<[u8]>>,
     pub(super) workspace_bytes: Option<u64>,
 }
 
-/// The serialized fields of an object, one set for each thing that it was configured for.
 pub(super) type SerializedFields = Memo<FieldsKey, FieldSet>;
 
 impl KernelPlugin {
-    /// Returns the fields for the present configuration.
-    ///
     /// # Errors
-    /// Something that the format cannot hold.
+    /// A value that the format cannot represent.
     pub(super) fn fields_now(&self) -> Result<&FieldSet> {
         let key = FieldsKey {
             configured: self.state.configured(),

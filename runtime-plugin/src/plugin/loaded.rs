@@ -1,8 +1,7 @@
 //! The kernels of a node's variants in the current context.
 //!
-//! Owns: what an object keeps loaded from one change of shapes to the next, and what is loaded when it is attached. The code itself is
-//! loaded once for all objects, by [`CodeTable`].
-//! Never: no launch, no choice among variants.
+//! Owns the kernels that an object keeps between shape changes, and those loaded when it is attached. [`CodeTable`]
+//! loads the code once for all objects. Never launches or chooses a variant.
 
 use cubinder_launch as launch;
 use cubinder_launch::{Device, Facts, Steps};
@@ -18,33 +17,28 @@ use crate::driver::sys::{
 };
 use crate::driver::{Driver, DriverError};
 
-/// The kernels of a variant, by its steps: none for a fill, and for a launch whose condition is false on this device, whatever the shapes
-/// are.
+/// By the variant's steps; `None` for a fill, and for a launch whose condition is false on this device for all shapes.
 type Kernels = Vec<Option<LoadedKernel>>;
 
-/// The kernels of the variants that were used last.
 #[derive(Debug, Default)]
 pub(super) struct LoadedVariants {
-    /// Where they were loaded. A destroyed context and a later one of another device can have the same address.
+    /// A new context of another device can reuse the address of a destroyed one.
     context: Option<(CUcontext, CUdevice)>,
-    /// What is known of its device.
     device: Option<Device>,
-    /// Indices of variants in the plugin, each with the kernels of its steps.
     variants: Vec<(usize, Kernels)>,
-    /// A device that tests have without a driver.
+    /// The device of tests without a driver.
     #[cfg(test)]
     pub(super) assumed: Option<Device>,
 }
 
 impl LoadedVariants {
-    /// The kernels of the variant with this index, by its steps; nothing where it is not loaded.
     pub(super) fn kernels(&self, variant: usize) -> &[Option<LoadedKernel>] {
         let found = self.variants.iter().find(|(index, _)| *index == variant);
         found.map_or(&[], |(_, kernels)| kernels.as_slice())
     }
 
-    /// Follows the thread's current context: kernels of another context are forgotten. `None` without a driver or a current
-    /// context; then no device is known either.
+    /// Drops kernels of other contexts than the current one. Without a driver or context returns `None`, and the device
+    /// is unknown.
     pub(super) fn follow_context(&mut self, node: &NodeData) -> Result<Option<&'static Driver>> {
         let driver = self.update(node)?;
         if driver.is_none() {
@@ -69,7 +63,7 @@ impl LoadedVariants {
     }
 
     #[cfg(not(test))]
-    #[allow(clippy::unused_self)] // of a test's it is asked for
+    #[allow(clippy::unused_self)] // the test's version reads it
     fn assumed_device(&self) -> Option<Device> {
         None
     }
@@ -79,19 +73,16 @@ impl LoadedVariants {
         self.assumed
     }
 
-    /// The device of the context that was attended last; none where there was none.
     pub(super) fn device(&self) -> Option<Device> {
         self.device
     }
 
-    /// Asks for every kernel anew next time. After an unclear error of the driver other code takes the place of what was refused; a launch
-    /// that such code does not suit is not to fail for ever.
+    /// Drops all kernels, because other code may load after an unclear driver error.
     pub(super) fn forget(&mut self) {
         self.variants.clear();
     }
 
-    /// Has the kernels of the variants with these indices, in the context that was attended last; an error says `told` of the node. False where
-    /// there is none any more.
+    /// Loads kernels in the last followed context; errors include `told`. Returns false without a context.
     pub(super) fn load(
         &mut self,
         node: &NodeData,
@@ -112,7 +103,6 @@ impl LoadedVariants {
     }
 }
 
-/// What expressions know of a device.
 fn device(driver: &Driver, device: CUdevice) -> Result<Device, DriverError> {
     let attribute = |attribute| driver.device_attribute(device, attribute).map(i64::from);
     let capability = driver.compute_capability(device)?;
@@ -127,8 +117,8 @@ pub(super) fn not_initialized(node: &NodeData, error: &DriverError) -> Error {
     Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
 }
 
-/// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet. A variant that its guard excludes
-/// from this device, whatever the shapes are, is not loaded: there may be no code that runs here.
+/// Loads kernels, if there is a driver and a current context. Skips variants whose guard is false on this device for
+/// all shapes, because there may be no code for it.
 pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Variant>) -> Result<()> {
     let mut loaded = LoadedVariants::default();
     if loaded.follow_context(node)?.is_none() {
@@ -144,9 +134,8 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
     Ok(())
 }
 
-/// The kernels of a variant's steps; `None` where there is no driver or the thread has no current context. A step that its condition
-/// excludes from this device is not loaded: there may be no code for it that runs here. That is decided by what is known before the shapes; an error has
-/// the other facts.
+/// Returns `None` without a driver or a current context. Skips steps whose condition is false on this device, because
+/// there may be no code for it; the condition is evaluated without shapes. Errors include the other facts.
 fn load_all(
     node: &NodeData,
     variant: &Variant,
@@ -168,7 +157,6 @@ fn load_all(
     Ok(Some(kernels))
 }
 
-/// The kernel of a launch on the current device; `None` where the thread has no current context.
 fn load(
     node: &NodeData,
     driver: &Driver,
@@ -176,7 +164,7 @@ fn load(
     facts: &Facts<'_>,
 ) -> Result<Option<LoadedKernel>> {
     let failed = |error: LoadError| {
-        // Where nothing fits the error says which device it is.
+        // `NothingFits` already names the device.
         let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
         let context = node_context(node, facts, driver);
         failure(Error::FAILED_INITIALIZATION, node, &error, &context, Some(&error.help()))
@@ -191,7 +179,7 @@ fn load(
     }
 }
 
-/// Other code than the best is taken where the driver refuses the best; it may be slower, so the user is told, once.
+/// Warns once if the driver rejected the preferred code, because the replacement may be slower.
 fn log_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
     if kernel.refused.is_empty() || !kernel.is_first {
         return;

@@ -1,8 +1,8 @@
-//! Values that TensorRT keeps pointers into: each is made once for its key, and stays as long as the object.
+//! Values that TensorRT keeps pointers into: computed once per key, kept as long as the object.
 
 use std::sync::OnceLock;
 
-/// Values by their keys. Nothing is ever removed or moved, so a shared reference is enough to add one.
+/// Values by key. Entries are never removed or moved, so adding one needs only a shared reference.
 #[derive(Debug)]
 pub(super) struct Memo<K, V>(OnceLock<Box<Entry<K, V>>>);
 
@@ -20,10 +20,10 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: PartialEq, V> Memo<K, V> {
-    /// Returns the value of `key`, which `make` makes the first time. If two threads make it at once, both get the first one.
+    /// Returns the value of `key`, computed by `make` on first use; concurrent calls get the first value.
     ///
     /// # Errors
-    /// What `make` says; nothing is kept then.
+    /// Those of `make`, without caching.
     pub(super) fn get<E>(&self, key: K, make: impl FnOnce(&K) -> Result<V, E>) -> Result<&V, E> {
         let mut place = self;
         while let Some(entry) = place.0.get() {
@@ -36,7 +36,6 @@ impl<K: PartialEq, V> Memo<K, V> {
         let mut made = Some(Box::new(Entry { key, value, next: Memo::default() }));
         loop {
             match (place.0.get(), &made) {
-                // Another thread was quicker with something else.
                 (Some(entry), Some(made)) if entry.key != made.key => place = &entry.next,
                 (Some(entry), _) => return Ok(&entry.value),
                 (None, _) => made = made.and_then(|made| place.0.set(made).err()),
@@ -46,7 +45,7 @@ impl<K: PartialEq, V> Memo<K, V> {
 }
 
 impl<K, V> Drop for Memo<K, V> {
-    /// A loop, because a long list would recurse deeply.
+    /// A loop, because dropping a long list would recurse deeply.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(mut entry) = next {

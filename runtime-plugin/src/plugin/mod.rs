@@ -1,11 +1,9 @@
-//! The plugin object: one node of a network, while it is built and while it runs.
+//! The plugin object: one node of a network, in a build and at run time.
 //!
-//! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks of types and formats,
-//! [`shapes`] of shapes, [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes, [`fields`] what is
-//! left in the engine; [`native`] is a node of which nothing of this library is left there. Nothing here knows one
-//! operator from another: the model says it all, and [`cubinder_launch`] computes its launches.
+//! [`KernelPlugin`] holds the shared state. [`build`] answers for types and formats, [`shapes`] for shapes, [`run`] for
+//! enqueue, [`variants`] for tactics, [`profile`] for known shapes, [`fields`] for serialization; [`native`] is a node
+//! that TensorRT launches itself. No module here knows an operator.
 
-/// The methods of `PluginBase` that depend on the node alone.
 macro_rules! node_plugin_methods {
     () => {
         fn identity(&self) -> &Identity {
@@ -24,7 +22,7 @@ macro_rules! node_plugin_methods {
             outputs: &mut [Shape<'b>],
         ) -> Result<()> {
             let ranks = shapes::output_shapes(&self.state.node, inputs, shape_inputs, builder, outputs)?;
-            // TensorRT makes 0-d tensors 1-d at run time, so what they were is kept for then.
+            // TensorRT makes 0-d tensors 1-d at run time, so the engine keeps the ranks of the build.
             self.state.set_input_ranks(Some(ranks));
             Ok(())
         }
@@ -87,35 +85,30 @@ use profile::Profile;
 use run::{EngineFacts, RunState};
 use state::{Latest, NodeState};
 
-/// Where an engine will find the code of its nodes.
+/// Where an engine finds the code of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// In each node's serialized field.
     Fields,
-    /// In the code library that is serialized into the plan.
     Library,
 }
 
-/// Nobody has said how much workspace is reserved.
 const NOT_RESERVED: u64 = u64::MAX;
 
-/// A plugin object. Clones share what never changes and copy what does.
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
     state: NodeState,
-    /// The workspace that the engine reserves, bytes, or [`NOT_RESERVED`].
+    /// Bytes, or [`NOT_RESERVED`].
     workspace_bytes: AtomicU64,
-    /// The shapes that the build is for, once it was configured.
     profile: Latest<Profile>,
     fields: SerializedFields,
     running: Exclusive<RunState>,
 }
 
 impl KernelPlugin {
-    /// An object for a node; `name` is the node's in the network, where there is one.
+    /// Creates the object of a node; `name` is the node's in the network, if known.
     ///
     /// # Errors
-    /// A requirement of the plugin that the attributes break.
+    /// A requirement of the plugin that the attributes violate.
     pub(crate) fn new(
         definition: Definition,
         attributes: Vec<Value>,
@@ -138,7 +131,6 @@ impl KernelPlugin {
         }
     }
 
-    /// Sets what an engine holds of the node.
     pub(crate) fn set_built(
         &self,
         kinds: Option<&TensorKinds>,
@@ -151,7 +143,6 @@ impl KernelPlugin {
         Ok(())
     }
 
-    /// Says how much workspace the engine reserves for the node, bytes, once a build or an engine has told it.
     fn set_workspace_bytes(&self, bytes: Option<u64>) {
         self.workspace_bytes.store(bytes.unwrap_or(NOT_RESERVED), Ordering::Relaxed);
     }
@@ -206,7 +197,7 @@ impl Plugin for KernelPlugin {
         build::supports(&self.state.node, position, in_out, input_count)
     }
 
-    /// What was bounded for the profile that was configured; before that, for the one that TensorRT speaks of here.
+    /// Returns the bound for the configured profile, otherwise for this call's.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -255,7 +246,7 @@ impl Plugin for KernelPlugin {
         let at = Addresses { inputs, outputs, workspace };
         let tactic = self.state.tactic();
         self.running
-            // SAFETY: the caller's promises about pointers and stream are those that `RunState::enqueue` asks for.
+            // SAFETY: the caller's promises about pointers and stream are those of `RunState::enqueue`.
             .with(|running| unsafe { running.enqueue(&self.state.node, tactic, &at, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
@@ -272,11 +263,8 @@ impl Plugin for KernelPlugin {
 }
 
 impl KernelPlugin {
-    /// Loads the code of every variant that can be reached, so that nothing has to be loaded while a stream is captured.
-    /// Does nothing on a machine without a driver, and nothing for objects of a build.
-    ///
-    /// # Errors
-    /// The driver is there and takes none of the code objects of a kernel.
+    /// Loads the code of all reachable variants, so that none is loaded during stream capture. Does nothing without a
+    /// driver or in a build.
     pub(crate) fn preload(&self) -> Result<()> {
         if self.state.node.phase != TensorRTPhase::RUNTIME {
             return Ok(());

@@ -1,7 +1,7 @@
-//! A node that TensorRT launches itself: what its builder asks, and then no more of this library.
+//! A node that TensorRT launches itself: its build answers.
 //!
-//! Owns which variant is chosen: a tactic of TensorRT's, among those that may run for every shape of the profile ([`BuiltFor`]), because nobody looks
-//! at guards when the engine runs. Everything else is what the other route has, too.
+//! Owns the choice of a variant. No guard is evaluated at run time, so only variants that may run for every shape of
+//! the profile ([`BuiltFor`]) are tactics.
 
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, OnceLock};
@@ -20,32 +20,26 @@ use super::state::{Latest, NodeState};
 use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 
-/// Parts of a launch that are told in one line; an array argument is one.
+/// Maximum number of unproved claims in a message; an array argument is one.
 const MAX_LISTED: usize = 8;
 
-/// The code of one variant, as TensorRT takes it.
 #[derive(Debug)]
 struct Code {
     symbol: CString,
-    /// A text that ends with a NUL: TensorRT 11.4 reads it as C does.
+    /// Ends with a NUL, because TensorRT 11.4 reads a C string.
     text: Vec<u8>,
 }
 
-/// A plugin object. Clones share what never changes and copy what does.
 #[derive(Debug, Clone)]
 pub(crate) struct NativePlugin {
     pub(super) state: NodeState,
-    /// The code of each variant of the plugin, once it was asked for.
     codes: Arc<[OnceLock<Code>]>,
-    /// The shapes that the build is for, once it was configured.
     built_for: Latest<BuiltFor>,
 }
 
 impl NativePlugin {
-    /// An object for a node; `name` is the node's in the network, where there is one.
-    ///
     /// # Errors
-    /// A requirement of the plugin that the attributes break.
+    /// A requirement of the plugin that the attributes violate.
     pub(crate) fn new(
         definition: Definition,
         attributes: Vec<Value>,
@@ -57,7 +51,6 @@ impl NativePlugin {
         Ok(NativePlugin { state: NodeState::new(node)?, codes, built_for: Latest::default() })
     }
 
-    /// The variants that TensorRT may launch with tensors of these kinds, or of any, for all that the engine is built for.
     fn offered(&self, kinds: Option<&TensorKinds>) -> Vec<&Variant> {
         let built_for = self.built_for.get();
         let unguarded = |variant: &&Variant| variant.guard.is_none();
@@ -70,14 +63,13 @@ impl NativePlugin {
         }
     }
 
-    /// The variant that runs tensors of these kinds: the tactic's, or the first where there is none.
+    /// Without a tactic returns the first variant.
     fn chosen(&self, kinds: &TensorKinds) -> Result<&Variant> {
         let tactic = self.state.tactic();
         let found = self.offered(Some(kinds)).into_iter().find(|variant| tactic == 0 || variant.id == tactic);
         found.ok_or_else(|| self.none_holds(tactic, kinds))
     }
 
-    /// The error where no variant may run for all that the engine is built for.
     fn none_holds(&self, tactic: i32, kinds: &TensorKinds) -> Error {
         let built_for = self.built_for.get();
         let conditions = |variant: &Variant| {
@@ -111,17 +103,17 @@ impl NativePlugin {
         Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)
     }
 
-    /// Takes a profile for what is built for.
+    /// Sets the profile.
     ///
     /// # Errors
-    /// What no shape of it meets.
+    /// A rule that no shape of the profile satisfies.
     fn build_for(&self, profile: Profile) -> Result<Arc<BuiltFor>> {
         let built_for = Arc::new(BuiltFor::prove(&self.state.node, profile)?);
         self.built_for.set(Some(Arc::clone(&built_for)));
         Ok(built_for)
     }
 
-    /// Returns the warning that outputs in place have to be bound to their inputs; `None` without such outputs.
+    /// Returns the warning that aliased outputs must be bound to their inputs.
     pub(super) fn uncopied(&self) -> Option<String> {
         let plugin = self.state.node.definition.plugin();
         let names = plugin.outputs.iter().filter_map(|output| {
@@ -137,7 +129,6 @@ impl NativePlugin {
         })
     }
 
-    /// Says that for all shapes of the profile something is not proved, and what comes of it.
     fn say(&self, what: &str, mut unproved: Vec<String>, outcome: &str) {
         if !unproved.is_empty() {
             let left = unproved.len().saturating_sub(MAX_LISTED);
@@ -151,7 +142,6 @@ impl NativePlugin {
         }
     }
 
-    /// The code of a variant of this plugin.
     fn code(&self, variant: &Variant) -> Result<&Code> {
         let missing =
             || self.state.node.invalid(format_args!("variant {} has no code for TensorRT", variant.id));
@@ -231,7 +221,7 @@ impl QuickPlugin for NativePlugin {
         build::output_types(&self.state.node, inputs, outputs)
     }
 
-    /// All that there are variants for, of ranks that can be laid out so.
+    /// Returns the kinds of all variants whose formats fit the tensors' ranks.
     fn format_combinations(
         &self,
         in_out: &[DynamicPluginTensorDesc],
@@ -268,7 +258,7 @@ impl QuickPlugin for NativePlugin {
     ) -> Result<QuickLaunch<'b>> {
         let (given, outputs) = in_out.split_at(input_count.min(in_out.len()));
         let kinds = build::configured_kinds(&self.state.node, given, outputs)?;
-        // Nobody says that a launch is asked for only after the plugin was configured, nor that it is for the same profile.
+        // TensorRT does not promise to configure the plugin, or this profile, before it requests a launch.
         let profile = self.profile_of(given)?;
         let built_for = match self.built_for.get() {
             Some(built_for) if profile.is_among(&built_for.profile) => built_for,

@@ -1,4 +1,4 @@
-//! What TensorRT's builder is answered about a node that it launches itself.
+//! Build answers of a node that TensorRT launches itself.
 
 use cubinder_expr::{BinaryOp, Expr, Node as Part};
 use cubinder_expr::{DataType, Format, Interval, Value};
@@ -13,24 +13,20 @@ use super::tests::{divides, model};
 use super::*;
 use super::{NativePlugin, Profile};
 
-/// The label of a variant whose kernel another compiler made.
 const OTHER: &str = "of another compiler";
 
 const PTX: &[u8] = b".version 9.0\n";
 
-/// A variant of one block.
 fn variant(id: i32, guard: Option<Guard>) -> Variant {
     let mut variant = super::tests::variant(id, guard);
     variant.launch_mut(0).unwrap().grid[0] = Expr { nodes: vec![Part::Int(1)] };
     variant
 }
 
-/// With code for each variant that ends as some compilers write it.
 fn native(model: Model) -> Result<NativePlugin, Error> {
     declaring(model, None)
 }
 
-/// The same, whose first variant's kernel declares so much shared memory.
 fn declaring(mut model: Model, shared_bytes: Option<u32>) -> Result<NativePlugin, Error> {
     let target =
         Target { kind: TargetKind::Native, arch: Arch { major: 8, minor: 0, suffix: ArchSuffix::None } };
@@ -74,7 +70,6 @@ fn plugin(model: Model) -> NativePlugin {
     native(model).unwrap()
 }
 
-/// `x` of so many columns, for one type and format.
 fn columns(least: i64, most: i64, ty: DataType, format: Format) -> DynamicPluginTensorDesc {
     let dims = |columns| Dims::from_slice(&[4, columns]).unwrap();
     let desc = PluginTensorDesc {
@@ -90,20 +85,17 @@ fn floats(least: i64, most: i64) -> DynamicPluginTensorDesc {
     columns(least, most, DataType::F32, Format::Linear)
 }
 
-/// The variants that TensorRT is offered for these columns, or why there are none.
 fn offered(plugin: &NativePlugin, least: i64, most: i64) -> Result<Vec<i32>, String> {
     let x = floats(least, most);
     plugin.configure(&[x], &[x]).map_err(|error| error.text().to_owned())?;
     plugin.tactics().map_err(|error| error.text().to_owned())
 }
 
-/// What of the profile is required and not proved.
 fn required(plugin: &NativePlugin, profile: Profile) -> Result<Vec<String>, String> {
     let built_for = BuiltFor::prove(&plugin.state.node, profile).map_err(|error| error.text().to_owned())?;
     Ok(built_for.required.into_iter().map(|requirement| requirement.text).collect())
 }
 
-/// What of the first variant's launch is not proved for these columns.
 fn open(plugin: &NativePlugin, least: i64, most: i64) -> Vec<String> {
     let profile = Profile::from_tensors(&plugin.state.node, None, &[floats(least, most)]).unwrap();
     let built_for = BuiltFor::prove(&plugin.state.node, profile).unwrap();
@@ -114,7 +106,7 @@ fn guarded() -> Model {
     model(vec![variant(1, Some(divides(4, None))), variant(2, Some(divides(2, None)))])
 }
 
-/// Nobody looks at a guard when the engine runs, so it holds for all that the engine is built for.
+/// No guard is evaluated at run time, so it must be satisfied for all shapes of the profile.
 #[test]
 fn its_identity_is_the_ops() {
     let some = plugin(guarded());
@@ -154,7 +146,6 @@ fn the_tactic_says_which_kernel_is_given() {
     let error = some.set_tactic(3).unwrap_err();
     assert_eq!(error.text(), "test::guarded `n`: variant 3 does not exist");
     assert_eq!(kernel(&some), "kernel_2", "what is refused changes nothing");
-    // 6 columns are for the second variant alone.
     let x = floats(6, 6);
     some.configure(&[x], &[x]).unwrap();
     some.set_tactic(1).unwrap();
@@ -183,7 +174,6 @@ fn all_types_and_formats_that_there_are_variants_for_are_offered() {
     let kind = |ty: DataType, format: Format| (ty.tensorrt(), format.tensorrt());
     let (floats, halves) = (kind(DataType::F32, Format::Linear), kind(DataType::F16, Format::Linear));
     let x = columns(8, 8, DataType::F32, Format::Linear);
-    // A format of channels takes three dimensions.
     assert_eq!(of(mixed.format_combinations(&[x, x], 1).unwrap()), [floats, halves]);
     let dims = Dims::from_slice(&[1, 8, 2, 2]).unwrap();
     let x = DynamicPluginTensorDesc {
@@ -211,7 +201,6 @@ fn attributes_that_the_plugin_refuses_make_no_node() {
     assert!(error.text().contains("`k` is too small"), "{error}");
 }
 
-/// `x.shape[-1] % 4 == 0`, for all that is built.
 fn requires_vectors() -> Model {
     let divides = divides(4, None);
     let requirement =
@@ -219,7 +208,7 @@ fn requires_vectors() -> Model {
     Model { require: vec![requirement], ..model(vec![variant(1, None)]) }
 }
 
-/// A plugin library holds every call against requirements and limits; here nobody does when the engine runs.
+/// The runtime library is absent at run time, so the build checks requirements and limits.
 #[test]
 fn what_is_required_of_shapes_is_held_against_the_profile() {
     let strict = plugin(requires_vectors());
@@ -245,7 +234,7 @@ fn what_is_required_of_shapes_is_held_against_the_profile() {
     assert!(unproved(&limited, 0, 0).is_err(), "every tensor is empty");
 }
 
-/// What both ends of a profile keep, shapes between them may not: `y` has `c * (9 - c)` rows, so 8 for 1 and for 8 columns, and 20 for 4.
+/// `y` has `c * (9 - c)` rows: 8 for 1 and for 8 columns, but 20 for 4.
 #[test]
 fn limits_of_outputs_are_held_inside_the_profile() {
     let limited = |most| {
@@ -281,7 +270,7 @@ fn limits_of_outputs_are_held_inside_the_profile() {
     assert!(error.contains("dimension 0 of `y` is 14"), "{error}");
 }
 
-/// The kernel of another compiler cannot leave where the shapes are not what is required: it would read them.
+/// Precompiled kernels cannot return early for invalid shapes, so their requirements must be proved.
 #[test]
 fn kernels_of_other_compilers_run_only_what_is_proved() {
     let other = |id, guard| Variant { label: OTHER.to_owned(), ..variant(id, guard) };
@@ -294,7 +283,7 @@ fn kernels_of_other_compilers_run_only_what_is_proved() {
     assert_eq!(offered(&beside, 4, 8), Ok(vec![2]));
 }
 
-/// `x.shape[0] * 4096 * x.shape[1]` bytes, of 4 rows; TensorRT is not known to ask the driver for more than 48 KiB.
+/// `x.shape[0] * 4096 * x.shape[1]` bytes, of 4 rows. TensorRT is not known to request more than 48 KiB.
 fn hungry(id: i32) -> Variant {
     let mut hungry = variant(id, None);
     let dim = |axis, base| [Part::Shape(0), Part::Int(axis), Part::Index { array: base, index: base + 1 }];
@@ -304,7 +293,7 @@ fn hungry(id: i32) -> Variant {
     hungry
 }
 
-/// What breaks for all that is built is not offered; what breaks for some is told.
+/// A claim false for all shapes removes the variant; false for some, it causes a warning.
 #[test]
 fn launches_that_no_shape_of_the_profile_fits_are_not_offered() {
     let alone = plugin(model(vec![hungry(1)]));
@@ -320,18 +309,17 @@ fn launches_that_no_shape_of_the_profile_fits_are_not_offered() {
     assert_eq!(open(&alone, 3, 4), ["dynamic shared memory in bytes is from 0 to 49152"]);
     let both = plugin(model(vec![hungry(1), variant(2, None)]));
     assert_eq!(offered(&both, 4, 4), Ok(vec![2]));
-    // What the kernel declares is of the same 48 KiB.
+    // Static shared memory counts toward the same 48 KiB.
     let full = declaring(model(vec![hungry(1)]), Some(1)).unwrap();
     assert_eq!(open(&full, 1, 3), ["dynamic shared memory in bytes is from 0 to 49151"]);
     assert!(offered(&full, 3, 3).is_err());
     assert_eq!(offered(&full, 2, 2), Ok(vec![1]));
-    // Where nothing is launched it does not matter what would be.
     let mut idle = hungry(1);
     idle.launch_mut(0).unwrap().grid[0] = Expr { nodes: vec![Part::Int(0)] };
     assert_eq!(offered(&plugin(model(vec![idle])), 4, 4), Ok(vec![1]));
 }
 
-/// TensorRT goes on with what the memory held: nobody looks whether a kernel that left at once had something to write.
+/// If a kernel returns early, TensorRT continues with the old contents of the output.
 #[test]
 fn outputs_that_stay_unwritten_are_told_and_those_that_always_do_are_refused() {
     let writing = |nodes: Vec<Part>| {
@@ -350,13 +338,11 @@ fn outputs_that_stay_unwritten_are_told_and_those_that_always_do_are_refused() {
     assert_eq!(offered(&some, 3, 9), Ok(vec![1]));
     let error = offered(&some, 1, 3).unwrap_err();
     assert!(error.contains("variant 1 runs where `y` is written;"), "{error}");
-    // Of an empty output nothing is to be written.
     assert_eq!(offered(&some, 0, 0), Ok(vec![1]));
     let always = writing(columns.to_vec());
     assert_eq!(open(&always, 0, 9), Vec::<String>::new());
 }
 
-/// `y` of one dimension, made of the columns of `x`.
 fn shaped(make: impl Fn(Vec<Part>) -> Vec<Part>) -> NativePlugin {
     let mut model = model(vec![variant(1, None)]);
     let columns = vec![Part::Shape(0), Part::Int(1), Part::Index { array: 0, index: 1 }];
@@ -368,14 +354,13 @@ fn shaped(make: impl Fn(Vec<Part>) -> Vec<Part>) -> NativePlugin {
     plugin(model)
 }
 
-/// Nobody looks at an output's shape when the engine runs.
+/// Output shapes are not checked at run time.
 #[test]
 fn outputs_without_a_shape_somewhere_in_the_profile_keep_their_limits() {
     let of = |plugin: &NativePlugin, least, most| {
         required(plugin, Profile::from_tensors(&plugin.state.node, None, &[floats(least, most)]).unwrap())
     };
     let limits = || Ok(vec!["y.shape[0] >= 0".to_owned(), "y.shape[0] <= 100".to_owned()]);
-    // `840 // (40 - columns)`, which has no value for 40.
     let quotient = shaped(|columns| {
         let moved = columns.into_iter().map(|part| match part {
             Part::Index { .. } => Part::Index { array: 2, index: 3 },
@@ -389,7 +374,6 @@ fn outputs_without_a_shape_somewhere_in_the_profile_keep_their_limits() {
     assert_eq!(of(&quotient, 0, 20), Ok(vec![]));
     assert_eq!(of(&quotient, 0, 40), limits());
     assert!(of(&quotient, 39, 39).is_err() && of(&quotient, 40, 40).is_err());
-    // `columns - 4`, which is below 0 for 3.
     let difference =
         shaped(|columns| [columns, vec![Part::Int(4), Part::Binary(BinaryOp::Sub, 2, 3)]].concat());
     assert_eq!(of(&difference, 4, 9), Ok(vec![]));
@@ -399,7 +383,7 @@ fn outputs_without_a_shape_somewhere_in_the_profile_keep_their_limits() {
     }
 }
 
-/// TensorRT launches the kernel with the addresses that it has: no library is there to copy anything.
+/// TensorRT launches the kernel without the library, so aliased inputs are not copied.
 #[test]
 fn outputs_in_place_are_warned_about() {
     let said = |alias: Option<u32>| {

@@ -1,4 +1,4 @@
-//! What all clones of a node share, and the node's own words around what is wrong with it.
+//! The part of a node that its clones share, and its errors.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -14,24 +14,21 @@ use trt_abi::{Error, Identity, Severity, TensorRTPhase, logger};
 use super::Form;
 use crate::definition::{BuildFacts, Definition, TensorKinds};
 
-/// What all clones of a node share.
 #[derive(Debug)]
 pub(super) struct NodeData {
     pub(super) definition: Definition,
     pub(super) attributes: Vec<Value>,
     pub(super) phase: TensorRTPhase,
     pub(super) form: Form,
-    /// Under which engines find what runs the node; of a native node the op's.
+    /// The identity under which engines find the node's runtime; for a native node, the op's.
     pub(super) core: Identity,
-    /// `sample::circ_pad_plugin`, and the node's name where one is known: what messages begin with.
+    /// `sample::circ_pad_plugin`, and the node's name if known: the start of messages.
     pub(super) title: String,
-    /// What engine inspectors show.
     pub(super) metadata: CString,
     timing_id: OnceLock<CString>,
-    /// What the tensors can be, in the order of the table of variants, each once.
+    /// In the order of variants, without duplicates.
     pub(super) kinds: Vec<TensorKinds>,
-    /// The tensors that TensorRT counts, in its order: all but shape inputs, of which it passes the values alone. Each is an index
-    /// over the plugin's inputs, then its outputs.
+    /// The tensors that TensorRT counts, in order: all but shape inputs. Indices over inputs, then outputs.
     pub(super) counted: Vec<usize>,
 }
 
@@ -45,7 +42,7 @@ impl NodeData {
         core: Identity,
     ) -> NodeData {
         let plugin = definition.plugin();
-        // An engine may have thousands of rows, so they are not held against each other one by one.
+        // A set, because an engine may have thousands of rows.
         let mut seen: BTreeSet<(&[DataType], &[Format])> = BTreeSet::new();
         let serving = plugin.variants.iter().filter(|variant| launch::is_compiled_for(variant, &attributes));
         let different = serving.filter(|variant| seen.insert((&variant.types, &variant.formats)));
@@ -65,25 +62,22 @@ impl NodeData {
         }
     }
 
-    /// What expressions see of the node while nothing but its attributes is known.
     pub(super) fn facts(&self) -> Facts<'_> {
         Facts { attributes: &self.attributes, ..Facts::default() }
     }
 
-    /// The node with tensors of these types and formats.
     pub(super) fn signature<'a>(&'a self, types: &'a [DataType], formats: &'a [Format]) -> Signature<'a> {
         Signature { attributes: &self.attributes, types, formats }
     }
 
-    /// The variants that the node can run with tensors of these kinds; where they are not known, with any.
     pub(super) fn reachable(&self, kinds: Option<&TensorKinds>) -> impl Iterator<Item = &Variant> {
         self.definition.reachable(kinds, &self.attributes)
     }
 
-    /// The identity of the node in TensorRT's cache of measured times, made when it is first asked for. It says what the node was made
-    /// from: plugin, code for its attributes, and the attributes on which its time depends. Types, formats and shapes are not in it: TensorRT
-    /// puts them before it ("TensorRT automatically forms a prefix": NVIDIA TensorRT documentation 10.16, custom layers, timing caching),
-    /// and asks before it has settled them (seen with TensorRT-RTX 1.7). The node's name is not in it either.
+    /// Returns the node's identity in TensorRT's timing cache: plugin, code for its attributes, and attributes that
+    /// affect its time. TensorRT prefixes types, formats and shapes ("TensorRT automatically forms a prefix": NVIDIA
+    /// TensorRT documentation 10.16, custom layers, timing caching), and asks before they are settled (seen with
+    /// TensorRT-RTX 1.7). The node's name is excluded, too.
     pub(super) fn timing_id(&self) -> &CStr {
         self.timing_id.get_or_init(|| {
             let node = self.definition.node(BuildFacts::default(), &self.attributes);
@@ -92,22 +86,18 @@ impl NodeData {
         })
     }
 
-    /// How many inputs TensorRT counts.
     pub(super) fn counted_inputs(&self) -> usize {
         self.counted.len() - self.definition.plugin().outputs.len()
     }
 
-    /// Logs a message about the node.
     pub(super) fn log(&self, severity: Severity, what: impl Display) {
         logger::log(severity, &format!("cubinder: {}: {what}", self.title));
     }
 
-    /// An error about the node.
     pub(super) fn invalid(&self, why: impl Display) -> Error {
         Error::invalid(format!("{}: {why}", self.title))
     }
 
-    /// The error for a rank that no tensor of TensorRT has.
     pub(super) fn impossible_rank(&self, rank: i32) -> Error {
         self.invalid(format_args!("a tensor of rank {rank}, expected 0 to 8"))
     }
@@ -118,10 +108,10 @@ fn title(plugin: &Plugin, name: &str) -> String {
     if name.is_empty() { op } else { format!("{op} `{name}`") }
 }
 
-/// The op with its version and attributes, the same for all nodes that are alike: `sample::circ_pad_plugin 1; pads = [1, 1]`. It stands
-/// in an engine whose layers all have the core name of Cubinder, so it says which op a layer is.
+/// `sample::circ_pad_plugin 1; pads = [1, 1]`: names the op of a layer, because all layers of Cubinder have the same
+/// core name.
 fn metadata(plugin: &Plugin, attributes: &[Value]) -> String {
     let known = launch::describe(plugin, &Facts { attributes, ..Facts::default() });
-    // No text that TensorRT takes holds a NUL.
+    // TensorRT's strings cannot contain NUL.
     format!("{} {}{known}", plugin.full_name(), plugin.version).replace('\0', "\\0")
 }

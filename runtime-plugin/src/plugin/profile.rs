@@ -1,6 +1,6 @@
-//! The shapes that a build is for, and what TensorRT announces in place of what they are.
+//! The shapes of a build ([`Profile`]), from TensorRT's announcements.
 //!
-//! Owns what a build knows of shapes ([`Profile`]). Limits are what proofs rely on, so a profile beyond them is not built for.
+//! Proofs rely on limits, so a profile outside of them is rejected.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Domain;
@@ -12,7 +12,7 @@ use trt_abi::{Dims, DynamicPluginTensorDesc, Result};
 use super::node::NodeData;
 use crate::definition::TensorKinds;
 
-/// Whether an input was of rank 0 when the engine was built; TensorRT-RTX 1.7 announces it as one of shape [1].
+/// Returns whether an input had rank 0 in the build; TensorRT-RTX 1.7 announces it with shape [1].
 pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {
     match input_ranks.and_then(|ranks| ranks.get(index)) {
         Some(rank) => *rank == 0,
@@ -20,17 +20,15 @@ pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>
     }
 }
 
-/// The shapes of the inputs that a build is for: of each input's dimensions the least and the greatest, as far as they are known.
+/// The least and greatest extent of each input's dimensions, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) inputs: Vec<Vec<Interval>>,
 }
 
 impl Profile {
-    /// What `configurePlugin` is told.
-    ///
     /// # Errors
-    /// A rank that no tensor has.
+    /// A rank that TensorRT does not support.
     pub(super) fn from_tensors(
         node: &NodeData,
         input_ranks: Option<&[u8]>,
@@ -40,7 +38,7 @@ impl Profile {
         let inputs = node.definition.plugin().inputs.iter().enumerate();
         let inputs = inputs.map(|(index, input)| {
             if input.values.is_some() {
-                // TensorRT does not speak of shape inputs here: how many values one has is known where it has to be so many.
+                // TensorRT does not announce shape inputs here; their number of values is known if fixed.
                 let count = input.limits.dim(0);
                 let count = if count.min == count.max { count } else { UNKNOWN };
                 return Ok(vec![count; input.rank_max.min(1).into()]);
@@ -53,7 +51,7 @@ impl Profile {
         Ok(Profile { inputs: inputs.collect::<Result<_, _>>()? })
     }
 
-    /// Whether what is proved of `all` is proved of these shapes: they are among them, or so little is known of them that nothing else is to go by.
+    /// Whether proofs about `all` apply to these shapes: a subset, or unknown.
     pub(super) fn is_among(&self, all: &Profile) -> bool {
         let is_among = |one: &Interval, all: &Interval| {
             *one == UNKNOWN || (all.contains(one.min) && all.contains(one.max))
@@ -64,8 +62,7 @@ impl Profile {
             })
     }
 
-    /// The workspace that the node needs at most for tensors of these kinds and shapes of this profile, bytes: of any variant, because
-    /// each may take the place of another.
+    /// Returns the maximum workspace of all variants in bytes, because any may replace another.
     ///
     /// # Errors
     /// A scratch buffer without a bound.
@@ -75,13 +72,10 @@ impl Profile {
         bound.map_err(|unbounded| node.invalid(unbounded))
     }
 
-    /// Holds the least and the greatest shapes of the profile against the limits of inputs and outputs.
-    ///
-    /// # Errors
-    /// The first limit that they break.
+    /// Checks the least and greatest shapes against all limits.
     pub(super) fn check(&self, node: &NodeData) -> Result<()> {
         let is_fixed = self.inputs.iter().flatten().all(|range| range.min == range.max);
-        // A least of 0 says nothing: it is also what TensorRT-RTX 1.7 says of a size that depends on data.
+        // A minimum of 0 is meaningless: TensorRT-RTX 1.7 also announces it for data-dependent sizes.
         let least = |range: &Interval| if range.min == 0 && range.max > 0 { UNKNOWN.max } else { range.min };
         let place = |place: &'static str| if is_fixed { "" } else { place };
         self.check_corner(node, place(", the least of the profile"), &least)?;
@@ -92,7 +86,7 @@ impl Profile {
         let plugin = node.definition.plugin();
         let shapes: Vec<Vec<i64>> =
             self.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect();
-        // What is not known is checked when it is: at run time.
+        // Unknown shapes are checked at run time.
         let is_known = |shape: &[i64]| !shape.contains(&UNKNOWN.max);
         for (input, shape) in plugin.inputs.iter().zip(&shapes).filter(|(_, shape)| is_known(shape)) {
             check_limits(&input.name, shape, &input.limits, place).map_err(|unmet| node.invalid(unmet))?;
@@ -103,7 +97,7 @@ impl Profile {
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let mut steps = Steps::default();
         for output in &plugin.outputs {
-            // A shape without a value depends on what is not known, or is refused where it is asked for, with more to say.
+            // An undefined shape depends on unknown values, or is reported with more detail later.
             if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
                 check_output_limits(output, &shape, place).map_err(|unmet| node.invalid(unmet))?;
             }
@@ -112,13 +106,12 @@ impl Profile {
     }
 }
 
-/// A dimension of which nothing is known.
 const UNKNOWN: Interval = Interval::ANY_SIZE;
 
-/// A shape of which the rank alone is known, as [`Facts::shapes`] says it.
+/// A shape with only its rank known, in [`Facts::shapes`].
 const UNSEEN: [i64; MAX_RANK as usize] = [-1; MAX_RANK as usize];
 
-/// A fixed dimension is what it is; of a dynamic one (-1) TensorRT says the least and the greatest.
+/// A fixed dimension is its value; for a dynamic one (-1) TensorRT announces minimum and maximum.
 fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>> {
     let extents = announced(node, &tensor.desc.dims)?;
     let (least, greatest) = (tensor.min.as_slice(), tensor.max.as_slice());
@@ -136,7 +129,6 @@ fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Inter
     Ok(extents.iter().enumerate().map(range).collect())
 }
 
-/// The extents that TensorRT announced, if they can be a shape.
 pub(super) fn announced<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64]> {
     let extents = dims.as_slice();
     if usize::try_from(dims.nb_dims) == Ok(extents.len()) {

@@ -1,4 +1,4 @@
-//! What TensorRT's runtime asks: shapes have changed, queue the work.
+//! Shape changes and enqueue.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -21,8 +21,8 @@ use crate::launch::{
 };
 use crate::nvtx;
 
-/// What an object keeps from one enqueue to the next. TensorRT-RTX announces shapes before every enqueue, also when they
-/// are the same, so the shapes are kept to be compared.
+/// The state between enqueues. It keeps the shapes, because TensorRT-RTX announces them before every enqueue, even
+/// unchanged.
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     descs: TensorDescs,
@@ -33,46 +33,37 @@ pub(super) struct RunState {
     log: LogState,
 }
 
-/// What the engine was built for.
 #[derive(Debug, Default)]
 pub(super) struct EngineFacts {
-    /// The ranks of the inputs when the engine was built, where that is known.
+    /// The ranks of the inputs in the build, if known.
     pub(super) input_ranks: Option<Arc<[u8]>>,
-    /// The workspace that the engine reserves, bytes, where that is known.
+    /// The workspace that the engine reserves, in bytes, if known.
     pub(super) workspace_bytes: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 enum State {
-    /// No shapes are known, or those that were announced were refused.
+    /// No valid shapes are known.
     #[default]
     Nothing,
-    /// Shapes are known. What is still to come is a driver and a current context, or, where an enqueue was refused, what may be
-    /// other at the next one: the tactic, room for the code.
+    /// Waits for a driver, a context, another tactic, or room for the code.
     Waiting,
-    /// Work can be queued.
     Ready(PreparedLaunch),
 }
 
-/// Everything that an enqueue needs.
 #[derive(Debug)]
 struct PreparedLaunch {
     driver: &'static Driver,
-    /// The steps of the variant that runs; of all candidates, one after the other, where there is a choice.
     records: Vec<StepRecord>,
-    /// The outputs that share an input's memory.
     aliases: Vec<AliasRecord>,
-    /// The workspace that any of the candidates needs.
     workspace_bytes: u64,
     choice: Option<Box<Candidates>>,
-    /// The variants whose steps these are, by their indices in the plugin, and where those lie among the records.
+    /// Indices of the candidates in the plugin, each with its range in `records`.
     variants: Vec<(usize, Range<usize>)>,
-    /// The ranges of a profiler's timeline in which their steps are queued; none where none are asked for.
     ranges: Vec<nvtx::Range>,
 }
 
 impl PreparedLaunch {
-    /// The variants that may run, each with its steps.
     fn running(&self) -> Vec<(usize, &[StepRecord])> {
         let steps = |(index, range): &(usize, Range<usize>)| {
             (*index, self.records.get(range.clone()).unwrap_or_default())
@@ -81,18 +72,15 @@ impl PreparedLaunch {
     }
 }
 
-/// Variants of which one runs, depending on the tensors' addresses.
 #[derive(Debug)]
 struct Candidates {
     choice: Choice,
-    /// Where the inputs are among those that are given.
     positions: Positions,
-    /// Where each one's steps lie among the records.
     records: Vec<Range<usize>>,
 }
 
 impl Candidates {
-    /// Which of them runs, and its steps; none where no guard holds.
+    /// Returns `None` if no guard is satisfied.
     #[inline]
     fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<(usize, &'a [StepRecord])> {
         let candidate = self.choice.pick(|tensor| self.positions.address(at, tensor))?;
@@ -101,8 +89,8 @@ impl Candidates {
 }
 
 impl RunState {
-    /// Takes new shapes; equal ones cost a comparison, after which what was prepared for them stands: as TensorRT's execution contexts, an
-    /// object keeps to the device of its first shapes, or tells of others before it runs on another.
+    /// Updates shapes. Unchanged shapes return early, so like TensorRT's execution contexts an object stays on the
+    /// device of its first shapes.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NodeData,
@@ -122,11 +110,11 @@ impl RunState {
         Ok(())
     }
 
-    /// Queues the steps for the shapes that were announced last, with the tactic that was set last.
+    /// Queues the steps for the last announced shapes and the last tactic.
     ///
     /// # Safety
-    /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
-    /// work has run; `stream` is a live stream, or a default stream of the current context.
+    /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves,
+    /// valid until the work has run; `stream` is a live stream, or a default stream of the current context.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -158,7 +146,7 @@ impl RunState {
             let needs_copy = alias.needs_copy(at);
             needs_copies |= needs_copy.map_err(|error| self.failed(node, ready.driver, &error))?;
         }
-        // Nothing is queued before all bindings are known to be right.
+        // All bindings are checked before anything is queued.
         for alias in ready.aliases.iter().filter(|_| needs_copies) {
             if alias.needs_copy(at).is_ok_and(|needs_copy| needs_copy) {
                 // SAFETY: the caller's promises.
@@ -169,15 +157,15 @@ impl RunState {
         }
         for record in running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
-            // them. The workspace was compared with what is reserved when the shapes changed.
+            // them. `check_workspace` compared the workspace with the reserved bytes.
             unsafe { record.enqueue(ready.driver, at, stream) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         Ok(())
     }
 
-    /// The driver or the context may be there by now, or another tactic was set; if nothing can be launched, this is where the user is told.
-    /// A thread without a context gets that of `stream`, in which the driver launches, for as long as this takes.
+    /// Prepares again with the present driver, context and tactic. A thread without a context enters that of `stream`,
+    /// in which the driver launches, meanwhile.
     ///
     /// # Safety
     /// `stream` is a live stream, or a default stream.
@@ -189,7 +177,7 @@ impl RunState {
                 format!("{}: enqueue without shapes, or with shapes that were refused", node.title),
             ));
         }
-        // What is refused here may be taken at the next enqueue, without other shapes.
+        // The next enqueue may succeed with the same shapes.
         self.state = State::Waiting;
         // SAFETY: the caller's promise.
         let enter = |driver: &'static Driver| unsafe { driver.enter_context_of(stream) };
@@ -211,7 +199,6 @@ impl RunState {
         Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title)))
     }
 
-    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches.
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State> {
         self.tactic = tactic;
         let mut steps = Steps::default();
@@ -225,7 +212,6 @@ impl RunState {
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
         if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
-            // On a machine without a GPU: which of them runs is decided where there is one.
             return Ok(State::Waiting);
         }
         let decided = launch::decide(plugin, &order, tactic, &facts, &mut steps);
@@ -241,7 +227,6 @@ impl RunState {
         Ok(prepared.map_or(State::Waiting, State::Ready))
     }
 
-    /// The shapes that were announced, as the build knew them.
     fn shapes<'a>(
         &'a self,
         node: &NodeData,
@@ -251,13 +236,11 @@ impl RunState {
         self.descs.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
     }
 
-    /// Has this device on a machine without a driver.
     #[cfg(test)]
     pub(super) fn assume(&mut self, device: Option<cubinder_launch::Device>) {
         self.loaded.assumed = device;
     }
 
-    /// The variants that may run, each with its steps, as in the log.
     #[cfg(test)]
     pub(super) fn step_descriptions(&self) -> Vec<(usize, Vec<String>)> {
         let State::Ready(ready) = &self.state else { return Vec::new() };
@@ -267,7 +250,7 @@ impl RunState {
         ready.running().into_iter().map(description).collect()
     }
 
-    /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
+    /// Returns the error of an enqueue if no variant may run; needs no driver.
     #[cfg(test)]
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
@@ -282,7 +265,7 @@ impl RunState {
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
-    /// The error for what the driver refused: what is known of the node is worked out again, to be told.
+    /// Evaluates the node's facts again for the error.
     #[cold]
     fn failed(&self, node: &NodeData, driver: &Driver, error: &EnqueueError) -> Error {
         let shaped = || {
@@ -295,7 +278,7 @@ impl RunState {
         failure(Error::FAILED_EXECUTION, node, error, &description, error.help())
     }
 
-    /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
+    /// Evaluates the guards again for the error.
     #[cold]
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
         let description = || {
@@ -319,7 +302,7 @@ fn no_workspace(node: &NodeData, needed: u64) -> Error {
     node.invalid(format_args!("enqueue without a workspace, of which {needed} bytes are needed"))
 }
 
-/// The workspace that the engine reserves is what was bounded when it was built, over all shapes that it was built for.
+/// Checks the workspace against the build's bound.
 pub(super) fn check_workspace(
     node: &NodeData,
     needed: u64,
@@ -339,8 +322,7 @@ pub(super) fn check_workspace(
     )))
 }
 
-/// What an enqueue needs, for the variants with these indices; `None` where there is no driver or no context yet: then they are checked
-/// as far as they can be.
+/// Prepares these variants' launches. Without a driver or context returns `None` after the checks that need neither.
 fn prepare_launches(
     loaded: &mut LoadedVariants,
     current: Option<&'static Driver>,
@@ -351,7 +333,6 @@ fn prepare_launches(
     steps: &mut Steps,
 ) -> Result<Option<PreparedLaunch>> {
     let plugin = node.definition.plugin();
-    // The error has the shapes.
     let invalid = |error: Box<LaunchError>| {
         failure(Error::INVALID_ARGUMENT, node, &error, &node_context(node, &node.facts(), current), None)
     };
@@ -361,7 +342,7 @@ fn prepare_launches(
         _ => None,
     };
     let Some(driver) = driver else {
-        // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
+        // Without a GPU, limits of kernel and device stay unchecked.
         for (_, variant) in running {
             launch::sequence(plugin, variant, |_| LaunchLimits::ANYTHING, facts, steps).map_err(invalid)?;
         }
@@ -400,7 +381,6 @@ fn prepare_launches(
             check_at_once(node, driver, record, facts)?;
         }
         ready.workspace_bytes = ready.workspace_bytes.max(sequence.workspace_bytes);
-        // The candidates are for the same tensors.
         let aliases =
             AliasRecord::all(plugin, variant, positions, |tensor| facts.shapes.get(tensor).copied());
         ready.aliases =
@@ -413,7 +393,7 @@ fn prepare_launches(
     Ok(Some(ready))
 }
 
-/// All blocks of a cooperative launch run at once, or the kernel would wait for ever for those that do not.
+/// All blocks of a cooperative launch must run at once; otherwise the kernel deadlocks.
 fn check_at_once(node: &NodeData, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
     if !record.description().cooperative {
         return Ok(());

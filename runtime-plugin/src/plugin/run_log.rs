@@ -1,6 +1,6 @@
-//! What a node logs while it runs.
+//! Run-time log messages of a node.
 //!
-//! Owns: which messages are logged once ([`LogState`]). Never: a message at every enqueue; a message is formatted only if it is logged.
+//! Owns which messages are logged once ([`LogState`]). Never logs at every enqueue; formats a message only to log it.
 
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::{Facts, GuardDecision, describe, is_automatic};
@@ -11,19 +11,15 @@ use super::node::NodeData;
 use super::variants;
 use crate::launch::StepRecord;
 
-/// What was logged, and is logged once.
 #[derive(Debug, Default)]
 pub(super) struct LogState {
-    /// The variant that runs in place of the one that was chosen.
     replaced_by: Option<usize>,
-    /// That a guard has no value.
     without_value: bool,
-    /// That an output does not share the memory that it should.
     copied: bool,
 }
 
 impl LogState {
-    /// Logs what changed about the choice among variants, of which `first` is the first in order.
+    /// Logs a changed choice of variants; `first` is the first in order.
     pub(super) fn log_choice(
         &mut self,
         node: &NodeData,
@@ -46,7 +42,6 @@ impl LogState {
         self.replaced_by = replaced_by;
     }
 
-    /// Logs that a copy is made that sharing memory would save.
     #[cold]
     pub(super) fn log_copy(&mut self, node: &NodeData, output: &str) {
         if std::mem::replace(&mut self.copied, true) {
@@ -62,13 +57,12 @@ impl LogState {
     }
 }
 
-/// A variant, as the log and profilers name it: `variant 2 (T=f32 VEC=4)`.
+/// Returns a variant's name in logs and profilers: `variant 2 (T=f32 VEC=4)`.
 pub(super) fn variant_name(variant: &Variant) -> String {
     let Variant { id, label, .. } = variant;
     if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }
 }
 
-/// Logs what runs from now on: types, formats and steps of each variant that may run.
 pub(super) fn log_running(node: &NodeData, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (index, steps) in running {

@@ -1,4 +1,4 @@
-//! Changes of shapes and enqueues, without a driver and above the stand-in for it.
+//! Shape changes and enqueues, without a driver and with the stand-in driver.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -21,13 +21,12 @@ use crate::identity;
 use crate::launch::Addresses;
 use crate::plugin::Form;
 
-/// Announces so many inputs: `x` and `b`, then others; `y` has `extent` elements.
+/// Announces this many inputs: `x` and `b`, then others; `y` has `extent` elements.
 fn announce(running: &mut RunState, node: &NodeData, inputs: usize, extent: i64) -> Result<(), Error> {
     let inputs = [desc(F32, &[4]), desc(F32, &[5]), desc(F32, &[1])][..inputs].to_vec();
     running.on_shape_change(node, 0, &EngineFacts::default, &inputs, &[desc(F32, &[extent])])
 }
 
-/// What an enqueue is refused for.
 fn refused(running: &mut RunState, node: &NodeData, tactic: i32) -> Error {
     let address = std::ptr::without_provenance(0x1000);
     let at = Addresses {
@@ -35,11 +34,10 @@ fn refused(running: &mut RunState, node: &NodeData, tactic: i32) -> Error {
         outputs: &[std::ptr::null_mut()],
         workspace: std::ptr::null_mut(),
     };
-    // SAFETY: there is no driver or no context, so no tensor is touched.
+    // SAFETY: without a driver or context no tensor is accessed.
     unsafe { running.enqueue(node, tactic, &at, std::ptr::null_mut()) }.unwrap_err()
 }
 
-/// Without a context that is all that is in the way.
 fn is_ready_but_for_a_context(error: &Error) -> bool {
     error.code() == Error::FAILED_INITIALIZATION
 }
@@ -91,8 +89,7 @@ fn a_launch_fits_the_workspace_of_the_engine() {
     assert!(error.contains("need 1 bytes of workspace, and nothing says that any is reserved"), "{error}");
 }
 
-/// Runs a test again in a child process that finds the stand-in for the driver, and returns true there. The other tests of this process need
-/// one without a driver.
+/// Reruns a test in a child process with the stand-in driver, and returns true there.
 fn has_driver(test: &str) -> bool {
     const CHILD: &str = "CUBINDER_TEST_HAS_DRIVER";
     if std::env::var_os(CHILD).is_some() {
@@ -111,7 +108,6 @@ fn has_driver(test: &str) -> bool {
     false
 }
 
-/// `y` has the shape of `x`. Each variant, from 1 on, has a guard or none; its only step has as many blocks as `blocks` says.
 fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
     let draft = Draft::new("played", &[]).input("x", (1, 1)).output("y", "x.shape").unwrap();
     let expr = |text: &str| draft.expr(text).unwrap();
@@ -179,12 +175,11 @@ fn announce_played(running: &mut RunState, node: &NodeData, tactic: i32, extent:
     changed.map_err(|error| error.text().to_owned())
 }
 
-/// Enqueues with `x` at this address, or without `x`.
 fn enqueue_played(running: &mut RunState, node: &NodeData, x: Option<usize>) -> Result<(), String> {
     let x: Vec<_> = x.into_iter().map(std::ptr::without_provenance).collect();
     let outputs = [std::ptr::without_provenance_mut(0x2000)];
     let at = Addresses { inputs: &x, outputs: &outputs, workspace: std::ptr::null_mut() };
-    // SAFETY: the stand-in launches nothing whose memory it has not given.
+    // SAFETY: the stand-in only accesses memory that it allocated.
     let queued = unsafe { running.enqueue(node, 0, &at, std::ptr::null_mut()) };
     queued.map_err(|error| error.text().to_owned())
 }
@@ -242,7 +237,7 @@ fn what_is_ready_is_for_one_tactic_and_its_shapes() {
     assert!(error.contains("no variant 9"), "{error}");
 }
 
-/// The stand-in has 128 multiprocessors, and each runs 6 blocks at once.
+/// The stand-in has 128 multiprocessors, each running 6 blocks at once.
 #[test]
 fn a_cooperative_launch_has_as_many_blocks_as_run_at_once() {
     if !has_driver("a_cooperative_launch_has_as_many_blocks_as_run_at_once") {

@@ -1,7 +1,7 @@
-//! What TensorRT's builder asks of shapes: the outputs', as values where everything is known, as TensorRT's expressions otherwise.
+//! Output shapes for TensorRT's builder: values if known, otherwise TensorRT's expressions.
 //!
-//! Owns how TensorRT's inputs become the plugin's: TensorRT counts shape inputs apart from the others, each kind in the node's order
-//! (seen with TensorRT-RTX 1.7).
+//! Owns the mapping of inputs: TensorRT counts shape inputs apart from the others, each kind in the node's order (seen
+//! with TensorRT-RTX 1.7).
 
 use cubinder_expr as expr;
 use cubinder_expr::{LowerError, ShapeBuilder, ShapeOp, sizes_of};
@@ -14,7 +14,7 @@ use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Result, Shape};
 use super::build::{check_counts, shape_inputs_are_named};
 use super::node::NodeData;
 
-/// Sets the shapes of the outputs and gives the ranks of the plugin's inputs.
+/// Returns the ranks of the plugin's inputs, too.
 pub(super) fn output_shapes<'b>(
     node: &NodeData,
     inputs: &[Shape<'b>],
@@ -44,7 +44,7 @@ pub(super) fn output_shapes<'b>(
             .map_err(|error| failed(output, "greatest size", error))?;
         let opt = expr::lower_scalar(&bound.opt, &facts, &mut lowering)
             .map_err(|error| failed(output, "likely size", error))?;
-        // For small shapes the author's guess may be above the bound.
+        // The author's estimate may exceed the bound for small shapes.
         let opt = builder.operation(DimensionOperation::MIN, opt, upper)?;
         let size = builder.declare_size_tensor(index, opt, upper)?;
         lowering.sizes.push((plugin.inputs.len() + index, size));
@@ -69,7 +69,7 @@ pub(super) fn output_shapes<'b>(
     Ok(ranks.into_iter().map(|rank| u8::try_from(rank).unwrap_or(u8::MAX)).collect())
 }
 
-/// What TensorRT is told of the launch of a variant that it launches itself: see [`cubinder_launch::native`].
+/// See [`cubinder_launch::native`].
 pub(super) fn launch_expressions<'b>(
     node: &NodeData,
     when: Option<&Guard>,
@@ -102,10 +102,8 @@ pub(super) fn launch_expressions<'b>(
     })
 }
 
-/// What TensorRT tells of an input of the plugin.
 #[derive(Clone, Copy)]
 enum AnnouncedInput<'b> {
-    /// Its shape.
     Shape(Shape<'b>),
     /// The values of a shape input, and its rank: 0 or 1.
     Values(Shape<'b>, usize),
@@ -127,7 +125,7 @@ impl AnnouncedInput<'_> {
         }
     }
 
-    /// None where a value is not known yet; empty for an input that is no shape input.
+    /// Returns `None` if a value is unknown; empty for an input without values.
     fn constant_values(&self) -> Option<Vec<i64>> {
         match self {
             AnnouncedInput::Shape(_) => Some(Vec::new()),
@@ -144,7 +142,6 @@ fn slices(lists: Option<&Vec<Vec<i64>>>) -> Vec<&[i64]> {
     lists.into_iter().flatten().map(Vec::as_slice).collect()
 }
 
-/// The plugin's inputs, in its order.
 fn given<'b>(
     node: &NodeData,
     inputs: &[Shape<'b>],
@@ -174,13 +171,11 @@ fn given<'b>(
     all.ok_or_else(|| node.invalid("an input is missing"))
 }
 
-/// TensorRT's builder as the expressions see it.
 struct Lowering<'a, 'b> {
     inputs: Vec<AnnouncedInput<'b>>,
-    /// The shapes of the outputs, where they are known already.
     outputs: Vec<Vec<Expr<'b>>>,
     builder: &'a ExprBuilder<'b>,
-    /// The sizes that were declared, with the indices of their tensors over inputs, then outputs.
+    /// Declared sizes, with their tensors' indices.
     sizes: Vec<(usize, Expr<'b>)>,
 }
 

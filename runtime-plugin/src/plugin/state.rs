@@ -1,4 +1,4 @@
-//! What TensorRT has set on a plugin object, whichever route its node takes.
+//! TensorRT's settings of a plugin object, for both routes.
 
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,8 @@ use trt_abi::Result;
 use super::node::NodeData;
 use crate::definition::TensorKinds;
 
-/// Types and formats are not configured yet.
 const NOT_CONFIGURED: usize = usize::MAX;
 
-/// The node, and what TensorRT has set on one object of it. Clones share the node.
 #[derive(Debug)]
 pub(super) struct NodeState {
     pub(super) node: Arc<NodeData>,
@@ -39,7 +37,6 @@ impl NodeState {
         })
     }
 
-    /// Sets the types and formats of the tensors, from a build or an engine.
     pub(super) fn set_kinds(&self, kinds: &TensorKinds) -> Result<()> {
         let index = self.node.kinds.iter().position(|known| known == kinds).ok_or_else(|| {
             let signature = self.node.signature(&kinds.types, &kinds.formats);
@@ -49,32 +46,28 @@ impl NodeState {
         Ok(())
     }
 
-    /// The configured types and formats, as an index into the node's kinds.
     pub(super) fn configured(&self) -> Option<usize> {
         let index = self.configured.load(Ordering::Relaxed);
         (index < self.node.kinds.len()).then_some(index)
     }
 
-    /// The configured types and formats.
     pub(super) fn kinds(&self) -> Option<&TensorKinds> {
         self.node.kinds.get(self.configured()?)
     }
 
-    /// The variants for the configured types and formats, or for any before they are configured.
+    /// Those for the configured types and formats, or for any if not configured.
     pub(super) fn reachable(&self) -> impl Iterator<Item = &Variant> {
         self.node.reachable(self.kinds())
     }
 
-    /// The tactic that TensorRT chose: a variant's id, or 0 or `AUTO_TACTIC`, which leave the choice to the order of the variants.
+    /// A variant's id, or 0 or `AUTO_TACTIC` for the order of the variants.
     #[inline]
     pub(super) fn tactic(&self) -> i32 {
         self.tactic.load(Ordering::Relaxed)
     }
 
-    /// Sets the tactic.
-    ///
     /// # Errors
-    /// The tactic is no variant's id, and not one that leaves the choice to the order of the variants (`is_automatic`).
+    /// The tactic is neither a variant's id nor automatic (`is_automatic`).
     pub(super) fn set_tactic(&self, tactic: i32, is_automatic: bool) -> Result<()> {
         if tactic != self.tactic()
             && !is_automatic
@@ -86,12 +79,10 @@ impl NodeState {
         Ok(())
     }
 
-    /// Sets the ranks of the inputs, from a build or an engine.
     pub(super) fn set_input_ranks(&self, ranks: Option<Vec<u8>>) {
         self.input_ranks.set(ranks.map(Arc::from));
     }
 
-    /// The ranks of the inputs, once a build or an engine has set them.
     pub(super) fn input_ranks(&self) -> Option<Arc<[u8]>> {
         self.input_ranks.get()
     }

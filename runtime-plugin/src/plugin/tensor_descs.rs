@@ -1,12 +1,10 @@
-//! What TensorRT announces of a node's tensors at run time, and what that stands for.
+//! The tensors that TensorRT announces at run time, mapped to the plugin's.
 //!
-//! Owns: which of the plugin's inputs is where among those that TensorRT gives ([`TensorDescs::positions`]), the tensors' kinds, and
-//! their shapes as the build knew them.
-//! Never: no driver, no choice of what runs, nothing of what the tensors hold.
+//! Owns the positions of the plugin's inputs among the given ones ([`TensorDescs::positions`]), and the tensors' kinds
+//! and shapes as the build knew them. Never calls the driver or reads tensors' values.
 //!
-//! Shape inputs: TensorRT-RTX 1.7.1 counts every other input alone, while it builds and at run time (seen): what runs learns neither their
-//! shapes nor their values nor their addresses. The shapes of the outputs, for which TensorRT uses the values, are all that is left
-//! of them; the compiler refuses launches that ask for more.
+//! TensorRT-RTX 1.7.1 hides shape inputs at run time (seen): their shapes, values and addresses are unknown. Only
+//! output shapes depend on their values; the compiler rejects launches that need more.
 
 use cubinder_expr::Node;
 use cubinder_expr::{DataType, Format, Interval};
@@ -23,17 +21,14 @@ use super::profile;
 use crate::definition::TensorKinds;
 use crate::launch::Positions;
 
-/// The tensors as they were announced last.
 #[derive(Debug, Default)]
 pub(super) struct TensorDescs {
-    /// The inputs that TensorRT gives, then the outputs.
+    /// The given inputs, then the outputs.
     tensors: Vec<(Dims, trt_abi::DataType, TensorFormat)>,
-    /// How many are inputs.
     inputs: usize,
 }
 
 impl TensorDescs {
-    /// Whether these are announced already.
     #[inline]
     pub(super) fn is(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> bool {
         self.inputs == inputs.len()
@@ -46,7 +41,6 @@ impl TensorDescs {
             })
     }
 
-    /// Takes what is announced in place of what was.
     pub(super) fn set(&mut self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) {
         let announced = |tensor: &PluginTensorDesc| (tensor.dims, tensor.data_type, tensor.format);
         self.tensors.clear();
@@ -54,10 +48,10 @@ impl TensorDescs {
         self.inputs = inputs.len();
     }
 
-    /// Where each of the plugin's inputs is among the announced ones, which are all but the shape inputs, in the plugin's order.
+    /// Returns the positions of the plugin's inputs among the announced ones: all but shape inputs, in order.
     ///
     /// # Errors
-    /// There are more or fewer tensors than that.
+    /// Another number of tensors was announced.
     pub(super) fn positions(&self, node: &NodeData) -> Result<Positions> {
         let plugin = node.definition.plugin();
         let outputs = self.tensors.len().saturating_sub(self.inputs);
@@ -80,7 +74,6 @@ impl TensorDescs {
         Ok(Positions::new(plugin.inputs.iter().map(place).collect(), self.inputs))
     }
 
-    /// What was announced of a tensor, by its index over the plugin's inputs, then its outputs.
     fn tensor(
         &self,
         plugin: &Plugin,
@@ -94,7 +87,6 @@ impl TensorDescs {
         self.tensors.get(place)
     }
 
-    /// Whether the announced tensors are of these kinds.
     fn are(&self, plugin: &Plugin, positions: &Positions, kinds: &TensorKinds) -> bool {
         let tensors = kinds.types.iter().zip(&kinds.formats).enumerate();
         let is_it = |(index, (ty, format)): (usize, (&DataType, &Format))| {
@@ -105,8 +97,8 @@ impl TensorDescs {
         tensors.into_iter().all(is_it)
     }
 
-    /// The variants that serve tensors of the announced types and formats, in order for the shapes and the device of `facts`. A tensor that is not announced is taken for what
-    /// it can be beside the others.
+    /// Returns the variants for the announced types and formats, in order for the shapes and the device of `facts`. A
+    /// hidden tensor matches any type.
     ///
     /// # Errors
     /// No variant serves them.
@@ -121,7 +113,7 @@ impl TensorDescs {
         let known = node.kinds.iter().find(|kinds| self.are(plugin, positions, kinds));
         let (types, formats) = match known {
             Some(kinds) => (kinds.types.clone(), kinds.formats.clone()),
-            // Too few where one is of no plugin.
+            // Incomplete if a tensor is not of any plugin.
             None => (0..plugin.tensor_count())
                 .filter_map(|index| {
                     let (_, ty, format) = self.tensor(plugin, positions, index)?;
@@ -133,14 +125,14 @@ impl TensorDescs {
         order.map_err(|unmet| node.invalid(unmet))
     }
 
-    /// The shapes as the build knew them, held against what the plugin takes and gives: a kernel that was launched for other
-    /// shapes would write somewhere else. Of a shape input that is not announced only the rank is told.
+    /// Returns the checked shapes as the build knew them: a kernel launched for other shapes would write out of bounds.
+    /// A hidden shape input has only its rank.
     ///
-    /// TensorRT-RTX 1.7 announces a 0-d tensor as one of shape [1]: that is undone here, for inputs by the rank that the build
-    /// knew, for outputs by the shape that the plugin gives.
+    /// TensorRT-RTX 1.7 announces a 0-d tensor with shape [1]. This is undone for inputs by the rank in the build, for
+    /// outputs by the plugin's shape.
     ///
     /// # Errors
-    /// The first rule that the inputs break, and the first output with another shape than the plugin gives it.
+    /// The first rule that the inputs violate, or the first output whose shape is not the plugin's.
     pub(super) fn shapes<'a>(
         &'a self,
         node: &NodeData,
@@ -170,7 +162,7 @@ impl TensorDescs {
         };
         launch::check(plugin, rules_of_shapes(plugin).filter(is_described), &facts, steps)
             .map_err(|unmet| node.invalid(unmet))?;
-        // A shape without a value is told before another one that was announced wrongly, as `cubinder eval` does.
+        // Undefined shapes are reported before mismatches, as in `cubinder eval`.
         let mut expected = Vec::with_capacity(plugin.outputs.len());
         for output in &plugin.outputs {
             expected.push(expected_shape(node, output, &facts, steps)?);
@@ -185,7 +177,7 @@ impl TensorDescs {
     }
 }
 
-/// The shape that an output must have; nothing where values decide it that nobody tells.
+/// Returns the shape of an output; empty if hidden values decide it.
 fn expected_shape(
     node: &NodeData,
     output: &Output,
@@ -201,7 +193,6 @@ fn expected_shape(
     Ok(Some(expected))
 }
 
-/// The shape of an output that was announced with `found`.
 fn true_output<'a>(
     node: &NodeData,
     output: &Output,
@@ -239,7 +230,6 @@ fn other_shape(node: &NodeData, output: &Output, found: &[i64], expected: &str, 
     ))
 }
 
-/// Whether an announced shape lies within these bounds.
 fn holds(possible: &[Interval], found: &[i64]) -> bool {
     match (possible, found) {
         // TensorRT-RTX 1.7 announces a 0-d tensor so.
@@ -251,8 +241,8 @@ fn holds(possible: &[Interval], found: &[i64]) -> bool {
     }
 }
 
-/// Whether an output can be announced with `found`. TensorRT-RTX 1.7 says -1 of a dimension that depends on data, and 0 where that
-/// is the most that it can be (seen with an empty input).
+/// TensorRT-RTX 1.7 announces -1 for a data-dependent dimension, and 0 if that is its maximum (seen with an empty
+/// input).
 fn fits(expected: &[i64], found: &[i64]) -> bool {
     let fits = |(expected, found): (&i64, &i64)| {
         expected == found || (*expected == UNKNOWN_EXTENT && *found >= UNKNOWN_EXTENT)

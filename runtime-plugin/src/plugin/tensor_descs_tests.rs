@@ -1,4 +1,4 @@
-//! What TensorRT may announce of a plugin with a shape input between two others.
+//! Announcements for a plugin with a shape input between two others.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::definition::Definition;
 use crate::identity;
 use crate::plugin::Form;
 
-/// `x`, the shape input `target`, which holds one number from 0 to 100, and `b`; `y` has the shape `target.values`.
+/// Inputs `x`, the shape input `target` (one number from 0 to 100), and `b`; `y` has the shape `target.values`.
 pub(super) fn node(types: [DataType; 4]) -> NodeData {
     with_outputs(&types, vec![output("y", vec![ExprNode::Values(1)])])
 }
@@ -31,7 +31,6 @@ fn output(name: &str, shape: Vec<ExprNode>) -> Output {
     }
 }
 
-/// The same with other outputs.
 fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NodeData {
     let input = |name: &str, rank: u8, values| Input {
         name: name.to_owned(),
@@ -125,7 +124,7 @@ fn shape_inputs_are_not_among_the_inputs() {
     }
 }
 
-/// TensorRT announces a tensor without dimensions as one of shape [1]; the ranks of the build distinguish them.
+/// TensorRT announces a 0-d tensor with shape [1]; the ranks of the build distinguish them.
 #[test]
 fn a_tensor_without_dimensions_gets_its_shape_back() {
     let mut plugin = node(OWN).definition.plugin().clone();
@@ -177,7 +176,6 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
             .map_err(|error| error.text().to_owned())
     };
     assert_eq!(shapes(&[7]), Ok(vec![vec![4], vec![-1], vec![5], vec![7]]));
-    // No value that the plugin takes gives such a shape.
     let texts = [
         ([101].as_slice(), "found 101, expected 0..=100; x is 4, target: shape not known, b is 5"),
         (&[-1], "`y` is -1"),
@@ -189,7 +187,7 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
     }
 }
 
-/// What bounds of shapes take is part of what the expressions of a node may take together.
+/// Bounds of shapes share the step budget of the node's expressions.
 #[test]
 fn bounds_for_any_values_are_counted() {
     let node = node(OWN);
@@ -200,7 +198,6 @@ fn bounds_for_any_values_are_counted() {
     assert!(steps.charge(NODE_STEP_LIMIT).is_err());
 }
 
-/// Two things that only TensorRT knows in one shape: what a kernel will count, and what a shape input holds.
 #[test]
 fn sizes_stand_beside_values() {
     use DataType::{F32, I64};

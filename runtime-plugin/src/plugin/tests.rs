@@ -1,7 +1,6 @@
-//! Plugins without a driver: which shapes they take, which variants they offer, and which one they would run.
+//! Tests of plugins without a driver: shapes, variants, and the variant that would run.
 //!
-//! No variant here can be launched: the grid of each is -1. So the error of a change of shapes names the kernel of the variant that
-//! was chosen.
+//! Each grid is -1, so the error of a shape change names the chosen variant's kernel.
 
 use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
 use cubinder_expr::{DataType, Format, Interval};
@@ -20,7 +19,7 @@ fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
 }
 
-/// `x.shape[-1] % divisor == 0`, and the alignment of `x` in bytes where one is asked for.
+/// `x.shape[-1] % divisor == 0`, and the alignment of `x` in bytes if given.
 pub(super) fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
     let mut nodes = vec![
         Part::Shape(0),
@@ -68,7 +67,6 @@ fn limits(every: Interval, dims: Vec<Interval>, numel: Interval) -> ShapeLimits 
     ShapeLimits { every, dims, numel }
 }
 
-/// `y` is as `x`, with twice the rows.
 pub(super) fn model(variants: Vec<Variant>) -> Model {
     let shape = vec![
         Part::Shape(0),
@@ -138,20 +136,17 @@ fn desc(shape: &[i64]) -> PluginTensorDesc {
     }
 }
 
-/// The error of a change of shapes: of these, and of `y` as it must be.
 fn refused(plugin: &KernelPlugin, x: [i64; 2]) -> String {
     let y = [x[0].saturating_mul(2), x[1]];
     plugin.on_shape_change(&[desc(&x)], &[desc(&y)]).unwrap_err().text().to_owned()
 }
 
-/// The kernel that would be launched.
 fn chosen(plugin: &KernelPlugin, x: [i64; 2]) -> String {
     let error = refused(plugin, x);
     let kernel = error.split("cannot launch `").nth(1).and_then(|rest| rest.split('`').next());
     kernel.map_or(error.clone(), str::to_owned)
 }
 
-/// A dynamic input from the least to the greatest shape.
 fn configure(plugin: &KernelPlugin, least: [i64; 2], greatest: [i64; 2]) -> Result<(), String> {
     let tensor = |least: [i64; 2], greatest: [i64; 2]| {
         let dims = |shape: [i64; 2]| Dims::from_slice(&shape).unwrap();
@@ -198,7 +193,6 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
         (2, 3, "kernel_3"),
         (3, 8, "kernel_3"),
         (4, 3, "kernel_4"),
-        // From the start again.
         (4, 8, "kernel_1"),
         (4, 4, "kernel_2"),
         (4, 5, "kernel_3"),
@@ -213,7 +207,7 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
     assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
 }
 
-/// What was measured on a device decides there alone, and only where nobody has chosen.
+/// Times measured on a device decide on that device only, and only without a chosen tactic.
 #[test]
 fn what_was_measured_comes_first() {
     let mut model = model(vec![variant(1, None), variant(2, None), variant(3, Some(divides(4, None)))]);
@@ -238,12 +232,10 @@ fn what_was_measured_comes_first() {
         tuned.set_tactic(tactic).unwrap();
         tuned.running.with(|running| running.assume(device)).unwrap();
         assert_eq!(chosen(&tuned, x), kernel, "{tactic} for {x:?} on {device:?}");
-        // The same object follows its shapes.
         let first = chosen(&tuned, [1, 8]);
         chosen(&tuned, [64, 8]);
         assert_eq!(chosen(&tuned, [1, 8]), first);
     }
-    // An engine keeps it without the GPU's name, for the ranks of the node alone.
     let tuned = plugin(model.clone());
     let known = |ranks| BuildFacts { input_ranks: Some(ranks), ..BuildFacts::default() };
     let kept =
@@ -252,7 +244,7 @@ fn what_was_measured_comes_first() {
     assert_eq!(kept(&[1]), []);
 }
 
-/// A tactic that was chosen on another device, as a timing cache or an engine may have it, runs only where its guard holds.
+/// A timing cache or an engine may contain a tactic chosen on another device; it runs only if its guard is satisfied.
 #[test]
 fn a_tactic_of_another_device_does_not_run() {
     let nodes = vec![Part::Device(DeviceFact::Capability), Part::Int(90), Part::Binary(BinaryOp::Ge, 0, 1)];
@@ -270,7 +262,7 @@ fn a_tactic_of_another_device_does_not_run() {
 
 #[test]
 fn an_alignment_leaves_candidates_to_be_prepared() {
-    // The candidates are prepared in order, so the first is what the error is about.
+    // Candidates are prepared in order.
     let guarded = plugin(model(vec![variant(1, Some(divides(4, Some(16)))), variant(2, None)]));
     assert_eq!(chosen(&guarded, [1, 8]), "kernel_1");
     assert_eq!(chosen(&guarded, [1, 7]), "kernel_2");
@@ -312,7 +304,6 @@ fn the_first_tactic_leaves_the_choice_and_the_others_always_hold() {
     for one in [vec![variant(1, None)], vec![variant(1, alignment())]] {
         let plugin = plugin(model(one));
         assert_eq!(plugin.tactics().unwrap(), [0; 0], "no choice, no tactics");
-        // An engine of which more was offered before types and formats were settled holds it.
         for tactic in [AUTO_TACTIC, 0] {
             plugin.set_tactic(tactic).unwrap();
             assert_eq!(chosen(&plugin, [1, 8]), "kernel_1", "tactic {tactic}");
@@ -345,11 +336,9 @@ fn shapes_beyond_the_limits_are_refused() {
     }
     insta::assert_snapshot!(errors.join("\n"));
     configure(&limited, [1, 8], [25, 32]).unwrap();
-    // What TensorRT does not know is checked at run time.
     configure(&limited, [0, 8], [25, 32]).unwrap();
 }
 
-/// What a shape input holds is not known during a build; outputs that do not depend on it are held against their limits all the same.
 #[test]
 fn a_shape_input_hides_no_limit_of_other_outputs() {
     let range = |min, max| Interval { min, max };
@@ -382,7 +371,6 @@ fn a_shape_input_hides_no_limit_of_other_outputs() {
     let mut by_rank = model(vec![variant(1, None)]);
     by_rank.outputs[0].shape.nodes = vec![Part::Rank(0), Part::Array(vec![0])];
     by_rank.outputs[0].limits.numel.max = 1;
-    // Its extents are not known at either end, its rank is.
     let error = configure(&plugin(by_rank), [0, 8], [1, i64::MAX]).unwrap_err();
     assert!(error.contains("of `y` is 2 in 2, the least of the profile, and"), "{error}");
     let error = configure(&with_counts(range(4, 4), true), [1, 8], [1, 251]).unwrap_err();
@@ -403,7 +391,7 @@ fn more_elements_than_64_bits_count_are_beyond_a_limit() {
     );
 }
 
-/// `sum([i for i in range(60000)]) >= 0`, which holds and takes long.
+/// `sum([i for i in range(60000)]) >= 0`: true, and slow to evaluate.
 fn slow() -> Guard {
     let nodes = vec![
         Part::Int(60_000),
@@ -485,13 +473,12 @@ fn an_empty_tensor_has_no_elements_whatever_else_is_large() {
     assert!(error.text().contains("cannot launch `kernel_1`"), "{error}");
 }
 
-/// Puts right the digest of a container that was changed on purpose.
 fn seal(bytes: &mut [u8]) {
     let digest = Digest::compute(&[&bytes[..32], &bytes[64..]].concat());
     bytes[32..64].copy_from_slice(&digest.0);
 }
 
-/// Damage with a right digest is read or refused; what is read is prepared or refused. Nothing panics and nothing takes long.
+/// Damage with a valid digest must not panic or take long.
 #[test]
 fn sealed_damage_of_an_engine_is_answered() {
     let mut guarded = model(vec![variant(1, Some(divides(4, Some(16)))), variant(2, None)]);
@@ -540,7 +527,7 @@ fn sealed_damage_of_an_engine_is_answered() {
     assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
-/// 0: the field is refused; 1: the node or its shapes are; 2: they are taken.
+/// 0: the field is rejected; 1: the node or its shapes are; 2: all accepted.
 fn answer(field: &[u8]) -> usize {
     let Ok(restored) = restore_node(field) else { return 0 };
     let phase = TensorRTPhase::RUNTIME;

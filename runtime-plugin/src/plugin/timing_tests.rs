@@ -1,4 +1,4 @@
-//! Nodes that share what TensorRT measured have the same tactics, whatever brings their attributes into what is proved.
+//! Nodes with equal timing ids have equal tactics, wherever attributes enter the proofs.
 
 use cubinder_expr::Interval;
 use cubinder_manifest::resolve;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::identity;
 
-/// A plugin with the attributes `a` and `b`, two variants with guards and one without.
+/// A plugin with attributes `a` and `b`, two guarded variants and one without a guard.
 fn manifest(parts: &Parts) -> String {
     let Parts { timing, require, shape, limits, guards } = parts;
     let require: Vec<String> =
@@ -38,7 +38,6 @@ struct Parts {
     guards: Vec<&'static str>,
 }
 
-/// What of it brings attributes in, each in several ways, and in none.
 fn parts() -> impl Strategy<Value = Parts> {
     const RULES: [&str; 7] = [
         "x.shape[0] % a == 0",
@@ -97,11 +96,10 @@ fn made(plugin: &cubinder_model::Plugin, attributes: [i64; 2]) -> Option<KernelP
     };
     let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
-    // What is refused has no tactics.
+    // Rejected nodes have no tactics.
     KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, identity::generic()).ok()
 }
 
-/// The tactics for inputs from the least to the greatest shape.
 fn tactics(made: &KernelPlugin, profile: &[Interval]) -> Vec<i32> {
     let profile = profile::Profile { inputs: vec![profile.to_vec()] };
     variants::tactics(&made.state.node, made.state.node.reachable(None), Some(&profile))
@@ -144,7 +142,6 @@ proptest! {
     }
 }
 
-/// The property is worth nothing where nodes never share an id, or where attributes never change what is offered.
 #[test]
 fn attributes_that_no_guard_reads_decide_tactics() {
     let of = |require: &[&'static str], shape, limits, guard| {

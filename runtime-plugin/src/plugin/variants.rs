@@ -1,4 +1,4 @@
-//! Which tactics a plugin has, and what the log is told of the variants that run in their place.
+//! The tactics of a plugin, and log messages about variants that replace the chosen one.
 
 use cubinder_launch::proof::Domain;
 use cubinder_launch::{Facts, GuardDecision, describe};
@@ -8,12 +8,11 @@ use trt_abi::Severity;
 use super::node::NodeData;
 use super::profile::Profile;
 
-/// Guards without a value that are told; an engine may have thousands.
+/// Maximum number of guards in a message; an engine may have thousands.
 const MAX_LISTED: usize = 8;
 
-/// The tactics that a plugin offers: first the one that leaves the choice to the shapes of each run, because TensorRT-RTX takes
-/// the first, then the variants that may run for every shape of the profile, in their order. A plugin with a single variant offers no
-/// choice, so it has no tactics.
+/// First the automatic tactic, because TensorRT-RTX uses the first, then the variants that may run for every shape of
+/// the profile, in order. A single variant has no tactics.
 pub(super) fn tactics<'a>(
     node: &NodeData,
     reachable: impl Iterator<Item = &'a Variant>,
@@ -24,7 +23,7 @@ pub(super) fn tactics<'a>(
         domain = domain.with_profile(&profile.inputs);
     }
     let always = |variant: &Variant| variant.guard.as_ref().is_none_or(|guard| domain.proves(&guard.expr));
-    // Rows that differ in types alone share an id; before types are settled all of them have to hold.
+    // Rows that differ only in types share an id; before types are settled all of them must be proved.
     let mut ids: Vec<(i32, bool)> = Vec::new();
     for variant in reachable {
         match ids.iter_mut().find(|(id, _)| *id == variant.id) {
@@ -39,7 +38,6 @@ pub(super) fn tactics<'a>(
     std::iter::once(AUTO_TACTIC).chain(proved).collect()
 }
 
-/// Says, where somebody asked to be told everything, that another variant runs than the one that was chosen.
 pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     let (Some(chosen), Some(running)) = (plugin.variants.get(chosen), plugin.variants.get(running)) else {
@@ -53,7 +51,7 @@ pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts
     node.log(Severity::VERBOSE, text);
 }
 
-/// Says that guards have no value; their variants do not run, which is safe and surely not what was meant.
+/// Warns about guards without a value: their variants do not run, which is hardly intended.
 pub(super) fn log_without_value(node: &NodeData, decided: &GuardDecision, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (variant, error) in decided.without_value.iter().take(MAX_LISTED) {

@@ -6,7 +6,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::curves::Curve;
 
-/// Bars that are compared with each other.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) label: String,
@@ -16,9 +15,9 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) struct Bar {
     pub(super) name: String,
-    /// Multiple of the first bar of the group.
+    /// A multiple of the first bar of the group.
     pub(super) length: f64,
-    /// Written behind the bar.
+    /// Written after the bar.
     pub(super) text: String,
 }
 
@@ -29,10 +28,9 @@ const FONT: (&str, u32) = ("sans-serif", 15);
 const TITLE: (&str, u32) = ("sans-serif", 17);
 const FIRST_BAR: RGBColor = RGBColor(27, 127, 92);
 const OTHER_BAR: RGBColor = RGBColor(150, 150, 150);
-/// Length of the axis of bars; a longer bar is cut, and its text says so.
+/// The length of the axis; longer bars are cut, with a note in their text.
 const LONGEST_BAR: f64 = 4.0;
 
-/// Draws curves over axes that start and end at powers of ten.
 pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<String> {
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, (WIDTH, 380)).into_drawing_area();
@@ -69,20 +67,18 @@ pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<
     Ok(svg)
 }
 
-/// The range from one power of ten to another that holds all values.
+/// Returns the range between powers of ten that contains all values.
 fn decades(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (least, most) = values
         .map(f64::log10)
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)));
-    // A point just at the edge needs no further power of ten.
+    // A point at the edge needs no further power of ten.
     let (first, last) = ((least + 1e-9).floor(), (most - 1e-9).ceil());
-    // The factor keeps plotters from leaving out the label of the lower end.
+    // Without the factor plotters omits the label of the lower end.
     if least > most { 1.0..10.0 } else { 0.999 * 10_f64.powf(first)..10_f64.powf(last.max(first + 1.0)) }
 }
 
-/// Draws bars below each other, in groups.
 pub(super) fn bars(title: &str, groups: &[Group]) -> Result<String> {
-    // A line for the name of each group, and one that separates it from the next.
     let lines = groups.iter().map(|group| group.bars.len() + 2).sum::<usize>();
     let lines = u32::try_from(lines)?;
     let mut svg = String::new();
@@ -113,7 +109,7 @@ pub(super) fn bars(title: &str, groups: &[Group]) -> Result<String> {
         let style = FONT.into_text_style(&root).pos(Pos::new(side, VPos::Center));
         EmptyElement::at((x, y)) + Text::new(text, (offset, 0), style)
     }))?;
-    // Where the first bar of each group ends.
+    // The end of the first bar of each group.
     chart.draw_series([PathElement::new([(1.0, 0.0), (1.0, f64::from(lines))], BLACK.mix(0.5))])?;
     root.present()?;
     drop((chart, root));

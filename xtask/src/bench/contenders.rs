@@ -1,4 +1,4 @@
-//! The same plugins as a library of Cubinder's and as one written by hand in C++.
+//! The same plugins as Cubinder's library and as a hand-written C++ one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::setup::packages;
 use crate::tools::Tools;
 use crate::{files, workspace};
 
-/// Compiles plugins with Cubinder into `folder`, with a code library beside it if `embed` is set. The cache
-/// is shared by all measurements.
+/// Compiles plugins with Cubinder into `folder`, with a code library if `embed` is set. All measurements share the
+/// cache.
 pub(super) fn cubinder(
     tools: &Tools,
     folder: &Path,
@@ -30,7 +30,6 @@ pub(super) fn cubinder(
     Ok(folder.join(format!("lib{name}.so")))
 }
 
-/// The fat binary that nvcc makes of one file with all kernels.
 pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Result<PathBuf> {
     let source = folder.join("rival.cu");
     files::write(&source, ops.iter().map(Op::kernel).collect::<String>())?;
@@ -39,7 +38,6 @@ pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Resul
     Ok(code)
 }
 
-/// The library written by hand, which contains a fat binary.
 pub(super) fn cpp(tools: &Tools, folder: &Path, ops: &[Op], code: &Path) -> Result<PathBuf> {
     let list = folder.join("ops.inc");
     files::write(&list, generated::ops_for_cpp(ops))?;

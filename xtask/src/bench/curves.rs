@@ -9,19 +9,17 @@ pub(super) struct Curve {
     pub(super) points: Vec<[f64; 2]>,
 }
 
-/// Growth of a curve over its last points.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Growth {
     pub(super) from: [f64; 2],
     pub(super) to: [f64; 2],
-    /// `y` grows as `x` to this power, by the best fit of the points' logarithms. `None` for two points, of
-    /// which one may be off.
+    /// `y` grows as `x` to this power, by the best fit of the logarithms. `None` for two points, because one may be
+    /// off.
     pub(super) exponent: Option<f64>,
-    /// The exponent from each point to the next.
     pub(super) steps: Vec<f64>,
 }
 
-/// Number of fitted points. Fixed costs count least in the last ones.
+/// Only the last points, where fixed costs count least.
 const FITTED: usize = 3;
 
 impl Curve {
@@ -35,7 +33,6 @@ impl Curve {
         is_grown.then_some(Growth { from: *from, to: *to, exponent, steps })
     }
 
-    /// The points that logarithmic axes can show.
     pub(super) fn drawable(&self) -> impl Iterator<Item = [f64; 2]> + '_ {
         self.points
             .iter()
@@ -44,7 +41,6 @@ impl Curve {
     }
 }
 
-/// Slope of the least-squares line through the points' logarithms.
 fn slope(points: &[[f64; 2]]) -> f64 {
     let mean = |axis: usize| points.iter().map(|point| point[axis].ln()).sum::<f64>() / points.len() as f64;
     let means = [mean(0), mean(1)];

@@ -1,6 +1,4 @@
-//! Generated manifests and kernels, all different.
-//!
-//! The kernels are short, so that the costs beside the compiler are as visible as possible.
+//! Generated distinct manifests and kernels. The kernels are short, to expose the costs beside the compiler.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,17 +7,16 @@ use anyhow::Result;
 
 use crate::files::write;
 
-/// The element-wise kernel that variants differ in by a constant.
+/// Variants differ in a constant of this kernel.
 const SCALE: &str = include_str!("../../bench/scale.cu");
 
 const TENSORS: &str = include_str!("../../bench/tensors.toml");
 
-/// Writes a plugin of `count` variants, each with its own kernel, and returns the manifest.
+/// Each of the `count` variants has its own kernel. Returns the manifest.
 pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     let mut text = format!("schema = 1\n\n[plugin]\nname = \"scale\"\nversion = \"1\"\n\n{TENSORS}\n");
     for id in 1..=count {
         let _ = writeln!(text, "[[variants]]\nid = {id}\nconstants = {{ K = {id} }}");
-        // The last variant serves the remaining sizes.
         if id < count {
             let _ = writeln!(text, "guard = \"numel(x) < {}\"", 1000 * id);
         }
@@ -41,11 +38,9 @@ pub(super) fn instantiated(count: usize) -> (&'static str, String) {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Op {
     pub(super) name: String,
-    /// Arguments of its kernel: 1 (the output), 3, or 16.
+    /// The number of kernel arguments: 1 (the output), 3, or 16.
     pub(super) arguments: usize,
-    /// Launches of the kernel, in order.
     pub(super) launches: usize,
-    /// Added to each element.
     addend: usize,
 }
 
@@ -53,13 +48,12 @@ pub(super) fn plugin_name(number: usize) -> String {
     format!("add_{number:04}")
 }
 
-/// `count` ops with one launch of three arguments.
 pub(super) fn adding(count: usize) -> Vec<Op> {
     let op = |number| Op { name: plugin_name(number), arguments: 3, launches: 1, addend: number };
     (1..=count).map(op).collect()
 }
 
-/// Ops that differ in the work of an enqueue.
+/// Returns ops whose enqueues differ in work.
 pub(super) fn launching() -> Vec<Op> {
     let op = |(arguments, launches)| Op {
         name: format!("args_{arguments:02}_launches_{launches}"),
@@ -71,12 +65,10 @@ pub(super) fn launching() -> Vec<Op> {
 }
 
 impl Op {
-    /// Its name, arguments and launches, as the scripts read them.
     pub(super) fn for_scripts(&self) -> (&str, usize, usize) {
         (&self.name, self.arguments, self.launches)
     }
 
-    /// The output for one element.
     pub(super) fn after(&self, value: f64) -> f64 {
         let own = self.addend as f64;
         if self.arguments == 1 { own } else { value + own + self.numbers().sum::<usize>() as f64 }
@@ -87,7 +79,7 @@ impl Op {
         0..self.arguments.saturating_sub(3)
     }
 
-    /// The kernel. With the output as its only argument, it needs a multiple of 256 elements.
+    /// With the output as its only argument, the kernel needs a multiple of 256 elements.
     pub(super) fn kernel(&self) -> String {
         let index = "const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;";
         let Op { name, addend, .. } = self;
@@ -104,7 +96,6 @@ impl Op {
         )
     }
 
-    /// The manifest; the kernel is in a file of the same name beside it.
     fn manifest(&self) -> String {
         let Op { name, .. } = self;
         let mut args = vec!["y = \"y\"".to_owned()];
@@ -128,8 +119,7 @@ pub(super) fn ops_for_cpp(ops: &[Op]) -> String {
     ops.iter().map(line).collect()
 }
 
-/// Writes a project of plugins, each with its own kernel file, and returns its `cubinder.toml`. The library
-/// is `libNAME.so` in that folder.
+/// Each plugin has its own kernel file. Returns `cubinder.toml`; the library is `libNAME.so` in that folder.
 pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -> Result<PathBuf> {
     for op in ops {
         write(&folder.join(format!("manifests/{}.toml", op.name)), op.manifest())?;
@@ -138,7 +128,7 @@ pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -
     project(folder, name, targets)
 }
 
-/// Writes a project of `count` manifests with two element types, an attribute with rules and two variants.
+/// `count` manifests with two element types, an attribute with rules and two variants.
 pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<PathBuf> {
     for number in 1..=count {
         let plugin = plugin_name(number);

@@ -1,7 +1,7 @@
 //! `cargo xtask bench kernels`: the shipped plugins beside other implementations of the same operators.
 //!
-//! Measured are the nodes of `manifests/**/cases` whose names start with a size. `kernel_bench` measures them
-//! in a prepared folder, and `published` reads its result.
+//! `kernel_bench` measures the nodes of `manifests/**/cases` whose names start with a size, in a prepared folder;
+//! `published` reads its result.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,6 @@ pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of cases, each with its plugin's manifest below the root.
 fn case_files() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for folder in CASES {
@@ -49,7 +48,7 @@ fn case_files() -> Result<Vec<(PathBuf, String)>> {
 mod tests {
     use super::*;
 
-    /// Otherwise the plugin would be in no library.
+    /// Otherwise no library would contain the plugin.
     #[test]
     fn case_files_have_a_manifest_in_the_folder_above() {
         let files = case_files().unwrap();

@@ -1,8 +1,7 @@
 //! Cost of commands: time, processors, memory.
 //!
-//! A separate process asks the system ([`crate::measured`]). The system does not keep the memory that
-//! several processes had at the same time, so it is sampled while they run (`smaps_rollup` of `/proc`; shared
-//! memory counts in part).
+//! A separate process measures ([`crate::measured`]). The system does not record the combined memory of several
+//! processes, so it is sampled (`smaps_rollup` of `/proc`; shared memory counts in part).
 
 use std::path::Path;
 use std::process::Command;
@@ -20,12 +19,10 @@ use crate::{process, workspace};
 /// This program, even if its file has been replaced by a new build (`proc(5)`).
 const THIS: &str = "/proc/self/exe";
 
-/// Runs the command, and returns its cost and its output.
 pub(super) fn run(command: &mut Command) -> Result<(Cost, String)> {
     run_by(Path::new(THIS), command)
 }
 
-/// As [`run`], with another program in the role of `xtask measured`.
 fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("cost");
@@ -45,15 +42,15 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     Ok((serde_json::from_str(&text).context("the cost of a command is not JSON")?, output))
 }
 
-/// Runs the command, and samples the memory of all its processes together. Returns the largest sample in
-/// megabytes, or the peak of the largest process if that is more.
+/// Samples the combined memory of the processes. Returns the largest sample in megabytes, or the peak of the largest
+/// process if that is more.
 pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sampler = scope.spawn(|| {
             let mut most = 0;
             while !ended.load(Ordering::Relaxed) {
-                // The children of this process are the meters, and their children the commands.
+                // This process's children are the meters, and their children the commands.
                 let commands = children(std::process::id()).into_iter().flat_map(children);
                 most = most.max(commands.map(tree_kilobytes).sum());
                 std::thread::sleep(every);
@@ -70,14 +67,12 @@ pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Re
     })
 }
 
-/// Memory of a process and of all below it; 0 for one that has ended.
 fn tree_kilobytes(id: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok();
     let own = rollup.and_then(|text| proportional(&text)).unwrap_or(0);
     own + children(id).into_iter().map(tree_kilobytes).sum::<u64>()
 }
 
-/// Running children of all threads of a process.
 fn children(id: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
@@ -97,11 +92,9 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// Smallest number of turns for a meaningful median.
 const LEAST_TURNS: usize = 3;
 
-/// Number of turns: `most` for short work, [`LEAST_TURNS`] for long work. `size` counts units of a tenth of a
-/// second.
+/// `most` turns for short work, [`LEAST_TURNS`] for long work. `size` counts units of a tenth of a second.
 pub(super) fn repetitions(size: usize, most: usize) -> usize {
     let most = most.max(1);
     (most * 20 / size.max(1)).clamp(LEAST_TURNS.min(most), most)
@@ -115,12 +108,10 @@ pub(super) fn turns(runs: usize) -> String {
     }
 }
 
-/// Processors that this process may use.
 pub(super) fn cores() -> f64 {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64
 }
 
-/// Describes this machine: its processors, and their load before the measurement.
 pub(super) fn machine() -> Result<String> {
     let read = |file: &str| fs::read_to_string(file);
     Ok(described(&read("/proc/cpuinfo")?, &read("/proc/loadavg")?, cores()))
@@ -133,7 +124,6 @@ fn described(cpuinfo: &str, loadavg: &str, cores: f64) -> String {
     format!("{cores} processors ({model}), shared with other work: load {load} at the beginning")
 }
 
-/// The commit, and the versions of NVIDIA's programs.
 pub(super) fn versions(tools: &Tools) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());

@@ -10,14 +10,13 @@ pub(super) const PAGE: &str = "docs/contributing/performance.md";
 pub(super) const FOLDER: &str = "docs/contributing/performance";
 pub(super) const END: &str = "<!-- end -->";
 
-/// A page below `root` as it is, and with another text between its markers.
+/// Returns a page below `root` as it is, and with another text between its markers.
 pub(super) fn edited(root: &Path, name: &str, begin: &str, text: &str) -> Result<(String, String)> {
     let before = fs::read_to_string(root.join(name))?;
     let after = replaced(name, &before, begin, text)?;
     Ok((before, after))
 }
 
-/// The page `name` with another text between the markers.
 pub(super) fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Result<String> {
     let (head, rest) = page
         .split_once(begin)

@@ -16,7 +16,6 @@ use crate::files;
 const RESULT: &str = "kernels.json";
 const BEGIN: &str = "<!-- kernels -->";
 
-/// The name of the plugin's own bars.
 const PLUGIN: &str = "plugin";
 
 /// The pages of plugins, named after them, and the marker before their times.
@@ -26,7 +25,7 @@ const TIMES: &str = "<!-- times -->";
 /// A result: `kernels.json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct KernelReport {
-    /// Measures the same again; missing in older results.
+    /// Missing in older results.
     command: Option<String>,
     machine: Machine,
     date: String,
@@ -41,7 +40,6 @@ struct Machine {
     triton: String,
 }
 
-/// A node of a plugin.
 #[derive(Debug, Deserialize)]
 struct Node {
     plugin: String,
@@ -49,9 +47,9 @@ struct Node {
     what: String,
     #[serde(default)]
     types: BTreeMap<String, String>,
-    /// Bytes that must be read and written; `None` if the inputs could not be made.
+    /// Bytes that must be read and written; `None` if the inputs could not be created.
     bytes: Option<u64>,
-    /// Rate of a copy of the same number of bytes in the same turns, for nodes that exceed all caches.
+    /// Rate of a copy of as many bytes in the same turns, for nodes larger than all caches.
     copy_gigabytes_per_second: Option<f64>,
     ours: Outcome,
     rivals: Rivals,
@@ -64,22 +62,19 @@ struct Rivals {
     triton: Outcome,
 }
 
-/// A time, or the reason for its absence.
 #[derive(Debug, Deserialize)]
 struct Outcome {
     microseconds: Option<f64>,
-    /// The range between the first and the third quartile.
     middle_half: Option<[f64; 2]>,
     why: Option<String>,
     /// Set if it was measured differently from the others.
     how: Option<String>,
-    /// The modes of one rival: a time, or the reason for its absence.
     #[serde(default)]
     modes: BTreeMap<String, serde_json::Value>,
 }
 
 impl Outcome {
-    /// A rival's time and its multiple of this one; bold if it is faster.
+    /// Returns a rival's time and its multiple of this one; bold if it is faster.
     fn against(&self, rival: &Outcome) -> Option<String> {
         let time = rival.microseconds?;
         let Some(own) = self.microseconds else { return Some(digits(time)) };
@@ -88,7 +83,6 @@ impl Outcome {
         Some(if own <= time { text } else { format!("**{text}**") })
     }
 
-    /// Remarks on the measurement.
     fn remarks(&self) -> impl Iterator<Item = String> {
         let own = self.why.as_ref().or(self.how.as_ref()).cloned();
         let missing = self.modes.iter().filter_map(|(name, mode)| Some((name, mode.as_str()?)));
@@ -111,25 +105,22 @@ impl Node {
         [("PyTorch", torch), ("torch.compile", compile), ("Triton", triton)]
     }
 
-    /// The rate of the plugin beside that of a copy.
     fn share_of_copy(&self) -> Option<String> {
         let (own, copy) = (self.ours.microseconds?, self.copy_gigabytes_per_second?);
         Some(format!("{:.0} % of {copy:.0} GB/s", megabytes(self.bytes?) / own * 1e3 / copy * 100.0))
     }
 
-    /// The element type and the node.
     fn label(&self) -> String {
         let ty = self.types.get("T").map_or("f32", String::as_str);
         format!("{}, {ty}: {}", self.size, self.what)
     }
 }
 
-/// Reads a result, and writes it, the figures and the tables into the documentation below `root`.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let text = fs::read_to_string(file)?;
     let measured: KernelReport =
         serde_json::from_str(&text).with_context(|| format!("cannot parse the result {}", file.display()))?;
-    // Nothing is written if something fails.
+    // Fails before anything is written.
     let pages = pages(root, Some(&measured))?;
     let figures = figures(&measured)?;
     let folder = root.join(FOLDER);
@@ -144,7 +135,7 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The pages with times: paths below `root`, current text and new text.
+/// Paths below `root`, current text and new text.
 fn pages(root: &Path, measured: Option<&KernelReport>) -> Result<Vec<(String, String, String)>> {
     let names = plugin_pages(root)?;
     let measured_plugins = measured.map(plugins).unwrap_or_default();
@@ -160,7 +151,6 @@ fn pages(root: &Path, measured: Option<&KernelReport>) -> Result<Vec<(String, St
     edited.collect()
 }
 
-/// The plugins that have a page, sorted.
 fn plugin_pages(root: &Path) -> Result<Vec<String>> {
     let names = files::list(&root.join(PLUGINS))?
         .into_iter()
@@ -168,7 +158,6 @@ fn plugin_pages(root: &Path) -> Result<Vec<String>> {
     Ok(names.collect())
 }
 
-/// The times in the page of a plugin.
 fn times(plugin: &str, measured: Option<&KernelReport>) -> String {
     let measured = measured.filter(|measured| plugins(measured).contains(&plugin));
     let Some(measured) = measured else { return "None are published.\n".to_owned() };
@@ -180,7 +169,6 @@ fn times(plugin: &str, measured: Option<&KernelReport>) -> String {
     )
 }
 
-/// The section of the performance page.
 fn section(measured: &KernelReport) -> String {
     let command = measured.command.as_ref().map_or_else(String::new, |command| format!("`{command}`. "));
     let mut text =
@@ -192,13 +180,12 @@ fn section(measured: &KernelReport) -> String {
     text
 }
 
-/// Machine and date of a result.
 fn machine(machine: &Machine, date: &str) -> String {
     let driver = machine.driver.as_ref().map_or_else(String::new, |driver| format!(", driver {driver}"));
     format!("{}{driver}, PyTorch {}, Triton {}, {date}.", machine.name, machine.torch, machine.triton)
 }
 
-/// The times of a plugin, with a figure from `folder`, which is relative to the page.
+/// The figure is in `folder`, relative to the page.
 fn table(measured: &KernelReport, plugin: &str, folder: &str) -> String {
     let cells: Vec<&Node> = measured.cells.iter().filter(|cell| cell.plugin == plugin).collect();
     let table = Table::new(
@@ -223,7 +210,6 @@ fn table(measured: &KernelReport, plugin: &str, folder: &str) -> String {
     )
 }
 
-/// Compares the plugins with the rivals that have a time.
 fn score(cells: &[Node]) -> String {
     let pairs = cells.iter().flat_map(|cell| cell.rivals().map(|(_, rival)| (&cell.ours, rival)));
     let pairs = pairs.filter(|(_, rival)| rival.microseconds.is_some());
@@ -240,7 +226,6 @@ fn score(cells: &[Node]) -> String {
     )
 }
 
-/// The plugins in the order of measurement.
 fn plugins(measured: &KernelReport) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for cell in &measured.cells {
@@ -251,7 +236,7 @@ fn plugins(measured: &KernelReport) -> Vec<&str> {
     found
 }
 
-/// Reasons for missing or different times, each once, with their nodes.
+/// Reasons for missing or different times, without duplicates, with their nodes.
 fn notes(cells: &[&Node]) -> String {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for cell in cells {
@@ -272,7 +257,6 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A figure for each plugin, with times as multiples of the plugin's.
 fn figures(measured: &KernelReport) -> Result<Vec<(String, String)>> {
     let figure = |plugin: &str| {
         let cells = measured.cells.iter().filter(|cell| cell.plugin == plugin);
@@ -282,7 +266,6 @@ fn figures(measured: &KernelReport) -> Result<Vec<(String, String)>> {
     plugins(measured).into_iter().map(figure).collect()
 }
 
-/// `None` without a time of the plugin to compare with.
 fn group(cell: &Node) -> Option<Group> {
     let own = cell.ours.microseconds?;
     let bar = |(name, outcome): (&'static str, &Outcome)| {

@@ -13,24 +13,20 @@ use super::measure;
 use super::page::{self, FOLDER, PAGE};
 use crate::tools::Tools;
 
-/// The measurements with such a result; each has a section of the page.
 pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
 
 /// The measurement whose first table has a figure with a bar for each column of times.
 const IN_BARS: &str = "enqueue";
 
-/// The end of the names of such columns.
 const TIMES: &str = ", us";
 
 /// Exponents above this one count as superlinear.
 const SUPERLINEAR: f64 = 1.1;
 
-/// A result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// One of [`NAMES`].
     pub(super) name: String,
-    /// Measures the same again.
+    /// Repeats the measurement.
     pub(super) command: String,
     pub(super) machine: String,
     pub(super) date: String,
@@ -48,7 +44,6 @@ pub(super) type Column<'a, T, C> = (&'a str, fn(&T) -> C);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Table {
     pub(super) title: String,
-    /// The text before the table.
     #[serde(default)]
     pub(super) text: String,
     pub(super) columns: Vec<String>,
@@ -64,10 +59,8 @@ pub(super) enum Cell {
     Nothing(()),
 }
 
-/// A figure of growth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plot {
-    /// Unique in the measurement.
     pub(super) name: String,
     pub(super) title: String,
     pub(super) x: String,
@@ -100,7 +93,7 @@ impl From<&str> for Cell {
 }
 
 impl Report {
-    /// A report without results, which describes the state of this machine before the measurement.
+    /// Creates a report that describes this machine's state before the measurement.
     pub(super) fn start(tools: &Tools, name: &str, command: String) -> Result<Report> {
         Ok(Report {
             name: name.to_owned(),
@@ -113,7 +106,6 @@ impl Report {
         })
     }
 
-    /// Reads a result.
     pub(super) fn read(file: &Path) -> Result<Report> {
         let text = fs::read_to_string(file)?;
         let report: Report = serde_json::from_str(&text)
@@ -140,7 +132,6 @@ impl Report {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// The section of the page.
     pub(super) fn section(&self) -> String {
         let mut text = format!("`{}`. {}, {}.", self.command, self.machine, self.date);
         if !self.versions.is_empty() {
@@ -160,12 +151,10 @@ impl Report {
         text
     }
 
-    /// The table that has a figure with bars.
     fn in_bars(&self) -> Option<&Table> {
         self.tables.first().filter(|_| self.name == IN_BARS)
     }
 
-    /// File stems and SVG texts of the figures.
     pub(super) fn figures(&self) -> Result<Vec<(String, String)>> {
         let curves = self.plots.iter().map(|plot| {
             Ok((self.figure_name(plot), charts::growth(&plot.title, &plot.x, &plot.y, &plot.curves)?))
@@ -181,7 +170,6 @@ impl Report {
 }
 
 impl Table {
-    /// A table with a row for each of `rows`.
     pub(super) fn new<T, C: Into<Cell>>(
         title: impl Into<String>,
         text: String,
@@ -205,7 +193,6 @@ impl Table {
         text + &self.grid()
     }
 
-    /// The table alone, without its title and text.
     pub(super) fn grid(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let rows = self.rows.iter().map(|row| line(row.iter().map(cell_text).collect()));
@@ -213,7 +200,6 @@ impl Table {
         line(self.columns.clone()) + &rule + &rows.collect::<String>()
     }
 
-    /// The bars of each row: its columns of times as multiples of the first.
     fn groups(&self) -> Vec<Group> {
         let named = || self.columns.iter().map(|column| column.strip_suffix(TIMES));
         let group = |row: &Vec<Cell>| {
@@ -242,7 +228,7 @@ impl Plot {
         Plot { name, title, x, y, curves }
     }
 
-    /// The exponents of the curves; 1 is linear.
+    /// Returns the exponents of the curves; 1 is linear.
     fn growth(&self) -> Table {
         let power = |exponent: f64| match exponent > SUPERLINEAR {
             true => format!("**{exponent:.2}**"),
@@ -281,7 +267,7 @@ fn cell_text(cell: &Cell) -> String {
     }
 }
 
-/// Three digits, or more before the point; all digits of whole numbers.
+/// Formats three significant digits, and all digits of whole numbers.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -291,7 +277,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// Two digits after the point for values below 10, one below 100, else none.
+/// Formats two digits after the point below 10, one below 100, otherwise none.
 pub(super) fn three_digits(value: f64) -> String {
     match value.abs() {
         size if size < 10.0 => format!("{value:.2}"),
@@ -300,7 +286,6 @@ pub(super) fn three_digits(value: f64) -> String {
     }
 }
 
-/// Writes a result and its figures into `folder`.
 pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
@@ -310,7 +295,6 @@ pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads a result, and writes it, its figures and its section into the documentation below `root`.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let report = Report::read(file)?;
     let (_, after) = page(root, &report)?;
@@ -319,7 +303,7 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The page as it is, and with the report's section.
+/// Returns the page as it is, and with the report's section.
 fn page(root: &Path, report: &Report) -> Result<(String, String)> {
     page::edited(root, PAGE, &format!("<!-- {} -->", report.name), &report.section())
 }

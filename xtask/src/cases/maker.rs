@@ -1,4 +1,4 @@
-//! Libraries, plans and references in a folder, each made once for all cases.
+//! Libraries, plans and references in a folder, each created once for all cases.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,7 +12,6 @@ use super::{Form, Plan, Run};
 use crate::tools::{Engine, Network, Reference, Tools, last_line_as_json};
 use crate::{files, process, setup, workspace};
 
-/// Makes the parts of cases in one folder.
 pub(crate) struct Maker<'a> {
     tools: &'a Tools,
     folder: &'a Path,
@@ -20,7 +19,6 @@ pub(crate) struct Maker<'a> {
     plans: BTreeMap<String, Plan>,
     /// By network and shape.
     references: BTreeMap<String, Run>,
-    /// Shows TensorRT's whole log.
     pub(crate) verbose: bool,
 }
 
@@ -38,13 +36,11 @@ pub(crate) struct Recipe<'a> {
 }
 
 impl<'a> Recipe<'a> {
-    /// A network of static shapes with one run.
     pub(crate) fn fixed(library: &'a str, network: Network, form: Form) -> Recipe<'a> {
         let shapes = vec![network.shape.clone()];
         Recipe { library, network, form, profiles: Vec::new(), aliased: false, shapes }
     }
 
-    /// A network whose one input `x` has dynamic shapes.
     pub(crate) fn dynamic(
         library: &'a str,
         network: Network,
@@ -63,7 +59,6 @@ impl<'a> Maker<'a> {
         Maker { tools, folder, plans: BTreeMap::new(), references: BTreeMap::new(), verbose: false }
     }
 
-    /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
     pub(crate) fn compile(&self, name: &str, targets: &[&str], files: &[impl AsRef<OsStr>]) -> Result<()> {
         for form in Form::ALL {
             let output: PathBuf = self.folder.join(name).join(form.name());
@@ -75,8 +70,8 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Compiles the kernels of `tests/data/other_compilers` with nvcc, CuPy, Numba and Triton. Returns the folder
-    /// with their manifests, of which `cubinder import` writes those for Triton.
+    /// Compiles the kernels of `tests/data/other_compilers` and returns their folder; `cubinder import` writes Triton's
+    /// manifests.
     pub(crate) fn compile_external(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("other_compilers"))?;
         fs::create_dir_all(&output)?;
@@ -95,7 +90,6 @@ impl<'a> Maker<'a> {
         Ok(output)
     }
 
-    /// The plan of a recipe, with its runs.
     pub(crate) fn plan(&mut self, recipe: &Recipe<'_>) -> Result<Plan> {
         let Recipe { library, network, form, .. } = recipe;
         let stem = format!("{library}-{}-{}", network.stem(), form.name());
@@ -131,7 +125,6 @@ impl<'a> Maker<'a> {
         Ok(plan)
     }
 
-    /// Inputs of one shape, and numpy's outputs for them.
     pub(crate) fn reference(&mut self, network: &Network, shape: &str) -> Result<Run> {
         let key = format!("{} {} {:?} {shape}", network.kind, network.ty, network.set);
         if let Some(run) = self.references.get(&key) {

@@ -1,5 +1,5 @@
-//! The cases of `gpu_test.py`: engines, inputs and references in one folder, with `cases.json`. The script
-//! runs them and compares the results, on any machine.
+//! The cases of `gpu_test.py`, which runs them on any machine: engines, inputs and references in one folder, with
+//! `cases.json`.
 
 mod maker;
 
@@ -19,7 +19,6 @@ pub(crate) const ALL_CLIENTS: [&str; 2] = ["trtexec", "python"];
 /// Neither compiles PTX nor uses the driver's cache of compiled PTX.
 pub(crate) const NO_JIT: [(&str, &str); 2] = [("CUDA_DISABLE_PTX_JIT", "1"), ("CUDA_CACHE_DISABLE", "1")];
 
-/// Read by `gpu_test.py`.
 #[derive(Debug, Serialize)]
 struct Cases<'a> {
     cases: &'a [Case],
@@ -40,7 +39,6 @@ pub(crate) struct Case {
     pub(crate) fails_with: Option<&'static str>,
 }
 
-/// One engine with its runs.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Plan {
     pub(crate) plan: String,
@@ -50,7 +48,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Adds each run a second time, in a CUDA graph.
     pub(crate) fn also_in_graphs(mut self) -> Plan {
         let graphs: Vec<Run> = self.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
         self.runs.extend(graphs);
@@ -64,20 +61,19 @@ pub(crate) struct Run {
     pub(crate) prefix: String,
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) outputs: Vec<Tensor>,
-    /// Offset of the tensors in their buffers, bytes. Multiples of 256, except for the Python client.
+    /// Offset in the buffers in bytes: multiples of 256, except for the Python client.
     pub(crate) offset: u32,
     /// Runs the inference in a captured CUDA graph; Python client only.
     pub(crate) graph: bool,
-    /// Gives aliased outputs their own memory, which TensorRT does not promise to support; Python client
-    /// only.
+    /// Binds aliased outputs to their own memory, which TensorRT need not support; Python client only.
     pub(crate) apart: bool,
-    /// Offset of such an output in its buffer, bytes.
+    /// Offset of such an output in its buffer in bytes.
     pub(crate) apart_offset: u32,
     /// The optimization profile; Python client only.
     pub(crate) profile: usize,
 }
 
-/// The forms in which code reaches an engine.
+/// How code reaches an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     /// In the nodes' fields; the generic library runs it.
@@ -89,7 +85,6 @@ pub(crate) enum Form {
 impl Form {
     pub(crate) const ALL: [Form; 2] = [Form::Fields, Form::Embedded];
 
-    /// The name of its folder.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Form::Fields => "fields",
@@ -97,7 +92,6 @@ impl Form {
         }
     }
 
-    /// What the engine needs, for people.
     pub(crate) const fn what(self) -> &'static str {
         match self {
             Form::Fields => "the generic library beside the plan",
@@ -107,7 +101,6 @@ impl Form {
 }
 
 impl Case {
-    /// A case for trtexec and Python.
     pub(crate) fn new(
         name: impl Into<String>,
         what: impl Into<String>,
@@ -128,14 +121,12 @@ impl Case {
         }
     }
 
-    /// The case for the Python client only.
     pub(crate) fn in_python(mut self) -> Case {
         self.clients = vec!["python"];
         self
     }
 }
 
-/// Writes the scripts, the generic library and `cases.json` to `folder`.
 pub(crate) fn write(folder: &Path, runtime_library: &Path, cases: &[Case]) -> Result<()> {
     fs::create_dir_all(folder)?;
     for script in SCRIPTS {

@@ -20,7 +20,6 @@ pub(super) fn write(tree: &[File], out: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Packs everything below the folder `name`.
 fn pack(tree: &[File], name: &str) -> std::io::Result<Vec<u8>> {
     let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     let mut archive = tar::Builder::new(gzip);

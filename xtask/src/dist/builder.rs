@@ -14,11 +14,10 @@ use crate::{process, workspace};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Variables that a build inherits, a line each, or `PREFIX*`: folders of programs, and how crates are fetched. Any
-/// other may change the code.
+/// Variables that a build inherits, a line each, or `PREFIX*`: folders of programs, and how crates are fetched. Others
+/// might change the code.
 const KEPT: &str = include_str!("../../packaging/kept-variables.txt");
 
-/// Settings of a cargo that links for the oldest glibc.
 pub(super) struct Builder {
     pub(super) root: PathBuf,
     environment: Vec<(&'static str, OsString)>,
@@ -42,19 +41,18 @@ impl Builder {
         Ok(Self { root: checkout.root.clone(), environment })
     }
 
-    /// Applies the settings to a command that runs cargo.
     pub(super) fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let kept = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept));
         command.env_clear().envs(kept).envs(self.environment.iter().cloned())
     }
 
-    /// Cargo's arguments. maturin passes the same ones, and finds everything built.
+    /// Cargo's arguments, which maturin passes, too, so that it rebuilds nothing.
     pub(super) fn arguments() -> [&'static str; 4] {
         ["--release", "--locked", "--target", TARGET]
     }
 
-    /// Builds the program and the library separately, because the packages of one run share the features of
-    /// crates, and maturin builds the program only.
+    /// Builds the program and the library separately, because one run would unify their crates' features, and maturin
+    /// builds the program only.
     pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
         let mut messages = Vec::new();
         for package in ["cubinder-plugin", "cubinder"] {
@@ -66,7 +64,6 @@ impl Builder {
     }
 }
 
-/// Unpacks the crates, so that their folders exist.
 fn fetch(checkout: &Checkout) -> Result<()> {
     let mut command = workspace::cargo_in(&checkout.root);
     command
@@ -82,8 +79,8 @@ fn is_kept(name: &str) -> bool {
     })
 }
 
-/// Folders of this machine that rustc would put into panic messages, and what stands for them: cargo's folder, the
-/// unpacked crates (one folder for each registry, named after its address), and the standard library's sources.
+/// Returns the folders of this machine that rustc would put into panic messages, with replacements: cargo's folder, the
+/// unpacked crates (one per registry), and the standard library's sources.
 fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
     let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -101,7 +98,7 @@ fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     Ok(folders)
 }
 
-/// The options in cargo's encoding. The last one that matches a path applies.
+/// The options in cargo's encoding. The last matching one applies.
 fn remapped(folders: &[(PathBuf, String)]) -> OsString {
     let option = |(from, to): &(PathBuf, String)| {
         let mut text = OsString::from("--remap-path-prefix=");

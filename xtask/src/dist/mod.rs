@@ -1,6 +1,5 @@
-//! `cargo xtask dist`: the installed form, as an archive and as a Python package.
-//!
-//! The same sources and the same Rust yield the same bytes in any folder.
+//! `cargo xtask dist`: the installed form, as an archive and as a Python package. Equal sources and an equal Rust yield
+//! equal bytes in any folder.
 
 mod archive;
 mod builder;
@@ -26,11 +25,9 @@ const EPOCH: u32 = 315_532_800;
 pub(crate) struct Dist {
     pub(crate) archive: PathBuf,
     pub(crate) wheel: PathBuf,
-    /// The program and the library in both.
     pub(crate) artifacts: Artifacts,
 }
 
-/// Builds both and prints their paths.
 pub(crate) fn run(out: Option<&Path>) -> Result<()> {
     let dist = build(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
     for file in [&dist.archive, &dist.wheel] {
@@ -40,25 +37,20 @@ pub(crate) fn run(out: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// The folder of both.
 pub(crate) fn folder(out: Option<&Path>) -> PathBuf {
     out.map_or_else(|| workspace::root().join("build/dist"), Path::to_path_buf)
 }
 
-/// The folders of a build.
 #[derive(Debug, Clone)]
 pub(crate) struct Checkout {
     pub(crate) root: PathBuf,
-    /// Cargo's target folder.
     pub(crate) target: PathBuf,
-    /// Cargo's folder of crates.
     pub(crate) cargo_home: PathBuf,
     pub(crate) temporary: PathBuf,
 }
 
 impl Checkout {
-    /// This checkout, with its own folder below cargo's target folder: build scripts and macros are cached
-    /// for one linker only.
+    /// Uses its own folder below cargo's target folder, because cached build scripts and macros are for one linker.
     pub(crate) fn this() -> Result<Self> {
         let metadata =
             cargo_metadata::MetadataCommand::new().current_dir(workspace::root()).no_deps().exec()?;
@@ -73,7 +65,6 @@ impl Checkout {
     }
 }
 
-/// Builds both from a checkout into the folder `out`.
 pub(crate) fn build(checkout: &Checkout, out: &Path, mut on_line: impl FnMut(&str)) -> Result<Dist> {
     let tools = setup::packaging(GLIBC)?;
     let builder = builder::Builder::new(checkout, &tools)?;

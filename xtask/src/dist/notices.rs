@@ -1,5 +1,5 @@
-//! The licences of what is linked into the program and the library: every crate with its licence, and each
-//! licence text once.
+//! The licences of all code linked into the program and the library: every crate with its licence, and each licence
+//! text once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,6 @@ pub(super) fn third_party(root: &Path) -> Result<String> {
     Ok(all)
 }
 
-/// External crates that are linked in, sorted by name and version.
 fn linked(metadata: &Metadata) -> Vec<&Package> {
     let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
     let nodes: BTreeMap<&PackageId, &Node> = nodes.map(|node| (&node.id, node)).collect();
@@ -66,7 +65,6 @@ fn linked(metadata: &Metadata) -> Vec<&Package> {
     found
 }
 
-/// The licence files of a crate, sorted by name.
 fn licence_texts(manifest: &Path) -> Result<Vec<String>> {
     let mut paths = files::list(manifest.parent().context("a manifest lies in a folder")?)?;
     paths.retain(|path| {

@@ -1,5 +1,5 @@
-//! The files of an installation, below a folder such as `/usr/local`. The compiler's `installation` module
-//! finds them from the program's path.
+//! The files of an installation, below a folder such as `/usr/local`. The compiler's `installation` module finds them
+//! from the program's path.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,12 +20,11 @@ pub(super) struct File {
     pub(super) is_executable: bool,
 }
 
-/// pip installs the program there without being told.
+/// pip's default location of programs.
 pub(super) const PROGRAM: &str = "bin/cubinder";
 pub(super) const LICENSE: &str = "share/doc/cubinder/LICENSE";
 pub(super) const THIRD_PARTY: &str = "share/doc/cubinder/THIRD-PARTY.txt";
 
-/// Shells with completions, and the path where each searches for them.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/cubinder"),
     ("fish", "share/fish/vendor_completions.d/cubinder.fish"),
@@ -34,10 +33,8 @@ const COMPLETIONS: [(&str, &str); 3] = [
 
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The CMake package.
 const CMAKE: [&str; 2] = ["cubinder-config-version.cmake", "cubinder-config.cmake"];
 
-/// Every file, sorted by path.
 pub(super) fn lay_out(root: &Path, artifacts: &Artifacts) -> Result<Vec<File>> {
     let mut files = vec![
         File { is_executable: true, ..text(PROGRAM, fs::read(&artifacts.compiler)?) },
@@ -69,7 +66,6 @@ fn text(path: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
     File { path: path.into(), bytes: content.into(), is_executable: false }
 }
 
-/// The pages and their figures, by their paths in the folder `docs`.
 fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
     let folder = glob::Pattern::escape(docs.to_str().context("the checkout has no UTF-8 path")?);
@@ -77,7 +73,7 @@ fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         for path in glob::glob(&format!("{folder}/{pattern}"))? {
             let path = path?;
             let name = path.strip_prefix(docs)?.to_string_lossy().into_owned();
-            // Parts of the book only.
+            // Only parts of the book.
             if !["introduction.md", "SUMMARY.md"].contains(&name.as_str()) {
                 found.push((name, fs::read(&path)?));
             }

@@ -1,7 +1,7 @@
 //! The Python package.
 //!
-//! maturin packs the program, the Python module and all other files as data, which pip installs below the
-//! environment's folder, and checks the program's symbol versions.
+//! maturin packs the program, the Python module, and all other files as data below the environment's folder, and checks
+//! the program's symbol versions.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,6 @@ pub(super) fn write(
     Ok(path)
 }
 
-/// Lays the files out as maturin expects them.
 fn stage(root: &Path, tree: &[File], work: &Path) -> Result<()> {
     let packaging = root.join("xtask/packaging");
     let text = fs::read_to_string(packaging.join("pyproject.toml"))?;
@@ -54,7 +53,7 @@ fn stage(root: &Path, tree: &[File], work: &Path) -> Result<()> {
     }
     for file in tree {
         let path = match file.path.as_str() {
-            // maturin packs the program, and licences as Python packages have them.
+            // maturin packs the program itself, and has its own place for licences.
             PROGRAM => continue,
             LICENSE => work.join("LICENSE"),
             THIRD_PARTY => work.join("THIRD-PARTY.txt"),
@@ -67,7 +66,6 @@ fn stage(root: &Path, tree: &[File], work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fills in `pyproject.toml`.
 fn project(text: &str, root: &Path) -> Result<String> {
     let values = [
         ("@maturin@", setup::pinned_version("maturin")?),
@@ -83,7 +81,7 @@ fn project(text: &str, root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// NVIDIA's packages of the compiler's table, as requirements.
+/// Returns NVIDIA's packages of the compiler's table as requirements.
 fn cuda_packages(table: &Path) -> Result<String> {
     let table: toml::Table =
         toml::from_str(&fs::read_to_string(table)?).context("in `compiler/toolkit.toml`")?;

@@ -1,5 +1,5 @@
-//! The plugins that TensorRT can launch itself, each compiled for every route: all routes must yield the same
-//! bytes. `cubinder_tests::native_cases` lists plugins and nodes.
+//! The plugins that TensorRT can launch itself, compiled for every route: all must yield equal bytes.
+//! `cubinder_tests::native_cases` lists plugins and nodes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,17 +10,16 @@ use super::Run;
 use crate::process;
 use crate::tools::{Tools, last_line_as_json};
 
-/// The example that knows the plugins and writes their cases.
+/// The example that writes the plugins' cases.
 const CASES: &str = "native-cases";
 const FOLDER: &str = "native";
 
-/// The targets of the native route and of the plugin route's PTX: the lowest one, which all GPUs run.
+/// The targets of the native route and of the plugin route's PTX: the lowest one, for all GPUs.
 const NATIVE: &str = "sm_80";
 const PTX: &str = "compute_80";
 
 const WHAT: &str = "the same bytes by the native route as by plugin libraries of PTX and of machine code";
 
-/// Writes a folder for each plugin: its cases, and a library for each route.
 pub(super) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<Vec<Run>> {
     let manifests: Vec<String> = last_line_as_json(&tools.example(CASES, &[""; 0])?)?;
     manifests.iter().map(|manifest| prepare_plugin(tools, folder, targets, manifest)).collect()
@@ -35,7 +34,7 @@ fn prepare_plugin(tools: &Tools, folder: &Path, targets: &[&str], manifest: &str
     let file = format!("{folder_name}/cases.toml");
     let mut libraries = BTreeMap::new();
     for (library, route, targets) in routes {
-        // Without the warnings about variants that this route cannot have.
+        // Quiet, to omit warnings about variants that this route does not support.
         tools.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
         libraries.insert(library.to_owned(), format!("{folder_name}/lib{library}.so"));
     }

@@ -15,9 +15,9 @@ pub(super) enum Outcome {
     Refused(String),
     /// The program ended without an answer.
     Crashed(String),
-    /// Something of ours failed before the question.
+    /// An earlier step of ours failed.
     Failed(String),
-    /// Something is not installed and could not be fetched.
+    /// Not installed and could not be fetched.
     NotTried(String),
 }
 
@@ -31,13 +31,11 @@ impl From<anyhow::Error> for Outcome {
     }
 }
 
-/// The statement of the page about a row.
 #[derive(Debug, Deserialize)]
 pub(super) struct Expected {
     pub(super) page: String,
     #[serde(default)]
     refused: bool,
-    /// Required parts of the outcome's text.
     with: Vec<String>,
 }
 
@@ -51,7 +49,7 @@ pub(super) struct Row<'a> {
 impl std::error::Error for Outcome {}
 
 impl Row<'_> {
-    /// The difference to the page; `None` if the row was not tried.
+    /// Returns the difference to the page; `None` if equal or not tried.
     pub(super) fn difference(&self) -> Option<String> {
         let Row { what, expected: Expected { page, refused, with }, outcome } = self;
         let is_as_expected = match outcome {
@@ -85,11 +83,10 @@ impl fmt::Display for Row<'_> {
     }
 }
 
-/// Exit codes for a difference to the page, and for rows that were not tried. 2 is clap's.
+/// 2 is clap's exit code.
 const DIFFERENT: u8 = 1;
 const INCOMPLETE: u8 = 3;
 
-/// The exit code.
 pub(super) fn status(rows: &[Row<'_>]) -> u8 {
     let is_not_tried = |row: &Row<'_>| matches!(row.outcome, Outcome::NotTried(_));
     match (rows.iter().any(|row| row.difference().is_some()), rows.iter().any(is_not_tried)) {
@@ -99,7 +96,6 @@ pub(super) fn status(rows: &[Row<'_>]) -> u8 {
     }
 }
 
-/// The text below the table: differences, and rows that were not tried.
 pub(super) fn summary(rows: &[Row<'_>]) -> String {
     let differences: Vec<String> = rows.iter().filter_map(Row::difference).collect();
     let skipped = rows.iter().filter(|row| matches!(row.outcome, Outcome::NotTried(_)));
@@ -116,7 +112,6 @@ pub(super) fn summary(rows: &[Row<'_>]) -> String {
     text
 }
 
-/// Runs a command, and returns its status, standard output and standard error.
 pub(super) fn run(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -130,14 +125,12 @@ pub(super) fn run(command: &mut Command) -> Result<(ExitStatus, String, String),
     }
 }
 
-/// The JSON objects that a command prints, one in each line.
 pub(super) fn json_lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
     let (status, stdout, stderr) = run(command)?;
     let lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if lines.is_empty() { Err(no_answer(status, &stderr)) } else { Ok(lines) }
 }
 
-/// The JSON object in the last line of a command's output.
 pub(super) fn json_answer(command: &mut Command) -> Result<Value, Outcome> {
     let (status, stdout, stderr) = run(command)?;
     let answer = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());

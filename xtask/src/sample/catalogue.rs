@@ -1,5 +1,3 @@
-//! The samples: manifest, network and tensors.
-
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
@@ -18,7 +16,6 @@ pub(crate) struct Sample {
     pub(crate) offers: String,
 }
 
-/// The samples by name, which is also that of the library.
 pub(crate) fn samples() -> Result<BTreeMap<String, Sample>> {
     toml::from_str(include_str!("../../samples.toml")).context("in `xtask/samples.toml`")
 }

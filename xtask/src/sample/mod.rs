@@ -44,7 +44,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     show_and_run(&tools, &folder, &plan)
 }
 
-/// Makes the engine, inputs and references, and returns the engine's path.
 fn build_engine(
     tools: &Tools,
     name: &str,
@@ -81,7 +80,6 @@ fn check_saved(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The only plan in a folder.
 fn plan_in(folder: &Path) -> Result<PathBuf> {
     let mut plans = files::list(folder)?;
     plans.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: what compiling kernels and building engines needs, in a cache outside the checkout.
+//! `cargo xtask setup`: fetches the tools for compiling kernels and building engines into a cache outside the checkout.
 
 pub(crate) mod packages;
 mod pins;
@@ -19,22 +19,21 @@ pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
 const NVRTC: &str = "nvidia-cuda-nvrtc";
 const CUDA_HEADERS: [&str; 3] = ["nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl"];
 const TENSORRT: &str = "tensorrt-rtx-cu13-libs";
-/// TensorRT-RTX's bindings, and `onnx` with what it imports.
+/// TensorRT-RTX's bindings, and `onnx` with its imports.
 const PYTHON_PACKAGES: [&str; 6] =
     ["tensorrt-rtx-cu13-bindings", "onnx", "numpy", "protobuf", "typing_extensions", "ml_dtypes"];
 
-/// What the compiler's clients need. All paths are absolute.
+/// The tools of the compiler's clients, as absolute paths.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
     cache: PathBuf,
-    /// The folder with `libtensorrt_rtx.so`.
     tensorrt: PathBuf,
     /// Folders to import `tensorrt_rtx_bindings` and `onnx` from.
     python_path: Vec<PathBuf>,
     python: PathBuf,
 }
 
-/// Sets up and prints where everything is; with `tests`, also what only tests need.
+/// Sets up and prints all locations; with `tests`, also for tests only.
 pub(crate) fn run(tests: bool) -> Result<()> {
     let toolchain = ensure()?;
     println!("Packages      {}", toolchain.cache.join("toolkit").display());
@@ -53,10 +52,9 @@ pub(crate) fn run(tests: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns the toolchain, and fetches what is missing.
 pub(crate) fn ensure() -> Result<Toolchain> {
     let packages = Packages::open()?;
-    // The compiler reads these two variables, and reports what is wrong with them.
+    // The compiler reads these two variables and reports errors in them.
     let (has_nvrtc, has_toolkit) = (variable("CUBINDER_NVRTC").is_some(), variable("CUDA_HOME").is_some());
     let mut names = Vec::new();
     names.extend((!has_nvrtc && !has_toolkit).then_some(NVRTC));
@@ -73,12 +71,11 @@ pub(crate) fn ensure() -> Result<Toolchain> {
     Ok(Toolchain { cache: packages.cache, tensorrt, python_path, python: packages.python.path })
 }
 
-/// A variable of the environment; an empty one counts as not set.
+/// Returns a variable of the environment; an empty one counts as not set.
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The folder with the library in a TensorRT-RTX that the user has named.
 fn tensorrt_in(home: &Path) -> Result<PathBuf> {
     let folders = [home.to_path_buf(), home.join("lib")];
     let found = folders.iter().find(|folder| folder.join("libtensorrt_rtx.so").is_file());
@@ -93,7 +90,6 @@ fn tensorrt_in(home: &Path) -> Result<PathBuf> {
 }
 
 impl Toolchain {
-    /// `PYTHONPATH` and `LD_LIBRARY_PATH` of a Python that imports `tensorrt_rtx_bindings` and `onnx`.
     pub(crate) fn python_environment(&self) -> Result<[(&'static str, OsString); 2]> {
         let inherited = variable("LD_LIBRARY_PATH").unwrap_or_default();
         let libraries = std::iter::once(self.tensorrt.clone()).chain(env::split_paths(&inherited));
@@ -104,14 +100,14 @@ impl Toolchain {
         ])
     }
 
-    /// A Python that imports the pinned packages, without the user's site.
+    /// Returns a Python that imports the pinned packages, without the user's site.
     pub(crate) fn python_command(&self) -> Result<Command> {
         let mut command = Command::new(&self.python);
         command.envs(self.python_environment()?).env("PYTHONNOUSERSITE", "1");
         Ok(command)
     }
 
-    /// The variables under which the compiler and the tests find this toolchain.
+    /// Returns the variables by which compiler and tests find this toolchain.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let [(_, python_path), (_, library_path)] = self.python_environment()?;
         Ok(vec![
@@ -129,7 +125,6 @@ pub(crate) fn pinned_version(name: &str) -> Result<String> {
     version.with_context(|| format!("`{name}` has no version"))
 }
 
-/// Fails if the pinned packages are for other machines.
 fn supported(os: &str, arch: &str) -> Result<()> {
     ensure!(
         (os, arch) == ("linux", "x86_64"),
@@ -143,8 +138,8 @@ pub(crate) fn cache() -> Result<PathBuf> {
     cache_folder(&variable)
 }
 
-/// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder; absolute. The compiler has the same rules
-/// (`Overrides::from_env`): it reads the cache that is filled here.
+/// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder; absolute. Equals the compiler's rules
+/// (`Overrides::from_env`), which reads this cache.
 fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = named("CUBINDER_CACHE") {
@@ -167,7 +162,7 @@ mod tests {
         cache_folder(&lookup).map(|path| path.display().to_string()).map_err(|error| error.to_string())
     }
 
-    /// The compiler has to look in the same folder: its `toolkit` module has this test too.
+    /// The compiler's `toolkit` module has this test, too, because both must use the same folder.
     #[test]
     fn the_cache_is_where_the_user_says() {
         let home = ("HOME", "/users/me");

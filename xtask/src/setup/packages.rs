@@ -1,4 +1,4 @@
-//! Python packages in folders of the cache, which pip fills.
+//! Python packages in folders of the cache, installed by pip.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ use super::python::{self, Python};
 use super::store::Store;
 use crate::process;
 
-/// What pip failed to fetch: its index may be unreachable.
+/// A package that pip failed to fetch: its index may be unreachable.
 #[derive(Debug)]
 pub(crate) struct NotFetched(pub(crate) String);
 
@@ -30,7 +30,6 @@ impl std::fmt::Display for NotFetched {
     }
 }
 
-/// The pinned packages, and what fetches them.
 pub(crate) struct Packages {
     pub(crate) cache: PathBuf,
     pub(crate) python: Python,
@@ -39,7 +38,6 @@ pub(crate) struct Packages {
 }
 
 impl Packages {
-    /// Finds the cache and a Python.
     pub(crate) fn open() -> Result<Self> {
         super::supported(std::env::consts::OS, std::env::consts::ARCH)?;
         let pins = Pins::load()?;
@@ -48,12 +46,11 @@ impl Packages {
         Ok(Self { store: Store::new(cache.join("toolkit")), cache, python, pins })
     }
 
-    /// Returns the folders of packages in the order of `names`, and fetches missing ones in parallel.
+    /// Fetches missing packages in parallel.
     pub(crate) fn fetch_all(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
         names.par_iter().map(|name| self.fetch(name)).collect()
     }
 
-    /// Returns the folder of a package, or of a virtual environment.
     pub(crate) fn fetch(&self, name: &str) -> Result<PathBuf> {
         let package = self.pins.package(name)?;
         let is_environment = package.version.is_none();
@@ -100,12 +97,11 @@ impl Packages {
         Ok(())
     }
 
-    /// The packages of a virtual environment.
     pub(crate) fn site_packages(&self, environment: &Path) -> PathBuf {
         environment.join(format!("lib/python{}/site-packages", self.python.version))
     }
 
-    /// Has pip install `requirements` into the folder `target`, and nothing else anywhere.
+    /// Installs `requirements` with pip into the folder `target` only.
     fn install(&self, name: &str, requirements: &str, target: &Path, scratch: &Path) -> Result<()> {
         let list = scratch.join("requirements.txt");
         fs::write(&list, requirements)?;
@@ -114,12 +110,12 @@ impl Packages {
             .args(["-m", "pip", "install", "--no-compile", "--target"])
             .arg(target)
             .args(["--no-deps", "--only-binary=:all:", "--require-hashes"])
-            // The folders of the store are the cache; pip's own would double the space.
+            // The store is the cache; pip's own would double the space.
             .args(["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"])
             .arg("-r")
             .arg(&list)
             .env("TMPDIR", scratch)
-            // These configure installations for the interpreter; some of them contradict `--target`.
+            // These configure the interpreter's installations; some contradict `--target`.
             .env_remove("PIP_CONSTRAINT")
             .env_remove("PIP_PREFIX")
             .env_remove("PIP_ROOT")
@@ -130,10 +126,9 @@ impl Packages {
     }
 }
 
-/// Makes libraries that PyTorch links and the tests do not call.
+/// Creates libraries that PyTorch links and the tests do not call.
 const STAND_INS: &str = include_str!("../../python/stand_in_libraries.py");
 
-/// Removes unused files, and makes the links.
 fn trim(package: &Package, content: &Path) -> Result<()> {
     let folder = glob::Pattern::escape(content.to_str().context("the cache has no UTF-8 path")?);
     for pattern in &package.skip {
@@ -153,32 +148,27 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Returns the folder of an environment.
 pub(crate) fn environment(name: &str) -> Result<PathBuf> {
     Packages::open()?.fetch(name)
 }
 
-/// Returns the folder with the packages of an environment.
 pub(crate) fn site_packages(name: &str) -> Result<PathBuf> {
     let packages = Packages::open()?;
     Ok(packages.site_packages(&packages.fetch(name)?))
 }
 
-/// Returns nvcc of the environment of the compilers.
 pub(crate) fn nvcc() -> Result<PathBuf> {
     let nvcc = site_packages("compilers")?.join("nvidia/cu13/bin/nvcc");
     ensure!(nvcc.is_file(), "{} is missing; `cargo xtask setup --tests` fetches it", nvcc.display());
     Ok(nvcc)
 }
 
-/// Returns the library of the lean runtime of a release of full TensorRT.
 pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
     let major = release.split('.').next().unwrap_or_default();
     let packages = site_packages(&format!("tensorrt-lean-{release}"))?;
     Ok(packages.join(format!("tensorrt_lean_libs/libnvinfer_lean.so.{major}")))
 }
 
-/// Fetches what tests alone need, and returns the variables that name it.
 pub(crate) fn test_environment() -> Result<Vec<(&'static str, OsString)>> {
     Ok(vec![
         ("CUBINDER_TEST_COMPILERS", environment("compilers")?.into()),

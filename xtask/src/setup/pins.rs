@@ -32,7 +32,6 @@ pub(crate) struct Package {
 }
 
 impl Pins {
-    /// Reads the pins of this checkout.
     pub(crate) fn load() -> Result<Self> {
         toml::from_str(include_str!("../../pins.toml")).context("in `xtask/pins.toml`")
     }
@@ -44,7 +43,7 @@ impl Pins {
 }
 
 impl Package {
-    /// The requirements file for pip: with hashes, it takes exactly the pinned wheels.
+    /// Returns pip's requirements file: with hashes, pip accepts only the pinned wheels.
     pub(crate) fn requirements(&self) -> Result<String> {
         let Some(version) = &self.version else {
             let file = crate::workspace::root().join("xtask/frameworks").join(format!("{}.txt", self.name));
@@ -54,7 +53,6 @@ impl Package {
         Ok(format!("{}=={version}{}\n", self.name, hashes.collect::<String>()))
     }
 
-    /// The folder in the cache, for a Python with this tag.
     pub(crate) fn folder(&self, python: &str) -> String {
         match &self.version {
             Some(version) if self.sha256.len() == 1 => format!("{}-{version}", self.name),
@@ -92,7 +90,7 @@ mod tests {
         assert_eq!(folder("pytorch"), "pytorch-cp312");
     }
 
-    /// The compiler searches the cache for the CUDA packages by the names and versions of its table.
+    /// The compiler searches the cache for the CUDA packages of its table.
     #[test]
     fn the_compiler_finds_the_fetched_packages() {
         #[derive(Deserialize)]

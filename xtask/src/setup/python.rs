@@ -6,23 +6,21 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-/// An interpreter that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Python {
     /// Absolute path of the interpreter itself, not of a version manager's launcher.
     pub(crate) path: PathBuf,
-    /// Major and minor version, such as `3.12`.
     pub(crate) version: String,
 }
 
 impl Python {
-    /// The version in names of files, such as `cp312`.
+    /// The version in file names, such as `cp312`.
     pub(crate) fn tag(&self) -> String {
         format!("cp{}", self.version.replace('.', ""))
     }
 }
 
-/// Returns the interpreter `named`, or else the first one on the search path that is supported.
+/// Returns the interpreter `named`, otherwise the first supported one on the search path.
 pub(crate) fn find(
     named: Option<OsString>,
     supported: &[String],
@@ -31,7 +29,7 @@ pub(crate) fn find(
     let versions = supported.iter().rev().map(|version| format!("python{version}").into());
     let candidates = match named {
         Some(program) => vec![program],
-        // The unversioned name first: it is the one that has pip most often.
+        // The unversioned name is the most likely to have pip.
         None => std::iter::once("python3".into()).chain(versions).collect(),
     };
     let mut found = Vec::new();
@@ -50,7 +48,7 @@ pub(crate) fn find(
     )
 }
 
-/// Asks `program` for its version and path; `None` if it does not run, such as a version manager's launcher of a missing version.
+/// `None` if `program` does not run, such as a version manager's launcher of a missing version.
 pub(crate) fn probe(program: &OsString) -> Option<Python> {
     let script = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
     // Isolated and without site-packages: quick, and independent of the user's files.
@@ -65,7 +63,6 @@ pub(crate) fn probe(program: &OsString) -> Option<Python> {
 mod tests {
     use super::*;
 
-    /// Chooses among interpreters that are installed under these names.
     fn run(named: Option<&str>, installed: &[(&str, &str)]) -> Result<String, String> {
         let probe = |program: &OsString| {
             let (name, version) = installed.iter().find(|(name, _)| program == name)?;

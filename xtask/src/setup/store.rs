@@ -1,7 +1,7 @@
 //! Folders of the cache that are complete or absent.
 //!
-//! Each folder has a marker with the recipe that it was made by. It is filled in `.staging` and renamed into place while a file in `.locks`
-//! is locked, so that a reader never sees an incomplete one.
+//! A marker in each folder has its recipe. A folder is filled in `.staging` and renamed while a file in `.locks` is
+//! locked, so readers never see an incomplete one.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,23 +10,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use fs_err as fs;
 
-/// The file in each complete folder that holds its recipe.
 const MARKER: &str = ".cubinder-pin";
 
-/// The folders of the cache.
 #[derive(Debug)]
 pub(crate) struct Store {
     root: PathBuf,
 }
 
 impl Store {
-    /// A store in the folder `root`, which [`Store::ensure`] creates.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// Returns the folder `name`, made by `recipe`. If it is missing, `fill` gets the empty folder to fill, and another one for files that
-    /// are not kept.
+    /// Returns the folder `name` of `recipe`. `fill` gets a missing folder to fill, and a temporary one.
     pub(crate) fn ensure(
         &self,
         name: &str,
@@ -46,11 +42,11 @@ impl Store {
 
     fn make(&self, name: &str, recipe: &str, fill: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
         let staging = self.root.join(".staging").join(name);
-        // Children of a killed run may still write there; the next run removes the remains.
+        // A killed run's children may still write there; the next run removes the remains.
         let _left_behind = fs::remove_dir_all(&staging);
         let prepare = || {
             fs::create_dir_all(&staging)?;
-            // A new name each time, which those children do not know.
+            // A unique name, unknown to those children.
             let work = tempfile::tempdir_in(&staging)?;
             fs::create_dir(work.path().join("content"))?;
             fs::create_dir(work.path().join("scratch"))?;
@@ -61,7 +57,7 @@ impl Store {
         fill(&content, &work.path().join("scratch"))?;
         let publish = || {
             fs::write(content.join(MARKER), recipe)?;
-            // Otherwise the rename could survive a power cut that the files do not.
+            // Otherwise the rename could survive a power failure that the files do not.
             nix::unistd::syncfs(File::open(&content)?)?;
             let folder = self.root.join(name);
             match fs::rename(&folder, work.path().join("old")) {
@@ -73,7 +69,7 @@ impl Store {
         publish().with_context(|| self.unusable())
     }
 
-    /// Locks a file for `name`. The system releases the lock when the process ends. Lock files stay, because another run may have opened one.
+    /// Locks a file for `name`, until the process ends. Lock files stay, because another run may have opened one.
     fn lock(&self, name: &str) -> io::Result<File> {
         let locks = self.root.join(".locks");
         fs::create_dir_all(&locks)?;

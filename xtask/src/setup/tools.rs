@@ -1,4 +1,4 @@
-//! Tools that make and test the installed form.
+//! Tools that create and test the installed form.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,32 +10,29 @@ use fs_err as fs;
 use super::packages::Packages;
 use crate::process::quote;
 
-/// What makes the archive and the Python package.
 #[derive(Debug)]
 pub(crate) struct Packaging {
-    /// A program that takes a linker's arguments, and links for the oldest supported glibc.
+    /// A linker for the oldest supported glibc.
     pub(crate) linker: PathBuf,
     pub(crate) maturin: PathBuf,
 }
 
-/// What builds projects of users.
 #[derive(Debug)]
 pub(crate) struct BuildSystems {
     pub(crate) cmake: PathBuf,
     pub(crate) ninja: PathBuf,
 }
 
-/// The oldest CMake that the package is for: it understands depfiles with every generator.
+/// The oldest supported CMake: it reads depfiles with every generator.
 const OLDEST_CMAKE: (u32, u32) = (3, 21);
 
-/// Fetches what makes the installed form, for `glibc` and later.
 pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     let packages = Packages::open()?;
     let folders = packages.fetch_all(&["ziglang", "cargo-zigbuild", "maturin"])?;
     let [zig, zigbuild, maturin] = &folders[..] else { bail!("expected a folder for each package") };
     let zigbuild = zigbuild.join("bin/cargo-zigbuild");
     let script = linker_script(&zig.join("ziglang/zig"), &zigbuild, &packages.cache.join("zig"), glibc);
-    // In the cache, because cargo builds everything anew if the linker has another path.
+    // In the cache, because cargo rebuilds everything if the linker's path changes.
     let folder = packages.store.ensure(&format!("linker-glibc-{glibc}"), &script, |content, _| {
         let linker = content.join("linker");
         fs::write(&linker, &script)?;
@@ -44,7 +41,7 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     Ok(Packaging { linker: folder.join("linker"), maturin: maturin.join("bin/maturin") })
 }
 
-/// Returns CMake and Ninja of the search path, or else the pinned ones.
+/// Returns CMake and Ninja of the search path, otherwise the pinned ones.
 pub(crate) fn build_systems() -> Result<BuildSystems> {
     let packages = Packages::open()?;
     let found_or_fetched = |found: Option<PathBuf>, package: &str, program: &str| match found {
@@ -71,13 +68,11 @@ fn linker_script(zig: &Path, zigbuild: &Path, cache: &Path, glibc: &str) -> Stri
     )
 }
 
-/// A program on the search path.
 fn on_path(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Major and minor version of a CMake.
 fn version(program: &Path) -> Option<(u32, u32)> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
     parse_version(&String::from_utf8(output.stdout).ok()?)

@@ -1,6 +1,4 @@
-//! `cargo xtask test`: everything the CI checks.
-//!
-//! Owns the list of [`steps`] and the environment of the tests.
+//! `cargo xtask test`: all checks of the CI. Owns the list of [`steps`] and the environment of the tests.
 
 mod report;
 mod results;
@@ -17,7 +15,6 @@ use crate::setup::{self, BuildSystems};
 use crate::{artifacts, workspace};
 use report::Report;
 
-/// Runs the steps, prints the summary and returns the exit status. Failed steps are counted.
 pub(crate) fn run(name: Option<&str>, release_checks: bool) -> ExitCode {
     let mut report = Report::new(std::io::stdout(), name);
     if release_checks {
@@ -30,7 +27,6 @@ pub(crate) fn run(name: Option<&str>, release_checks: bool) -> ExitCode {
     report.finish(is_partial.then_some(note))
 }
 
-/// Runs what only a release needs.
 fn release_steps(report: &mut Report<impl Write>) {
     if let Some(dist) = report.prepare("dist", make_dist) {
         report.verify("dist from another folder", |echo| second_build::same_from_another_folder(&dist, echo));
@@ -40,18 +36,18 @@ fn release_steps(report: &mut Report<impl Write>) {
     report.check("book", &mut xtask("book"));
 }
 
-/// Runs every step. A step still runs if one that it depends on has failed; its tests report what is missing.
+/// Runs every step, even after a failed prerequisite: its tests report missing parts.
 fn steps(report: &mut Report<impl Write>) {
     let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    // The program `cubinder` would be documented into the same folder as the runtime library of that name.
+    // rustdoc would write the program `cubinder` into the folder of the runtime library of that name.
     report.check(
         "rustdoc",
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
-    // What is tested is what is installed: there is no other release build.
+    // Tests use the installed form, the only release build.
     let dist = report.prepare("dist", make_dist);
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
     let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());
@@ -61,9 +57,9 @@ fn steps(report: &mut Report<impl Write>) {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
         // rustdoc reads every crate before it applies the filter.
         command.args(filter.map(|_| "--tests"));
-        // Output of tests that pass is read too: a skipped one says so there.
+        // Skipped tests pass and print their reason.
         command.args(filter).args(["--", "--show-output"]).envs(environment.iter().cloned());
-        // The reader of results knows no terminal colours.
+        // The reader of results does not parse terminal colors.
         command.env("CARGO_TERM_COLOR", "never");
         command
     });
@@ -73,7 +69,6 @@ fn make_dist(echo: &mut dyn FnMut(&str)) -> Result<Dist> {
     dist::build(&Checkout::this()?, &dist::folder(None), echo)
 }
 
-/// Another command of this program.
 fn xtask(name: &str) -> Command {
     cargo(&["run", "--quiet", "--package", "xtask", "--", name])
 }
@@ -84,10 +79,8 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// A variable and its value.
 type Variable = (&'static str, OsString);
 
-/// The environment of the tests, without the variables of failed steps.
 fn environment(
     toolchain: Option<Vec<Variable>>,
     frameworks: Option<Vec<Variable>>,

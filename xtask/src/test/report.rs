@@ -1,4 +1,4 @@
-//! Running steps in order and summing them up, on standard output.
+//! Runs steps in order and prints a summary.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, ExitCode};
@@ -9,24 +9,22 @@ use anyhow::{Result, ensure};
 use super::results::{Reader, Results};
 use crate::process;
 
-/// Steps so far.
 pub(crate) struct Report<W> {
     out: W,
     filter: Option<String>,
     results: Results,
-    /// Checks and tests that the filter let through.
     matched: usize,
     start: Instant,
 }
 
 impl<W: Write> Report<W> {
-    /// Creates an empty report that is written to `out`. `filter` applies to checks and suites.
+    /// `filter` applies to checks and suites.
     pub(crate) fn new(out: W, filter: Option<&str>) -> Self {
         let filter = filter.map(str::to_owned);
         Self { out, filter, results: Results::default(), matched: 0, start: Instant::now() }
     }
 
-    /// Runs a step whose result later steps need: ignores the filter, counts as one.
+    /// Ignores the filter, counts as one.
     pub(crate) fn prepare<T>(
         &mut self,
         name: &str,
@@ -51,7 +49,7 @@ impl<W: Write> Report<W> {
         result.ok()
     }
 
-    /// Runs a step that the filter may leave out: counts as one.
+    /// Subject to the filter, counts as one.
     pub(crate) fn verify(&mut self, name: &str, step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<()>) {
         if self.filter.as_deref().is_none_or(|filter| name.contains(filter)) {
             self.matched += 1;
@@ -76,7 +74,7 @@ impl<W: Write> Report<W> {
         print(&mut self.out, &format!("\n== {name}"));
         let start = Instant::now();
         let mut reader = Reader::default();
-        // With a filter, the output of passed tests is what the caller wants to see.
+        // With a filter, the output of passed tests is shown.
         let all = self.filter.is_some();
         let mut command = make(self.filter.as_deref());
         let status = process::stream(&mut command, |line| {
@@ -93,7 +91,6 @@ impl<W: Write> Report<W> {
         self.results.add(suite);
     }
 
-    /// Prints the summary with a note, and returns the exit status.
     pub(crate) fn finish(&mut self, note: Option<&str>) -> ExitCode {
         let Self { out, filter, results, matched, start } = self;
         if let Some(filter) = filter.as_ref().filter(|_| *matched == 0) {
@@ -116,13 +113,12 @@ impl<W: Write> Report<W> {
     }
 }
 
-/// A time as `12.3 s`, or `4 minutes`.
 fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
-/// Prints a line. If the reader has closed the pipe, the steps still run for the exit status.
+/// Ignores a closed pipe: the remaining steps still determine the exit status.
 fn print(out: &mut impl Write, line: &str) {
     let _reader_gone = writeln!(out, "{line}");
 }

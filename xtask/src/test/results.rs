@@ -1,11 +1,9 @@
-//! Counting tests by the lines that cargo and libtest print around test programs.
+//! Counts tests by the lines that cargo and libtest print.
 
 use std::collections::BTreeSet;
 
-/// Starts a line of a test that cannot run on this machine.
 const SKIPPED: &str = "skipped: ";
 
-/// Numbers of tests and checks.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: usize,
@@ -19,15 +17,11 @@ impl std::fmt::Display for Counts {
     }
 }
 
-/// What the summary of a run shows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Results {
     pub(crate) counts: Counts,
-    /// Failed checks, tests and programs.
     pub(crate) failures: Vec<String>,
-    /// What failed tests printed.
     pub(crate) outputs: Vec<String>,
-    /// Why tests were skipped.
     pub(crate) reasons: BTreeSet<String>,
 }
 
@@ -42,7 +36,7 @@ impl Results {
     }
 }
 
-/// Output of tests that libtest prints after it has run all tests of a program.
+/// The output of tests, which libtest prints at the end of a program.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Section {
     #[default]
@@ -56,16 +50,15 @@ enum Section {
 pub(crate) struct Reader {
     results: Results,
     section: Section,
-    /// The program that runs.
     program: Option<String>,
-    /// Passed tests of this program that printed a reason to skip. libtest counts them as passed.
+    /// Passed tests of this program that printed a reason to skip; libtest counts them as passed.
     skipped: usize,
-    /// Whether the test whose output is being read is counted in `skipped`.
+    /// Whether `skipped` includes the test whose output is being read.
     is_counted: bool,
 }
 
 impl Reader {
-    /// Reads a line, and returns whether a log shows it: it hides the output of passed tests.
+    /// Returns whether to log the line: hides the output of passed tests.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.end_program(result);
@@ -83,7 +76,6 @@ impl Reader {
         self.section != Section::Successes
     }
 
-    /// Lines outside of the output of tests: programs that start, and the outcome of each test.
     fn progress(&mut self, line: &str) {
         if line.starts_with("     Running ") || line.starts_with("   Doc-tests ") {
             self.report_crash();
@@ -123,7 +115,7 @@ impl Reader {
         self.start_program(None);
     }
 
-    /// A program that is still open has printed no result, and counts as one failed test.
+    /// A program without a result counts as one failed test.
     fn report_crash(&mut self) {
         if let Some(program) = self.program.take() {
             self.results.counts.failed += 1;
@@ -136,7 +128,7 @@ impl Reader {
         *self = Self { results, program, ..Self::default() };
     }
 
-    /// The results after the last line; `success` is cargo's own.
+    /// `success` is cargo's own.
     pub(crate) fn end(mut self, success: bool) -> Results {
         self.report_crash();
         if !success && self.results.counts.failed == 0 {

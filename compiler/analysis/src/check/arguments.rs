@@ -1,4 +1,4 @@
-//! Arguments fit the types of the kernel's parameters.
+//! Claims that arguments fit the types of the kernel's parameters.
 
 use cubinder_expr::{BinaryOp, Expr, Interval, Kind, ScalarType, Value};
 use cubinder_launch::append;
@@ -13,7 +13,7 @@ use super::witness::value;
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
-/// A claim for each number whose type can be too narrow, and for each array whose length is not plain.
+/// Claims for numbers whose type may be too narrow, and arrays of uncertain length.
 pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {
@@ -69,12 +69,11 @@ fn number(term: &Term, kind: &Kind, ty: ScalarType) -> Option<Claim> {
     Some(claim(name, predicate, remedy))
 }
 
-/// The value of an expression that reads nothing.
 fn constant_value(expr: &Expr) -> Option<Value> {
     value(expr, &Case::default()).ok().filter(|_| reads(expr) == Reads::default())
 }
 
-/// What the runtime's own packing would refuse of a value: `this is 1e300`.
+/// Explains why the runtime cannot pack a value.
 fn misfit(ty: ScalarType, value: &Value) -> Option<String> {
     let fits = |value: &Value| append(&mut Vec::new(), ty, value).is_ok();
     match value {
@@ -86,15 +85,14 @@ fn misfit(ty: ScalarType, value: &Value) -> Option<String> {
     }
 }
 
-/// Whether the range is that of a float, the integers that a type holds, and what it is called. A float holds all up to a power of two. Beyond it some fit, which is seen
-/// of a constant here, and of what only a node or a shape tells at run time.
+/// Returns whether the type is a float, its range of exact integers, and its name. Floats represent some larger
+/// integers, which is checked per value.
 fn range(ty: ScalarType) -> Option<(bool, Interval, String)> {
     let exact = |end: i64, name: &str| Some((true, Interval { min: -end, max: end }, name.to_owned()));
     let bits = ty.size() * 8;
     let (least, greatest) = match ty {
         ScalarType::F32 => return exact(1 << 24, "`float` exactly"),
         ScalarType::F64 => return exact(1 << 53, "`double` exactly"),
-        // Every integer of the language fits into 64 bits with a sign.
         ScalarType::Int { bytes: 8 } => return None,
         ty => ty.integers()?,
     };

@@ -1,4 +1,4 @@
-//! Claims about expressions: what must hold in which cases, and how to fix what a case refutes.
+//! Claims about expressions: conditions, their domain, and fixes.
 //!
 //! Reports are [`super::report`]'s, proofs [`super::verdicts`]'s.
 
@@ -7,10 +7,9 @@ use cubinder_launch::proof::{Case, Domain, Verdict};
 
 use crate::diagnostic::{Code, Span};
 
-/// An expression of the manifest that claims are about.
 #[derive(Clone)]
 pub(super) struct Term {
-    /// How messages call it: `the grid's y`.
+    /// Its name in messages: `the grid's y`.
     pub(super) subject: String,
     pub(super) expr: Expr,
     pub(super) span: Span,
@@ -23,7 +22,7 @@ impl Term {
         Claim { rule, term: self.clone(), must, predicate, remedy, consequence: None }
     }
 
-    /// The claim that all values are within a range. `condition` ends the sentence.
+    /// Claims a range; `condition` ends the sentence.
     pub(super) fn within(&self, rule: Code, allowed: Interval, condition: &str) -> Claim {
         let range = match allowed {
             Interval { min: i64::MIN, max } => format!("at most {max}"),
@@ -33,25 +32,25 @@ impl Term {
         self.claim(rule, Must::Be(range + condition), Predicate::Within(allowed))
     }
 
-    /// [`Self::within`]; `None` for a constant within the range.
+    /// Calls [`Self::within`], except for constants within the range.
     pub(super) fn limit(&self, rule: Code, allowed: Interval, condition: &str) -> Option<Claim> {
         let is_kept = self.expr.constant().is_some_and(|value| allowed.contains(value));
         (!is_kept).then(|| self.within(rule, allowed, condition))
     }
 }
 
-/// Something that must hold for every launch.
+/// A condition of every launch.
 pub(super) struct Claim {
     pub(super) rule: Code,
     pub(super) term: Term,
     pub(super) must: Must,
     pub(super) predicate: Predicate,
     pub(super) remedy: Remedy,
-    /// The effect of a case that refutes it, if the route does not decide that.
+    /// The effect of a violation, unless the route decides it.
     pub(super) consequence: Option<&'static str>,
 }
 
-/// What must hold, as messages say it.
+/// The condition in messages.
 #[derive(Clone, PartialEq)]
 pub(super) enum Must {
     /// `is from 0 to 65535`.
@@ -75,40 +74,39 @@ impl std::fmt::Display for Must {
     }
 }
 
-/// How to fix what a case refutes.
 #[derive(Clone, Copy)]
 pub(super) enum Remedy {
-    /// Limits of shapes and attributes. The text names another fix and ends the sentence.
+    /// Limits of shapes and attributes. The text adds an alternative.
     Limit(&'static str),
-    /// Only this.
+    /// Only this fix.
     Fix(&'static str),
 }
 
 /// A step of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StepId {
-    /// Index of the row in the table of variants.
+    /// Index in the table of variants.
     pub(super) row: usize,
-    /// Index of the step in the row.
+    /// Index in the row.
     pub(super) step: usize,
 }
 
-/// The cases that a claim is about.
+/// The domain of a claim.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum When {
-    /// The guard of this row holds.
+    /// The row's guard is satisfied.
     Chosen(usize),
-    /// This step is done: the guard of its row holds and its own condition.
+    /// The step runs.
     Launched(StepId),
-    /// This step launches blocks: it is done and no axis of its grid is 0. Where one is, nothing else is computed.
+    /// The step runs and no axis of its grid is 0; otherwise other expressions are not evaluated.
     Running(StepId),
-    /// This step is done and no other axis of its grid than this one is 0.
+    /// The step runs and no other axis of its grid is 0.
     Beside(StepId, usize),
-    /// This step is done, no output is empty and nothing that it is given.
+    /// The step runs with non-empty outputs and memory.
     Written(StepId),
-    /// The guard of this row is evaluated: all cases that the row is compiled for.
+    /// The row's guard is evaluated.
     Guarded(usize),
-    /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
+    /// Even if outputs have no or invalid shapes.
     BeforeOutputs,
 }
 
@@ -123,28 +121,24 @@ impl When {
     }
 }
 
-/// What is said of the expression.
 #[derive(Clone, PartialEq)]
 pub(super) enum Predicate {
-    /// Integers are among these.
+    /// Integers are within the range.
     Within(Interval),
-    /// It is among these where that is proved; outside them a value may fit or not.
+    /// Values within fit; others may.
     Fits(Interval),
     /// There is a value.
     HasValue,
-    /// A boolean about the expression holds.
     Holds(Expr),
-    /// It holds in no case: what is found instead.
+    /// Always false; describes the found value.
     Misfit(String),
 }
 
 impl Claim {
-    /// The row that messages name. Claims about guards are about the manifest.
     pub(super) fn row(&self) -> Option<usize> {
         self.conditioned_row().filter(|_| !matches!(self.term.when, When::Guarded(_)))
     }
 
-    /// The row whose nodes the claim is about.
     pub(super) fn conditioned_row(&self) -> Option<usize> {
         match self.term.when {
             When::Guarded(row) | When::Chosen(row) => Some(row),
@@ -152,7 +146,6 @@ impl Claim {
         }
     }
 
-    /// Whether it holds over a domain.
     pub(super) fn verdict(&self, domain: &Domain<'_>) -> Verdict {
         let expr = &self.term.expr;
         match &self.predicate {
@@ -168,22 +161,21 @@ impl Claim {
     }
 }
 
-/// Claims of several rows that are settled together.
 pub(super) struct Group<'c> {
     pub(super) claim: &'c Claim,
     pub(super) rows: Vec<usize>,
     pub(super) settled: Settled,
 }
 
-/// What is known of a claim.
+/// The result for a claim.
 #[derive(Clone)]
 pub(super) struct Settled {
     pub(super) verdict: Verdict,
-    /// No case is as it must be.
+    /// No input satisfies it.
     pub(super) is_always_wrong: bool,
-    /// No case is known against it but those that TensorRT does not take.
+    /// TensorRT rejects all known counterexamples.
     pub(super) is_beyond: bool,
-    /// It is proved for the tensors that TensorRT takes.
+    /// Proved for the tensors that TensorRT accepts.
     pub(super) is_proved_for_taken: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Launches in clusters on GPUs without clusters, or with code for such GPUs.
+//! Reports launches in clusters on GPUs, or with code, without clusters.
 
 use cubinder_expr::{DeviceFact, Interval};
 use cubinder_launch::proof::{Devices, Domain, Verdict};
@@ -12,15 +12,13 @@ use super::formula::device;
 use super::once_per_place;
 use crate::diagnostic::Diagnostic;
 
-/// The least compute capability that has clusters.
 const LEAST_WITH_CLUSTERS: i64 = HAS_CLUSTERS as i64 * 10;
 
-/// Whether GPUs of a target have clusters.
+/// Returns whether a target's GPUs have clusters.
 pub const fn has_clusters(target: Target) -> bool {
     target.arch.major >= HAS_CLUSTERS
 }
 
-/// A warning for each launch in clusters that may run code without them.
 pub(super) fn targets(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let lacking = view.targets.iter().filter(|target| !has_clusters(**target));
     let lacking: Vec<String> = lacking.map(|target| format!("`{target}`")).collect();
@@ -45,7 +43,7 @@ pub(super) fn targets(view: &DraftView<'_>) -> Vec<Diagnostic> {
     })
 }
 
-/// How a guard leaves out GPUs of a compute capability, but no newer ones that have code of their own.
+/// Returns guard terms that exclude GPUs of a capability, but no newer ones with their own code.
 fn exclusion(newer: &[(Interval, Target)], least: i64) -> String {
     let has_code = |capability: i64| !newer.iter().any(|(devices, _)| devices.contains(capability));
     let operator = match known_with_clusters().any(|capability| capability > least && has_code(capability)) {
@@ -56,13 +54,11 @@ fn exclusion(newer: &[(Interval, Target)], least: i64) -> String {
     format!("; or leave them out in the variant's `guard`: `device.capability {operator} {least}`")
 }
 
-/// The compute capabilities of GPUs with clusters that there are, least first.
 fn known_with_clusters() -> impl Iterator<Item = i64> {
     fit::KNOWN.into_iter().filter(|capability| *capability >= LEAST_WITH_CLUSTERS)
 }
 
-/// The devices with clusters that run code for a target without, each with the target whose code is the best there: those that there are,
-/// and then whatever may come after the last of them. There are none in between.
+/// Returns devices with clusters whose best code has none: known devices, then one open-ended range.
 fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
     let without = |capability: i64| {
         let part = |number: i64| u8::try_from(number).unwrap_or(u8::MAX);
@@ -71,7 +67,7 @@ fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
         let fitting = first.filter(|target| fit::fit(device, *target) != Fit::Unlikely);
         fitting.filter(|target| !has_clusters(*target))
     };
-    // Devices that do not exist yet are one range for each target.
+    // One range per target for future devices.
     let later = known_with_clusters().max().unwrap_or_default() + 1;
     let mut found: Vec<(Interval, Target)> = Vec::new();
     for capability in known_with_clusters().chain(later..=Devices::ANY.capability.max) {
@@ -86,7 +82,7 @@ fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
     found
 }
 
-/// Whether a launch is made in clusters of more than one block only on GPUs with clusters. Those of one block every GPU has.
+/// Returns whether a launch needs clusters of several blocks; every GPU supports one.
 fn needs_clusters(view: &DraftView<'_>, launch: &LaunchView<'_>) -> bool {
     let newer = Interval { min: LEAST_WITH_CLUSTERS, max: i64::MAX };
     if running(view, launch).within(&device(DeviceFact::Capability), newer) == Verdict::Proved {
@@ -95,14 +91,13 @@ fn needs_clusters(view: &DraftView<'_>, launch: &LaunchView<'_>) -> bool {
     is_of_one_block_on(view, launch, Interval { max: LEAST_WITH_CLUSTERS - 1, ..Devices::ANY.capability })
 }
 
-/// Whether a launch is made on devices of these compute capabilities in clusters of one block alone, or not at all.
+/// Returns whether a launch on these devices uses only clusters of one block, if it runs.
 fn is_of_one_block_on(view: &DraftView<'_>, launch: &LaunchView<'_>, capability: Interval) -> bool {
     let domain = running(view, launch).on_devices(Devices { capability, ..Devices::ANY });
     let one = Interval { min: 1, max: 1 };
     launch.launch.cluster.iter().flatten().all(|axis| domain.within(axis, one) == Verdict::Proved)
 }
 
-/// The cases in which a launch is made.
 fn running<'s>(view: &'s DraftView<'_>, launch: &LaunchView<'_>) -> Domain<'s> {
     let conditions = view.guard(launch.step.row).into_iter().chain(view.when(launch.step));
     conditions.fold(view.domain().hasty(), Domain::assuming)
@@ -116,12 +111,10 @@ mod tests {
     use crate::rules;
     use crate::test_support::resolved;
 
-    /// What is said of a launch that a guard lets run in clusters, compiled for these.
     fn notes(guard: &str, targets: &str) -> Vec<String> {
         notes_and_help(guard, targets).0
     }
 
-    /// The same, and the help.
     fn notes_and_help(guard: &str, targets: &str) -> (Vec<String>, Vec<String>) {
         let text = format!(
             "schema = 1\n[plugin]\nname = \"p\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
@@ -147,7 +140,7 @@ mod tests {
             ("device.capability >= 90 and device.capability < 100", "sm_90 compute_80"),
             // PTX for one GPU runs on no other.
             ("device.capability >= 90", "sm_90 compute_89a"),
-            // There is no GPU of 9.1 or 10.1, which code for 9.0 or 10.0 alone would leave out.
+            // GPUs 9.1 and 10.1, which code for only 9.0 or 10.0 would omit, do not exist.
             ("device.capability >= 90 and device.capability < 110", "sm_80 sm_90a sm_100f compute_80"),
             ("device.capability >= 90 and device.capability < 104", "sm_80 sm_90a sm_100f compute_80"),
             (

@@ -1,7 +1,6 @@
-//! What the compiled kernel allows: threads by its launch bounds and its registers, dynamic shared memory beside the static one.
-//!
-//! Constants are held against each code object by [`crate::verify::check_code`]. What cannot be proved the runtime holds against
-//! the driver's own numbers before each launch (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`, and what is left of the shared memory).
+//! Checks launches against compiled kernels: threads, dynamic shared memory. [`crate::verify::check_code`] checks
+//! constants; the runtime checks unproved claims with the driver's limits (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`,
+//! remaining shared memory).
 
 use cubinder_expr::{BinaryOp, DeviceFact, Interval};
 use cubinder_launch::native::SHARED_BYTES;
@@ -17,22 +16,20 @@ use crate::block_limits::{max_shared_bytes, max_threads_with};
 use crate::diagnostic::Code;
 use crate::rules;
 
-/// The most that the code of a kernel allows, and the targets for which that is so.
 struct Limit {
     rule: Code,
     remedy: Remedy,
     bound: Maximum,
-    /// Where it comes from: `the `__launch_bounds__` of `scale<T>``.
+    /// Its source: `the `__launch_bounds__` of `scale<T>``.
     reason: String,
     targets: Vec<Target>,
 }
 
-/// The most that something can be.
 #[derive(Clone, Copy, PartialEq)]
 enum Maximum {
     /// On every device.
     Fixed(i64),
-    /// So many bytes less than a block of the device can have of shared memory.
+    /// This many bytes below the device's limit per block.
     SharedBytesBut(i64),
 }
 
@@ -45,7 +42,6 @@ impl std::fmt::Display for Maximum {
     }
 }
 
-/// A claim for each limit of each unit's code that is not known to be kept.
 pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {
@@ -63,7 +59,6 @@ pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Cla
     claims
 }
 
-/// Launch bounds, or what the registers leave room for where that is less.
 fn thread_limit(name: &str, kernel: &KernelFacts) -> Option<Limit> {
     let by_bounds = kernel.max_threads.map(i64::from);
     let by_registers = kernel.registers.and_then(|registers| Some((max_threads_with(registers)?, registers)));
@@ -80,7 +75,7 @@ fn thread_limit(name: &str, kernel: &KernelFacts) -> Option<Limit> {
         _ => return None,
     };
     let (remedy, bound) = (Remedy::Limit(other_fix), Maximum::Fixed(most));
-    // The limit of every GPU is another rule's.
+    // Checked by another rule.
     (most < MAX_THREADS).then_some(Limit { rule, remedy, bound, reason, targets: Vec::new() })
 }
 
@@ -91,14 +86,14 @@ fn shared_memory(
     compiled: &UnitCode<'_>,
 ) -> Vec<Claim> {
     let Some(term) = launch.shared_bytes("the dynamic shared memory in bytes") else { return Vec::new() };
-    // Constants are held against what the targets have, which is more than there is where nobody asks for it.
+    // `check_code` compares these with the targets' opt-in maximum.
     if term.expr.constant().is_some() && !view.is_native() {
         return Vec::new();
     }
-    // What follows the device is held against what that has, whatever others have.
+    // Compared with the same device.
     let follows = reads(&term.expr, DeviceFact::SharedBytes);
     let limits = limits(compiled, |target, kernel| {
-        // Without static memory the limit was known before the compile: another rule's.
+        // Otherwise checked before the compile.
         let fixed = i64::from(kernel.shared_bytes.filter(|fixed| *fixed > 0)?);
         let (bound, remedy) = match (view.is_native(), follows) {
             (true, _) => (Maximum::Fixed(SHARED_BYTES - fixed), LIBRARY),
@@ -121,7 +116,6 @@ fn shared_memory(
     each.map(on_target).collect()
 }
 
-/// The limits of the codes, those that several targets share once.
 fn limits(compiled: &UnitCode<'_>, limit: impl Fn(Target, &KernelFacts) -> Option<Limit>) -> Vec<Limit> {
     let mut limits: Vec<Limit> = Vec::new();
     for (target, kernel) in &compiled.codes {

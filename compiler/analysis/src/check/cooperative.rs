@@ -1,4 +1,4 @@
-//! Cooperative launches, of which all blocks must be on the device at once.
+//! Checks cooperative launches, whose blocks must all be resident at once.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr};
 
@@ -13,13 +13,13 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Located;
 use crate::rules;
 
-/// The most resident threads and blocks of a multiprocessor, of any architecture (CUDA C++ programming guide 13.0, "technical
-/// specifications per compute capability").
+/// Maximum per multiprocessor of any architecture (CUDA C++ programming guide 13.0, "technical specifications per
+/// compute capability").
 const MOST_THREADS: i64 = 2048;
 const MOST_BLOCKS: i64 = 32;
 
-/// Cooperative launches that may not fit, or that are meant to begin early and must wait for room for all of their blocks. The driver takes both
-/// attributes together (seen: 580.159 on an H100).
+/// Reports cooperative launches that may not fit, or that are also programmatic, which the driver accepts (observed:
+/// 580.159 on an H100) but delays.
 pub(super) fn check(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Diagnostic> {
     let decls = view.resolved.manifest.launches.iter().filter_map(|decl| decl.launch());
     let early = decls.filter_map(|decl| {
@@ -50,18 +50,17 @@ pub(super) fn check(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Di
 
 const GRID: &str = "the grid of a cooperative launch";
 
-/// The product of constants.
 fn product(axes: &[Expr; 3]) -> Option<i64> {
     axes.iter().try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis.constant()?)))
 }
 
-/// The most blocks of a launch that a multiprocessor of any architecture holds, and the threads of each as far as they are known.
+/// Returns the maximum resident blocks per multiprocessor, and the threads of each if constant.
 fn most_resident(launch: &LaunchView<'_>) -> (i64, i64) {
     let threads = product(&launch.launch.block).unwrap_or(1).max(1);
     ((MOST_THREADS / threads).min(MOST_BLOCKS), threads)
 }
 
-/// A claim for a cooperative launch whose grid follows the device: that a device of any architecture could hold it.
+/// Claims that a grid derived from the device fits on some device.
 pub(super) fn claim(launch: &LaunchView<'_>) -> Option<Claim> {
     let axes = launch.grid();
     let subject = "the number of blocks of a cooperative launch";
@@ -76,7 +75,7 @@ pub(super) fn claim(launch: &LaunchView<'_>) -> Option<Claim> {
     Some(Claim { remedy: Remedy::Fix(A_FEW), ..claim })
 }
 
-/// What only the device can decide of each cooperative launch.
+/// Returns what only the device can decide.
 pub(super) fn obligations(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Obligation> {
     let mut all: Vec<Obligation> = Vec::new();
     for launch in launches {

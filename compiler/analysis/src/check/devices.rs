@@ -1,4 +1,4 @@
-//! The devices that code for the targets can run on.
+//! The devices that run code for the targets.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Devices;
@@ -6,8 +6,8 @@ use cubinder_model::{Arch, Target, TargetKind};
 
 use crate::block_limits::max_shared_bytes;
 
-/// Every device where no target is known. Machine code runs on GPUs of its own major version, from its minor one on; PTX on all from its
-/// version on (CUDA C++ programming guide 13.0, "binary compatibility" and "PTX compatibility").
+/// Returns devices: machine code runs on its major version from its minor version on, PTX from its version on (CUDA C++
+/// programming guide 13.0, "binary compatibility" and "PTX compatibility").
 pub(super) fn running(targets: &[Target]) -> Devices {
     let capability = |arch: Arch| i64::from(arch.major) * 10 + i64::from(arch.minor);
     let every = Devices::ANY;
@@ -21,7 +21,7 @@ pub(super) fn running(targets: &[Target]) -> Devices {
         (Some(min), Some(max)) => Interval { min, max },
         _ => every.capability,
     };
-    // Of what PTX and code for architectures that are not known here runs on, nothing is known.
+    // Unknown for PTX and unknown architectures.
     let shared = |target: &Target| match target.kind {
         TargetKind::Cubin => most_shared_bytes(target.arch),
         TargetKind::Ptx | TargetKind::Native => None,
@@ -32,7 +32,7 @@ pub(super) fn running(targets: &[Target]) -> Devices {
     Devices { capability, shared_bytes, ..every }
 }
 
-/// The most dynamic shared memory of a block on any GPU that runs code for an architecture; none where that is not known.
+/// Returns the maximum dynamic shared memory per block of GPUs that run an architecture's code, if known.
 fn most_shared_bytes(arch: Arch) -> Option<i64> {
     max_shared_bytes(arch)?;
     let minors = (arch.minor..=9).map(|minor| Arch { minor, ..arch });
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(super::running(&[]), every);
         assert_eq!(of(&["sm_90"]), (90, 99, 227 << 10));
         assert_eq!(of(&["sm_80", "sm_90"]), (80, 99, 227 << 10));
-        // 8.6 has less than 8.7, on which its code runs too.
+        // 8.7 runs code for 8.6 and has more.
         assert_eq!(of(&["sm_86"]), (86, 89, 163 << 10));
         assert_eq!(of(&["sm_80", "compute_80"]), (80, every.capability.max, every.shared_bytes.max));
     }

@@ -1,4 +1,4 @@
-//! The dimensions of outputs are not below zero, and no more than tensors have; what is said of sizes that depend on data can be.
+//! Claims that output ranks and dimensions are valid, and that declared bounds of sizes are possible.
 
 use cubinder_expr::interval::MAX_RANK;
 use cubinder_expr::{DataType, Expr, Interval, Node};
@@ -12,12 +12,11 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::rules;
 use crate::verify::literal_length;
 
-/// Claims for each output whose shape is computed.
 pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     let most = Interval { min: 0, max: i64::from(MAX_RANK) };
     let outputs = view.outputs().filter(|it| !inexpressible.contains(&it.index));
     let mut claims = Vec::new();
-    // The shape of another tensor, or none at all.
+    // Copies of another shape, or scalars.
     let is_copied = |it: &Output| matches!(it.shape.nodes.as_slice(), [Node::Shape(_) | Node::Array(_)]);
     for (output, decl) in outputs.map(|it| (it.output, it.decl)).filter(|(it, _)| !is_copied(it)) {
         let term = |subject, expr: &Expr| view.term(subject, expr, &decl.shape, When::BeforeOutputs);
@@ -35,8 +34,8 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     claims
 }
 
-/// The shape of an output with 0 for each size that the kernels write, because nothing holds these against anything, and what is said
-/// of that: `` but for `count` ``. None where nothing is left of which something could be said.
+/// Replaces sizes that kernels write by 0, because they cannot be checked, and describes them: `` but for `count` ``.
+/// `None` if no other part remains.
 fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)> {
     let sizes: Vec<(usize, u32)> = sizes_in(output).collect();
     let mut shape = output.shape.clone();
@@ -55,13 +54,12 @@ fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)
     Some((shape, format!(" but for {}", names.join(" and "))))
 }
 
-/// The name of a tensor in ticks.
 fn quoted(view: &DraftView<'_>, tensor: u32) -> String {
     format!("`{}`", view.plugin.tensor_name(tensor as usize).unwrap_or_default())
 }
 
-/// Claims for each size that the kernels find out: what is said of it beforehand is not below zero, its type holds the most that it can
-/// be, and what it usually is is no more.
+/// Claims about sizes that kernels compute: bounds are not negative, the type holds the upper bound, and the optimum
+/// does not exceed it.
 pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     const OPT_TOO_LARGE: Remedy =
         Remedy::Fix("give `opt` no more than `upper`, which is what it is where it is left out");
@@ -89,7 +87,7 @@ pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     claims
 }
 
-/// Limits of outputs whose shape depends on data that nobody could hold a size against: it is written when the limits have been asked.
+/// Reports limits that depend on sizes, which are written too late.
 pub(super) fn limits(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let unchecked = view.outputs().filter(|OutputView { output, .. }| {
         let mut of_sizes = sizes_in(output).map(|(axis, _)| output.limits.dim(axis));
@@ -104,7 +102,6 @@ pub(super) fn limits(view: &DraftView<'_>) -> Vec<Diagnostic> {
     unchecked.map(report).map(Diagnostic::from).collect()
 }
 
-/// The dimensions that are sizes, each with the tensor that holds it.
 fn sizes_in(output: &Output) -> impl Iterator<Item = (usize, u32)> {
     let items = match output.shape.nodes.last() {
         Some(Node::Array(items)) => items.as_slice(),

@@ -1,4 +1,4 @@
-//! What is checked, with the places of everything in it.
+//! The checked plugin with the spans of its parts.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -15,17 +15,17 @@ use crate::manifest::{LaunchDecl, OutputDecl, Route, StepDecl, Text, VariantDecl
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
 use crate::verify::variant_name;
 
-/// The steps of all proofs about one plugin. What they do not suffice for is checked at run time.
+/// Step budgets of proofs; the runtime checks claims that exceed them.
 pub(super) struct Pools {
     pub(super) proofs: Pool,
-    /// For limits that would fix something.
+    /// For limits that would fix a claim.
     pub(super) advice: Pool,
-    /// For cases that TensorRT does not take, where it is proved for those that it takes.
+    /// For inputs that TensorRT rejects.
     pub(super) beyond: Pool,
 }
 
 impl Pools {
-    /// A few tenths of a second. The shipped manifests take a hundredth of it.
+    /// Allows a few tenths of a second; shipped manifests use 1 %.
     pub(super) fn new() -> Pools {
         Pools::with_steps(8_000_000, 2_000_000, 1_000_000)
     }
@@ -35,48 +35,44 @@ impl Pools {
     }
 }
 
-/// What holds where a step does something; `None` where that is plain.
+/// When a step has an effect; `None`: always.
 struct StepConditions {
-    /// For each axis of its grid: that it is above 0. Empty for a step that launches nothing.
+    /// Per axis of the grid, that it is above 0.
     filled: Vec<Option<Expr>>,
-    /// That no output is empty and nothing that the step is given.
+    /// That neither outputs nor memory passed to the step are empty.
     given: Option<Expr>,
 }
 
-/// A plugin and its manifest.
 pub(super) struct DraftView<'r> {
     pub(super) resolved: &'r Resolved,
     pub(super) plugin: &'r Plugin,
-    /// What is compiled for, as far as it is known.
+    /// The known targets.
     pub(super) targets: Vec<Target>,
-    /// Who launches.
     pub(super) route: Route,
-    /// What that can run on.
+    /// The GPUs that run code for the targets.
     devices: Devices,
-    /// For each row what holds of every node that it is offered to.
     of_nodes: Vec<Vec<Expr>>,
     steps: HashMap<StepId, StepConditions>,
     pub(super) pools: &'r Pools,
     slim: OnceCell<Plugin>,
-    /// For each row whether no node can have it.
+    /// Per row, whether it is proved to have no nodes.
     empty: OnceCell<Vec<bool>>,
 }
 
-/// A launch of a row with its places.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchView<'r> {
     pub(super) step: StepId,
     pub(super) launch: &'r Launch,
     pub(super) decl: &'r LaunchDecl,
     resolved: &'r Resolved,
-    /// Whether the manifest has several launches, so that messages must say which.
+    /// Messages then name the launch.
     is_one_of_several: bool,
 }
 
 pub(super) const AXES: [&str; 3] = ["x", "y", "z"];
 
 impl LaunchView<'_> {
-    /// How messages call a part of this launch: `the grid's x`, of several launches with the kernel: ``the grid's x of `sum` ``.
+    /// Formats `the grid's x`; with several launches, ``the grid's x of `sum` ``.
     pub(super) fn subject(&self, part: &str) -> String {
         match self.decl.kernel.as_ref().filter(|_| self.is_one_of_several) {
             Some(kernel) => format!("{part} of `{}`", kernel.value.trim()),
@@ -101,7 +97,7 @@ impl LaunchView<'_> {
         axes.map(term).collect()
     }
 
-    /// All axes of the grid; those that are not given have the text of the last.
+    /// Returns all axes; omitted ones have the text of the last.
     pub(super) fn every_axis_of_grid(&self) -> Vec<Term> {
         let last = self.decl.grid.last().into_iter().cycle();
         self.axes("grid", &self.launch.grid, self.decl.grid.iter().chain(last), When::Running(self.step))
@@ -115,7 +111,6 @@ impl LaunchView<'_> {
         self.axes("block", &self.launch.block, &self.decl.block, When::Running(self.step))
     }
 
-    /// Empty for a launch without clusters.
     pub(super) fn cluster(&self) -> Vec<Term> {
         let (Some(cluster), Some(texts)) = (&self.launch.cluster, &self.decl.cluster) else {
             return Vec::new();
@@ -132,7 +127,7 @@ impl LaunchView<'_> {
         })
     }
 
-    /// The product of axes, if one of them is computed and at least so many are not 1.
+    /// Returns the product if one axis is computed and at least `least_factors` are not 1.
     pub(super) fn product(&self, subject: &str, axes: &[Term], least_factors: usize) -> Option<Term> {
         let factors: Vec<&Expr> =
             axes.iter().map(|axis| &axis.expr).filter(|axis| axis.constant() != Some(1)).collect();
@@ -149,7 +144,6 @@ impl LaunchView<'_> {
     }
 }
 
-/// An output with its declaration.
 #[derive(Clone, Copy)]
 pub(super) struct OutputView<'r> {
     pub(super) index: usize,
@@ -158,7 +152,7 @@ pub(super) struct OutputView<'r> {
 }
 
 impl<'r> OutputView<'r> {
-    /// The shape, and the upper bound and the usual value of a size: how messages call each, the expression and its text.
+    /// Returns the shape, and a size's bounds, with names for messages.
     pub(super) fn parts(&self) -> Vec<(String, &'r Expr, &'r Text)> {
         let OutputView { output, decl, .. } = self;
         let name = &output.name;
@@ -173,18 +167,16 @@ impl<'r> OutputView<'r> {
 }
 
 impl<'r> DraftView<'r> {
-    /// The outputs with their declarations.
     pub(super) fn outputs(&self) -> impl Iterator<Item = OutputView<'r>> + use<'r> {
         let outputs = self.plugin.outputs.iter().zip(&self.resolved.manifest.outputs).enumerate();
         outputs.map(|(index, (output, decl))| OutputView { index, output, decl })
     }
 
-    /// An expression of the manifest as claims are about it.
     pub(super) fn term(&self, subject: String, expr: &Expr, text: &Text, when: When) -> Term {
         Term { subject, expr: expr.clone(), span: self.span(text), when }
     }
 
-    /// Names the rows of a finding, unless all rows have it.
+    /// Names the rows, unless all have it.
     pub(super) fn note_rows(&self, diagnostic: Diagnostic, rows: &[usize]) -> Diagnostic {
         if rows.is_empty() || rows.len() >= self.plugin.variants.len() {
             return diagnostic;
@@ -192,7 +184,7 @@ impl<'r> DraftView<'r> {
         diagnostic.note(format!("in {}", self.describe_all(rows)))
     }
 
-    /// The targets that are given come before those of the manifest: the command line may have said them.
+    /// Prefers `targets`, possibly from the command line, to the manifest's.
     pub(super) fn new(
         resolved: &'r Resolved,
         targets: &[Target],
@@ -226,22 +218,20 @@ impl<'r> DraftView<'r> {
         }
     }
 
-    /// Whether TensorRT launches the kernels itself.
     pub(super) fn is_native(&self) -> bool {
         self.route == Route::Native
     }
 
-    /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.
+    /// Returns the condition under which a grid of 0 is an error.
     pub(super) fn nothing_empty(&self, step: StepId) -> Option<&Expr> {
         self.steps.get(&step)?.given.as_ref()
     }
 
-    /// For each axis of a launch's grid: that it is above 0.
+    /// Returns per axis of the grid that it is above 0.
     pub(super) fn filled(&self, step: StepId) -> &[Option<Expr>] {
         self.steps.get(&step).map_or(&[], |step| &step.filled)
     }
 
-    /// The scratch buffers of a row, each with its size as it is written.
     pub(super) fn scratch(&self, row: usize) -> impl Iterator<Item = (&'r Scratch, &'r Text)> {
         let manifest = &self.resolved.manifest;
         self.variant(row).into_iter().flat_map(|variant| &variant.scratch).filter_map(|scratch| {
@@ -250,34 +240,31 @@ impl<'r> DraftView<'r> {
         })
     }
 
-    /// The condition of a step.
     pub(super) fn when(&self, step: StepId) -> Option<&'r Expr> {
         self.variant(step.row)?.steps.get(step.step)?.when.as_ref().map(|when| &when.expr)
     }
 
-    /// The declaration behind a step.
     pub(super) fn step_decl(&self, step: StepId) -> Option<&'r StepDecl> {
         let decl = self.resolved.draft.steps.get(step.row)?.get(step.step)?;
         self.resolved.manifest.launches.get(*decl)
     }
 
-    /// What holds of every node that a row is offered to: the values that it is compiled for, and the dimensions that its formats need.
     pub(super) fn of_nodes(&self, row: usize) -> &[Expr] {
         self.of_nodes.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether it is proved that no node has what a row is for. Of nothing everything is true.
+    /// Returns whether a row has no nodes, so that claims hold vacuously.
     pub(super) fn has_no_node(&self, row: usize) -> bool {
         let empty = self.empty.get_or_init(|| without_nodes(self));
         empty.get(row).copied().unwrap_or(false)
     }
 
-    /// The rows that nodes can have for each choice of what TensorRT knows before it chooses a variant: types, formats, the values of attributes.
+    /// Groups non-empty rows by what TensorRT knows before it chooses a variant.
     pub(super) fn rows_of_nodes(&self) -> Vec<Vec<usize>> {
         self.rows_alike(|first, second| self.serve_alike(first, second))
     }
 
-    /// The rows of each variant that nodes can have: those with one id.
+    /// Groups non-empty rows by variant id.
     pub(super) fn rows_of_variants(&self) -> Vec<Vec<usize>> {
         let id = |row: usize| self.variant(row).map(|variant| variant.id);
         self.rows_alike(|first, second| id(first) == id(second))
@@ -294,7 +281,7 @@ impl<'r> DraftView<'r> {
         all
     }
 
-    /// What tells the nodes of rows apart, for people.
+    /// Names the parameters by which rows' nodes differ.
     pub(super) fn choices(&self) -> &'static str {
         let manifest = &self.resolved.manifest;
         let has_values = manifest.attributes.iter().any(|decl| decl.specialize.is_some());
@@ -309,7 +296,7 @@ impl<'r> DraftView<'r> {
         }
     }
 
-    /// Whether two rows serve the same nodes, as far as guards do not tell them apart.
+    /// Returns whether two rows serve the same nodes, guards aside.
     pub(super) fn serve_alike(&self, first: usize, second: usize) -> bool {
         let nodes = |row: usize| {
             self.variant(row).map(|variant| (&variant.types, &variant.formats, &variant.specialized))
@@ -317,17 +304,17 @@ impl<'r> DraftView<'r> {
         nodes(first) == nodes(second)
     }
 
-    /// Everything that the plugin allows. What is learned of it is kept with the domain: who asks often keeps that.
+    /// Returns the domain, which caches facts: callers with several questions keep it.
     pub(super) fn domain(&self) -> Domain<'r> {
         self.domain_of(self.plugin).sharing(&self.pools.proofs)
     }
 
-    /// Everything that a plugin allows which is this one but for what is changed of it, on the devices that there can be.
+    /// Returns a modified plugin's domain.
     pub(super) fn domain_of<'p>(&self, plugin: &'p Plugin) -> Domain<'p> {
         Domain::new(plugin).on_devices(self.devices)
     }
 
-    /// The plugin as far as domains of changed plugins need it: all rows in one, which has no launches.
+    /// Returns one row without launches, for domains of modified plugins.
     pub(super) fn slim(&self) -> &Plugin {
         self.slim.get_or_init(|| {
             let rows = &self.plugin.variants;
@@ -342,7 +329,6 @@ impl<'r> DraftView<'r> {
         })
     }
 
-    /// The conditions under which the claim is made.
     pub(super) fn conditions(&self, claim: &Claim) -> Vec<&Expr> {
         let Some(row) = claim.conditioned_row() else { return Vec::new() };
         let mut all: Vec<&Expr> = self.of_nodes(row).iter().collect();
@@ -363,7 +349,7 @@ impl<'r> DraftView<'r> {
         all
     }
 
-    /// The cases that the claim is about, of those of a whole plugin: the view's, or one that differs in its limits.
+    /// Narrows a domain, perhaps with modified limits, to a claim's inputs.
     pub(super) fn narrow<'p>(&'p self, claim: &Claim, domain: Domain<'p>) -> Domain<'p> {
         match claim.term.when {
             When::BeforeOutputs => domain.before_outputs(),
@@ -379,29 +365,27 @@ impl<'r> DraftView<'r> {
         self.variant(row)?.guard.as_ref().map(|guard| &guard.expr)
     }
 
-    /// The declaration behind a row.
     pub(super) fn variant_decl(&self, row: usize) -> Option<&'r VariantDecl> {
         let id = self.variant(row)?.id;
         self.resolved.manifest.variants.iter().find(|decl| decl.id.value == id)
     }
 
-    /// Where the guard of a row is.
     pub(super) fn guard_span(&self, row: usize) -> Option<Span> {
         Some(self.span(self.variant_decl(row)?.guard.as_ref()?))
     }
 
-    /// Where a row is declared: its id, or the plugin's name where the manifest has no table of variants.
+    /// Returns the id's span; without `[[variants]]`, the plugin name's.
     pub(super) fn variant_span(&self, row: usize) -> Span {
         let id = self.variant_decl(row).map(|decl| decl.id.range.clone()).filter(|range| !range.is_empty());
         id.map_or_else(|| self.resolved.name_span.clone(), |range| Span::new(&self.resolved.source, range))
     }
 
-    /// How messages call a row.
+    /// Names a row in messages.
     pub(super) fn describe(&self, row: usize) -> String {
         self.variant(row).map_or_else(|| format!("row {row}"), variant_name)
     }
 
-    /// `variant 1 (T=f16)`, or the first of several and how many more.
+    /// Formats `variant 1 (T=f16)`, or the first of several and the number of others.
     pub(super) fn describe_all(&self, rows: &[usize]) -> String {
         match rows {
             [] => String::new(),
@@ -418,12 +402,10 @@ impl<'r> DraftView<'r> {
         &self.resolved.draft.units
     }
 
-    /// Every launch of every row.
     pub(super) fn launches(&self) -> impl Iterator<Item = LaunchView<'r>> + '_ {
         self.units().iter().filter_map(|unit| self.launch_of(unit))
     }
 
-    /// The launch of a unit.
     pub(super) fn launch_of(&self, unit: &Unit) -> Option<LaunchView<'r>> {
         let launch = self.variant(unit.variant)?.launch(unit.step)?;
         let decls = &self.resolved.manifest.launches;
@@ -434,15 +416,13 @@ impl<'r> DraftView<'r> {
     }
 }
 
-/// The cases of a domain in which all of this holds.
 pub(super) fn within<'p>(domain: &Domain<'p>, given: &[&'p Expr]) -> Domain<'p> {
     given.iter().fold(domain.clone(), |domain, given| domain.assuming(given))
 }
 
-/// For each row whether no node can have what it is for.
 fn without_nodes(view: &DraftView<'_>) -> Vec<bool> {
     let domain = view.domain().hasty();
-    // Many rows are for the same.
+    // Many rows have equal conditions.
     let mut known: HashMap<ExprKey<'_>, bool> = HashMap::new();
     let rows = view.of_nodes.iter().map(|given| {
         *known.entry(ExprKey::from(given.as_slice())).or_insert_with_key(|ExprKey(given)| {
@@ -452,7 +432,7 @@ fn without_nodes(view: &DraftView<'_>) -> Vec<bool> {
     rows.collect()
 }
 
-/// No output is empty, and no tensor or scratch buffer that a step is given.
+/// Requires non-empty outputs and passed memory.
 fn nothing_is_empty(resolved: &Resolved, step: StepId) -> Option<Expr> {
     let plugin = &resolved.draft.plugin;
     let variant = plugin.variants.get(step.row)?;

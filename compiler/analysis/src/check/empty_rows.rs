@@ -1,7 +1,5 @@
-//! Rows that no node can have: of nothing everything is true, so nothing is said of their launches.
-//!
-//! Owns why a row has no node, where that can be told: a format that an output's rank never has, a value of an attribute that rules
-//! exclude.
+//! Reports rows that no node can have: an output's rank never supports the format, or rules exclude an attribute value.
+//! Claims about their launches would hold vacuously.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +12,6 @@ use super::formula::{has_value, rank, truth};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{InputDecl, OutputDecl};
 
-/// An error for each output in a format that its rank never has, a warning for each value that no node has.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let mut rows = 0..view.plugin.variants.len();
     if !view.resolved.shapes_are_known || !rows.any(|row| view.has_no_node(row)) {
@@ -28,7 +25,7 @@ fn is_empty(domain: &Domain<'_>) -> bool {
     domain.never(&truth()) == Verdict::Proved
 }
 
-/// Inputs are told before, by the ranks that they say themselves.
+/// Checks outputs; inputs have declared ranks.
 fn misfits(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let inputs = view.plugin.inputs.len();
     let outputs = (inputs..).zip(&view.resolved.manifest.outputs);
@@ -41,7 +38,7 @@ fn misfits(view: &DraftView<'_>) -> Vec<Diagnostic> {
             let name = input.format.as_ref().map(|name| &name.value);
             name == Some(&format.value) && usize::from(input.rank.1) < least
         };
-        // Tensors that share a parameter share what is wrong with it.
+        // Reported for the input that shares the parameter.
         if view.resolved.manifest.inputs.iter().any(shares_format) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The findings of the rules about drafts, and their texts. Claims are rendered in [`super::report`].
+//! Diagnostics of the rules about drafts. [`super::report`] renders claims.
 
 use cubinder_source::diagnostics;
 
@@ -6,21 +6,19 @@ use super::remedy::A_FEW;
 use crate::diagnostic::Span;
 
 diagnostics! {
-    /// An output in a format that its rank never has.
     pub(super) struct RankTooLow { format: &'static str, least: usize, output: String, span: Span, shape: Span }
     error(NO_SUCH_LAYOUT) "the format `{format}` needs at least {least} dimensions" {
         at span: "the format of `{output}`";
         related shape: "it always has fewer";
     }
 
-    /// A value of an attribute with `specialize` that no node has.
+    /// A specialized value that no node has.
     pub(super) struct ValueWithoutNodes { attribute: String, value: String, span: Span }
     warning(UNUSED) "no node can have `{attribute}` = `{value}`" {
         at span: "compiled for nothing";
         help: "leave it out, or correct what excludes it: `require`, `limits`, ranks";
     }
 
-    /// Code for GPUs without clusters, of a launch in clusters.
     pub(super) struct TargetsWithoutClusters { targets: String, kernel: String, span: Span }
     warning(FEATURE_OF_TARGET) "the code for {targets} has no clusters" {
         at span: "`{kernel}` is launched in clusters";
@@ -28,7 +26,6 @@ diagnostics! {
         help: "leave these targets out, or say `device.capability >= 90` in the variant's `guard` and have another variant for the rest";
     }
 
-    /// GPUs with clusters that run code without them.
     pub(super) struct NewerGpuWithoutClusters { target: String, kernel: String, capability: String, exclusion: String, span: Span }
     warning(FEATURE_OF_TARGET) "the code for `{target}` has no clusters" {
         at span: "`{kernel}` is launched in clusters";
@@ -56,7 +53,6 @@ diagnostics! {
         help: "{A_FEW}";
     }
 
-    /// Limits of a shape that depends on data.
     pub(super) struct UncheckedLimits { output: String, sizes: String, span: Span }
     error(SIZE_TENSOR) "limits of `{output}` that nothing keeps" {
         at span: "they bound {sizes}, which kernels write";
@@ -88,7 +84,6 @@ diagnostics! {
         help: "correct it, or take the variant out: it would never run";
     }
 
-    /// A guard that never holds in some rows of its variant.
     pub(super) struct GuardNeverHoldsForSome {
         choices: &'static str, variant: String, broken: usize, rows: usize, help: String, span: Span
     }
@@ -112,7 +107,6 @@ diagnostics! {
         help: "take `f32`, which says what arrives, or list with `one_of` the values that are meant";
     }
 
-    /// An expression outside TensorRT's shape arithmetic.
     pub(super) struct InexpressibleShape { part: String, span: Span, reason: String, help: &'static str }
     error(INEXPRESSIBLE_SHAPE) "TensorRT cannot express {part}" {
         at span: "{reason}";
@@ -120,7 +114,6 @@ diagnostics! {
         help: "{help}";
     }
 
-    /// An obstacle to launches by TensorRT itself.
     pub(super) struct NoNativeRoute<'a> { plugin: &'a str, obstacle: String, help: &'static str, span: Span, label: &'static str }
     error(NO_NATIVE_ROUTE) "TensorRT cannot launch `{plugin}` itself: {obstacle}" {
         at span: "{label}";
@@ -154,7 +147,6 @@ diagnostics! {
         help: "say how many bytes the kernel needs of it, or take it out of the arguments";
     }
 
-    /// An attribute that decides between variants and is not in `timing`.
     pub(super) struct TimingWithout<'a> { attribute: &'a str, decides: &'static str, reason: &'static str, timing: Span, expr: Span }
     warning(TIMING_LEAVES_OUT) "`{attribute}` {decides} which variants a node has, and `timing` leaves it out" {
         at timing: "the attributes that time depends on";
@@ -163,7 +155,6 @@ diagnostics! {
         help: "add `\"{attribute}\"` to `timing`";
     }
 
-    /// A variant behind one without a guard.
     pub(super) struct UnreachableVariant { choices: String, variant: String, help: String, span: Span, earlier: Span }
     warning(UNREACHABLE_VARIANT) "this variant is never reached{choices}" {
         at span: "{variant} comes too late";
@@ -229,7 +220,7 @@ diagnostics! {
         help: "give the step that reads it the same condition, or fill it first with `memset`";
     }
 
-    /// Memory that the step which is the first to write it gets through a pointer to `const` too.
+    /// Read through a pointer to `const` by the first step that writes it.
     pub(super) struct ReadBesideWrite { memory: String, read: Span, written: Span }
     warning "{memory} may be read before anything wrote it" {
         at read: "read here, through a pointer to `const`";

@@ -1,19 +1,17 @@
-//! Whether a shape is expressible for every node, seen from its form.
-//!
-//! Owns one sound test: what it accepts, [`cubinder_expr::lower`] takes for all attributes and ranks, apart from parts
-//! that have no value. What it does not accept may be expressible all the same.
+//! Tests a shape's form: sound but incomplete. [`cubinder_expr::lower`] accepts what passes, for all attributes and
+//! ranks, except for parts without a value.
 
 use cubinder_expr::{Builtin, Expr, Kind, Node, NodeId};
 use cubinder_model::Plugin;
 
-/// What is known of a node's value.
+/// Facts about a node's value.
 #[derive(Clone, Copy, Default)]
 struct Facts {
-    /// It depends on dimensions.
+    /// Depends on dimensions.
     varies: bool,
-    /// It is, or may be, an array or a string.
+    /// May be an array or a string.
     is_compound: bool,
-    /// It is, or may be, a float or made of floats.
+    /// May be a float or contain floats.
     is_float: bool,
 }
 
@@ -27,7 +25,7 @@ impl Facts {
     }
 }
 
-/// Whether dimensions reach no float, no length of an array, and no choice between arrays.
+/// Returns whether dimensions reach no float, array length or choice between arrays.
 pub(super) fn is_expressible(shape: &Expr, plugin: &Plugin) -> bool {
     let mut classifier = Classifier { shape, plugin, facts: Vec::with_capacity(shape.nodes.len()) };
     for node in &shape.nodes {
@@ -42,7 +40,7 @@ pub(super) fn is_expressible(shape: &Expr, plugin: &Plugin) -> bool {
 struct Classifier<'a> {
     shape: &'a Expr,
     plugin: &'a Plugin,
-    /// Of the nodes before.
+    /// Facts of the preceding nodes.
     facts: Vec<Facts>,
 }
 
@@ -55,7 +53,7 @@ impl Classifier<'_> {
         ids.iter().try_fold(Facts::default(), |known, &id| Some(known.with(self.facts(id)?)))
     }
 
-    /// The facts of a node from those of its children; nothing where it cannot be said.
+    /// Returns a node's facts, if known.
     fn node(&self, node: &Node) -> Option<Facts> {
         Some(match node {
             Node::Int(_) | Node::Bool(_) | Node::Rank(_) => Facts::default(),
@@ -76,7 +74,7 @@ impl Classifier<'_> {
             Node::Unary(_, operand) => self.facts(*operand)?,
             Node::Binary(_, left, right) => {
                 let both = self.facts(*left)?.with(self.facts(*right)?);
-                // Comparing arrays or strings that vary is left to the stand-in.
+                // Left to the stand-in.
                 if both.varies && both.is_compound {
                     return None;
                 }
@@ -108,7 +106,7 @@ impl Classifier<'_> {
         Some(match builtin {
             Builtin::Range if all.varies => return None,
             Builtin::Range => Facts { is_compound: true, ..all },
-            // Lengths do not vary, whatever the elements do.
+            // Lengths do not vary.
             Builtin::Len => Facts::default(),
             Builtin::Get => {
                 let [array, index, default] = args else { return None };
@@ -120,12 +118,11 @@ impl Classifier<'_> {
             Builtin::Sqrt | Builtin::Rsqrt | Builtin::Exp | Builtin::Log | Builtin::Float => {
                 Facts { is_float: true, is_compound: false, ..all }
             }
-            // A float that varies was refused before.
+            // Varying floats were rejected above.
             Builtin::Int => Facts { is_float: false, is_compound: false, ..all },
         })
     }
 
-    /// An element of an array at an index.
     fn element(&self, array: NodeId, index: Facts) -> Option<Facts> {
         let elements = self.facts(array)?;
         let is_compound = self.has_compound_elements(array)?;
@@ -135,7 +132,7 @@ impl Classifier<'_> {
         Some(Facts { varies: elements.varies || index.varies, is_compound, is_float: elements.is_float })
     }
 
-    /// Whether the elements of an array may be arrays or strings: anything that is not plainly numbers or booleans.
+    /// Assumes so unless they are clearly numbers or booleans.
     fn has_compound_elements(&self, array: NodeId) -> Option<bool> {
         Some(match self.shape.nodes.get(array as usize)? {
             Node::Shape(_) | Node::Values(_) | Node::Call(Builtin::Range, _) => false,
@@ -149,7 +146,6 @@ impl Classifier<'_> {
         })
     }
 
-    /// What the variable of a comprehension goes over.
     fn over(&self, slot: u32) -> Option<NodeId> {
         self.shape.nodes.iter().find_map(|node| match node {
             Node::Comprehension { slot: own, over, .. } if *own == slot => Some(*over),

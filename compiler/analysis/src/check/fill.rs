@@ -1,4 +1,4 @@
-//! What a memset must not fill.
+//! Reports outputs that a memset must not fill.
 
 use cubinder_expr::Node;
 use cubinder_model::{Fill, Memory, Work};
@@ -9,7 +9,6 @@ use super::errors::{FilledAlias, FilledDataDependentShape};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::WorkDecl;
 
-/// An error for each output that must not be filled. Rows have the same outputs, so the first that fills one is reported.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let is_size = |node: &Node| matches!(node, Node::Size(_));
     let mut outputs: Vec<u32> = Vec::new();

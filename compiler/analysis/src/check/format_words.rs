@@ -1,6 +1,5 @@
-//! Words that a guard compares a tensor's format with and that are none of its formats.
-//!
-//! Owns finding them in the guard's text: in the folded guard nothing is left of them. Only messages need it.
+//! Finds words in guards that are compared with a tensor's format but are none of its formats. Reads the text, because
+//! folding removes them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,7 +10,6 @@ use super::draft_view::DraftView;
 use super::syntax::children;
 use crate::diagnostic::{Diagnostic, suggest};
 
-/// Says of each such word of the variant that `rows` are of which formats the tensor has.
 pub(super) fn explain(view: &DraftView<'_>, rows: &[usize], diagnostic: Diagnostic) -> Diagnostic {
     let guard = rows.first().and_then(|&row| view.variant_decl(row)?.guard.as_ref());
     let Some(syntax) = guard.and_then(|guard| parse(&guard.value).ok()) else { return diagnostic };
@@ -39,7 +37,7 @@ pub(super) fn explain(view: &DraftView<'_>, rows: &[usize], diagnostic: Diagnost
     )
 }
 
-/// The tensors whose format is compared, each with the word, in the order of the text.
+/// Returns tensors and the compared words, in source order.
 fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     let mut left = vec![syntax];
@@ -61,7 +59,7 @@ fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
     found
 }
 
-/// A word as it is shown: of a long one, its beginning.
+/// Shortens a word.
 fn shown(word: &str) -> Cow<'_, str> {
     const MOST: usize = 32;
     match word.char_indices().nth(MOST) {
@@ -70,7 +68,6 @@ fn shown(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// `tensor.format` and a word.
 fn of_format<'s>(field: &'s Syntax, word: &'s Syntax) -> Option<(&'s str, &'s str)> {
     let (SyntaxKind::Field { object, name, .. }, SyntaxKind::Str(word)) = (&field.kind, &word.kind) else {
         return None;
@@ -81,7 +78,6 @@ fn of_format<'s>(field: &'s Syntax, word: &'s Syntax) -> Option<(&'s str, &'s st
     }
 }
 
-/// What the formats of a tensor are in these rows; none where there is no such tensor.
 fn formats_of<'s>(view: &DraftView<'s>, rows: &[usize], tensor: &str) -> BTreeSet<&'s str> {
     let index = (0..view.plugin.tensor_count()).find(|index| view.plugin.tensor_name(*index) == Some(tensor));
     let of_row = |row: &usize| Some(view.variant(*row)?.formats.get(index?)?.name());
@@ -95,7 +91,6 @@ mod tests {
     use crate::manifest::Route;
     use crate::test_support::resolved;
 
-    /// What is said of a guard over a tensor in one of two formats.
     fn findings(guard: &str) -> Vec<Diagnostic> {
         let text = format!(
             "schema = 1\n[plugin]\nname = \"p\"\n[formats]\nF = [\"linear\", \"hwc8\"]\n\

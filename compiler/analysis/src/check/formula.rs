@@ -1,4 +1,4 @@
-//! Expressions made of others, for statements about them.
+//! Builds expressions from others, for claims.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -7,17 +7,14 @@ use std::mem::discriminant;
 use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Formula, Interval, Node, UnaryOp, Value};
 pub(super) use cubinder_expr::{is_within, joined};
 
-/// `true`.
 pub(super) fn truth() -> Expr {
     Expr { nodes: vec![Node::Bool(true)] }
 }
 
-/// An integer.
 pub(super) fn int(value: i64) -> Expr {
     Expr { nodes: vec![Node::Int(value)] }
 }
 
-/// A property of the device.
 pub(super) fn device(fact: DeviceFact) -> Expr {
     Expr { nodes: vec![Node::Device(fact)] }
 }
@@ -29,7 +26,7 @@ pub(super) fn binary(op: BinaryOp, left: &Expr, right: &Expr) -> Expr {
     formula.finish()
 }
 
-/// `len(array) <= index or (min <= array[index] and array[index] <= max)`, of an array of integers.
+/// Builds `len(array) <= index or (min <= array[index] and array[index] <= max)`.
 pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -> Expr {
     let index = int(i64::try_from(index).unwrap_or(i64::MAX));
     let mut formula = Formula::default();
@@ -39,22 +36,22 @@ pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -
     binary(BinaryOp::Or, &is_short, &is_within(&formula.finish(), allowed))
 }
 
-/// `value == value`, which holds wherever there is a value.
+/// Builds `value == value`, true if there is a value.
 pub(super) fn is_there(value: &Expr) -> Expr {
     binary(BinaryOp::Eq, value, value)
 }
 
-/// `value > 0`, of an integer.
+/// Builds `value > 0`.
 pub(super) fn is_positive(value: &Expr) -> Expr {
     binary(BinaryOp::Gt, value, &int(0))
 }
 
-/// `value <= most or most < 0`, of integers.
+/// Builds `value <= most or most < 0`.
 pub(super) fn is_at_most(value: &Expr, most: &Expr) -> Expr {
     binary(BinaryOp::Or, &binary(BinaryOp::Le, value, most), &binary(BinaryOp::Lt, most, &int(0)))
 }
 
-/// `attribute == value`, of an integer or a boolean.
+/// Builds `attribute == value`.
 pub(super) fn has_value(attribute: u32, value: &Value) -> Option<Expr> {
     let node = Node::Attribute(attribute);
     let nodes = match value {
@@ -66,22 +63,20 @@ pub(super) fn has_value(attribute: u32, value: &Value) -> Option<Expr> {
     Some(Expr { nodes })
 }
 
-/// The rank of a tensor compared with a number.
 pub(super) fn rank(tensor: u32, op: BinaryOp, rank: i64) -> Expr {
     Expr { nodes: vec![Node::Rank(tensor), Node::Int(rank), Node::Binary(op, 0, 1)] }
 }
 
-/// `value % divisor == 0`, of integers.
+/// Builds `value % divisor == 0`.
 pub(super) fn is_multiple(value: &Expr, divisor: &Expr) -> Expr {
     binary(BinaryOp::Eq, &binary(BinaryOp::Mod, value, divisor), &int(0))
 }
 
-/// Whether an expression has a division that rounds down.
 pub(super) fn divides(expr: &Expr) -> bool {
     expr.nodes.iter().any(|node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..)))
 }
 
-/// `len(array)`.
+/// Builds `len(array)`.
 pub(super) fn length(array: &Expr) -> Expr {
     let mut formula = Formula::default();
     let array = formula.copy(array);
@@ -89,13 +84,13 @@ pub(super) fn length(array: &Expr) -> Expr {
     formula.finish()
 }
 
-/// `rank(tensor) == rank and ...` for each of some tensors.
+/// Builds `rank(tensor) == rank and ...`.
 pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
     let equal = |(tensor, of): &(u32, u8)| rank(*tensor, BinaryOp::Eq, i64::from(*of));
     joined(BinaryOp::And, &ranks.iter().map(equal).collect::<Vec<Expr>>()).unwrap_or_else(truth)
 }
 
-/// Expressions as the key of a map.
+/// Expressions as a map key.
 #[derive(Clone, PartialEq)]
 pub(super) struct ExprKey<'e>(pub(super) Vec<&'e Expr>);
 
@@ -108,7 +103,7 @@ impl<'e> From<&'e [Expr]> for ExprKey<'e> {
 impl Eq for ExprKey<'_> {}
 
 impl Hash for ExprKey<'_> {
-    /// Hashes what tells most expressions apart: their operations, in order, and their integers.
+    /// Hashes only operations and integers, which distinguish most expressions.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         for node in self.0.iter().flat_map(|expr| &expr.nodes) {
             discriminant(node).hash(hasher);
@@ -128,7 +123,6 @@ impl Hash for ExprKey<'_> {
     }
 }
 
-/// The attributes and tensors that an expression reads.
 pub(super) fn reads(expr: &Expr) -> Reads {
     let mut reads = Reads::default();
     for node in &expr.nodes {
@@ -144,15 +138,14 @@ pub(super) fn reads(expr: &Expr) -> Reads {
     reads
 }
 
-/// Indices.
 #[derive(Default, PartialEq)]
 pub(super) struct Reads {
     pub(super) attributes: BTreeSet<u32>,
-    /// Tensors whose dimensions matter, and shape inputs whose values do.
+    /// Tensors with relevant dimensions or values.
     pub(super) shapes: BTreeSet<u32>,
-    /// Tensors whose rank matters by name.
+    /// Tensors with a relevant rank.
     pub(super) ranks: BTreeSet<u32>,
-    /// The size tensors whose sizes it has.
+    /// Size tensors with relevant sizes.
     pub(super) sizes: BTreeSet<u32>,
     pub(super) device: BTreeSet<DeviceFact>,
 }

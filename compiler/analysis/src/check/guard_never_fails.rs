@@ -1,5 +1,5 @@
-//! A guard that every case meets, in all rows of its variant. In some rows only it may well be meant so: `sizeof(T) == 2 or ...`, and
-//! where it took rows out it is what says so.
+//! Reports guards that are always satisfied in all rows of a variant. In some rows it may be intended: `sizeof(T) == 2
+//! or ...`.
 
 use cubinder_launch::proof::Verdict;
 
@@ -9,14 +9,14 @@ use super::format_words;
 use super::guard_never_holds::of_guards;
 use crate::diagnostic::Diagnostic;
 
-/// The rows whose guard always holds.
+/// Returns the rows with such guards.
 pub(super) fn check(view: &DraftView<'_>, never: &[usize], diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut always = Vec::new();
     let mut is_proved = of_guards(view, |domain, guard| domain.always(guard) == Verdict::Proved);
     let mut holds = |row: usize| !never.contains(&row) && is_proved(row);
     for rows in view.rows_of_variants() {
         let holding: Vec<usize> = rows.iter().copied().filter(|&row| holds(row)).collect();
-        // A guard that is always true where it took out the rest says for which values the variant is.
+        // A guard that excluded other rows is not redundant.
         let narrows = rows.first().and_then(|&row| view.variant(row));
         let narrows = narrows.is_some_and(|it| view.resolved.draft.narrowed.contains(&it.id));
         let span = rows.first().filter(|_| !narrows).and_then(|&row| view.guard_span(row));

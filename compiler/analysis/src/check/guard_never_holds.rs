@@ -1,4 +1,5 @@
-//! A guard that no case meets: in all rows of its variant an error, in some a warning, because these are compiled for nothing.
+//! Reports guards that are never satisfied: an error in all rows of a variant, otherwise a warning, because rows are
+//! compiled in vain.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +12,7 @@ use super::format_words;
 use super::formula::ExprKey;
 use crate::diagnostic::{Diagnostic, Span};
 
-/// The rows whose guard never holds.
+/// Returns the rows with such guards.
 pub(super) fn check(view: &DraftView<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut never = Vec::new();
     let mut holds_never = of_guards(view, |domain, guard| domain.never(guard) == Verdict::Proved);
@@ -34,8 +35,7 @@ pub(super) fn check(view: &DraftView<'_>, diagnostics: &mut Vec<Diagnostic>) -> 
     never
 }
 
-/// The kind of the first parameter that alone tells the rows apart, all kinds where only several together do; and how to say for which
-/// rows the variant is.
+/// Returns the kind of parameter that distinguishes the rows, and how to restrict the variant.
 fn difference(view: &DraftView<'_>, broken: &[usize], others: &[usize]) -> (&'static str, String) {
     let manifest = &view.resolved.manifest;
     let types = manifest.types.iter().map(|decl| ("types", &decl.name.value));
@@ -66,12 +66,12 @@ fn difference(view: &DraftView<'_>, broken: &[usize], others: &[usize]) -> (&'st
     }
 }
 
-/// What a parameter is in a row, by the row's label: `T=f16 F=hwc8 VEC=4`.
+/// Returns a parameter's value from the row's label: `T=f16 F=hwc8 VEC=4`.
 fn in_label<'l>(label: &'l str, name: &str) -> Option<&'l str> {
     label.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// The values of the attributes that a row is compiled for.
+/// Returns a row's specialized values.
 fn specialized(view: &DraftView<'_>, row: usize) -> Vec<(Span, String)> {
     let attributes = view.variant(row).map_or(&[][..], |variant| variant.specialized.as_slice());
     let place = |(attribute, _): &(u32, Value)| {
@@ -83,7 +83,7 @@ fn specialized(view: &DraftView<'_>, row: usize) -> Vec<(Span, String)> {
     attributes.iter().filter_map(place).collect()
 }
 
-/// A question about the guard of a row, on every device: the same manifest may be compiled for other targets. Many rows have the same guard.
+/// Caches a question about guards. On every device, because the manifest may be compiled for other targets.
 pub(super) fn of_guards<'s>(
     view: &'s DraftView<'_>,
     is_so: impl Fn(Domain<'s>, &Expr) -> bool,

@@ -1,7 +1,5 @@
-//! Attributes with values that TensorRT's ONNX parser does not hand to a plugin as they are.
-//!
-//! Seen in the parser of TensorRT-RTX 1.7: INT and INTS arrive as 32 bits, cut off without a word; FLOAT and FLOATS are single
-//! in ONNX itself. Strings and bytes arrive whole.
+//! Reports attributes that TensorRT's ONNX parser changes. Observed with TensorRT-RTX 1.7: integers are silently
+//! truncated to 32 bits; floats are single precision in ONNX itself.
 
 use cubinder_expr::{Interval, Value};
 use cubinder_model::AttributeElement;
@@ -11,10 +9,9 @@ use super::errors::{InexactFloat, InexactInteger};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::AttributeDecl;
 
-/// What arrives of an integer.
+/// The integers that arrive unchanged.
 const CARRIED: Interval = Interval { min: i32::MIN as i64, max: i32::MAX as i64 };
 
-/// A warning for each such attribute.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     view.resolved.manifest.attributes.iter().filter_map(|decl| inexact(view, decl)).collect()
 }

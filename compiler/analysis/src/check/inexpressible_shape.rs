@@ -1,8 +1,7 @@
-//! Shapes of outputs that TensorRT's shape arithmetic cannot express.
+//! Reports output shapes that TensorRT's shape arithmetic cannot express.
 //!
-//! Most are seen to be expressible from their form alone ([`super::expressible`]). For the others a stand-in for TensorRT's
-//! expression builder takes the shape for every combination of ranks, with the attributes of the smallest node of these ranks.
-//! Other attributes may lead elsewhere, so only a shape without attributes is proved by that.
+//! [`super::expressible`] accepts most by their form. Others are lowered to a stand-in for TensorRT's builder, for
+//! every combination of ranks with one node's attributes, which proves only shapes without attributes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -27,10 +26,9 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
 
-/// More combinations of ranks than are tried: three inputs of any rank.
+/// Three inputs of any rank.
 const MOST_COMBINATIONS: usize = 729;
 
-/// The outputs, by index, whose shape cannot be expressed.
 pub(super) fn check(view: &DraftView<'_>, checked: &mut CheckedDraft) -> Vec<usize> {
     let mut inexpressible = Vec::new();
     for output in view.outputs() {
@@ -57,14 +55,13 @@ struct Problem {
     reason: &'static str,
 }
 
-/// Whether TensorRT can express a shape, or a single dimension.
 fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict, Problem> {
     if is_expressible(expr, view.plugin) {
         return Ok(Verdict::Proved);
     }
     let reads = reads(expr);
     if !view.resolved.cases_are_known && !reads.attributes.is_empty() {
-        // The node that would show it may be one that the author excludes.
+        // The author may exclude the node that would show it.
         return Ok(Verdict::Open);
     }
     let tensors: BTreeSet<u32> = &reads.shapes | &reads.ranks;
@@ -74,7 +71,7 @@ fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict,
         let condition = has_ranks(&ranks);
         let domain = view.domain().assuming(&condition);
         let node = if reads.attributes.is_empty() {
-            // Ranks alone decide; that no node has them would do no harm.
+            // An impossible node does no harm.
             Some(Vec::new())
         } else {
             match domain.never(&truth()) {
@@ -96,7 +93,7 @@ fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict,
         match lowered {
             Ok(()) => {}
             Err(LowerError::Unsupported { node, reason, .. }) => return Err(Problem { node, reason }),
-            // That it may have no value is another rule's.
+            // Another rule checks that it has a value.
             Err(LowerError::Evaluate(_)) => is_complete = false,
             Err(LowerError::Builder(never)) => match never {},
         }
@@ -104,7 +101,6 @@ fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict,
     Ok(if is_complete { Verdict::Proved } else { Verdict::Open })
 }
 
-/// Every choice of ranks of some inputs; nothing where there are too many.
 fn combinations(plugin: &Plugin, tensors: &BTreeSet<u32>) -> Option<Vec<Vec<(u32, u8)>>> {
     let mut all: Vec<Vec<(u32, u8)>> = vec![Vec::new()];
     for &tensor in tensors {
@@ -148,8 +144,7 @@ fn help(shape: &Expr) -> &'static str {
     }
 }
 
-/// The place of a part of an expression, if the text has as many parts of its form as the expression: functions and constants are
-/// replaced in the expression.
+/// Locates a part, if the text has as many of its form: expressions have functions and constants replaced.
 fn locate(text: &Text, expr: &Expr, part: NodeId) -> Option<Range<usize>> {
     let syntax = parse(&text.value).ok()?;
     let wanted = form(expr.nodes.get(part as usize)?)?;
@@ -162,7 +157,6 @@ fn locate(text: &Text, expr: &Expr, part: NodeId) -> Option<Range<usize>> {
     Some(text.locate(found.span.clone()))
 }
 
-/// The operator or function of a node that computes something.
 fn form(node: &Node) -> Option<&'static str> {
     match node {
         Node::Call(builtin, _) => Some(builtin.name()),
@@ -175,7 +169,6 @@ fn form(node: &Node) -> Option<&'static str> {
     }
 }
 
-/// [`form`] of a part as it is written.
 fn written_form(part: &Syntax) -> Option<&str> {
     match &part.kind {
         SyntaxKind::Call { function, .. } => Some(function),
@@ -188,7 +181,6 @@ fn written_form(part: &Syntax) -> Option<&str> {
     }
 }
 
-/// A node's attributes and ranks, without shapes.
 struct ShapelessNode<'k> {
     attributes: &'k [Value],
     ranks: &'k [(u32, u8)],
@@ -208,7 +200,7 @@ impl Environment for ShapelessNode<'_> {
     }
 }
 
-/// A builder that takes everything. A shape input has as many values as it can have.
+/// Accepts everything. Shape inputs have their maximum length.
 struct StandIn<'p> {
     plugin: &'p Plugin,
 }

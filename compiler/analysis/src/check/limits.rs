@@ -1,4 +1,4 @@
-//! Claims that grids, blocks, clusters and shared memory are within what every GPU, or each target, allows.
+//! Claims that grids, blocks, clusters and shared memory are within the limits of every GPU or of each target.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr, Interval, Node};
 use cubinder_launch::native::SHARED_BYTES;
@@ -13,7 +13,7 @@ use crate::block_limits::max_shared_bytes;
 use crate::diagnostic::Code;
 use crate::rules;
 
-/// Claims for each axis of the grid. Whether one of 0 leaves an output unwritten is known if `shapes_are_known`.
+/// Claims limits; `shapes_are_known` tells whether outputs can be checked for a grid of 0.
 pub(super) fn grid(launch: &LaunchView<'_>, shapes_are_known: bool) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (index, (axis, max)) in launch.grid().into_iter().zip(MAX_GRID).enumerate() {
@@ -30,14 +30,12 @@ pub(super) fn grid(launch: &LaunchView<'_>, shapes_are_known: bool) -> Vec<Claim
     claims
 }
 
-/// Claims for each axis of the block, and for the number of threads.
 pub(super) fn block(launch: &LaunchView<'_>) -> Vec<Claim> {
     let axes = launch.block();
     let threads = launch.product("the number of threads of a block", &axes, 2);
     axes_and_product(rules::BLOCK_LIMIT, &axes, MAX_BLOCK, threads.map(|all| (all, MAX_THREADS)))
 }
 
-/// Claims for each axis of the cluster, for the number of its blocks, and for the grid, which must have whole clusters.
 pub(super) fn cluster(launch: &LaunchView<'_>) -> Vec<Claim> {
     let max = i64::from(MAX_CLUSTER);
     let axes = launch.cluster();
@@ -56,7 +54,6 @@ const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div
 
 const CODE_CLUSTERS: &str = "code for clusters may count programs of a whole cluster each, as Triton's with `num_ctas` does: then the grid is their number times the blocks of a cluster, such as `2 * ceil_div(n, 1024)`. Where it counts blocks, launch `CLUSTER * ceil_div(n, CLUSTER)`";
 
-/// A claim for each axis of the grid: that it is a multiple of a cluster's.
 pub(super) fn whole_clusters(launch: &LaunchView<'_>, cluster: &[Expr; 3]) -> Vec<Claim> {
     let remedy = Remedy::Fix(if launch.decl.is_of_code { CODE_CLUSTERS } else { WHOLE_CLUSTERS });
     let claim = |((grid, cluster), axis): ((Term, &Expr), &str)| {
@@ -73,21 +70,18 @@ pub(super) fn whole_clusters(launch: &LaunchView<'_>, cluster: &[Expr; 3]) -> Ve
     launch.every_axis_of_grid().into_iter().zip(cluster).zip(AXES).filter_map(claim).collect()
 }
 
-/// The most that a block of any known GPU can have: 227 KiB (9.0 and 10.0, the table behind [`max_shared_bytes`]).
+/// 227 KiB (9.0 and 10.0, the table behind [`max_shared_bytes`]).
 const MOST_SHARED: i64 = 227 * 1024;
 
-/// The fix for an amount that a launch by TensorRT itself does not allow.
 pub(super) const LIBRARY: Remedy = Remedy::Limit(", or let a plugin library launch the kernel");
 
-/// The fix for an amount that one of the targets does not allow.
 pub(super) const FEWER_TARGETS: Remedy = Remedy::Limit(", or leave out the targets that have less");
 
-/// Dynamic shared memory against what a block can have; static memory is known after the compile only. Where TensorRT launches itself that
-/// is what a block gets without a request for more.
+/// Claims limits of dynamic memory: static memory is known after the compile, and the native route has no opt-in.
 pub(super) fn shared_memory(view: &DraftView<'_>, launch: &LaunchView<'_>) -> Vec<Claim> {
     const RULE: Code = rules::SHARED_MEMORY_LIMIT;
     let Some(term) = launch.shared_bytes("the dynamic shared memory") else { return Vec::new() };
-    // An amount that follows the device is compared with what that has, whatever others have.
+    // Compared with the same device.
     if reads(&term.expr, DeviceFact::SharedBytes) {
         let at_least = binary(BinaryOp::Ge, &term.expr, &int(0));
         let at_most = binary(BinaryOp::Le, &term.expr, &device(DeviceFact::SharedBytes));
@@ -110,18 +104,15 @@ pub(super) fn shared_memory(view: &DraftView<'_>, launch: &LaunchView<'_>) -> Ve
         Some(Claim { remedy, ..claim })
     };
     if reads(&term.expr, DeviceFact::Capability) && !view.targets.is_empty() {
-        // What it is on other GPUs does not matter for a target.
         return view.targets.iter().filter_map(|target| claim(on(&term.expr, *target), &[*target])).collect();
     }
     claim(term.expr.clone(), &view.targets).into_iter().collect()
 }
 
-/// Whether an expression follows a property of the device.
 pub(super) fn reads(expr: &Expr, fact: DeviceFact) -> bool {
     expr.nodes.contains(&Node::Device(fact))
 }
 
-/// An expression as it is on the GPU of a target.
 pub(super) fn on(expr: &Expr, target: Target) -> Expr {
     let capability = i64::from(target.arch.major) * 10 + i64::from(target.arch.minor);
     let on = |node: &Node| match node {

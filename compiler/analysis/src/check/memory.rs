@@ -1,7 +1,5 @@
-//! What the steps write and read: every output is written, and outputs and scratch memory are written before they are read.
-//!
-//! Owns the accesses of each step, as far as they are known: a pointer to `const` reads, any other may write. Before the kernels' parameters
-//! are known each argument may.
+//! Checks that outputs are written, and that outputs and scratch memory are written before they are read. A pointer to
+//! `const` reads, others may write; before kernels are compiled, any argument may write.
 
 use cubinder_expr::{BinaryOp, Expr, Node, NodeId, Value};
 use cubinder_launch::proof::{Domain, Verdict};
@@ -22,17 +20,13 @@ use crate::manifest::{FillDecl, Route, Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
-/// Memory that a step uses.
 struct Access {
     memory: Memory,
     step: StepId,
-    /// Whether the step may write it; otherwise it reads it.
     writes: bool,
-    /// The place of the argument, or of what is filled.
     span: Span,
 }
 
-/// What is wrong with an output or a scratch buffer.
 struct Finding {
     memory: Memory,
     problem: Problem,
@@ -53,8 +47,7 @@ impl Finding {
     }
 }
 
-/// Outputs that nothing writes, or nothing for some cases; before the kernels are known. `inexpressible` are those whose shape is wrong:
-/// then nothing is said of cases.
+/// Reports outputs that no step writes, always or, unless `inexpressible`, for some inputs; before the compile.
 pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
     if !is_known(view) {
         return Vec::new();
@@ -92,7 +85,7 @@ pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<D
     found.into_iter().map(|finding| finding.diagnostic).collect()
 }
 
-/// Whether all that writes is known: what is wrong otherwise may be meant for any output.
+/// Returns `false` for invalid arguments, which may mean any output.
 fn is_known(view: &DraftView<'_>) -> bool {
     let manifest = &view.resolved.manifest;
     let is_memory = |text: &Text| {
@@ -111,12 +104,11 @@ fn output_memory(index: usize) -> Memory {
     Memory::Output(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-/// The output that a tensor is, or that shares the memory of the input that it is.
+/// Returns the output whose memory a tensor uses.
 fn output_of(plugin: &Plugin, tensor: usize) -> Option<usize> {
     plugin.storage_of(tensor).checked_sub(plugin.inputs.len())
 }
 
-/// What the steps of a row use, in order.
 fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[UnitCode<'_>]>) -> Vec<Access> {
     let mut all = Vec::new();
     let inputs = view.plugin.inputs.len();
@@ -136,7 +128,7 @@ fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[UnitCode<'_>]>)
         let read_only = compiled.map_or(&[][..], |it| it.read_only);
         for arg in &unit.args {
             let memories: Vec<Memory> = match (&arg.broken, &arg.value) {
-                // What is wrong may be meant as any of these.
+                // An invalid argument may mean any of these.
                 (Some(meant), _) => {
                     let outputs = (inputs..).take(view.plugin.outputs.len());
                     let meant = outputs.filter(|it| u32::try_from(*it).is_ok_and(|it| meant.contains(&it)));
@@ -156,7 +148,7 @@ fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[UnitCode<'_>]>)
     all
 }
 
-/// An output that no step of a row writes, or only steps with conditions of which none may hold.
+/// Reports an output that no step writes, or only conditional steps that may all be skipped.
 fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Finding> {
     let output = view.plugin.outputs.get(index)?;
     let (name, memory) = (output.name.clone(), output_memory(index));
@@ -173,7 +165,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
         };
         return Some(Finding::new(memory, Problem::Unwritten, diagnostic));
     }
-    // Where nothing writes an output that shares an input's memory it holds what the input held.
+    // Unwritten, it keeps its input's contents.
     if output.alias.is_some() {
         return None;
     }
@@ -190,7 +182,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
         Some(case) => format!("for {case} {refuted}"),
     };
     let (note, help) = match (output.depends_on_data(), view.route) {
-        // How much there is of it the kernels say.
+        // Kernels determine its size.
         (true, _) => (
             "where the size that is written is not 0, it holds whatever the memory held",
             "give every case a step that writes it, or say with `upper` for which cases it is empty",
@@ -199,7 +191,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
             "such a run is refused: what is not written holds whatever the memory held",
             "fill it first with a `memset` that has no condition, or give every case a step that writes it",
         ),
-        // One kernel is all that it has.
+        // The native route has only one kernel.
         (false, Route::Native) => (
             "TensorRT goes on with whatever the memory held, and nobody checks it: what is not proved for the profile is a warning when the engine is built",
             "have the kernel run, and write it, in every case",
@@ -227,7 +219,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
     Some(Finding::new(memory, Problem::MayStayUnwritten, diagnostic))
 }
 
-/// Whether an axis of a grid may be 0 though nothing is empty, because a division leaves out the rest.
+/// Returns whether a division may round a grid axis to 0 with non-empty tensors.
 fn rounds_down(view: &DraftView<'_>, row: usize, need: &Need<'_>) -> bool {
     let Some(given) = view.nothing_empty(need.step).filter(|_| !need.is_condition && divides(&need.enough))
     else {
@@ -237,7 +229,6 @@ fn rounds_down(view: &DraftView<'_>, row: usize, need: &Need<'_>) -> bool {
     domain.always(&need.enough) != Verdict::Proved
 }
 
-/// A buffer that no step writes, or that one reads before.
 fn unwritten_scratch(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Finding> {
     let memory = Memory::Scratch(u32::try_from(index).ok()?);
     let uses = || accesses.iter().filter(|access| access.memory == memory);
@@ -249,8 +240,8 @@ fn unwritten_scratch(view: &DraftView<'_>, row: usize, accesses: &[Access], inde
     Some(Finding::new(memory, Problem::Unwritten, unwritten))
 }
 
-/// Memory that a step reads and that no step before it writes, or only steps with conditions of which none may hold. What a step reads and
-/// writes through one pointer its kernel may keep in order; a pointer to `const` beside that is for what was there before.
+/// Reports memory that is read before an unconditional write. Kernels may order accesses through one pointer, but a
+/// separate pointer to `const` reads earlier contents.
 fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Finding> {
     let (name, rule, is_there) = read_memory(view, row, memory)?;
     let report = |problem, diagnostic: Diagnostic| Some(Finding::new(memory, problem, diagnostic.code(rule)));
@@ -260,7 +251,7 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
         let before: Vec<StepId> = before.map(|it| it.step).collect();
         let read = reader.span.clone();
         if before.is_empty() {
-            // A kernel whose blocks wait for each other can be right, so it is a warning.
+            // Kernels with a grid barrier can be correct.
             if let Some(beside) = uses.iter().find(|it| it.writes && it.step == reader.step) {
                 let found = ReadBesideWrite { memory: name, read, written: beside.span.clone() };
                 return report(Problem::MayBeReadFirst, found.into());
@@ -285,8 +276,8 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
     None
 }
 
-/// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an
-/// output that shares an input's memory, which holds what the input held.
+/// Returns the memory's name, the violated rule, and when it is not empty. `None` for outputs in place, which hold
+/// their input.
 fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
     match memory {
         Memory::Scratch(index) => {
@@ -302,7 +293,7 @@ fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(Stri
     }
 }
 
-/// That an output has elements; of one that depends on data: that it can have some. None where that is always.
+/// Returns when an output has or, if it depends on data, can have elements; `None` if always.
 fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
     let found = plugin.outputs.get(output)?;
     if !found.depends_on_data() {
@@ -321,18 +312,17 @@ fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
     joined(BinaryOp::And, &parts)
 }
 
-/// Something that has to hold so that a step is done and does something.
 struct Need<'r> {
     step: StepId,
     text: &'r Text,
     holds: Expr,
-    /// What is enough for that, and asks for less: a proof of it takes fewer steps.
+    /// A stronger condition with a shorter proof.
     enough: Expr,
-    /// Whether it is the step's condition; else an axis of its grid, which must not be 0.
+    /// Whether it is the step's condition, not a grid axis.
     is_condition: bool,
 }
 
-/// All that: its condition holds, and its grid is not rightly 0. What always holds is left out.
+/// Returns the conditions for an effect, without those always satisfied.
 fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     let Some(decl) = view.step_decl(step) else { return Vec::new() };
     let condition = view.when(step).zip(decl.when.as_ref());
@@ -345,7 +335,7 @@ fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     });
     let texts = decl.launch().map_or(&[][..], |launch| &launch.grid);
     let axes = view.filled(step).iter().enumerate().filter_map(|(axis, filled)| {
-        // A grid of 0 where nothing is empty is refused, and so is one without a value.
+        // The runtime rejects an empty grid if no memory is empty.
         let enough = filled.clone()?;
         let holds = joined(BinaryOp::Or, [view.nothing_empty(step)?, &enough])?;
         Some(Need { step, text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
@@ -353,15 +343,15 @@ fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     condition.into_iter().chain(axes).collect()
 }
 
-/// That none of some steps may do anything.
+/// Steps that may all have no effect.
 struct UndoneSteps<'r> {
-    /// A case for that, for people, empty where it depends on nothing; none where no case is known.
+    /// Describes a counterexample, if known; empty if it depends on no input.
     case: Option<String>,
-    /// Of each step what is false then, or what is not known to hold.
+    /// Per step, the condition that is false or unproved.
     blamed: Vec<Need<'r>>,
 }
 
-/// Whether it is proved that one of some steps does something; else what is known. `assumed` holds beside the row's guard.
+/// Returns `None` if some step is proved to have an effect. `assumed` is satisfied in addition to the guard.
 fn unmet<'r>(
     view: &DraftView<'r>,
     row: usize,
@@ -397,10 +387,10 @@ fn unmet<'r>(
     Some(UndoneSteps { case, blamed: blamed.collect() })
 }
 
-/// The findings of all rows, each once: with the rows where these are not all.
+/// Names the rows of a finding unless it is all.
 fn merged(view: &DraftView<'_>, of_row: impl Fn(usize) -> Vec<Finding>) -> Vec<Finding> {
     let key = |row: usize, finding: &Finding| {
-        // Each row numbers the scratch buffers that it uses.
+        // Rows number only the scratch buffers that they use.
         let name = match finding.memory {
             Memory::Scratch(index) => view.variant(row)?.scratch.get(index as usize)?.name.clone(),
             Memory::Output(index) => view.plugin.outputs.get(index as usize)?.name.clone(),

@@ -1,9 +1,8 @@
-//! What holds of a plugin before any of its kernels is compiled: one rule a file.
+//! Checks a plugin before its kernels are compiled: one file per rule.
 //!
-//! Owns the rules that need the whole resolved manifest, and the list of obligations: what must hold for every launch, and
-//! whether it is proved, refuted by a case, or left to the runtime, which holds every launch against the same limits. The
-//! proofs themselves are the model's ([`cubinder_launch::proof`]). Never compiles, never reads a file, and never says of
-//! something that cannot be decided that it is wrong: what is wrong for some shapes is a warning, what is wrong for all an error.
+//! Owns the rules that need the whole resolved manifest, and the obligations: conditions of every launch that are
+//! proved ([`cubinder_launch::proof`]), refuted or left to the runtime, which checks the same limits. Never compiles,
+//! reads files or reports undecided claims. A claim that is false for some shapes is a warning, for all an error.
 
 mod arguments;
 mod claim;
@@ -54,35 +53,34 @@ use crate::verify::BoundArgs;
 use claim::{Claim, When};
 use draft_view::{DraftView, Pools};
 
-/// What came of the checks of one plugin.
+/// The result of checking one plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedDraft {
-    /// What is wrong and what the author should look at, in order of place.
+    /// Errors and warnings, ordered by position.
     pub diagnostics: Vec<Diagnostic>,
-    /// Everything that must hold for every launch, in order of place.
+    /// The conditions of every launch, ordered by position.
     pub obligations: Vec<Obligation>,
 }
 
-/// Something that must hold for every launch of a plugin. What is not proved a plugin library checks when shapes are known, and
-/// refuses the launch where it does not hold; where TensorRT launches itself, it is told when an engine is built for shapes for which it is not proved.
+/// A condition of every launch of a plugin. If unproved, a plugin library checks it at run time; on the native route,
+/// building an engine reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obligation {
-    /// The rule it belongs to.
+    /// Its rule.
     pub rule: Code,
-    /// What must hold, for people: `the grid's y is from 0 to 65535`.
+    /// A description: `the grid's y is from 0 to 65535`.
     pub statement: String,
-    /// The place of the expression that it is about.
+    /// The expression's span.
     pub span: Span,
-    /// The worst that is known, over the rows of the table of variants.
+    /// The worst verdict of all rows.
     pub verdict: Verdict,
-    /// Whether it holds wherever every tensor has fewer than 2^31 elements, as TensorRT asks for, as far as it is known; nothing is
-    /// said of it then.
+    /// Whether, as far as known, only tensors above TensorRT's limit of 2^31 elements violate it; not reported.
     pub is_beyond: bool,
-    /// What the case that refutes it comes to: `for x = [1, 65536] this would be 65536`.
+    /// The counterexample's value: `for x = [1, 65536] this would be 65536`.
     pub found: Option<String>,
-    /// The case that refutes it, by name.
+    /// The counterexample.
     pub case: Option<NamedCase>,
-    /// Who launches, and so what comes of it where it is not proved.
+    /// The launching component.
     pub route: Route,
 }
 
@@ -105,14 +103,14 @@ impl Obligation {
     }
 }
 
-/// Checks everything but arguments, which need the kernel's signature, for a plugin that is compiled for `targets` and launched on
-/// `route`; without any targets, for those that the manifest names. If there are none either, the limits are those of the largest GPUs.
+/// Checks everything but arguments, for a plugin compiled for `targets`, by default the manifest's, and launched on
+/// `route`. Without targets, the limits are those of the largest GPUs.
 #[must_use]
 pub fn check(resolved: &Resolved, targets: &[Target], route: Route) -> CheckedDraft {
     check_within(resolved, targets, route, &Pools::new())
 }
 
-/// [`check`] with these steps.
+/// Runs [`check`] with step budgets.
 fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &Pools) -> CheckedDraft {
     let view = DraftView::new(resolved, targets, route, pools);
     let mut checked = CheckedDraft::default();
@@ -124,7 +122,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     claims.extend(view.launches().flat_map(|launch| limits::block(&launch)));
     claims.extend(view.launches().flat_map(|launch| limits::shared_memory(&view, &launch)));
     claims.extend(scratch::claims(&view));
-    // What TensorRT launches itself has neither, and nothing is said of what has no such launch ([`check_route`]).
+    // TensorRT's own launches have neither: [`check_route`].
     if !view.is_native() {
         let cooperative: Vec<_> = view.launches().filter(|launch| launch.launch.cooperative).collect();
         claims.extend(view.launches().flat_map(|launch| limits::cluster(&launch)));
@@ -142,7 +140,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     checked.diagnostics.extend(dimensions::limits(&view));
     checked.diagnostics.extend(timing::check(&view));
     checked.diagnostics.extend(memory::outputs(&view, &inexpressible));
-    // Of nothing everything is true: what is said of launches would be proved and wrong.
+    // Claims over an empty domain hold vacuously.
     if unsatisfiable::is_empty(&view, view.plugin) {
         if !has_errors(&checked.diagnostics) {
             checked.diagnostics.extend(unsatisfiable::check(&view));
@@ -150,7 +148,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
         return finish(checked);
     }
     checked.diagnostics.extend(empty_rows::check(&view));
-    // What finds errors comes before what needs many steps.
+    // Rules that find errors run before expensive ones.
     let mut rules = require_is_constant::check(&view);
     let never = guard_never_holds::check(&view, &mut rules);
     let always = guard_never_fails::check(&view, &never, &mut rules);
@@ -161,23 +159,23 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     finish(checked)
 }
 
-/// What the compile of a unit told.
+/// Facts from the compile of a unit.
 #[derive(Debug, Clone)]
 pub struct UnitCode<'a> {
     /// The arguments in the order of the kernel's parameters.
     pub args: &'a [Arg],
     /// The parameters that are pointers to `const`.
     pub read_only: &'a [String],
-    /// The bytes of the numbers that pointers point to: see [`crate::verify::number_bytes`].
+    /// See [`crate::verify::number_bytes`].
     pub number_bytes: &'a [(String, u32)],
-    /// The clusters that the kernel itself asks for, where the manifest does not say them.
+    /// The clusters that the kernel requires, if the manifest does not set them.
     pub cluster: Option<[u32; 3]>,
-    /// What the code for each target says about the kernel.
+    /// The kernel's facts in the code for each target.
     pub codes: Vec<(Target, &'a KernelFacts)>,
 }
 
-/// Checks what needs the compiled kernels: that arguments fit their parameters, and that launches keep to what the code can have.
-/// One item for each of the draft's units, in their order. `targets` and `route` are those of [`check`].
+/// Checks arguments and launches against the compiled kernels, one per unit of the draft. `targets` and `route` are
+/// those of [`check`].
 #[must_use]
 pub fn check_compiled(
     resolved: &Resolved,
@@ -196,8 +194,8 @@ pub fn check_compiled(
     finish(checked)
 }
 
-/// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
-/// order. `targets` and `route` are those of [`check`].
+/// Checks arguments with known parameter types: one list per unit of the draft. `targets` and `route` are those of
+/// [`check`].
 #[must_use]
 pub fn check_arguments(
     resolved: &Resolved,
@@ -216,7 +214,7 @@ pub fn check_arguments(
     check_compiled(resolved, targets, route, &compiled)
 }
 
-/// The first finding of each place: rows share the text of a launch. A place with a finding is not checked again.
+/// Returns the first finding at each span, because rows share text.
 fn once_per_place<T>(
     places: impl IntoIterator<Item = (Span, T)>,
     check: impl Fn(Span, T) -> Option<Diagnostic>,

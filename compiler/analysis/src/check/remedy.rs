@@ -1,4 +1,4 @@
-//! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
+//! Suggests fixes for refuted claims. Proposes only limits that make the proof succeed.
 
 use cubinder_expr::{EvalError, Interval};
 use cubinder_launch::proof::{Case, Verdict};
@@ -10,18 +10,16 @@ use super::draft_view::DraftView;
 use super::formula::{reads, truth};
 use super::witness::{depends_on, outside, value};
 
-/// Each limit that is tried is a proof: enough for two or three tensors.
+/// Each costs a proof; enough for two or three tensors.
 const MOST_TRIED: usize = 8;
 
-/// With fewer steps left none is tried.
+/// Stops below this number of steps.
 const ADVICE_LEAST: usize = 2048;
 
 pub(super) const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
 
-/// The fix for a cooperative grid that does not fit on the device.
 pub(super) const A_FEW: &str = "launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`";
 
-/// The fix for a claim that no case meets.
 pub(super) fn change(claim: &Claim) -> String {
     match claim.remedy {
         Remedy::Fix(fix) => fix.to_owned(),
@@ -29,7 +27,6 @@ pub(super) fn change(claim: &Claim) -> String {
     }
 }
 
-/// The fix for a claim that a case refutes.
 pub(super) fn help(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
     let Remedy::Limit(otherwise) = claim.remedy else { return change(claim) };
     let expr = &claim.term.expr;
@@ -42,7 +39,6 @@ pub(super) fn help(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
     let (attributes, inputs) = depends_on(view.plugin, &[expr]);
     let is_index = is_index(claim, case);
     let tensors = inputs.iter().filter_map(|&tensor| view.plugin.inputs.get(tensor));
-    // Extents change nothing about how long a shape is.
     let is_rank = is_index || matches!(claim.predicate, Predicate::Holds(_)) || reads(expr).shapes.is_empty();
     let attributes = attributes.iter().filter_map(|&index| view.plugin.attributes.get(index));
     let mut names: Vec<String> = tensors
@@ -56,7 +52,7 @@ pub(super) fn help(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
         format!("{keys} of `{}`", attribute.name)
     }));
     if is_index {
-        // Those of lists first.
+        // Lists first.
         names.sort_by_key(|name| !name.starts_with("`length`"));
     }
     names.truncate(3);
@@ -66,14 +62,12 @@ pub(super) fn help(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
     }
 }
 
-/// Whether the case is one of an index out of range.
 fn is_index(claim: &Claim, case: &Case) -> bool {
     let is_wrong = |error| matches!(error, EvalError::IndexOutOfRange { .. });
     matches!(claim.predicate, Predicate::HasValue) && value(&claim.term.expr, case).is_err_and(is_wrong)
 }
 
-/// The least rank or length with which no index is out of range, where one is: `rank = "2.."` of `x`. Something else may be wrong with
-/// it still.
+/// Returns the minimum rank or length without an index out of range: `rank = "2.."` of `x`.
 fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     if !is_index(claim, case) {
         return None;
@@ -107,12 +101,12 @@ fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     })
 }
 
-/// A limit with which the claim is proved, tried from the least to the most restricting.
+/// Returns a limit that proves the claim; tries the least restrictive first.
 fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     let (_, inputs) = depends_on(view.plugin, &[&claim.term.expr]);
     let first = view.plugin.inputs.len();
     let read = reads(&claim.term.expr).shapes.into_iter().map(|tensor| tensor as usize);
-    // Limits of inputs are the clearer ones: an output's follow.
+    // Limits of inputs are clearer.
     let tensors: Vec<usize> = inputs.into_iter().chain(read.filter(|&tensor| tensor >= first)).collect();
     let mut limits = vec![Limit::Dims(Interval { min: 1, max: i64::MAX })];
     if let Predicate::Within(allowed) = claim.predicate {
@@ -127,7 +121,7 @@ fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> 
     };
     let candidates =
         limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| of(tensor, limit)));
-    // The case is one of the fewest elements: with fewer there may be none.
+    // Smaller tensors may have no counterexample.
     let fewer = |&tensor: &usize| {
         let shape = case.shapes.get(tensor)?;
         let elements = shape.iter().try_fold(1_i64, |all, &dim| all.checked_mul(dim))?;
@@ -139,13 +133,13 @@ fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> 
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
         let (plugin, limit) = limited(view.slim(), tensor, limit)?;
         let domain = view.narrow(claim, view.domain_of(&plugin).sharing(&view.pools.advice).hasty());
-        // What no node can keep proves everything.
+        // An impossible limit proves everything.
         let is_met = || domain.never(&truth()) != Verdict::Proved;
         (claim.verdict(&domain) == Verdict::Proved && is_met()).then_some(limit)
     })
 }
 
-/// The least dimension that would do, if what is too small by some amount grows with the smallest dimension of the case.
+/// Returns the minimum dimension; assumes that the shortfall grows with the smallest.
 fn least(claim: &Claim, case: &Case) -> Option<i64> {
     let Predicate::Within(allowed) = claim.predicate else { return None };
     let (_, found) = outside(&claim.term.expr, case, allowed)?;
@@ -154,18 +148,17 @@ fn least(claim: &Claim, case: &Case) -> Option<i64> {
     smallest.checked_add(missing)
 }
 
-/// A limit of a tensor or of an attribute.
 #[derive(Clone, Copy)]
 enum Limit {
     LeastRank(u8),
     LeastLength(i64),
     Numel(Interval),
     Dims(Interval),
-    /// Of the values of a shape input.
+    /// For the values of a shape input.
     Values(Interval),
 }
 
-/// The plugin with a limit beside those that it has, and how the manifest says both; `None` if it adds nothing.
+/// Returns the limited plugin and the limit's notation in manifests; `None` if it adds no restriction.
 fn limited(plugin: &Plugin, index: usize, limit: Limit) -> Option<(Plugin, String)> {
     let mut plugin = plugin.clone();
     let shown = |range: Interval| match range.min == range.max {

@@ -1,4 +1,4 @@
-//! Reports of settled claims: one message for everything that one case refutes.
+//! Reports settled claims: one message for each counterexample.
 
 use cubinder_expr::Value;
 use cubinder_launch::proof::{Case, Verdict};
@@ -12,7 +12,6 @@ use crate::diagnostic::{Diagnostic, Label};
 use crate::manifest::Route;
 use crate::rules;
 
-/// What must hold, and what is known of it.
 pub(super) fn oblige(view: &DraftView<'_>, group: Group<'_>) -> Obligation {
     let (found, case) = match &group.settled.verdict {
         Verdict::Refuted(case) => {
@@ -33,8 +32,7 @@ pub(super) fn oblige(view: &DraftView<'_>, group: Group<'_>) -> Obligation {
     }
 }
 
-/// Returns one message for each cause: it names all places that the same case refutes, and the first row that breaks a place. Rows that
-/// are always wrong take precedence over rows that are wrong for some cases.
+/// Returns one message per cause, with all its spans and the first row of each. Rows that always fail take precedence.
 pub(super) fn report(view: &DraftView<'_>, groups: &[Group<'_>]) -> Vec<Diagnostic> {
     let refuted = groups.iter().filter_map(|group| match &group.settled.verdict {
         Verdict::Refuted(case) if !group.settled.is_beyond => Some((group, case)),
@@ -56,7 +54,7 @@ pub(super) fn report(view: &DraftView<'_>, groups: &[Group<'_>]) -> Vec<Diagnost
         let together = reported.iter_mut().find(|(other, known, _)| {
             other.claim.rule == group.claim.rule
                 && other.settled.is_always_wrong == is_error
-                // One type may be too narrow, and the other is another.
+                // Types may be too narrow in different ways.
                 && (group.claim.rule != rules::ARGUMENT_OVERFLOW || other.claim.must == group.claim.must)
                 && *known == case
         });
@@ -105,7 +103,6 @@ fn message(view: &DraftView<'_>, group: &Group<'_>, case: &Case, rows: &[usize])
         .help(remedy::help(view, claim, case))
 }
 
-/// What happens in such a case when the engine runs.
 fn consequence(route: Route, claim: &Claim) -> &'static str {
     match (route, claim.term.when, &claim.predicate) {
         (Route::Plugin, When::BeforeOutputs, _) => {
@@ -131,7 +128,7 @@ fn consequence(route: Route, claim: &Claim) -> &'static str {
     }
 }
 
-/// `for x = [1, 65536] this would be 65536`.
+/// Formats `for x = [1, 65536] this would be 65536`.
 fn found(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
     let expr = &claim.term.expr;
     let inputs = describe(view.plugin, case, &[expr]);

@@ -1,4 +1,4 @@
-//! Rules about nodes that no node can meet, or that every node meets without them.
+//! Reports rules about nodes that no node satisfies, or that every node satisfies.
 
 use cubinder_expr::Node;
 use cubinder_launch::proof::Verdict;
@@ -8,14 +8,13 @@ use super::errors::{RuleAlwaysHolds, RuleNeverHolds};
 use super::formula::truth;
 use crate::diagnostic::Diagnostic;
 
-/// A message for each such rule. What folds to a constant was told when the manifest was resolved.
+/// Skips constant rules, reported at resolution.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let require = &view.plugin.require;
     let decls = &view.resolved.manifest.plugin.require;
     let mut diagnostics = Vec::new();
     let domain = view.domain().hasty();
     let alone = domain.clone().with_requirements(0);
-    // A node that meets all rules meets each of them.
     let can_be_met = matches!(domain.never(&truth()), Verdict::Refuted(_));
     for (index, (rule, decl)) in require.iter().zip(decls).enumerate() {
         if matches!(rule.expr.nodes.as_slice(), [Node::Bool(_)]) {
@@ -25,7 +24,7 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
         let before = || domain.clone().with_requirements(index);
         if !can_be_met && before().never(&rule.expr) == Verdict::Proved {
             diagnostics.push(RuleNeverHolds { span }.into());
-            // What follows holds for no node either.
+            // No node reaches the following rules.
             break;
         }
         if alone.always(&rule.expr) == Verdict::Proved {

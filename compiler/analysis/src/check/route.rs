@@ -1,7 +1,5 @@
-//! What keeps a plugin from the native route, on which TensorRT launches its kernels itself.
-//!
-//! Owns these reports, once for a plugin: an obstacle ([`cubinder_launch::native`]) is an error, and a variant that TensorRT
-//! could not choose is left out with a warning, as long as there are others.
+//! Reports what prevents the native route, once per plugin: obstacles ([`cubinder_launch::native`]) are errors;
+//! variants that TensorRT cannot choose are omitted with a warning if others remain.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +16,8 @@ use crate::foreign;
 use crate::precompiled;
 use crate::resolve::{ArgDraftValue, ForeignCode, Resolved, Unit};
 
-/// Checks a plugin for the native route. `asked_at` is where a file selects the route, `lowest_ptx` the lowest PTX target.
+/// Checks a plugin for the native route. `asked_at` is the span that selects the route, `lowest_ptx` the lowest PTX
+/// target.
 #[must_use]
 pub fn check_route(
     plugin: &Resolved,
@@ -46,7 +45,7 @@ pub fn check_route(
     left_out_of(plugin, &left_out).into_iter().collect()
 }
 
-/// Whether TensorRT can choose the variant: it does so while it builds, and knows neither addresses nor the device then.
+/// Returns whether TensorRT, which knows neither addresses nor the device, can choose the variant at build time.
 #[must_use]
 pub fn can_be_chosen(plugin: &Plugin, variant: usize) -> bool {
     let obstacles =
@@ -54,7 +53,7 @@ pub fn can_be_chosen(plugin: &Plugin, variant: usize) -> bool {
     !obstacles.iter().any(|obstacle| matches!(obstacle, Obstacle::Guard(_)))
 }
 
-/// A warning about variants that are left out.
+/// Warns about omitted variants.
 fn left_out_of(plugin: &Resolved, left_out: &[usize]) -> Option<Diagnostic> {
     let variants = left_out.iter().filter_map(|index| plugin.draft.plugin.variants.get(*index));
     let ids: BTreeSet<i32> = variants.map(|variant| variant.id).collect();
@@ -76,7 +75,6 @@ fn error(plugin: &Resolved, asked_at: Option<&Span>, obstacle: String, help: &'s
     NoNativeRoute { plugin, obstacle, help, span, label }.into()
 }
 
-/// What keeps a variant from the route, and what would have to change.
 #[derive(PartialEq)]
 struct Problem {
     text: String,
@@ -105,7 +103,7 @@ fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<
         if let Some(code) = &unit.foreign {
             found.extend(problems_of_code(&draft.plugin, variant, lowest_ptx, unit, code));
         }
-        // Arguments are not in the model yet.
+        // The model has no arguments yet.
         found.extend(unit.args.iter().filter_map(|arg| {
             let ArgDraftValue::Expr { expr, kind } = &arg.value else { return None };
             let role = Role::Argument(arg.name.clone());
@@ -120,7 +118,7 @@ fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<
     found
 }
 
-/// What keeps precompiled code from it: TensorRT launches it as it is.
+/// Checks precompiled code, which TensorRT launches unchanged.
 fn problems_of_code(
     plugin: &Plugin,
     variant: &Variant,
@@ -171,7 +169,7 @@ fn has_floats(kind: &Kind) -> bool {
     }
 }
 
-/// The parts of a launch of which it is not plain that TensorRT's operations can say them. Floats are another obstacle.
+/// Returns parts that TensorRT's operations may not express. Floats are a separate obstacle.
 fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem> {
     let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
     let axes = ['x', 'y', 'z'];
@@ -192,7 +190,7 @@ fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem
     parts.filter(|(_, expr)| is_wrong(expr)).map(|(role, _)| problem(role)).collect()
 }
 
-/// What would have to change.
+/// Returns the fix.
 fn help(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::SizeOfOutput(_) | Obstacle::ShapeInput(_) => {

@@ -1,5 +1,4 @@
-//! Scratch memory: its size is not negative, no more than any GPU has, not 0 for a kernel that gets it, and a whole number of what a
-//! kernel keeps there.
+//! Checks sizes of scratch memory: within a GPU's memory, not 0 if passed to a kernel, whole elements.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Verdict;
@@ -13,10 +12,9 @@ use crate::diagnostic::Diagnostic;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 use crate::rules;
 
-/// The most memory of any GPU that is known, bytes: 288 GiB (NVIDIA B300, data sheet of 2025).
+/// 288 GiB (NVIDIA B300, data sheet of 2025).
 const MOST: i64 = 288 << 30;
 
-/// The size of each scratch buffer of a row.
 fn sizes(view: &DraftView<'_>, row: usize) -> impl Iterator<Item = Term> {
     view.scratch(row).map(move |(scratch, text)| {
         let subject = format!("the size of the scratch buffer `{}`", scratch.name);
@@ -24,7 +22,6 @@ fn sizes(view: &DraftView<'_>, row: usize) -> impl Iterator<Item = Term> {
     })
 }
 
-/// A claim for each scratch buffer of each row that is no constant within the limits.
 pub(super) fn claims(view: &DraftView<'_>) -> Vec<Claim> {
     let allowed = Interval { min: 0, max: MOST };
     let sizes = (0..view.plugin.variants.len()).flat_map(|row| sizes(view, row));
@@ -33,8 +30,7 @@ pub(super) fn claims(view: &DraftView<'_>) -> Vec<Claim> {
         .collect()
 }
 
-/// A claim for each scratch buffer whose size is refuted to be a multiple of the numbers that a kernel's pointer points to. No run checks
-/// this, so open claims are left out.
+/// Claims whole elements. Keeps refuted claims only, because the runtime does not check this.
 pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     const WHOLE_NUMBERS: Remedy = Remedy::Fix(
         "give it the bytes of the type in the kernel, such as `8 * n` for `n` of `double`; for bytes of anything take `void*` in the kernel",
@@ -67,8 +63,7 @@ pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> 
     claims
 }
 
-/// A warning for each scratch buffer that has no bytes in any row and that a kernel gets. Where it has some in another row, its kernel may
-/// know that.
+/// Warns about buffers that are empty in all rows; kernels may know about some.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let rows = || 0..view.plugin.variants.len();
     let is_empty = |buffer: &str| {

@@ -1,8 +1,8 @@
-//! The parts of expressions as they are written.
+//! The parts of parsed expressions.
 
 use cubinder_expr::{Syntax, SyntaxKind};
 
-/// The direct parts of an expression, in the order in which they are resolved.
+/// Returns the parts in the order of resolution.
 pub(super) fn children(syntax: &Syntax) -> Vec<&Syntax> {
     match &syntax.kind {
         SyntaxKind::Array(items) | SyntaxKind::Call { args: items, .. } => items.iter().collect(),
@@ -18,7 +18,7 @@ pub(super) fn children(syntax: &Syntax) -> Vec<&Syntax> {
     }
 }
 
-/// All parts of an expression, each after its own parts, as the nodes of a resolved one.
+/// Returns all parts, children first, as in resolved expressions.
 pub(super) fn parts(syntax: &Syntax) -> Vec<&Syntax> {
     let inner = children(syntax).into_iter().flat_map(parts);
     inner.chain([syntax]).collect()

@@ -1,5 +1,5 @@
-//! Attributes that decide which variants a node has, and that `timing` leaves out. The run time counts them all the same, so that nodes that
-//! share what was measured have the same variants; the manifest should say so.
+//! Reports attributes that decide which variants a node has but are missing in `timing`. The runtime counts them
+//! anyway.
 
 use cubinder_model::timing::{Decider, attributes_of, deciders};
 
@@ -7,7 +7,6 @@ use super::draft_view::DraftView;
 use super::errors::TimingWithout;
 use crate::diagnostic::{Diagnostic, Span};
 
-/// A warning for each attribute, at the first expression that reads it.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let (Some(named), Some(timing)) = (&view.plugin.timing, &view.resolved.manifest.plugin.timing) else {
         return Vec::new();
@@ -39,7 +38,7 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Where the expression is; an output without a shape of its own has none that reads attributes.
+/// Returns the expression's span; outputs without one read no attributes.
 fn place(view: &DraftView<'_>, decider: Decider) -> Option<Span> {
     let manifest = &view.resolved.manifest;
     match decider {

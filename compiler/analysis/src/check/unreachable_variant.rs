@@ -1,4 +1,4 @@
-//! Rows behind one that has no guard, for the same types, formats and attributes.
+//! Reports rows after one without a guard for the same types, formats and attributes.
 
 use cubinder_launch as launch;
 use cubinder_model::Plugin;
@@ -7,7 +7,6 @@ use super::draft_view::DraftView;
 use super::errors::UnreachableVariant;
 use crate::diagnostic::Diagnostic;
 
-/// A warning for each variant that is never reached: for all its types, or for some.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for rows in view.rows_of_variants() {
@@ -17,7 +16,7 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
         let is_never_reached = hidden.len() == rows.len();
         let choices = match view.choices() {
             _ if is_never_reached => String::new(),
-            // Each row is one of several together.
+            // Rows combine several choices.
             choices if choices.contains(' ') => format!(" for {} of its choices of {choices}", hidden.len()),
             choices => format!(" for {} of its {choices}", hidden.len()),
         };
@@ -28,7 +27,7 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// What mends it. A variant that is reached for some choices may be meant for these alone.
+/// Returns a fix; a partially reached variant may be intended.
 fn help(view: &DraftView<'_>, is_never_reached: bool) -> String {
     let plain = "put the variant without a guard last, give it a guard";
     let manifest = &view.resolved.manifest;
@@ -43,7 +42,7 @@ fn help(view: &DraftView<'_>, is_never_reached: bool) -> String {
     }
 }
 
-/// The first row before this one that takes every node that it serves, wherever it runs.
+/// Returns the first earlier row that serves the same nodes and is never ranked after this one.
 fn hides(view: &DraftView<'_>, row: usize) -> Option<usize> {
     let is_asked_before = |before: usize| {
         let mut points = view.plugin.tuning.iter().flat_map(|device| &device.points);
@@ -54,10 +53,9 @@ fn hides(view: &DraftView<'_>, row: usize) -> Option<usize> {
     })
 }
 
-/// Whether a row is asked by what was measured before another, which the table has before it. Rows that serve other nodes stand between them without
-/// changing that.
+/// Returns whether measured times rank a row before an earlier one. Rows that serve other nodes do not matter.
 fn is_asked_first(plugin: &Plugin, ranking: &[u32], row: usize, other: usize) -> bool {
-    // What was not measured stays before all that the table has after it.
+    // Unmeasured rows stay before all later rows.
     if !ranking.iter().any(|named| *named as usize == other) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Manifests that no node can meet: then everything else would be proved of nothing.
+//! Reports manifests that no node satisfies, because all claims would hold vacuously.
 
 use cubinder_launch::proof::Verdict;
 use cubinder_model::{Plugin, ShapeLimits};
@@ -9,12 +9,11 @@ use super::formula::truth;
 use super::require_is_constant;
 use crate::diagnostic::{Diagnostic, Span, has_errors};
 
-/// Whether no node and no shape is possible.
 pub(super) fn is_empty(view: &DraftView<'_>, plugin: &Plugin) -> bool {
     view.domain_of(plugin).sharing(&view.pools.proofs).never(&truth()) == Verdict::Proved
 }
 
-/// Why that is so: a rule about nodes, else limits, else something that only all together do.
+/// Reports the reason: a rule, otherwise limits, otherwise their combination.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = require_is_constant::check(view);
     if has_errors(&diagnostics) {
@@ -25,7 +24,7 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let tensors = inputs.chain(manifest.outputs.iter().map(|output| (&output.name, &output.limits)));
     let limited = tensors.enumerate().filter(|(_, (_, limits))| !limits.range.is_empty());
     let limited: Vec<_> = limited.collect();
-    // The last ones first: outputs follow from inputs.
+    // Outputs follow from inputs.
     let culprit =
         limited.into_iter().rev().find(|(tensor, _)| !is_empty(view, &without_limits(view.plugin, *tensor)));
     diagnostics.push(match culprit {
@@ -38,7 +37,6 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The plugin with any shape for one tensor.
 fn without_limits(plugin: &Plugin, tensor: usize) -> Plugin {
     let mut plugin = plugin.clone();
     let outputs = plugin.inputs.len();

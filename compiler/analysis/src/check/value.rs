@@ -1,6 +1,4 @@
-//! Expressions have values: no overflow, no division by zero, no index out of range.
-//!
-//! Rules about nodes are left out: where one has no value the node is refused, as it would be where it does not hold.
+//! Claims that expressions have values. Omits rules about nodes: one without a value rejects the node.
 
 use cubinder_expr::{Expr, Node};
 
@@ -9,7 +7,6 @@ use super::draft_view::DraftView;
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
-/// A claim for each expression that could have none. `inexpressible` are the outputs whose shape is wrong already.
 pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     let mut terms: Vec<Term> = Vec::new();
     let outputs = view.outputs().map(|output| (output.index, output.parts().into_iter()));
@@ -57,7 +54,7 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     terms.map(|term| term.claim(rules::MAY_HAVE_NO_VALUE, must(), Predicate::HasValue)).collect()
 }
 
-/// Whether anything in it can fail: operations can, what only names things, lists them or counts them cannot.
+/// Returns whether evaluation can fail: names, lists and lengths cannot.
 fn can_fail(expr: &Expr) -> bool {
     use Node::{Binary, Call, Comprehension, Conditional, Index, Unary};
     let computes = |node: &Node| matches!(node, Unary(..) | Binary(..) | Call(..) | Index { .. });

@@ -1,4 +1,4 @@
-//! Types and formats for which every variant has a guard: what if all of them fail?
+//! Warns about types and formats for which every variant has a guard, so that all may fail.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,6 @@ use super::witness::describe;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Route;
 
-/// One warning for all types that have no such variant.
 pub(super) fn check(view: &DraftView<'_>, never: &[usize], always: &[usize]) -> Option<Diagnostic> {
     let domain = view.domain();
     let hasty = domain.clone().hasty();
@@ -20,7 +19,7 @@ pub(super) fn check(view: &DraftView<'_>, never: &[usize], always: &[usize]) -> 
     let mut without: Vec<usize> = Vec::new();
     let mut case = None;
     for rows in view.rows_of_nodes() {
-        // Where a guard never fails there is always a variant; where none ever holds, that was reported already.
+        // The others serve them or were reported.
         if rows.iter().any(|row| always.contains(row)) || rows.iter().all(|row| never.contains(row)) {
             continue;
         }
@@ -28,7 +27,7 @@ pub(super) fn check(view: &DraftView<'_>, never: &[usize], always: &[usize]) -> 
         let (Some(guards), Some(&first), Some(&last)) = (guards, rows.first(), rows.last()) else { continue };
         let Some(any) = joined(BinaryOp::Or, guards.iter().copied()) else { continue };
         let given = ExprKey::from(view.of_nodes(first));
-        // Only the first case is reported.
+        // Only the first counterexample is reported.
         let domain = if without.is_empty() { &domain } else { &hasty };
         let key = (given, ExprKey(guards));
         match known.entry(key).or_insert_with_key(|(given, _)| within(domain, &given.0).always(&any)) {

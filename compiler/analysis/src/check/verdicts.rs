@@ -16,7 +16,7 @@ use super::volume::{is_beyond, taken};
 use super::witness::outside;
 use super::{CheckedDraft, Obligation};
 
-/// The cases of claims: guards and other conditions that are alike are one.
+/// The domain of a claim; equal guards and conditions share one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Cases {
     BeforeOutputs,
@@ -24,11 +24,10 @@ enum Cases {
     Guarded(usize),
 }
 
-/// Cases, and those of them with tensors that TensorRT takes.
 struct Domains<'p> {
     all: Domain<'p>,
     taken: Domain<'p>,
-    /// All, for looking where only tensors can be that TensorRT does not take.
+    /// For searches among tensors that TensorRT rejects.
     beyond: Domain<'p>,
 }
 
@@ -48,7 +47,6 @@ pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut
     let plugin = taken(view.slim());
     let whole = Domains::new(view, view.domain(), view.domain_of(&plugin).sharing(&view.pools.proofs));
     let mut unguarded: HashMap<ExprKey<'_>, Vec<(&Predicate, Settled)>> = HashMap::new();
-    // What is known of the cases of one guard is kept until the last claim about them.
     for same in order.chunk_by(|a, b| a.0 == b.0) {
         let Some(&(_, first)) = same.first() else { continue };
         let claim = groups[first].claim;
@@ -76,7 +74,7 @@ pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut
     oblige_all(view, groups, &mut checked.obligations);
 }
 
-/// Claims that say the same of the same cases together, in the order of their first.
+/// Groups equal claims about equal domains.
 fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Vec<Cases>) {
     let mut numbers: HashMap<ExprKey<'_>, usize> = HashMap::new();
     let (mut groups, mut all_cases): (Vec<Group<'_>>, Vec<Cases>) = (Vec::new(), Vec::new());
@@ -106,7 +104,7 @@ fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Ve
     (groups, all_cases)
 }
 
-/// Settles one claim; `wider` is what is known of it for more cases than these.
+/// Settles a claim; `wider` is the result for a wider domain.
 fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> Settled {
     if let (Predicate::Within(allowed), Some(value)) = (&claim.predicate, claim.term.expr.constant()) {
         let is_right = allowed.contains(value);
@@ -120,7 +118,7 @@ fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> S
     }
     let verdict = match wider.as_ref().map(|wider| (&wider.verdict, wider.is_proved_for_taken)) {
         None => match claim.verdict(&all.clone().without_search()) {
-            // What only tensors can break that TensorRT does not take is not worth the search for them.
+            // Only tensors that TensorRT rejects can refute it.
             Verdict::Open if claim.verdict(&domains.taken.clone().without_search()) == Verdict::Proved => {
                 return Settled {
                     is_beyond: true,
@@ -161,7 +159,6 @@ fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> S
     }
 }
 
-/// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
 fn settle_taken(domain: &Domain<'_>, claim: &Claim, beyond: Settled) -> Settled {
     match claim.verdict(domain) {
         Verdict::Refuted(case) => Settled::from(Verdict::Refuted(case)),
@@ -169,7 +166,7 @@ fn settle_taken(domain: &Domain<'_>, claim: &Claim, beyond: Settled) -> Settled 
     }
 }
 
-/// What a case would have to meet to be as it must be, where another case is not.
+/// Returns the condition that a counterexample violates.
 fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     match &claim.predicate {
         Predicate::Within(allowed) => Some(match outside(&claim.term.expr, case, *allowed) {
@@ -182,7 +179,7 @@ fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     }
 }
 
-/// One obligation for a place and a statement: the worst over the rows.
+/// Adds one obligation per span and statement, with the worst verdict.
 fn oblige_all(view: &DraftView<'_>, groups: Vec<Group<'_>>, obligations: &mut Vec<Obligation>) {
     let mut places: HashMap<_, usize> = HashMap::new();
     for group in groups {

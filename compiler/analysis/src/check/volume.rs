@@ -1,14 +1,14 @@
-//! Tensors that TensorRT does not take: what only they refute is nothing that people meet.
+//! Tensors that TensorRT rejects: counterexamples with only these do not occur.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Case;
 use cubinder_model::{Plugin, ShapeLimits};
 
-/// The most elements of a tensor: "the volume of the tensor must be less than 2^31 elements" (`nvinfer1::ITensor`, `NvInfer.h`,
-/// TensorRT 10). The runtime does not rely on it: it checks what is not proved without it.
+/// "The volume of the tensor must be less than 2^31 elements" (`nvinfer1::ITensor`, `NvInfer.h`, TensorRT 10). The
+/// runtime does not rely on it.
 const MOST_ELEMENTS: i64 = i32::MAX as i64;
 
-/// Whether a tensor of a case is larger than TensorRT takes; of an empty one the dimensions that are not 0 count.
+/// Counts dimensions other than 0 of empty tensors.
 pub(super) fn is_beyond(case: &Case) -> bool {
     let count = |shape: &Vec<i64>| {
         shape.iter().filter(|dim| **dim != 0).fold(1_i128, |all, &dim| all.saturating_mul(dim.into()))
@@ -16,7 +16,6 @@ pub(super) fn is_beyond(case: &Case) -> bool {
     case.shapes.iter().any(|shape| count(shape) > MOST_ELEMENTS.into())
 }
 
-/// The plugin for tensors that TensorRT takes only.
 pub(super) fn taken(plugin: &Plugin) -> Plugin {
     let mut plugin = plugin.clone();
     let inputs = plugin.inputs.iter_mut().map(|input| &mut input.limits);

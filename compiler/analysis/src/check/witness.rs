@@ -1,4 +1,4 @@
-//! A case that refutes something, as people read it.
+//! Describes counterexamples.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use cubinder_model::Plugin;
 
 use super::formula::reads;
 
-/// A case with the names of what it consists of.
+/// A counterexample by names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedCase {
     /// The value of each attribute.
     pub attributes: Vec<(String, Value)>,
-    /// The shape of each input, then of each output as far as it has one.
+    /// The shapes of inputs, then of outputs that have one.
     pub shapes: Vec<(String, Vec<i64>)>,
-    /// What each shape input holds.
+    /// The values of shape inputs.
     pub values: Vec<(String, Vec<i64>)>,
-    /// What is known of the device, by its name in expressions; empty where that does not matter.
+    /// Device properties by name; empty if irrelevant.
     pub device: Vec<(String, i64)>,
 }
 
@@ -38,17 +38,15 @@ impl NamedCase {
     }
 }
 
-/// The values of a shape input in a case.
 fn held_values(case: &Case, input: usize) -> &[i64] {
     case.values.get(input).map_or(&[], Vec::as_slice)
 }
 
-/// What is known of the device.
 fn facts(case: &Case) -> impl Iterator<Item = (DeviceFact, i64)> {
     case.device.into_iter().flat_map(|device| DeviceFact::ALL.map(|fact| (fact, device.fact(fact))))
 }
 
-/// A case as expressions see it. Addresses are not known.
+/// Evaluates a case; addresses are unknown.
 struct CaseEnvironment<'c>(&'c Case);
 
 impl Environment for CaseEnvironment<'_> {
@@ -65,7 +63,6 @@ impl Environment for CaseEnvironment<'_> {
     }
 
     fn values(&self, tensor: u32) -> Option<&[i64]> {
-        // None is held where nothing holds any.
         Some(held_values(self.0, tensor as usize))
     }
 
@@ -74,12 +71,11 @@ impl Environment for CaseEnvironment<'_> {
     }
 }
 
-/// What an expression comes to in a case.
 pub(super) fn value(expr: &Expr, case: &Case) -> Result<Value, EvalError> {
     evaluate(expr, &CaseEnvironment(case))
 }
 
-/// The first number that is not allowed: its index where it is an element of an array, and what it is.
+/// Returns the first number outside of `allowed`, with its index in an array.
 pub(super) fn outside(expr: &Expr, case: &Case, allowed: Interval) -> Option<(Option<usize>, i64)> {
     match value(expr, case).ok()? {
         Value::Array(items) => {
@@ -91,8 +87,8 @@ pub(super) fn outside(expr: &Expr, case: &Case, allowed: Interval) -> Option<(Op
     }
 }
 
-/// `x = [1, 65536], n = 3`: the inputs' shapes and the attributes that the expressions depend on, through the shapes of outputs
-/// too; the ranks alone do not count where a shape does. Empty where they depend on nothing.
+/// Formats `x = [1, 65536], n = 3`: input shapes and attributes that the expressions depend on. Omits ranks beside
+/// shapes; empty for constants.
 pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String {
     let (attributes, tensors) = depends_on(plugin, exprs);
     let shapes = tensors.iter().filter_map(|&tensor| {
@@ -112,7 +108,6 @@ pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String 
     shapes.chain(values).chain(device).collect::<Vec<String>>().join(", ")
 }
 
-/// The attributes and the inputs, by index, that decide what expressions come to.
 pub(super) fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut attributes, mut inputs) = (BTreeSet::new(), BTreeSet::new());
     let mut outputs = BTreeSet::new();
@@ -129,7 +124,7 @@ pub(super) fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, 
                 None => {
                     inputs.insert(tensor);
                 }
-                // Each output once: the shapes of outputs depend on inputs alone.
+                // Output shapes depend only on inputs.
                 Some(output) if outputs.insert(output) => {
                     left.extend(plugin.outputs.get(output).map(|output| &output.shape));
                 }
@@ -140,7 +135,6 @@ pub(super) fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, 
     (attributes, inputs)
 }
 
-/// A value; of a long array or string the beginning.
 fn short(value: &Value) -> String {
     const SHOWN: usize = 8;
     const CHARACTERS: usize = 40;

@@ -1,6 +1,5 @@
-//! A plugin's launches against what the reader knows of their kernels.
-//!
-//! [`crate::verify`] judges which arguments fit; only arguments of certain types are passed to it.
+//! Checks launches against the parsed text of their kernels. [`crate::verify`] decides which arguments fit; it receives
+//! only certain types.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -23,35 +22,34 @@ use crate::precompiled::{self, UncheckedPointers};
 use crate::resolve::{Resolved, Unit};
 use crate::verify::{self, BoundArgs};
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedText {
-    /// What is wrong for certain, and what the author should look at; in order of place.
+    /// Errors and warnings, ordered by position.
     pub diagnostics: Vec<Diagnostic>,
-    /// The kernels about which nothing could be said, each once.
+    /// Kernels that could not be checked, without duplicates.
     pub unsure: Vec<UncheckedKernel>,
-    /// What the manifest alone says of pointers of code that is there already, each once.
+    /// Unchecked pointers of precompiled code, without duplicates.
     pub unchecked: Vec<UncheckedPointers>,
-    /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. Empty after
-    /// an error.
+    /// Arguments with certain parameter types, by unit. Empty after an error.
     pub args: Vec<BoundArgs>,
 }
 
 /// A kernel that only a compile can check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncheckedKernel {
-    /// The kernel as the manifest names it, for one row of types.
+    /// The kernel's name in the manifest, for one row.
     pub kernel: String,
-    /// Where the manifest names it.
+    /// Its span in the manifest.
     pub kernel_span: Span,
-    /// The file that should have it.
+    /// The file that should contain it.
     pub source: PathBuf,
-    /// Why nothing can be said.
+    /// Why it was not checked.
     pub doubt: Doubt,
 }
 
-/// Checks every launch of a plugin, compiled for `targets` with `options` of NVRTC, against the text of its kernel: that file and
-/// kernel are there, that the template arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file.
+/// Checks every launch against the text of its kernel for `targets` and NVRTC `options`: file, kernel, template
+/// arguments, and arguments by name and, if certain, kind. `open` reads a file.
 #[must_use]
 pub fn check(
     resolved: &Resolved,
@@ -139,8 +137,8 @@ pub fn check(
     checked
 }
 
-/// The warnings about type parameters and constants that neither the manifest nor a kernel uses; nothing where a file cannot be
-/// read or includes another, which may use all of them. `open` reads a file.
+/// Returns warnings about type parameters and constants without uses. Empty if a file is unreadable or includes
+/// another. `open` reads a file.
 #[must_use]
 pub fn unused_names(resolved: &Resolved, open: &OpenSource<'_>) -> Vec<Diagnostic> {
     if resolved.unused_names.is_empty() {
@@ -159,8 +157,7 @@ pub fn unused_names(resolved: &Resolved, open: &OpenSource<'_>) -> Vec<Diagnosti
     resolved.unused(&names)
 }
 
-/// A macro that options define and that is in the declaration of a kernel or in the name that the manifest launches: then neither is
-/// what it seems.
+/// Returns a macro of `options` that makes a kernel's declaration or name unreliable.
 fn defined_by_options(options: &[String], unit: &Unit, kernels: &Kernels, source: &Source) -> Option<String> {
     let declarations = kernels
         .kernels
@@ -172,12 +169,10 @@ fn defined_by_options(options: &[String], unit: &Unit, kernels: &Kernels, source
     names.find(|name| texts.iter().any(|text| has(text, name))).map(str::to_owned)
 }
 
-/// One unit and the kernel that it launches.
+/// A unit with its kernel.
 pub(super) struct Check<'a> {
     pub(super) unit: &'a Unit,
-    /// The known targets.
     pub(super) targets: &'a [Target],
-    /// Options for NVRTC.
     pub(super) options: &'a [String],
     pub(super) source: &'a Arc<Source>,
     pub(super) kernel: &'a Kernel,
@@ -186,7 +181,7 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// What is wrong, and the arguments whose parameters' types are certain.
+    /// Returns diagnostics, and arguments with certain parameter types.
     fn run(&self, plugin: &Plugin) -> (Vec<Diagnostic>, BoundArgs) {
         let meanings = TemplateContext {
             kernel: self.kernel,
@@ -215,7 +210,7 @@ impl Check<'_> {
         let mut args = BoundArgs::default();
         let params = self.kernel.params.iter().zip(&resolved).zip(&signature.params);
         for ((param, resolved), bound) in params.filter(|((_, resolved), _)| resolved.ty.is_some()) {
-            // Of several arguments with one name the first counts.
+            // The first argument with a name counts.
             let arg = self.unit.args.iter().find(|arg| arg.name == param.name);
             let Some(arg) = arg.filter(|arg| arg.broken.is_none()) else { continue };
             let problem = match verify::bind_argument(plugin, self.unit, &signature, arg, bound) {
@@ -235,7 +230,7 @@ impl Check<'_> {
         }
         found.extend(self.without_wait(plugin).into_iter().chain(self.restricted(plugin)));
         if has_errors(&found) {
-            // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
+            // Warnings may be consequences of the errors.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         }
         (found, args)

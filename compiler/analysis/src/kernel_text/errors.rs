@@ -1,4 +1,4 @@
-//! The findings about texts of kernels, and their texts.
+//! Diagnostics about the text of kernels.
 
 use cubinder_source::diagnostics;
 
@@ -30,7 +30,6 @@ diagnostics! {
         help: "name a type parameter, a constant or an attribute with `specialize`, or write what it stands for";
     }
 
-    /// A kernel that may begin before the step before it has ended.
     pub(super) struct NoDependencyWait { kernel: String, condition: String, launched: Span, in_kernel: Span }
     warning(NO_DEPENDENCY_WAIT) "`{kernel}` never waits for the step before it" {
         at launched: "launched with `programmatic = true`";

@@ -1,6 +1,4 @@
-//! The file of a kernel, and what to say where it cannot be read.
-//!
-//! Never reads a file itself: who asks says how. It lists a folder, for help.
+//! Opens kernel files. The caller reads them; only help lists a folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +7,13 @@ use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::resolve::Unit;
 use crate::rules;
 
-/// How a file is read: its text, or why it cannot be had.
+/// Reads a file, or returns why it is unreadable.
 pub type OpenSource<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + Sync + 'a;
 
 /// Opens the file of a unit's kernel with `open`.
 ///
 /// # Errors
-/// What `open` says, at the place where the manifest names the file, with the CUDA files that are beside it.
+/// Those of `open`, at the file's span in the manifest.
 pub fn open_source(unit: &Unit, open: &OpenSource<'_>) -> Result<Arc<Source>, Vec<Diagnostic>> {
     open(&unit.source).map_err(|found| {
         let located = |error: Diagnostic| not_found(error, &unit.source, &unit.source_span);
@@ -25,7 +23,6 @@ pub fn open_source(unit: &Unit, open: &OpenSource<'_>) -> Result<Arc<Source>, Ve
 
 fn not_found(error: Diagnostic, path: &Path, span: &Span) -> Diagnostic {
     let error = error.code(rules::SOURCE_NOT_FOUND).at(span.clone(), "the manifest names it here");
-    // What is wrong with something that exists is in the message.
     if path.symlink_metadata().is_ok() {
         return error;
     }
@@ -49,7 +46,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The CUDA sources beside a path that names none: the first few in the order of their names.
+/// Returns the first CUDA sources beside a missing path.
 fn sources_beside(path: &Path) -> Vec<String> {
     const MOST: usize = 8;
     let Ok(entries) = std::fs::read_dir(folder_of(path)) else { return Vec::new() };

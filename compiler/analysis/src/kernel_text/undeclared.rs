@@ -1,6 +1,6 @@
-//! Template arguments that nothing declares, and what is said of them.
+//! Reports undeclared template arguments.
 //!
-//! Owns which names of the manifest a kernel's template arguments can have. Never asks a compiler.
+//! Owns which of the manifest's names template arguments can have. Never calls a compiler.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::directives::directives;
 use crate::resolve::{Resolved, Unit};
 
-/// A template argument that nothing declares, for certain: a bare name that is written like one of the manifest's, in a text that
-/// includes nothing that could have it.
+/// Returns a certainly undeclared template argument: a bare name in the manifest's style, without includes that could
+/// declare it.
 pub(super) fn find(
     resolved: &Resolved,
     arguments: &[Argument],
@@ -47,7 +47,7 @@ pub(super) fn find(
         before.take_while(|text| !matches!(*text, ";" | "{" | "}")).any(|text| text == "template")
     };
     let is_own = kernel.template.iter().flatten().any(|param| param.name == name);
-    // Only as a template parameter or one of a function, and where such a parameter is used, it is nothing outside.
+    // Parameters of templates or functions are not declared outside.
     let is_inner = |at: usize| {
         let (before, after) = around(at);
         let is_named = matches!(before, "typename" | "class") || matches!(after, "*" | "&" | ">");
@@ -62,7 +62,6 @@ pub(super) fn find(
     (kernels.doubts.is_empty() && includes_nothing && !is_macro && !is_other).then_some(name)
 }
 
-/// What is said of a template argument that nothing declares.
 pub(super) fn report(
     resolved: &Resolved,
     unit: &Unit,
@@ -98,7 +97,6 @@ pub(super) fn report(
     }
 }
 
-/// Where the manifest declares a type parameter, a format parameter, a constant or an attribute.
 fn declaration(resolved: &Resolved, name: &str) -> Option<Span> {
     let manifest = &resolved.manifest;
     let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);

@@ -1,4 +1,4 @@
-//! What only the text of a kernel tells: warnings about what compiles and may not do what its author means.
+//! Warns about the text of kernels that compile but may run incorrectly.
 
 use cubinder_model::Plugin;
 
@@ -9,8 +9,8 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::directives::includes_only_cuda_headers;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 
-/// Whether a text may wait for the step before: by the function of CUDA's runtime, or the instruction of PTX (ISA 9.0) and its wrappers. The other
-/// form of the instruction lets the next step begin, and waits for nothing.
+/// Returns whether a text may wait for the preceding step, by CUDA's runtime function or PTX (ISA 9.0). The
+/// instruction's other form only lets the next step start.
 fn may_wait(text: &str) -> bool {
     let waits = |(at, name): (usize, &str)| {
         let form = text.get(at + name.len()..).unwrap_or_default().trim_start_matches(['.', '_']);
@@ -20,11 +20,11 @@ fn may_wait(text: &str) -> bool {
 }
 
 impl Check<'_> {
-    /// The kernel may begin before the step before it has ended, and nothing in its text waits for that.
+    /// Warns about a programmatic launch whose kernel never waits.
     pub(super) fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
         let text = &self.source.text;
-        // A name anywhere in the file or in an option counts as a wait, and so does any file that it includes.
+        // A name anywhere in the file, an option or an included file counts as a wait.
         let mut texts = self.options.iter().chain([text]);
         if !launch.programmatic || texts.any(|text| may_wait(text)) || !includes_only_cuda_headers(text) {
             return None;
@@ -39,9 +39,9 @@ impl Check<'_> {
         Some(NoDependencyWait { kernel, condition, launched, in_kernel }.into())
     }
 
-    /// Two names of one memory, of which a parameter says that it is the only one.
+    /// Warns about two arguments with one memory, one of them `__restrict__`.
     pub(super) fn restricted(&self, plugin: &Plugin) -> Option<Diagnostic> {
-        // Of several arguments with one name the first counts.
+        // The first argument with a name counts.
         let argument = |name: &str| self.unit.args.iter().find(|arg| arg.name == name);
         let memory = |value: &ArgDraftValue| match value {
             ArgDraftValue::Tensor(tensor) => Some(Shared::Tensor(plugin.storage_of(*tensor as usize))),
@@ -60,7 +60,7 @@ impl Check<'_> {
         let (first, second) = pairs.into_iter().find(|(first, second)| {
             let is_restrict = first.0.ty.is_restrict || second.0.ty.is_restrict;
             let is_written = !first.0.ty.is_const || !second.0.ty.is_const;
-            // Of an input that a kernel could write to it is told that.
+            // Another rule reports writable inputs.
             let is_input = matches!(first.2, Shared::Tensor(storage) if storage < plugin.inputs.len());
             is_restrict && is_written && !(is_input && first.1.value == second.1.value)
         })?;
@@ -76,7 +76,6 @@ impl Check<'_> {
         }))
     }
 
-    /// The name that an argument passes.
     fn unit_text(&self, arg: &ArgDraft) -> String {
         let span = &arg.value_span;
         let text = span.source.text.get(span.range.clone()).unwrap_or_default();
@@ -84,12 +83,9 @@ impl Check<'_> {
     }
 }
 
-/// Memory that arguments can share.
 #[derive(Clone, Copy, PartialEq)]
 enum Shared {
-    /// The tensor that holds it.
     Tensor(usize),
-    /// A scratch buffer.
     Scratch(u32),
 }
 

@@ -1,5 +1,5 @@
-//! A launch against the code that it launches: parameters of the manifest against those of each file, arguments against parameters,
-//! the launch against what the code demands.
+//! Checks a launch against precompiled code: declared parameters against each file, arguments against parameters, the
+//! launch against the code's demands.
 
 use cubinder_expr::{Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, KernelFacts, Plugin, TargetKind};
@@ -19,28 +19,27 @@ use crate::verify::{self, BoundArgs};
 /// The result of comparing a launch with its code.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedCode {
-    /// What is wrong, and what the author should look at.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// The arguments; none where anything is wrong.
+    /// The arguments; `None` after errors.
     pub bound: Option<BoundArgs>,
-    /// The clusters that the code asks for, where the launch does not say them.
+    /// The clusters that the code requires, unless the launch sets them.
     pub cluster: Option<[u32; 3]>,
     /// The pointers that no file describes.
     pub unchecked: Option<UncheckedPointers>,
 }
 
-/// Parameters that get a tensor, of which no file tells what they point to: the manifest is taken at its word.
+/// Parameters for tensors whose pointee is declared only in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncheckedPointers {
-    /// What the manifest calls the code.
+    /// The code's name in the manifest.
     pub code: String,
-    /// Where it is.
+    /// Its span.
     pub code_span: Span,
     /// The parameters' names; never empty.
     pub params: Vec<String>,
 }
 
-/// A file that has the kernel of the unit.
 struct KernelFile<'a> {
     file: &'a ForeignFile,
     loaded: &'a LoadedCode,
@@ -48,10 +47,10 @@ struct KernelFile<'a> {
     facts: Option<(FactSource, Vec<ParameterFact>)>,
 }
 
-/// Findings about the files of a unit. What several files have is reported for the first.
+/// Findings about a unit's files, each for the first file only.
 #[derive(Default)]
 struct Findings {
-    /// Without the file.
+    /// Findings without the file.
     known: Vec<Diagnostic>,
     reported: Vec<Diagnostic>,
 }
@@ -67,7 +66,7 @@ impl Findings {
     }
 }
 
-/// Compares a unit with its code, as far as its files could be read. A unit without code has no findings.
+/// Compares a unit with its readable code files.
 #[must_use]
 pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
     let Some(code) = &unit.foreign else { return CheckedCode::default() };
@@ -107,7 +106,6 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
         };
         clusters.push((file, cluster));
         let Some(launch) = launch else { continue };
-        // Of what is wrong with a file the file is the place.
         let in_file = Unit { kernel_span: file.span.clone(), ..unit.clone() };
         let (unit_of_file, signature, target) = (&in_file, &code.signature, loaded.target);
         let check =
@@ -142,7 +140,6 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
     CheckedCode { diagnostics, bound, cluster, unchecked: unchecked(unit, code, &files) }
 }
 
-/// The parameters that get a tensor and of which no file tells what they point to.
 fn unchecked(unit: &Unit, code: &ForeignCode, files: &[KernelFile<'_>]) -> Option<UncheckedPointers> {
     let gets_tensor = |name: &str| {
         unit.args.iter().any(|arg| arg.name == name && matches!(arg.value, ArgDraftValue::Tensor(_)))
@@ -158,7 +155,7 @@ fn unchecked(unit: &Unit, code: &ForeignCode, files: &[KernelFile<'_>]) -> Optio
     (!params.is_empty()).then_some(UncheckedPointers { code, code_span, params })
 }
 
-/// Files that ask for different clusters: a launch is one for all of them.
+/// Reports different clusters: all files share one launch.
 fn different_clusters(unit: &Unit, clusters: &[(&ForeignFile, Option<[u32; 3]>)]) -> Option<Diagnostic> {
     let ((first, size), rest) = clusters.split_first()?;
     let (second, other) = rest.iter().find(|(_, other)| other != size)?;
@@ -171,7 +168,6 @@ fn different_clusters(unit: &Unit, clusters: &[(&ForeignFile, Option<[u32; 3]>)]
     Some(DifferentClusters { kernel: &unit.kernel, size, other, first, second }.into())
 }
 
-/// The parameters of the manifest against those of one file.
 fn parameters(
     found: &mut Findings,
     code: &ForeignCode,
@@ -215,7 +211,7 @@ fn is_const(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Pointer { is_const: true, .. })
 }
 
-/// Names of the manifest that the file's debug information has in other places. The manifest may call parameters as it likes.
+/// Reports declared names in another order than the debug information's.
 fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
     let declared = &code.signature;
     let mut pairs = declared.params.iter().zip(&named.params).zip(&code.param_spans);
@@ -228,7 +224,6 @@ fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
     Some(ExchangedParameters { first, second, signature, span }.into())
 }
 
-/// What PTX says of a parameter that cannot be of this type.
 fn other_kind(ty: &ParamType, in_file: PtxParam) -> Option<&'static str> {
     let is_float = matches!(ty, ParamType::Scalar(ScalarType::F32 | ScalarType::F64));
     let is_number = !matches!(ty, ParamType::Array { .. } | ParamType::Other { .. });
@@ -258,7 +253,7 @@ fn size_and_align(ty: &ParamType) -> (u32, u32) {
     }
 }
 
-/// Numbers that are passed where a file says that an address is taken: anything but 0 points somewhere.
+/// Reports numbers other than 0 passed as addresses.
 fn addresses(
     found: &mut Findings,
     plugin: &Plugin,

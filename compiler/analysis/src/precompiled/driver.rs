@@ -1,4 +1,4 @@
-//! Whether the oldest driver that a manifest names loads code that other compilers made.
+//! Checks that the manifest's oldest driver loads its precompiled code.
 
 use super::errors::{DriverTooOld, UnknownDriver};
 use crate::diagnostic::{Diagnostic, Span};
@@ -8,13 +8,13 @@ use crate::manifest::DriverVersion;
 use crate::resolve::PluginDraft;
 use crate::toolkit::drivers::{self, Release};
 
-/// The PTX version of each release of CUDA (PTX ISA 9.3, "Release Notes"): from 11.0 to 12.3 and from 12.8 on they rise together.
+/// Returns the CUDA release of a PTX version (PTX ISA 9.3, "Release Notes").
 fn release_of_ptx(version: (u32, u32)) -> Option<Release> {
     let minor = i32::try_from(version.1).ok()?;
     match version {
         (7, 0..=8) => Some((11, minor)),
         (8, 0..=5) => Some((12, minor)),
-        // 12.6 brought none of its own; 8.6 came with 12.7, which the tables of drivers do not have: 12.8 is the next.
+        // 12.6 added none; 8.6 came with 12.7, which the driver tables lack.
         (8, 6..=7) => Some((12, 8)),
         (8, 8) => Some((12, 9)),
         (9, _) => Some((13, minor)),
@@ -23,7 +23,7 @@ fn release_of_ptx(version: (u32, u32)) -> Option<Release> {
     }
 }
 
-/// Errors for the files that the driver does not load, each once.
+/// Returns errors for the files that the driver does not load.
 #[must_use]
 pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
@@ -51,13 +51,12 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
     fold_file_errors(found)
 }
 
-/// The oldest driver that loads a file, if it is known.
 fn oldest(loaded: &LoadedCode) -> Option<DriverVersion> {
     if let Some((version, _)) = &loaded.ptx {
         return release_of_ptx(*version).and_then(drivers::oldest_for_ptx);
     }
     let (major, minor) = loaded.release?;
-    // The tables begin with 11.0; what is older is loaded by all drivers in them.
+    // All drivers in the tables, from 11.0 on, load older files.
     drivers::oldest_for_cubins((i32::try_from(major).ok()?, i32::try_from(minor).ok()?).max((11, 0)))
 }
 

@@ -1,4 +1,4 @@
-//! The findings about precompiled code, and their texts. Places in files are added by the check.
+//! Diagnostics about precompiled code. The check adds positions in files.
 
 use cubinder_source::diagnostics;
 
@@ -46,7 +46,6 @@ diagnostics! {
         help: "say the type that the kernel has there";
     }
 
-    /// A parameter of another type than the file says.
     pub(super) struct ParameterContradicted<'a> {
         parameter: &'a str, contradiction: String, kernel: String, span: Span, argument: Option<Span>
     }
@@ -63,7 +62,6 @@ diagnostics! {
         help: "say the parameters in the kernel's order, by the kernel's names";
     }
 
-    /// A number other than 0 for a parameter that the kernel uses as a pointer.
     pub(super) struct NumberAsAddress<'a> { parameter: &'a str, tensor: &'a str, span: Span }
     error(CODE_PARAMETERS) "the kernel reads `{parameter}` as an address, and gets a number" {
         at span: "only 0 is no address";

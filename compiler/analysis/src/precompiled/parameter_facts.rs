@@ -1,7 +1,5 @@
-//! What files tell of a kernel's parameters beyond their sizes, and whether what is bound to them fits.
-//!
-//! Debug information tells types and names, and symbols of C++ and of Numba and `NAME.ttir`, which Triton writes beside its code, tell types.
-//! Where nothing is certain nothing is said: bytes are whatever the author agreed on with the kernel.
+//! Compares arguments with a file's statements about parameters: debug information, C++ and Numba symbols, Triton's
+//! `NAME.ttir`. Never reports uncertain types, such as bytes.
 
 use cubinder_expr::{DataType, ScalarType};
 use cubinder_model::{KernelFacts, Plugin};
@@ -15,23 +13,19 @@ use crate::manifest::toml_reader::list;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Unit, element};
 use crate::verify;
 
-/// What a file tells of one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ParameterFact {
-    /// Nothing that is certain.
     Unknown,
-    /// An address.
     Pointer(Pointer),
-    /// A number that is no address; as the file has it.
+    /// An integer, as the file spells it.
     Integer(String),
-    /// The same of a float.
+    /// A float, as the file spells it.
     Float(String),
-    /// An address that is none of a tensor.
+    /// Points to other memory than a tensor.
     Internal(&'static str),
 }
 
 impl ParameterFact {
-    /// Whether it says what is there.
     pub(super) fn is_of_type(&self) -> bool {
         match self {
             ParameterFact::Unknown | ParameterFact::Internal(_) => false,
@@ -40,24 +34,22 @@ impl ParameterFact {
         }
     }
 
-    /// Whether a number that is no 0 would be taken for an address.
+    /// Returns whether the kernel would dereference a number.
     pub(super) fn is_address(&self) -> bool {
         matches!(self, ParameterFact::Pointer(_) | ParameterFact::Internal(_))
     }
 }
 
-/// An address of what is told.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pointer {
-    /// As the file has it: `float const*`.
+    /// As in the file: `float const*`.
     spelling: String,
-    /// What it points to; nothing where that is only bytes.
+    /// The pointee; `None` for bytes.
     to: Option<(Leaf, Option<u32>)>,
-    /// Whether it points to `const`.
     is_const: bool,
 }
 
-/// Where a file tells it.
+/// The source of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FactSource {
     Debug,
@@ -75,7 +67,7 @@ impl FactSource {
     }
 }
 
-/// What a file tells of the parameters of its kernel, each; nothing where it tells none.
+/// Returns facts about each of the kernel's parameters, if the file has any.
 pub(super) fn parameter_facts(
     loaded: &LoadedCode,
     kernel: &KernelFacts,
@@ -84,7 +76,7 @@ pub(super) fn parameter_facts(
     let of_debug = || of_debug(loaded, kernel).filter(fits).map(|all| (FactSource::Debug, all));
     let of_symbol = || of_symbol(&kernel.symbol).filter(fits).map(|all| (FactSource::Symbol, all));
     let of_triton = || {
-        // Two pointers to scratch memory stand behind what the author wrote.
+        // Triton appends up to two pointers to scratch memory.
         let function = loaded.triton.as_ref().filter(|function| function.name == kernel.symbol)?;
         let mut all = of_triton_function(function);
         let scratch = kernel.params.len().checked_sub(all.len()).filter(|more| *more <= 2)?;
@@ -109,7 +101,7 @@ fn of_debug(loaded: &LoadedCode, kernel: &KernelFacts) -> Option<Vec<ParameterFa
     Some(signature.params.iter().map(fact).collect())
 }
 
-/// Whether a type of C++ says what memory holds: `char` and `unsigned char` stand for bytes of anything.
+/// Returns whether a type is certain: `char` and `unsigned char` may be any bytes.
 fn is_telling(pointee: &str) -> bool {
     !matches!(pointee, "void" | "char" | "unsigned char" | "std::byte")
 }
@@ -119,7 +111,7 @@ fn of_symbol(symbol: &str) -> Option<Vec<ParameterFact>> {
     Some(params.iter().flat_map(|param| of_cpp(param)).collect())
 }
 
-/// What a parameter of C++ becomes: of an array of Numba's its parts.
+/// Returns a parameter's facts; a Numba array has several.
 fn of_cpp(text: &str) -> Vec<ParameterFact> {
     if let Some(symbols::Mangled::Numba(element, dimensions, _)) = symbols::mangled(text) {
         return of_numba(text, &element, dimensions);
@@ -142,14 +134,14 @@ fn of_pointee(spelling: &str, pointee: &str) -> ParameterFact {
     let base = base.join(" ");
     ParameterFact::Pointer(Pointer {
         spelling: spelling.to_owned(),
-        // A class of the author's can be called `half`; CUDA's own cannot be anything else.
+        // Users may name a class `half`, but not CUDA's `__half`.
         to: symbols::element(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
-        // Of a pointer to pointers it would be the inner one.
+        // With several pointers, `const` is the inner one's.
         is_const: words.contains(&"const") && !base.contains('*'),
     })
 }
 
-/// The parts of an array of Numba's (numba-cuda 0.30, `ArrayModel`).
+/// Expands a Numba array (numba-cuda 0.30, `ArrayModel`).
 fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<ParameterFact> {
     let number = |what: &str| ParameterFact::Integer(format!("the {what} of Numba's `{text}`"));
     let mut all = vec![
@@ -185,19 +177,18 @@ fn of_triton_function(function: &Function) -> Vec<ParameterFact> {
     function.arguments.iter().map(fact).collect()
 }
 
-/// An element of Triton's as manifests call it. Its integers have no sign, and 8 bits may be anything.
+/// Converts a type; Triton's integers are unsigned, and 8 bits may be anything.
 fn of_triton_type(ty: &str) -> Option<&str> {
     match ty {
         "f32" | "f64" | "f16" | "bf16" | "i16" | "i32" | "i64" => Some(ty),
         "i1" => Some("bool"),
         "f8E4M3FN" => Some("f8"),
-        // None of them is what `f8` is, and their bytes are what is passed.
+        // These differ from `f8`.
         "f8E5M2" | "f8E4M3FNUZ" | "f8E5M2FNUZ" | "f8E4M3B11FNUZ" => Some("__nv_fp8_e5m2"),
         _ => None,
     }
 }
 
-/// The parameters of a unit's code, compared with the facts of one file.
 pub(super) struct Check<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) unit: &'a Unit,
@@ -205,7 +196,7 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// What is wrong with the parameters. Several that do not fit are one mistake: another file, or another order.
+    /// Reports several misfits as one error: another file or order.
     pub(super) fn run(&self, facts: &[ParameterFact]) -> Option<Diagnostic> {
         let params = self.code.signature.params.iter().zip(&self.code.param_spans).zip(facts);
         let mut wrong = params.filter_map(|((param, span), fact)| {
@@ -238,7 +229,7 @@ impl Check<'_> {
             ParameterFact::Integer(what) => (is_address || is_float).then(|| takes(&quoted(what))),
             ParameterFact::Float(what) => (is_address || is_integer).then(|| takes(&quoted(what))),
             ParameterFact::Pointer(pointer) if is_address => self.pointer(param, pointer, arg),
-            // What is passed as a number is checked where numbers are: 0 is no address.
+            // Numbers are checked separately; 0 is a null pointer.
             ParameterFact::Pointer(_) if is_integer => None,
             ParameterFact::Pointer(pointer) => Some(takes(&quoted(&pointer.spelling))),
         }
@@ -263,7 +254,7 @@ impl Check<'_> {
                 ty.name()
             ));
         }
-        // A shared output may be written by another launch.
+        // Another launch may write a shared output.
         let storage = self.plugin.storage_of(index);
         let is_shared = self.unit.shared_outputs.iter().any(|shared| *shared as usize == storage);
         if pointer.is_const && storage >= self.plugin.inputs.len() && !is_shared {
@@ -276,7 +267,6 @@ impl Check<'_> {
     }
 }
 
-/// The kernel's symbol for people: those of Numba have hundreds of letters.
 pub(crate) fn shortened(symbol: &str) -> String {
     const MOST: usize = 60;
     match symbols::demangle(symbol) {
@@ -285,13 +275,12 @@ pub(crate) fn shortened(symbol: &str) -> String {
     }
 }
 
-/// What is no sentence stands in quotes.
+/// Quotes a spelling, but not a description.
 fn quoted(what: &str) -> String {
     if what.starts_with("the ") { what.to_owned() } else { format!("`{what}`") }
 }
 
-/// Whether what a parameter points to cannot be what the file tells: another kind of number, or one of another width. Integers stand for
-/// anything of their width, as elsewhere.
+/// Returns whether a pointee contradicts the file. Integers match anything of their width.
 fn is_another(in_file: Leaf, declared: Leaf) -> bool {
     use ScalarType::{Bool, Int, UInt};
     let is_integer = |leaf: Leaf| matches!(leaf, Leaf::Scalar(Int { .. } | UInt { .. } | Bool));
@@ -301,11 +290,11 @@ fn is_another(in_file: Leaf, declared: Leaf) -> bool {
     if in_file == declared || !is_known(in_file) || !is_known(declared) {
         return false;
     }
-    // What manifests have no name for is said to be integers.
+    // Manifests declare such types as integers.
     if in_file == Leaf::OtherFloat8 && is_integer(declared) {
         return false;
     }
-    // Vectors and wide integers hold several of what is smaller: the tensor that is bound decides.
+    // For vectors and wide integers the bound tensor decides.
     let (size, declared_size) = (in_file.size(), declared.size());
     match (is_integer(in_file), is_integer(declared)) {
         (true, true) | (true, false) => size < declared_size,

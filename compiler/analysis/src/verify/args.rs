@@ -1,4 +1,4 @@
-//! Binding arguments to parameters by name, and proving that they fit.
+//! Binds arguments to parameters by name, and checks that they fit.
 
 use cubinder_expr::{Expr, Kind, Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
@@ -14,8 +14,7 @@ use super::errors::{
 };
 use super::{bytes, pointee};
 
-/// The size in bytes of the numbers behind each pointer, by the parameter's name: 4 for `float*` and `float4*`. Pointers to types without
-/// a known content, such as `void*`, are left out.
+/// Returns the element size in bytes behind each pointer, by parameter name: 4 for `float4*`. Omits opaque types.
 #[must_use]
 pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     let bytes = |param: &Param| match param.ty {
@@ -25,11 +24,10 @@ pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     signature.params.iter().filter_map(bytes).collect()
 }
 
-/// The unit's arguments in the kernel's own order.
+/// Returns the unit's arguments in the order of the kernel's parameters.
 ///
 /// # Errors
-/// Parameters that share a name; else parameters without a name, every argument that names no parameter, every parameter without an argument, and
-/// every argument that does not fit.
+/// Those of [`check_names`], and arguments that do not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let names = Names { unit, signature };
     if let Some(problem) = names.shared() {
@@ -53,34 +51,30 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
 pub struct BoundArgs {
     /// The arguments.
     pub args: Vec<Arg>,
-    /// The parameters that are pointers to `const`: see [`read_only`].
+    /// Parameters that are pointers to `const`: see [`read_only`].
     pub read_only: Vec<String>,
-    /// What pointers point to: see [`number_bytes`].
+    /// See [`number_bytes`].
     pub number_bytes: Vec<(String, u32)>,
 }
 
-/// The names of the parameters that are pointers to `const`: the kernel reads what they get and never writes it.
+/// Returns the names of parameters that are pointers to `const`.
 #[must_use]
 pub fn read_only(signature: &Signature) -> Vec<String> {
     let is_const = |param: &&Param| matches!(param.ty, ParamType::Pointer { is_const: true, .. });
     signature.params.iter().filter(is_const).map(|param| param.name.clone()).collect()
 }
 
-/// The unit's arguments in the kernel's own order.
-///
-/// # Errors
-/// Parameters that share a name; else parameters without a name, arguments that name no parameter, and parameters without an
-/// argument.
+/// Returns shared parameter names; otherwise nameless parameters, and unknown and missing arguments.
 #[must_use]
 pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let names = Names { unit, signature };
     names.shared().map_or_else(|| names.problems(), |problem| vec![problem])
 }
 
-/// An argument as its parameter takes it.
+/// Binds an argument to its parameter.
 ///
 /// # Errors
-/// Why it does not fit.
+/// The reason why it does not fit.
 pub fn bind_argument(
     plugin: &Plugin,
     unit: &Unit,
@@ -92,20 +86,19 @@ pub fn bind_argument(
     Ok(Arg { name: param.name.clone(), value })
 }
 
-/// The inputs that the kernel could write to: a warning for each, at the argument. TensorRT gives the same memory to other
-/// readers.
+/// Warns about inputs that the kernel could write, because TensorRT shares them with other readers.
 #[must_use]
 pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let bound = unit.args.iter().filter_map(|arg| Some((arg, signature.find(&arg.name)?.1)));
     bound.filter_map(|(arg, param)| writable_input(plugin, unit, arg, param)).collect()
 }
 
-/// What [`writable_inputs`] reports of one argument of the unit.
+/// Returns the warning of [`writable_inputs`] about one argument.
 #[must_use]
 pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
     let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
     let input = plugin.inputs.get(usize::try_from(tensor).ok()?)?;
-    // What an output shares is there to be written.
+    // Outputs in place may be written.
     if plugin.storage_of(tensor as usize) != tensor as usize {
         return None;
     }
@@ -121,7 +114,6 @@ pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Para
     Some(WritableInput { input, parameter, spelling, pointee, in_place, span }.into())
 }
 
-/// The output that may be meant to share the memory of an input: of its type and shape, and not passed to the kernel.
 fn replaced<'p>(plugin: &'p Plugin, unit: &Unit, input: u32) -> Option<&'p Output> {
     let outputs = (plugin.inputs.len()..).zip(&plugin.outputs);
     let mut alike = outputs.filter(|(tensor, output)| {
@@ -135,16 +127,13 @@ fn replaced<'p>(plugin: &'p Plugin, unit: &Unit, input: u32) -> Option<&'p Outpu
     alike.next().map(|(_, output)| output)
 }
 
-/// The arguments and the parameters by their names.
 struct Names<'a> {
     unit: &'a Unit,
     signature: &'a Signature,
 }
 
 impl<'a> Names<'a> {
-    /// Parameters without a name, arguments that name no parameter, then parameters without an argument. One that a misspelt
-    /// argument was meant for is not among the latter, nor is an argument among the former that may be meant for a parameter
-    /// without a name.
+    /// Reports names, except for probable pairs: misspelt names, and unknown arguments for nameless parameters.
     fn problems(&self) -> Vec<Diagnostic> {
         let nameless = self.nameless();
         let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
@@ -156,19 +145,17 @@ impl<'a> Names<'a> {
         nameless.into_iter().chain(reported).chain(missing).collect()
     }
 
-    /// The parameter that a misspelt argument was probably meant for.
     fn meant(&self, arg: &ArgDraft) -> Option<&str> {
         let named = self.signature.params.iter().filter(|param| !param.name.is_empty());
         let free = named.filter(|param| self.arg_of(param).is_none());
         suggest(&arg.name, free.map(|param| param.name.as_str()))
     }
 
-    /// Of several arguments with one name the first counts.
     fn arg_of(&self, param: &Param) -> Option<&'a ArgDraft> {
         self.unit.args.iter().find(|arg| arg.name == param.name && !param.name.is_empty())
     }
 
-    /// With what the kernel takes: the manifest itself declares that for precompiled code, and may be what is wrong.
+    /// Adds the signature, which may be wrong for precompiled code.
     fn with_signature(&self, diagnostic: impl Into<Diagnostic>) -> Diagnostic {
         let diagnostic = diagnostic.into();
         let diagnostic = match &self.unit.foreign {
@@ -178,7 +165,7 @@ impl<'a> Names<'a> {
         diagnostic.note(format!("the kernel is `{}`", self.signature))
     }
 
-    /// Parameters without a name, in one message.
+    /// Reports parameters without a name.
     fn nameless(&self) -> Option<Diagnostic> {
         let params = self.signature.params.iter().enumerate();
         let nameless = params.filter(|(_, param)| param.name.is_empty());
@@ -194,7 +181,7 @@ impl<'a> Names<'a> {
         Some(self.with_signature(NamelessParameters { noun, verb, which: nameless.join(", "), kernel, span }))
     }
 
-    /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
+    /// Reports two parameters of one name (parameter packs), which would get one argument.
     fn shared(&self) -> Option<Diagnostic> {
         let params = &self.signature.params;
         let count = |name: &str| params.iter().filter(|param| param.name == name).count();
@@ -205,7 +192,7 @@ impl<'a> Names<'a> {
     }
 
     fn unknown(&self, arg: &ArgDraft, meant: Option<&str>) -> Diagnostic {
-        // What follows the header of a table is in that table.
+        // Lines after the header `[launches.args]` belong to that table.
         let is_key = LAUNCH.keys.iter().any(|key| key.name == arg.name);
         let help = match meant {
             _ if is_key => Some(format!(
@@ -218,7 +205,6 @@ impl<'a> Names<'a> {
         self.with_signature(UnknownParameter { kernel, parameter, help, span })
     }
 
-    /// The parameters that get nothing, in one message; those that a misspelt argument was meant for are left out.
     fn missing(&self, meant: &[&str]) -> Option<Diagnostic> {
         let named = self.signature.params.iter().filter(|param| !param.name.is_empty());
         let without = named.filter(|param| self.arg_of(param).is_none());
@@ -234,7 +220,6 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The values of a unit's arguments against the parameters' types.
 struct Values<'a> {
     plugin: &'a Plugin,
     unit: &'a Unit,
@@ -242,7 +227,6 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// What is passed for an argument.
     fn value(&self, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
         match &arg.value {
             ArgDraftValue::Tensor(index) => self.tensor(*index, arg, param),
@@ -276,7 +260,6 @@ impl Values<'_> {
             let parameter = &param.name;
             let help = match self.written_input() {
                 Some(other) => format!("`{}` and `{}` may have changed places", arg.name, other.name),
-                // Of an array that would be no C++.
                 None if pointee.ends_with(']') => {
                     "take `const` out of the parameter, or bind an input to it".to_owned()
                 }
@@ -297,7 +280,7 @@ impl Values<'_> {
         Ok(if *is_const { ArgValue::ReadTensor(tensor) } else { ArgValue::Tensor(tensor) })
     }
 
-    /// Memory of the workspace holds what the kernels put there, so any pointer fits. Its size is checked once there is code.
+    /// Accepts any pointer; the buffer's size is checked after the compile.
     fn scratch(&self, index: u32, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
         if let ParamType::Pointer { .. } = &param.ty {
             return Ok(ArgValue::Scratch(index));
@@ -308,7 +291,6 @@ impl Values<'_> {
         Err(misfit(arg, param, label, Some("make the parameter a pointer, or pass a number".to_owned())))
     }
 
-    /// An argument that passes an input where the kernel takes something to write to.
     fn written_input(&self) -> Option<&ArgDraft> {
         self.unit.args.iter().find(|arg| {
             let is_input = matches!(arg.value, ArgDraftValue::Tensor(index)
@@ -319,7 +301,6 @@ impl Values<'_> {
     }
 }
 
-/// An expression is passed by value.
 fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
     let value = format!("the value is {}", with_article(&kind.to_string()));
     let (label, help) = match (&param.ty, kind) {
@@ -367,7 +348,6 @@ fn misfit(arg: &ArgDraft, param: &Param, label: String, help: Option<String>) ->
     ArgumentMisfit { spelling, parameter, label, help, span }.into()
 }
 
-/// What a number is passed as.
 pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     match ty {
         ParamType::Enum(ty) | ParamType::Scalar(ty) => Some(*ty),
@@ -375,8 +355,8 @@ pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     }
 }
 
-/// How to mend a value of `kind` that cannot be passed as `ty`; nothing where it can. A whole number may be passed as a
-/// float: the launch refuses one that the float does not hold exactly.
+/// Returns the fix for a value of `kind` that cannot be passed as `ty`. Integers may be passed as floats: the launch
+/// rejects inexact ones.
 fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
     match (kind, ty) {
         (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),

@@ -1,4 +1,4 @@
-//! A code object against what the manifest launches.
+//! Checks a code object against the manifest's launch.
 
 use cubinder_expr::Expr;
 use cubinder_model::cuda_limits::MAX_CLUSTER;
@@ -16,35 +16,35 @@ use crate::diagnostic::Diagnostic;
 use crate::kernel_signature::Signature;
 use crate::resolve::Unit;
 
-/// What one check looks at.
+/// The inputs of one check.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeCheck<'a> {
-    /// The unit that was compiled.
+    /// The compiled unit.
     pub unit: &'a Unit,
-    /// The launch of the draft that it belongs to.
+    /// Its launch in the draft.
     pub launch: &'a Launch,
-    /// The arguments as [`super::bind_args`] has bound them.
+    /// The arguments, bound by [`super::bind_args`].
     pub args: &'a [Arg],
     /// The signature that they were bound to.
     pub signature: &'a Signature,
-    /// What the code was compiled for.
+    /// The code's target.
     pub target: Target,
-    /// What the code says about the kernel.
+    /// The kernel's facts in the code.
     pub kernel: &'a KernelFacts,
-    /// What the code demands of the launch.
+    /// The code's demands on the launch.
     pub rules: LaunchRules,
 }
 
-/// Static shared memory a block, bytes: what ptxas takes for every architecture (NVRTC 13.0, 7.5 to 12.1: "0xc000 max").
+/// Bytes per block that ptxas accepts (NVRTC 13.0, 7.5 to 12.1: "0xc000 max").
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
-/// Bytes of parameters below 7.0, and from there on. The second is what NVRTC 13.0 takes for 7.5 to 12.1 ("max 32764 bytes
-/// allowed"); the first is from the release notes of CUDA 12.1. No header has either.
+/// Bytes of parameters below 7.0 (release notes of CUDA 12.1) and from 7.0 on (NVRTC 13.0, 7.5 to 12.1: "max 32764
+/// bytes allowed").
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 
-/// Checks that the code takes what the manifest passes, and that the launch can succeed at all.
+/// Checks that the code accepts the arguments, and that the launch can succeed.
 ///
 /// # Errors
-/// Every disagreement, at the kernel's name in the manifest.
+/// Every mismatch, at the kernel's name in the manifest.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
     let checks = [parameters, parameter_bytes, shared, cluster, cluster_rank, threads];
     let problems: Vec<Diagnostic> = checks.into_iter().filter_map(|of| of(check)).collect();
@@ -52,8 +52,7 @@ pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
 }
 
 impl CodeCheck<'_> {
-    /// One disagreement. It does not name the target: what is the same for several is then reported once
-    /// ([`crate::nvrtc::merge_targets`]), with the targets where it is not all of them.
+    /// Omits the target, so that [`crate::nvrtc::merge_targets`] can merge several.
     fn problem(&self, finding: impl Into<Diagnostic>) -> Diagnostic {
         let label = self.wording("compiled for this kernel", "this code");
         let mut diagnostic = finding.into().at(self.unit.kernel_span.clone(), label);
@@ -61,12 +60,11 @@ impl CodeCheck<'_> {
         diagnostic
     }
 
-    /// Whether another compiler made the code: then nothing in it can be changed here, and its own words are those of PTX.
+    /// Returns whether the code is precompiled: users cannot change it, and its terms are those of PTX.
     fn is_foreign(&self) -> bool {
         self.unit.foreign.is_some()
     }
 
-    /// The text for a kernel of CUDA C++, or for precompiled code.
     fn wording<T>(&self, of_source: T, of_code: T) -> T {
         if self.is_foreign() { of_code } else { of_source }
     }
@@ -79,8 +77,7 @@ impl CodeCheck<'_> {
     }
 }
 
-/// Number, order and widths of the parameters. Where they lie is the code's own affair, because a launch passes each
-/// by its address: `alignas(16)` moves a struct without changing what is passed.
+/// Checks number, order and sizes of parameters. Offsets do not matter, because launches pass addresses.
 fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let found = &check.kernel.params;
     let (code, manifest) = (found.len(), check.args.len());
@@ -100,7 +97,6 @@ fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     None
 }
 
-/// What an argument's offset is a multiple of, and its bytes.
 fn alignment_and_size(value: &ArgValue) -> (u32, u32) {
     let (element, len) = match value {
         ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => (8, 1),
@@ -117,14 +113,14 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     (bytes > limit).then(|| check.problem(TooManyParameterBytes { bytes, limit }))
 }
 
-/// Shared memory: static alone, and with dynamic where the manifest gives it as a constant.
+/// Checks static, and constant dynamic, shared memory.
 fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    // Of PTX the driver makes the code, and its facts are not known before; what it declares is.
+    // The driver compiles PTX; only declared memory is known.
     let fixed = check.kernel.shared_bytes.unwrap_or(check.rules.shared_bytes);
     if fixed > MAX_STATIC_SHARED_BYTES {
         return Some(check.problem(StaticSharedMemory { fixed, limit: MAX_STATIC_SHARED_BYTES }));
     }
-    // PTX runs on GPUs that have more than the one that it is for.
+    // PTX also runs on GPUs with more.
     let fixed = check.kernel.shared_bytes?;
     let dynamic = check.launch.shared_bytes.constant()?;
     let limit = max_shared_bytes(check.target.arch)?;
@@ -132,15 +128,15 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     is_too_much.then(|| check.problem(TooMuchSharedMemory { fixed, dynamic, limit }))
 }
 
-/// The warning about dynamic shared memory that the code uses and the launch does not provide. Whether every run accesses it is unknown.
+/// Warns about dynamic shared memory that the code uses and the launch does not provide.
 #[must_use]
 pub fn no_shared(unit: &Unit, launch: &Launch, rules: LaunchRules) -> Option<Diagnostic> {
     let is_missing = launch.shared_bytes.constant() == Some(0) && rules.dynamic_shared == Dynamic::Yes;
     is_missing.then(|| NoDynamicSharedMemory { kernel: &unit.kernel, span: unit.kernel_span.clone() }.into())
 }
 
-/// Clusters: those that the kernel says and those that the launch says must be the same. Where the launch says nothing, it is made as the
-/// kernel says. With `__block_size__` the grid would count clusters instead of blocks, which no launch of ours does.
+/// Compares the kernel's clusters, the default, with the launch's. With `__block_size__` the grid would count clusters,
+/// which launches never do.
 fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let launched = check.launch.cluster.as_ref().map(|cluster| cluster.each_ref().map(Expr::constant));
     match (check.rules.cluster?, launched) {
@@ -173,7 +169,6 @@ fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     }
 }
 
-/// The clusters of the launch against the most blocks that the kernel was made for.
 fn cluster_rank(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let most = check.rules.max_cluster?;
     let axes = check.launch.cluster.as_ref()?.each_ref().map(Expr::constant);
@@ -186,23 +181,22 @@ fn cluster_rank(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     (blocks > i64::from(most)).then(|| check.problem(ClusterAboveBound { blocks, most, source, other_fix }))
 }
 
-/// Whether the grid of a kernel counts clusters. NVRTC writes a required block together with clusters for `__block_size__` alone; other compilers
-/// write them side by side (Triton with several CTAs), and PTX says it with a word of its own.
+/// Returns whether the grid counts clusters. NVRTC writes a required block with clusters only for `__block_size__`;
+/// Triton also writes both otherwise, and PTX has its own directive.
 fn counts_clusters(check: &CodeCheck<'_>) -> bool {
     if check.is_foreign() { check.rules.blocks_are_clusters } else { check.rules.block.is_some() }
 }
 
-/// `2 x 1 x ?`.
+/// Formats `2 x 1 x ?`.
 fn shown<T: ToString>(axes: [Option<T>; 3]) -> String {
     axes.map(|axis| axis.map_or_else(|| "?".to_owned(), |axis| axis.to_string())).join(" x ")
 }
 
-/// The block against what the kernel allows and against the registers.
 fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let axes = check.launch.block.each_ref().map(Expr::constant);
     let required = check.rules.block.filter(|required| axes != required.map(|axis| Some(i64::from(axis))));
     if let Some(required) = required {
-        // A computed block is refused as well: it could not vary anyway.
+        // Computed blocks could not vary.
         let source = check.wording(
             "the kernel says so with `__block_size__`",
             "the code says so (`.reqntid` in PTX, a number of warps in Triton)",

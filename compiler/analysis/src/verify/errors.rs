@@ -1,15 +1,15 @@
-//! The findings about arguments and code objects, and their texts.
+//! Diagnostics about arguments and code objects.
 
 use cubinder_source::diagnostics;
 
 use crate::diagnostic::Span;
 use crate::nvrtc::{MAKE_IT_DYNAMIC, PASS_LESS};
 
-/// A launch passes the same arguments whichever of the code objects runs.
+/// Launches pass the same arguments to every code object.
 const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same for every target: look for `#if` around them, on `__CUDA_ARCH__` for instance";
 
 diagnostics! {
-    /// An input that the kernel gets through a pointer that is not `const`.
+    /// An input passed as a pointer that is not `const`.
     pub(super) struct WritableInput<'a> {
         input: &'a str, parameter: &'a str, spelling: &'a str, pointee: &'a str, in_place: String, span: Span
     }
@@ -50,7 +50,6 @@ diagnostics! {
     pub(super) struct UnknownTensor<'a> { tensor: u32, argument: &'a str, span: Span }
     error "the draft has no tensor {tensor} for the argument `{argument}`" { at span: "this argument"; }
 
-    /// A value of another kind than the parameter.
     pub(super) struct ArgumentMisfit<'a> {
         spelling: &'a str, parameter: &'a str, label: String, help: Option<String>, span: Span
     }
@@ -65,7 +64,6 @@ diagnostics! {
         help: "{help}";
     }
 
-    /// A tensor of another element type than the parameter points to.
     pub(super) struct ElementMisfit<'a> {
         name: &'a str, ty: &'a str, param: &'a str, spelling: &'a str, element: String, cuda: &'a str,
         pointee: String, reason: String, span: Span
@@ -87,7 +85,6 @@ diagnostics! {
         help: "{SAME_EVERYWHERE}";
     }
 
-    /// Parameters that are not the same for two targets.
     pub(super) struct SignatureDiffers<'a> {
         kernel: &'a str, target: String, other: String, signatures: Vec<String>, types: Vec<String>, span: Span
     }
@@ -148,7 +145,6 @@ diagnostics! {
         help: "make the clusters smaller{other_fix}";
     }
 
-    /// A kernel that runs only in blocks of one size.
     pub(super) struct OtherBlock {
         launched: String, required: String, source: &'static str, unknown: Option<&'static str>, block: String,
         other_fix: &'static str

@@ -1,8 +1,5 @@
-//! Arguments of the manifest against the kernel's signature and against each code object.
-//!
-//! Owns: which argument fits which parameter ([`bind_args`]), whether a code object is what the manifest launches
-//! ([`check_code`]), and telling once what several rows have in common ([`merge_rows`]).
-//! Never: no compile, no reading of formats; facts come in, arguments and diagnostics go out.
+//! Binds arguments ([`bind_args`]), checks code objects against launches ([`check_code`]) and merges rows' diagnostics
+//! ([`merge_rows`]). Never compiles or parses formats.
 
 mod args;
 mod code;
@@ -22,7 +19,7 @@ pub(crate) use rows::variant_name;
 pub use rows::{merge_rows, row_name};
 pub use targets::bind_targets;
 
-/// `1 byte`, `4 bytes`.
+/// Formats `1 byte`, `4 bytes`.
 pub(crate) fn bytes(count: u32) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }

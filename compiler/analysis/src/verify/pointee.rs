@@ -1,33 +1,28 @@
-//! Which tensors may be read through which pointers.
-//!
-//! Owns the one rule: [`misfit`].
-//! Never: no wording beyond the reason; the caller knows the names and places.
+//! Decides which tensors kernels may access through which pointers. Owns one rule, [`misfit`]; callers add names and
+//! spans.
 
 use cubinder_expr::{DataType, ScalarType};
 
 use crate::kernel_signature::Leaf;
 
-/// Why elements of `ty` cannot be read through a pointer to something of `size` bytes whose parts are all a `leaf`;
-/// nothing where they can. `size` is absent for `void` and for types that are only declared.
+/// Returns why elements of `ty` do not match a pointee of `size` bytes with parts `leaf`; `None` if they match. `size`
+/// is `None` for `void` and incomplete types.
 ///
-/// The pointee must hold whole elements, and is accepted as
-/// 1. numbers of the element's own type, alone or as a vector: `float`, `float4` for `f32`;
-/// 2. integers of the element's width, alone or as a vector, or an enumeration of that width: the element's bits;
-/// 3. integers of any width as a vector: `uint4` for eight `f16`, `uchar4` for one `f32`;
-/// 4. other numbers as a vector that holds two elements or more: `float4` for eight `f16`, the usual wide load;
-/// 5. an integer of any width for elements that share a byte (`i4`), which no type of CUDA holds one of;
-/// 6. `void`, a type that is only declared, a union, a struct of several kinds of parts: what is in them is the
-///    author's own agreement with the kernel, and nothing can be said about it here.
+/// The pointee must hold whole elements. Accepted are
+/// 1. numbers of the element's type or vectors of them: `float`, `float4` for `f32`;
+/// 2. integers or enumerations of the element's width, or vectors;
+/// 3. integers of any width as a vector: `uint4` for eight `f16`;
+/// 4. other numbers as a vector of at least two elements: `float4` for eight `f16`;
+/// 5. integers for elements that share a byte (`i4`);
+/// 6. opaque contents: `void`, incomplete types, unions, mixed structs.
 ///
-/// Refused is what would be read as another number: parts of the element's width and another kind (`float` or `float4` for
-/// `i32`), one wider number (`double` for `f32`, `float` for `f16`, `int` for `bool`, `i8` or `f16`, `long long` for `i32`): a kernel
-/// that counts in elements would read beyond the tensor. An enumeration of another width. Refused are pointers and functions: no tensor holds addresses.
+/// Rejected are parts of the element's width but another kind (`float` for `i32`), one wider number (`double` for
+/// `f32`), because indexing would exceed the tensor, enumerations of another width, pointers and functions.
 pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<String> {
     if leaf == Leaf::Address {
         return Some("a tensor holds elements, no addresses".to_owned());
     }
     let size = size?;
-    // Of what shares a byte, the byte stands for its elements.
     let element = ty.size().unwrap_or(1);
     if size == 0 || !size.is_multiple_of(element) {
         return Some("that is no whole number of elements".to_owned());
@@ -39,7 +34,7 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
         Leaf::Scalar(ScalarType::Int { .. } | ScalarType::UInt { .. }) => {
             part == element || is_vector || ty.size().is_none()
         }
-        // What no tensor holds, its bytes stand for.
+        // No tensor type matches; passed as bytes.
         Leaf::OtherFloat8 if element == 1 => matches!(ty, DataType::I8 | DataType::U8),
         _ if is_own(ty, leaf) => true,
         _ => part != element && is_vector && size > element,
@@ -56,7 +51,7 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
     }
 }
 
-/// Whether the parts are what CUDA has for the element's type. Integers are compared by their width alone.
+/// Returns whether the parts are CUDA's type for the element. Integers compare by width.
 fn is_own(ty: DataType, leaf: Leaf) -> bool {
     matches!(
         (ty, leaf),
@@ -79,7 +74,6 @@ mod tests {
         let (f32, f64) = (Leaf::Scalar(ScalarType::F32), Leaf::Scalar(ScalarType::F64));
         let bool = Leaf::Scalar(ScalarType::Bool);
         let accepted = [
-            // The type, and vectors of it.
             (DataType::F32, Some(4), f32),
             (DataType::F32, Some(16), f32),
             (DataType::F16, Some(2), Leaf::Half),
@@ -100,7 +94,7 @@ mod tests {
             (DataType::I4, Some(4), unsigned(4)),
             (DataType::I4, Some(16), unsigned(4)),
             (DataType::I32, Some(4), Leaf::Enum { bytes: 4 }),
-            // Vectors that hold whole elements.
+            // Vectors of whole elements.
             (DataType::F16, Some(16), unsigned(4)),
             (DataType::F16, Some(16), f32),
             (DataType::F16, Some(8), f32),
@@ -110,7 +104,7 @@ mod tests {
             (DataType::F16, Some(4), Leaf::OtherFloat8),
             (DataType::Bool, Some(16), int(4)),
             (DataType::I8, Some(4), unsigned(1)),
-            // What says nothing.
+            // Opaque contents.
             (DataType::F32, None, Leaf::Opaque),
             (DataType::F32, Some(8), Leaf::Opaque),
         ];

@@ -1,7 +1,4 @@
-//! Telling a mistake once that several rows of the table of variants have.
-//!
-//! Owns when two diagnostics are one. Rows differ in types and constants, so the same mistake has other words in each:
-//! `scale<float>` in one and `scale<__half>` in the next.
+//! Merges equal diagnostics of rows, which differ in words: `scale<float>`, `scale<__half>`.
 
 use cubinder_model::{Plugin, Variant};
 
@@ -9,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::resolve::Unit;
 use crate::rules;
 
-/// How messages call a row of the table of variants: `variant 1 (T=f16)`.
+/// Names a row in messages: `variant 1 (T=f16)`.
 pub(crate) fn variant_name(variant: &Variant) -> String {
     match variant.label.as_str() {
         "" => format!("variant {}", variant.id),
@@ -17,25 +14,24 @@ pub(crate) fn variant_name(variant: &Variant) -> String {
     }
 }
 
-/// How messages call the row of a unit.
+/// Names a unit's row in messages.
 #[must_use]
 pub fn row_name(plugin: &Plugin, unit: &Unit) -> String {
     plugin.variants.get(unit.variant).map(variant_name).unwrap_or_default()
 }
 
-/// One mistake and the rows that have it.
+/// One error and its rows.
 struct Merged<'a> {
     diagnostic: &'a Diagnostic,
     rows: Vec<&'a str>,
-    /// Whether the rows have other words for it.
+    /// Whether rows word it differently.
     differs: bool,
 }
 
-/// The diagnostics of several rows, by their names, each mistake once, in the order in which they first appear. One that not all rows
-/// have, or that reads differently in each, says which rows have it.
+/// Merges the diagnostics of rows, in the order of appearance. Names the rows of errors that not all have or that
+/// differ in words.
 #[must_use]
 pub fn merge_rows(entries: &[(String, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
-    // Of several launches of a row, equal findings are one.
     let mut rows: Vec<(&str, Vec<&Diagnostic>)> = Vec::new();
     for (row, diagnostics) in entries {
         let index = rows.iter().position(|(known, _)| known == row).unwrap_or(rows.len());
@@ -49,7 +45,7 @@ pub fn merge_rows(entries: &[(String, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
     }
     let mut merged: Vec<Merged<'_>> = Vec::new();
     for (row, diagnostics) in &rows {
-        // What one row says twice is two things.
+        // A row that reports twice has two errors.
         let mut taken: Vec<usize> = Vec::new();
         for diagnostic in diagnostics {
             let is_new =
@@ -81,8 +77,8 @@ impl Merged<'_> {
     }
 }
 
-/// Whether two diagnostics of different rows are about one mistake: the same rule at the same place. Of what a compiler says
-/// about a kernel, and of what is no rule's, the words must be the same too.
+/// Returns whether rule and span are equal. Compiler messages and diagnostics without a rule must also have equal
+/// words.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     let place = |one: &Diagnostic| one.primary.as_ref().map(|label| label.span.clone());
     let has_own_words = one.code.is_none_or(|code| code == rules::KERNEL_ERROR) || one.primary.is_none();

@@ -1,4 +1,4 @@
-//! Binding arguments once for all targets, whose code objects may have different signatures.
+//! Binds arguments once for all targets, whose signatures may differ.
 
 use cubinder_model::{Arg, Plugin, Target};
 
@@ -10,12 +10,11 @@ use crate::kernel_signature::{Leaf, ParamType, Signature};
 use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
 
-/// The unit's arguments in the order of the kernel's parameters, which must be the same for every target. Each signature comes
-/// from a compile for its target's architecture. What pointers point to may differ, as long as the arguments fit all of them.
+/// Returns the unit's arguments in the order of the kernel's parameters, which must be equal for all targets. Pointees
+/// may differ if the arguments fit all.
 ///
 /// # Errors
-/// As [`bind_args`] if no signature accepts the arguments; an error that names two targets and their signatures if their
-/// arguments would differ.
+/// As [`bind_args`] if no signature accepts the arguments; otherwise names two targets that differ.
 pub fn bind_targets(
     plugin: &Plugin,
     unit: &Unit,
@@ -30,7 +29,6 @@ pub fn bind_targets(
     let mut failed: Vec<(Target, Vec<Diagnostic>)> =
         vec![(first.0, result.clone().err().unwrap_or_default())];
     for other in rest {
-        // Equal signatures bind alike.
         let bound = if other.1 == first.1 { result.clone() } else { bind(other.1) };
         match (&result, bound) {
             (Ok(expected), Ok(found)) if *expected == found => {}
@@ -49,7 +47,7 @@ pub fn bind_targets(
 fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {
     let (target, other_target) = (one.0.to_string(), other.0.to_string());
     let signatures = [one, other].map(|(target, signature)| format!("for `{target}` it is `{signature}`"));
-    // A typedef may be another type for each target.
+    // A typedef may differ between targets.
     let params = one.1.params.iter().zip(&other.1.params);
     let hidden = params.filter(|(one, other)| one.spelling == other.spelling && one.ty != other.ty);
     let types = hidden.map(|(param, in_other)| {
@@ -61,7 +59,7 @@ fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signatur
         .into()
 }
 
-/// A type without the author's names for it.
+/// Formats a type without typedefs.
 fn resolved(ty: &ParamType) -> String {
     match ty {
         ParamType::Pointer { pointee, pointee_size, is_const, leaf } => {

@@ -1,8 +1,5 @@
-//! `cubinder.toml`: which manifests, which targets, which options.
-//!
-//! Owns the file's form ([`read`]) and the search for it and for the manifests it names ([`find`], [`load`],
-//! [`Config::manifest_paths`]).
-//! Never compiles anything.
+//! `cubinder.toml`: its syntax ([`read`]), and the search for the file and its manifests ([`find`], [`load`],
+//! [`Config::manifest_paths`]). Never compiles.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +20,7 @@ use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, table, value
 use crate::nvrtc_option::check_options;
 use crate::{rules, source};
 
-/// What the file is called.
+/// The file's name.
 pub const FILE_NAME: &str = "cubinder.toml";
 
 table! {
@@ -57,17 +54,17 @@ table! {
 }
 
 value_types! {
-    /// The name of a library.
+    /// A library's name.
     LibraryName -> String: "string", json!({ "type": "string" }), library_name;
-    /// Patterns of manifests, at least one.
+    /// Patterns of manifest paths, at least one.
     ManifestPatterns -> Vec<Located<String>>: "array of strings", strings(), manifest_patterns;
     /// Patterns of paths.
     Patterns -> Vec<Located<String>>: "array of strings", strings(), patterns;
-    /// Targets, each once.
+    /// Distinct targets.
     Targets -> Vec<Located<Target>>: "array of strings", strings(), targets;
     /// Folders.
     Folders -> Vec<Located<String>>: "array of strings", strings(), TomlReader::strings;
-    /// Options of NVRTC.
+    /// NVRTC options.
     Options -> Vec<String>: "array of strings", strings(), options;
     /// A folder.
     Folder -> String: "string", json!({ "type": "string" }), output;
@@ -77,41 +74,41 @@ fn strings() -> serde_json::Value {
     json!({ "type": "array", "items": { "type": "string" } })
 }
 
-/// What one library is made of.
+/// The configuration of one library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The file.
+    /// The file's text.
     pub source: Arc<Source>,
-    /// Its folder, which its paths are relative to.
+    /// The base of relative paths.
     pub folder: PathBuf,
     /// The library's name: `lib<name>.so`.
     pub library: String,
     /// Patterns of manifest paths, as written.
     pub manifests: Vec<Located<String>>,
-    /// What to compile for; no two are equal.
+    /// Distinct targets.
     pub targets: Vec<Located<Target>>,
     /// Folders for `#include`, joined to the file's folder.
     pub include: Vec<Located<PathBuf>>,
-    /// More options for NVRTC.
+    /// Additional NVRTC options.
     pub options: Vec<String>,
-    /// Whether code has line information.
+    /// Whether code includes line information.
     pub line_information: bool,
-    /// Patterns of files of tuning, as written.
+    /// Patterns of tuning files, as written.
     pub tuning: Vec<Located<String>>,
-    /// The folder for what is built, joined to the file's folder.
+    /// The output folder, joined to the file's folder.
     pub output: PathBuf,
 }
 
-/// The pattern that matches a path alone.
+/// Returns a pattern that matches exactly this path.
 #[must_use]
 pub fn escaped(path: &Path) -> String {
     glob::Pattern::escape(&path.to_string_lossy())
 }
 
-/// The nearest `cubinder.toml`: in `start` or a folder above it.
+/// Finds `cubinder.toml` in `start` or the nearest parent folder.
 ///
 /// # Errors
-/// When there is none.
+/// If the file does not exist.
 pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
     let found = start.ancestors().map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file());
     found.ok_or_else(|| NoConfig { name: FILE_NAME, folder: start.display().to_string() }.into())
@@ -120,17 +117,17 @@ pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
 /// Reads the file at `path`.
 ///
 /// # Errors
-/// When it cannot be read or is wrong: every mistake.
+/// If it is unreadable; all errors in it.
 pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let source = source::text(path)?;
     file_kind::expect(Kind::Config, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }
 
-/// Reads a configuration from its text.
+/// Parses a configuration.
 ///
 /// # Errors
-/// Every mistake.
+/// All errors in the text.
 pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
     let (mut toml, document) = TomlReader::parse(source, Some(&FILE));
     let config = document.and_then(|document| {
@@ -150,7 +147,6 @@ pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
     }
 }
 
-/// Reports keys of `[library]` that are outside of it.
 fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| LIBRARY.key(&entry.key).is_some()) {
         toml.report(OutsideOfLibrary { key: entry.key.clone(), place: toml.span(entry.key_range) });
@@ -244,17 +240,17 @@ fn output(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
 }
 
 impl Config {
-    /// The manifests that the patterns name, each once, pattern by pattern and in each by name.
+    /// Returns the manifests that match the patterns, without duplicates.
     ///
     /// # Errors
-    /// When a pattern matches no file or a folder cannot be read.
+    /// If a pattern matches no file or a folder is unreadable.
     pub fn manifest_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
         let (paths, wrong) = self.paths(&self.manifests, "manifest", |_| false);
         if wrong.is_empty() { Ok(paths) } else { Err(wrong) }
     }
 
-    /// The files of tuning that the patterns name, likewise, and what is wrong with the patterns: that a folder cannot be read, or that a path
-    /// is of no file. A pattern may match nothing, because nothing may have been measured yet.
+    /// Returns matching tuning files, and errors: unreadable folders or paths that are not files. Patterns may match no
+    /// file.
     #[must_use]
     pub fn tuning_paths(&self) -> (Vec<PathBuf>, Vec<Diagnostic>) {
         self.paths(&self.tuning, "file of tuning", |pattern| pattern.contains(['*', '?', '[']))
@@ -294,7 +290,7 @@ impl Config {
             let why = format!("cannot look for a {what} in `{folder}`: the name of the folder is not UTF-8");
             return Err(Box::new(refuse(why).help("run `cubinder` in that folder, without `--config`")));
         };
-        // The folder is a place, not a pattern: its own brackets and stars mean themselves.
+        // Brackets in the folder's name are literal.
         let folder = glob::Pattern::escape(folder);
         let full = Path::new(&folder).join(&pattern.value);
         let matches = glob::glob(&full.to_string_lossy())

@@ -1,39 +1,38 @@
-//! `[compile]` as it is written.
+//! `[compile]` as parsed.
 
 use cubinder_model::Target;
 
 use super::{Located, Text};
 
-/// `[compile]`: how this plugin's kernels are compiled, where it is not as `cubinder.toml` or the command line says.
+/// `[compile]`: overrides of the library's options.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CompileDecl {
-    /// What to compile for. Empty: what the library is compiled for.
+    /// Targets; empty: the library's.
     pub targets: Vec<Located<Target>>,
-    /// Include folders, relative to the manifest's folder; before those of the library.
+    /// Include folders, relative to the manifest's folder, before the library's.
     pub include: Vec<Text>,
-    /// Options of NVRTC, after those of the library.
+    /// NVRTC options, after the library's.
     pub options: Vec<Located<String>>,
-    /// Which kinds of the targets to embed. Empty: all.
+    /// The kinds of code to embed; empty: all.
     pub code: Vec<Located<CodeKind>>,
-    /// Whether the code has line information.
+    /// Whether code includes line information.
     pub line_information: bool,
-    /// Whether `targets` or `code` could not be read as they are. That was reported; what they come to is not known.
+    /// Whether `targets` or `code` is invalid.
     pub targets_are_broken: bool,
-    /// The oldest driver that must be able to load the code, as `nvidia-smi` says it: `580.65`.
+    /// The oldest driver that must load the code: `580.65`.
     pub min_driver: Option<Located<DriverVersion>>,
-    /// Who launches the kernels. None: a plugin library.
+    /// The launching component; default: a plugin library.
     pub route: Option<Located<Route>>,
 }
 
 impl CompileDecl {
-    /// Who launches the kernels, as far as the manifest says it.
+    /// Returns the component that launches the kernels.
     #[must_use]
     pub fn route(&self) -> Route {
         self.route.as_ref().map(|route| route.value).unwrap_or_default()
     }
 }
 
-/// Declares an enum whose values have names in manifests.
 macro_rules! words {
     ($($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $value:ident = $word:literal,)+ })+) => {$(
         $(#[$meta])*
@@ -43,10 +42,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All values, in the order in which errors list them.
+            /// All values, in the order of errors.
             pub const ALL: [$name; [$($word),+].len()] = [$($name::$value),+];
 
-            /// The name used in manifests and on the command line.
+            /// Returns its name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -54,7 +53,7 @@ macro_rules! words {
                 }
             }
 
-            /// The value with this name.
+            /// Returns the value with this name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<$name> {
                 Self::ALL.into_iter().find(|value| value.name() == name)
@@ -65,21 +64,21 @@ macro_rules! words {
 pub(super) use words;
 
 words! {
-    /// Who launches a plugin's kernels.
+    /// The component that launches kernels.
     #[derive(Default)]
     Route {
-        /// `plugin`: a plugin library, out of what the engine carries.
+        /// `plugin`: a plugin library.
         #[default]
         Plugin = "plugin",
         /// `native`: TensorRT itself. Experimental.
         Native = "native",
     }
 
-    /// A kind of code, as `code` names it.
+    /// A kind of code.
     CodeKind {
-        /// `cubin`: machine code, of the targets `sm_*`.
+        /// Machine code for targets `sm_*`.
         Cubin = "cubin",
-        /// `ptx`: text that the driver compiles at load, of the targets `compute_*`.
+        /// Text for targets `compute_*`, compiled by the driver.
         Ptx = "ptx",
     }
 }
@@ -89,7 +88,7 @@ words! {
 pub struct DriverVersion(pub [u16; 3]);
 
 impl std::fmt::Display for DriverVersion {
-    /// As NVIDIA writes it: the branch, then two digits each; a last part of 0 is left out.
+    /// Omits a last part of 0, as NVIDIA does.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [branch, minor, patch] = self.0;
         write!(f, "{branch}.{minor:02}")?;

@@ -1,4 +1,4 @@
-//! What tables of a TOML file can have: the description from which reader, reference and JSON Schema come.
+//! The description of a file's tables, from which reader, reference and JSON Schema derive.
 
 use serde_json::{Map, Value, json};
 
@@ -7,13 +7,13 @@ use super::json;
 /// A table of a file.
 #[derive(Debug)]
 pub struct Table {
-    /// Its path in the file: `attributes.*`, `inputs[]`; empty for the file itself.
+    /// Its path, `attributes.*`; empty for the file.
     pub path: &'static str,
-    /// Its name in errors; `NAME` stands for the author's name.
+    /// Its name in errors.
     pub title: &'static str,
-    /// What it declares, in one sentence.
+    /// Its description, one sentence.
     pub doc: &'static str,
-    /// Its keys, in the order in which the reference lists them.
+    /// Its keys, in the reference's order.
     pub keys: &'static [Key],
 }
 
@@ -22,76 +22,73 @@ pub struct Table {
 pub struct Key {
     /// The key.
     pub name: &'static str,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub presence: Presence,
-    /// What it is for, in one or two sentences.
+    /// Its description, one or two sentences.
     pub doc: &'static str,
-    /// A value, as TOML; for a table of the author's names a line, or the name of a table. Empty for tables with keys of
-    /// their own. All examples together are one manifest.
+    /// A TOML value, entry or name; empty for tables with fixed keys. All examples form one manifest.
     pub example: &'static str,
-    /// The value that an error about a missing key shows: the example, or a simpler one that fits any manifest.
+    /// The example in errors about a missing key.
     pub expected: &'static str,
-    /// What its value is, for the reference.
+    /// Its type in the reference.
     pub value: &'static str,
-    /// The JSON Schema of its value.
+    /// Its JSON Schema.
     pub schema: fn() -> Value,
-    /// The tables that its value consists of.
+    /// Nested tables.
     pub nested: Nested,
 }
 
-/// Whether a key must be there.
+/// Whether a key is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It must.
+    /// Required.
     Required,
-    /// It has no default.
+    /// Optional, without a default.
     Optional,
-    /// It has this default.
+    /// Optional, with this default.
     Default(&'static str),
 }
 
-/// The tables that a value consists of.
+/// The tables in a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Nested {
-    /// It is no table.
+    /// Not a table.
     None,
     /// A table.
     Table(&'static Kinds),
     /// An array of tables.
     Array(&'static Kinds),
-    /// A table of tables, each under a name of the author's.
+    /// Tables with user-defined names.
     Named(&'static Kinds),
-    /// A table whose keys are names of the author's.
+    /// A table with user-defined keys.
     Lines {
-        /// Whether a line can have a string.
+        /// Whether entries may be strings.
         strings: bool,
     },
 }
 
-/// The kinds of tables that one place can have.
+/// The kinds of tables in one position.
 #[derive(Debug)]
 pub struct Kinds {
-    /// The keys that decide: a table with one of them is of the kind at the same index, any other of the last kind.
+    /// Each selects the kind at the same index; otherwise the last kind applies.
     pub keys: &'static [&'static str],
-    /// The kinds; one more than there are keys.
+    /// The kinds; one more than `keys`.
     pub tables: &'static [&'static Table],
-    /// There must be a table without this key.
+    /// At least one table must lack this key.
     pub but_for: Option<&'static str>,
 }
 
 impl Table {
-    /// The key of this name.
+    /// Returns the key with this name.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// The header of the table in a file.
     pub(super) fn header(&self) -> &'static str {
         self.title.split(" with ").next().unwrap_or(self.title)
     }
 
-    /// Its JSON Schema.
     pub(super) fn schema(&self) -> Value {
         let properties: Map<String, Value> =
             self.keys.iter().map(|key| (key.name.to_owned(), key.property())).collect();
@@ -114,7 +111,6 @@ impl Table {
 }
 
 impl Key {
-    /// What is expected where the key is missing.
     pub(super) fn expected(&self) -> String {
         match self.nested {
             Nested::None => self.expected.to_owned(),
@@ -123,7 +119,7 @@ impl Key {
         }
     }
 
-    /// The JSON Schema of the value, with what an editor shows of the key.
+    /// Includes the key's text for editors.
     fn property(&self) -> Value {
         let mut schema = (self.schema)();
         schema["description"] = json!(self.doc);
@@ -139,14 +135,13 @@ impl Key {
     }
 }
 
-/// A value of TOML as JSON; `None` if the text is empty.
 fn from_toml(text: &str) -> Option<Value> {
     let document: toml::Table = toml::from_str(&format!("value = {text}")).ok()?;
     serde_json::to_value(document.get("value")?).ok()
 }
 
 impl Nested {
-    /// The tables with keys of their own.
+    /// Returns the tables with fixed keys.
     #[must_use]
     pub fn tables(self) -> &'static [&'static Table] {
         match self {
@@ -157,14 +152,13 @@ impl Nested {
 }
 
 impl Kinds {
-    /// The kind of a table that has the keys for which `has` is true.
+    /// Returns the kind of a table.
     #[must_use]
     pub fn select(&self, has: impl Fn(&str) -> bool) -> Option<&'static Table> {
         let index = self.keys.iter().position(|key| has(key)).unwrap_or(self.keys.len());
         self.tables.get(index).copied()
     }
 
-    /// The JSON Schema of a table of one of the kinds.
     pub(super) fn schema(&self) -> Value {
         let mut tables = self.tables.iter().rev();
         let last = tables.next().map_or_else(|| json!(true), |last| last.schema());
@@ -174,7 +168,6 @@ impl Kinds {
         )
     }
 
-    /// The JSON Schema of an array of such tables.
     pub(super) fn array_schema(&self) -> Value {
         let mut array = json!({ "type": "array", "items": self.schema() });
         if let Some(key) = self.but_for {

@@ -1,4 +1,4 @@
-//! The errors of the readers of manifests and `cubinder.toml`.
+//! Errors of the readers of manifests and `cubinder.toml`.
 
 use crate::diagnostic::Span;
 
@@ -20,13 +20,11 @@ cubinder_source::diagnostics! {
     pub(crate) struct MissingKey { table: String, key: &'static str, expected: String, place: Span }
     error(MISSING_KEY) "{table} has no `{key}`" { at place: "expected `{key} = {expected}` in this table"; }
 
-    /// A key in the table below its own.
     pub(crate) struct MisplacedKey { key: String, table: String, parent: &'static str, place: Span, help: String }
     error(UNKNOWN_KEY) "`{key}` stands in the wrong table" {
         at place: "in `{table}`, and `{parent}` has none"; help: "{help}";
     }
 
-    /// A value of another type than its key has.
     pub(crate) struct WrongType { key: String, expected: String, found: String, place: Span, note: Option<String>, help: Option<String> }
     error(WRONG_VALUE) "`{key}` must be {expected}" { at place: "found {found}"; note ?note: "{note}"; help ?help: "{help}"; }
 
@@ -36,7 +34,6 @@ cubinder_source::diagnostics! {
     pub(crate) struct NotFinite { key: String, place: Span }
     error(WRONG_VALUE) "`{key}` must be finite" { at place: "not a number that a double can hold"; }
 
-    /// `[key]` or `[[key]]` with the keys of `[key.NAME]`.
     pub(crate) struct TableWithoutName { key: String, name: String, place: Span }
     error(WRONG_VALUE) "`{key}` must be made of tables, each beginning with `[{key}.NAME]`" {
         at place: "not in a table `[{key}.NAME]`"; help: "write `[{key}.{name}]` before its keys";
@@ -61,11 +58,9 @@ cubinder_source::diagnostics! {
     pub(crate) struct BadVersion { found: String, place: Span }
     error(BAD_NAME) "a version must be made of letters, digits, `.`, `_`, `+` and `-`" { at place: "{found}"; }
 
-    /// A path that names nothing.
     pub(crate) struct EmptyPath { key: String, what: &'static str, place: Span, help: Option<&'static str> }
     error(WRONG_VALUE) "`{key}` must name {what}" { at place: "this is empty"; help ?help: "{help}"; }
 
-    /// An array without elements.
     pub(crate) struct EmptyArray { message: String, label: &'static str, place: Span, note: Option<&'static str> }
     error(WRONG_VALUE) "{message}" { at place: "{label}"; note ?note: "{note}"; }
 
@@ -74,11 +69,9 @@ cubinder_source::diagnostics! {
         at place: "this is what the person reads whose node breaks the rule";
     }
 
-    /// Something that may be there once.
     pub(crate) struct Repeated { message: String, ordinal: &'static str, second: Span, first: Span }
     error(DECLARED_TWICE) "{message}" { at second: "the second {ordinal}"; related first: "the first {ordinal}"; }
 
-    /// A word that is none of those that there are.
     pub(crate) struct UnknownWord { what: &'static str, word: String, expected: &'static str, place: Span, near: Option<&'static str> }
     error(WRONG_VALUE) "unknown {what} `{word}`" { at place: "expected {expected}"; help ?near: "did you mean `{near}`?"; }
 
@@ -194,7 +187,6 @@ cubinder_source::diagnostics! {
         help: "leave it out; the name of this output is a dimension of other outputs";
     }
 
-    /// Limits of single dimensions although the rank varies.
     pub(crate) struct DimensionsOfAnyRank { found: String, place: Span, ranks: Option<Span>, lowest: u8, highest: u8, note: Option<&'static str>, help: String }
     error(BAD_RANGE) "single dimensions can be limited only where the rank is fixed" {
         at place: "ranges for {found}"; related ranks ?ranks: "this input has {lowest} to {highest} dimensions";
@@ -217,7 +209,6 @@ cubinder_source::diagnostics! {
         help: "leave `one_of` out";
     }
 
-    /// A constraint that values of the attribute's type cannot have.
     pub(crate) struct ConstraintOfOtherType { rule: &'static str, label: &'static str, name: String, ty: &'static str, help: &'static str, place: Span, declared: Span }
     error(BAD_CONSTRAINT) "{rule}" { at place: "{label}"; related declared: "`{name}` is of type `{ty}`"; help: "{help}"; }
 
@@ -244,7 +235,6 @@ cubinder_source::diagnostics! {
     pub(crate) struct DefaultType { ty: &'static str, label: String, place: Span, help: Option<String> }
     error(BAD_DEFAULT) "the default is not of type `{ty}`" { at place: "{label}"; help ?help: "{help}"; }
 
-    /// A default that a constraint of its attribute rejects.
     pub(crate) struct RejectedDefault { key: &'static str, label: String, place: Span, constraint: Span, what: &'static str, near: Option<String> }
     error(BAD_DEFAULT) "the default breaks the attribute's own `{key}`" {
         at place: "{label}"; related constraint: "the {what}"; help ?near: "did you mean `{near}`?";

@@ -1,4 +1,4 @@
-//! The JSON Schema (draft 7) of single values: of a key's value by its type, and of the values of attributes and tables by theirs.
+//! JSON Schema (draft 7) of values: of keys, attributes and tables.
 
 use cubinder_expr::{DEVICE, KEYWORDS};
 use cubinder_model::{AttributeElement, AttributeType};
@@ -6,19 +6,18 @@ use serde_json::{Value, json};
 
 use super::TableType;
 
-/// The limit of TensorRT on a plugin's name, version and namespace, without the final NUL (`NvInferRuntime.h`,
-/// TensorRT-RTX 1.7: 1024 bytes with it).
+/// Without the final NUL (`NvInferRuntime.h`, TensorRT-RTX 1.7: 1024 bytes with it).
 pub(crate) const MAX_NAME_BYTES: usize = 1023;
 
 pub(crate) const IDENTIFIER: &str = "[A-Za-z_][A-Za-z0-9_]*";
 pub(crate) const SIZE: &str = "[0-9](_?[0-9])*";
 pub(crate) const INTEGER: &str = "[+-]?[0-9](_?[0-9])*";
 pub(crate) const FLOAT: &str = "[+-]?[0-9](_?[0-9])*(\\.[0-9](_?[0-9])*)?([eE][+-]?[0-9](_?[0-9])*)?";
-/// Two or three digits of an architecture with its suffix, as [`cubinder_model::Target`] reads it.
+/// As [`cubinder_model::Target`] parses it.
 pub(crate) const TARGET: &str = "^(sm|compute)_[1-9][0-9]{1,2}[af]?$";
 pub(crate) const DRIVER: &str = "^0*[1-9][0-9]*(\\.[0-9]+){0,2}$";
 
-/// A parameter of `[[code]]`: a type with what the value is a multiple of, or a value.
+/// Matches a type with its divisor, or a fixed value.
 pub(crate) fn parameter() -> String {
     let base = format!("{IDENTIFIER}(\\s+{IDENTIFIER})*");
     let pointer = "\\s*\\*(\\s*aligned\\s*\\(\\s*0*(1|2|4|8|16|32|64|128|256)\\s*\\))?";
@@ -27,7 +26,7 @@ pub(crate) fn parameter() -> String {
     format!("^\\s*{IDENTIFIER}\\s*(:\\s*{base}({pointer}|{number})|==\\s*{value})\\s*$")
 }
 
-/// What the JSON Schema of a table says beside its keys: which values a type allows.
+/// Returns a table's additional rules.
 pub(crate) fn rules(path: &str) -> Option<Value> {
     match path {
         "attributes.*" => Some(AttributeType::all().map(of_type).collect()),
@@ -36,7 +35,6 @@ pub(crate) fn rules(path: &str) -> Option<Value> {
     }
 }
 
-/// The values of an attribute whose type is known.
 pub(crate) fn of_type(ty: AttributeType) -> Value {
     let single = single(ty.element);
     let value = if ty.list { json!({ "type": "array", "items": single }) } else { single.clone() };
@@ -61,7 +59,6 @@ pub(crate) fn of_type(ty: AttributeType) -> Value {
     })
 }
 
-/// The elements of a table whose type is known.
 pub(crate) fn of_table(ty: TableType) -> Value {
     let element = match (ty, ty.integers()) {
         (_, Some((least, most))) => json!({ "type": "integer", "minimum": least, "maximum": most }),
@@ -93,13 +90,12 @@ pub(crate) fn identifier() -> Value {
     text(&format!("^{IDENTIFIER}$"))
 }
 
-/// A name in expressions, which has their words for itself.
+/// Excludes keywords.
 pub(crate) fn word() -> Value {
     let reserved: Vec<&str> = KEYWORDS.into_iter().chain([DEVICE]).collect();
     json!({ "type": "string", "pattern": format!("^{IDENTIFIER}$"), "not": { "enum": reserved } })
 }
 
-/// A name that TensorRT stores.
 pub(crate) fn text(pattern: &str) -> Value {
     json!({ "type": "string", "pattern": pattern, "maxLength": MAX_NAME_BYTES })
 }
@@ -112,7 +108,7 @@ pub(crate) fn size() -> Value {
     json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string", "pattern": range(SIZE) }] })
 }
 
-/// The texts of ranges whose ends look like `number`: `n`, `n..`, `n..=n`, `..=n`.
+/// Matches `n`, `n..`, `n..=n`, `..=n`.
 pub(crate) fn range(number: &str) -> String {
     format!("^\\s*({number}(\\s*\\.\\.\\s*(=\\s*{number})?)?|\\.\\.\\s*=\\s*{number})\\s*$")
 }

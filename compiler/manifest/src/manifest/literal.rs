@@ -1,22 +1,18 @@
-//! Where the characters of a TOML string stand in the file, through escapes and several lines.
-//!
-//! The TOML reader gives a string's value and the range of its literal. Errors inside an expression need more: the bytes
-//! of the file behind a part of the value.
+//! Maps parts of TOML strings to the file, for errors in expressions. The TOML parser only has the literal's range.
 
 use std::ops::Range;
 
-/// A string of the manifest with its place.
+/// A string with its source range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// What it says.
+    /// The value.
     pub value: String,
-    /// The whole literal in the file, quotes included.
+    /// The literal's range, including quotes.
     pub range: Range<usize>,
-    /// How parts of the value lie in the file; empty where that is not known.
     pieces: Vec<Piece>,
 }
 
-/// A part of a value that stands in the file in one piece: as it is, or as one escape.
+/// A contiguous part, verbatim or one escape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Piece {
     value: Range<usize>,
@@ -25,7 +21,6 @@ struct Piece {
 }
 
 impl Text {
-    /// The string `value` that the literal at `range` of `file` spells.
     pub(crate) fn new(file: &str, range: Range<usize>, value: String) -> Text {
         let pieces = file
             .get(range.clone())
@@ -36,16 +31,15 @@ impl Text {
         Text { value, range, pieces }
     }
 
-    /// A text that a value of another type stands for.
+    /// Replaces a value of another type.
     pub fn stands_for(range: Range<usize>, value: String) -> Text {
         Text::new("", range, value)
     }
 
-    /// The bytes of the file behind a part of the value. Where they are not known: the whole literal.
+    /// Returns the file's range of a part; if unknown, of the literal.
     #[must_use]
     pub fn locate(&self, part: Range<usize>) -> Range<usize> {
         let Some(last) = self.pieces.last() else { return self.range.clone() };
-        // The boundary beside a byte of the value: its start or its end.
         let boundary =
             |byte: usize, is_end: usize| match self.pieces.iter().find(|it| it.value.contains(&byte)) {
                 Some(piece) if piece.escaped => [piece.file.start, piece.file.end][is_end],
@@ -64,8 +58,7 @@ impl From<&Text> for Range<usize> {
     }
 }
 
-/// What a literal says and where its parts stand; nothing where it is no string this reader understands. The caller
-/// compares the value with the TOML reader's, so a misreading costs only precision.
+/// Decodes a literal. The caller compares the value with the TOML parser's, so an error costs only precision.
 fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let is_quoted = |quotes: &&str| literal.starts_with(*quotes) && literal.len() >= 2 * quotes.len();
     let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(is_quoted)?;
@@ -74,7 +67,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let mut position = offset + quotes.len();
     let mut rest = body;
     if multi_line {
-        // The line end behind the opening quotes is not part of the value.
+        // Not part of the value.
         let trimmed = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
         position += rest.len() - trimmed.len();
         rest = trimmed;
@@ -104,8 +97,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     }
 }
 
-/// The character that an escape stands for (none for a line end that is escaped away) and how many bytes follow the
-/// backslash.
+/// Returns the character (`None` for an escaped line break) and the bytes after the backslash.
 fn unescape(escape: &str, multi_line: bool) -> Option<(Option<char>, usize)> {
     let simple = |c: char| Some((Some(c), 1));
     let hex = |digits: usize| {
@@ -136,7 +128,6 @@ fn unescape(escape: &str, multi_line: bool) -> Option<(Option<char>, usize)> {
 mod tests {
     use super::*;
 
-    /// The part of the file behind `part` of the string that the TOML `x = <literal>` holds.
     fn behind(literal: &str, part: &str) -> String {
         let file = format!("x = {literal}\n");
         let table = toml::de::DeTable::parse(&file).expect("the test's TOML is right");

@@ -1,7 +1,7 @@
-//! TOML to a spanned syntax tree.
+//! Parses TOML into a spanned syntax tree ([`Manifest`]).
 //!
-//! Owns the tree ([`Manifest`]) and its reader ([`keys`]), which checks keys, types of values, names, and each number. What names
-//! and expressions mean is the next stage's ([`crate::resolve`]). Never reads a file: the text is given.
+//! Owns its reader ([`keys`]), which checks keys, value types, names and numbers; [`crate::resolve`] does the rest.
+//! Never reads files.
 
 mod compile;
 pub(crate) mod description;
@@ -36,12 +36,12 @@ pub const NEWEST_SCHEMA: i64 = 1;
 
 pub(crate) use cubinder_model::model::MAX_RANK;
 
-/// Something of the manifest with its place.
+/// A value with its source range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<T> {
-    /// The thing.
+    /// The value.
     pub value: T,
-    /// Its bytes in the file.
+    /// Byte range in the file.
     pub range: Range<usize>,
 }
 
@@ -51,7 +51,7 @@ impl<T> From<&Located<T>> for Range<usize> {
     }
 }
 
-/// A manifest as it is written.
+/// A parsed manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// `[plugin]`.
@@ -66,13 +66,13 @@ pub struct Manifest {
     pub types: Vec<TypeDecl>,
     /// `[formats]`.
     pub formats: Vec<FormatDecl>,
-    /// `[[combinations]]`; none: all combinations.
+    /// `[[combinations]]`; empty: all combinations.
     pub combinations: Vec<CombinationDecl>,
-    /// `[constants]`: the same for every variant.
+    /// `[constants]`, shared by all variants.
     pub constants: Vec<ConstantDecl>,
     /// `[functions]`.
     pub functions: Vec<FunctionDecl>,
-    /// `[[variants]]`; where the file has none, one with id 1.
+    /// `[[variants]]`; by default one with id 1.
     pub variants: Vec<VariantDecl>,
     /// `[tables.NAME]`, in the file's order.
     pub tables: Vec<TableDecl>,
@@ -80,15 +80,15 @@ pub struct Manifest {
     pub scratch: Vec<ScratchDecl>,
     /// `[[code]]`, in the file's order.
     pub code: Vec<CodeDecl>,
-    /// `[[launches]]`, in order; at least one where the manifest is right.
+    /// `[[launches]]`, in order; not empty in valid manifests.
     pub launches: Vec<StepDecl>,
     /// `[compile]`.
     pub compile: CompileDecl,
-    /// Names whose declarations could not be read. That was reported; an expression that uses one is not at fault.
+    /// Names of invalid declarations; errors in their uses are consequences.
     pub broken: Vec<String>,
 }
 
-/// `[plugin]`: which operator it is.
+/// `[plugin]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginDecl {
     /// The ONNX op type.
@@ -99,11 +99,11 @@ pub struct PluginDecl {
     pub version: String,
     /// One sentence.
     pub summary: String,
-    /// What must hold of a node.
+    /// Rules that nodes must satisfy.
     pub require: Vec<RequireDecl>,
-    /// The attributes on which a node's time depends; none: all.
+    /// Attributes that affect a node's time; `None`: all.
     pub timing: Option<Located<Vec<Located<String>>>>,
-    /// The file of cases for whose shapes variants are measured.
+    /// The file of test cases to measure.
     pub tune: Option<Located<String>>,
 }
 
@@ -112,7 +112,7 @@ pub struct PluginDecl {
 pub struct RequireDecl {
     /// A boolean expression.
     pub expr: Text,
-    /// What to tell the person whose node breaks it.
+    /// Shown when a node violates this rule.
     pub message: String,
 }
 
@@ -123,15 +123,15 @@ pub struct AttributeDecl {
     pub name: Located<String>,
     /// Its type.
     pub ty: Located<AttributeType>,
-    /// Its default, of that type and within what follows.
+    /// The default, within the constraints below.
     pub default: Option<Value>,
-    /// How many elements or bytes it may have.
+    /// Allowed number of elements or bytes.
     pub length: Option<Located<Interval>>,
-    /// The least and the greatest number, each where it is given: integers or floats as the type is.
+    /// Minimum and maximum.
     pub range: Option<Located<(Option<Value>, Option<Value>)>>,
-    /// The only values; never empty.
+    /// The allowed values; never empty.
     pub one_of: Option<Located<Vec<Value>>>,
-    /// The values that code is compiled for, where it is compiled for each: integers or booleans, never empty.
+    /// The values that code is compiled for; never empty.
     pub specialize: Option<Located<Vec<Value>>>,
     /// One sentence.
     pub doc: String,
@@ -144,15 +144,15 @@ pub struct InputDecl {
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
-    /// A format parameter or a format; none: row major.
+    /// A format or format parameter; `None`: row major.
     pub format: Option<Located<String>>,
-    /// Where its rank is given; none: any.
+    /// The rank's source range; `None`: any rank.
     pub rank_range: Option<Range<usize>>,
-    /// The lowest and the highest rank.
+    /// Lowest and highest rank.
     pub rank: (u8, u8),
-    /// What its shape may be.
+    /// Limits of the shape.
     pub limits: LimitsDecl,
-    /// Where it is a shape input: what each of its values may be, as far as that is said.
+    /// The range of a shape input's values.
     pub values: Option<Located<Interval>>,
     /// One sentence.
     pub doc: String,
@@ -165,46 +165,46 @@ pub struct OutputDecl {
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
-    /// A format parameter or a format; none: row major.
+    /// A format or format parameter; `None`: row major.
     pub format: Option<Located<String>>,
     /// An expression: an array of integers.
     pub shape: Text,
-    /// What its shape may come to.
+    /// Limits of the shape.
     pub limits: LimitsDecl,
-    /// The input whose memory it shares: then type and shape are that input's.
+    /// The input that shares its memory, type and shape.
     pub alias: Option<Located<String>>,
-    /// Where it holds a size that the kernels find out: what is known of that beforehand.
+    /// Bounds of a size that kernels compute.
     pub size: Option<SizeDecl>,
     /// One sentence.
     pub doc: String,
 }
 
-/// `size = { upper = ..., opt = ... }` of an output.
+/// `size` of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeDecl {
-    /// An integer expression: the most that it can be.
+    /// An integer expression: the maximum.
     pub upper: Text,
-    /// What TensorRT optimizes for; where it is not given, the same.
+    /// The value TensorRT optimizes for; default: `upper`.
     pub opt: Option<Text>,
 }
 
-/// `limits = { dims = ..., numel = ... }` of a tensor.
+/// `limits` of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LimitsDecl {
-    /// The limits; where nothing is said, those that hold anyway.
+    /// The limits; TensorRT's own by default.
     pub limits: ShapeLimits,
-    /// Where they are; empty where nothing is said.
+    /// Source range; empty if absent.
     pub range: Range<usize>,
 }
 
-/// A parameter of the table of variants with what it can be.
+/// A type or format parameter with its alternatives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter<T> {
     /// The parameter.
     pub name: Located<String>,
-    /// What it can be.
+    /// Its alternatives.
     pub alternatives: Vec<T>,
-    /// Where the list of these is.
+    /// Source range of the alternatives.
     pub range: Range<usize>,
 }
 
@@ -214,7 +214,7 @@ pub type TypeDecl = Parameter<DataType>;
 /// One line of `[formats]`.
 pub type FormatDecl = Parameter<Format>;
 
-/// What a parameter of the table of variants stands for.
+/// A value of type or format parameters.
 pub trait Alternative: Copy + Ord + 'static {
     /// `type`
     const WHAT: &'static str;
@@ -222,10 +222,10 @@ pub trait Alternative: Copy + Ord + 'static {
     const ONE: &'static str;
     /// `element types`
     const MANY: &'static str;
-    /// Each once, in the order in which errors list them.
+    /// All values, in the order of errors.
     const EACH: &'static [Self];
 
-    /// The name used in manifests.
+    /// Returns the name used in manifests.
     fn word(self) -> &'static str;
 }
 
@@ -251,14 +251,14 @@ impl Alternative for Format {
     }
 }
 
-/// One table of `[[combinations]]`: what its parameters may be together. Those that are not named may be anything.
+/// One table of `[[combinations]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CombinationDecl {
     /// Alternatives of type parameters.
     pub types: Vec<TypeDecl>,
     /// Alternatives of format parameters.
     pub formats: Vec<FormatDecl>,
-    /// Where it begins.
+    /// Source position.
     pub range: Range<usize>,
 }
 
@@ -269,7 +269,7 @@ pub struct ConstantDecl {
     pub name: Located<String>,
     /// An integer, a float or a boolean.
     pub value: Value,
-    /// Where the value is.
+    /// The value's source range.
     pub value_range: Range<usize>,
 }
 
@@ -280,9 +280,9 @@ pub struct FunctionDecl {
     pub name: Located<String>,
     /// The names of its parameters.
     pub params: Vec<Located<String>>,
-    /// Where the list of them is.
+    /// The source range of `params`.
     pub params_range: Range<usize>,
-    /// The expression it stands for.
+    /// Its expression.
     pub body: Text,
 }
 
@@ -291,15 +291,15 @@ pub struct FunctionDecl {
 pub struct VariantDecl {
     /// The tactic id, at least 1.
     pub id: Located<i32>,
-    /// Which alternatives of the type parameters it serves, where not all.
+    /// The served types; omitted parameters are unrestricted.
     pub types: Vec<TypeDecl>,
-    /// Which alternatives of the format parameters it serves, where not all.
+    /// The served formats, likewise.
     pub formats: Vec<FormatDecl>,
-    /// When it may run: a boolean expression.
+    /// A boolean expression: when it may run.
     pub guard: Option<Text>,
     /// Constants of this variant.
     pub constants: Vec<ConstantDecl>,
-    /// Where it begins; empty where the manifest has no `[[variants]]`.
+    /// Source position; empty without `[[variants]]`.
     pub range: Range<usize>,
 }
 
@@ -308,7 +308,7 @@ pub struct VariantDecl {
 pub struct TableDecl {
     /// Its name.
     pub name: Located<String>,
-    /// What its elements are.
+    /// Its element type.
     pub ty: Located<TableType>,
     /// Its elements.
     pub values: TableValues,
@@ -317,11 +317,11 @@ pub struct TableDecl {
 /// The elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableValues {
-    /// They are listed; their bytes, little-endian.
+    /// Listed values, as little-endian bytes.
     Listed(Vec<u8>),
-    /// An expression makes them: an array of numbers or booleans.
+    /// An array expression.
     Computed(Text),
-    /// They are in this file, named relative to the manifest's folder.
+    /// A file, relative to the manifest's folder.
     File(Located<String>),
 }
 
@@ -330,23 +330,23 @@ pub enum TableValues {
 pub struct ScratchDecl {
     /// Its name.
     pub name: Located<String>,
-    /// Its size in bytes: an expression; there where the manifest is right.
+    /// Its size in bytes; set in valid manifests.
     pub bytes: Option<Text>,
 }
 
 /// `[[launches]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepDecl {
-    /// Where it begins.
+    /// Source position.
     pub range: Range<usize>,
-    /// Whether it is done: a boolean expression, where it is given.
+    /// A boolean expression: whether the step runs.
     pub when: Option<Text>,
-    /// What is done.
+    /// Its work.
     pub work: WorkDecl,
 }
 
 impl StepDecl {
-    /// The launch, where it is one.
+    /// Returns the launch if the step is one.
     #[must_use]
     pub fn launch(&self) -> Option<&LaunchDecl> {
         match &self.work {
@@ -356,53 +356,53 @@ impl StepDecl {
     }
 }
 
-/// What a step does.
+/// The work of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkDecl {
-    /// A kernel is launched.
+    /// Launches a kernel.
     Launch(Box<LaunchDecl>),
-    /// Memory is filled.
+    /// Fills memory.
     Fill(FillDecl),
 }
 
 /// `[[launches]]` with `memset`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillDecl {
-    /// The name of what is filled; there where the manifest is right.
+    /// The memory's name; set in valid manifests.
     pub memory: Option<Text>,
-    /// With what.
+    /// The value of each byte.
     pub byte: u8,
 }
 
-/// `[[code]]`: a kernel that another compiler made.
+/// `[[code]]`: a precompiled kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodeDecl {
-    /// What launches call it. Several may have one name: then `serves` tells them apart.
+    /// The name used by launches; not unique.
     pub name: Located<String>,
-    /// `for`: the types, formats, constants and values of attributes that it is made for. Of what is not named, all.
+    /// `for`: what it was compiled for; omitted names are unrestricted.
     pub serves: Vec<ServeDecl>,
-    /// The kernel's symbol in the files; none where they have one kernel only.
+    /// The kernel's symbol; optional in files with one kernel.
     pub kernel: Option<Located<String>>,
-    /// The kernel's parameters in its own order, and what else it was made for.
+    /// The kernel's parameters, and values it was compiled for.
     pub parameters: Vec<ParameterDecl>,
-    /// Whether nothing in it is wrong. Of what is, that was told, and nothing is said of what follows from it.
+    /// Whether it is valid; otherwise later errors are consequences.
     pub is_whole: bool,
     /// The files, cubins first, relative to the manifest's folder.
     pub files: Vec<(CodeKind, Located<String>)>,
-    /// Whether there is a key for files at all.
+    /// Whether a key for files is present.
     pub has_files: bool,
-    /// What made them, for people; empty where it is not said.
+    /// The tool that compiled it; may be empty.
     pub made_by: String,
-    /// Where it begins.
+    /// Source position.
     pub range: Range<usize>,
 }
 
-/// One line of `for` of a `[[code]]`.
+/// One entry of `for` in a `[[code]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServeDecl {
-    /// A type or format parameter, a constant or an attribute that code is compiled for.
+    /// A parameter, constant or specialized attribute.
     pub name: Located<String>,
-    /// What it is there: a text for types and formats.
+    /// Its value; a string for types and formats.
     pub value: Located<Value>,
 }
 
@@ -411,62 +411,62 @@ pub struct ServeDecl {
 pub struct ParameterDecl {
     /// Its name.
     pub name: Located<String>,
-    /// All of it.
+    /// Source range.
     pub range: Range<usize>,
-    /// What it takes.
+    /// Passed or fixed.
     pub kind: ParameterKind,
 }
 
-/// What a parameter of a `[[code]]` is.
+/// Whether a parameter of a `[[code]]` is passed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParameterKind {
-    /// It is passed to the kernel.
+    /// Passed to the kernel.
     Passed(PassedDecl),
-    /// The code was made for this value, and nothing is passed.
+    /// Fixed when the code was compiled.
     Fixed(Value),
 }
 
 /// A parameter that is passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedDecl {
-    /// The type without `const`, the pointer and the length: `f32`, `unsigned int`, `T`.
+    /// The type without `const`, `*` and length: `f32`, `T`.
     pub base: Located<String>,
     /// Whether it is a pointer.
     pub is_pointer: bool,
-    /// Whether it is one to `const`.
+    /// Whether it is a pointer to `const`.
     pub is_const: bool,
-    /// How many elements it has, where it is an array by value.
+    /// The number of elements of a by-value array.
     pub len: Option<u32>,
-    /// What the address or the number is a multiple of, for which the code was made.
+    /// The assumed divisor of the address or number.
     pub multiple: Option<u32>,
 }
 
 /// `[[launches]]` without `memset`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchDecl {
-    /// The CUDA file, relative to the manifest's folder; there where the manifest is right and has no `code`.
+    /// The CUDA file, relative to the manifest's folder.
     pub source: Option<Located<String>>,
-    /// The kernel, with type parameters and constants as template arguments; there where the manifest is right and has no `code`.
+    /// The kernel with its template arguments.
     pub kernel: Option<Text>,
-    /// The name of the `[[code]]` that is launched, in the place of source and kernel.
+    /// The name of the launched `[[code]]`.
     pub code: Option<Located<String>>,
-    /// Whether it launches a `[[code]]`, known or not.
+    /// Whether it launches a `[[code]]`.
     pub is_of_code: bool,
-    /// One to three expressions where the manifest is right.
+    /// One to three expressions in valid manifests.
     pub grid: Vec<Text>,
-    /// One to three expressions where the manifest is right.
+    /// One to three expressions in valid manifests.
     pub block: Vec<Text>,
-    /// An expression, where it is given.
+    /// Bytes of dynamic shared memory: an expression.
     pub shared_bytes: Option<Text>,
-    /// One to three expressions, where it is given and right.
+    /// One to three expressions.
     pub cluster: Option<Vec<Text>>,
-    /// Whether all blocks run at once, where it is said.
+    /// Whether all blocks run at once.
     pub cooperative: Option<Located<bool>>,
-    /// Whether the kernel may begin before the step before it has ended, where it is said.
+    /// Whether it may start before the preceding step ends.
     pub programmatic: Option<Located<bool>>,
-    /// The arguments by name, in the file's order; there where the manifest is right.
+    /// The arguments, in the file's order.
     pub args: Option<Vec<ArgDecl>>,
-    /// Where the table of arguments is.
+    /// The source range of `args`.
     pub args_range: Range<usize>,
 }
 
@@ -475,17 +475,16 @@ pub struct LaunchDecl {
 pub struct ArgDecl {
     /// The parameter's name in the kernel.
     pub name: Located<String>,
-    /// A tensor's name, a scratch buffer's or an expression; there where the manifest is right.
+    /// A tensor, a scratch buffer or an expression.
     pub value: Option<Text>,
 }
 
-/// A manifest as far as it could be read, and every error of its form.
+/// A partially read manifest and its errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadManifest {
-    /// The tree; absent where the text is no TOML, its schema edition is not known or a whole section is something else.
-    /// Where there are errors it lacks what they are about, and serves only to look for more of them.
+    /// The tree, without invalid parts; `None` if too much is invalid.
     pub manifest: Option<Manifest>,
-    /// What is wrong.
+    /// The errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -502,7 +501,6 @@ pub fn read(source: &Arc<Source>) -> ReadManifest {
     ReadManifest { manifest, diagnostics: toml.into_diagnostics() }
 }
 
-/// The schema edition, if this version knows it.
 fn schema(toml: &mut toml_reader::TomlReader, root: &toml_reader::Section<'_>) -> Option<i64> {
     let note = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
     let Some(entry) = root.entry("schema") else {

@@ -1,4 +1,4 @@
-//! Tables and values of a TOML file, with their places and the description of their keys.
+//! Tables and values of a TOML file, with spans and descriptions of keys.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,43 +9,41 @@ use toml::de::{DeTable, DeValue};
 use super::Located;
 use super::description::{Nested, Table};
 
-/// A table that is being read.
+/// A table while it is read.
 pub struct Section<'t> {
-    /// How errors call it: `[plugin]`.
+    /// Its name in errors: `[plugin]`.
     pub(super) name: String,
-    /// Where it begins.
+    /// Source position.
     pub range: Range<usize>,
-    /// Where its keys are.
     pub(crate) value_range: Range<usize>,
     pub(super) table: &'t DeTable<'t>,
     pub(super) known: Vec<&'static str>,
-    /// Keys that are not there and must be, with an example.
+    /// Missing required keys, with examples.
     pub(super) missing: Vec<(&'static str, String)>,
-    /// Unknown keys that were reported.
+    /// Reported unknown keys.
     pub(super) reported: Vec<String>,
     /// Its description.
     pub(crate) description: Option<&'static Table>,
-    /// The table that this one is in, where a key below its header may have been meant for that.
+    /// The enclosing table, if keys here may have been meant for it.
     pub(super) above: Option<&'static Table>,
 }
 
 /// A key with its value.
 #[derive(Clone)]
 pub struct Entry<'t> {
-    /// The key, or for an element of an array the array's key.
+    /// The key; for an element, the array's key.
     pub key: String,
-    /// Where the key is.
+    /// The key's source range.
     pub key_range: Range<usize>,
-    /// Where the value is.
+    /// The value's source range.
     pub range: Range<usize>,
-    /// The example of the key's description.
     pub(crate) example: &'static str,
-    /// The value as TOML.
+    /// The TOML value.
     pub value: &'t DeValue<'t>,
 }
 
 impl<'t> Section<'t> {
-    /// A table without a description.
+    /// Opens a table without a description.
     pub fn root(table: &'t DeTable<'t>) -> Section<'t> {
         Section {
             name: String::new(),
@@ -60,17 +58,15 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// Marks an unknown key as reported.
     pub(crate) fn set_reported(&mut self, key: &str) {
         self.reported.push(key.to_owned());
     }
 
-    /// Does not report missing keys.
+    /// Suppresses errors about missing keys.
     pub(crate) fn allow_missing(&mut self) {
         self.missing.clear();
     }
 
-    /// Whether a table of this one has a key of this one.
     pub(super) fn is_in_nested_table(&self, key: &str) -> bool {
         let keys = self.description.map_or(&[][..], |table| table.keys);
         let nested = keys.iter().filter(|key| matches!(key.nested, Nested::Table(_) | Nested::Array(_)));
@@ -80,28 +76,28 @@ impl<'t> Section<'t> {
         })
     }
 
-    /// Whether there is such a key, known or not.
+    /// Returns whether the key is present.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// How errors call it.
+    /// Returns its name in errors.
     pub fn title(&self) -> String {
         if self.name.is_empty() { "the file".to_owned() } else { format!("`{}`", self.name) }
     }
 
-    /// The value of a key, which is now known to belong here.
+    /// Returns the value of a key and marks the key as known.
     pub fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
         self.known.push(key);
         self.entry(key)
     }
 
-    /// The value of a key, known or not.
+    /// Returns the value of a key.
     pub fn entry(&self, key: &str) -> Option<Entry<'t>> {
         self.table.get_key_value(key).map(entry)
     }
 
-    /// All keys and values in the file's order.
+    /// Returns all entries, in the file's order.
     pub fn entries(&self) -> Vec<Entry<'t>> {
         entries(self.table)
     }
@@ -130,12 +126,12 @@ fn entry<'t>((name, value): (&Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)) 
 }
 
 impl<'t> Entry<'t> {
-    /// The key as a name with its place.
+    /// Returns the key as a name with its range.
     pub fn name(&self) -> Located<String> {
         Located { value: self.key.clone(), range: self.key_range.clone() }
     }
 
-    /// Describes the value for errors.
+    /// Describes the value in errors.
     pub fn found(&self) -> String {
         match self.value {
             DeValue::String(text) if text.len() <= 40 => format!("the string `{text}`"),
@@ -149,12 +145,12 @@ impl<'t> Entry<'t> {
         }
     }
 
-    /// The lines in the file's order, where the value is a table.
+    /// Returns a table's entries, in the file's order.
     pub fn lines(&self) -> Option<Vec<Entry<'t>>> {
         self.value.as_table().map(entries)
     }
 
-    /// The elements, where the value is an array.
+    /// Returns an array's elements.
     pub fn items(&self) -> Option<Vec<Entry<'t>>> {
         let element = |item: &'t Spanned<DeValue<'t>>| Entry {
             key_range: item.span(),
@@ -166,7 +162,7 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// The first key in `[key]` or `[[key]]` that should be in `[key.NAME]`, with that name.
+/// Returns the first key that belongs in `[key.NAME]`, with that name.
 pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
     let tables = entry.items();
     let lines = tables.as_ref().map_or_else(|| entry.lines(), |tables| tables.first()?.lines())?;
@@ -177,7 +173,7 @@ pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
     Some((place.clone(), name))
 }
 
-/// Whether a name is made of ASCII letters, digits and `_`, and does not begin with a digit.
+/// Returns whether a name is ASCII letters, digits and `_`, not starting with a digit.
 pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')

@@ -1,6 +1,4 @@
-//! Explains errors of TOML: what was probably meant, and where an unclosed string, array or table starts.
-//!
-//! Only the first error is reported: what the TOML parser finds after a broken line often follows from it.
+//! Explains TOML syntax errors. Reports only the first: later ones often follow from it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,18 +7,15 @@ use super::description::{Key, Nested, Table};
 use super::errors::{KeyTwice, NotToml};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 
-/// How many repeated keys are reported; looking for the first of each takes time.
+/// Bounds the search.
 const MAX_REPORTED: usize = 32;
 
-/// A bracket, brace or string that is not closed before some place of the text.
 #[derive(Debug, Clone, Copy)]
 struct Unclosed {
     at: usize,
-    /// `[`, `{` or the quotes of a string.
     opener: &'static str,
 }
 
-/// The messages for what the TOML reader found; none where it found nothing.
 pub(super) fn explain(
     source: &Arc<Source>,
     root: Option<&'static Table>,
@@ -64,7 +59,7 @@ impl Explainer<'_> {
             return unclosed;
         }
         let found = self.text().get(range.start..).unwrap_or_default();
-        // `nan` and `inf` are floats, so their first letters promise one; `1.0.0` begins as one.
+        // The parser expects floats after the first letters of `nan` and `inf`, and in `1.0.0`.
         let is_word_as_float = matches!(expected, "`nan`" | "`inf`") || found.starts_with('.');
         if matches!(cause, "invalid boolean" | "string values must be quoted")
             || cause == "invalid float" && is_word_as_float
@@ -114,7 +109,7 @@ impl Explainer<'_> {
         self.error("`//` begins no comment", at..at + 2, "not TOML")
     }
 
-    /// A word where a value belongs: what is missing is quotes, or it is no value of TOML's.
+    /// Explains a word instead of a value: it lacks quotes or is not a TOML value.
     fn word(&self, range: &Range<usize>) -> Diagnostic {
         let line = self.line_of(range.start);
         let start = self.value_start(range.start);
@@ -122,7 +117,7 @@ impl Explainer<'_> {
         let written = self.text().get(start..line.end).map(without_comment).unwrap_or_default();
         let key = self.text().get(line.start..start).unwrap_or_default();
         let key = key.trim_end().strip_suffix('=').map(str::trim).filter(|key| key.chars().all(is_key));
-        // In an array the word stands for itself, with what stands in parentheses behind it.
+        // In an array, only the word and its arguments are the value.
         let call = range.start..range.end + self.call_behind(range);
         let word = self.text().get(call.clone()).unwrap_or_default();
         let (value, place) = if alone { (written, start..start + written.len()) } else { (word, call) };
@@ -164,8 +159,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// How many bytes more than the reader's word a call has that the word begins: its reader ends a word at the first comma. None
-    /// where the parentheses are not closed on the line.
+    /// Returns the length of a call after its first word: the parser ends a word at a comma. `None` if unclosed on the
+    /// line.
     fn call_behind(&self, range: &Range<usize>) -> usize {
         let text = self.text();
         let line = text.get(range.start..self.line_of(range.start).end).map_or("", without_comment);
@@ -188,7 +183,6 @@ impl Explainer<'_> {
             .help("strings stand in `\"` or `'`, as a keyboard has them")
     }
 
-    /// Where the text that is wrong follows from something that was opened before and never closed: that.
     fn unclosed(&self, range: &Range<usize>, cause: &str, expected: &str) -> Option<Diagnostic> {
         let text = self.text();
         let in_string = cause.ends_with("string") && matches!(expected, "`\"`" | "`'`");
@@ -222,7 +216,7 @@ impl Explainer<'_> {
         Some(diagnostic.related(self.span(start..at + line.trim_end().len()), "before this"))
     }
 
-    /// Keys that are given twice. A table that is, is most often meant as one of several.
+    /// Reports repeated keys. A repeated table usually should be an array of tables.
     fn twice(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
         let mut reported: Vec<Diagnostic> = Vec::new();
         let mut tables: Vec<Range<usize>> = Vec::new();
@@ -241,7 +235,7 @@ impl Explainer<'_> {
                 let first = self.first_header(key, line.start);
                 reported.push(self.table_twice(key, twice, first).into());
             } else if !tables.iter().any(|table| table.contains(&range.start)) {
-                // The lines of a table that is there twice are read as more lines of the first.
+                // Its lines are merged into the first table.
                 reported.push(twice.into());
             }
         }
@@ -251,7 +245,7 @@ impl Explainer<'_> {
     fn table_twice(&self, key: &str, twice: KeyTwice, first: Option<Range<usize>>) -> KeyTwice {
         let Some(first) = first else { return twice };
         let header = self.text().get(first.clone()).unwrap_or_default();
-        // Its parts are then read as a table of that name.
+        // TOML reads a misspelt header's parts as another table.
         let misspelt = self.header_before(first.start).filter(|range| {
             let name = self.text().get(range.clone()).unwrap_or_default().trim_matches(['[', ']']).trim();
             self.key(name).is_none() && suggest(name, [key]).is_some()
@@ -272,7 +266,6 @@ impl Explainer<'_> {
         KeyTwice { misspelt, help: Some(help), ..twice }
     }
 
-    /// The key of this name, of the file or of a table in it.
     fn key(&self, name: &str) -> Option<&'static Key> {
         let keys = self.root?.keys;
         let inner = keys.iter().filter(|key| matches!(key.nested, Nested::Table(_)));
@@ -280,7 +273,6 @@ impl Explainer<'_> {
         keys.iter().chain(inner).find(|key| key.name == name)
     }
 
-    /// The header that first names a table, before `end`.
     fn first_header(&self, key: &str, end: usize) -> Option<Range<usize>> {
         let before = self.text().get(..end)?;
         let mut at = 0;
@@ -298,7 +290,6 @@ impl Explainer<'_> {
         None
     }
 
-    /// The last header before `end`.
     fn header_before(&self, end: usize) -> Option<Range<usize>> {
         let before = self.text().get(..end)?;
         before.rmatch_indices('[').find_map(|(at, _)| {
@@ -314,7 +305,6 @@ impl Explainer<'_> {
         rest.find("\n[").map_or(self.text().len(), |found| from + found + 1)
     }
 
-    /// The line around a place, without its end.
     fn line_of(&self, at: usize) -> Range<usize> {
         let text = self.text();
         let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
@@ -323,7 +313,6 @@ impl Explainer<'_> {
         start..end.max(start)
     }
 
-    /// Where the value begins that a place of its line belongs to.
     fn value_start(&self, at: usize) -> usize {
         let line = self.line_of(at);
         let before = self.text().get(line.start..at).unwrap_or_default();
@@ -333,7 +322,6 @@ impl Explainer<'_> {
         start + spaces
     }
 
-    /// The quote right before a place.
     fn string_before(&self, range: &Range<usize>) -> Option<char> {
         self.text().get(..range.start)?.chars().next_back().filter(|c| matches!(c, '"' | '\''))
     }
@@ -351,7 +339,6 @@ fn is_key(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// Whether a text is a number or a boolean.
 fn is_plain(text: &str) -> bool {
     matches!(text, "true" | "false") || text.replace('_', "").parse::<f64>().is_ok()
 }
@@ -360,7 +347,6 @@ fn without_comment(text: &str) -> &str {
     text.split('#').next().unwrap_or_default().trim_end()
 }
 
-/// Whether a line looks like the beginning of a table or of a key with its value: it does not go on with anything.
 fn begins_something(line: &str) -> bool {
     let line = without_comment(line).trim();
     let is_name = |name: &str| !name.is_empty() && name.trim().chars().all(is_key);
@@ -371,7 +357,6 @@ fn begins_something(line: &str) -> bool {
     line.split_once('=').is_some_and(|(key, _)| is_name(key))
 }
 
-/// What is open at a place of a text, the innermost last.
 fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     let text = text.get(..end).unwrap_or(text);
     let mut open: Vec<Unclosed> = Vec::new();
@@ -381,7 +366,6 @@ fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
         if let Some(quotes) = quotes {
             match string_length(rest, quotes) {
                 Some(length) => at += length,
-                // A string of one line ends with it, whether it is closed or not.
                 None if quotes.len() == 1 && rest.contains('\n') => {
                     at += rest.find('\n').unwrap_or(rest.len());
                 }
@@ -407,13 +391,13 @@ fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     open
 }
 
-/// How many bytes a string has, with its quotes; none where it does not end.
+/// Returns the length in bytes with quotes; `None` if unclosed.
 fn string_length(rest: &str, quotes: &str) -> Option<usize> {
     let mut at = quotes.len();
     loop {
         let tail = rest.get(at..)?;
         if tail.starts_with(quotes) {
-            // Two more quotes may stand before the end of a string of several lines.
+            // A multi-line string may end in two quotes before the delimiter.
             let more = tail.get(quotes.len()..).unwrap_or_default();
             let quote = quotes.get(..1).unwrap_or_default();
             let extra = if quotes.len() == 3 { more.len() - more.trim_start_matches(quote).len() } else { 0 };

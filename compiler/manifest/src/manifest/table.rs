@@ -1,6 +1,4 @@
-//! `[tables]`: what the elements of a table can be, and the bytes that they are.
-//!
-//! Owns the element types of tables and the bytes of their values. A table is the same bytes in every build.
+//! `[tables]`: element types, and the bytes of values, which are equal in every build.
 
 use cubinder_expr::Value;
 use cubinder_model::float;
@@ -34,7 +32,7 @@ words! {
 }
 
 impl TableType {
-    /// How CUDA C++ spells it.
+    /// Returns the CUDA C++ type.
     #[must_use]
     pub const fn cuda_name(self) -> &'static str {
         match self {
@@ -51,7 +49,7 @@ impl TableType {
         }
     }
 
-    /// Size of one element in bytes.
+    /// Returns the element size in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -62,7 +60,7 @@ impl TableType {
         }
     }
 
-    /// The least and the greatest integer; none where it holds none.
+    /// Returns the range; `None` for floats.
     pub(crate) const fn integers(self) -> Option<(i64, i64)> {
         match self {
             TableType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
@@ -74,11 +72,10 @@ impl TableType {
         }
     }
 
-    /// The bytes of a value, little-endian. Floats are rounded to the nearest that the type holds, of two as near the even one; what is no
-    /// number is a quiet one without a payload.
+    /// Returns little-endian bytes. Floats round to nearest, ties to even; NaNs become quiet.
     ///
     /// # Errors
-    /// Why the type does not hold it, to follow upon the value.
+    /// The reason, as a continuation of the value.
     pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, String> {
         let name = self.name();
         match (self, value) {
@@ -102,12 +99,10 @@ impl TableType {
         }
     }
 
-    /// The lower bytes, as many as an element has.
     fn cut(self, bytes: [u8; 8]) -> Vec<u8> {
         bytes.into_iter().take(self.size()).collect()
     }
 
-    /// The float that is this integer exactly.
     fn whole(self, value: i64) -> Option<f64> {
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
         let (wide, back) = (value as f64, |float: f64| float as i128);
@@ -120,20 +115,20 @@ impl TableType {
         (back(held) == i128::from(value)).then_some(held)
     }
 
-    /// The bytes of a float; none where a finite one rounds to infinity.
+    /// Rounds a float; `None` if a finite one becomes infinite.
     fn float(self, value: f64) -> Option<Vec<u8>> {
         let is_finite = value.is_finite();
         let bits = match self {
             TableType::F16 if is_finite => float::to_f16(value)?.into(),
             TableType::Bf16 if is_finite => float::to_bf16(value)?.into(),
             TableType::F32 if is_finite => {
-                #[allow(clippy::cast_possible_truncation)] // it was rounded
+                #[allow(clippy::cast_possible_truncation)] // already rounded
                 let single = float::round_to_f32(value)? as f32;
                 single.to_bits().into()
             }
             _ if is_finite => value.to_bits(),
             _ => {
-                // IEEE's formats differ only in the positions of the sign, the exponent and the fraction.
+                // IEEE formats differ only in field positions.
                 let width = 8 * self.size();
                 let fraction = match self {
                     TableType::F16 => 10,
@@ -150,7 +145,6 @@ impl TableType {
     }
 }
 
-/// The most bytes of a table.
 pub(crate) const MAX_TABLE_BYTES: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! Reads tables of TOML as their description says: every mistake is reported with its place, none is fatal.
-//!
-//! Serde would stop at the first mistake and lose spans under some enums.
+//! Reads TOML tables by their descriptions. Reports every error; none is fatal. Serde would stop at the first one, and
+//! loses spans under some enums.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,28 +17,25 @@ pub use super::section::{Entry, Section, is_identifier};
 use super::{Located, Text, syntax};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 
-/// The longest text of the author's that a help repeats, in bytes.
+/// Bytes of user text in a help.
 const LONGEST_QUOTE: usize = 120;
 
-/// The text being read and the errors in it.
+/// A document's text and errors.
 pub struct TomlReader {
     /// The text.
     pub source: Arc<Source>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether a whole section was something else: then too much is missing to look for more errors.
+    /// Whether a section is missing, so that looking for more errors is useless.
     pub(super) section_lost: bool,
-    /// The table whose keys are being read.
     pub(crate) above: Option<&'static Table>,
-    /// Where keys are that were reported as keys of another table.
     misplaced: Vec<usize>,
-    /// Keys that are in the file instead of one of its tables, which was reported.
     pub(crate) explained: Vec<String>,
-    /// Names whose declarations could not be read.
+    /// Names of invalid declarations.
     pub(crate) broken: Vec<String>,
 }
 
 impl TomlReader {
-    /// Parses a TOML document whose tables `root` describes. The document is `None` if the text is no TOML, which is reported.
+    /// Parses a document that `root` describes; `None` if it is not TOML.
     pub fn parse<'s>(
         source: &'s Arc<Source>,
         root: Option<&'static Table>,
@@ -57,7 +53,7 @@ impl TomlReader {
         (reader, errors.is_empty().then_some(document))
     }
 
-    /// What has been found, in order of place.
+    /// Returns the diagnostics, ordered by position.
     pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         sort(&mut self.diagnostics);
         self.diagnostics
@@ -68,28 +64,27 @@ impl TomlReader {
         self.diagnostics.push(diagnostic.into());
     }
 
-    /// How many mistakes have been found.
+    /// Returns the number of diagnostics.
     pub fn count(&self) -> usize {
         self.diagnostics.len()
     }
 
-    /// The span of a byte range of the document.
+    /// Returns the span of a byte range.
     pub fn span(&self, range: impl Into<Range<usize>>) -> Span {
         Span::new(&self.source, range.into())
     }
 
-    /// What the author wrote there, where it is short enough to be repeated in a message.
+    /// Returns source text that is short enough for a message.
     pub fn written(&self, range: &Range<usize>) -> Option<&str> {
         let text = self.source.text.get(range.clone())?;
         (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
     }
 
-    /// Opens the document's root table.
     pub(crate) fn root<'t>(&mut self, table: &'t DeTable<'t>, description: &'static Table) -> Section<'t> {
         self.section(table, description, String::new(), 0..0)
     }
 
-    /// Opens a table of one of these kinds; `None` if the value is no table.
+    /// Opens a table; `None` for other values.
     pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
         let table = entry.value.as_table()?;
         let description = kinds.select(|key| table.contains_key(key))?;
@@ -98,7 +93,6 @@ impl TomlReader {
         Some(Section { value_range: entry.range.clone(), ..section })
     }
 
-    /// Opens the same table as one of another kind.
     pub(crate) fn reopen<'t>(&mut self, section: Section<'t>, description: &'static Table) -> Section<'t> {
         self.section(section.table, description, description.title.to_owned(), section.range)
     }
@@ -127,7 +121,7 @@ impl TomlReader {
         section
     }
 
-    /// The value of a required key. A missing one is reported by [`TomlReader::finish`], unless a misspelt one explains it.
+    /// Returns the value of a required key; [`TomlReader::finish`] reports missing ones.
     pub fn require<'t>(
         &mut self,
         section: &mut Section<'t>,
@@ -141,7 +135,7 @@ impl TomlReader {
         entry
     }
 
-    /// Reports every unknown key and every required one that is missing.
+    /// Reports unknown keys and missing required keys.
     pub fn finish(&mut self, section: &Section<'_>) {
         let mut explained: Vec<&str> = Vec::new();
         for entry in section.entries() {
@@ -170,7 +164,7 @@ impl TomlReader {
         }
     }
 
-    /// How to mend a key that stands in the table at `child` and belongs to the one around it.
+    /// Returns the fix for a key in the table at `child`.
     fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
         let place = match self.header(child) {
             Some(header) => format!("write it above `{header}`"),
@@ -179,7 +173,6 @@ impl TomlReader {
         format!("`{key}` is a key of `{}`: {place}", parent.header())
     }
 
-    /// The header whose line a place is on, as it is written.
     fn header(&self, at: usize) -> Option<&str> {
         let before = self.source.text.get(..at)?;
         let line = self.source.text.get(before.rfind('\n').map_or(0, |end| end + 1)..)?.lines().next()?;
@@ -187,8 +180,7 @@ impl TomlReader {
         line.starts_with('[').then_some(line)
     }
 
-    /// Reports keys of `section` that are in a table of the author's names below it: required ones that are missing, and
-    /// strings where a line has none.
+    /// Reports keys of `section` in a table of user-defined names below it.
     fn report_misplaced(&mut self, section: &mut Section<'_>, table: &'static Table) {
         for key in table.keys {
             let Nested::Lines { strings } = key.nested else { continue };
@@ -215,12 +207,11 @@ impl TomlReader {
         }
     }
 
-    /// Nothing more is looked for: too much depends on what is wrong.
+    /// Stops the search for more errors.
     pub fn give_up(&mut self) {
         self.section_lost = true;
     }
 
-    /// The error for a value of another type than its key has.
     pub(crate) fn wrong_type(&self, entry: &Entry<'_>, expected: impl Into<String>) -> WrongType {
         WrongType {
             key: entry.key.clone(),
@@ -232,7 +223,7 @@ impl TomlReader {
         }
     }
 
-    /// A string with its place in the file.
+    /// Reads a string with its span.
     pub fn text(&mut self, entry: &Entry<'_>) -> Option<Text> {
         match entry.value {
             DeValue::String(value) => {
@@ -245,16 +236,16 @@ impl TomlReader {
         }
     }
 
-    /// A string.
+    /// Reads a string.
     pub fn string(&mut self, entry: &Entry<'_>) -> Option<Located<String>> {
         self.text(entry).map(|text| Located { value: text.value, range: text.range })
     }
 
-    /// An expression: a string, or a number or boolean that stands for itself.
+    /// Reads an expression: a string, number or boolean.
     pub fn expression(&mut self, entry: &Entry<'_>) -> Option<Text> {
         match entry.value {
             DeValue::String(_) => self.text(entry),
-            // The expression language reads numbers as TOML writes them, save for underscores and prefixes.
+            // Expressions have no underscores or prefixes in numbers.
             DeValue::Integer(_) => {
                 let value = self.integer(entry)?;
                 Some(Text::stands_for(entry.range.clone(), value.to_string()))
@@ -274,7 +265,7 @@ impl TomlReader {
         }
     }
 
-    /// An integer.
+    /// Reads an integer.
     pub fn integer(&mut self, entry: &Entry<'_>) -> Option<i64> {
         let DeValue::Integer(integer) = entry.value else {
             self.report(self.wrong_type(entry, "an integer"));
@@ -287,7 +278,7 @@ impl TomlReader {
         value
     }
 
-    /// A finite float.
+    /// Reads a finite float.
     pub fn float(&mut self, entry: &Entry<'_>) -> Option<f64> {
         let DeValue::Float(float) = entry.value else {
             self.report(self.wrong_type(entry, "a float"));
@@ -300,7 +291,7 @@ impl TomlReader {
         value
     }
 
-    /// A table; errors call it `name`.
+    /// Reads a table; errors call it `name`.
     pub fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
         let DeValue::Table(table) = entry.value else {
             return self.report_no_table(entry, None);
@@ -308,7 +299,6 @@ impl TomlReader {
         Some(Section { name, range: entry.key_range.clone(), ..Section::root(table) })
     }
 
-    /// Reports a value that is no table.
     pub(crate) fn report_no_table<T>(&mut self, entry: &Entry<'_>, help: Option<String>) -> Option<T> {
         let header = self.header(entry.key_range.start).filter(|_| entry.value.is_array());
         let inner = header.and_then(|header| header.strip_prefix("[[")?.strip_suffix("]]"));
@@ -317,7 +307,7 @@ impl TomlReader {
         None
     }
 
-    /// The elements of an array.
+    /// Reads an array.
     pub fn array<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
@@ -326,7 +316,7 @@ impl TomlReader {
         items
     }
 
-    /// The elements of an array of strings or numbers. One that stands alone only lacks its brackets.
+    /// Reads an array; for a single value, suggests brackets.
     pub fn values<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
@@ -338,13 +328,13 @@ impl TomlReader {
         items
     }
 
-    /// The tables of an array of tables, `[[name]]`; none where the key is absent.
+    /// Reads `[[name]]`; empty if absent.
     pub fn tables<'t>(&mut self, root: &mut Section<'t>, key: &'static str) -> Vec<Section<'t>> {
         let items = root.take(key).and_then(|entry| self.tables_of(&entry, key)).unwrap_or_default();
         items.iter().filter_map(|item| self.table(item, format!("[[{key}]]"))).collect()
     }
 
-    /// The elements of an array of tables that each begin with `[[path]]`.
+    /// Reads tables with the header `[[path]]`.
     pub(crate) fn tables_of<'t>(&mut self, entry: &Entry<'t>, path: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
@@ -358,7 +348,7 @@ impl TomlReader {
         items
     }
 
-    /// The lines of the table `[key]`, in the file's order; none where the key is absent.
+    /// Reads the lines of `[key]`, in order; empty if absent.
     pub fn lines<'t>(&mut self, parent: &mut Section<'t>, key: &'static str) -> Vec<Entry<'t>> {
         parent.take(key).and_then(|entry| self.entries_of(&entry)).unwrap_or_default()
     }
@@ -372,7 +362,7 @@ impl TomlReader {
         lines
     }
 
-    /// Reads the lines of a table, in the file's order. The names of those that cannot be read become broken ones.
+    /// Marks the names of invalid lines as broken.
     pub(crate) fn lines_of<'t, T>(
         &mut self,
         entry: &Entry<'t>,
@@ -380,7 +370,7 @@ impl TomlReader {
     ) -> Option<Vec<T>> {
         let mut items = Vec::new();
         for line in self.entries_of(entry)? {
-            // The line may have been reported as a key of another table.
+            // Already reported.
             let is_misplaced = self.misplaced.contains(&line.key_range.start);
             match if is_misplaced { None } else { read(self, &line) } {
                 Some(item) => items.push(item),
@@ -390,18 +380,16 @@ impl TomlReader {
         Some(items)
     }
 
-    /// Marks the name of a declaration that could not be read.
     pub(crate) fn mark_broken<T>(&mut self, name: Located<String>) -> Option<T> {
         self.broken.push(name.value);
         None
     }
 
-    /// The value as it is, to be read later.
+    /// Returns the entry itself.
     pub(crate) fn unread<'t>(&mut self, entry: &Entry<'t>) -> Option<Entry<'t>> {
         Some(entry.clone())
     }
 
-    /// Reports `[key]` or `[[key]]` that has the keys of `[key.NAME]`.
     pub(crate) fn report_flat(&mut self, entry: &Entry<'_>) -> bool {
         let Some((place, name)) = flat(entry) else { return false };
         self.report(TableWithoutName { key: entry.key.clone(), name, place: self.span(place) });
@@ -409,13 +397,13 @@ impl TomlReader {
         true
     }
 
-    /// An array of strings.
+    /// Reads an array of strings.
     pub fn strings(&mut self, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
         let items = self.values(entry, "an array of strings")?;
         Some(items.iter().filter_map(|item| self.string(item)).collect())
     }
 
-    /// `debug`: whether line information is asked for. There is nothing else to ask for.
+    /// Reads `debug`, which must be `"line"`.
     pub fn line_information(&mut self, entry: &Entry<'_>) -> Option<bool> {
         if entry.value.as_str() == Some("line") {
             return Some(true);
@@ -425,7 +413,7 @@ impl TomlReader {
         None
     }
 
-    /// Reports items that are listed before, and drops them.
+    /// Reports and removes repeated items.
     pub(crate) fn each_once<T: PartialEq>(
         &mut self,
         items: Vec<Located<T>>,
@@ -444,7 +432,7 @@ impl TomlReader {
         kept
     }
 
-    /// Checks that a name can stand in expressions and in C++. A wrong one is reported and used as it is.
+    /// Checks that a name is valid in expressions and C++.
     pub fn identifier(&mut self, name: &Located<String>, what: &str) {
         if !is_identifier(&name.value) {
             let (found, place) = (found(&name.value), self.span(name));
@@ -453,7 +441,7 @@ impl TomlReader {
     }
 }
 
-/// What a string holds, for errors.
+/// Describes a string in errors.
 pub fn found(text: &str) -> String {
     if text.is_empty() { "this is empty".to_owned() } else { format!("found `{text}`") }
 }

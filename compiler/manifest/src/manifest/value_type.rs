@@ -1,4 +1,4 @@
-//! The types of keys' values: each says how a value is read, and what the reference and the JSON Schema say of it.
+//! Types of keys' values: how they are read, and described in the reference and the JSON Schema.
 
 use std::marker::PhantomData;
 
@@ -9,28 +9,23 @@ use super::errors::EmptyPath;
 use super::toml_reader::{Entry, Section, TomlReader};
 use super::{Located, Text, json};
 
-/// A type of values.
 pub(crate) trait ValueType {
-    /// What reading yields.
+    /// The result of reading.
     type Value<'t>;
-    /// What a value is, for the reference.
     const NAME: &'static str;
-    /// The tables that a value consists of.
+    /// Nested tables.
     const NESTED: Nested = Nested::None;
 
-    /// The JSON Schema of values.
     fn schema() -> Json;
 
-    /// Reads a value. One that cannot be used is reported.
     fn read<'t>(toml: &mut TomlReader, entry: &Entry<'t>) -> Option<Self::Value<'t>>;
 }
 
-/// The values of a table's keys.
 pub(crate) trait Row<'t>: Sized {
-    /// Reads the keys that are there.
+    /// Reads the present keys.
     fn read(toml: &mut TomlReader, section: &Section<'t>) -> Self;
 
-    /// Reads the keys that are there, and reports unknown and missing ones.
+    /// Reads the keys; reports unknown and missing ones.
     fn read_all(toml: &mut TomlReader, section: Section<'t>) -> Self {
         let row = Self::read(toml, &section);
         toml.finish(&section);
@@ -39,7 +34,6 @@ pub(crate) trait Row<'t>: Sized {
 }
 
 impl<'t> Section<'t> {
-    /// Reads the value of a key.
     pub(crate) fn get<T: ValueType>(&self, toml: &mut TomlReader, key: &str) -> Option<T::Value<'t>> {
         let mut entry = self.entry(key)?;
         entry.example = self.description.and_then(|table| table.key(key)).map_or("", |key| key.example);
@@ -50,58 +44,48 @@ impl<'t> Section<'t> {
     }
 }
 
-/// What a table declares.
+/// A type that is read from a table.
 pub(crate) trait Declaration: Sized {
-    /// The kinds of its tables.
     const KINDS: &'static Kinds;
-    /// What an author's name is of: `an attribute`.
+    /// Its name in errors: `an attribute`.
     const NAMED: &'static str = "";
-    /// Whether each has a header of its own in the file, such as `[attributes.NAME]`.
+    /// Whether each has its own header: `[attributes.NAME]`.
     const HAS_HEADER: bool = true;
 
-    /// Identifiers that cannot be names.
     fn reserved() -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// How to write a value of another type as a table.
     fn help(_: &TomlReader, _: &Entry<'_>) -> Option<String> {
         None
     }
 
-    /// Reads a table; `name` is the key that it is under.
     fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<Self>;
 }
 
-/// What a line of a table with the author's names declares.
+/// An entry of a table with user-defined names.
 pub(crate) trait Line {
-    /// What reading yields.
+    /// The result of reading.
     type Value;
-    /// What the table is, for the reference.
     const NAME: &'static str;
-    /// Whether a line can have a string.
+    /// Whether an entry may have a string.
     const STRINGS: bool = false;
-    /// Whether too much depends on the table to read on without it.
+    /// Whether reading stops without the table.
     const ESSENTIAL: bool = true;
 
-    /// Identifiers that cannot be names.
     fn reserved() -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// How to write a value of another type as a table.
     fn help(_: &Entry<'_>) -> Option<String> {
         None
     }
 
-    /// The JSON Schema of a line's value.
     fn schema() -> Json;
 
-    /// Reads a line.
     fn read(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Self::Value>;
 }
 
-/// A table.
 pub(crate) struct TableOf<T>(PhantomData<T>);
 
 impl<T: Declaration> ValueType for TableOf<T> {
@@ -121,7 +105,6 @@ impl<T: Declaration> ValueType for TableOf<T> {
     }
 }
 
-/// An array of tables.
 pub(crate) struct ArrayOf<T>(PhantomData<T>);
 
 impl<T: Declaration> ValueType for ArrayOf<T> {
@@ -140,7 +123,7 @@ impl<T: Declaration> ValueType for ArrayOf<T> {
     }
 }
 
-/// A table of tables, each under a name of the author's.
+/// A table of tables with user-defined names.
 pub(crate) struct NamedTables<T>(PhantomData<T>);
 
 impl<T: Declaration> ValueType for NamedTables<T> {
@@ -163,7 +146,7 @@ impl<T: Declaration> ValueType for NamedTables<T> {
     }
 }
 
-/// A table whose keys are names of the author's.
+/// A table with user-defined keys.
 pub(crate) struct Lines<L>(PhantomData<L>);
 
 impl<L: Line> ValueType for Lines<L> {
@@ -186,7 +169,6 @@ impl<L: Line> ValueType for Lines<L> {
     }
 }
 
-/// The JSON Schema of a table whose keys are names of the author's.
 fn names_to(value: &Json, reserved: &[&str]) -> Json {
     let mut names = json!({ "pattern": format!("^{}$", json::IDENTIFIER) });
     if !reserved.is_empty() {
@@ -195,10 +177,10 @@ fn names_to(value: &Json, reserved: &[&str]) -> Json {
     json!({ "type": "object", "propertyNames": names, "additionalProperties": value })
 }
 
-/// Declares tables: for each a `static` [`Table`](super::description::Table), and a struct with a field for each key that is filled from a section.
+/// Declares a `static` [`Table`](super::description::Table) and a struct with a field per key, read from a section.
 ///
-/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`, where `or EXPECTED` is for errors about a missing key. The doc comment is the key's description, and the [`ValueType`]
-/// says how the value is read and described. A key that is no identifier follows the field's name as a string.
+/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`, where errors about a missing key show `EXPECTED`. Its doc
+/// comment describes the key. A string after the name is a key that is not an identifier.
 macro_rules! table {
     ($(
         $(#[doc = $doc:literal])+
@@ -244,7 +226,7 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// Declares types of values: what reading yields; the name for the reference; the JSON Schema; the reader.
+/// Declares value types: result, name in the reference, JSON Schema and reader.
 macro_rules! value_types {
     ($($(#[doc = $doc:literal])+ $vis:vis $name:ident -> $value:ty: $text:literal, $schema:expr, $read:expr;)+) => {$(
         $(#[doc = $doc])+
@@ -270,11 +252,11 @@ macro_rules! value_types {
 pub(crate) use value_types;
 
 value_types! {
-    /// A text.
+    /// A string.
     pub(crate) AnyText -> String: "string", json!({ "type": "string" }), |toml: &mut TomlReader, entry| Some(toml.string(entry)?.value);
     /// A name for expressions and C++.
     pub(crate) Identifier -> Located<String>: "identifier", json::identifier(), TomlReader::string;
-    /// An expression: a string, or a number or boolean that stands for itself.
+    /// An expression: a string, or a number or boolean literal.
     pub(crate) Expression -> Text: "expression", json::expression(), TomlReader::expression;
     /// An expression that can only be a string.
     pub(crate) ExpressionText -> Text: "expression (a string)", json!({ "type": "string" }), TomlReader::text;
@@ -296,7 +278,7 @@ fn file_path(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>
     Some(file)
 }
 
-/// A boolean that is written out, at its key and value.
+/// Reads a boolean; the range includes its key.
 fn switch(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<bool>> {
     let Some(value) = entry.value.as_bool() else {
         toml.report(toml.wrong_type(entry, "`true` or `false`"));

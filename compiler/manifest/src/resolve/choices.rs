@@ -1,7 +1,5 @@
-//! Which types and formats the parameters of a manifest stand for together, and what decides which.
-//!
-//! TensorRT decides a choice for a node: by the types of its inputs, and by the formats of its tensors, which it negotiates with the
-//! plugin. Parameters that this does not decide must follow from the variant.
+//! Chooses types and formats of parameters. TensorRT decides by input types and the formats that it negotiates; others
+//! must follow from the variant.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,20 +12,18 @@ use super::restrict::{allows, served};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Alternative, Manifest, Parameter, VariantDecl};
 
-/// What the parameters stand for, in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) types: Vec<(String, DataType)>,
     pub(super) formats: Vec<(String, Format)>,
 }
 
-/// The maximum number of choices that are listed, whatever combinations would leave.
 const MAX_CHOICES: usize = 1 << 16;
 
 /// Returns the choices of each variant: the last parameter changes fastest, types before formats.
 ///
 /// # Errors
-/// Their number, before combinations are removed, if it exceeds the maximum.
+/// The number of choices if it exceeds the maximum.
 pub(super) fn of_variants(manifest: &Manifest) -> Result<Vec<Vec<Choice>>, usize> {
     let parameters = manifest.variants.iter().map(|variant| {
         (served(&manifest.types, &variant.types), served(&manifest.formats, &variant.formats))
@@ -64,7 +60,7 @@ fn named_alternatives<T: Copy>(parameters: &[Parameter<T>]) -> impl Iterator<Ite
     })
 }
 
-/// Returns every choice of one element of each list; that of the last list changes fastest.
+/// Returns the Cartesian product; the last list changes fastest.
 pub(super) fn product<T: Clone>(lists: impl Iterator<Item = Vec<T>>) -> Vec<Vec<T>> {
     lists.fold(vec![Vec::new()], |all, list| {
         let extended = |chosen: &Vec<T>| -> Vec<Vec<T>> {
@@ -74,8 +70,8 @@ pub(super) fn product<T: Clone>(lists: impl Iterator<Item = Vec<T>>) -> Vec<Vec<
     })
 }
 
-/// Reports parameters that nothing decides and, if `is_clear`, variants and alternatives that no choice has. Returns the names of
-/// the undecided ones.
+/// Reports undecided parameters and, if `is_clear`, unserved variants and alternatives. Returns the undecided
+/// parameters.
 pub(super) fn check(
     declared: Declarations<'_>,
     choices: &[Vec<Choice>],
@@ -95,7 +91,7 @@ pub(super) fn check(
         let name = parameter.name.value.as_str();
         let value = |choice: &Choice| value_of(&choice.formats, name);
         let is_open = choices.iter().any(|choices| decided.leaves_open(choices, true, &value));
-        // A tensor whose format is not known may have this one.
+        // A tensor with an unknown format may have this one.
         let is_broken = !manifest.broken.is_empty()
             || !decided.formats.iter().all(|name| is_declared(&manifest.formats, name));
         if is_open && !decided.formats.contains(name) && !is_broken {
@@ -129,11 +125,8 @@ fn undecided_parameter<T: Alternative>(
     UndecidedParameter { kind: T::WHAT, name, span, count, reason, note, first }.into()
 }
 
-/// The names of the parameters that a node decides.
 struct Decided<'m> {
-    /// The types of inputs.
     types: BTreeSet<&'m str>,
-    /// The formats of tensors.
     formats: BTreeSet<&'m str>,
 }
 
@@ -146,8 +139,8 @@ impl<'m> Decided<'m> {
         }
     }
 
-    /// Whether choices that are alike in what a node decides differ in a value. The formats of tensors are known later than the types
-    /// of outputs, so they do not always count.
+    /// Returns whether a value differs between choices that nodes do not distinguish. Output types are decided before
+    /// formats, so these do not always count.
     fn leaves_open<'c, T: PartialEq>(
         &self,
         choices: impl IntoIterator<Item = &'c Choice>,
@@ -165,8 +158,7 @@ impl<'m> Decided<'m> {
     }
 }
 
-/// A type parameter must follow from the types of a node's inputs. If it is no output's type, it may also follow from formats and the
-/// variant. Only values of attributes can tell otherwise which alternative is meant.
+/// Reports a type that inputs do not determine; formats and the variant may determine one that no output has.
 fn undecided_type(
     declared: Declarations<'_>,
     parameter: &Parameter<DataType>,
@@ -187,13 +179,13 @@ fn undecided_type(
         let count = choices.iter().map(|choices| count(&mut choices.iter())).max().unwrap_or(0);
         return is_open.then(|| undecided_parameter(declared, parameter, count));
     };
-    // Values that the code is compiled for may decide it: which rows they leave is known later (`output_types`).
+    // Specialized values may decide it: `output_types`.
     if manifest.attributes.iter().any(|decl| decl.specialize.is_some())
         || !decided.leaves_open(choices.iter().flatten(), false, &value)
     {
         return None;
     }
-    // An attribute that guards name is probably meant to decide it.
+    // A guard's attribute probably decides it.
     let guards = manifest.variants.iter().filter_map(|variant| variant.guard.as_ref());
     let is_guarding = |name: &str| guards.clone().any(|guard| has_word(&guard.value, name));
     let guarding = manifest.attributes.iter().find(|decl| is_guarding(&decl.name.value));
@@ -211,7 +203,6 @@ fn undecided_type(
     Some(error.into())
 }
 
-/// Variants without a choice, and alternatives that are in no choice: no node can have them.
 fn unserved(declared: Declarations<'_>, choices: &[Vec<Choice>], diagnostics: &mut Vec<Diagnostic>) {
     let manifest = declared.manifest;
     let without = manifest.variants.iter().zip(choices).filter(|(_, choices)| choices.is_empty());
@@ -225,7 +216,7 @@ fn unserved(declared: Declarations<'_>, choices: &[Vec<Choice>], diagnostics: &m
 
 fn serves_nothing(declared: Declarations<'_>, variant: &VariantDecl) -> Diagnostic {
     let (manifest, id) = (declared.manifest, variant.id.value);
-    // A manifest without a table of variants has one variant.
+    // The implicit variant.
     let range = if variant.id.range.is_empty() { &manifest.plugin.name.range } else { &variant.id.range };
     let own = variant.types.iter().map(|it| &it.range).chain(variant.formats.iter().map(|it| &it.range));
     let types = manifest.combinations.iter().flat_map(|it| it.types.iter().map(|ty| &ty.range));

@@ -1,4 +1,4 @@
-//! The conditions of steps.
+//! Conditions of steps.
 
 use cubinder_expr::Node;
 use cubinder_model::Guard;
@@ -6,17 +6,15 @@ use cubinder_model::Guard;
 use super::expression::{Compiler, Expected, RowScope};
 use crate::manifest::StepDecl;
 
-/// A step's condition in a row.
 pub(super) enum Condition {
-    /// It is done, always or where this holds.
+    /// It runs, always or if the guard is satisfied.
     Done(Option<Guard>),
-    /// It is left out.
+    /// The step is omitted.
     Never,
-    /// The condition is wrong, which was reported.
+    /// Invalid, and reported.
     Wrong,
 }
 
-/// Compiles the condition of a step in a row.
 pub(super) fn condition(compiler: &mut Compiler<'_>, decl: &StepDecl, scope: &RowScope) -> Condition {
     let Some(text) = &decl.when else { return Condition::Done(None) };
     let typed = compiler.expression(text, "when", Expected::Bool, scope);

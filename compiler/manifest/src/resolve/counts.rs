@@ -1,7 +1,4 @@
-//! How many of each thing a plugin may have: as many as the runtime reads from a library or an engine.
-//!
-//! The limits are those of [`cubinder_model::validate`]. They bound all later work, so a manifest that exceeds them is not checked
-//! further.
+//! Limits on the size of a plugin: those of [`cubinder_model::validate`]. They bound later work.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,14 +15,14 @@ use super::rows::Candidate;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::StepDecl;
 
-/// The maximum number of tables of data. Their texts are part of what is compiled.
+/// Part of every compile.
 const MAX_TABLES: usize = 64;
 
-/// The maximum numbers of type and format parameters, and of combinations of them: every choice is compared with each.
+/// Each choice is compared with each combination.
 const MAX_PARAMETERS: usize = 256;
 const MAX_COMBINATIONS: usize = 1024;
 
-/// Reports what there is too much of, at the first that is one too many.
+/// Reports the first excess declaration.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let manifest = declared.manifest;
     let formats = manifest.formats.iter().map(|decl| &decl.name.range);
@@ -61,7 +58,7 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     counted.into_iter().filter_map(too_many).collect()
 }
 
-/// Reports guards that ask too many questions about addresses, each once for its place, and removes them.
+/// Reports and removes guards with too many address terms.
 pub(super) fn check_guards(declared: Declarations<'_>, candidates: &mut [Candidate]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();

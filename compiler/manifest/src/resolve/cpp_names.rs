@@ -1,10 +1,7 @@
-//! Names that C++ reserves.
-//!
-//! Type parameters and constants become names of C++ in the header that kernels see (`manifest::BLOCK`), so they must be
-//! ones that C++ leaves free. Owns the list; never looks at a kernel. A macro that an option or a kernel defines is found when
-//! the header is compiled.
+//! Names reserved by C++, in which kernels see type parameters and constants (`manifest::BLOCK`). The compile finds
+//! other macros.
 
-/// Why `name` cannot be declared in C++; nothing where it can.
+/// Returns the reason for rejecting a name.
 pub(super) fn reserved(name: &str) -> Option<&'static str> {
     let is_in = |list: &str| list.split_whitespace().any(|word| word == name);
     if is_in(KEYWORDS) {
@@ -20,7 +17,7 @@ pub(super) fn reserved(name: &str) -> Option<&'static str> {
     is_in(MACROS).then_some("it is a macro of C++'s own headers")
 }
 
-/// The keywords and alternative tokens of C++20 (ISO/IEC 14882:2020, 5.5 and 5.11), in order.
+/// C++20 (ISO/IEC 14882:2020, 5.5 and 5.11), sorted.
 const KEYWORDS: &str = "
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
     char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
@@ -31,8 +28,7 @@ const KEYWORDS: &str = "
     typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 ";
 
-/// Macros of the C++ standard headers that stand for values, and those that GNU dialects predefine. A kernel that includes
-/// such a header could not use a constant of that name. (Macros with parameters, such as `assert`, leave a bare name alone.)
+/// Object-like macros of the C++ standard headers and of GNU dialects. Function-like ones do not expand a bare name.
 const MACROS: &str = "
     CHAR_BIT CHAR_MAX CHAR_MIN DBL_EPSILON DBL_MAX DBL_MIN EOF FLT_EPSILON FLT_MAX FLT_MIN INFINITY
     INT_MAX INT_MIN LLONG_MAX LLONG_MIN LONG_MAX LONG_MIN M_E M_PI NAN NULL SCHAR_MAX SCHAR_MIN

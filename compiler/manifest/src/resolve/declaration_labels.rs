@@ -1,4 +1,4 @@
-//! Labels at the declarations of an expression's names: an error at a use is often one in a declaration.
+//! Labels at the declarations of an expression's names, which may be the cause of an error.
 
 use std::ops::Range;
 
@@ -7,13 +7,10 @@ use cubinder_expr::{ErrorClass, ExprError};
 use super::declarations::Declarations;
 use crate::manifest::{ConstantDecl, Text};
 
-/// A place in the manifest with a few words.
 pub(super) type DeclarationLabel = (Range<usize>, String);
 
-/// The maximum number of labels.
 const MAX_LABELS: usize = 4;
 
-/// Returns labels at the declarations that explain an error in `text`, as variant `variant` sees them.
 pub(super) fn of_error(
     declared: Declarations<'_>,
     text: &Text,
@@ -42,7 +39,6 @@ pub(super) fn of_error(
     labels
 }
 
-/// Returns labels at the constants, attributes and functions that decide the value of an expression.
 pub(super) fn of_value(
     declared: Declarations<'_>,
     text: &Text,
@@ -50,7 +46,7 @@ pub(super) fn of_value(
 ) -> Vec<DeclarationLabel> {
     let mut labels = Vec::new();
     declared.reachable_names(text, &mut |name| {
-        // An attribute has one of the values of `specialize` in every row.
+        // Rows fix the attribute.
         let specialize = declared.attribute(name).and_then(|decl| decl.specialize.as_ref());
         if let Some(decl) = constant(declared, name, variant) {
             labels.push((decl.value_range.clone(), format!("`{name}` is {}", decl.value)));
@@ -64,7 +60,6 @@ pub(super) fn of_value(
     labels
 }
 
-/// Returns a constant as a variant sees it.
 fn constant<'m>(declared: Declarations<'m>, name: &str, variant: Option<usize>) -> Option<&'m ConstantDecl> {
     let manifest = declared.manifest;
     let variant = variant.and_then(|variant| manifest.variants.get(variant));
@@ -72,7 +67,6 @@ fn constant<'m>(declared: Declarations<'m>, name: &str, variant: Option<usize>) 
     manifest.constants.iter().chain(of_variant).find(|decl| decl.name.value == name)
 }
 
-/// Returns the place where a name of expressions is declared.
 fn declaration(declared: Declarations<'_>, name: &str, variant: Option<usize>) -> Option<Range<usize>> {
     let is_in_expressions = |kind| !["format parameter", "constant", "table"].contains(&kind);
     let names = declared.names_by_kind().filter(|it| is_in_expressions(it.kind)).map(|it| it.name);

@@ -1,4 +1,4 @@
-//! The declarations of a manifest by name, with their places in its text.
+//! The declarations of a manifest by name, with their spans.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,22 +12,19 @@ use crate::manifest::{
     Alternative, AttributeDecl, ConstantDecl, FunctionDecl, InputDecl, Located, Manifest, Parameter, Text,
 };
 
-/// A parsed manifest and the text that its ranges refer to.
+/// A manifest and its text.
 #[derive(Clone, Copy)]
 pub(super) struct Declarations<'m> {
     pub(super) manifest: &'m Manifest,
     pub(super) source: &'m Arc<Source>,
 }
 
-/// A declared name, with the kind of its declaration: `type parameter`.
 pub(super) struct DeclaredName<'m> {
     pub(super) kind: &'static str,
     pub(super) name: &'m Located<String>,
-    /// Whether the generated header declares it for kernels.
     pub(super) is_in_header: bool,
 }
 
-/// An input or an output.
 #[derive(Clone, Copy)]
 pub(super) struct Tensor<'m> {
     pub(super) name: &'m Located<String>,
@@ -35,14 +32,14 @@ pub(super) struct Tensor<'m> {
     pub(super) format: Option<&'m Located<String>>,
 }
 
-/// Returns the inputs, then the outputs.
+/// Returns inputs, then outputs.
 pub(super) fn tensors(manifest: &Manifest) -> impl Iterator<Item = Tensor<'_>> {
     let inputs = manifest.inputs.iter().map(|decl| (&decl.name, &decl.ty, &decl.format));
     let outputs = manifest.outputs.iter().map(|decl| (&decl.name, &decl.ty, &decl.format));
     inputs.chain(outputs).map(|(name, ty, format)| Tensor { name, ty, format: format.as_ref() })
 }
 
-/// Whether a tensor's type or format exists: a parameter or an alternative itself.
+/// Returns whether it is a parameter or an alternative.
 pub(super) fn is_declared<T: Alternative>(parameters: &[Parameter<T>], name: &str) -> bool {
     parameters.iter().any(|parameter| parameter.name.value == name)
         || T::EACH.iter().any(|alternative| alternative.word() == name)
@@ -53,12 +50,10 @@ impl<'m> Declarations<'m> {
         Span::new(self.source, range.clone())
     }
 
-    /// Returns the places of several things.
     pub(super) fn spans<'r>(self, ranges: impl IntoIterator<Item = &'r Range<usize>>) -> Vec<Span> {
         ranges.into_iter().map(|range| self.span(range)).collect()
     }
 
-    /// Whether the declaration of this name could not be read, which was reported.
     pub(super) fn is_broken(self, name: &str) -> bool {
         self.manifest.broken.iter().any(|broken| broken == name)
     }
@@ -75,13 +70,12 @@ impl<'m> Declarations<'m> {
         self.manifest.functions.iter().find(|decl| decl.name.value == name)
     }
 
-    /// Returns the index of a scratch buffer.
+    /// Returns a scratch buffer's index.
     pub(super) fn scratch_buffer(self, name: &str) -> Option<u32> {
         let mut buffers = (0..).zip(&self.manifest.scratch);
         buffers.find(|(_, decl)| decl.name.value == name).map(|(index, _)| index)
     }
 
-    /// Returns the shared constants, then those of each variant.
     pub(super) fn constants(self) -> impl Iterator<Item = &'m ConstantDecl> {
         self.manifest.constants.iter().chain(self.variant_constants())
     }
@@ -90,7 +84,6 @@ impl<'m> Declarations<'m> {
         self.manifest.variants.iter().flat_map(|variant| &variant.constants)
     }
 
-    /// Returns every declared name but those of the variants' constants, by kind.
     pub(super) fn names_by_kind(self) -> impl Iterator<Item = DeclaredName<'m>> {
         let manifest = self.manifest;
         let named =
@@ -109,19 +102,18 @@ impl<'m> Declarations<'m> {
             .chain(manifest.functions.iter().map(|decl| &decl.name).map(named("function", false)))
             .chain(manifest.tables.iter().map(|decl| &decl.name).map(named("table", true)))
             .chain(manifest.scratch.iter().map(|decl| &decl.name).map(named("scratch buffer", false)))
-            // The reader has reported names that are not identifiers.
+            // Already reported.
             .filter(|declared| !declared.name.value.is_empty())
     }
 
-    /// Returns every declared name but those of the variants' constants, in the order of the text.
+    /// Returns names in source order, without variants' constants.
     pub(super) fn names(self) -> Vec<DeclaredName<'m>> {
         let mut names: Vec<DeclaredName<'m>> = self.names_by_kind().collect();
         names.sort_by_key(|declared| declared.name.range.start);
         names
     }
 
-    /// Calls `visit` for the free names of an expression and of the functions that it calls, each once. Texts that do not parse
-    /// have none.
+    /// Visits each free name once, also of called functions. Skips texts that do not parse.
     pub(super) fn reachable_names(self, text: &Text, visit: &mut dyn FnMut(&str)) {
         let mut seen = BTreeSet::new();
         let mut texts = vec![(text, Vec::new())];
@@ -139,7 +131,6 @@ impl<'m> Declarations<'m> {
     }
 }
 
-/// Returns the declared name that was probably meant.
 pub(super) fn nearest<'m>(
     word: &str,
     names: impl Iterator<Item = &'m Located<String>> + Clone,
@@ -148,7 +139,6 @@ pub(super) fn nearest<'m>(
     names.into_iter().find(|name| name.value == near)
 }
 
-/// Whether a text contains an identifier.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     !word.is_empty()

@@ -1,4 +1,4 @@
-//! The diagnostics of names, types and expressions.
+//! Diagnostics about names, types and expressions.
 
 use cubinder_source::diagnostics;
 
@@ -107,7 +107,7 @@ diagnostics! {
             `[[variants]]`";
     }
 
-    /// Guards name the attribute: `countable` can have values of `specialize`, `uncountable` cannot.
+    /// `countable` can have values of `specialize` in guards, `uncountable` cannot.
     pub(super) struct UndecidedOutputType<'a> {
         name: &'a str, span: Span, count: usize, output: Span, countable: Option<&'a String>,
         uncountable: Option<&'a String>,
@@ -123,7 +123,6 @@ diagnostics! {
             with `specialize`, which is for integers and booleans; guards then leave one type for each";
     }
 
-    /// The inputs and values of `specialize` leave an output two types.
     pub(super) struct TwoOutputTypes<'a> {
         name: &'a str, span: Span, node: String, first: &'static str, other: &'static str, output: Span,
     }
@@ -278,7 +277,7 @@ diagnostics! {
         help: "add a variant whose guard holds there, leave the value out, or say with `require` what is not meant";
     }
 
-    /// No rule of `require` can exclude types.
+    /// Rules of `require` cannot exclude types.
     pub(super) struct UnservedNodes { nodes: String, span: Span, others: Option<usize> }
     warning(NO_VARIANT_WITHOUT_GUARD) "no variant serves nodes with {nodes}" {
         at span: "each guard is false there"; note: "such a node is refused when the engine is built";
@@ -400,7 +399,7 @@ diagnostics! {
         at span: "declared here"; help: "launch it: `code = \"{name}\"` in a `[[launches]]`, or leave it out";
     }
 
-    /// `none` and `known` exclude each other and `near`.
+    /// At most one of `none`, `known` and `near` is set.
     pub(super) struct UnknownCode<'a> {
         name: &'a str, span: Span, near: Option<&'a String>, none: Option<&'static str>, known: Option<String>,
     }
@@ -478,7 +477,7 @@ diagnostics! {
     }
 }
 
-// Manifests as a whole.
+// Whole manifests.
 diagnostics! {
     pub(super) struct PlaceholdersLeft { words: String, first: Span }
     error(UNKNOWN_NAME) "still to be said: {words}" {

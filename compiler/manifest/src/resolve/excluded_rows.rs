@@ -1,7 +1,5 @@
-//! Rows for whose values of attributes a variant is not meant: no code is made for them.
-//!
-//! Owns which rows are excluded before anything but their guards is checked, so that errors in them do not count, and the warnings about
-//! values without rows. A variant's guard says for which values it is meant; a rule of `require` says it for the whole plugin.
+//! Excludes rows for attribute values that a guard or `require` rejects, and warns about values without rows. Runs
+//! before checks other than of guards, so that errors in excluded rows do not count.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +11,6 @@ use super::errors::{ExcludedValue, UnservedNodes, UnservedValue};
 use super::rows::{Candidate, Exclusion, Row, Specialized};
 use crate::diagnostic::Diagnostic;
 
-/// The values that a row is compiled for, and nothing else.
 pub(super) struct SpecializedValues<'r>(pub(super) &'r [Specialized]);
 
 impl Environment for SpecializedValues<'_> {
@@ -30,13 +27,12 @@ fn is_false(expr: &Expr) -> bool {
     expr.nodes.as_slice() == [Node::Bool(false)]
 }
 
-/// Whether a guard is false for every node and shape. A guard without a value is not satisfied either, so operands beside one that is never
-/// true do not matter, in any order.
+/// Returns whether a guard is never satisfied. No value counts as false, so the order of a conjunction does not matter.
 pub(super) fn never_holds(guard: Option<&Guard>) -> bool {
     guard.is_some_and(|guard| is_never_true(&guard.expr))
 }
 
-/// Whether an expression is false or has no value in every environment. Children precede their parents.
+/// Returns whether an expression is false or has no value. Children precede parents.
 fn is_never_true(expr: &Expr) -> bool {
     let mut never: Vec<bool> = Vec::with_capacity(expr.nodes.len());
     for node in &expr.nodes {
@@ -51,7 +47,7 @@ fn is_never_true(expr: &Expr) -> bool {
     never.last().copied().unwrap_or(false)
 }
 
-/// Excludes rows whose values a rule rejects in every node. If that were all rows, the rule is wrong, and none is excluded.
+/// Excludes rejected rows; ignores a rule that rejects all, which is wrong.
 pub(super) fn by_requirements(candidates: &mut [Candidate], require: &[Requirement]) {
     let rejects = |rule: &Requirement, row: &Row| {
         !is_false(&rule.expr) && is_false(&bind(&rule.expr, &SpecializedValues(&row.specialized)))
@@ -66,10 +62,8 @@ pub(super) fn by_requirements(candidates: &mut [Candidate], require: &[Requireme
     }
 }
 
-/// Excludes rows whose guards say that the variant is not meant for their values. A guard that leaves no value at all is wrong, and its
-/// rows stay.
+/// Excludes rows by guards; ignores a guard that excludes all its rows, which is wrong.
 pub(super) fn by_guards(candidates: &mut [Candidate]) {
-    // A variant with types and formats.
     let service = |row: &Row| (row.variant, row.tensor_types.clone(), row.tensor_formats.clone());
     let serving = candidates.iter().filter(|it| it.exclusion.is_none() && !never_holds(it.guard.as_ref()));
     let serving: BTreeSet<_> = serving.map(|candidate| service(&candidate.row)).collect();
@@ -81,8 +75,7 @@ pub(super) fn by_guards(candidates: &mut [Candidate]) {
     }
 }
 
-/// Reports values of `specialize`, or values with types of inputs, that no row serves. Formats do not count, because TensorRT uses the
-/// existing ones, nor do the types of outputs, which the node does not choose.
+/// Ignores formats, because TensorRT chooses among the available ones, and output types, which nodes do not choose.
 pub(super) fn check(declared: Declarations<'_>, candidates: &[Candidate]) -> Vec<Diagnostic> {
     let (mut excluded, mut unserved) = (Vec::<Diagnostic>::new(), Vec::<Diagnostic>::new());
     let attributes = (0..).zip(&declared.manifest.attributes);
@@ -109,7 +102,7 @@ pub(super) fn check(declared: Declarations<'_>, candidates: &[Candidate]) -> Vec
     let mut seen: BTreeSet<String> = active.map(|candidate| node(&candidate.row)).collect();
     let by_guard = candidates.iter().filter(|candidate| candidate.exclusion == Some(Exclusion::Guard));
     let mut missing = by_guard.map(|candidate| &candidate.row).filter(|row| seen.insert(node(row)));
-    // A warning about a value covers each choice of types.
+    // Already covers all types.
     if unserved.is_empty()
         && let Some(first) = missing.next()
     {

@@ -1,9 +1,8 @@
-//! The names in an expression that it does not bind itself.
+//! Free names of expressions.
 
 use cubinder_expr::{Syntax, SyntaxKind};
 
-/// Calls `visit` with every name and every function name that is not bound in the expression itself: not a variable of a
-/// comprehension, and none of `bound`. The parser bounds the depth of the tree.
+/// Visits free names, excluding variables of comprehensions and `bound`. The parser bounds the depth.
 pub(super) fn free_names<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, visit: &mut dyn FnMut(&str)) {
     match &syntax.kind {
         SyntaxKind::Int(_) | SyntaxKind::Float(_) | SyntaxKind::Bool(_) | SyntaxKind::Str(_) => {}
@@ -23,7 +22,7 @@ pub(super) fn free_names<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, visit
         SyntaxKind::Conditional { condition, then, otherwise } => {
             [condition, then, otherwise].into_iter().for_each(|part| free_names(part, bound, visit));
         }
-        // Functions are looked up apart from values.
+        // Functions have their own namespace.
         SyntaxKind::Call { function, args, .. } => {
             visit(function);
             args.iter().for_each(|arg| free_names(arg, bound, visit));

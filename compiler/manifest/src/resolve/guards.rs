@@ -1,4 +1,4 @@
-//! The guards of rows: those of their variants and the assumptions of their precompiled code.
+//! Guards of rows: those of variants and the assumptions of precompiled code.
 
 use cubinder_expr::Node;
 use cubinder_model::Guard;
@@ -9,7 +9,7 @@ use super::foreign;
 use super::rows::Row;
 use crate::manifest::StepDecl;
 
-/// Returns the guard of a row's variant; `None` if it has none or a wrong one, or if another variant has the same id.
+/// Compiles a guard; `None` if absent or invalid, or if its id is not unique.
 pub(super) fn guard(compiler: &mut Compiler<'_>, row: &Row) -> Option<Guard> {
     let variants = &compiler.declared.manifest.variants;
     let guard = match &variants.get(row.variant)?.guard {
@@ -25,7 +25,7 @@ pub(super) fn guard(compiler: &mut Compiler<'_>, row: &Row) -> Option<Guard> {
     guard.filter(|_| same_id == 1)
 }
 
-/// Adds the assumptions of a row's precompiled code to its guard. A guard that never holds requires nothing of code.
+/// Adds assumptions unless the guard is never satisfied.
 fn with_assumptions(compiler: &mut Compiler<'_>, guard: Option<Guard>, row: &Row) -> Option<Guard> {
     let of_code = |step: &StepDecl| step.launch().is_some_and(|launch| launch.is_of_code);
     if never_holds(guard.as_ref()) || !compiler.declared.manifest.launches.iter().any(of_code) {

@@ -1,6 +1,6 @@
-//! The kernel's name with its template arguments: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`.
+//! Instantiates kernel names: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`.
 //!
-//! Reads just enough of C++ to replace names and to accept template arguments only.
+//! Parses just enough C++ to replace names and to accept only template arguments.
 
 use std::ops::Range;
 
@@ -14,15 +14,14 @@ use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::toml_reader::{found, is_identifier};
 
-/// The kernel as C++ names it for a row, and which of the manifest's names it used.
+/// The kernel's C++ name, and the manifest's names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kernel {
     pub(super) name: String,
     pub(super) used: Vec<String>,
 }
 
-/// Replaces type and format parameters, constants and attributes that the row is compiled for among the template arguments. `span`
-/// returns the place of bytes of the text.
+/// Replaces the manifest's names among the template arguments. `span` converts byte ranges of the text.
 pub(super) fn instantiate(
     text: &str,
     row: &Row,
@@ -34,7 +33,6 @@ pub(super) fn instantiate(
         return Err(boxed(UnclosedArguments { span: span(open..end) }));
     }
     let base = text[..open].trim();
-    // `name` or `outer::name`.
     if !base.strip_prefix("::").unwrap_or(base).split("::").all(is_identifier) {
         let end = text[..open].trim_end().len().max(usize::from(!text.is_empty()));
         return Err(boxed(NotAKernelName { span: span(0..end), found: found(base) }));
@@ -67,7 +65,7 @@ fn boxed(error: impl Into<Diagnostic>) -> Box<Diagnostic> {
     Box::new(error.into())
 }
 
-/// Returns the C++ text that a name among the template arguments stands for, or a value that has none; `None` if the name is C++'s own.
+/// Returns a name's C++ text, or a value without one; `None` for names of C++.
 fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>> {
     if let Some((_, ty)) = row.types.iter().find(|(parameter, _)| parameter == name) {
         return Some(Ok(ty.cuda_name().to_owned()));
@@ -82,7 +80,7 @@ fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>
     })
 }
 
-/// An integer as one operand of C++, so that `-LOW` does not become a decrement. C++ has no literal for the least one.
+/// Formats an integer as one operand: no decrement in `-LOW`, no literal for `i64::MIN`, which C++ lacks.
 fn integer(value: i64) -> String {
     const SECOND_LEAST: i64 = i64::MIN + 1;
     match value {
@@ -103,7 +101,7 @@ fn check_characters(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Res
     }
 }
 
-/// Round brackets close, and angle brackets outside of them: nothing can end the argument list early.
+/// Rejects brackets that end the argument list early.
 fn check_nesting(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result<(), Box<Diagnostic>> {
     let unbalanced = |end: usize, problem| Err(boxed(UnbalancedArguments { span: span(0..end), problem }));
     let mut open: Vec<u8> = Vec::new();
@@ -116,12 +114,11 @@ fn check_nesting(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result
                 true
             }
             b')' => open.pop() == Some(b'('),
-            // The last bracket closes the list; before that it must not be closed.
+            // Only the last may close the list.
             b'>' if !in_round => open.pop() == Some(b'<') && (!open.is_empty() || at + 1 == arguments.len()),
             _ => true,
         };
         if !matches {
-            // A missing or surplus bracket can be anywhere before.
             return unbalanced(at + 1, "up to here one has no partner");
         }
     }

@@ -1,4 +1,4 @@
-//! The launch of one row: kernel, grid, block, shared memory, arguments.
+//! Compiles the launch of one row: kernel, grid, block, shared memory, arguments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,17 +18,16 @@ use crate::manifest::toml_reader::is_identifier;
 use crate::manifest::{ArgDecl, LaunchDecl, Text};
 use crate::rules;
 
-/// The launch of a row with what has to be compiled for it.
 pub(super) struct RowLaunch {
     pub(super) launch: Launch,
     pub(super) unit: Unit,
-    /// Whether nothing in it is wrong. Replacements of wrong parts satisfy every rule.
+    /// Placeholders for invalid parts satisfy every rule.
     pub(super) is_right: bool,
 }
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Compiles a launch's expressions for a row. The caller numbers the unit among the steps and adds its tables.
+/// Compiles a launch; the caller sets the unit's step and tables.
 pub(super) fn resolve(
     compiler: &mut Compiler<'_>,
     decl: &LaunchDecl,
@@ -66,7 +65,7 @@ pub(super) fn resolve(
     });
     let sizes_are_right = launch.is_right;
     let declared = decl.args.as_deref().unwrap_or_default();
-    // A name that is no identifier was reported, and may have been meant as any parameter.
+    // An invalid name may mean any parameter.
     let named: Vec<&ArgDecl> = declared.iter().filter(|arg| is_identifier(&arg.name.value)).collect();
     let args_are_known = decl.args.is_some() && named.len() == declared.len();
     let args: Vec<ArgDraft> = named.into_iter().map(|arg| argument(compiler, arg, row, scope)).collect();
@@ -115,7 +114,6 @@ pub(super) fn resolve(
     RowLaunch { launch, unit, is_right }
 }
 
-/// Returns the kernel as C++ names it; `None` if it or a name in it is wrong, which was reported.
 fn kernel_name(compiler: &mut Compiler<'_>, text: &Text, row: &Row) -> Option<String> {
     let span = |range| compiler.span(&text.locate(range));
     match kernel::instantiate(&text.value, row, &span) {
@@ -133,7 +131,6 @@ fn kernel_name(compiler: &mut Compiler<'_>, text: &Text, row: &Row) -> Option<St
     }
 }
 
-/// Compiles the sizes of a launch.
 struct LaunchExpressions<'c, 'm> {
     compiler: &'c mut Compiler<'m>,
     row: &'c Row,
@@ -142,7 +139,7 @@ struct LaunchExpressions<'c, 'm> {
 }
 
 impl LaunchExpressions<'_, '_> {
-    /// Compiles a grid, block or cluster. A missing axis is 1, a wrong one `None`.
+    /// Compiles axes: 1 if missing, `None` if invalid.
     fn dimensions(&mut self, texts: &[Text], key: &str, most: [i64; 3], code: Code) -> [Option<Expr>; 3] {
         std::array::from_fn(|axis| match texts.get(axis) {
             Some(text) => self.integer(text, &format!("{key}.{}", AXES[axis]), 1, most[axis], code),
@@ -150,7 +147,7 @@ impl LaunchExpressions<'_, '_> {
         })
     }
 
-    /// Compiles an integer; a constant is at least `least` and at most `most`.
+    /// Compiles an integer; constants must be from `least` to `most`.
     fn integer(&mut self, text: &Text, key: &str, least: i64, most: i64, code: Code) -> Option<Expr> {
         let expr = self.compiler.expression(text, key, Expected::Int, self.scope).map(|typed| typed.expr);
         let value = expr.as_ref().and_then(Expr::constant).filter(|value| !(least..=most).contains(value));
@@ -163,7 +160,7 @@ impl LaunchExpressions<'_, '_> {
         expr.filter(|_| value.is_none())
     }
 
-    /// Checks the product of constant sizes, each of which is within its limits.
+    /// Checks the product of sizes within their limits.
     fn check_product(
         &mut self,
         texts: &[Text],
@@ -180,7 +177,6 @@ impl LaunchExpressions<'_, '_> {
         self.is_right = false;
     }
 
-    /// Reports an error with the declarations that decide the values of `texts`.
     fn report(&mut self, error: Diagnostic, texts: &[Text]) {
         let row = Some(self.row.index);
         let error = texts.iter().fold(error, |error, text| self.compiler.with_values(error, text, row));
@@ -188,7 +184,6 @@ impl LaunchExpressions<'_, '_> {
     }
 }
 
-/// Replaces wrong sizes by 1.
 fn replaced(sizes: [Option<Expr>; 3]) -> [Expr; 3] {
     sizes.map(|size| size.unwrap_or_else(|| constant(1)))
 }
@@ -210,7 +205,7 @@ fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, row: &Row, scope: &RowSc
     }
 }
 
-/// Returns the passed value; if it is wrong, the tensors that may have been meant.
+/// Returns the value or, if it is invalid, the tensors that may be meant.
 fn value(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,

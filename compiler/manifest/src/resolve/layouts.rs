@@ -1,4 +1,4 @@
-//! Whether TensorRT has the layouts that rows ask for: by the types of the tensors and by their ranks.
+//! Checks that TensorRT supports the layouts of rows, by the tensors' types and ranks.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::toml_reader::list;
 use crate::manifest::{CombinationDecl, InputDecl, Located};
 
-/// Reports tensors that some row wants in a format that their type or rank cannot have. Unclear parameters are exempt.
+/// Reports formats that types or ranks do not support.
 pub(super) fn check(declared: Declarations<'_>, rows: &[Row], unclear: &BTreeSet<String>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -29,7 +29,7 @@ pub(super) fn check(declared: Declarations<'_>, rows: &[Row], unclear: &BTreeSet
         let layouts: BTreeSet<(DataType, Format)> = layouts.collect();
         let misfits: Vec<(DataType, Format)> =
             layouts.iter().copied().filter(|(ty, format)| !format.suits(*ty)).collect();
-        // Tensors with the same parameters have the same misfits.
+        // Same parameters, same misfits.
         if !misfits.is_empty() && seen.insert((&tensor.ty.value, &format.value)) {
             diagnostics.push(no_layout(declared, tensor, format, &misfits));
         }
@@ -93,7 +93,7 @@ fn no_layout(
     error.into()
 }
 
-/// An input that never has the dimensions that one of its formats needs. If it may have fewer, TensorRT uses another format.
+/// Reports inputs that never have enough dimensions; TensorRT uses another format if only some have.
 fn rank(
     declared: Declarations<'_>,
     input: &InputDecl,

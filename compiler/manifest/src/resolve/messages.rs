@@ -1,35 +1,31 @@
-//! Messages about rows of the table of variants: each error is reported once, with the rows that have it.
-//!
-//! Every row is checked separately, so many rows report one error, often in other words: a message may name the row's type or constant.
-//! Owns what counts as one error. Never makes a message of its own.
+//! Reports each error once, with its rows, although rows are checked separately and may word it differently. Owns the
+//! equality of errors.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
 
-/// Messages, each with the rows that have it.
+/// Diagnostics with their rows.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     all: Vec<RowMessage>,
-    /// The messages at each place, so that only those are compared.
+    /// Indices by position, to compare only those.
     places: HashMap<Option<Range<usize>>, Vec<usize>>,
 }
 
 #[derive(Debug)]
 struct RowMessage {
     diagnostic: Diagnostic,
-    /// Ascending; empty if the message belongs to no row.
+    /// Ascending; empty without a row.
     rows: Vec<usize>,
-    /// Whether another row words it differently.
     varies: bool,
-    /// The number of rows that were checked, once it is known.
+    /// The number of checked rows, if known.
     checked: Option<usize>,
 }
 
 impl Messages {
-    /// Adds a message of a row, or of none. One that another row has with the same rule and place is the same error; the first
-    /// row's words are kept.
+    /// Adds a diagnostic; equal ones keep the first row's words.
     pub(super) fn add(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
         let range = diagnostic.primary.as_ref().map(|label| label.span.range.clone());
         let here = self.places.entry(range).or_default();
@@ -37,7 +33,6 @@ impl Messages {
             here.iter().copied().find(|&index| self.all.get(index).is_some_and(is_it))
         };
         let same = find(&|message| message.diagnostic == diagnostic);
-        // One row can have two errors in one place.
         let is_alike = |message: &RowMessage| {
             row.is_some_and(|row| !message.rows.is_empty() && message.rows.binary_search(&row).is_err())
                 && is_same_error(&message.diagnostic, &diagnostic)
@@ -59,15 +54,15 @@ impl Messages {
         }
     }
 
-    /// The messages so far come from checking `total` rows: the next ones may come from fewer.
+    /// Ends a check of `total` rows.
     pub(super) fn settle(&mut self, total: usize) {
         for message in &mut self.all {
             message.checked.get_or_insert(total);
         }
     }
 
-    /// Returns all messages. Those about some of the checked rows, `total` unless settled before, name the first of these as
-    /// `describe` does: `variant 1 (T=f16)`.
+    /// Returns all diagnostics. Those about some of the checked rows, `total` unless settled before, name the first
+    /// row: `variant 1 (T=f16)`.
     pub(super) fn finish(
         mut self,
         total: usize,
@@ -75,7 +70,7 @@ impl Messages {
     ) -> Vec<Diagnostic> {
         self.settle(total);
         let with_rows = |message: RowMessage| {
-            // An error that every row has in the same words is not about rows.
+            // An error that all rows have in equal words is not about rows.
             let is_about_rows = message.varies || message.checked.is_some_and(|it| message.rows.len() < it);
             let first = message.rows.first().filter(|_| is_about_rows).and_then(|&row| describe(row));
             let Some(first) = first else { return message.diagnostic };
@@ -89,7 +84,7 @@ impl Messages {
     }
 }
 
-/// Whether both violate one rule in one place. Without a code they are different.
+/// Returns whether both violate one rule in one position.
 fn is_same_error(a: &Diagnostic, b: &Diagnostic) -> bool {
     let place = |diagnostic: &Diagnostic| {
         let span = &diagnostic.primary.as_ref()?.span;
@@ -159,7 +154,7 @@ mod tests {
         );
     }
 
-    /// Guards are looked at in rows that they then leave out.
+    /// Guards are checked in rows that they then exclude.
     #[test]
     fn rows_are_counted_by_who_looked_at_them() {
         let mut messages = Messages::default();

@@ -1,8 +1,7 @@
-//! Names, types and expressions of a manifest become a draft of the plugin model.
+//! Resolves names, types and expressions of a manifest into a draft of the plugin model.
 //!
-//! Owns what names mean, the table of variants (one row for each variant and each choice of types, in that order) and
-//! the checks that need only the manifest. A draft lacks what only a compile can tell: the order and types of the
-//! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
+//! Owns the table of variants (one row per variant and choice of types) and the checks that need only the manifest.
+//! Drafts lack code and the kernels' parameters. Never reads files.
 
 mod choices;
 mod conditions;
@@ -53,18 +52,18 @@ pub use usage::UnusedName;
 /// A plugin before its kernels are compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginDraft {
-    /// The model; its launches have no arguments and no code yet.
+    /// The model, without arguments and code.
     pub plugin: Plugin,
-    /// One unit for each launch of each variant, in the order of variants, then of steps.
+    /// One unit for each launch of each variant.
     pub units: Vec<Unit>,
-    /// For each variant and each of its steps the index of the declaration among the manifest's launches.
+    /// Per variant and step, its index in the manifest's launches.
     pub steps: Vec<Vec<usize>>,
-    /// The variants, by their ids, whose guards took rows out: those for values of attributes for which they are false.
+    /// Ids of variants with rows excluded by guards.
     pub narrowed: BTreeSet<i32>,
 }
 
 impl PluginDraft {
-    /// The units of a variant, in the order of its steps.
+    /// Returns a variant's units, in order.
     #[must_use]
     pub fn units_of(&self, variant: usize) -> &[Unit] {
         let start = self.units.partition_point(|unit| unit.variant < variant);
@@ -72,7 +71,7 @@ impl PluginDraft {
         self.units.get(start..end).unwrap_or_default()
     }
 
-    /// The unit of a step of a variant, with its index; none where the step launches nothing.
+    /// Returns a step's unit with its index; `None` without a kernel.
     #[must_use]
     pub fn unit_of(&self, variant: usize, step: usize) -> Option<(usize, &Unit)> {
         let at = self.units.partition_point(|unit| (unit.variant, unit.step) < (variant, step));
@@ -81,146 +80,143 @@ impl PluginDraft {
     }
 }
 
-/// What has to be compiled for one launch of one variant.
+/// A compile of one launch of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
     /// Index of the variant in the plugin.
     pub variant: usize,
-    /// Index of the launch among the variant's steps.
+    /// Index among the variant's steps.
     pub step: usize,
-    /// Index of its declaration among the manifest's launches, of which a variant may leave some out.
+    /// Index among the manifest's launches.
     pub decl: usize,
-    /// The code, where another compiler made it: then there is no source.
+    /// Precompiled code, instead of a source.
     pub foreign: Option<ForeignCode>,
-    /// The CUDA source, resolved against the manifest's folder. Empty where it is wrong, and where there is none.
+    /// The CUDA source; empty if invalid or absent.
     pub source: PathBuf,
-    /// Where the manifest names the source.
+    /// The source's span in the manifest.
     pub source_span: Span,
-    /// The kernel as C++ names it, type parameters and constants replaced: `circ_pad<float, 4>`; of code that is there already its
-    /// symbol, once that is known. Empty where it is wrong.
+    /// The C++ name, such as `circ_pad<float, 4>`, or the precompiled symbol; empty if invalid or unknown.
     pub kernel: String,
-    /// Where the manifest names the kernel.
+    /// The kernel's span in the manifest.
     pub kernel_span: Span,
-    /// Where each axis of the grid is said; one that is not said is 1.
+    /// Spans of the grid's given axes.
     pub grid_spans: Vec<Span>,
-    /// The block in the manifest, as a whole; none where nothing is said.
+    /// The block's span, if set.
     pub block_span: Option<Span>,
-    /// The variant's type parameters: `T` and what it is.
+    /// The type parameters with their values.
     pub types: Vec<(String, DataType)>,
-    /// The variant's format parameters: `F` and what it is.
+    /// The format parameters with their values.
     pub formats: Vec<(String, Format)>,
-    /// Whether the manifest has formats, beside row major ones: the source may use what there is for them.
+    /// Whether the source may use format helpers.
     pub has_formats: bool,
-    /// Every type of the plugin, each once: those of its tensors and its type parameters, in any variant. The source is the
-    /// same for all variants, so it may use any of them.
+    /// All types of the plugin, because variants share the source.
     pub plugin_types: Vec<DataType>,
-    /// The attributes that the variant is compiled for, and its constants.
+    /// The variant's specialized attributes and constants.
     pub constants: Vec<(String, Value)>,
-    /// The tables of the manifest, in its order; the same for every unit.
+    /// The manifest's tables, shared by all units.
     pub tables: Arc<[Table]>,
-    /// The arguments by name, in the manifest's order.
+    /// The arguments, in the manifest's order.
     pub args: Vec<ArgDraft>,
-    /// Where the table of arguments is.
+    /// The span of the table of arguments.
     pub args_span: Span,
-    /// The outputs that more is given to than one argument of the variant, by index over inputs, then outputs: one that is a pointer to
-    /// `const` may read what others write.
+    /// Outputs of several arguments, by index over inputs, then outputs. A pointer to `const` may read another
+    /// argument's writes.
     pub shared_outputs: Vec<u32>,
-    /// Whether the arguments are all that the manifest has: false only where one has no name or their table is none.
+    /// Whether `args` is complete.
     pub args_are_known: bool,
 }
 
-/// Read-only data that is compiled beside the code.
+/// Read-only data that is compiled into the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// What its elements are.
+    /// The type of its elements.
     pub ty: TableType,
-    /// The bytes of the elements, at least one, little-endian; those of a file once it is read.
+    /// Little-endian bytes; a file's once it is read.
     pub data: Vec<u8>,
-    /// The file that they are in.
+    /// The file with the elements.
     pub file: Option<TableFile>,
 }
 
-/// A file that holds the elements of a table.
+/// A file with the elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableFile {
-    /// Resolved against the manifest's folder.
+    /// The path, resolved against the manifest's folder.
     pub path: PathBuf,
-    /// Where the manifest names it.
+    /// Its span in the manifest.
     pub span: Span,
 }
 
-/// An argument before the kernel's parameters are known.
+/// An argument without its kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgDraft {
     /// The parameter's name.
     pub name: String,
-    /// Where the name is.
+    /// The span of the name.
     pub name_span: Span,
-    /// What is passed.
+    /// Its value.
     pub value: ArgDraftValue,
-    /// Where the value is.
+    /// The span of the value.
     pub value_span: Span,
-    /// Where the value is wrong, the tensors that may have been meant, over inputs, then outputs. No rule says anything of such a
-    /// value, and what stands for it is 0.
+    /// For invalid values, the tensors that may be meant, over inputs, then outputs; suppresses consequences.
     pub broken: Option<Range<u32>>,
 }
 
-/// What an argument passes.
+/// The value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgDraftValue {
-    /// A tensor's device pointer: index over inputs, then outputs.
+    /// A tensor, by index over inputs, then outputs.
     Tensor(u32),
-    /// The device pointer of a scratch buffer of the variant, by index.
+    /// A scratch buffer, by index.
     Scratch(u32),
-    /// A value.
+    /// An expression.
     Expr {
-        /// How it is computed.
+        /// The compiled expression.
         expr: Expr,
-        /// What it is: a number, a boolean or an array of them.
+        /// A number, a boolean or an array.
         kind: Kind,
     },
 }
 
-/// A manifest that is right; or, as the `sketch` of an [`Unresolved`] one, a partially resolved one. There, replacements that satisfy
-/// every rule stand for wrong parts and those that depend on them: a guard that is not there, a requirement that always holds, a
-/// shape of one element without limits, a grid and block of 1, no shared memory. So more cases are possible than the author meant:
-/// what is proved of all of them holds, and a single case tells nothing.
+/// A valid manifest or, as the `sketch` of an [`Unresolved`] one, a partial one.
+///
+/// In a sketch, placeholders that satisfy every rule replace invalid parts, so it allows more nodes than the manifest:
+/// proofs about all nodes hold, counterexamples do not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// The plugin.
+    /// The plugin's draft.
     pub draft: PluginDraft,
-    /// What was written: the places of everything in the draft.
+    /// The syntax tree, with spans.
     pub manifest: Manifest,
-    /// The text it was read from.
+    /// The manifest's text.
     pub source: Arc<Source>,
-    /// Where the plugin's name is, for messages about the plugin as a whole.
+    /// The span of the plugin's name.
     pub name_span: Span,
-    /// What the author should look at, in order of place, whatever is in the kernels.
+    /// Warnings independent of kernels, ordered by position.
     pub warnings: Vec<Diagnostic>,
-    /// Type parameters and constants that nothing in the manifest uses: see [`Resolved::unused`].
+    /// Names that the manifest does not use: see [`Resolved::unused`].
     pub unused_names: Vec<UnusedName>,
-    /// Whether every declaration of the manifest could be read.
+    /// Whether every declaration could be read.
     pub is_read: bool,
-    /// Whether the cases are those that the author meant: everything that bounds them is right.
+    /// Whether all bounds of nodes are valid.
     pub cases_are_known: bool,
-    /// Whether the outputs' shapes are those that the author meant.
+    /// Whether the outputs' shapes are correct.
     pub shapes_are_known: bool,
 }
 
 /// A manifest with errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unresolved {
-    /// Every independent error, in order of place, with the warnings of its form between them.
+    /// Errors and warnings, ordered by position.
     pub errors: Vec<Diagnostic>,
-    /// The partially resolved manifest: it serves only to find more errors. See [`Resolved`].
+    /// A partial manifest, to find more errors.
     pub sketch: Option<Box<Resolved>>,
 }
 
 impl Resolved {
-    /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. `in_kernels` are the names
-    /// that the kernels' texts take from the generated header.
+    /// Warns about names that neither the manifest nor a kernel uses. `in_kernels` are the header's names that kernels
+    /// use.
     #[must_use]
     pub fn unused(&self, in_kernels: &BTreeSet<String>) -> Vec<Diagnostic> {
         let unused = self.unused_names.iter().filter(|unused| !in_kernels.contains(&unused.name));
@@ -231,15 +227,15 @@ impl Resolved {
 /// Reads and resolves a manifest.
 ///
 /// # Errors
-/// Every independent error, in order of place, with the warnings between them.
+/// Every independent error, with the warnings.
 pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
     read(source).map_err(|unresolved| unresolved.errors)
 }
 
-/// Reads and resolves a manifest, as far as it can be.
+/// Reads and resolves a manifest; on errors, partially.
 ///
 /// # Errors
-/// The errors, with the partially resolved manifest.
+/// The errors, with the partial manifest.
 pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     if let Some(error) = placeholders::check(source) {
         return Err(Unresolved { errors: vec![error], sketch: None });
@@ -257,7 +253,7 @@ pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
         Err(unresolved) => (unresolved.errors, unresolved.sketch),
     };
     let mut diagnostics = read.diagnostics;
-    // Warnings may follow from the errors of form.
+    // Warnings may be consequences.
     diagnostics.extend(errors.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error));
     sort(&mut diagnostics);
     let sketch = sketch.map(|mut sketch| {
@@ -268,7 +264,7 @@ pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     Err(Unresolved { errors: diagnostics, sketch })
 }
 
-/// Resolves names, types and expressions. A manifest that was read with errors may have no further ones.
+/// Resolves a manifest; diagnostics may be incomplete after errors of form.
 fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     let declared = Declarations { manifest, source };
     let too_many = counts::check(declared);
@@ -300,7 +296,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     let narrowed: BTreeSet<i32> = by_guard.map(|candidate| candidate.row.id).collect();
     let active: Vec<&Candidate> = candidates.iter().filter(|it| it.exclusion.is_none()).collect();
     let has_guard = |row: &Row| manifest.variants.get(row.variant).is_some_and(|decl| decl.guard.is_some());
-    // A guard that is written down and has no meaning leaves open which rows remain.
+    // Invalid guards leave the remaining rows unknown.
     if active.iter().all(|candidate| candidate.guard.is_some() || !has_guard(&candidate.row)) {
         let can_run = active.iter().filter(|it| !excluded_rows::never_holds(it.guard.as_ref()));
         let rows: Vec<&Row> = can_run.map(|candidate| &candidate.row).collect();
@@ -316,7 +312,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     diagnostics.extend(compiler.messages.finish(active_rows.len(), &describe));
     diagnostics.extend(unused_in_manifest);
     if has_errors(&diagnostics) {
-        // Something that is wrong elsewhere may be the use that a warning misses.
+        // Invalid parts may contain the missing use.
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     }
     sort(&mut diagnostics);
@@ -383,7 +379,6 @@ fn draft(
     PluginDraft { plugin, units, steps: decls, narrowed: BTreeSet::new() }
 }
 
-/// The attributes on which the time of a node depends, in the order of the attributes.
 fn timing(manifest: &Manifest) -> Option<Vec<u32>> {
     let names = &manifest.plugin.timing.as_ref()?.value;
     let attributes = (0..).zip(&manifest.attributes);
@@ -392,7 +387,7 @@ fn timing(manifest: &Manifest) -> Option<Vec<u32>> {
 }
 
 fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
-    // Code is there for these values alone.
+    // Only these values have code.
     let allowed = decl.specialize.as_ref().or(decl.one_of.as_ref());
     let (minimum, maximum) = decl.range.clone().map(|range| range.value).unwrap_or_default();
     Attribute {
@@ -418,13 +413,12 @@ fn input(decl: &manifest::InputDecl) -> Input {
     }
 }
 
-/// A path that a manifest names, against the manifest's folder. Nothing is folded away: `..` behind a link means what the
-/// file system says.
+/// Resolves a path against the manifest's folder. Keeps `..`, which symlinks affect.
 pub fn beside(source: &Source, path: &str) -> PathBuf {
     source.path.parent().unwrap_or(Path::new("")).join(path)
 }
 
-/// Rejects plugins that TensorRT's registry could not distinguish: equal in name, version and namespace.
+/// Rejects equal name, version and namespace, which TensorRT's registry cannot distinguish.
 #[must_use]
 pub fn check_unique<P: Borrow<Resolved>>(plugins: &[P]) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();

@@ -1,4 +1,4 @@
-//! One name, one thing: attributes, tensors, types, constants and functions share the names of expressions.
+//! Checks that names are unique: attributes, tensors, types, constants and functions share one namespace.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::Located;
 use crate::manifest::toml_reader::{is_identifier, list};
 
-/// Reports names that are declared twice or that the expression language or C++ reserves.
+/// Reports repeated and reserved names.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut first: HashMap<&str, (&'static str, &Located<String>)> = HashMap::new();
@@ -20,7 +20,7 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
         diagnostics.extend(twice(declared, kind, name, &first));
         first.entry(&name.value).or_insert((kind, name));
     }
-    // The constants of two variants are two values of one thing, so they are compared with shared names only.
+    // Variants may give one constant different values.
     let mut of_variants = BTreeSet::new();
     for constant in declared.variant_constants() {
         let is_new = of_variants.insert(&constant.name.value);
@@ -33,7 +33,6 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// What `timing` names must be attributes, each once.
 fn timing(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     let names = declared.manifest.plugin.timing.iter().flat_map(|timing| &timing.value);
@@ -57,7 +56,7 @@ fn timing(declared: Declarations<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Returns names that are declared twice. The kind of an expression with such a name depends on the declaration that was meant.
+/// Returns repeated names, because expressions with them have no definite kind.
 pub(super) fn declared_twice(declared: Declarations<'_>) -> BTreeSet<&str> {
     let mut seen = BTreeSet::new();
     let names = declared.names();
@@ -68,7 +67,6 @@ pub(super) fn declared_twice(declared: Declarations<'_>) -> BTreeSet<&str> {
     twice
 }
 
-/// Returns declared names that no expression can contain.
 pub(super) fn invalid_names(declared: Declarations<'_>) -> Vec<&str> {
     let names = declared.names().into_iter().map(|it| it.name);
     let all = names.chain(declared.variant_constants().map(|decl| &decl.name));
@@ -76,7 +74,7 @@ pub(super) fn invalid_names(declared: Declarations<'_>) -> Vec<&str> {
     all.filter(|name| !is_identifier(name) || is_name_reserved(name)).collect()
 }
 
-/// Built-in functions are looked up apart from values: an attribute may be called `len`.
+/// Reports reserved names. Functions have their own namespace: an attribute may be called `len`.
 fn reserved(
     declared: Declarations<'_>,
     kind: &str,
@@ -104,7 +102,7 @@ fn twice(
     Some(DeclaredTwice { name: &name.value, what, span, first_what, first }.into())
 }
 
-/// `an input`, `a constant`.
+/// Formats `an input`, `a constant`.
 pub fn with_article(noun: &str) -> String {
     let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {noun}")

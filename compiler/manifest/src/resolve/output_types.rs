@@ -1,6 +1,5 @@
-//! Whether the types of a node's inputs, and the values that its code is compiled for, decide the types of its outputs.
-//!
-//! TensorRT asks for the types of outputs before it settles formats and before a variant is chosen, so nothing else can decide them.
+//! Checks that input types and specialized values determine output types, which TensorRT queries before it settles
+//! formats and variants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +10,8 @@ use super::errors::TwoOutputTypes;
 use super::rows::Row;
 use crate::diagnostic::Diagnostic;
 
-/// Reports each type parameter of an output for which two of the `rows` with the same inputs and values have different types. If no
-/// attribute has such values, `choices` reported it. Unclear parameters are exempt.
+/// Reports types that differ between `rows` with equal inputs and values. `choices` reports those without specialized
+/// attributes.
 pub(super) fn check(
     declared: Declarations<'_>,
     rows: &[&Row],
@@ -46,7 +45,7 @@ pub(super) fn check(
     found.collect()
 }
 
-/// A row for which the type of tensor `number` is open, with two types that it can be.
+/// Returns a row with two possible types of tensor `number`.
 fn undetermined_row<'r>(rows: &[&'r Row], inputs: usize, number: usize) -> Option<(&'r Row, [DataType; 2])> {
     let mut known: BTreeMap<(String, &[DataType]), DataType> = BTreeMap::new();
     rows.iter().find_map(|row| {

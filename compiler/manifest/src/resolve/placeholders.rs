@@ -1,6 +1,5 @@
-//! The placeholders that `cubinder import` leaves in a manifest: while any remains, nothing else is reported.
-//!
-//! Reports all of them as one error. [`crate::placeholder`] spells them.
+//! Reports the placeholders of `cubinder import` as one error and suppresses others. [`crate::placeholder`] owns their
+//! spelling.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,13 +12,13 @@ use super::errors::PlaceholdersLeft;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::placeholder::is_unsaid;
 
-/// A part of every placeholder: most manifests have none, and are parsed once only.
+/// Avoids parsing most manifests twice.
 const MARKS: [&str; 4] = ["_OF_", "TENSOR_", "CONSTANT_", "WHERE_"];
 
-/// Keys whose texts are descriptions, or name files and their contents.
+/// Descriptions and file names.
 const SKIPPED_KEYS: [&str; 7] = ["message", "kernel", "cubin", "ptx", "source", "made_by", "file"];
 
-/// Returns the error for the placeholders in an imported manifest; `None` if there are none, or if the text is no TOML.
+/// Reports placeholders in TOML.
 pub(super) fn check(source: &Arc<Source>) -> Option<Diagnostic> {
     if !MARKS.iter().any(|mark| source.text.contains(mark)) {
         return None;
@@ -50,7 +49,7 @@ pub(super) fn check(source: &Arc<Source>) -> Option<Diagnostic> {
     Some(PlaceholdersLeft { words, first: Span::new(source, first.clone()) }.into())
 }
 
-/// Collects all strings that are values, and the names that the manifest declares: keys, values of `name`, parameters of functions.
+/// Collects string values and declared names.
 fn collect<'t>(
     document: &'t Spanned<DeTable<'t>>,
     names: &mut BTreeSet<&'t str>,

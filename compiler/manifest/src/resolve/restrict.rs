@@ -1,4 +1,4 @@
-//! Which alternatives of the type and format parameters exist: `[[combinations]]`, and `types` and `formats` of `[[variants]]`.
+//! Applies restrictions of type and format parameters: `[[combinations]]`, and `types` and `formats` of `[[variants]]`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,8 +8,7 @@ use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::toml_reader::list;
 use crate::manifest::{Alternative, Parameter};
 
-/// Reports restrictions that name nothing of `[types]` or `[formats]`, and combinations of nothing. Returns the parameters with
-/// restrictions that name other alternatives as well: their rows are not known.
+/// Returns the parameters with invalid alternatives, whose rows are unknown.
 pub(super) fn check(declared: Declarations<'_>) -> (Vec<Diagnostic>, BTreeSet<String>) {
     let (mut diagnostics, mut unclear) = (Vec::new(), BTreeSet::new());
     let (variants, combinations) = (&declared.manifest.variants, &declared.manifest.combinations);
@@ -34,7 +33,7 @@ fn check_each<'m, T: Alternative>(
     diagnostics: &mut Vec<Diagnostic>,
     unclear: &mut BTreeSet<String>,
 ) {
-    // Of several with one name the first.
+    // The first with a name counts.
     let by_name: HashMap<&str, &Parameter<T>> =
         parameters.iter().rev().map(|parameter| (parameter.name.value.as_str(), parameter)).collect();
     for restriction in restrictions {
@@ -56,7 +55,7 @@ fn check_each<'m, T: Alternative>(
     }
 }
 
-/// Returns the parameters with the alternatives that `restrictions` leave. One that is wrong does not count.
+/// Ignores invalid restrictions.
 pub(super) fn served<T: Alternative>(
     parameters: &[Parameter<T>],
     restrictions: &[Parameter<T>],
@@ -72,13 +71,12 @@ pub(super) fn served<T: Alternative>(
     parameters.iter().map(restricted).collect()
 }
 
-/// Whether `restrictions` leave a parameter this alternative.
 pub(super) fn leaves<T: Alternative>(restrictions: &[Parameter<T>], name: &str, alternative: &T) -> bool {
     let restriction = restrictions.iter().find(|it| it.name.value == name);
     restriction.is_none_or(|restriction| restriction.alternatives.contains(alternative))
 }
 
-/// Whether a combination has such a choice: a name and its alternative for each parameter. Its unknown names do not count.
+/// Ignores unknown names.
 pub(super) fn allows<T: Alternative>(restrictions: &[Parameter<T>], choice: &[(String, T)]) -> bool {
     choice.iter().all(|(name, chosen)| leaves(restrictions, name, chosen))
 }
@@ -101,7 +99,6 @@ fn unknown_parameter<T: Alternative>(
     UnknownParameter { kind, name, span, known, near, first }.into()
 }
 
-/// The error for an alternative of a restriction that its parameter does not have.
 fn not_an_alternative<T: Alternative>(
     declared: Declarations<'_>,
     restriction: &Parameter<T>,

@@ -1,5 +1,4 @@
-//! The table of variants: every variant with every choice of its types and formats, and of the values that attributes are
-//! specialized for.
+//! Expands the table of variants: every variant with every choice of types, formats and specialized attribute values.
 
 use std::collections::BTreeSet;
 
@@ -14,61 +13,47 @@ use crate::diagnostic::{Diagnostic, lacking_type, suggest_type};
 use crate::manifest::toml_reader::list;
 use crate::manifest::{Alternative, Manifest, no_tensors_of, unknown_format};
 
-/// The maximum number of rows of a manifest; each is a compile for each target.
+/// Each is compiled for each target.
 const MAX_ROWS: usize = 1024;
 
-/// One row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
-    /// Its index among all rows.
     pub(super) index: usize,
-    /// Index of its variant in the manifest.
     pub(super) variant: usize,
-    /// The tactic id.
     pub(super) id: i32,
-    /// The type parameters, in the manifest's order.
     pub(super) types: Vec<(String, DataType)>,
-    /// The format parameters, in the manifest's order.
     pub(super) formats: Vec<(String, Format)>,
-    /// The attributes that it is compiled for, in the manifest's order.
     pub(super) specialized: Vec<Specialized>,
-    /// The shared constants, then the variant's own.
     pub(super) constants: Vec<(String, Value)>,
-    /// How many of the constants are shared.
+    /// The number of shared constants.
     shared: usize,
-    /// The types of the inputs, then of the outputs. An unknown one, which was reported, counts as `f32`.
+    /// Inputs, then outputs; `f32` for unknown types.
     pub(super) tensor_types: Vec<DataType>,
-    /// The formats of the inputs, then of the outputs. An unknown one, which was reported, counts as row major.
+    /// Inputs, then outputs; row major for unknown formats.
     pub(super) tensor_formats: Vec<Format>,
 }
 
-/// An attribute with the value that a row is compiled for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Specialized {
-    /// Index of the attribute.
     pub(super) attribute: u32,
     pub(super) name: String,
     pub(super) value: Value,
 }
 
-/// A row with its guard, before excluded rows are removed.
 pub(super) struct Candidate {
     pub(super) row: Row,
     pub(super) guard: Option<Guard>,
     pub(super) exclusion: Option<Exclusion>,
 }
 
-/// Why no code is made for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exclusion {
-    /// No node can have its values because of a rule of `require`.
+    /// A rule of `require` rejects its values.
     Requirement,
-    /// Its guard is false for its values.
     Guard,
 }
 
 impl Row {
-    /// Describes types, formats, attributes and the variant's own constants.
     pub(super) fn label(&self) -> String {
         let types = self.types.iter().map(|(name, ty)| format!("{name}={}", ty.name()));
         let formats = self.formats.iter().map(|(name, format)| format!("{name}={}", format.name()));
@@ -77,7 +62,6 @@ impl Row {
         types.chain(formats).chain(self.specialized_labels()).chain(constants).collect::<Vec<_>>().join(" ")
     }
 
-    /// Describes the nodes that it serves: the types of their inputs, and attributes.
     pub(super) fn of_nodes(&self, manifest: &Manifest) -> String {
         let is_of_input = |name: &str| manifest.inputs.iter().any(|input| input.ty.value == name);
         let types = self.types.iter().filter(|(name, _)| is_of_input(name));
@@ -89,13 +73,11 @@ impl Row {
         self.specialized.iter().map(|it| format!("{}={}", it.name, it.value))
     }
 
-    /// Returns the attributes that it is compiled for, and the constants.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
         let specialized = self.specialized.iter().map(|it| (it.name.as_str(), &it.value));
         specialized.chain(self.constants.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
-    /// A row of nothing but types and constants.
     #[cfg(test)]
     pub(super) fn for_test(types: &[(&str, DataType)], constants: &[(&str, Value)]) -> Row {
         Row {
@@ -112,7 +94,6 @@ impl Row {
         }
     }
 
-    /// Returns its name in messages.
     pub(super) fn describe(&self) -> String {
         match self.label().as_str() {
             "" => format!("variant {}", self.id),
@@ -121,7 +102,6 @@ impl Row {
     }
 }
 
-/// Every type in the table, of tensors and of type parameters, each once.
 pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     let of_row = |row: &'_ Row| -> Vec<DataType> {
         row.types.iter().map(|(_, ty)| *ty).chain(row.tensor_types.iter().copied()).collect()
@@ -130,8 +110,7 @@ pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
-/// Expands the table. Returns the rows, and the parameters whose values in them are not known, which was reported. If there are errors, the
-/// rows serve only to find more.
+/// Returns the rows, and the parameters with unknown values. With errors, the rows serve only to find more.
 pub(super) fn expand(
     declared: Declarations<'_>,
     diagnostics: &mut Vec<Diagnostic>,
@@ -162,7 +141,7 @@ pub(super) fn expand(
         diagnostics.push(too_many(declared, count));
         return (Vec::new(), unclear);
     };
-    // If no variant has a choice there are no rows, however many values there are.
+    // Without choices the table is empty.
     let specialized = if values <= MAX_ROWS { product(specialized.into_iter()) } else { Vec::new() };
     unclear.extend(choices::check(declared, &choices, is_clear, diagnostics));
     let mut rows = Vec::new();
@@ -223,19 +202,17 @@ fn row(
     }
 }
 
-/// Returns the alternative that a name stands for: a parameter's or that of this name.
 fn alternative<T: Alternative>(name: &str, chosen: &[(String, T)]) -> Option<T> {
     let parameter = chosen.iter().find(|(parameter, _)| parameter == name).map(|(_, chosen)| *chosen);
     parameter.or_else(|| T::EACH.iter().copied().find(|known| known.word() == name))
 }
 
-/// Returns the name of the type of a tensor, over inputs, then outputs; `None` if the type is unknown.
+/// Returns the type's name, if known.
 pub(super) fn known_type<'m>(manifest: &'m Manifest, row: &Row, tensor: usize) -> Option<&'m str> {
     let ty = tensors(manifest).nth(tensor)?.ty;
     alternative(&ty.value, &row.types).map(|_| ty.value.as_str())
 }
 
-/// Whether the manifest has formats: parameters, or a tensor's own.
 pub(super) fn has_formats(manifest: &Manifest) -> bool {
     !manifest.formats.is_empty() || tensors(manifest).any(|tensor| tensor.format.is_some())
 }

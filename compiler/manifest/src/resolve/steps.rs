@@ -1,7 +1,4 @@
-//! The steps of one row, in order: which are done there, the memory that they share, and what has to be compiled for them.
-//!
-//! A row leaves out a step whose condition evaluates to false, with everything that only this step needs: its kernel is not compiled,
-//! and a scratch buffer that no other step uses takes no memory.
+//! The steps of one row, without those that never run, and their scratch memory and compile units.
 
 use std::collections::BTreeSet;
 
@@ -22,20 +19,18 @@ use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::toml_reader::list;
 use crate::manifest::{FillDecl, InputDecl, Manifest, OutputDecl, Text, WorkDecl};
 
-/// What a row does.
+/// The work of a row.
 #[derive(Default)]
 pub(super) struct RowSteps {
     pub(super) scratch: Vec<Scratch>,
     pub(super) steps: Vec<Step>,
-    /// The index of each step's declaration among the manifest's launches.
     pub(super) decls: Vec<usize>,
-    /// One for each launch.
+    /// One per launch.
     pub(super) units: Vec<Unit>,
-    /// Whether nothing in it is wrong. Replacements of wrong parts satisfy every rule.
+    /// Placeholders for invalid parts satisfy every rule.
     pub(super) is_right: bool,
 }
 
-/// Compiles the steps for a row.
 pub(super) fn resolve(compiler: &mut Compiler<'_>, row: &Row, plugin_types: &[DataType]) -> RowSteps {
     let manifest = compiler.declared.manifest;
     let scope = compiler.row_scope(row);
@@ -72,7 +67,7 @@ pub(super) fn resolve(compiler: &mut Compiler<'_>, row: &Row, plugin_types: &[Da
     let (scratch, is_right) = scratch(compiler, &scope, &used);
     found.is_right &= is_right;
     found.scratch = scratch;
-    // Unused buffers have no number.
+    // Unused buffers are not numbered.
     for index in scratch_indices(&mut found) {
         *index = u32::try_from(used.range(..*index).count()).unwrap_or(u32::MAX);
     }
@@ -80,14 +75,14 @@ pub(super) fn resolve(compiler: &mut Compiler<'_>, row: &Row, plugin_types: &[Da
     found
 }
 
-/// Adds to each unit the outputs that several arguments pass, under their own names or those of the inputs whose memory they share.
+/// Records outputs of several arguments, including inputs that share their memory.
 fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
     let inputs = u32::try_from(manifest.inputs.len()).unwrap_or(u32::MAX);
     let is_shared = |(tensor, output): &(u32, &OutputDecl)| {
         let is_alias =
             |input: &InputDecl| output.alias.as_ref().is_some_and(|it| it.value == input.name.value);
         let input = (0..).zip(&manifest.inputs).find(|(_, input)| is_alias(input)).map(|(index, _)| index);
-        // A wrong argument may be meant as any of them.
+        // An invalid argument may mean any.
         let passes = |arg: &ArgDraft, tensor: u32| match (&arg.broken, &arg.value) {
             (Some(meant), _) => meant.contains(&tensor),
             (None, value) => *value == ArgDraftValue::Tensor(tensor),
@@ -107,7 +102,7 @@ fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
     found.units.iter_mut().for_each(|unit| unit.shared_outputs.clone_from(&shared));
 }
 
-/// Whether a row has a launch, as every variant must.
+/// Reports a row without a launch.
 fn launches_something(compiler: &mut Compiler<'_>, found: &RowSteps, index: usize) -> bool {
     let launches = &compiler.declared.manifest.launches;
     if !found.units.is_empty() || !launches.iter().any(|decl| decl.launch().is_some()) {
@@ -122,10 +117,9 @@ fn launches_something(compiler: &mut Compiler<'_>, found: &RowSteps, index: usiz
     false
 }
 
-/// Returns the scratch buffers that the row's steps use, and whether they are right. A wrong size is replaced by 0.
+/// Returns the used scratch buffers, and whether they are valid.
 ///
-/// A row that does not use a buffer may lack the names of its size. A buffer that no step names is compiled in every row, so that its
-/// errors are reported.
+/// Rows that do not use a buffer may lack names in its size. Buffers without uses are compiled to report their errors.
 fn scratch(compiler: &mut Compiler<'_>, scope: &RowScope, used: &BTreeSet<u32>) -> (Vec<Scratch>, bool) {
     let mut is_right = true;
     let manifest = compiler.declared.manifest;
@@ -146,7 +140,6 @@ fn scratch(compiler: &mut Compiler<'_>, scope: &RowScope, used: &BTreeSet<u32>) 
     (buffers, is_right)
 }
 
-/// Whether some step, done or not, fills or passes what has this name.
 fn is_named(manifest: &Manifest, name: &str) -> bool {
     let is_it = |text: &Option<Text>| text.as_ref().is_some_and(|text| text.value.trim() == name);
     manifest.launches.iter().any(|decl| match &decl.work {
@@ -155,7 +148,6 @@ fn is_named(manifest: &Manifest, name: &str) -> bool {
     })
 }
 
-/// Returns the indices of the scratch buffers that the row's steps use.
 fn scratch_indices(found: &mut RowSteps) -> impl Iterator<Item = &mut u32> {
     let of_fills = found.steps.iter_mut().filter_map(|step| match &mut step.work {
         Work::Fill(Fill { memory: Memory::Scratch(index), .. }) => Some(index),
@@ -168,7 +160,7 @@ fn scratch_indices(found: &mut RowSteps) -> impl Iterator<Item = &mut u32> {
     }))
 }
 
-/// Returns what a memset fills; `None` if that is wrong, which was reported. Scratch buffers are numbered as they are declared.
+/// Resolves the target; scratch buffers are numbered as declared.
 fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<Memory> {
     let declared = compiler.declared;
     let text = fill.memory.as_ref()?;
@@ -210,14 +202,14 @@ fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<
     None
 }
 
-/// Reports steps that are done in no row, each once: nothing else checks them.
+/// Reports steps that no other check reads.
 pub(super) fn report_never_done(compiler: &mut Compiler<'_>, rows: &[&Row], done: &[RowSteps]) {
     for (number, decl) in compiler.declared.manifest.launches.iter().enumerate() {
         let Some(text) = &decl.when else { continue };
         if rows.is_empty() || done.iter().any(|row| row.decls.contains(&number)) {
             continue;
         }
-        // A wrong condition or fill was reported.
+        // Already reported.
         let is_false = rows.iter().all(|row| {
             let scope = compiler.row_scope(row);
             matches!(condition(compiler, decl, &scope), Condition::Never)

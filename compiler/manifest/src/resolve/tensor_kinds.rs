@@ -1,6 +1,4 @@
-//! Tensors with more than a type and a shape: shape inputs, outputs in place, sizes that the kernels compute.
-//!
-//! Owns which output depends on data, and the rules about them that need names. Never compiles an expression.
+//! Shape inputs, outputs in place, and sizes that kernels compute. Never compiles expressions.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +10,6 @@ use super::errors::{SharedShapeInput, SharedTwice, UnknownSharedInput, UnusedSiz
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Located, OutputDecl};
 
-/// Reports outputs in place of what is no input, or none that can be shared, and sizes that no shape has.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let aliases = declared.manifest.outputs.iter().filter_map(|output| output.alias.as_ref());
@@ -27,7 +24,6 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Why an output cannot share the memory of the tensor that it names.
 fn unshared(declared: Declarations<'_>, alias: &Located<String>) -> Option<Diagnostic> {
     let (name, span) = (alias.value.as_str(), declared.span(&alias.range));
     if declared.is_broken(name) {
@@ -41,7 +37,6 @@ fn unshared(declared: Declarations<'_>, alias: &Located<String>) -> Option<Diagn
     Some(SharedShapeInput { name, span, input: declared.span(&input.name.range) }.into())
 }
 
-/// Sizes that are no dimension of any output.
 fn unused_sizes(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let outputs = &declared.manifest.outputs;
     let is_clear = outputs.iter().all(|output| expr::parse(&output.shape.value).is_ok());
@@ -54,7 +49,6 @@ fn unused_sizes(declared: Declarations<'_>) -> Vec<Diagnostic> {
     unused.map(|name| UnusedSize { name: &name.value, span: declared.span(&name.range) }.into()).collect()
 }
 
-/// Returns the kind of an output, in guards and launches.
 pub(super) fn kind_of(declared: Declarations<'_>, output: &OutputDecl) -> TensorKind {
     if output.size.is_some() {
         TensorKind::Size
@@ -65,7 +59,7 @@ pub(super) fn kind_of(declared: Declarations<'_>, output: &OutputDecl) -> Tensor
     }
 }
 
-/// Returns the outputs that hold sizes and that a shape names, through functions too, even if folding removes them.
+/// Includes sizes that folding removes.
 fn sizes_of(declared: Declarations<'_>, output: &OutputDecl) -> BTreeSet<String> {
     let is_size = |name: &str| {
         declared.manifest.outputs.iter().any(|other| other.size.is_some() && other.name.value == name)

@@ -1,4 +1,4 @@
-//! Which of the manifest's names are used, and the warnings about those that are not.
+//! Warns about unused names of the manifest.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,16 @@ use super::declarations::{Declarations, tensors};
 use super::errors::{SameCodeForEachValue, UnusedInExpressions, UnusedInKernels, UnusedInput, UnusedScratch};
 use crate::diagnostic::Diagnostic;
 
-/// A parameter, a constant or an attribute that code is compiled for, which nothing in the manifest uses. The kernel may use it all the same.
+/// A name that the manifest does not use; kernels may.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnusedName {
-    /// The name, as kernels see it in `manifest::`.
+    /// The name, as in `manifest::`.
     pub name: String,
-    /// The warning if no kernel uses it either.
+    /// The warning if no kernel uses it.
     pub warning: Diagnostic,
 }
 
-/// Returns the warnings about unused names, and the unused names that a kernel can use, given those that expressions, arguments and kernel
-/// names mention. `in_rows` are those that guards and launches mention.
+/// Returns warnings, and unused names that a kernel may use. `in_rows` are the names in guards and launches.
 pub(super) fn unused(
     declared: Declarations<'_>,
     used: &BTreeSet<String>,
@@ -47,8 +46,7 @@ pub(super) fn unused(
                     in_kernels.push(UnusedName { name: name.to_owned(), warning });
                     continue;
                 }
-                // The kernel computes with the only value of `one_of` anyway. The attribute rejects other values; TensorRT
-                // would drop an undeclared attribute silently.
+                // The attribute rejects other values; TensorRT would silently drop an undeclared one.
                 let one_of = attribute.and_then(|decl| decl.one_of.as_ref());
                 if one_of.is_some_and(|values| values.value.len() == 1) {
                     continue;
@@ -66,7 +64,7 @@ pub(super) fn unused(
             }
             "output" => continue,
             "type parameter" | "format parameter" if tensor_parameters.contains(&located.value) => continue,
-            // A constant of several variants is one name.
+            // One per constant.
             _ if !seen.insert(name) => continue,
             _ => {
                 // Expressions cannot use tables.

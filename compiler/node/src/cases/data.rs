@@ -1,4 +1,4 @@
-//! The values of tensors in a file of cases.
+//! Tensor values in test files.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::query::read::{right, wrong};
 use crate::trial::{DataFile, FunctionRef, InputData, Number, Tolerance, Trial};
 
-/// The keys of a case that the file may also have for all cases.
+/// Keys that may have file-wide defaults.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct CaseData {
     pub(super) inputs: Vec<(String, InputData)>,
@@ -44,13 +44,11 @@ impl CaseData {
         data
     }
 
-    /// A trial with this data and no shapes.
     pub(super) fn trial(self) -> Trial {
         let CaseData { inputs, reference, tolerance, seed } = self;
         Trial { inputs, reference, tolerance, seed: seed.unwrap_or(0), ..Trial::default() }
     }
 
-    /// Its entries, and those of `others` that it lacks.
     pub(super) fn or(&self, others: &CaseData) -> CaseData {
         CaseData {
             inputs: first(&self.inputs, &others.inputs),
@@ -61,13 +59,11 @@ impl CaseData {
     }
 }
 
-/// `one`, and of `others` what is not named in it.
 pub(super) fn first<T: Clone>(one: &[(String, T)], others: &[(String, T)]) -> Vec<(String, T)> {
     let more = others.iter().filter(|(name, _)| one.iter().all(|(known, _)| known != name));
     one.iter().chain(more).cloned().collect()
 }
 
-/// The files with the expected values of outputs.
 pub(super) fn outputs(
     toml: &mut TomlReader,
     table: &mut Section<'_>,
@@ -82,7 +78,7 @@ fn file(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<DataF
     right(toml, entry, DataFile::parse(&text.value, &entry.key, folder))
 }
 
-/// `"x.npy"`, `[1, 2.5]`, `{ range = [-1, 1] }` or `{ range = [[0, 0], [0, 99]] }`.
+/// Reads `"x.npy"`, `[1, 2.5]` or `{ range = [-1, 1] }`, also with a range per position of the last dimension.
 fn input(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<InputData> {
     match entry.value {
         DeValue::String(_) => file(toml, entry, folder).map(InputData::File),
@@ -101,7 +97,7 @@ fn input(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<Inpu
     }
 }
 
-/// `[-1, 1]`, or such a pair for each place of the last dimension.
+/// Reads `[-1, 1]`, or a pair per position of the last dimension.
 fn ranges(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<InputData> {
     const EXPECTED: &str = "expected two numbers, the least and the greatest, or such a pair for each place of the last dimension";
     let items = toml.array(entry, "an array of two numbers")?;
@@ -132,7 +128,7 @@ fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Number> {
     match entry.value {
         DeValue::Integer(_) => toml.integer(entry).map(Number::Int),
         DeValue::Boolean(value) => Some(Number::Int(i64::from(*value))),
-        // A tensor may hold what is no number.
+        // Tensors may contain NaNs.
         DeValue::Float(float) => match float.as_str() {
             "nan" | "+nan" | "-nan" => Some(Number::Float(f64::NAN)),
             "inf" | "+inf" => Some(Number::Float(f64::INFINITY)),
@@ -143,7 +139,7 @@ fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Number> {
     }
 }
 
-/// `{ atol = 1e-3, rtol = 1e-2 }`, each 0 if it is missing.
+/// Reads a tolerance; parts default to 0.
 fn tolerance(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Tolerance> {
     let mut table = toml.table(entry, "[cases.tolerance.NAME]".to_owned())?;
     let mut part = |key| {

@@ -1,4 +1,4 @@
-//! The reader of test files.
+//! Parses test files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::query::Part;
 use crate::query::read::{integers, part, shape, value, wrong};
 
-/// Reads a test file.
+/// Parses a test file.
 ///
 /// # Errors
-/// Every mistake of form.
+/// Every syntax error.
 pub fn read(source: &Arc<Source>) -> Result<Cases, Vec<Diagnostic>> {
     let (mut toml, document) = TomlReader::parse(source, None);
     let cases = document.and_then(|document| cases(&mut toml, Section::root(document.get_ref())));
@@ -82,7 +82,7 @@ fn expect(toml: &mut TomlReader, mut table: Section<'_>, case: &mut Case, folder
     toml.finish(&table);
 }
 
-/// One to three numbers; 1 for those that are missing.
+/// Reads extents; omitted ones are 1.
 fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<[i64; 3]> {
     match integers(toml, entry, "an array of one to three numbers")?[..] {
         [x] => Some([x, 1, 1]),

@@ -1,6 +1,4 @@
-//! What must hold of a node before its outputs' shapes are computed, each with its verdict.
-//!
-//! The rules and their order are the runtime's: [`cubinder_launch`].
+//! Checks of a node before output shapes are computed, in the order of [`cubinder_launch`].
 
 use cubinder_expr::Interval;
 use cubinder_launch::{Facts, Rule, Steps, rules_of_attributes, rules_of_shapes};
@@ -10,8 +8,7 @@ use cubinder_model::{Attribute, Input, ShapeLimits};
 use super::report::Check;
 use super::subject::Subject;
 
-/// Everything that is looked at, in the order of the runtime: first what decides when the node is made, then what the shapes
-/// decide. `facts` has the attributes and the inputs' shapes.
+/// Runs checks in the runtime's order. `facts` has attributes and input shapes.
 pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) -> Vec<Check> {
     let plugin = &subject.plugin;
     let alone = Facts { attributes: facts.attributes, ..Facts::default() };
@@ -19,7 +16,7 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
     let mut decided = Vec::new();
     let mut of_attributes = Steps::default();
     for rule in rules_of_attributes(plugin) {
-        // What an attribute that breaks its own rules does to the rest says nothing.
+        // Results after an invalid attribute are meaningless.
         if matches!(rule, Rule::Require(_) | Rule::Specialized)
             && list.iter().any(|check: &Check| !check.holds)
         {
@@ -37,7 +34,7 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
         list.extend(shown(&rule, result));
         list.extend(built_rank(subject, &rule, facts));
     }
-    // What a rank out of bounds does to a rule says nothing either.
+    // So are results after an invalid rank.
     if list.iter().any(|check: &Check| !check.holds) {
         return list;
     }
@@ -48,11 +45,11 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
     list
 }
 
-/// A rule with its verdict; none where it is plain that it holds.
+/// Returns a rule with its verdict; `None` if trivially satisfied.
 fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
     let text = match *rule {
         Rule::Attribute(_, attribute) => match rules(attribute) {
-            // That a value is of its type is plain; that it is not has to be said.
+            // Only mismatches are worth reporting.
             rules if rules.is_empty() && result.is_ok() => return None,
             rules if rules.is_empty() => format!("`{}` is `{}`", attribute.name, attribute.ty.name()),
             rules => format!("`{}` {rules}", attribute.name),
@@ -75,7 +72,7 @@ fn check(text: String, result: Result<(), Unmet>) -> Check {
     Check { text, holds: result.is_ok(), why: result.err().map(|Unmet(why)| why) }
 }
 
-/// `2`, `1 to 4`.
+/// Formats `2`, `1 to 4`.
 pub(super) fn allowed_ranks(input: &Input) -> String {
     match (input.rank_min, input.rank_max) {
         (least, most) if least == most => least.to_string(),
@@ -83,7 +80,7 @@ pub(super) fn allowed_ranks(input: &Input) -> String {
     }
 }
 
-/// Whether an input has the rank for which an engine was built: TensorRT lets no other through.
+/// Accepts only the rank of the engine's build.
 fn built_rank(subject: &Subject, rule: &Rule<'_>, facts: &Facts<'_>) -> Option<Check> {
     let Rule::Rank(index, input) = *rule else { return None };
     let built = *subject.input_ranks.as_ref()?.get(index)?;
@@ -96,7 +93,7 @@ fn built_rank(subject: &Subject, rule: &Rule<'_>, facts: &Facts<'_>) -> Option<C
     Some(check(format!("`{name}` has rank {built}, for which the engine was built"), result))
 }
 
-/// What an attribute may be beside its type, in words; empty where it may be anything.
+/// Describes constraints, if any.
 fn rules(attribute: &Attribute) -> String {
     let mut parts = Vec::new();
     if let Some(length) = attribute.length {

@@ -1,7 +1,5 @@
-//! The machine code of a launch, for its arguments' types and for occupancy: from the file, or compiled on the fly.
-//!
-//! Owns which code is looked at, and the one session in which a manifest's kernels are compiled. Where NVRTC is missing, or nothing says
-//! what to compile for, that is a note and no error. Never decides whether a launch is right.
+//! Finds or compiles the machine code of a launch. Owns its choice, and the session that compiles a manifest's kernels.
+//! A missing NVRTC or target is a note. Never validates launches.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -21,74 +19,70 @@ use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::verify;
 
-/// Where kernels are compiled and what for.
+/// Where and for which targets kernels are compiled.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// The architecture that was asked for.
+    /// The requested architecture.
     pub arch: Option<Arch>,
-    /// What the project compiles for: the first machine code among it serves where no architecture was asked for.
+    /// The targets; the first machine code is the default.
     pub targets: Vec<Target>,
-    /// Include folders and options of NVRTC.
+    /// Include folders and NVRTC options.
     pub settings: Settings,
-    /// The project's folder: files are named relative to it, as `cubinder compile` does, so that both share the cache.
+    /// The base of file names, as in `cubinder compile`, to share its cache.
     pub root: PathBuf,
-    /// Where NVRTC and the cache are.
+    /// Locations of NVRTC and the cache.
     pub overrides: Overrides,
 }
 
-/// What is known of a launch's code.
+/// Facts about a launch's code.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LaunchCode {
-    /// The arguments with their types; none where the model has them already, or where they are not known.
+    /// The typed arguments, if known and not in the model.
     pub(super) args: Option<Vec<Arg>>,
-    /// The machine code that counts.
+    /// The relevant machine code.
     pub(super) machine: Vec<MachineCode>,
-    /// What it would be compiled for, where it could not be: of that the limits are known.
+    /// The target if compiling failed.
     pub(super) uncompiled: Option<Target>,
-    /// Whether there is PTX too, which runs where this machine code may not.
+    /// Whether PTX exists, which may run on other GPUs.
     pub(super) has_ptx: bool,
-    /// Why nothing of it runs on the architecture that was asked for.
+    /// The reason if none runs on the requested architecture.
     pub(super) refused: Option<String>,
-    /// What could not be told, and why.
+    /// Unknown facts, with the reason.
     pub(super) note: Option<String>,
-    /// What the compiler found wrong with the kernel or its arguments.
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// A kernel's code on an architecture.
 #[derive(Debug, Clone)]
 pub(super) struct MachineCode {
-    /// Where it runs.
+    /// The architecture that runs it.
     pub(super) arch: Arch,
-    /// What it was compiled for.
+    /// Its target.
     pub(super) code: Target,
-    /// What it says about the kernel.
     pub(super) facts: KernelFacts,
 }
 
-/// Finds or makes the code of launches.
+/// Finds or compiles the code of launches.
 #[derive(Debug)]
 pub struct Compiler {
     environment: Environment,
     session: OnceCell<Result<Session, String>>,
-    /// By manifest, variant and launch: cases share them.
+    /// By manifest, variant and launch.
     compiled: RefCell<HashMap<(PathBuf, usize, usize), LaunchCode>>,
 }
 
 impl Compiler {
-    /// Nothing is looked for before it is needed.
+    /// Finds NVRTC lazily.
     #[must_use]
     pub fn new(environment: Environment) -> Compiler {
         Compiler { environment, session: OnceCell::new(), compiled: RefCell::default() }
     }
 
-    /// The architecture that was asked for.
+    /// Returns the requested architecture.
     #[must_use]
     pub fn arch(&self) -> Option<Arch> {
         self.environment.arch
     }
 
-    /// The code of a launch in a library or an engine.
     pub(super) fn of_compiled(&self, launch: &Launch, objects: &[CodeObject]) -> LaunchCode {
         let all = launch.code.iter().map(|reference| {
             let kernels = objects.get(reference.code as usize).map(|object| object.kernels.as_slice());
@@ -97,7 +91,7 @@ impl Compiler {
         self.choose(&launch.kernel, all.collect())
     }
 
-    /// The code of a manifest's launch, compiled for the architecture that was asked for, else for the project's first.
+    /// Compiles for the requested architecture, or the project's first.
     pub(super) fn of_manifest(&self, resolved: &Resolved, unit: &Unit) -> LaunchCode {
         if let Some(code) = &unit.foreign {
             return self.of_foreign(&resolved.draft.plugin, unit, code);
@@ -126,7 +120,6 @@ impl Compiler {
         compiled
     }
 
-    /// The code of a precompiled launch.
     fn of_foreign(&self, plugin: &Plugin, unit: &Unit, code: &ForeignCode) -> LaunchCode {
         let checked = precompiled::check(plugin, unit);
         let loaded = code.files.iter().filter_map(|file| file.loaded.as_deref());
@@ -138,7 +131,6 @@ impl Compiler {
         }
     }
 
-    /// Of the code of a kernel what the architecture that was asked for runs, in the order of the runtime; else all machine code.
     fn choose(&self, kernel: &str, all: Vec<(Target, Option<KernelFacts>)>) -> LaunchCode {
         let Some(arch) = self.environment.arch else {
             let has_ptx = all.iter().any(|(target, _)| target.kind.is_ptx());
@@ -148,7 +140,7 @@ impl Compiler {
             return LaunchCode { machine: machine.collect(), has_ptx, ..LaunchCode::default() };
         };
         let capability = ComputeCapability { major: arch.major, minor: arch.minor };
-        // Code that TensorRT launches itself is PTX, too.
+        // TensorRT launches PTX.
         let kind = |target: &Target| if target.kind.is_ptx() { TargetKind::Ptx } else { target.kind };
         let targets: Vec<Target> =
             all.iter().map(|(target, _)| Target { kind: kind(target), ..*target }).collect();
@@ -185,7 +177,7 @@ fn note(text: &str) -> LaunchCode {
     LaunchCode { note: Some(text.to_owned()), ..LaunchCode::default() }
 }
 
-/// The session, or in one line why there is none.
+/// Returns a session or a one-line reason.
 fn session(environment: &Environment) -> Result<Session, String> {
     let why = |error: Diagnostic| error.message;
     let toolkit = Toolkit::locate(&environment.overrides).map_err(why)?;
@@ -224,7 +216,7 @@ fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, 
     let prepare = |names: Option<&BTreeSet<String>>| {
         session.prepare(codegen::translation_unit(unit, Arc::clone(&source), &name, names))
     };
-    // As it is compiled for a library, so that the cache has it.
+    // To share a library compile's cache.
     let whole = prepare(None);
     let names = codegen::names_needed(unit, session.names_taken(&whole).as_ref());
     Ok(names.map_or(whole, |names| prepare(Some(&names))))

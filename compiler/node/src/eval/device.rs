@@ -1,7 +1,4 @@
-//! What is known of the device in a query.
-//!
-//! Owns what an architecture says of it. The number of multiprocessors differs between GPUs of one architecture, so nobody but the caller
-//! knows it.
+//! Device facts of a query. Architectures determine some; the number of multiprocessors comes only from the caller.
 
 use cubinder_expr::{DeviceFact, Expr, Node};
 use cubinder_launch::Device;
@@ -15,19 +12,17 @@ use crate::errors::MissingFact;
 use crate::query::{Mistake, Part, Query};
 use crate::resolve::ArgDraftValue;
 
-/// What is known.
 pub(super) struct DeviceFacts {
-    /// The device; none where nothing asks for it.
+    /// `None` if not needed.
     pub(super) device: Option<Device>,
-    /// What is asked for and known.
+    /// Needed and known facts.
     pub(super) facts: Vec<FactReport>,
-    /// How many multiprocessors the query says, whether anything asks for it or not.
     pub(super) sms: Option<i64>,
-    /// The device as far as measurements ask for it, where that is known; of its shared memory nothing is.
+    /// The device for measurements, without shared memory.
     pub(super) measured_on: Option<Device>,
 }
 
-/// The facts that are given, else those of the architecture. What the plugin asks for and nobody says is told.
+/// Prefers given facts to the architecture's; reports missing ones.
 pub(super) fn device_facts(
     subject: &Subject,
     query: &Query,
@@ -82,10 +77,9 @@ fn of_arch(arch: Arch, fact: DeviceFact) -> Option<i64> {
     }
 }
 
-/// Whether anything in a plugin asks for a fact.
 fn asks(subject: &Subject, fact: DeviceFact) -> bool {
     let reads = |expr: &Expr| expr.nodes.contains(&Node::Device(fact));
-    // A manifest's arguments are beside its launches until the kernels are known.
+    // A manifest's arguments are in its units.
     let units = match &subject.origin {
         Origin::Manifest(resolved) => resolved.draft.units.as_slice(),
         Origin::Compiled(_) => &[],

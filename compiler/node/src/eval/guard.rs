@@ -1,4 +1,4 @@
-//! Why a guard holds or does not: the comparisons in it that decide, with their values.
+//! Explains a guard's result by the comparisons that decide it.
 
 use cubinder_expr as expr;
 use cubinder_expr::Value;
@@ -6,19 +6,19 @@ use cubinder_expr::{BinaryOp, Environment, Expr, Names, Node, NodeId, UnaryOp};
 use cubinder_launch::Steps;
 use serde::Serialize;
 
-/// A part of a guard that decides.
+/// A deciding part of a guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// The part, constants replaced by their values.
+    /// The part, with constants replaced by their values.
     pub text: String,
-    /// What it is, with the values that make it so: `false: 2 == 0`.
+    /// Its result: `false: 2 == 0`.
     pub found: String,
 }
 
-/// Parts that are looked at before the rest is left out. It bounds the work that a model from a strange file can ask for.
+/// Bounds the work for untrusted models.
 const MOST_PARTS: usize = 64;
 
-/// The parts that decide what a boolean is, as far as `steps` are left. `alignment` says of what a tensor's address is a multiple.
+/// Returns the parts that decide a boolean. `alignment` is that of a tensor.
 #[must_use]
 pub fn reasons(
     expr: &Expr,
@@ -51,7 +51,7 @@ impl Walk<'_> {
         let expr = self.expr;
         match expr.nodes.get(id as usize) {
             Some(Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), left, right)) => {
-                // `false and`, `true or`: what decides alone.
+                // `false and`, `true or` decide alone.
                 let decides = Value::Bool(*op == BinaryOp::Or);
                 let alone = |found: &Result<Value, expr::EvalError>| {
                     found.as_ref().map_or(true, |value| *value == decides)
@@ -77,7 +77,6 @@ impl Walk<'_> {
         }
     }
 
-    /// What a part is, with what makes it so.
     fn detail(&mut self, node: &Node, value: &Value) -> String {
         match node {
             Node::Binary(op, left, right) => match (self.value(*left), self.value(*right)) {
@@ -92,7 +91,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The value of a part: the list up to it is a tree of its own.
+    /// Evaluates the tree that ends at a part.
     fn value(&mut self, id: NodeId) -> Result<Value, expr::EvalError> {
         let nodes = self.expr.nodes.get(..=id as usize).ok_or(expr::EvalError::Malformed)?;
         self.steps.charge(nodes.len())?;
@@ -124,7 +123,7 @@ mod tests {
         found.into_iter().map(|reason| format!("{} is {}", reason.text, reason.found)).collect()
     }
 
-    /// `numel(x) % by == 0` in five nodes.
+    /// Builds `numel(x) % by == 0`.
     fn divides(nodes: &mut Vec<Node>, by: i64) -> NodeId {
         let start = nodes.len() as NodeId;
         nodes.extend([

@@ -1,4 +1,4 @@
-//! Attributes and inputs of a query: values, shapes, and the values of shape inputs.
+//! Resolves attributes and inputs of a query.
 
 use cubinder_expr::Value;
 use cubinder_model::attribute_check::missing_attribute;
@@ -14,7 +14,7 @@ use crate::errors::{
 };
 use crate::query::{Mistake, Part, Query, attribute};
 
-/// The attributes, defaults filled in.
+/// Returns the attributes, with defaults.
 pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Value> {
     let plugin = &subject.plugin;
     let names: Vec<&str> = plugin.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
@@ -37,7 +37,7 @@ pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mi
                 }
             },
             (None, Some(default)) => values.push(default.clone()),
-            // The misspelt name has been reported.
+            // The misspelt name was reported.
             (None, None) if misspelt.contains(&name) => {}
             (None, None) => {
                 let why = missing_attribute(declared).to_string();
@@ -48,7 +48,7 @@ pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mi
     values
 }
 
-/// The values of each input; empty for one that is no shape input.
+/// Returns values; empty for other inputs than shape inputs.
 pub(super) fn values(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {
     let shape_inputs = plugin.inputs.iter().filter(|input| input.values.is_some());
     let names: Vec<&str> = shape_inputs.map(|input| input.name.as_str()).collect();
@@ -83,7 +83,7 @@ fn shape_of_values(input: &Input, values: &[i64]) -> Vec<i64> {
     if input.rank_max == 0 { Vec::new() } else { vec![i64::try_from(values.len()).unwrap_or(i64::MAX)] }
 }
 
-/// The shapes of the inputs; those of shape inputs follow from their `values`.
+/// Returns shapes; shape inputs' follow from `values`.
 pub(super) fn shapes(
     plugin: &Plugin,
     query: &Query,

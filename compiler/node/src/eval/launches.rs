@@ -1,4 +1,4 @@
-//! One launch of the chosen variant: numbers, arguments by name, occupancy.
+//! Evaluates one launch: numbers, arguments by name, occupancy.
 
 use std::cell::RefCell;
 
@@ -16,26 +16,23 @@ use super::report::{ArgReport, Evaluation, LaunchReport, OccupancyReport, StepDo
 use crate::diagnostic::Diagnostic;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 
-/// One launch of the chosen variant.
 pub(super) struct Step<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) launch: &'a Launch,
     /// The variant's scratch buffers.
     pub(super) scratch: &'a [Scratch],
-    /// A manifest's arguments.
+    /// The manifest's arguments.
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
-    /// Whether an architecture was asked for; else what has limits is told which architecture has them.
+    /// Whether the caller chose an architecture; otherwise messages name it.
     pub(super) asked_arch: bool,
-    /// How many multiprocessors the device has, where the query says so.
     pub(super) sms: Option<i64>,
     pub(super) facts: &'a Facts<'a>,
-    /// Whether TensorRT launches it itself.
     pub(super) is_native: bool,
 }
 
 impl Step<'_> {
-    /// The launch with its arguments as the compiled kernel types them. Without a compiled kernel only the memory that it gets is known.
+    /// Types the arguments; without a compiled kernel, only memory is known.
     pub(super) fn typed(&self) -> Launch {
         let mut launch = self.launch.clone();
         if let Some(args) = &self.code.args {
@@ -46,12 +43,10 @@ impl Step<'_> {
         launch
     }
 
-    /// Whether the types of the arguments are known.
     fn is_typed(&self) -> bool {
         self.draft.is_empty() || self.code.args.is_some()
     }
 
-    /// Checks that arguments without known types have values.
     fn check_values(
         &self,
         evaluated: &EvaluatedLaunch,
@@ -68,8 +63,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// What the kernel takes where it takes the most: what no code of it takes can be launched nowhere. Of what the driver makes of
-    /// PTX nothing is known.
+    /// Returns the least restrictive limits: launches above them run nowhere. PTX has none.
     fn takes(&self) -> LaunchLimits<'static> {
         if self.is_native {
             // Nobody asks the driver for more shared memory, beside what the kernel has itself.
@@ -103,7 +97,7 @@ impl Step<'_> {
         }
     }
 
-    /// The architectures whose limits counted, where nobody asked for one.
+    /// Names the architectures unless the caller chose one.
     fn held_against(&self) -> Option<String> {
         let all = self.code.machine.iter().map(|code| code.code).chain(self.code.uncompiled);
         let archs: Vec<String> = all.map(|target| target.to_string()).collect();
@@ -116,7 +110,7 @@ impl Step<'_> {
         ))
     }
 
-    /// Why no block of it can ever run: there is no code, or no multiprocessor of the architectures that there is code for holds one.
+    /// Reports missing code, or code that fits no multiprocessor.
     fn refusal(&self, report: &LaunchReport) -> Option<Unmet> {
         let occupancy = report.occupancy.as_slice();
         let name = self.plugin.full_name();
@@ -142,8 +136,7 @@ impl Step<'_> {
         Some(Unmet(format!("`{name}` cannot launch `{}`: {}", self.launch.kernel, why.join("; "))))
     }
 
-    /// Why a cooperative launch would be refused on a device with so many multiprocessors; nothing where that is not known, or not of all
-    /// code.
+    /// Rejects cooperative launches that exceed the device; `None` if that is unknown.
     fn too_many_at_once(&self, report: &LaunchReport) -> Option<Unmet> {
         let sms = self.sms.and_then(|sms| u64::try_from(sms).ok())?;
         let is_known = !self.code.has_ptx && report.occupancy.len() == self.code.machine.len();
@@ -160,10 +153,10 @@ impl Step<'_> {
     }
 }
 
-/// Evaluates the launch that comes next in a sequence and is not shown.
+/// Evaluates a launch that is not shown.
 ///
 /// # Errors
-/// Why the run time would refuse it.
+/// The runtime's reason for rejecting it.
 pub(super) fn check(
     step: &Step<'_>,
     sequencing: &mut Sequencing<'_>,
@@ -176,10 +169,10 @@ pub(super) fn check(
     step.refusal(&report).map_or(Ok(()), Err)
 }
 
-/// Evaluates the launch that comes next in a sequence and adds it to the report.
+/// Adds the next launch to the report.
 ///
 /// # Errors
-/// Why the run time would refuse it.
+/// The runtime's reason for rejecting it.
 pub(super) fn finish(
     step: &Step<'_>,
     sequencing: &mut Sequencing<'_>,
@@ -208,7 +201,7 @@ pub(super) fn finish(
     let occupancy = report.launches.last().map_or(&[][..], |launch| &launch.occupancy);
     let refused = match evaluated {
         Err(error) => {
-            // Where no limit of the code is in the way, no other GPU helps.
+            // Otherwise no other GPU helps.
             let elsewhere = sequencing.step(&LaunchLimits::ANYTHING, steps);
             report.notes.extend(elsewhere.ok().and_then(|elsewhere| step.limited_by(elsewhere)));
             Some(Unmet(error.to_string()))
@@ -226,7 +219,7 @@ pub(super) fn finish(
     Err(refused)
 }
 
-/// Why nothing can be said about the occupancy of some code.
+/// Explains unknown occupancy.
 fn without_occupancy(machine: &MachineCode) -> Option<String> {
     let why = if Multiprocessor::for_arch(machine.arch).is_none() {
         "the figures of its multiprocessors are not known"
@@ -238,7 +231,6 @@ fn without_occupancy(machine: &MachineCode) -> Option<String> {
     Some(format!("the occupancy on sm_{} cannot be told: {why}", machine.arch))
 }
 
-/// What the code takes on the architecture that was asked for.
 fn takes(machine: &MachineCode) -> LaunchLimits<'static> {
     let shared = Multiprocessor::for_arch(machine.arch).map(|multiprocessor| {
         multiprocessor.block_shared_bytes.saturating_sub(machine.facts.shared_bytes.unwrap_or(0))
@@ -300,7 +292,7 @@ fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> O
     })
 }
 
-/// The argument, if it is memory. Whether the kernel only reads it is not known, so it may write it.
+/// Returns a memory argument; assumes that the kernel may write it.
 fn memory(arg: &ArgDraft) -> Option<Arg> {
     let value = match arg.value {
         ArgDraftValue::Tensor(tensor) => ArgValue::Tensor(tensor),
@@ -310,7 +302,7 @@ fn memory(arg: &ArgDraft) -> Option<Arg> {
     Some(Arg { name: arg.name.clone(), value })
 }
 
-/// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
+/// Formats `tensor`, `scratch`, `i32` or `i64[4]`.
 pub fn arg_type(value: &ArgValue) -> String {
     match value {
         ArgValue::Tensor(_) | ArgValue::ReadTensor(_) => "tensor".to_owned(),
@@ -320,7 +312,6 @@ pub fn arg_type(value: &ArgValue) -> String {
     }
 }
 
-/// The arguments with their types and values, if these are known.
 fn argument_reports(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -> Vec<ArgReport> {
     let steps = RefCell::new(Steps::default());
     let value = |expr: &Expr| steps.borrow_mut().value(expr, environment).ok();

@@ -1,9 +1,5 @@
-//! The whole of a launch, seen without a GPU.
-//!
-//! Owns the report ([`Report`]): for one node with its shapes what is checked, the outputs' shapes, which variant runs and why not
-//! the others, and each launch in numbers; and how it is shown to people ([`table()`]). The numbers and the reasons come from
-//! [`cubinder_launch`], which the runtime launches by as well.
-//! Never talks to a GPU, and never fails for want of NVRTC: what cannot be told is said.
+//! Evaluates launches without a GPU. Owns the report ([`Report`]) and its printing ([`table()`]); [`cubinder_launch`],
+//! shared with the runtime, computes. Never requires NVRTC: unknown facts become notes.
 
 mod checks;
 mod code;

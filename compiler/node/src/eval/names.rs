@@ -1,10 +1,9 @@
-//! Names in a query that the plugin does not have.
+//! Unknown names in a query.
 
 use crate::diagnostic::suggest;
 use crate::errors::UnknownName;
 use crate::query::{Mistake, Part};
 
-/// The error for a name that the plugin does not have.
 pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mistake {
     let list = match known {
         [] => format!("the plugin has no {what}s"),
@@ -15,7 +14,7 @@ pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mis
     Mistake::new(part, name, error).near(near)
 }
 
-/// Reports the given names that the plugin does not have. Returns the known names that they may have been meant to be.
+/// Returns the probably intended names.
 pub(super) fn check_names<'k, V>(
     part: Part,
     what: &str,

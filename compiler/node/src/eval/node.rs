@@ -1,6 +1,4 @@
-//! One node with its shapes, from names to launches.
-//!
-//! Owns the order of the steps; what is checked and computed comes from [`cubinder_launch`].
+//! Evaluates one node with its shapes. Owns the order of steps; [`cubinder_launch`] checks and computes.
 
 use cubinder_expr::Format;
 use cubinder_launch as launch;
@@ -25,20 +23,19 @@ use crate::errors::AlignmentsDiffer;
 use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query};
 use crate::resolve::ArgDraft;
 
-/// What an evaluation came to.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedNode {
     /// The report.
     pub evaluation: Evaluation,
-    /// What the compiler found wrong with the kernels, where they were compiled.
+    /// Diagnostics of compiled kernels.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Evaluates a node of `subject` with what `query` says.
+/// Evaluates a node of `subject`.
 ///
 /// # Errors
-/// Every name that the plugin does not have, every value that is none of its type, and what is missing. That a node
-/// would be refused at run time is no error: the report says so.
+/// Every unknown name, invalid value and missing part. Refusals by the runtime are in the report.
 pub fn evaluate(
     subject: &Subject,
     query: &Query,
@@ -59,7 +56,6 @@ pub fn evaluate(
     Ok(EvaluatedNode { evaluation: report, diagnostics })
 }
 
-/// A resolved query with the device and the alignments.
 struct ResolvedNode {
     resolved: ResolvedQuery,
     device: DeviceFacts,
@@ -86,7 +82,7 @@ fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Ve
     (0..names.len()).map(alignment).collect()
 }
 
-/// Returns the alignment given for a tensor, under its own name or under the other name of its memory; `None` if neither is given.
+/// Returns a tensor's alignment, given under any name of its memory.
 #[must_use]
 pub fn stated_alignment(plugin: &Plugin, given: &[(String, u64)], tensor: usize) -> Option<u64> {
     let storage = plugin.storage_of(tensor);
@@ -96,7 +92,7 @@ pub fn stated_alignment(plugin: &Plugin, given: &[(String, u64)], tensor: usize)
     names.find_map(|tensor| named(tensor).map(|(_, bytes)| *bytes))
 }
 
-/// What is known before anything is evaluated.
+/// Returns the report before evaluation.
 fn report(subject: &Subject, query: &Query, node: &ResolvedNode) -> Evaluation {
     let (plugin, resolved) = (&subject.plugin, &node.resolved);
     let from = |name: &String| match subject.attributes {
@@ -131,7 +127,6 @@ fn report(subject: &Subject, query: &Query, node: &ResolvedNode) -> Evaluation {
     }
 }
 
-/// What is other where TensorRT launches the kernel itself.
 fn launched_by_tensorrt(plugin: &Plugin) -> String {
     let mut launches = plugin.variants.iter().flat_map(Variant::launches);
     let in_turn = match launches.any(|launch| launch.programmatic) {
@@ -144,7 +139,6 @@ fn launched_by_tensorrt(plugin: &Plugin) -> String {
     )
 }
 
-/// The tensors from `first` on, which have these shapes.
 fn tensors(plugin: &Plugin, node: &ResolvedNode, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
     let tensor = |(index, shape): (usize, &Vec<i64>)| {
         let (ty, format) = (*node.resolved.types.get(index)?, *node.resolved.formats.get(index)?);
@@ -172,10 +166,10 @@ fn tensors(plugin: &Plugin, node: &ResolvedNode, first: usize, shapes: &[Vec<i64
     (first..).zip(shapes).filter_map(tensor).collect()
 }
 
-/// Fills the report step by step.
+/// Completes the report.
 ///
 /// # Errors
-/// The first thing for which the run time would refuse the node.
+/// The runtime's first reason for rejecting the node.
 fn run(
     subject: &Subject,
     node: &ResolvedNode,
@@ -214,7 +208,6 @@ fn run(
     }
 }
 
-/// What is to be said of tensors with fewer dimensions than their formats need.
 fn formats_that_need_more(plugin: &Plugin, formats: &[Format], shapes: &[&[i64]]) -> Vec<String> {
     let tensors = formats.iter().zip(shapes).enumerate();
     let short = tensors.filter(|(_, (format, shape))| shape.len() < format.min_rank());
@@ -228,12 +221,11 @@ fn formats_that_need_more(plugin: &Plugin, formats: &[Format], shapes: &[&[i64]]
     short.map(note).collect()
 }
 
-/// The launches of all variants that may run for some addresses: the runtime prepares them before it knows the addresses.
+/// The runtime prepares all variants before it knows addresses.
 struct Prepared<'a> {
     subject: &'a Subject,
     compiler: &'a Compiler,
     facts: &'a Facts<'a>,
-    /// How many multiprocessors the query says.
     sms: Option<i64>,
     steps: Steps,
     report: &'a mut Evaluation,
@@ -241,7 +233,7 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Evaluates them in the order of the runtime, and adds those of the variant `chosen` to the report.
+    /// Evaluates launches in the runtime's order; reports those of variant `chosen`.
     ///
     /// # Errors
     /// The first launch that has no numbers.
@@ -250,7 +242,7 @@ impl Prepared<'_> {
         for index in &decided.candidates {
             let Some(variant) = self.subject.plugin.variants.get(*index) else { continue };
             let is_chosen = Some(*index) == chosen;
-            // What is not chosen does not have to be shown beside another mistake.
+            // After an error, only the chosen variant is shown.
             if !is_chosen && first.is_err() {
                 continue;
             }
@@ -317,7 +309,7 @@ impl Prepared<'_> {
     }
 }
 
-/// The code of a launch, and its arguments as the manifest has them; none for another step.
+/// Returns a launch's code and arguments.
 fn coded<'a>(
     subject: &'a Subject,
     compiler: &Compiler,
@@ -334,10 +326,8 @@ fn coded<'a>(
     })
 }
 
-/// A launch's code and the arguments that a manifest gives it.
 type Coded<'a> = (LaunchCode, &'a [ArgDraft]);
 
-/// The variants of these types, with their guards' verdicts.
 fn variants(
     plugin: &Plugin,
     node: &ResolvedNode,

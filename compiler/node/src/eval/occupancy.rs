@@ -1,49 +1,46 @@
-//! How many blocks of a kernel a multiprocessor holds at a time, and what keeps it from holding more.
-//!
-//! Owns the facts of each architecture and the arithmetic of NVIDIA's own calculator, `cuda_occupancy.h` of CUDA 13.0, which is the
-//! oracle of the test. Block barriers are left out: no kernel of one barrier meets their limit. Never guesses: an
-//! architecture that is not in the table has no answer.
+//! Computes the resident blocks of a multiprocessor and the limiting resource, like `cuda_occupancy.h` of CUDA 13.0,
+//! the test's oracle. Omits block barriers: kernels with one barrier never reach their limit.
 
 use cubinder_model::Arch;
 use serde::Serialize;
 
-/// Threads that run in step, on every architecture.
+/// Threads per warp.
 pub const WARP: u32 = 32;
 
-/// 32-bit registers of a multiprocessor, and the most that a block may take: the same for every architecture in the table.
+/// 32-bit registers per multiprocessor, and maximum per block.
 pub const REGISTERS: u32 = 65_536;
 
-/// The most registers of a thread (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
+/// Maximum per thread (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
 pub const THREAD_REGISTERS: u32 = 255;
 
-/// Registers are given to a warp in portions of this many (`cudaOccRegAllocationGranularity`).
+/// Unit per warp (`cudaOccRegAllocationGranularity`).
 const REGISTER_GRANULARITY: u32 = 256;
 
-/// A multiprocessor has this many parts, each with its share of the registers (`cudaOccSubPartitionsPerMultiprocessor`).
+/// Parts of a multiprocessor that divide its registers (`cudaOccSubPartitionsPerMultiprocessor`).
 const PARTITIONS: u32 = 4;
 
-/// What a multiprocessor of an architecture has.
+/// The resources of a multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multiprocessor {
-    /// The most resident threads.
+    /// Maximum resident threads.
     pub threads: u32,
-    /// The most resident blocks.
+    /// Maximum resident blocks.
     pub blocks: u32,
-    /// Shared memory, bytes.
+    /// Shared memory in bytes.
     pub shared_bytes: u32,
-    /// The most shared memory that a block can have, static and dynamic, bytes.
+    /// Maximum shared memory per block in bytes.
     pub block_shared_bytes: u32,
-    /// What the driver takes of each block's shared memory for itself, bytes.
+    /// Bytes per block that the driver reserves.
     pub reserved_bytes: u32,
-    /// Shared memory is given to a block in portions of this many bytes.
+    /// Allocation unit of shared memory in bytes.
     pub shared_granularity: u32,
 }
 
 impl Multiprocessor {
-    /// Of an architecture, where it is known: CUDA C++ programming guide 13.0, "technical specifications per compute capability" for
-    /// threads and shared memory; `cudaOccMaxBlocksPerMultiprocessor`, `cudaOccSMemAllocationGranularity` and
-    /// `cudaOccAlignUpShmemSizeVoltaPlus` of `cuda_occupancy.h` 13.0 for the rest. From 8.0 on the driver reserves 1 KiB of
-    /// each block's shared memory (the guide's "shared memory" of compute capability 8.x).
+    /// Returns a known architecture's resources. Sources: CUDA C++ programming guide 13.0, "technical specifications
+    /// per compute capability" (threads, shared memory; from 8.0 on 1 KiB reserved per block);
+    /// `cudaOccMaxBlocksPerMultiprocessor`, `cudaOccSMemAllocationGranularity` and `cudaOccAlignUpShmemSizeVoltaPlus`
+    /// of `cuda_occupancy.h` 13.0.
     #[must_use]
     pub fn for_arch(arch: Arch) -> Option<Multiprocessor> {
         let (threads, blocks, kib) = match (arch.major, arch.minor) {
@@ -69,27 +66,27 @@ impl Multiprocessor {
     }
 }
 
-/// What decides the occupancy of a launch.
+/// The needs of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// Threads of a block, at least 1.
+    /// Threads per block, at least 1.
     pub threads: u32,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Shared memory of a block, static and dynamic, bytes.
+    /// Shared memory per block in bytes.
     pub shared_bytes: u64,
 }
 
-/// What a multiprocessor holds of a launch.
+/// The occupancy of a multiprocessor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Occupancy {
-    /// Blocks at a time. 0: the launch would be refused.
+    /// Resident blocks. 0: the launch is rejected.
     pub blocks: u32,
-    /// Warps at a time.
+    /// Resident warps.
     pub warps: u32,
-    /// The most warps that the multiprocessor holds.
+    /// Maximum resident warps.
     pub most_warps: u32,
-    /// What keeps it from holding more.
+    /// The limiting resources.
     pub limited_by: Vec<Limiter>,
 }
 
@@ -97,18 +94,18 @@ pub struct Occupancy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {
-    /// The resident threads.
+    /// Resident threads.
     Threads,
-    /// The registers.
+    /// Registers.
     Registers,
-    /// The shared memory.
+    /// Shared memory.
     SharedMemory,
-    /// The resident blocks.
+    /// Resident blocks.
     Blocks,
 }
 
 impl Limiter {
-    /// How people call it.
+    /// Returns the name for messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -120,12 +117,12 @@ impl Limiter {
     }
 }
 
-/// What a multiprocessor holds of a launch that needs so much.
+/// Computes the occupancy of a launch.
 #[must_use]
 pub fn occupancy(multiprocessor: &Multiprocessor, needs: &Needs) -> Occupancy {
     let warps = needs.threads.div_ceil(WARP).max(1);
     let most_warps = multiprocessor.threads / WARP;
-    // A block of more than 1024 threads is refused before anything else is looked at; so are too many registers.
+    // Rejected before other limits.
     let by_threads = if needs.threads > 1024 { 0 } else { most_warps / warps };
     let limits = [
         (Limiter::Threads, by_threads),
@@ -138,24 +135,24 @@ pub fn occupancy(multiprocessor: &Multiprocessor, needs: &Needs) -> Occupancy {
     Occupancy { blocks, warps: blocks * warps, most_warps, limited_by: limited_by.collect() }
 }
 
-/// Blocks of so many warps, by the registers alone; `u32::MAX` where they set no limit.
+/// Returns the blocks that registers allow; `u32::MAX` if unlimited.
 fn by_registers(registers: u32, warps: u32) -> u32 {
     if registers == 0 {
         return u32::MAX;
     }
-    // One more than a kernel can use: the calculator's own limit.
+    // The calculator's own limit.
     if registers > THREAD_REGISTERS + 1 {
         return 0;
     }
     let warp = (registers * WARP).next_multiple_of(REGISTER_GRANULARITY);
-    // The hardware's check takes it that every part gets as many warps as the one with the most.
+    // Assumes equally many warps per partition.
     if u64::from(warp) * u64::from(warps.next_multiple_of(PARTITIONS)) > u64::from(REGISTERS) {
         return 0;
     }
     (REGISTERS / PARTITIONS / warp) * PARTITIONS / warps
 }
 
-/// Blocks by the shared memory alone; `u32::MAX` where it sets no limit.
+/// Returns the blocks that shared memory allows; `u32::MAX` if unlimited.
 fn by_shared(multiprocessor: &Multiprocessor, shared_bytes: u64) -> u32 {
     let granularity = u64::from(multiprocessor.shared_granularity);
     let reserved = u64::from(multiprocessor.reserved_bytes);

@@ -1,4 +1,4 @@
-//! What an evaluation found: values for people ([`super::table`]) and, as JSON, for programs.
+//! Results of an evaluation, printed by [`super::table`] or as JSON.
 
 use cubinder_expr::Value;
 use serde::{Serialize, Serializer};
@@ -7,21 +7,21 @@ use super::guard::Reason;
 use super::occupancy::Occupancy;
 use crate::reported_path::ReportedPath;
 
-/// Everything that was evaluated in one file.
+/// The evaluations of one file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The file, as the user named it.
     pub file: ReportedPath,
-    /// What the file is.
+    /// The file's kind.
     pub kind: &'static str,
-    /// One for each node or plugin.
+    /// One per node or plugin.
     pub evaluations: Vec<Evaluation>,
 }
 
-/// One node with its shapes.
+/// The evaluation of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// Which node of an engine: the number, from 1, and how many there are.
+    /// In engines: the node's number, from 1, and their count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<(usize, usize)>,
     /// The plugin: `sample::circ_pad_plugin`.
@@ -35,30 +35,30 @@ pub struct Evaluation {
     pub formats: Vec<FormatReport>,
     /// The attributes.
     pub attributes: Vec<AttributeReport>,
-    /// The facts about the device that anything in the plugin asks for.
+    /// The device facts that the plugin uses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<FactReport>,
-    /// The inputs, then the outputs as far as their shapes are known.
+    /// The inputs, then the outputs with known shapes.
     pub tensors: Vec<TensorReport>,
-    /// What must hold of the node, in the order in which it is looked at.
+    /// The checks of the node, in order.
     pub checks: Vec<Check>,
-    /// The variants of these types, in order of preference; none where a check failed.
+    /// The variants, in order of preference.
     pub variants: Vec<VariantReport>,
-    /// The memory that the steps of the chosen variant share, in the order in which it lies in the workspace.
+    /// The chosen variant's scratch buffers, by offset.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<ScratchReport>,
-    /// The workspace that the scratch buffers take together, bytes.
+    /// The workspace of all scratch buffers, in bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub workspace_bytes: u64,
-    /// The steps of the chosen variant in order, where it has more than one launch without a condition.
+    /// The chosen variant's steps, if not one plain launch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepReport>,
-    /// What the chosen variant launches, in order.
+    /// The chosen variant's launches, in order.
     pub launches: Vec<LaunchReport>,
-    /// Why the run time would refuse the node, in its words.
+    /// The runtime's reason for rejecting the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// What could not be told.
+    /// Facts that could not be determined.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -68,10 +68,10 @@ pub struct Evaluation {
 pub struct TypeReport {
     /// Its name.
     pub name: String,
-    /// What it is here.
+    /// Its type.
     #[serde(rename = "type")]
     pub ty: &'static str,
-    /// What else it can be.
+    /// The alternatives.
     pub others: Vec<&'static str>,
 }
 
@@ -80,9 +80,9 @@ pub struct TypeReport {
 pub struct FormatReport {
     /// Its name.
     pub name: String,
-    /// What it is here.
+    /// Its format.
     pub format: &'static str,
-    /// What else it can be.
+    /// The alternatives.
     pub others: Vec<&'static str>,
 }
 
@@ -97,11 +97,11 @@ pub struct AttributeReport {
     /// Its value.
     #[serde(serialize_with = "plain")]
     pub value: Value,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub from: Origin,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -123,20 +123,20 @@ pub struct TensorReport {
     /// Its element type.
     #[serde(rename = "type")]
     pub ty: &'static str,
-    /// How it lies in memory.
+    /// Its memory layout.
     pub format: &'static str,
     /// Its shape.
     pub shape: Vec<i64>,
-    /// Its elements and its bytes, where 64 bits hold them.
+    /// The number of elements, if it fits.
     pub elements: Option<u64>,
-    /// Its bytes in memory, with what its format adds.
+    /// Its size in memory in bytes, with padding.
     pub bytes: Option<u64>,
-    /// Of what its address is taken to be a multiple, bytes.
+    /// The assumed alignment in bytes.
     pub alignment: u64,
-    /// What a shape input holds.
+    /// The values of a shape input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<i64>>,
-    /// The input whose memory an output shares.
+    /// The input that shares its memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
 }
@@ -146,30 +146,30 @@ pub struct TensorReport {
 pub struct FactReport {
     /// Its name: `sms`.
     pub name: &'static str,
-    /// What it is here.
+    /// Its value.
     pub value: i64,
-    /// Where that comes from.
+    /// The origin of the value.
     pub from: FactOrigin,
 }
 
-/// Where a fact about the device comes from.
+/// The origin of a device fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactOrigin {
     /// The query.
     Given,
-    /// The architecture that was asked for.
+    /// The requested architecture.
     Arch,
 }
 
-/// One thing that must hold.
+/// A check of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What.
+    /// The condition.
     pub text: String,
-    /// Whether it holds.
+    /// Whether it is satisfied.
     pub holds: bool,
-    /// Why not, in the run time's words.
+    /// The runtime's reason, if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -181,31 +181,31 @@ pub struct VariantReport {
     pub id: i32,
     /// Types and constants.
     pub label: String,
-    /// The guard, as its author wrote it.
+    /// The guard as written.
     pub guard: Option<String>,
-    /// Whether it is the one that runs.
+    /// Whether it is chosen.
     pub chosen: bool,
-    /// What its guard came to.
+    /// The result of its guard.
     pub verdict: GuardReport,
-    /// The parts of the guard that decide.
+    /// The deciding parts of the guard.
     pub reasons: Vec<Reason>,
 }
 
-/// What a guard came to.
+/// The result of a guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardReport {
-    /// There is none.
+    /// No guard.
     None,
-    /// It holds.
+    /// Satisfied.
     Holds,
-    /// It is false.
+    /// False.
     Fails,
-    /// It has no value.
+    /// No value.
     NoValue(String),
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives it so
+#[allow(clippy::trivially_copy_pass_by_ref)] // required by serde
 fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
@@ -215,44 +215,44 @@ fn is_zero(bytes: &u64) -> bool {
 pub struct ScratchReport {
     /// Its name.
     pub name: String,
-    /// Its start from that of the workspace, bytes.
+    /// Its offset in the workspace in bytes.
     pub offset: u64,
-    /// Its size, bytes.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 /// A step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepReport {
-    /// Its condition, as its author wrote it.
+    /// Its condition as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// What it does.
+    /// Its effect.
     #[serde(flatten)]
     pub does: StepDoes,
 }
 
-/// What a step does.
+/// The effect of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum StepDoes {
-    /// It launches a kernel.
+    /// Launches a kernel.
     Launch {
-        /// Which of the launches, from 0.
+        /// The launch's index, from 0.
         launch: usize,
     },
-    /// It fills memory with a byte.
+    /// Fills memory with a byte.
     Fill {
-        /// The name of the output or the scratch buffer.
+        /// The output or scratch buffer.
         memory: String,
-        /// How much of it: all.
+        /// Its size.
         bytes: u64,
-        /// What every byte becomes.
+        /// The value of each byte.
         byte: u8,
     },
-    /// Nothing: its condition is false.
+    /// Skipped.
     LeftOut {
-        /// The kernel, or the memory that would be filled.
+        /// The kernel or memory.
         what: String,
     },
 }
@@ -260,32 +260,32 @@ pub enum StepDoes {
 /// A launch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LaunchReport {
-    /// The kernel, as its source names it.
+    /// The kernel's name in its source.
     pub kernel: String,
-    /// Blocks in x, y and z; none where the launch is refused.
+    /// Blocks in x, y and z.
     pub grid: Option<[u32; 3]>,
-    /// Threads of a block in x, y and z.
+    /// Threads per block in x, y and z.
     pub block: Option<[u32; 3]>,
-    /// Blocks in all.
+    /// Total number of blocks.
     pub blocks: u64,
-    /// Threads in all.
+    /// Total number of threads.
     pub threads: u64,
-    /// Dynamic shared memory of a block, bytes.
+    /// Dynamic shared memory per block in bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster in x, y and z, where it is launched in clusters.
+    /// Blocks per cluster in x, y and z.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<[u32; 3]>,
     /// Whether all blocks run at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cooperative: bool,
-    /// Whether it may begin before the step before it has ended.
+    /// Whether it may start early.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub programmatic: bool,
     /// The arguments.
     pub args: Vec<ArgReport>,
-    /// Whether nothing is launched: an extent of the grid is 0, and an output is empty.
+    /// Whether grid and output are empty.
     pub empty: bool,
-    /// How many blocks a multiprocessor holds, for each architecture that there is machine code for or that was asked for.
+    /// The occupancy per architecture.
     pub occupancy: Vec<OccupancyReport>,
 }
 
@@ -294,13 +294,13 @@ pub struct LaunchReport {
 pub struct ArgReport {
     /// The parameter's name.
     pub name: String,
-    /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`. None where it is not known.
+    /// `tensor`, `scratch`, `i32` or `i64[4]`, if known.
     #[serde(rename = "type")]
     pub ty: Option<String>,
-    /// The tensor or the scratch buffer that it points to.
+    /// The passed tensor or scratch buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tensor: Option<String>,
-    /// The number or the numbers.
+    /// The passed value.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "plain_option")]
     pub value: Option<Value>,
 }
@@ -310,19 +310,19 @@ pub struct ArgReport {
 pub struct OccupancyReport {
     /// The architecture: `sm_90`.
     pub arch: String,
-    /// The code that it runs: `sm_90`.
+    /// The code that runs there: `sm_90`.
     pub code: String,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Static shared memory of a block, bytes.
+    /// Static shared memory per block in bytes.
     pub static_shared_bytes: u32,
-    /// What a multiprocessor holds.
+    /// The resident blocks and warps.
     #[serde(flatten)]
     pub occupancy: Occupancy,
 }
 
-/// A value as JSON has it: not tagged with its kind. A float that JSON has no number for is an object, so that it cannot be taken
-/// for a string: `{"float": "inf"}`, `{"float": "-inf"}`, `{"float": "nan"}`.
+/// Converts a value to untagged JSON. Non-finite floats are `{"float": "inf"}`, `{"float": "-inf"}` or `{"float":
+/// "nan"}`, distinct from strings.
 #[must_use]
 pub fn value_json(value: &Value) -> serde_json::Value {
     match value {
@@ -341,7 +341,7 @@ fn plain<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error>
     value_json(value).serialize(serializer)
 }
 
-#[allow(clippy::ref_option)] // serde gives it so
+#[allow(clippy::ref_option)] // required by serde
 fn plain_option<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
     value.as_ref().map(value_json).serialize(serializer)
 }
@@ -350,7 +350,7 @@ fn plain_option<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S
 mod tests {
     use super::*;
 
-    /// `docs/json.md` promises it: finite floats are numbers, the others objects and not strings.
+    /// `docs/json.md` promises this.
     #[test]
     fn floats_without_a_number_are_objects() {
         let all = [1.5, 0.1, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(Value::Float);

@@ -1,4 +1,4 @@
-//! A query whose names are the plugin's.
+//! Resolves a query's names.
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch::{Facts, Signature, Steps, output_shapes};
@@ -11,16 +11,16 @@ use super::subject::Subject;
 use super::{inputs, types};
 use crate::query::{Mistake, Query};
 
-/// A node with its shapes, in the plugin's order.
+/// A resolved node, in the plugin's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedQuery {
-    /// One value for each attribute, defaults filled in.
+    /// All attributes, with defaults.
     pub attributes: Vec<Value>,
     /// The inputs' shapes.
     pub inputs: Vec<Vec<i64>>,
-    /// What shape inputs hold, by input; nothing for others.
+    /// The values of shape inputs; empty for others.
     pub values: Vec<Vec<i64>>,
-    /// The types of the inputs, then of the outputs.
+    /// The types of inputs, then outputs.
     pub types: Vec<DataType>,
     /// The formats, likewise.
     pub formats: Vec<Format>,
@@ -30,7 +30,7 @@ pub struct ResolvedQuery {
     pub format_parameters: Vec<FormatReport>,
 }
 
-/// Resolves a query but for alignments and facts about devices.
+/// Resolves all but alignments and device facts.
 ///
 /// # Errors
 /// As [`super::evaluate`].
@@ -40,7 +40,6 @@ pub fn resolve_query(subject: &Subject, query: &Query) -> Result<ResolvedQuery, 
     resolved.filter(|_| mistakes.is_empty()).ok_or(mistakes)
 }
 
-/// The same; `None` if there is a mistake.
 pub(super) fn resolve(
     subject: &Subject,
     query: &Query,
@@ -63,27 +62,27 @@ pub(super) fn resolve(
 }
 
 impl ResolvedQuery {
-    /// What decides which variants serve the node.
+    /// Returns what decides the serving variants.
     #[must_use]
     pub fn signature(&self) -> Signature<'_> {
         Signature { attributes: &self.attributes, types: &self.types, formats: &self.formats }
     }
 
-    /// Calls `work` with the facts about attributes and inputs.
+    /// Calls `work` with facts about attributes and inputs.
     pub fn with_facts<T>(&self, work: impl FnOnce(Facts<'_>) -> T) -> T {
         let (shapes, values) = (slices(&self.inputs), slices(&self.values));
         work(Facts { attributes: &self.attributes, shapes: &shapes, values: &values, ..Facts::default() })
     }
 
-    /// The outputs' shapes.
+    /// Returns the outputs' shapes.
     ///
     /// # Errors
-    /// Why the runtime would refuse the node.
+    /// The runtime's reason for rejecting the node.
     pub fn outputs(&self, plugin: &Plugin) -> Result<Vec<Vec<i64>>, Unmet> {
         self.with_facts(|facts| output_shapes(plugin, &facts, &mut Steps::default()))
     }
 
-    /// Why the runtime would refuse such a node, whatever its variants are.
+    /// Returns the runtime's reason for rejecting the node, regardless of variants.
     #[must_use]
     pub fn unmet(&self, subject: &Subject) -> Option<Unmet> {
         let checks = self.with_facts(|facts| checks(subject, &facts, &mut Steps::default()));
@@ -91,7 +90,7 @@ impl ResolvedQuery {
     }
 }
 
-/// Shapes as [`Facts`] have them.
+/// Converts shapes for [`Facts`].
 #[must_use]
 pub fn slices(shapes: &[Vec<i64>]) -> Vec<&[i64]> {
     shapes.iter().map(Vec::as_slice).collect()

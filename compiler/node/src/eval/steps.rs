@@ -1,11 +1,10 @@
-//! What the steps of a variant come to besides launches: scratch buffers laid out, memory filled, steps left out.
+//! Reports steps other than launches: scratch layout, fills, skipped steps.
 
 use cubinder_launch::{EvaluatedStep, ScratchRange};
 use cubinder_model::{Memory, Plugin, Step, Variant, Work};
 
 use super::report::{Evaluation, ScratchReport, StepDoes, StepReport};
 
-/// Adds the scratch buffers to the report.
 pub(super) fn scratch(variant: &Variant, places: &[ScratchRange], report: &mut Evaluation) {
     let buffers = variant.scratch.iter().zip(places);
     let buffers = buffers.map(|(scratch, place)| ScratchReport {
@@ -16,7 +15,7 @@ pub(super) fn scratch(variant: &Variant, places: &[ScratchRange], report: &mut E
     report.scratch = buffers.collect();
 }
 
-/// Adds a step to the report. One launch that is always done says all by itself.
+/// Omits a single unconditional launch.
 pub(super) fn add(variant: &Variant, step: &Step, does: StepDoes, report: &mut Evaluation) {
     let is_plain = variant.steps.len() == 1 && step.when.is_none() && matches!(does, StepDoes::Launch { .. });
     if !is_plain {
@@ -25,7 +24,6 @@ pub(super) fn add(variant: &Variant, step: &Step, does: StepDoes, report: &mut E
     }
 }
 
-/// What a step that launches nothing does.
 pub(super) fn without_launch(
     plugin: &Plugin,
     variant: &Variant,

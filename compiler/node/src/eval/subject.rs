@@ -1,6 +1,5 @@
-//! What can be evaluated in a file: the plugin of a manifest, the plugins of a library, the nodes of an engine.
-//!
-//! Owns telling these apart. Treats the bytes as hostile: containers are checked by their own reader, and nothing is run or loaded.
+//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted: containers are validated, and no
+//! code is loaded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,16 +19,16 @@ use crate::resolve::{self, Resolved};
 use crate::source;
 use crate::tables;
 
-/// A file and what can be evaluated in it.
+/// A file with its evaluable contents.
 #[derive(Debug, Clone)]
 pub struct Subjects {
-    /// What the file is.
+    /// The file's kind.
     pub kind: &'static str,
-    /// What is in it, in the file's order.
+    /// The contents, in the file's order.
     pub list: Vec<Subject>,
-    /// The plugins of the libraries that an engine carries beside its nodes; none of anything else.
+    /// For engines: the plugins of embedded libraries.
     pub carried: Vec<Subject>,
-    /// What the reader of the file should know.
+    /// Warnings about the file.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -47,28 +46,28 @@ impl Subjects {
 /// A plugin, or a node of it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// The model. A manifest's has no arguments and no code yet.
+    /// The model.
     pub plugin: Plugin,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// For a node: its number in the engine, from 1, and how many there are.
+    /// In engines: the node's number, from 1, and their count.
     pub number: Option<(usize, usize)>,
     /// For a node: its attributes.
     pub attributes: Option<Vec<Value>>,
-    /// For a node: the ranks of its inputs, where they are known.
+    /// In engines: the ranks of inputs, if known.
     pub input_ranks: Option<Vec<u8>>,
-    /// Who launches the kernels of a manifest, whatever it says itself.
+    /// Overrides the route of a manifest.
     pub route: Option<Route>,
 }
 
 impl Subject {
-    /// A plugin that is no node of an engine, on its own route.
+    /// Creates a subject that is not an engine's node.
     #[must_use]
     pub fn new(plugin: Plugin, origin: Origin) -> Subject {
         Subject { plugin, origin, number: None, attributes: None, input_ranks: None, route: None }
     }
 
-    /// Whether TensorRT launches its kernels itself, as far as it is said.
+    /// Returns whether it is on the native route.
     #[must_use]
     pub fn is_native(&self) -> bool {
         match &self.origin {
@@ -80,16 +79,16 @@ impl Subject {
     }
 }
 
-/// Where a plugin comes from.
+/// The origin of a plugin.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// A manifest; its kernels are not compiled.
+    /// A manifest, not compiled.
     Manifest(Arc<Resolved>),
-    /// A library or an engine; these are the code objects that the launches refer to.
+    /// A library or an engine, with code objects.
     Compiled(Arc<[CodeObject]>),
 }
 
-/// Which of a file's plugins and nodes.
+/// A choice among a file's plugins and nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Choice {
     /// The plugin's name, with or without its namespace.
@@ -101,12 +100,12 @@ pub struct Choice {
 /// Reads a file.
 ///
 /// # Errors
-/// Where it cannot be read, or is none of the things that can be evaluated, or holds mistakes.
+/// If it is unreadable or invalid.
 pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     read_subjects(path)?.not_empty(&path.display().to_string())
 }
 
-/// As [`open`], but a file without plugins and nodes gives none.
+/// Reads a file like [`open`], but allows empty ones.
 ///
 /// # Errors
 /// As [`open`].
@@ -127,10 +126,10 @@ pub fn read_subjects(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     Ok(contents(&path.display().to_string(), &bytes))
 }
 
-/// The plugin of a manifest. Reads no other file: tables that are in files stay empty.
+/// Reads a manifest, without data files of tables.
 ///
 /// # Errors
-/// The manifest's mistakes.
+/// The manifest's errors.
 pub fn manifest(source: &Arc<Source>) -> Result<Subjects, Vec<Diagnostic>> {
     resolve::compile(source).map(of_manifest)
 }
@@ -142,10 +141,10 @@ fn of_manifest(resolved: Resolved) -> Subjects {
     Subjects { kind: "manifest", list: vec![Subject::new(plugin, origin)], carried: Vec::new(), warnings }
 }
 
-/// The plugins or nodes in the bytes of a library, a bundle or an engine.
+/// Reads a library, a bundle or an engine.
 ///
 /// # Errors
-/// Where there are none, or none that can be evaluated.
+/// If it has no valid contents.
 pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
     contents(name, bytes).not_empty(name)
 }
@@ -155,7 +154,7 @@ fn contents(name: &str, bytes: &[u8]) -> Subjects {
     let mut warnings = Vec::new();
     for (offset, found) in container::scan(bytes) {
         match found {
-            // Copies of one container are one node.
+            // Identical containers are one node.
             Ok(found) if all.iter().any(|known| known.digest == found.digest) => {}
             Ok(found) => all.push(found),
             Err(error) => warnings.push(Diagnostic::warning(format!(
@@ -246,7 +245,7 @@ pub fn referred_plugin<'a>(
 /// Those of the subjects that were chosen.
 ///
 /// # Errors
-/// If there is no such plugin or node; and if several plugins remain and none was named.
+/// If none exists, or the choice is ambiguous.
 pub fn choose(subjects: Vec<Subject>, choice: &Choice) -> Result<Vec<Subject>, Diagnostic> {
     let full = |subject: &Subject| subject.plugin.full_name();
     let mut names: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! The report for people: plain text in columns.
+//! Prints the report in columns.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ use super::report::{
 use crate::columns::columns;
 use crate::diagnostic::harmless;
 
-/// Elements of an array that are shown.
+/// Maximum number of printed elements.
 const SHOWN: usize = 16;
 
-/// The report as text; ends with a line end. Control characters of the file never reach the terminal.
+/// Formats the report, escaping control characters.
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut text = format!("{}: {}\n", report.file, report.kind);
@@ -61,7 +61,6 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     text
 }
 
-/// A title and its lines; nothing if there are none.
 fn section(text: &mut String, title: &str, rows: impl IntoIterator<Item = Vec<String>>) {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     if !rows.is_empty() {
@@ -151,7 +150,6 @@ fn scratch(evaluation: &Evaluation) -> Vec<Vec<String>> {
     evaluation.scratch.iter().map(row).chain(all).collect()
 }
 
-/// `2  launch 1  where `numel(x) > 4096` holds`.
 fn step((index, step): (usize, &StepReport)) -> Vec<String> {
     let when = step.when.as_ref().map(|when| when.split_whitespace().collect::<Vec<_>>().join(" "));
     let (what, verdict) = match &step.does {
@@ -197,7 +195,7 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     text
 }
 
-/// `the grid's x is 0, and `y` is empty: nothing is launched`.
+/// Formats `the grid's x is 0, and y is empty: nothing is launched`.
 fn why_nothing(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     let grid = launch.grid.unwrap_or_default();
     let zero = ["x", "y", "z"].into_iter().zip(grid).find(|(_, extent)| *extent == 0);
@@ -238,7 +236,6 @@ fn extents([x, y, z]: [u32; 3]) -> String {
     format!("{x} x {y} x {z}")
 }
 
-/// A value; of a long array the first elements and how many more there are.
 fn value(value: &Value) -> String {
     match value {
         Value::Array(items) if items.len() > SHOWN => {
@@ -256,7 +253,7 @@ mod tests {
     use crate::eval::{Compiler, Environment, evaluate, manifest};
     use crate::query::{Part, Query};
 
-    /// What made an engine may have written anything into it.
+    /// Engines may contain any bytes.
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         let text = include_str!("../../../../manifests/elemwise_add_plugin.toml");

@@ -1,10 +1,10 @@
-//! What is said of a plugin that was measured: by what its variants are in order, or what to name to see that.
+//! Notes about plugins with measured times.
 
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, Signature, shape_text};
 use cubinder_model::{Plugin, TunedDevice, TunedPoint};
 
-/// A note for a node on the device of `facts`; none where nothing was measured that its order could come from.
+/// Describes the measured times that order the variants, or options to select them.
 pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> Option<String> {
     let serving = launch::serving(plugin, node);
     if facts.device.is_none() {
@@ -27,7 +27,7 @@ pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> 
     Some(format!("the variants stand in the order of their times on {} for {shapes}", called(device)))
 }
 
-/// Nodes in engines keep no names.
+/// Names a device; engines store no names.
 fn called(device: &TunedDevice) -> String {
     let kind = format!(
         "compute capability {}.{}, {} multiprocessors",

@@ -1,7 +1,5 @@
-//! Which element types and memory layouts a node has.
-//!
-//! A model knows rows of types and formats; the names of parameters are in the rows' labels (`T=f16 F=hwc8 VEC=4`), which the resolver
-//! writes.
+//! Chooses element types and layouts. Rows' labels (`T=f16 F=hwc8 VEC=4`), written by the resolver, have the
+//! parameters.
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
@@ -13,15 +11,13 @@ use crate::diagnostic::suggest;
 use crate::errors::{ImpossibleAlternative, NoSuchRow};
 use crate::query::{Mistake, Part, Query};
 
-/// A row of types and formats, and what the parameters are in it.
 pub(super) struct ChosenRow<'p> {
     pub(super) variant: &'p Variant,
     pub(super) types: Vec<TypeReport>,
     pub(super) formats: Vec<FormatReport>,
 }
 
-/// The variant whose types and formats the tensors have: the first that has those that `query` names, of those that were compiled
-/// for the attributes if there are any. `None` if there is a mistake.
+/// Chooses a variant, preferably compiled for the attributes. Reports errors.
 pub(super) fn choose<'p>(
     plugin: &'p Plugin,
     attributes: &[Value],
@@ -42,7 +38,7 @@ pub(super) fn choose<'p>(
     };
     let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
     let suiting = || plugin.variants.iter().filter(suits);
-    // The checks report that there is no code for the attributes.
+    // Reported by the checks.
     let Some(variant) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
         mistakes.push(none_has(plugin, query));
         return None;
@@ -54,7 +50,6 @@ pub(super) fn choose<'p>(
     Some(ChosenRow { variant, types, formats })
 }
 
-/// The error for types and formats that no variant has together.
 fn none_has(plugin: &Plugin, query: &Query) -> Mistake {
     let asked = query.types.iter().chain(&query.formats);
     let asked: Vec<String> = asked.map(|(name, value)| format!("{name}={value}")).collect();
@@ -69,7 +64,6 @@ fn none_has(plugin: &Plugin, query: &Query) -> Mistake {
     Mistake::new(part, name, NoSuchRow { what, asked: asked.join(", "), rows: rows.join("; ") })
 }
 
-/// The parameters with what they are in a variant and what else they can be.
 fn reports(
     plugin: &Plugin,
     chosen: &Variant,
@@ -82,17 +76,15 @@ fn reports(
     })
 }
 
-/// The names of the parameters.
 fn names(plugin: &Plugin, part: Part) -> Vec<&str> {
     once_each(plugin.variants.iter().flat_map(|variant| parameters(variant, part)).map(|(name, _)| name))
 }
 
-/// What a parameter or a tensor can be.
 fn possible(plugin: &Plugin, part: Part, name: &str) -> Vec<&'static str> {
     once_each(plugin.variants.iter().filter_map(|variant| word_of(plugin, variant, part, name)))
 }
 
-/// What is wrong with a pair of `--type` or `--format`, if the plugin lacks the name or the value.
+/// Reports unknown names or values of `--type` and `--format`.
 fn mistake(plugin: &Plugin, part: Part, name: &str, value: &str) -> Option<Mistake> {
     let tensors = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index));
     let known: Vec<&str> = names(plugin, part).into_iter().chain(tensors).collect();
@@ -109,7 +101,6 @@ fn mistake(plugin: &Plugin, part: Part, name: &str, value: &str) -> Option<Mista
     Some(Mistake::new(part, name, error).near(near))
 }
 
-/// What a parameter or a tensor is in a variant.
 fn word_of(plugin: &Plugin, variant: &Variant, part: Part, name: &str) -> Option<&'static str> {
     let parameter = parameters(variant, part).find(|(parameter, _)| *parameter == name);
     parameter.map(|(_, value)| value).or_else(|| {
@@ -121,7 +112,7 @@ fn word_of(plugin: &Plugin, variant: &Variant, part: Part, name: &str) -> Option
     })
 }
 
-/// The parameters in a variant's label. Constants are numbers and booleans, which are no names of types or formats.
+/// Skips constants, which are numbers or booleans.
 fn parameters(variant: &Variant, part: Part) -> impl Iterator<Item = (&str, &'static str)> {
     variant.label.split(' ').filter_map(move |word| {
         let (name, value) = word.split_once('=')?;

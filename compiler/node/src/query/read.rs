@@ -1,4 +1,4 @@
-//! Parts of a query in files of cases and of measured times.
+//! Reads parts of a query in files of cases and measured times.
 
 use std::ops::Range;
 
@@ -9,10 +9,8 @@ use super::{Part, Query, RawAttributeValue, alignment, check_shape};
 use crate::errors::WrongValue;
 use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 
-/// The parts of a query that a file gives, with their names and places.
 pub(crate) type Places = Vec<(Part, String, Range<usize>)>;
 
-/// Reads the table of a part, if `section` has it.
 pub(crate) fn part(
     toml: &mut TomlReader,
     section: &mut Section<'_>,
@@ -25,7 +23,6 @@ pub(crate) fn part(
     }
 }
 
-/// Adds a part of a query.
 pub(crate) fn add(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -57,13 +54,12 @@ pub(crate) fn add(
     }
 }
 
-/// Reports that an entry's value cannot be what it is.
 pub(crate) fn wrong(toml: &mut TomlReader, entry: &Entry<'_>, why: impl Into<String>) {
     let (key, span) = (entry.key.clone(), toml.span(entry.range.clone()));
     toml.report(WrongValue { key, why: why.into(), span });
 }
 
-/// The value of an entry; reports why there is none.
+/// Returns a value; reports errors.
 pub(crate) fn right<T>(toml: &mut TomlReader, entry: &Entry<'_>, value: Result<T, String>) -> Option<T> {
     value.map_err(|why| wrong(toml, entry, why)).ok()
 }
@@ -77,7 +73,7 @@ pub(crate) fn shape(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<i64>
     right(toml, entry, check_shape(dims))
 }
 
-/// A number, a boolean, a string or, if `list` allows it, an array of them.
+/// Accepts arrays if `list`.
 pub(crate) fn value(toml: &mut TomlReader, entry: &Entry<'_>, list: bool) -> Option<Value> {
     match entry.value {
         DeValue::Integer(_) => toml.integer(entry).map(Value::Int),

@@ -1,9 +1,9 @@
-//! A tensor in host memory, row major, and its elements as numbers.
+//! Tensors in host memory, row major.
 
 use cubinder_expr::DataType;
 use cubinder_model::float;
 
-/// A tensor, row major without padding; of two elements in a byte the first is the lower half.
+/// A row-major tensor. The first of two elements in a byte is the lower half.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Array {
     ty: DataType,
@@ -14,18 +14,18 @@ pub struct Array {
 /// An element.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Number {
-    /// Of an integer type, or of `bool`: 0 and 1.
+    /// Of an integer type or `bool`.
     Int(i64),
     /// Of a float type.
     Float(f64),
 }
 
 impl Number {
-    /// The nearest double.
+    /// Returns the nearest double.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         match self {
-            #[allow(clippy::cast_precision_loss)] // rounded to the nearest
+            #[allow(clippy::cast_precision_loss)] // rounds to nearest
             Number::Int(value) => value as f64,
             Number::Float(value) => value,
         }
@@ -37,13 +37,13 @@ impl std::fmt::Display for Number {
         match self {
             Number::Int(value) => value.fmt(f),
             Number::Float(value) if value.is_nan() => f.write_str("nan"),
-            // The shortest text that means the value.
+            // The shortest exact text.
             Number::Float(value) => write!(f, "{value:?}"),
         }
     }
 }
 
-/// How many elements a shape has; none beyond what memory holds.
+/// Returns the number of elements; `None` on overflow.
 #[must_use]
 pub fn count(shape: &[i64]) -> Option<usize> {
     if shape.contains(&0) {
@@ -53,10 +53,10 @@ pub fn count(shape: &[i64]) -> Option<usize> {
 }
 
 impl Array {
-    /// A tensor of these bytes.
+    /// Creates a tensor from bytes.
     ///
     /// # Errors
-    /// Where they are more or fewer than the shape asks for.
+    /// If they do not match the shape.
     pub fn new(ty: DataType, shape: Vec<i64>, bytes: Vec<u8>) -> Result<Array, String> {
         let expected = count(&shape).and_then(|count| ty.bytes(count as u64));
         if expected != Some(bytes.len() as u64) {
@@ -70,10 +70,10 @@ impl Array {
         Ok(Array { ty, shape, bytes })
     }
 
-    /// A tensor of these numbers, rounded to what the type holds.
+    /// Rounds numbers to the type.
     ///
     /// # Errors
-    /// Where a number is none of the type, or there are more or fewer than the shape asks for.
+    /// If they do not fit the type or the shape.
     pub fn of_numbers(
         ty: DataType,
         shape: Vec<i64>,
@@ -82,7 +82,7 @@ impl Array {
         Array::try_of_numbers(ty, shape, numbers.map(Ok))
     }
 
-    /// As [`Array::of_numbers`]; stops at the first error among the numbers.
+    /// Calls [`Array::of_numbers`] for fallible numbers.
     pub(super) fn try_of_numbers(
         ty: DataType,
         shape: Vec<i64>,
@@ -106,48 +106,48 @@ impl Array {
         Array::new(ty, shape, bytes)
     }
 
-    /// What an element is.
+    /// Returns the element type.
     #[must_use]
     pub fn ty(&self) -> DataType {
         self.ty
     }
 
-    /// Its extents.
+    /// Returns the shape.
     #[must_use]
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// Its memory.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         count(&self.shape).unwrap_or(0)
     }
 
-    /// Whether it has no elements.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element with this number in memory; 0 beyond the last.
+    /// Returns an element; 0 if out of range.
     #[must_use]
     pub fn get(&self, index: usize) -> Number {
         decode(self.ty, self.code(index))
     }
 
-    /// All elements in order.
+    /// Returns all elements, in order.
     pub fn numbers(&self) -> impl Iterator<Item = Number> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// The bits of an element, in the lowest bits.
+    /// Returns an element's bits.
     #[must_use]
     pub fn code(&self, index: usize) -> u64 {
         let Some(size) = self.ty.size() else {
@@ -160,10 +160,10 @@ impl Array {
         bytes.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte))
     }
 
-    /// The numbers of the elements whose bits are others in `other`, which has the same type and shape, in order.
+    /// Returns the indices of elements with different bits.
     #[must_use]
     pub fn unlike(&self, other: &Array) -> Vec<usize> {
-        // What is right is mostly the same to the last bit, and that is told without a look at each element.
+        // Correct results are mostly identical.
         if self.bytes == other.bytes {
             return Vec::new();
         }
@@ -171,8 +171,8 @@ impl Array {
     }
 }
 
-/// What the bits of an element mean.
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // bits, taken apart
+/// Decodes an element.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // reinterprets bits
 pub(super) fn decode(ty: DataType, code: u64) -> Number {
     match ty {
         DataType::F32 => Number::Float(f64::from(f32::from_bits(code as u32))),
@@ -187,12 +187,11 @@ pub(super) fn decode(ty: DataType, code: u64) -> Number {
     }
 }
 
-/// The bits of the element that is nearest to a number, of two that are as near the even one. Floats beyond what a type holds become
-/// infinite, those of 8 bits its greatest, as CUDA's own conversions make them.
+/// Rounds to nearest, ties to even. Overflow becomes infinity or, in 8 bits, the maximum, as in CUDA.
 ///
 /// # Errors
-/// Where an integer type does not hold it.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // bits, put together
+/// If an integer type cannot represent it.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // assembles bits
 fn encode(ty: DataType, number: Number) -> Result<u64, String> {
     let infinite = |value: f64, bits: u16| bits | if value.is_sign_negative() { 0x8000 } else { 0 };
     let value = number.as_f64();
@@ -222,8 +221,8 @@ fn integer(ty: DataType, number: Number, least: i64, most: i64) -> Result<i64, S
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     let value = match number {
         Number::Int(value) => Some(value),
-        // 2^63 and beyond are no integers of 64 bits; -2^63 is.
-        #[allow(clippy::cast_possible_truncation)] // it is whole and within bounds
+        // 2^63 does not fit; -2^63 does.
+        #[allow(clippy::cast_possible_truncation)] // whole and in range
         Number::Float(value) if value.trunc() == value && (-LIMIT..LIMIT).contains(&value) => {
             Some(value as i64)
         }
@@ -233,7 +232,7 @@ fn integer(ty: DataType, number: Number, least: i64, most: i64) -> Result<i64, S
     fits.ok_or_else(|| format!("{number} is no `{}`", ty.name()))
 }
 
-/// Floating point of 8 bits, E4M3 (OCP 8-bit floating point specification 1.0): no infinities, one NaN of each sign.
+/// Decodes E4M3 (OCP 8-bit floating point specification 1.0): no infinities, one NaN per sign.
 fn from_e4m3(bits: u8) -> f64 {
     let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 3 & 15), f64::from(bits & 7));
@@ -244,7 +243,7 @@ fn from_e4m3(bits: u8) -> f64 {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // small whole numbers
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // small integers
 fn to_e4m3(value: f64) -> u8 {
     const GREATEST: f64 = 448.0;
     let sign = if value.is_sign_negative() { 0x80 } else { 0 };
@@ -255,10 +254,9 @@ fn to_e4m3(value: f64) -> u8 {
     if value >= GREATEST {
         return sign | 0x7e;
     }
-    // Those below the least normal number share its spacing.
     let exponent = if value < 2_f64.powi(-6) { -6 } else { (value.to_bits() >> 52 & 0x7ff) as i32 - 1023 };
     let steps = (value * 2_f64.powi(3 - exponent)).round_ties_even() as u8;
-    // What rounds up to the next power of two carries into the exponent.
+    // Rounding up carries into the exponent.
     let magnitude = (((exponent + 6) as u8) << 3) + steps;
     sign | magnitude
 }

@@ -1,4 +1,4 @@
-//! Checks of a trial that need no GPU and run no code of a user.
+//! Checks trials without a GPU and without running user code.
 
 use cubinder_launch::{UNKNOWN_EXTENT, shape_text};
 use cubinder_model::Plugin;
@@ -10,11 +10,9 @@ use crate::diagnostic::suggest;
 use crate::eval::ResolvedQuery;
 use crate::source;
 
-/// The most of a file of Python that is read, bytes.
 const MAX_PYTHON_BYTES: usize = 1 << 24;
 
-/// Everything that is wrong with the data of a trial: names that the plugin does not have, files that are missing or hold no such tensor,
-/// other shapes, functions that do not exist.
+/// Returns all errors in a trial's data.
 #[must_use]
 pub fn check(plugin: &Plugin, resolved: &ResolvedQuery, trial: &Trial) -> Vec<String> {
     let mut found = unknown_names(plugin, trial);
@@ -30,7 +28,7 @@ pub fn check(plugin: &Plugin, resolved: &ResolvedQuery, trial: &Trial) -> Vec<St
         };
         found.extend(why.err().map(|why| format!("the input `{name}`: {why}")));
     }
-    // That the runtime would refuse the node is reported elsewhere.
+    // Reported separately.
     let outputs = resolved.outputs(plugin).ok();
     for (name, file) in &trial.outputs {
         if let Some(index) = plugin.outputs.iter().position(|output| output.name == *name) {
@@ -43,7 +41,7 @@ pub fn check(plugin: &Plugin, resolved: &ResolvedQuery, trial: &Trial) -> Vec<St
     found
 }
 
-/// The errors for names that the plugin does not have.
+/// Returns errors about unknown names.
 #[must_use]
 pub fn unknown_names(plugin: &Plugin, trial: &Trial) -> Vec<String> {
     let inputs: Vec<&str> = plugin.inputs.iter().map(|input| input.name.as_str()).collect();
@@ -82,16 +80,14 @@ fn check_count(numbers: usize, shape: &[i64]) -> Result<(), String> {
     Err(format!("{is_are} given, and the tensor is {}", shape_text(shape)))
 }
 
-/// Ways in which a file defines names that it does not contain.
+/// May define names that a file does not contain.
 const OPEN: [&str; 7] = ["import *", "globals(", "setattr(", "vars(", "exec(", "__dict__", "__getattr__"];
 
-/// Checks a reference without running its file.
-///
-/// A file that does not contain a name does not define it, unless it imports everything of another or computes names. If the file contains
-/// the name, only Python knows whether it is defined.
+/// Checks a reference without running its file: one without the name cannot define it, unless it computes or imports
+/// names.
 ///
 /// # Errors
-/// If the file cannot be read or does not define the function.
+/// If the file is unreadable or does not define the function.
 pub fn check_reference(function: &FunctionRef) -> Result<(), String> {
     let path = function.path.display();
     let read = source::open_file(&function.path).and_then(|_| source::read(&function.path, MAX_PYTHON_BYTES));

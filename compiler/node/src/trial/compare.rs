@@ -1,26 +1,26 @@
-//! How far a result is from what is expected.
+//! Compares results with expected values.
 
 use cubinder_expr::DataType;
 use serde::{Deserialize, Serialize};
 
 use super::array::{Array, Number};
 
-/// How far off an element may be: by `atol + rtol * |expected|`.
+/// A tolerance: `atol + rtol * |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
-    /// In the element's own unit.
+    /// Absolute.
     pub atol: f64,
-    /// As a part of what is expected.
+    /// Relative.
     pub rtol: f64,
 }
 
 impl Tolerance {
-    /// Nothing else will do.
+    /// Exact equality.
     pub const EXACT: Tolerance = Tolerance { atol: 0.0, rtol: 0.0 };
 }
 
-/// The tolerance of a type where nothing is said: exact for integers and booleans; for floats that of `torch.testing.assert_close`
-/// (PyTorch 2), whose users know it, and of E4M3, which it does not have, one step of the fraction or of the least numbers.
+/// Returns zero for integers and booleans, the tolerance of `torch.testing.assert_close` (PyTorch 2) for floats and,
+/// for E4M3, which it lacks, one step of the fraction or of subnormals.
 #[must_use]
 pub fn default_tolerance(ty: DataType) -> Tolerance {
     match ty {
@@ -32,37 +32,35 @@ pub fn default_tolerance(ty: DataType) -> Tolerance {
     }
 }
 
-/// Elements that are not what is expected.
+/// The elements that differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// How many.
+    /// Their number.
     pub count: usize,
-    /// Of how many.
+    /// The number of compared elements.
     pub of: usize,
     /// The first of them.
     pub first: Vec<Element>,
-    /// The largest difference among all of them; none where none has a finite one.
+    /// The largest finite difference.
     pub largest: Option<f64>,
 }
 
-/// An element that is not what is expected.
+/// An element that differs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Element {
-    /// Where it is, one number for each dimension.
+    /// Its index per dimension.
     pub index: Vec<i64>,
-    /// What it is: `1.5`, `nan`.
+    /// The found value: `1.5`, `nan`.
     pub found: String,
-    /// What it should be.
+    /// The expected value.
     pub expected: String,
-    /// By how much it is off; none where one of both is no number or infinite.
+    /// The difference, if finite.
     pub difference: Option<f64>,
 }
 
-/// How many elements are shown.
 const SHOWN: usize = 8;
 
-/// Holds `found` against `expected`, which have one type and shape, but for the elements whose numbers `left_out` has, in order. NaN is
-/// as good as NaN, and an infinity as itself.
+/// Compares tensors of one type and shape, except for elements `left_out` (sorted). NaN equals NaN.
 #[must_use]
 pub fn compare(
     found: &Array,
@@ -70,13 +68,13 @@ pub fn compare(
     tolerance: Tolerance,
     left_out: &[usize],
 ) -> Option<Mismatch> {
-    // What has the same bits is close, whatever the tolerance.
+    // Close at any tolerance.
     let unlike = found.unlike(expected).into_iter().filter(|at| left_out.binary_search(at).is_err());
     let numbers = unlike.map(|at| (at, found.get(at), expected.get(at)));
     elements(found, numbers.filter(|(_, found, expected)| !is_close(*found, *expected, tolerance)))
 }
 
-/// What is to be said of these elements: number, what was found and what was expected.
+/// Reports elements: index, found and expected number.
 #[must_use]
 pub fn elements(array: &Array, all: impl Iterator<Item = (usize, Number, Number)>) -> Option<Mismatch> {
     let mut mismatch = Mismatch { count: 0, of: array.len(), first: Vec::new(), largest: None };
@@ -99,13 +97,12 @@ pub fn elements(array: &Array, all: impl Iterator<Item = (usize, Number, Number)
     (mismatch.count > 0).then_some(mismatch)
 }
 
-/// A number as short as its type allows.
 fn text(ty: DataType, number: Number) -> String {
     match (ty, number) {
         (DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8, Number::Float(value))
             if !value.is_nan() =>
         {
-            #[allow(clippy::cast_possible_truncation)] // it is of the type
+            #[allow(clippy::cast_possible_truncation)] // exact
             let narrow = value as f32;
             format!("{narrow:?}")
         }
@@ -113,7 +110,7 @@ fn text(ty: DataType, number: Number) -> String {
     }
 }
 
-/// Where an element is, by its number in row-major order.
+/// Converts a row-major element number to an index.
 #[must_use]
 pub fn index_of(number: usize, shape: &[i64]) -> Vec<i64> {
     let mut rest = i64::try_from(number).unwrap_or(i64::MAX);
@@ -126,7 +123,7 @@ pub fn index_of(number: usize, shape: &[i64]) -> Vec<i64> {
     index
 }
 
-/// Whether an element is as expected.
+/// Returns whether an element is within the tolerance.
 #[must_use]
 pub fn is_close(found: Number, expected: Number, tolerance: Tolerance) -> bool {
     if let (Number::Int(found), Number::Int(expected)) = (found, expected)
@@ -138,7 +135,7 @@ pub fn is_close(found: Number, expected: Number, tolerance: Tolerance) -> bool {
     if found.is_nan() || expected.is_nan() {
         return found.is_nan() && expected.is_nan();
     }
-    #[allow(clippy::float_cmp)] // what is equal is close, infinities too
+    #[allow(clippy::float_cmp)] // includes infinities
     let is_equal = found == expected;
     let allowed = tolerance.atol + tolerance.rtol * expected.abs();
     is_equal || (expected.is_finite() && (found - expected).abs() <= allowed)
@@ -146,7 +143,7 @@ pub fn is_close(found: Number, expected: Number, tolerance: Tolerance) -> bool {
 
 fn difference(found: Number, expected: Number) -> Option<f64> {
     let difference = match (found, expected) {
-        #[allow(clippy::cast_precision_loss)] // it is shown, not compared
+        #[allow(clippy::cast_precision_loss)] // only shown
         (Number::Int(found), Number::Int(expected)) => found.abs_diff(expected) as f64,
         (found, expected) => (found.as_f64() - expected.as_f64()).abs(),
     };
@@ -196,7 +193,7 @@ mod tests {
         assert_eq!(compare(&ints(&[0, 8]), &ints(&[1, 7]), loose, &[]), None);
     }
 
-    /// The table of `docs/testing.md`.
+    /// As in `docs/testing.md`.
     #[test]
     fn default_tolerances_are_those_of_the_page() {
         let number = |text: &str| match text.split_once('^') {
@@ -235,7 +232,7 @@ mod tests {
         let places: Vec<_> = mismatch.first.iter().map(|element| element.index.clone()).collect();
         assert_eq!((mismatch.count, places), (2, vec![vec![1], vec![3]]));
         assert_eq!(compare(&found, &expected, Tolerance::EXACT, &[1, 2, 3]), None);
-        // Two elements share a byte, and what pads the last is none.
+        // Padding is ignored.
         let short = |bytes: Vec<u8>| Array::new(DataType::I4, vec![3], bytes).unwrap();
         assert_eq!(short(vec![0x21, 0x03]).unlike(&short(vec![0x31, 0xf3])), [1]);
     }

@@ -1,10 +1,10 @@
-//! Data made from a seed.
+//! Random data from a seed.
 
 use cubinder_expr::DataType;
 
 use super::array::{Array, Number, count};
 
-/// A seed for one of several things that are made from `seed`: their data does not depend on one another.
+/// Derives an independent seed for `name`.
 #[must_use]
 pub fn seed_of(seed: u64, name: &str) -> u64 {
     let mut hash = blake3::Hasher::new();
@@ -14,7 +14,7 @@ pub fn seed_of(seed: u64, name: &str) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Where numbers lie when nothing is said: -1 to 1 for floats, and for integers what the type holds within -100 to 100.
+/// Returns -1 to 1 for floats, -100 to 100 within the type for integers.
 #[must_use]
 pub fn default_range(ty: DataType) -> (f64, f64) {
     match ty {
@@ -26,24 +26,24 @@ pub fn default_range(ty: DataType) -> (f64, f64) {
     }
 }
 
-/// A tensor of numbers within `range`, both ends included. The same seed gives the same numbers.
+/// Returns random numbers within `range`, ends included.
 ///
 /// # Errors
-/// Where the type does not hold the range, or memory does not hold the tensor.
+/// If the type or memory is too small.
 pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Result<Array, String> {
     of_columns(ty, shape, &[range], seed)
 }
 
-/// The same with a range for each place of the last dimension.
+/// Returns [`random`] numbers with a range per position of the last dimension.
 ///
 /// # Errors
-/// As [`random`], and where there are more or fewer ranges than places.
+/// As [`random`], and if the number of ranges is wrong.
 pub fn columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
     check_columns(ranges.len(), shape)?;
     of_columns(ty, shape, ranges, seed)
 }
 
-/// Checks that there is a range for each place of the last dimension.
+/// Checks the number of ranges.
 pub(super) fn check_columns(ranges: usize, shape: &[i64]) -> Result<(), String> {
     let places = shape.last().copied().unwrap_or(1);
     if usize::try_from(places) == Ok(ranges) {
@@ -56,7 +56,7 @@ fn of_columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> 
     let mut source = fastrand::Rng::with_seed(seed);
     let elements = count(shape).ok_or_else(|| format!("{shape:?} has more elements than memory holds"))?;
     let is_float = matches!(ty, DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8);
-    #[allow(clippy::cast_possible_truncation)] // ends of a range, saturated
+    #[allow(clippy::cast_possible_truncation)] // saturates
     let whole = |&(least, most): &(f64, f64)| (least.ceil() as i64, most.floor() as i64);
     for range in ranges {
         let ((least, most), (lowest, highest)) = (*range, whole(range));

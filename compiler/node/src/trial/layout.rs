@@ -1,16 +1,17 @@
-//! From row major to TensorRT's memory layouts and back.
+//! Converts between row major and TensorRT's memory layouts.
 //!
-//! `nvinfer1::TensorFormat` (`NvInferRuntimeBase.h`, TensorRT-RTX 1.7) says where an element lies; [`Format`] has the extents.
+//! Layouts are those of `nvinfer1::TensorFormat` (`NvInferRuntimeBase.h`, TensorRT-RTX 1.7); [`Format`] has the
+//! extents.
 
 use cubinder_expr::Format;
 use cubinder_launch as launch;
 
 use super::array::{Array, count};
 
-/// A tensor as it lies in memory in `format`; what is padding is 0.
+/// Returns a tensor's memory in `format`, zero-padded.
 ///
 /// # Errors
-/// Where it has more elements than memory holds.
+/// If it is too large.
 pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
     let bytes = launch::tensor_bytes(array.ty(), format, array.shape())
         .and_then(|bytes| usize::try_from(bytes).ok())
@@ -27,10 +28,10 @@ pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
     Ok(packed)
 }
 
-/// The elements of a tensor that lies in memory in `format`.
+/// Reads a tensor from memory in `format`.
 ///
 /// # Errors
-/// Where there are fewer bytes than that takes.
+/// If there are too few bytes.
 pub fn unpack(
     bytes: &[u8],
     ty: cubinder_expr::DataType,
@@ -51,7 +52,7 @@ pub fn unpack(
     Array::new(ty, shape.to_vec(), unpacked)
 }
 
-/// The size of an element and where each of them lies, in row-major order, bytes; none where memory is row major anyway.
+/// Returns element size and offsets in bytes, in row-major order; `None` if memory is row major.
 fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, impl Iterator<Item = usize>)> {
     let size = size? as usize;
     let axis = match format {
@@ -76,7 +77,7 @@ fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, im
         };
         element * size
     };
-    // The extents are those of memory that is there, so nothing overflows; none is 0 where there is an index.
+    // The memory exists, so nothing overflows or is 0.
     Some((size, (0..outer.checked_mul(channels)?.checked_mul(inner)?).map(place)))
 }
 
@@ -111,7 +112,7 @@ mod tests {
         }
     }
 
-    /// The offset of an element by the axes that the manual names; `v` is the place inside a vector of channels.
+    /// Returns an offset; `v` is the position in a vector of channels.
     fn offset(axes: &str, vector: usize, extents: [usize; 5], at: [usize; 5]) -> usize {
         let in_vectors = axes.contains('v');
         axes.chars().fold(0, |offset, axis| {
@@ -128,7 +129,7 @@ mod tests {
         })
     }
 
-    /// The table of formats in `docs/manifest.md`, which says what TensorRT's `TensorFormat` says.
+    /// Tests the table in `docs/manifest.md`.
     #[test]
     fn every_format_lies_as_the_manual_says() {
         let extents = [2, 35, 3, 2, 4];
@@ -187,7 +188,7 @@ mod tests {
         assert!(unpack(&[0; 3], DataType::I8, Format::Hwc, &[1, 2, 2]).is_err());
     }
 
-    /// What kernels compute with `cubinder.h` is what the compiler computes: offsets in every format, and both halves of an `i4x2`.
+    /// `cubinder.h` must agree.
     #[test]
     fn the_header_finds_elements_where_the_layouts_put_them() {
         let Some(toolkit) = toolkit("the_header_finds_elements_where_the_layouts_put_them") else { return };

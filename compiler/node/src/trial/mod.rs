@@ -1,8 +1,6 @@
-//! What a plugin is run with on a GPU: data for its inputs, expected outputs, and how far off a result is.
-//!
-//! Owns: tensors in host memory ([`Array`]), NumPy's files ([`npy`]), memory layouts ([`layout`]), random data ([`data`]),
-//! comparison ([`compare`]), checks before anything runs ([`check()`]), reference functions in Python ([`mod@reference`]), and shapes that
-//! a plugin allows ([`shapes`]). Never talks to a GPU: `cubinder test` and `cubinder tune` do, with the crate `cubinder-gpu`.
+//! Trials: host tensors ([`Array`]), NumPy files ([`npy`]), layouts ([`layout`]), random data and shapes ([`data`],
+//! [`shapes`]), checks and comparisons ([`check()`], [`compare`]), Python references ([`mod@reference`]). Never uses a
+//! GPU; `cubinder-gpu` does.
 
 mod array;
 mod check;

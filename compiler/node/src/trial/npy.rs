@@ -1,12 +1,8 @@
-//! NumPy's files: `.npy` and `.npz`.
+//! NumPy's `.npy` and `.npz` files (`numpy.lib.format`, versions 1.0 to 3.0).
 //!
-//! The format is that of NumPy's `numpy.lib.format`, versions 1.0 to 3.0: magic bytes, the length of a header, a Python dictionary with
-//! three keys, the elements. The reader is our own: the crates that have one use a parser of Python literals that recurses as deep as the
-//! file asks for. Memory grows with the data that is there, never with a length in the file. A compressed archive may inflate to far more
-//! than its own size: [`StoredTensor::within`] limits a tensor.
-//!
-//! NumPy has no type for some of ours. `bf16`, `f8` and `i4` are read as what `ml_dtypes` writes (`|V2` and `|V1`: the bits), as unsigned
-//! integers of the same size (the bits), or as numbers of a wider type, which are rounded. `i4` has one element in a byte in files.
+//! Other crates parse headers with unbounded recursion. Memory here grows with the data, not with lengths in the file;
+//! [`StoredTensor::within`] limits inflated tensors. `bf16`, `f8` and `i4`, one per byte, are read from `ml_dtypes`
+//! (`|V2`, `|V1`), integers of their size (bits), or wider types (rounded).
 
 use std::io::{Read, Seek, Write};
 
@@ -14,12 +10,12 @@ use cubinder_expr::DataType;
 
 use super::array::{Array, Number, count, decode};
 
-/// The most dimensions that are read.
+/// Maximum number of dimensions.
 const MAX_RANK: usize = 32;
-/// The longest header that is read, bytes: three keys and [`MAX_RANK`] extents take a few hundred.
+/// In bytes; real ones take a few hundred.
 const MAX_HEADER: usize = 4096;
 
-/// A tensor of a file whose header was read; its elements come next.
+/// A tensor with its header read.
 pub struct StoredTensor<'f> {
     format: ElementFormat,
     is_fortran: bool,
@@ -27,30 +23,28 @@ pub struct StoredTensor<'f> {
     data: Box<dyn Read + 'f>,
 }
 
-/// How an element is stored.
 #[derive(Debug, Clone, Copy)]
 struct ElementFormat {
     kind: Kind,
-    /// Bytes.
+    /// In bytes.
     size: usize,
     is_big_endian: bool,
 }
 
-/// What the elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Float,
     Int,
     UInt,
     Bool,
-    /// Bytes without a meaning: what NumPy writes for types of other packages.
+    /// NumPy writes other packages' types so.
     Void,
 }
 
 /// Reads the header of a `.npy` file.
 ///
 /// # Errors
-/// If it is none, or its elements are no numbers or booleans.
+/// If it is invalid, or elements are neither numbers nor booleans.
 pub fn read<'f>(mut from: impl Read + 'f) -> Result<StoredTensor<'f>, String> {
     let mut start = [0; 8];
     from.read_exact(&mut start).map_err(|_| "it is no `.npy` file")?;
@@ -100,7 +94,7 @@ struct Header {
 }
 
 impl Header {
-    /// Such a dictionary is JSON but for quotes, tuples, capital letters and commas before a closing bracket.
+    /// Parses a header: JSON except for quotes, tuples, capitals and trailing commas.
     fn parse(text: &str) -> Result<Header, String> {
         let to_json = [
             ("'", "\""),
@@ -126,16 +120,16 @@ impl Header {
 }
 
 impl<'f> StoredTensor<'f> {
-    /// Its extents.
+    /// Returns the shape.
     #[must_use]
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// The tensor, if it has at most `most` elements.
+    /// Limits the number of elements.
     ///
     /// # Errors
-    /// If it has more.
+    /// If it exceeds `most`.
     pub fn within(self, most: usize) -> Result<StoredTensor<'f>, String> {
         match count(&self.shape) {
             Some(elements) if elements <= most => Ok(self),
@@ -143,10 +137,10 @@ impl<'f> StoredTensor<'f> {
         }
     }
 
-    /// The tensor as one of `ty`.
+    /// Reads the tensor as `ty`.
     ///
     /// # Errors
-    /// If the file ends before the last element or goes on after it, or `ty` does not have an element.
+    /// If its length or an element is invalid.
     pub fn array(self, ty: DataType) -> Result<Array, String> {
         let StoredTensor { format, is_fortran, shape, mut data } = self;
         let elements = count(&shape).unwrap_or(0);
@@ -160,7 +154,7 @@ impl<'f> StoredTensor<'f> {
                 format.size
             ));
         }
-        // After the last element an archive compares the data with its checksum.
+        // Makes an archive verify its checksum.
         if data.read(&mut [0]).map_err(text)? != 0 {
             return Err(format!("it is longer than its header says: the shape is {shape:?}"));
         }
@@ -176,7 +170,6 @@ impl<'f> StoredTensor<'f> {
     }
 }
 
-/// The position in column-major order of the element with this number in row-major order.
 fn column_major(number: usize, shape: &[i64]) -> usize {
     let (mut rest, mut stride, mut place) = (number, count(shape).unwrap_or(0), 0);
     for extent in shape.iter().rev().map(|extent| usize::try_from(*extent).unwrap_or(1).max(1)) {
@@ -188,7 +181,7 @@ fn column_major(number: usize, shape: &[i64]) -> usize {
 }
 
 impl ElementFormat {
-    /// `<f4`, `|i1`, `=u2`.
+    /// Parses `<f4`, `|i1`, `=u2`.
     fn parse(descr: &str) -> Result<ElementFormat, String> {
         let unknown = || {
             format!(
@@ -214,7 +207,6 @@ impl ElementFormat {
         }
     }
 
-    /// Whether the bytes of the file are those of a tensor of `ty`.
     fn is_verbatim(self, ty: DataType) -> bool {
         let (descr, written) = descr(ty);
         let is_alike = |own: ElementFormat| (own.kind, own.size) == (self.kind, self.size);
@@ -226,13 +218,13 @@ impl ElementFormat {
             && ElementFormat::parse(descr).is_ok_and(is_alike)
     }
 
-    /// The bits of an element.
+    /// Returns an element's bits.
     fn code(self, part: &[u8]) -> u64 {
         let join = |code, byte: &u8| code << 8 | u64::from(*byte);
         if self.is_big_endian { part.iter().fold(0, join) } else { part.iter().rev().fold(0, join) }
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // bits, taken apart
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // reinterprets bits
     fn number(self, ty: DataType, part: &[u8]) -> Result<Number, String> {
         let code = self.code(part);
         let has_bits = ty.size().is_some_and(|size| size as usize == self.size);
@@ -262,7 +254,7 @@ impl ElementFormat {
     }
 }
 
-/// The type in which a tensor goes to NumPy: its own, or the next wider one that NumPy has.
+/// Returns NumPy's own type, or the next wider one.
 fn descr(ty: DataType) -> (&'static str, DataType) {
     match ty {
         DataType::F32 | DataType::Bf16 | DataType::F8 => ("<f4", DataType::F32),
@@ -275,15 +267,15 @@ fn descr(ty: DataType) -> (&'static str, DataType) {
     }
 }
 
-/// The bytes of a `.npy` file. `bf16` and `f8` become floats of 32 bits, `i4` integers of 8, without loss.
+/// Returns a `.npy` file. `bf16` and `f8` become 32-bit floats, `i4` 8-bit integers, without loss.
 ///
 /// # Errors
-/// If an element is none of its type: a `bool` other than 0 and 1.
+/// If a `bool` is not 0 or 1.
 pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     let (descr, ty) = descr(array.ty());
     let shape: String = array.shape().iter().map(|extent| format!("{extent}, ")).collect();
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // Magic bytes, version, length and header take a multiple of 64 bytes together.
+    // Data starts at a multiple of 64 bytes.
     let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(u16::try_from(length).map_err(|_| "it has too many dimensions")?.to_le_bytes());
@@ -301,26 +293,26 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
 pub struct Archive<R>(zip::ZipArchive<R>);
 
 impl<R: Read + Seek> Archive<R> {
-    /// The archive in a file.
+    /// Opens an archive.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is invalid.
     pub fn open(file: R) -> Result<Archive<R>, String> {
         let archive = zip::ZipArchive::new(file).map_err(|error| format!("it is no `.npz` file: {error}"))?;
         Ok(Archive(archive))
     }
 
-    /// The names of its tensors, without names that are no text.
+    /// Returns the UTF-8 names of its tensors.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let names = self.0.file_names().filter_map(Result::ok);
         names.filter_map(|name| Some(name.strip_suffix(".npy")?.to_owned())).collect()
     }
 
-    /// One of its tensors.
+    /// Opens a tensor.
     ///
     /// # Errors
-    /// If there is none of this name, or it is no `.npy` file.
+    /// If it is missing or invalid.
     pub fn tensor(&mut self, name: &str) -> Result<StoredTensor<'_>, String> {
         let Some(index) = self.0.index_for_name(&format!("{name}.npy")) else {
             let names = self.names();
@@ -334,10 +326,10 @@ impl<R: Read + Seek> Archive<R> {
     }
 }
 
-/// Writes a `.npz` archive with these tensors, not compressed.
+/// Writes an uncompressed archive.
 ///
 /// # Errors
-/// As [`write()`], and if `to` cannot be written.
+/// As [`write()`], and if `to` is not writable.
 pub fn write_archive<'a, W: Write + Seek>(
     arrays: impl Iterator<Item = (&'a str, &'a Array)>,
     to: W,
@@ -463,7 +455,6 @@ mod tests {
         assert!(Archive::open(Cursor::new(b"PK")).is_err());
     }
 
-    /// What a small archive inflates to is not what is read of it.
     #[test]
     fn a_tensor_is_read_as_far_as_its_header_says_and_no_further_than_it_may() {
         let mut bomb = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -485,7 +476,7 @@ mod tests {
         );
     }
 
-    /// As NumPy does: wrong elements of a file would be told as wrong elements of a kernel.
+    /// A corrupt file would look like a kernel error.
     #[test]
     fn a_changed_bit_of_an_archive_is_found() {
         for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {

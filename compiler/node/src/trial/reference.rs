@@ -1,7 +1,5 @@
-//! Reference functions in Python, which compute the expected outputs.
-//!
-//! Owns the process that calls them. A function takes the inputs as NumPy arrays in the node's order, and attributes by their names. It
-//! returns an array, a tuple of arrays in the outputs' order, or a dictionary of them by the outputs' names.
+//! Calls Python reference functions. They receive NumPy inputs in the node's order, and attributes by name, and return
+//! an array, a tuple in the outputs' order, or a dictionary by name.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -20,7 +18,7 @@ use crate::reported_path::ReportedPath;
 
 const SCRIPT: &str = include_str!("reference.py");
 
-/// A Python that calls functions, started when the first is called.
+/// A Python process, started at the first call.
 #[derive(Debug)]
 pub struct Python {
     program: PathBuf,
@@ -34,7 +32,7 @@ struct PythonProcess {
     answers: BufReader<ChildStdout>,
 }
 
-/// What a function is called with.
+/// The arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The function.
@@ -47,47 +45,46 @@ pub struct Call<'a> {
     pub outputs: &'a [Returned<'a>],
 }
 
-/// What a function is to return for an output.
+/// The result expected for an output.
 #[derive(Debug, Clone, Copy)]
 pub struct Returned<'a> {
     /// The output's name.
     pub name: &'a str,
     /// Its type.
     pub ty: DataType,
-    /// How many elements it has at most.
+    /// Its maximum number of elements.
     pub most: usize,
-    /// Whether it is a size tensor, which may be left out of a tuple.
+    /// Whether tuples may omit it as a size tensor.
     pub is_size: bool,
-    /// Whether nothing else says what it is to hold.
+    /// Whether no other source determines it.
     pub is_needed: bool,
 }
 
-/// How long Python may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How another process of this user opens a file that has no name (proc(5), `/proc/pid/fd`).
+/// Returns how other processes open an unnamed file (proc(5), `/proc/pid/fd`).
 fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 impl Python {
-    /// The Python of this name or path.
+    /// Uses the Python with this name or path.
     #[must_use]
     pub fn new(program: PathBuf) -> Python {
         Python { program, running: None }
     }
 
-    /// What a function returns for each output; none for one that it leaves out.
+    /// Calls a function; outputs may be omitted.
     ///
     /// # Errors
-    /// Where Python does not start or has no NumPy, what the function raises, with its place, and what it returns that is no such array.
+    /// If Python does not start or lacks NumPy, the function raises, or a result is invalid.
     pub fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let mut running = match self.running.take() {
             Some(running) => running,
             None => PythonProcess::start(&self.program)?,
         };
         let result = running.call(call);
-        // A process that does not answer any more is not asked again.
+        // Drops a process that exited.
         if running.child.try_wait().is_ok_and(|status| status.is_none()) {
             self.running = Some(running);
         }
@@ -116,7 +113,7 @@ impl PythonProcess {
 
     fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let text = |error: io::Error| error.to_string();
-        // Files without a name, which are gone with the process however it ends.
+        // Disappear with the process.
         let file = || tempfile::tempfile().map_err(|error| format!("cannot make a temporary file: {error}"));
         let (input_file, output_file) = (file()?, file()?);
         let to = BufWriter::new(&input_file);
@@ -133,7 +130,7 @@ impl PythonProcess {
             "attributes": attributes, "outputs": named(|_| true), "without_sizes": named(|output| !output.is_size),
             "needed": named(|output| output.is_needed), "to": path_of(&output_file),
         });
-        // If Python has ended, its last answer is still to be read.
+        // An exited process may have answered.
         if let Some(requests) = &mut self.requests {
             let _ = writeln!(requests, "{request}");
         }
@@ -153,7 +150,7 @@ impl PythonProcess {
     }
 }
 
-/// The arrays of an answer: the members of the archive are called by the outputs' numbers.
+/// Reads arrays, named by output number.
 fn returned(call: &Call<'_>, file: File) -> Result<Vec<Option<Array>>, String> {
     let mut archive = npy::Archive::open(BufReader::new(file))?;
     let names = archive.names();
@@ -170,13 +167,13 @@ fn returned(call: &Call<'_>, file: File) -> Result<Vec<Option<Array>>, String> {
 
 impl Drop for PythonProcess {
     fn drop(&mut self) {
-        // Without requests it ends by itself, where it does not run somebody's endless loop.
+        // Exits then, unless user code loops forever.
         self.requests = None;
         let start = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && start.elapsed() < GRACE {
             std::thread::sleep(Duration::from_millis(2));
         }
-        // Whether it had ended by itself does not matter any more.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Shapes, attributes and types that a plugin allows, at random; and smaller ones.
+//! Random shapes, attributes and types that a plugin allows, and smaller ones.
 
 use cubinder_expr::{Interval, Value};
 use cubinder_launch as launch;
@@ -11,29 +11,28 @@ use fastrand::Rng;
 use super::array::count;
 use crate::query::{DEFAULT_ALIGNMENT, Query, RawAttributeValue};
 
-/// A node apart from its data.
+/// A node without its data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
-    /// The inputs' shapes; a shape input's follows from its values.
+    /// The inputs' shapes.
     pub shapes: Vec<Vec<i64>>,
-    /// What shape inputs hold, by input; nothing for others.
+    /// The values of shape inputs; empty for others.
     pub values: Vec<Vec<i64>>,
-    /// The attributes, by the plugin's.
+    /// The attributes, in the plugin's order.
     pub attributes: Vec<Value>,
-    /// A variant, by index, whose types and formats the tensors have.
+    /// The variant with the tensors' types and formats.
     pub row: usize,
 }
 
-/// The most elements of a tensor.
+/// Maximum number of elements of a tensor.
 pub const MOST_ELEMENTS: usize = 1 << 20;
-/// How often it is tried to find something that the plugin allows.
+/// Maximum number of attempts.
 const ATTEMPTS: usize = 20_000;
-/// Extents at which kernels go wrong: around powers of two, around blocks.
+/// Around powers of two and block sizes.
 const EXTENTS: [i64; 26] =
     [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 129, 255, 257, 1000, 1025];
 
-/// Something that `plugin` allows on `device`, made from a seed; of `known`, which a person wrote, attributes and ranks are taken where they
-/// are there. None where nothing was found.
+/// Returns random sizes that `plugin` allows on `device`, if found. Reuses attributes and ranks of `known`.
 #[must_use]
 pub fn random(plugin: &Plugin, device: Device, known: &[Sizes], seed: u64) -> Option<Sizes> {
     let mut source = Rng::with_seed(seed);
@@ -65,7 +64,7 @@ fn draw(plugin: &Plugin, known: &[Sizes], source: &mut Rng) -> Sizes {
             shapes.push(shape.clone());
             continue;
         }
-        // Tensors of one node are often alike, or alike in some dimensions.
+        // Tensors often have equal dimensions.
         let former = shapes.iter().rev().find(|shape| shape.len() == rank).cloned();
         let former = former.filter(|_| source.u8(..4) != 0);
         shapes.push(match former {
@@ -87,14 +86,14 @@ fn draw(plugin: &Plugin, known: &[Sizes], source: &mut Rng) -> Sizes {
     Sizes { shapes, values, attributes, row }
 }
 
-/// The shapes of a node in which some extents are others, each wherever it stands: extents that are equal often have to be.
+/// Changes extents everywhere: equal ones often must stay equal.
 fn resized(plugin: &Plugin, template: &Sizes, source: &mut Rng) -> Vec<Vec<i64>> {
     let reach = source.usize(..3);
     let mut others: Vec<(i64, i64)> = Vec::new();
     let inputs = plugin.inputs.iter().zip(&template.shapes);
     let shapes = inputs.map(|(input, shape)| {
         let one = |(axis, extent): (usize, &i64)| {
-            // What can be nothing else says nothing of other extents.
+            // Unrelated to others.
             let allowed = input.limits.dim(axis);
             if allowed.min == allowed.max {
                 return *extent;
@@ -116,7 +115,6 @@ fn specialized(variant: &Variant, index: usize) -> Option<&Value> {
     variant.specialized.iter().find(|(of, _)| *of as usize == index).map(|(_, value)| value)
 }
 
-/// An integer of an interval that is not large.
 fn within(bounds: Interval, source: &mut Rng) -> i64 {
     if bounds.min > bounds.max { bounds.min } else { source.i64(bounds.min..=bounds.max) }
 }
@@ -132,7 +130,7 @@ fn extent(
         return *former;
     }
     let allowed = limits.dim(axis);
-    // Small, middle or any: a tensor of many large extents is none that is tried.
+    // Several large extents exceed the limit.
     let most = [9, 17, EXTENTS.len()].get(reach).copied().unwrap_or(EXTENTS.len());
     let fitting: Vec<i64> =
         EXTENTS.iter().take(most).copied().filter(|extent| allowed.contains(*extent)).collect();
@@ -145,7 +143,7 @@ fn extent(
     }
 }
 
-/// A value that an attribute may have, or may not: the rules decide later.
+/// Returns a possibly invalid value.
 fn value(attribute: &Attribute, rank: usize, source: &mut Rng) -> Value {
     if let Some(default) = attribute.default.as_ref().filter(|_| source.bool()) {
         return default.clone();
@@ -164,7 +162,7 @@ fn element(attribute: &Attribute, source: &mut Rng) -> Value {
     }
     let bound = |value: &Option<Value>, other: i64| match value {
         Some(Value::Int(value)) => *value,
-        #[allow(clippy::cast_possible_truncation)] // saturated
+        #[allow(clippy::cast_possible_truncation)] // saturates
         Some(Value::Float(value)) => *value as i64,
         _ => other,
     };
@@ -174,7 +172,7 @@ fn element(attribute: &Attribute, source: &mut Rng) -> Value {
         AttributeElement::Bool => Value::Bool(source.bool()),
         AttributeElement::String => Value::Str(String::new()),
         AttributeElement::Bytes => Value::Int(source.i64(0..256)),
-        #[allow(clippy::cast_precision_loss)] // small, and a quarter is exact in every float type
+        #[allow(clippy::cast_precision_loss)] // small, and quarters are exact
         float if float.is_float() => Value::Float(
             within(Interval { min: least, max: most }, source) as f64 + 0.25 * f64::from(source.u8(..4)),
         ),
@@ -182,7 +180,7 @@ fn element(attribute: &Attribute, source: &mut Rng) -> Value {
     }
 }
 
-/// Whether the runtime takes such a node, and its tensors are no larger than what is tried.
+/// Returns whether the runtime accepts the node and its tensors are small.
 #[must_use]
 pub fn is_allowed(plugin: &Plugin, device: Device, sizes: &Sizes) -> bool {
     let Some(row) = plugin.variants.get(sizes.row) else { return false };
@@ -218,7 +216,7 @@ pub fn is_allowed(plugin: &Plugin, device: Device, sizes: &Sizes) -> bool {
     !short && order.iter().any(runs)
 }
 
-/// What is a little smaller or plainer than `sizes`, the boldest steps first. It may be something that the plugin does not allow.
+/// Returns smaller sizes, boldest first; some may be invalid.
 #[must_use]
 pub fn smaller(plugin: &Plugin, sizes: &Sizes) -> Vec<Sizes> {
     let mut all = Vec::new();
@@ -231,7 +229,6 @@ pub fn smaller(plugin: &Plugin, sizes: &Sizes) -> Vec<Sizes> {
         });
         Sizes { shapes: shapes.collect(), ..sizes.clone() }
     };
-    // Extents that are equal often have to be.
     for extent in extents.iter().rev() {
         all.extend([1, extent / 2, extent - 1].map(|to| replaced(*extent, to)));
     }
@@ -257,7 +254,7 @@ pub fn smaller(plugin: &Plugin, sizes: &Sizes) -> Vec<Sizes> {
 }
 
 impl Sizes {
-    /// The query for such a node.
+    /// Returns the query.
     #[must_use]
     pub fn query(&self, plugin: &Plugin) -> Query {
         let mut query = Query::default();

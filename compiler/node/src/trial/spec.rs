@@ -1,4 +1,4 @@
-//! What is tried, as one value that can be sent to another process.
+//! Trials, which can be sent to another process.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -12,47 +12,47 @@ use crate::query::Query;
 use crate::reported_path::as_bytes;
 use crate::source;
 
-/// One node with its shapes, its data and what is expected of it.
+/// A node with its data and expectations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trial {
-    /// What it is about.
+    /// A description.
     pub name: String,
     /// Shapes, attributes, types, formats, alignments.
     pub query: Query,
-    /// What inputs hold; those that are not named hold random numbers.
+    /// The inputs' data; random by default.
     pub inputs: Vec<(String, InputData)>,
-    /// What outputs are expected to hold.
+    /// The expected values of outputs.
     pub outputs: Vec<(String, DataFile)>,
-    /// The function that says what outputs are to hold.
+    /// The function that computes expected outputs.
     pub reference: Option<FunctionRef>,
-    /// How far off outputs may be; those that are not named have their types' defaults.
+    /// The tolerances; by default of the types.
     pub tolerance: Vec<(String, Tolerance)>,
-    /// What random numbers are made from.
+    /// The seed of random numbers.
     pub seed: u64,
-    /// The one variant that is to run; none: all that may.
+    /// The variant to run; `None`: all that may.
     pub variant: Option<i32>,
 }
 
-/// What an input holds.
+/// The data of an input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum InputData {
-    /// What a file says.
+    /// The contents of a file.
     File(DataFile),
     /// These numbers, in row-major order.
     Numbers(Vec<Number>),
-    /// Random numbers from the first to the second.
+    /// Random numbers between these bounds.
     Range(f64, f64),
-    /// The same for each place of the last dimension.
+    /// A range per position of the last dimension.
     Columns(Vec<(f64, f64)>),
 }
 
-/// A tensor in a file of NumPy.
+/// A tensor in a NumPy file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
     /// The `.npy` or `.npz` file.
     #[serde(with = "as_bytes")]
     pub path: PathBuf,
-    /// Which tensor of a `.npz` file.
+    /// The tensor of a `.npz` file.
     pub member: Option<String>,
 }
 
@@ -67,11 +67,10 @@ pub struct FunctionRef {
 }
 
 impl DataFile {
-    /// The file that a text names, relative to `folder`: `x.npy`, `data.npz` for the member that is called as `tensor` is, or
-    /// `data.npz:x`.
+    /// Parses `x.npy`, `data.npz` for the member `tensor`, or `data.npz:x`, relative to `folder`.
     ///
     /// # Errors
-    /// Where it is neither.
+    /// If it is malformed.
     pub fn parse(text: &str, tensor: &str, folder: &Path) -> Result<DataFile, String> {
         if text.ends_with(".npy") {
             return Ok(DataFile { path: folder.join(text), member: None });
@@ -86,10 +85,7 @@ impl DataFile {
         Ok(DataFile { path: folder.join(path), member: Some(member.to_owned()) })
     }
 
-    /// What `work` makes of the tensor.
-    ///
-    /// # Errors
-    /// Where it cannot be read, there is no such tensor, and those of `work`.
+    /// Fails if the tensor is unreadable or `work` fails.
     fn open<T>(&self, work: impl FnOnce(StoredTensor<'_>) -> Result<T, String>) -> Result<T, String> {
         let cannot = |why: String| format!("cannot read `{}`: {why}", self.path.display());
         let file = source::open_file(&self.path).map_err(|error| cannot(error.to_string()))?;
@@ -101,28 +97,28 @@ impl DataFile {
         opened.map_err(|why| format!("`{self}`: {why}"))
     }
 
-    /// The shape of the tensor.
+    /// Returns the tensor's shape.
     ///
     /// # Errors
-    /// Where the file cannot be read, has no such tensor, or it is none.
+    /// If it is unreadable.
     pub fn shape(&self) -> Result<Vec<i64>, String> {
         self.open(|stored| Ok(stored.shape().to_vec()))
     }
 
-    /// The tensor, as one of a type with at most so many elements.
+    /// Reads the tensor, with at most `most` elements.
     ///
     /// # Errors
-    /// As [`DataFile::shape`], and where it has more elements, or one is none of the type.
+    /// As [`DataFile::shape`]; if it is too large or of another type.
     pub fn array(&self, ty: cubinder_expr::DataType, most: usize) -> Result<super::Array, String> {
         self.open(|stored| stored.within(most)?.array(ty))
     }
 }
 
 impl FunctionRef {
-    /// The function that a text names, the file relative to `folder`: `scale_reference.py:scale`.
+    /// Parses `scale_reference.py:scale`, relative to `folder`.
     ///
     /// # Errors
-    /// Where it names none.
+    /// If it is malformed.
     pub fn parse(text: &str, folder: &Path) -> Result<FunctionRef, String> {
         match text.rsplit_once(':') {
             Some((path, function)) if path.ends_with(".py") && !function.is_empty() => {

@@ -1,4 +1,4 @@
-//! The cases that a manifest names for measuring: `tune`.
+//! The test cases for tuning: the manifest's key `tune`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use crate::resolve::{Resolved, beside};
 use crate::rules;
 use crate::source;
 
-/// The cases for whose shapes the variants of a plugin are measured; none where its manifest names none.
+/// Reads the cases to measure; `None` if the manifest names none.
 ///
 /// # Errors
-/// Where the file cannot be read, is no file of cases or one of another manifest; and its mistakes of form.
+/// If the file is unreadable, invalid or for another manifest.
 #[must_use]
 pub fn cases(manifest: &Resolved) -> Option<Result<Cases, Vec<Diagnostic>>> {
     manifest.manifest.plugin.tune.as_ref().map(|named| read(manifest, named))
 }
 
-/// The file that a manifest names for that.
+/// Returns the file's path.
 #[must_use]
 pub fn cases_path(manifest: &Resolved) -> Option<PathBuf> {
     manifest.manifest.plugin.tune.as_ref().map(|named| beside(&manifest.source, &named.value))
@@ -48,7 +48,6 @@ fn read(manifest: &Resolved, named: &Located<String>) -> Result<Cases, Vec<Diagn
     Ok(cases)
 }
 
-/// Whether two paths lead to one file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(one).zip(real(other)).is_some_and(|(one, other)| one == other)

@@ -1,6 +1,5 @@
-//! Which code was measured, and whether a bundle has other code by now.
-//!
-//! Other code need not be slower or faster, and the GPU may not be at hand. So it is a note of a compile and no warning.
+//! Detects code that changed since it was measured: a note, because other code may be as fast and the GPU may be
+//! unavailable.
 
 use std::sync::Arc;
 
@@ -16,13 +15,13 @@ use crate::eval::{Subject, SubjectOrigin, resolve_query};
 pub struct OutdatedMeasurement {
     /// The plugin, with its namespace.
     pub plugin: String,
-    /// The GPU on which they were measured.
+    /// The measured GPU.
     pub device: String,
-    /// How many there are.
+    /// The number of points.
     pub points: usize,
 }
 
-/// Names the code that the variants with these ids run on a device, for nodes like `node`: 16 hexadecimal digits, in whichever order the ids are.
+/// Hashes the code that variants run on a device for a node, independent of the order of ids: 16 hexadecimal digits.
 #[must_use]
 pub fn code_of(
     plugin: &Plugin,
@@ -46,15 +45,13 @@ pub fn code_of(
     Digest::compute(text.as_bytes()).short()
 }
 
-/// What a device tries first.
 fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
     let targets: Vec<Target> = launch.code.iter().map(|reference| reference.target).collect();
     launch.code.get(*fit::order(capability, &targets).first()?)
 }
 
-/// The points whose variants have other code in a bundle than when they were measured, as far as points say what that was. What is measured is
-/// compiled for the GPU at hand alone, so a bundle that has only PTX for that GPU, or code of an older one, has other code in any case: that
-/// tells nothing of what became of it, and measuring again mends nothing.
+/// Returns points with other code in a bundle. Skips bundles without code for exactly this GPU, which measured code is
+/// compiled for.
 #[must_use]
 pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     let mut all: Vec<OutdatedMeasurement> = Vec::new();
@@ -79,7 +76,7 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     all
 }
 
-/// What is stale beyond that has been told.
+/// Returns whether code changed; `false` for other errors, which are reported separately.
 fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
     let Ok(resolved) = resolve_query(subject, &point.query) else { return false };
     let node = resolved.signature();
@@ -93,14 +90,13 @@ fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability:
         && point.code != Some(code_of(&subject.plugin, code, &node, ids.iter().copied(), capability))
 }
 
-/// The rows of the variants with these ids that serve a node, in the order of the ids.
+/// Returns rows in the order of ids.
 fn rows<'p>(plugin: &'p Plugin, node: &Signature<'_>, ids: &[i32]) -> impl Iterator<Item = &'p Variant> {
     let row =
         |id: &i32| plugin.variants.iter().find(|variant| variant.id == *id && node.is_served_by(variant));
     ids.iter().filter_map(row)
 }
 
-/// A plugin as one that a query can be about.
 pub(super) fn subject_of(plugin: &Plugin) -> Subject {
     Subject::new(plugin.clone(), SubjectOrigin::Compiled(Arc::from([])))
 }

@@ -1,4 +1,4 @@
-//! A file of measured times on disk: its name, merging new points into it, and writing it atomically.
+//! Files of measured times: names, merging, atomic writes.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::file_kind::{self, Kind};
 use crate::path;
 use crate::source;
 
-/// The name of the file for a GPU: `nvidia-h200.toml`.
+/// Returns the file name for a GPU: `nvidia-h200.toml`.
 #[must_use]
 pub fn file_name(device: &Device) -> String {
     let name = device.name.to_ascii_lowercase();
@@ -26,25 +26,25 @@ pub fn file_name(device: &Device) -> String {
 /// Reads a file.
 ///
 /// # Errors
-/// Where it cannot be read, or is no file of tuning; and its mistakes of form.
+/// If it is unreadable or invalid.
 pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
     let source = source::text(path)?;
     file_kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }
 
-/// What a file says of the GPU; none where there is no file.
+/// Reads the file for a GPU, if it exists.
 ///
 /// # Errors
-/// As those of [`open`], and where it is of another GPU.
+/// As [`open`], or if it is for another GPU.
 pub fn read_for_device(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnostic>> {
-    // A link to nothing is no place for a file.
+    // Dangling links cannot be replaced.
     if !path.exists() && !path.is_symlink() {
         return Ok(None);
     }
     let known = open(path)?.tuning;
     let own = &known.device;
-    // What GPUs of one kind share decides which points count, not how long a variant takes: their memory differs.
+    // Alike GPUs may differ in memory.
     if !own.is_alike(device) || own.name != device.name {
         let (path, found) = (path::shown(path).display().to_string(), own.to_string());
         return Err(vec![OtherGpu { path, found, device: device.to_string() }.into()]);
@@ -52,17 +52,16 @@ pub fn read_for_device(path: &Path, device: &Device) -> Result<Option<Tuning>, V
     Ok(Some(known))
 }
 
-/// Which of the points of a plugin new ones replace.
+/// The points that new ones replace.
 #[derive(Debug, Clone, Copy)]
 pub enum ReplacedPoints<'s> {
-    /// All of their version, and those of versions that are not among these, where it is known which there are.
+    /// All of their version and, if versions are given, of all others.
     All(Option<&'s [String]>),
-    /// Those of their version that are of the same nodes, as the plugin understands them.
+    /// Those with an equal node.
     SameNodes(&'s Subject),
 }
 
-/// What a file says once `new` is in it: the new points stand where the first of their plugin's version stood, before those that stay,
-/// because of points that are as near the first is taken. Those of other plugins stay.
+/// Merges `new` into a file. New points come first, because the first of equally near points is used.
 #[must_use]
 pub fn merged(known: Option<Tuning>, new: Tuning, replaced: ReplacedPoints<'_>) -> Tuning {
     let Some(known) = known else { return new };
@@ -85,43 +84,42 @@ pub fn merged(known: Option<Tuning>, new: Tuning, replaced: ReplacedPoints<'_>) 
     Tuning { device: new.device, points: [before, new.points, after].concat() }
 }
 
-/// Whether a point is of a version of a plugin that is not there any more.
 fn is_gone(new: &Tuning, old: &Point, versions: &[String]) -> bool {
     new.points.iter().any(|point| point.plugin == old.plugin) && !versions.contains(&old.version)
 }
 
-/// Whether two points say the same.
+/// Returns whether two points have the same query.
 #[must_use]
 pub fn is_same_node(one: &Point, other: &Point) -> bool {
     let node = |point: &Point| Point { case: None, code: None, microseconds: Vec::new(), ..point.clone() };
     node(one) == node(other)
 }
 
-/// Whether two points are of one node of a plugin: what is not said has its default, and numbers are as exact as their types.
+/// Compares two points' nodes, with defaults and rounding.
 fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
     let resolved = |point: &Point| resolve_query(subject, &point.query).ok();
     is_same_node(one, other) || resolved(one).is_some_and(|node| resolved(other) == Some(node))
 }
 
-/// Creates the folder of a file and checks that the file can be written, before anything is measured for it.
+/// Checks before measuring that the file is writable, and creates its folder.
 ///
 /// # Errors
-/// If it cannot be written or is read-only.
+/// If it is not writable.
 pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
     draft(path).map(drop)
 }
 
-/// Writes a file atomically. Creates its folder, and keeps its permissions.
+/// Writes a file atomically; keeps permissions.
 ///
 /// # Errors
-/// If it cannot be written or is read-only; its old content remains then.
+/// If it is not writable; the old content remains.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
     let (mut draft, place) = draft(path)?;
     let written = draft.file_mut().write_all(write(tuning).as_bytes());
     written.and_then(|()| draft.persist(&place)).map_err(|error| unwritten(path, &error))
 }
 
-/// An empty file in the folder of a file, and the file's path behind links.
+/// Creates an empty draft of the linked file.
 fn draft(path: &Path) -> Result<(AtomicFile, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let permissions =
@@ -186,7 +184,6 @@ mod tests {
         }
     }
 
-    /// A plugin `b` whose input is a matrix.
     fn b() -> Subject {
         let text = r#"schema = 1
 [plugin]
@@ -272,7 +269,6 @@ y = "y"
         assert_eq!(after(&[]), ["a 0 1 [1.0]", "b 1 2 [5.0]"], "what is measured is there");
     }
 
-    /// As a person writes a node, and as the command does.
     #[test]
     fn a_node_is_the_same_however_it_is_written() {
         let with = |rows: i64, time: f64, attributes: &[(&str, Value)]| {

@@ -1,7 +1,7 @@
-//! Tuning: how long each variant of a plugin takes for some shapes on one GPU, measured.
+//! Tuning: measured times of a plugin's variants for some shapes on one GPU.
 //!
-//! Owns the form of `tuning/*.toml` ([`read()`], [`write()`]) and what becomes of it in a plugin's model ([`pack`]). `cubinder tune` writes such files.
-//! Never measures anything, and never decides which variant runs: that is [`cubinder_launch`]'s.
+//! Owns the syntax of `tuning/*.toml` ([`read()`], [`write()`]), written by `cubinder tune`, and its packing into
+//! models ([`pack`]). Never measures or chooses variants ([`cubinder_launch`] does).
 //!
 //! ```toml
 //! schema = 1
@@ -48,28 +48,28 @@ pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
 
-/// The edition of the form that [`read()`] understands and [`write()`] writes.
+/// The schema edition of [`read()`] and [`write()`].
 pub const SCHEMA: i64 = 1;
 
-/// What was measured on one GPU.
+/// The measurements on one GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
     /// The GPU.
     pub device: Device,
-    /// What was measured, in the file's order.
+    /// The measured points, in the file's order.
     pub points: Vec<Point>,
 }
 
-/// A GPU. What is measured on one holds for all with its compute capability and its number of multiprocessors.
+/// A GPU; measurements apply to all alike ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// What its driver calls it.
+    /// The driver's name of it.
     pub name: String,
     /// Its compute capability.
     pub capability: ComputeCapability,
-    /// How many multiprocessors it has.
+    /// The number of multiprocessors.
     pub sms: u32,
-    /// The newest CUDA that its driver knows, as `cuDriverGetVersion` says it: 13000 for 13.0.
+    /// The driver's newest CUDA version (`cuDriverGetVersion`): 13000 for 13.0.
     pub driver: Option<u32>,
 }
 
@@ -81,36 +81,36 @@ impl std::fmt::Display for Device {
 }
 
 impl Device {
-    /// Whether what is measured on one of them counts on the other.
+    /// Returns whether compute capability and number of multiprocessors are equal.
     #[must_use]
     pub fn is_alike(&self, other: &Device) -> bool {
         (self.capability, self.sms) == (other.capability, other.sms)
     }
 }
 
-/// How long the variants of a plugin take for one node with its shapes.
+/// Times for one node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// The plugin: `namespace::name`, or its name if it has no namespace ([`cubinder_model::Plugin::full_name`]).
+    /// [`cubinder_model::Plugin::full_name`]: `namespace::name`, or only the name.
     pub plugin: String,
     /// Its version.
     pub version: String,
-    /// Where the shapes come from, for people.
+    /// A description of the shapes' origin.
     pub case: Option<String>,
-    /// The node, without alignments and facts about the device. Parameters that it does not name are those of the plugin's first
-    /// variant with the others, attributes have their defaults. A writer names all attributes, because defaults change.
+    /// The node, without alignments and device facts. Omitted parameters are those of the first matching variant.
+    /// Writers name all attributes, because defaults change.
     pub query: Query,
-    /// The code that was measured ([`code_of`]). Compiling notes that it has changed.
+    /// The measured code ([`code_of`]), to detect changes.
     pub code: Option<String>,
-    /// How long each variant took, by its id, without those that cannot run for these shapes.
+    /// Time by variant id.
     pub microseconds: Vec<(i32, f64)>,
 }
 
-/// How many times as long as the fastest a variant may take and still count as one of the fastest: less is noise.
+/// Times up to this multiple of the fastest count as equal.
 pub const ALIKE: f64 = 1.01;
 
 impl Point {
-    /// The variants' ids, the fastest first; of those that took equally long, that which is named first.
+    /// Returns the variants' ids, fastest first; ties in order.
     #[must_use]
     pub fn ranking(&self) -> Vec<i32> {
         let mut order: Vec<&(i32, f64)> = self.microseconds.iter().collect();
@@ -119,18 +119,17 @@ impl Point {
     }
 }
 
-/// A file that was read: what it says, and where.
+/// A tuning file with spans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
     /// The text.
     pub source: Arc<Source>,
-    /// What it says.
+    /// Its contents.
     pub tuning: Tuning,
     /// By point.
     places: Vec<Places>,
 }
 
-/// The places of the parts of a point.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Places {
     header: Range<usize>,
@@ -140,7 +139,6 @@ struct Places {
     variants: Vec<(i32, Range<usize>)>,
 }
 
-/// A part of a point that has a place in the file.
 #[derive(Debug, Clone, Copy)]
 enum PointKey<'n> {
     Header,
@@ -151,7 +149,7 @@ enum PointKey<'n> {
 }
 
 impl File {
-    /// The place of a part of a point; the point's header if the part is missing.
+    /// Returns a part's span, or the point's header.
     fn span(&self, point: usize, key: PointKey<'_>) -> Span {
         let range = self.places.get(point).map(|places| {
             let found = match key {

@@ -1,7 +1,5 @@
-//! Compares files of measured times with plugins, and packs them into their models.
-//!
-//! Owns when a point is stale: if its plugin has changed. That is a warning, and the point is left out: a changed plugin has to be compiled
-//! before it can be measured again. Points of other plugins are ignored, because libraries share files.
+//! Packs measured times into plugin models. Omits points of changed plugins with a warning, because they must be
+//! compiled before they are measured again. Ignores other plugins' points: libraries share files.
 
 use cubinder_expr::Value;
 use cubinder_model::validate::{
@@ -17,7 +15,7 @@ use crate::eval::{ResolvedQuery, Subject, resolve_query};
 use crate::path;
 use crate::query::Mistake;
 
-/// Replaces the measured times of a plugin by those in the files.
+/// Replaces a plugin's measured times.
 #[must_use]
 pub fn pack(files: &[File], plugin: &mut Plugin) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
@@ -25,7 +23,7 @@ pub fn pack(files: &[File], plugin: &mut Plugin) -> Vec<Diagnostic> {
     fold(diagnostics, |_| true)
 }
 
-/// The versions of a library's plugins that were measured and are missing; `plugins` are all of the library.
+/// Reports measured but missing versions of the library's `plugins`.
 #[must_use]
 pub fn other_versions(files: &[File], plugins: &[&Plugin]) -> Vec<Diagnostic> {
     let points =
@@ -66,7 +64,6 @@ fn of_plugin(files: &[File], plugin: &Plugin, diagnostics: &mut Vec<Diagnostic>)
     tuning
 }
 
-/// The files of different GPUs that count as the same.
 fn mixed(files: &[File], name: &str, is_of_it: impl Fn(&Point) -> bool) -> Vec<Diagnostic> {
     let is_mixed = |one: &Device, other: &Device| one.is_alike(other) && one.name != other.name;
     let mut of_it: Vec<&File> = Vec::new();
@@ -86,11 +83,10 @@ fn mixed(files: &[File], name: &str, is_of_it: impl Fn(&Point) -> bool) -> Vec<D
     warnings
 }
 
-/// How much more of a plugin can be packed.
 struct RemainingRoom {
     points: usize,
     extents: usize,
-    /// Of attributes.
+    /// Bytes of attributes.
     bytes: usize,
 }
 
@@ -108,7 +104,7 @@ impl RemainingRoom {
     }
 }
 
-/// The entry for GPUs of this kind; `None` if there are too many kinds.
+/// Returns the GPU's entry; `None` if there are too many kinds.
 fn place<'t>(tuning: &'t mut Vec<TunedDevice>, device: &Device) -> Option<&'t mut TunedDevice> {
     let capability = u16::from(device.capability.major) * 10 + u16::from(device.capability.minor);
     let is_it = |known: &TunedDevice| (known.capability, known.sms) == (capability, device.sms);
@@ -124,7 +120,6 @@ fn place<'t>(tuning: &'t mut Vec<TunedDevice>, device: &Device) -> Option<&'t mu
     tuning.get_mut(place)
 }
 
-/// A point as the model has it; `None` if it is stale.
 fn of_point(
     subject: &Subject,
     file: &File,
@@ -181,7 +176,7 @@ fn of_point(
     Some(TunedPoint { attributes, shapes, ranking })
 }
 
-/// Rows by their times, the fastest first; of those that take as long as the fastest of them ([`ALIKE`]) the manifest's first.
+/// Ranks rows by time; those as fast as the fastest ([`ALIKE`]) keep the manifest's order.
 pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     times.sort_by_key(|(row, _)| *row);
     let mut ranking = Vec::new();
@@ -192,10 +187,10 @@ pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     ranking
 }
 
-/// The shapes of the inputs, then of the outputs.
+/// Returns inputs' shapes, then outputs'.
 ///
 /// # Errors
-/// Why the runtime would refuse such a node.
+/// The runtime's reason for rejecting the node.
 fn shapes(subject: &Subject, resolved: &ResolvedQuery) -> Result<Vec<Vec<i64>>, String> {
     let outputs = match resolved.unmet(subject) {
         Some(why) => Err(why),

@@ -1,4 +1,4 @@
-//! The reader of files of tuning: every mistake with its place, none of them fatal.
+//! Parses tuning files; reports every error with its span.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::query::Part;
 use crate::query::read::{add, part, wrong};
 
-/// Reads a file of tuning from its text. What it says of plugins is not looked at.
+/// Parses a tuning file.
 ///
 /// # Errors
-/// Every mistake of form.
+/// Every syntax error.
 pub fn read(source: &Arc<Source>) -> Result<File, Vec<Diagnostic>> {
     let (mut toml, document) = TomlReader::parse(source, None);
     let read = document.and_then(|document| tuning(&mut toml, Section::root(document.get_ref())));
@@ -32,7 +32,7 @@ fn tuning(toml: &mut TomlReader, mut root: Section<'_>) -> Option<(Tuning, Vec<P
     let schema = toml.require(&mut root, "schema", &SCHEMA.to_string());
     let is_known = schema.is_none_or(|entry| edition(toml, &entry));
     if !is_known {
-        // Another edition has other keys.
+        // Other editions have other keys.
         return None;
     }
     let device = match root.take("device") {
@@ -69,7 +69,7 @@ fn device_section(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Dev
     Some(Device { name: name?, capability: capability?, sms: sms?, driver })
 }
 
-/// A text that is shown to people as it is: what a terminal would obey has no place in it.
+/// Rejects control characters, because it is shown verbatim.
 fn shown(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
     let text = toml.string(entry)?.value;
     if text.chars().any(char::is_control) {
@@ -79,7 +79,6 @@ fn shown(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
     Some(text)
 }
 
-/// A number from 1 on.
 fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u32> {
     let found = toml.integer(entry)?;
     let number = u32::try_from(found).ok().filter(|number| *number > 0);
@@ -92,7 +91,7 @@ fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u32> {
 fn capability_of(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ComputeCapability> {
     let text = toml.string(entry)?.value;
     let parts = text.split_once('.').and_then(|(major, minor)| Some((digits(major)?, digits(minor)?)));
-    // The minor number is one digit, so that 9.0 can be called 90.
+    // One digit, so that 9.0 can be written 90.
     let Some((major, minor)) = parts.filter(|(major, minor)| *major > 0 && *minor < 10) else {
         wrong(toml, entry, format!("`{text}` is no compute capability, which are written like `9.0`"));
         return None;
@@ -100,7 +99,7 @@ fn capability_of(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ComputeCapa
     Some(ComputeCapability { major, minor })
 }
 
-/// One way alone to write each number.
+/// Accepts only the canonical form.
 fn digits(text: &str) -> Option<u8> {
     text.parse().ok().filter(|number: &u8| number.to_string() == text)
 }
@@ -121,7 +120,7 @@ fn point(toml: &mut TomlReader, mut section: Section<'_>) -> (Point, Places) {
     for each in [Part::Type, Part::Format, Part::Attribute] {
         part(toml, &mut section, each, query, parts);
     }
-    // Without shapes the node would have no inputs.
+    // Otherwise the node would have no inputs.
     let shapes = toml.require(&mut section, Part::Shape.key(), "{ NAME = [512, 4096] }");
     let shapes = shapes.and_then(|entry| toml.table(&entry, "[points.shapes]".to_owned()));
     for entry in shapes.map(|table| table.entries()).unwrap_or_default() {
@@ -139,7 +138,6 @@ fn point(toml: &mut TomlReader, mut section: Section<'_>) -> (Point, Places) {
     (point, places)
 }
 
-/// How long each variant took, by its id, with the place.
 fn times(toml: &mut TomlReader, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<usize>, f64)> {
     let Some(table) = toml.table(entry, "[points.microseconds]".to_owned()) else { return Vec::new() };
     let lines = table.entries();
@@ -153,7 +151,7 @@ fn times(toml: &mut TomlReader, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<
         let id = id.filter(|id| (1..=MAX_VARIANT_ID).contains(id));
         let time = match line.value {
             toml::de::DeValue::Integer(_) => {
-                #[allow(clippy::cast_precision_loss)] // rounded as a reader of the text would round it
+                #[allow(clippy::cast_precision_loss)] // rounds like a parser
                 toml.integer(&line).map(|time| time as f64)
             }
             _ => toml.float(&line),

@@ -1,4 +1,4 @@
-//! The text of a file of tuning: the same for the same measurements, one line for each thing, so that version control shows what changed.
+//! Formats tuning files deterministically, one line per item, for readable diffs.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::query::RawAttributeValue;
 
 const COMMENT: &str = "# Measured by `cubinder tune`; `cubinder compile` packs it into the plugins.\n";
 
-/// The text that [`super::read()`] reads as `tuning`. The variants of a point stand with the fastest first.
+/// Formats `tuning`, a point's variants by time.
 #[must_use]
 pub fn write(tuning: &Tuning) -> String {
     let device = &tuning.device;
@@ -69,7 +69,7 @@ fn write_point(point: &Point, text: &mut String) {
 }
 
 fn pair(name: &str, value: &str) -> String {
-    // A key of TOML may be a number, which no identifier is.
+    // TOML keys may be numbers.
     let is_bare = is_identifier(name) || name.parse::<u32>().is_ok_and(|number| number.to_string() == name);
     let name = if is_bare { name.to_owned() } else { string(name) };
     format!("{name} = {value}")
@@ -83,7 +83,6 @@ fn array(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// In one line: what somebody called a case may have more.
 fn string(text: &str) -> String {
     let escaped = text.chars().map(|character| match character {
         '"' | '\\' => format!("\\{character}"),
@@ -95,7 +94,7 @@ fn string(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// The shortest text that is the same number.
+/// Returns the shortest exact text.
 fn float(value: f64) -> String {
     if value.is_nan() { "nan".to_owned() } else { format!("{value:?}") }
 }

@@ -1,6 +1,7 @@
 //! Creators of quick plugins.
 //!
-//! Owns: [`QuickCreator`] and what `IPluginCreatorV3Quick` has of its own (`impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4).
+//! Owns [`QuickCreator`] and the thunks specific to `IPluginCreatorV3Quick` (`impl/NvInferPythonPlugin.h`, TensorRT
+//! Enterprise 11.4).
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -16,14 +17,14 @@ use crate::quick::{self, QuickPlugin};
 use crate::raw::{InterfaceInfo, PluginFieldCollection, QuickPluginCreationRequest, TensorRTPhase};
 use crate::vtable::{QuickCreatorSlots, This, VTable};
 
-/// What makes quick plugins of one name, version and namespace.
+/// Creates quick plugins of one name, version and namespace.
 pub trait QuickCreator: CreatorBase {
-    /// The plugins it makes.
+    /// The type of its plugins.
     type Plugin: QuickPlugin;
 
-    /// Makes a plugin; `name` is the node's and `namespace` the plugin's. `request` says which kind of plugin is wanted: the plugins of
-    /// this trait are ahead-of-time ones, so [`QuickPluginCreationRequest::STRICT_JIT`] is one to refuse. An ONNX node's attribute `aot`
-    /// decides it: 1 asks for [`QuickPluginCreationRequest::STRICT_AOT`] (seen with TensorRT 10.15).
+    /// Creates a plugin; `name` is the node's and `namespace` the plugin's. Plugins of this trait are compiled ahead of
+    /// time, so `request` [`QuickPluginCreationRequest::STRICT_JIT`] should be rejected. An ONNX node's attribute `aot`
+    /// = 1 requests [`QuickPluginCreationRequest::STRICT_AOT`] (seen with TensorRT 10.15).
     fn create(
         &self,
         name: &CStr,
@@ -34,14 +35,13 @@ pub trait QuickCreator: CreatorBase {
     ) -> Result<Self::Plugin>;
 }
 
-/// Creators of the quick kind.
 pub(super) struct Quick<C>(PhantomData<fn() -> C>);
 
 impl<C: QuickCreator> CreatorKind for Quick<C> {
     type Implementor = C;
     type Slots = QuickCreatorSlots;
 
-    // With the space: it stands so in NVIDIA's header.
+    // NVIDIA's header has this space, too.
     const INFO: InterfaceInfo =
         InterfaceInfo { kind: c"PLUGIN CREATOR_V3QUICK".as_ptr(), major: 1, minor: 0 };
     const VTABLE: &'static VTable<QuickCreatorSlots> = &table(QuickCreatorSlots {
@@ -65,7 +65,7 @@ unsafe extern "C" fn create_plugin<C: QuickCreator>(
     // SAFETY: TensorRT passes one of the library's creators.
     let creator = unsafe { creator::<Quick<C>>(this) };
     call::<Quick<C>, _>(creator, ptr::null_mut(), |creator| {
-        // SAFETY: texts, collection and fields are TensorRT's and outlive the call; nulls are checked.
+        // SAFETY: strings, collection and fields are TensorRT's and outlive the call; nulls are checked.
         let (name, namespace, fields) =
             unsafe { (text(name), text(namespace), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, namespace, &fields, phase, request).map(quick::into_raw)

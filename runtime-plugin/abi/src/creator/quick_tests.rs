@@ -1,4 +1,4 @@
-//! Calls the slots of a quick creator as TensorRT does, alone and beside a V3One creator.
+//! Calls the slots of a quick creator as TensorRT does, with and without a V3One creator.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -28,7 +28,6 @@ fn delete(this: This) {
     unsafe { (slots::<VersionedSlots>(this).destroy_and_free)(this) }
 }
 
-/// Creates with no fields.
 fn create(this: This, request: QuickPluginCreationRequest) -> This {
     let empty = PluginFieldCollection { nb_fields: 0, fields: ptr::null() };
     // SAFETY: a live creator.
@@ -50,7 +49,7 @@ fn a_creator_says_who_it_is() {
         assert_eq!((CStr::from_ptr(info.kind), info.major, info.minor), (c"PLUGIN CREATOR_V3QUICK", 1, 0));
         let names = &*(slots.get_field_names)(this);
         assert_eq!((names.nb_fields, CStr::from_ptr((*names.fields).name)), (1, c"factor"));
-        // Deleting a creator is not TensorRT's right, and does nothing.
+        // The library owns its creators, so deletion does nothing.
         (slots.versioned.destroy_and_free)(this);
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"quick_probe");
     }
@@ -133,7 +132,6 @@ fn both_kinds_stand_in_one_list_in_order() {
     let kinds = [c"PLUGIN CREATOR_V3QUICK", c"PLUGIN CREATOR_V3ONE"];
     assert_eq!(list.as_slice().iter().map(kind).collect::<Vec<_>>(), kinds);
     assert_eq!(list.for_deregistering(true), list.as_slice());
-    // A second one of the same name and namespace turns the list, as it does for V3One creators.
     list.push_quick(QuickProbeCreator::new(Mood::Well));
     let mut backward = list.as_slice().to_vec();
     backward.reverse();

@@ -42,7 +42,7 @@ fn a_creator_says_who_it_is() {
             names.iter().map(|field| CStr::from_ptr(field.name)).collect::<Vec<_>>(),
             [c"pads", c"aot"]
         );
-        // Deleting a creator is not TensorRT's right, and does nothing.
+        // The library owns its creators, so deletion does nothing.
         (slots.versioned.destroy_and_free)(this);
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"circ_pad");
     }
@@ -61,7 +61,7 @@ fn fields_round_trip_through_an_engine() {
         length: 2,
     };
     let node = PluginFieldCollection { nb_fields: 1, fields: &raw const field };
-    // SAFETY: live objects; what a plugin serializes lives until it is deleted.
+    // SAFETY: live objects; serialized fields live until the plugin is deleted.
     unsafe {
         let first = (creator.create_plugin)(this, c"node".as_ptr(), &raw const node, TensorRTPhase::BUILD);
         let runtime = (slots::<PluginSlots>(first).get_capability_interface)(

@@ -1,4 +1,4 @@
-//! A builder of expressions with NVIDIA's vtables, and what the client makes of it.
+//! Tests against a fake builder with NVIDIA's vtables.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -8,14 +8,12 @@ use super::{Expr, ExprBuilder, Shape};
 use crate::raw::{DimensionOperation, DimsExprs, IDimensionExpr, IExprBuilder, MAX_DIMS};
 use crate::vtable::{DimensionExprSlots, ExprBuilderSlots, This};
 
-/// `VDimensionExpr` that is constant, unless it is negative one.
 #[repr(C)]
 struct FakeExpr {
     vptr: *const DimensionExprSlots,
     value: i64,
 }
 
-/// `VExprBuilder` that owns what it makes and answers null to MAX.
 #[repr(C)]
 struct FakeImplementation {
     vptr: *const ExprBuilderSlots,
@@ -46,12 +44,12 @@ static BUILDER_SLOTS: ExprBuilderSlots = ExprBuilderSlots {
 unsafe extern "C" fn nothing(_this: This) {}
 
 fn value_of(this: *const c_void) -> i64 {
-    // SAFETY: only fakes get here.
+    // SAFETY: only fakes are passed.
     unsafe { (*this.cast::<FakeExpr>()).value }
 }
 
 fn value_behind(expr: *const IDimensionExpr) -> i64 {
-    // SAFETY: only fakes get here.
+    // SAFETY: only fakes are passed.
     value_of(unsafe { (*expr).implementation })
 }
 
@@ -71,7 +69,7 @@ unsafe extern "C-unwind" fn constant(this: *const c_void, value: i64) -> *const 
     let expr = Box::new(FakeExpr { vptr: &raw const EXPR_SLOTS, value });
     let outside = Box::new(IDimensionExpr { vptr: ptr::null(), implementation: (&raw const *expr).cast() });
     let pointer = &raw const *outside;
-    // SAFETY: only fakes get here.
+    // SAFETY: only fakes are passed.
     unsafe { (*this.cast::<FakeImplementation>()).made.borrow_mut().push((outside, expr)) };
     pointer
 }
@@ -93,7 +91,6 @@ unsafe extern "C-unwind" fn operation(
     unsafe { constant(this, value) }
 }
 
-/// A size of -1, for output 1 alone.
 unsafe extern "C-unwind" fn declare_size_tensor(
     this: *const c_void,
     output: i32,
@@ -167,10 +164,10 @@ fn what_would_not_come_back_is_not_called() {
     let fake = FakeBuilder::new();
     let builder = fake.client();
     let [one, zero, minus_one, min] = [1, 0, -1, i64::MIN].map(|value| builder.constant(value).unwrap());
-    // The fake would divide by zero as well: a panic here means that the check is gone.
+    // The fake would panic for a division by zero.
     let error = builder.operation(DimensionOperation::FLOOR_DIV, one, zero).unwrap_err();
     assert_eq!(error.text(), "the shape of an output divides by zero");
-    // -1 stands for an expression that is not constant in the fake, so the rule is asked directly.
+    // -1 is not constant in the fake, so the check is called directly.
     assert!(super::refuse_division("it", min.constant_value(), Some(-1)).is_err());
     assert!(super::refuse_division("it", None, Some(-1)).is_ok());
     assert!(minus_one.constant_value().is_none());

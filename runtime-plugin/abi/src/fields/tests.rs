@@ -1,5 +1,3 @@
-//! Reading fields of any shape, and writing sets.
-
 use std::ffi::CStr;
 use std::ptr;
 
@@ -10,7 +8,7 @@ use crate::tests::i32_field;
 fn read<'a>(field_type: PluginFieldType, length: i32, data: Option<&'a [u8]>) -> Field<'a> {
     let data = data.map_or(ptr::null(), |data| data.as_ptr().cast());
     let field = PluginField { name: c"f".as_ptr(), data, field_type, length };
-    // SAFETY: tests pass as many bytes as type and length say.
+    // SAFETY: tests pass as many bytes as type and length imply.
     unsafe { Field::from_raw(&field) }.unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! Loggers of both generations, with vtables as C++ would make them.
+//! Loggers of both generations, with vtables as in C++.
 
 use std::ptr;
 use std::sync::Mutex;
@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use super::*;
 use crate::raw::APILanguage;
 
-/// Any C++ object here: a vptr, and for a finder the logger that it finds.
 #[repr(C)]
 struct Object {
     vptr: *const c_void,
@@ -16,13 +15,13 @@ struct Object {
 static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn log_here(this: *mut c_void, severity: Severity, text: *const c_char) {
-    // SAFETY: the client passes a NUL-terminated text.
+    // SAFETY: the client passes a NUL-terminated string.
     let text = unsafe { CStr::from_ptr(text) };
     LOGGED.lock().unwrap().push(format!("{:x} {severity:?} {}", this.addr(), text.to_string_lossy()));
 }
 
 unsafe extern "C-unwind" fn find(this: *mut c_void) -> *mut c_void {
-    // SAFETY: only `Object`s get here.
+    // SAFETY: only `Object`s are passed.
     unsafe { (*this.cast::<Object>()).logger }
 }
 
@@ -44,7 +43,6 @@ fn versioned(get_interface_info: unsafe extern "C" fn(*mut c_void) -> InterfaceI
     VersionedSlots { get_api_language: language, get_interface_info, destroy, destroy_and_free: destroy }
 }
 
-/// Logs through a finder and a logger with these vtables; what became of it, and what arrived.
 fn log_through_fakes<F, L>(finder: &F, logger: &L, generation: Generation) -> (Delivery, Vec<String>) {
     let mut logger = Object { vptr: ptr::from_ref(logger).cast(), logger: ptr::null_mut() };
     let mut finder = Object { vptr: ptr::from_ref(finder).cast(), logger: (&raw mut logger).cast() };

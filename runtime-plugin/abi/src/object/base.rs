@@ -1,7 +1,4 @@
-//! What both kinds of plugins do in the same way.
-//!
-//! Owns: [`PluginBase`] and the thunks of its methods, each written once for both build interfaces. Never: no decision about types,
-//! shapes or tactics.
+//! The build methods common to both kinds of plugins. Owns the thunks for both build interfaces.
 
 use std::ffi::{CStr, c_char};
 
@@ -14,23 +11,21 @@ use crate::raw::{DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder};
 use crate::thunk::{slice, slice_to_fill};
 use crate::vtable::This;
 
-/// The methods of [`Plugin`](crate::Plugin) and [`QuickPlugin`](crate::QuickPlugin) that do not depend on the kind of plugin, without
-/// pointers and without panics that matter.
+/// The methods common to [`Plugin`](crate::Plugin) and [`QuickPlugin`](crate::QuickPlugin).
 ///
-/// TensorRT calls every method through `&self`, sometimes from another thread than the one that made the
-/// object: state that changes lives in atomics or locks. `Clone` is C++'s `clone`: TensorRT makes several,
-/// and the copies are independent. All of it also happens on machines without a GPU.
-///
-/// An `Err` or a panic becomes the failure value of the interface, after [`report`](Self::report) has run.
+/// TensorRT calls every method through `&self`, possibly from any thread, so state is atomic or locked. `Clone` is
+/// C++'s `clone`; copies are independent. No method may need a GPU. An `Err` or a panic becomes the interface's failure
+/// value, after [`report`](Self::report).
 pub trait PluginBase: Clone + Send + Sync + 'static {
-    /// The identity of the creator that an engine uses at run time. It may differ from that of the creator that made this object.
+    /// Returns the identity of the creator that an engine uses at run time, which may differ from this object's
+    /// creator.
     fn identity(&self) -> &Identity;
 
-    /// Number of outputs.
+    /// Returns the number of outputs.
     fn output_count(&self) -> usize;
 
-    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents. An output that
-    /// stays unset is an error.
+    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents. An unset output is an
+    /// error.
     fn output_shapes<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -39,49 +34,48 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         outputs: &mut [Shape<'b>],
     ) -> Result<()>;
 
-    /// Receives types, formats and the profile that the engine is built for.
+    /// Receives types, formats and the profile of the build.
     fn configure(
         &self,
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<()>;
 
-    /// Tactics for the configured types, best first: positive and different. TensorRT-RTX takes the first
+    /// Returns the tactics for the configured types, best first: positive and distinct. TensorRT-RTX uses the first
     /// without timing.
     fn tactics(&self) -> Result<Vec<i32>> {
         Ok(Vec::new())
     }
 
-    /// Identity for the timing cache, or `None` to stay out of it. NVIDIA's Python module answers an empty text for every quick plugin
-    /// that is compiled ahead of time.
+    /// Returns the identity for the timing cache; `None` disables caching. NVIDIA's Python module returns an empty
+    /// string for ahead-of-time quick plugins.
     fn timing_cache_id(&self) -> Option<&CStr> {
         None
     }
 
-    /// Text that engine inspectors show.
+    /// Returns the string that engine inspectors show.
     fn metadata(&self) -> Option<&CStr> {
         None
     }
 
-    /// Input whose memory this output shares.
+    /// Returns the input whose memory this output shares.
     fn aliased_input(&self, output: usize) -> Option<usize> {
         let _ = output;
         None
     }
 
-    /// Sets the tactic that the next calls are about: one of [`tactics`](Self::tactics), or 0 if it is empty.
+    /// Sets the tactic of the next calls: one of [`tactics`](Self::tactics), or 0 if it is empty.
     fn set_tactic(&self, tactic: i32) -> Result<()>;
 
-    /// Reports each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.
+    /// Receives each error and each caught panic of the methods before TensorRT gets its code.
     fn report(&self, error: &Error) {
         logger::error_of(&self.identity().name, error);
     }
 }
 
-/// What an output type holds until the plugin has set it.
 pub(crate) const UNSET: DataType = DataType(-1);
 
-/// 0, or an error for an output without a type.
+/// An output without a type is an error.
 pub(crate) fn types_are_set(outputs: &[DataType]) -> Result<i32> {
     match outputs.iter().position(|output| *output == UNSET) {
         Some(index) => Err(Error::internal(format!("the plugin gave output {index} no type"))),
@@ -116,8 +110,8 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
     output_count: i32,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: as in `configure_plugin`. `Shape` is transparent over `DimsExprs`; the expressions belong to
-    // the builder, which outlives the call, and `'b` of the implementor's method is shorter than it.
+    // SAFETY: as in `configure_plugin`. `Shape` is transparent over `DimsExprs`; the builder owns the expressions and
+    // outlives the call, which outlives `'b`.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
             object::<K, Build>(&this),
@@ -144,18 +138,17 @@ pub(crate) unsafe extern "C" fn get_nb_outputs<K: PluginKind>(this: This) -> i32
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
 
-/// Writes as many tactics as there is room for; fewer tactics are an error.
+/// Fills the array; fewer tactics are an error.
 pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
     this: This,
     tactics: *mut i32,
     tactic_count: i32,
 ) -> i32 {
-    // SAFETY: as in `configure_plugin`; TensorRT hands over room for as many tactics as `getNbTactics` said,
-    // or none.
+    // SAFETY: as in `configure_plugin`; TensorRT passes room for as many tactics as `getNbTactics` returned, or none.
     let (object, room) = unsafe { (object::<K, Build>(&this), slice_to_fill(tactics, tactic_count, 0)) };
     object.call(code, |plugin| {
         let tactics = plugin.tactics()?;
-        // TensorRT-RTX also asks with no room at all, for aliased and data-dependent plugins.
+        // For aliased and data-dependent plugins TensorRT-RTX also passes an empty array.
         let wanted = tactics.get(..room.len()).ok_or_else(|| {
             Error::internal(format!("{} tactics were asked for, there are {}", room.len(), tactics.len()))
         })?;
@@ -170,9 +163,9 @@ pub(crate) unsafe extern "C" fn get_nb_tactics<K: PluginKind>(this: This) -> i32
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
-/// A text of the plugin's or null. It is valid as long as the plugin, which owns it and is never moved.
+/// Returns null without a string. The plugin owns it and is never moved.
 unsafe fn text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> Option<&CStr>) -> *const c_char {
-    // SAFETY: the slots below pass on what TensorRT called them with.
+    // SAFETY: the slots below pass TensorRT's `this`.
     let object = unsafe { object::<K, Build>(&this) };
     let failure = |_: &Error| std::ptr::null();
     object.call(failure, |plugin| Ok(text(plugin).map_or(std::ptr::null(), CStr::as_ptr)))
@@ -188,7 +181,6 @@ pub(crate) unsafe extern "C" fn get_metadata_string<K: PluginKind>(this: This) -
     unsafe { text::<K>(this, K::Implementor::metadata) }
 }
 
-/// The input that an output shares memory with, or -1.
 pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, output: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
     let object = unsafe { object::<K, Build>(&this) };
@@ -201,7 +193,6 @@ pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, out
     )
 }
 
-/// Of the build and of the runtime interface.
 pub(crate) unsafe extern "C" fn set_tactic<K: PluginKind, I: Interface>(this: This, tactic: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
     let object = unsafe { object::<K, I>(&this) };

@@ -1,7 +1,7 @@
-//! The heap object behind an `IPluginV3*`, and the slots that all its interfaces share.
+//! The heap object behind an `IPluginV3*`, and the slots that its interfaces share.
 //!
-//! Owns: [`Object`], its life from [`into_raw`] to D0, and the thunks of `IPluginV3` and of the core interface. Never: no `&mut` to an
-//! object that TensorRT holds; what changes is behind atomics or locks, here and in the implementor.
+//! Owns [`Object`] from [`into_raw`] to D0, and the thunks of `IPluginV3` and of the core interface. Never creates a
+//! `&mut` to an object that TensorRT holds; state is atomic or locked.
 
 pub(crate) mod base;
 
@@ -17,16 +17,14 @@ use crate::thunk::{caught, run_report_hook};
 use crate::vtable::{CoreSlots, PluginSlots, This, VTable, VersionedSlots};
 pub use base::PluginBase;
 
-/// A kind of plugin: which interfaces its objects serve beside `IPluginV3`.
 pub(crate) trait PluginKind: Sized + 'static {
-    /// Who does the work.
+    /// The type that implements the plugin.
     type Implementor: PluginBase;
-    /// What an object keeps for its thunks beside the implementor.
     type State: Default + Send + Sync;
     type BuildSlots: 'static;
     type RuntimeSlots: 'static;
 
-    /// What `getInterfaceInfo` says of each interface; of the build interface [`build_info`](Self::build_info) says it.
+    /// Except for the build interface ([`build_info`](Self::build_info)).
     const CORE_INFO: InterfaceInfo;
     const RUNTIME_INFO: InterfaceInfo;
     const BUILD: &'static VTable<Self::BuildSlots>;
@@ -34,11 +32,11 @@ pub(crate) trait PluginKind: Sized + 'static {
 
     fn build_info() -> InterfaceInfo;
 
-    /// What a clone begins with.
+    /// Returns the initial state of a clone.
     fn clone_state(state: &Self::State) -> Self::State;
 }
 
-/// The vptrs of an object, first in it and in this order, so their offsets do not depend on its kind.
+/// First in an object and in this order, so their offsets are the same for every kind.
 #[repr(C)]
 struct Vptrs<Build, Runtime> {
     plugin: *const PluginSlots,
@@ -47,21 +45,18 @@ struct Vptrs<Build, Runtime> {
     runtime: *const Runtime,
 }
 
-/// One plugin as C++ sees it: a class that derives from the four interfaces.
 #[repr(C)]
 pub(crate) struct Object<K: PluginKind> {
     vptrs: Vptrs<K::BuildSlots, K::RuntimeSlots>,
     pub(crate) state: K::State,
-    /// `None` where cloning or attaching failed: TensorRT crashes on null there, so it gets an object that
-    /// always fails.
+    /// `None` if cloning or attaching failed: TensorRT crashes on null there, so it gets an object that always fails.
     pub(crate) implementor: Option<K::Implementor>,
 }
 
-/// One of the interfaces inside an [`Object`].
 pub(crate) trait Interface {
-    /// Where its vptr stands.
+    /// The offset of its vptr.
     const OFFSET: usize;
-    /// What `getInterfaceInfo` says.
+    /// Returns the result of `getInterfaceInfo`.
     fn info<K: PluginKind>() -> InterfaceInfo;
 }
 
@@ -89,7 +84,6 @@ interfaces! {
     Runtime, runtime, K::RUNTIME_INFO;
 }
 
-/// The vtables that look the same for every kind of plugin.
 struct Vtables<K>(std::marker::PhantomData<K>);
 
 impl<K: PluginKind> Vtables<K> {
@@ -106,12 +100,10 @@ impl<K: PluginKind> Vtables<K> {
     });
 }
 
-/// The vtable of one interface.
 pub(crate) const fn table<I: Interface, Slots: Copy>(slots: Slots) -> VTable<Slots> {
     VTable { offset_to_top: -(I::OFFSET as isize), type_info: &raw const rtti::PLUGIN, slots }
 }
 
-/// The slots that every interface begins with.
 pub(crate) const fn versioned<K: PluginKind, I: Interface>() -> VersionedSlots {
     VersionedSlots {
         get_api_language,
@@ -123,7 +115,7 @@ pub(crate) const fn versioned<K: PluginKind, I: Interface>() -> VersionedSlots {
 
 impl<K: PluginKind> Object<K> {
     pub(crate) fn boxed(implementor: Option<K::Implementor>, state: K::State) -> Box<Self> {
-        // The markers above speak of `Vptrs<(), ()>`; all of its pointers are thin, so `repr(C)` puts them at the same place for every
+        // The markers above use `Vptrs<(), ()>`; all pointers are thin, so `repr(C)` places them equally for every
         // kind.
         const {
             assert!(offset_of!(Self, vptrs) == 0);
@@ -140,7 +132,6 @@ impl<K: PluginKind> Object<K> {
         Box::new(Self { vptrs, state, implementor })
     }
 
-    /// Runs a method of the implementor; a failure is reported and becomes `failure`'s value.
     #[inline]
     pub(crate) fn call<'a, R>(
         &'a self,
@@ -170,25 +161,24 @@ fn missing() -> Error {
     Error::new(Error::INVALID_STATE, "this plugin could not be cloned or attached, see the message before")
 }
 
-/// Gives an object up to C++: an `IPluginV3*`, freed through its D0.
+/// Releases an object to C++ as an `IPluginV3*`, freed through its D0.
 pub(crate) fn release<K: PluginKind>(object: Box<Object<K>>) -> This {
     Box::into_raw(object).cast()
 }
 
-/// Hands a plugin over to C++: an `IPluginV3*`, freed through its D0.
+/// Moves a plugin to C++ as an `IPluginV3*`, freed through its D0.
 pub(crate) fn into_raw<K: PluginKind>(implementor: K::Implementor) -> This {
     release(Object::<K>::boxed(Some(implementor), K::State::default()))
 }
 
-/// The object around an interface. It is borrowed from the thunk's own `this`, so no reference outlives the call: C++ may delete the object
-/// afterwards.
+/// Returns the object of an interface, borrowed from the thunk's `this`: C++ may delete the object after the call.
 ///
 /// # Safety
-/// `this` is the interface `I` of a live object that [`into_raw`] made for the same `K`.
+/// `this` is the interface `I` of a live object that [`into_raw`] created for the same `K`.
 #[inline]
 pub(crate) unsafe fn object<K: PluginKind, I: Interface>(this: &This) -> &Object<K> {
-    // SAFETY: `this` was made from the object's own pointer by adding `I::OFFSET`, so going back stays inside
-    // it; only shared references to an object ever exist until its destructor.
+    // SAFETY: `this` is the object's pointer plus `I::OFFSET`, so the subtraction stays inside the object; only shared
+    // references exist until its destructor.
     unsafe { &*this.byte_sub(I::OFFSET).cast::<Object<K>>() }
 }
 
@@ -200,11 +190,11 @@ unsafe extern "C" fn get_interface_info<K: PluginKind, I: Interface>(_this: This
     I::info::<K>()
 }
 
-/// D1: for an object in memory of the caller's.
+/// D1: for an object in the caller's memory.
 unsafe extern "C" fn destroy<K: PluginKind, I: Interface>(this: This) {
-    // A destructor that panics has nobody to tell: TensorRT's logger may be gone by then.
+    // A panic of a destructor cannot be reported: TensorRT's logger may be gone.
     let _silent = caught(|| {
-        // SAFETY: the caller gives up the object; no reference to it is left.
+        // SAFETY: the caller gives up the object, and no reference to it remains.
         unsafe { std::ptr::drop_in_place(this.byte_sub(I::OFFSET).cast::<Object<K>>()) };
         Ok(())
     });
@@ -213,7 +203,7 @@ unsafe extern "C" fn destroy<K: PluginKind, I: Interface>(this: This) {
 /// D0: C++'s `delete`, through any of the interfaces.
 unsafe extern "C" fn destroy_and_free<K: PluginKind, I: Interface>(this: This) {
     let _silent = caught(|| {
-        // SAFETY: the caller gives up the object, which `release` took out of a `Box`.
+        // SAFETY: the caller gives up the object, which `release` unboxed.
         drop(unsafe { Box::from_raw(this.byte_sub(I::OFFSET).cast::<Object<K>>()) });
         Ok(())
     });
@@ -226,7 +216,7 @@ unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapability
         PluginCapabilityType::RUNTIME => Runtime::OFFSET,
         _ => return std::ptr::null_mut(),
     };
-    // SAFETY: `this` is a whole object, and the offset lies inside it.
+    // SAFETY: `this` is a whole object, and the offset is inside it.
     unsafe { this.byte_add(offset) }
 }
 
@@ -242,9 +232,9 @@ unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
     )
 }
 
-/// A text of the core interface. TensorRT does not expect null there, so a failure is an empty one.
+/// Empty on failure, because TensorRT does not expect null.
 unsafe fn core_text<K: PluginKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
-    // SAFETY: the slots below pass on what TensorRT called them with.
+    // SAFETY: the slots below pass TensorRT's `this`.
     let object = unsafe { object::<K, Core>(&this) };
     object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor.identity()).as_ptr()))
 }
@@ -264,7 +254,6 @@ unsafe extern "C" fn get_plugin_namespace<K: PluginKind>(this: This) -> *const c
     unsafe { core_text::<K>(this, |identity| &identity.namespace) }
 }
 
-/// Failure value of the methods that return a code.
 pub(crate) fn code(error: &Error) -> i32 {
     error.code()
 }

@@ -1,7 +1,6 @@
-//! Thunks of `IPluginV3OneBuildV2` alone.
+//! Thunks specific to `IPluginV3OneBuildV2`.
 //!
-//! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
-//! types or shapes.
+//! Converts between C++ arrays and Rust slices. Never decides about types or shapes.
 
 use super::{Plugin, PluginObject, V3One};
 use crate::error::Error;
@@ -43,8 +42,8 @@ unsafe extern "C" fn get_output_data_types<P: Plugin>(
     inputs: *const DataType,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call; it does not touch `outputs` before the
-    // call returns.
+    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call; it does not access
+    // `outputs` during the call.
     let (object, outputs, inputs) = unsafe {
         (this_object::<P>(&this), slice_to_fill(outputs, output_count, UNSET), slice(inputs, input_count))
     };
@@ -77,7 +76,7 @@ unsafe extern "C" fn supports_format_combination<P: Plugin>(
     )
 }
 
-/// `size_t` has no failure code; what no GPU can give is the nearest to one.
+/// `size_t` has no failure value; this is more than any GPU has.
 const IMPOSSIBLE_WORKSPACE: usize = isize::MAX as usize;
 
 unsafe extern "C" fn get_workspace_size<P: Plugin>(

@@ -1,7 +1,7 @@
 //! A plugin: the safe trait, and the object with four vptrs that TensorRT holds.
 //!
-//! Owns: [`Plugin`], the thunks of `IPluginV3OneBuildV2` and `IPluginV3OneRuntime`, the tensor counts between `onShapeChange` and
-//! `enqueue`, and the answer if attaching fails. Never: no knowledge of what a plugin computes; the life cycle is `object`'s.
+//! Owns the thunks of `IPluginV3OneBuildV2` and `IPluginV3OneRuntime`, the tensor counts between `onShapeChange` and
+//! `enqueue`, and the result of a failed attach.
 
 mod build;
 mod runtime;
@@ -20,17 +20,17 @@ use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorD
 use crate::thunk::caught;
 use crate::vtable::{BuildSlots, RuntimeSlots, This, VTable};
 
-/// What a plugin that an engine runs does.
+/// A plugin that an engine runs.
 pub trait Plugin: PluginBase {
-    /// Sets each output's type. An output that stays unset (`DataType(-1)`) is an error.
+    /// Sets each output's type. An unset output (`DataType(-1)`) is an error.
     fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<()>;
 
-    /// Whether type and format at `position` are fine, given those before it. `in_out` holds inputs, then
-    /// outputs; what stands after `position` means nothing yet.
+    /// Returns whether type and format at `position` are supported, given those before it. `in_out` holds inputs, then
+    /// outputs; entries after `position` are undefined.
     fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool;
 
-    /// Bytes of workspace that suffice over the whole profile. `opt` extents may be -1: use `max`. An error
-    /// answers with a size that no GPU has, and TensorRT drops the format combination.
+    /// Returns the workspace in bytes for the whole profile. `opt` extents may be -1: use `max`. An error becomes an
+    /// impossible size, and TensorRT drops the format combination.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -40,20 +40,19 @@ pub trait Plugin: PluginBase {
         Ok(0)
     }
 
-    /// Most format combinations that TensorRT may time; TensorRT-RTX ignores it.
+    /// Returns the maximum number of format combinations to time; TensorRT-RTX ignores it.
     fn format_combination_limit(&self) -> i32 {
         100
     }
 
-    /// Told concrete shapes. TensorRT-RTX calls it before every enqueue, also when nothing changed.
+    /// Sets concrete shapes. TensorRT-RTX calls it before every enqueue, even without a change.
     fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<()>;
 
-    /// Queues the work. The slices are as long as those of the last
-    /// [`on_shape_change`](Self::on_shape_change).
+    /// Queues the work. The slices are as long as those of the last [`on_shape_change`](Self::on_shape_change).
     ///
     /// # Safety
-    /// Pointers lead to device memory of the described tensors (host memory for shape inputs), `workspace` to
-    /// as many bytes as were asked for, and `stream` is a live `CUstream`, all until the queued work has run.
+    /// Pointers lead to device memory of the described tensors (host memory for shape inputs), `workspace` to the
+    /// requested bytes, and `stream` is a live `CUstream`, all until the queued work has run.
     #[allow(clippy::too_many_arguments)]
     unsafe fn enqueue(
         &self,
@@ -65,34 +64,31 @@ pub trait Plugin: PluginBase {
         stream: *mut c_void,
     ) -> Result<()>;
 
-    /// A new object for an execution context. On a machine without a driver this must succeed: TensorRT may
-    /// call it while building.
+    /// Returns a new object for an execution context. Must succeed without a driver, because TensorRT may call it
+    /// during a build.
     fn attach_to_context(&self) -> Result<Self>;
 
-    /// What goes into the engine: always the same set at the same address. TensorRT has no way to be told of
-    /// a failure here; an error answers with a field that makes the build fail, but what can fail is better
-    /// done in [`configure`](PluginBase::configure).
+    /// Returns the fields for the engine: always the same set at the same address. TensorRT has no failure value here;
+    /// an error becomes a field that makes the build fail, so check in [`configure`](PluginBase::configure) if
+    /// possible.
     fn fields_to_serialize(&self) -> Result<&FieldSet>;
 
-    /// Whether TensorRT handles a null answer to `attachToContext`, so that a failure to attach shows where the execution
-    /// context is made. TensorRT-RTX 1.7 then makes no context, except that it crashes for plugins with aliased or
-    /// data-dependent outputs. So it is `true` without an aliased output; a plugin with data-dependent outputs must answer
-    /// `false`. That hands over an object whose every method fails, with the first failure at `onShapeChange`.
+    /// Returns whether TensorRT accepts null from `attachToContext`, so that creating the context reports the failure.
+    /// TensorRT-RTX 1.7 does, but crashes for plugins with aliased or data-dependent outputs. The default is `true`
+    /// without an aliased output; a plugin with data-dependent outputs must return `false`. TensorRT then gets an
+    /// object whose methods all fail.
     fn tolerates_null_attach(&self) -> bool {
         (0..self.output_count()).all(|output| self.aliased_input(output).is_none())
     }
 }
 
-/// A count that is not known because `onShapeChange` has not been called.
 const UNKNOWN: i32 = -1;
 
-/// Plugins of the kind V3One.
 struct V3One<P>(PhantomData<fn() -> P>);
 
-/// A plugin of this kind as C++ sees it.
 type PluginObject<P> = Object<V3One<P>>;
 
-/// Tensors at the last `onShapeChange`: `enqueue` passes arrays without their lengths.
+/// `enqueue` passes arrays without lengths.
 struct Counts {
     inputs: AtomicI32,
     outputs: AtomicI32,
@@ -103,14 +99,12 @@ impl Counts {
         Self { inputs: AtomicI32::new(inputs), outputs: AtomicI32::new(outputs) }
     }
 
-    /// Remembers how many tensors the arrays of the next `enqueue` hold.
     fn set(&self, inputs: i32, outputs: i32) {
         // Relaxed: TensorRT itself orders `onShapeChange` before `enqueue` of the same object.
         self.inputs.store(inputs, Ordering::Relaxed);
         self.outputs.store(outputs, Ordering::Relaxed);
     }
 
-    /// The counts of the last `onShapeChange`.
     #[inline]
     fn get(&self) -> Result<(i32, i32)> {
         let counts = (self.inputs.load(Ordering::Relaxed), self.outputs.load(Ordering::Relaxed));
@@ -127,9 +121,8 @@ impl Default for Counts {
     }
 }
 
-/// Returns the version of the build interface for the full TensorRT that calls. Version 2, `IPluginV3OneBuildV2`, makes TensorRT
-/// call `getAliasedInput`. Full TensorRT has it from 10.3 on, and all releases of TensorRT-RTX have it; before it there is version 1,
-/// where outputs are never aliased.
+/// Full TensorRT has version 2, `IPluginV3OneBuildV2` with `getAliasedInput`, from 10.3 on, TensorRT-RTX always;
+/// version 1 never aliases outputs.
 fn build_version(full: Option<i32>) -> i32 {
     if full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
 }
@@ -156,7 +149,7 @@ impl<P: Plugin> PluginKind for V3One<P> {
     }
 }
 
-/// A new object for a context, or null where the implementor says that TensorRT can take it.
+/// Returns null if attaching fails and the implementor says that TensorRT accepts null.
 fn attach<P: Plugin>(object: &PluginObject<P>) -> This {
     let tolerates_null =
         caught(|| Ok(object.implementor.as_ref().is_some_and(Plugin::tolerates_null_attach)))
@@ -171,10 +164,10 @@ fn attach<P: Plugin>(object: &PluginObject<P>) -> This {
     object.call(failure, |implementor| implementor.attach_to_context().map(into_raw))
 }
 
-/// Hands a plugin over to C++: an `IPluginV3*`, freed through its D0.
+/// Moves a plugin to C++ as an `IPluginV3*`, freed through its D0.
 pub fn into_raw<P: Plugin>(implementor: P) -> This {
     object::into_raw::<V3One<P>>(implementor)
 }
 
-/// The `cudaStream_t` and the workspace need no type of their own here.
+/// `cudaStream_t` and the workspace are only passed on.
 type Opaque = *mut c_void;

@@ -1,6 +1,6 @@
 //! Thunks of `IPluginV3OneRuntime`.
 //!
-//! Owns: the path of `enqueue`, which allocates nothing and takes no lock. Never: no CUDA call.
+//! `enqueue` never allocates or locks here. Never calls CUDA.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -58,8 +58,8 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| {
         let (input_count, output_count) = object.state.get()?;
-        // SAFETY: the arrays have as many elements as those of the last `onShapeChange`, which speaks of the
-        // same tensors; what the pointers in them lead to is TensorRT's promise to every plugin.
+        // SAFETY: the arrays are as long as those of the last `onShapeChange`, for the same tensors; TensorRT promises
+        // valid pointers to every plugin.
         unsafe {
             plugin.enqueue(
                 slice(input_descs, input_count),
@@ -89,9 +89,9 @@ unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const Pl
     )
 }
 
-/// What a failed `getFieldsToSerialize` answers. Null would build an engine without fields, without a word
-/// (seen with RTX 1.7); a field of a type that does not exist makes the build fail ("Unreachable In
-/// getPluginFieldTypeSizeInBytes"). Its data is there all the same, for a release that would copy it first.
+/// The result of a failed `getFieldsToSerialize`. Null would silently build an engine without fields (seen with RTX
+/// 1.7); an unknown field type makes the build fail ("Unreachable In getPluginFieldTypeSizeInBytes"). Its data exist in
+/// case a release copies them first.
 static REFUSED: Foreign<PluginFieldCollection> =
     Foreign(PluginFieldCollection { nb_fields: 1, fields: &raw const REFUSED_FIELD.0 });
 

@@ -12,7 +12,6 @@ use crate::tests::{FAILURE, Mood, Probe, Record};
 use crate::vtable::{BuildSlots, CoreSlots, PluginSlots, RuntimeSlots, This, VersionedSlots};
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 
-/// The slots behind an interface.
 fn slots<'a, Slots>(this: This) -> &'a Slots {
     // SAFETY: tests pass live interfaces with the right slots.
     unsafe { &**this.cast::<*const Slots>() }
@@ -108,7 +107,7 @@ fn words_before_the_slots_lead_to_the_whole_object() {
 fn core_says_where_the_engine_finds_its_creator() {
     let (plugin, _) = probe(Mood::Well);
     let (this, core) = core(plugin);
-    // SAFETY: a live interface, whose texts live as long as the plugin.
+    // SAFETY: a live interface; its strings live as long as the plugin.
     unsafe {
         assert_eq!(CStr::from_ptr((core.get_plugin_name)(this)), c"Kernel");
         assert_eq!(CStr::from_ptr((core.get_plugin_version)(this)), c"7");
@@ -130,7 +129,7 @@ fn clones_are_independent() {
         assert_eq!((slots.set_tactic)(other, 3), 0);
     }
     delete(plugin);
-    // SAFETY: the copy outlives its original, and so do its fields.
+    // SAFETY: the copy outlives its original, as do its fields.
     unsafe {
         let fields = (slots.get_fields_to_serialize)(other);
         assert_eq!((*fields).nb_fields, 4);
@@ -152,7 +151,7 @@ fn deleting_through_any_interface_deletes_the_object_once() {
 #[test]
 fn destroying_in_place_leaves_the_memory() {
     let (plugin, record) = probe(Mood::Well);
-    // SAFETY: the object is not used again; its memory is then freed without a second destructor.
+    // SAFETY: the object is not used again; its memory is freed without a second destructor.
     unsafe {
         (slots::<VersionedSlots>(plugin).destroy)(plugin);
         drop(Box::from_raw(plugin.cast::<std::mem::MaybeUninit<super::PluginObject<Probe>>>()));
@@ -258,7 +257,6 @@ fn outputs_that_stay_unset_are_an_error() {
     delete(plugin);
 }
 
-/// Calls `enqueue` with one input and two outputs.
 fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let (descs, pointer) = ([desc(), desc()], |address| std::ptr::without_provenance_mut::<c_void>(address));
@@ -315,7 +313,7 @@ fn attaching_makes_a_new_object() {
 fn serialized_fields_stay_where_they_are() {
     let (plugin, _) = probe(Mood::Well);
     let (this, runtime) = runtime(plugin);
-    // SAFETY: a live interface, whose fields live as long as it.
+    // SAFETY: a live interface; its fields live as long as it.
     unsafe {
         let fields = (runtime.get_fields_to_serialize)(this);
         assert_eq!((runtime.get_fields_to_serialize)(this), fields);
@@ -332,7 +330,6 @@ fn serialized_fields_stay_where_they_are() {
     delete(plugin);
 }
 
-/// Every slot that can fail, with a plugin in this mood: what it answers, in the order of the header.
 fn failures(plugin: This) -> Vec<i64> {
     let ((core_this, core), (build_this, build), (runtime_this, runtime)) =
         (core(plugin), build(plugin), runtime(plugin));
@@ -371,7 +368,6 @@ fn panics_become_failure_values() {
         failures(plugin),
         [0, code, code, code, 0, -1, i64::MAX, code, -1, 0, 0, 0, -1, code, code, code, 99]
     );
-    // 17 slots, and the call of `on_shape_change` before them.
     assert_eq!(record.report_count(), 18);
     assert!(record.last_report().text().ends_with("panicked: asked to panic"), "{}", record.last_report());
     delete(plugin);

@@ -1,7 +1,6 @@
-//! Thunks of `IPluginV3QuickAOTBuild` alone.
+//! Thunks specific to `IPluginV3QuickAOTBuild`.
 //!
-//! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
-//! types, shapes or launches.
+//! Converts between C++ arrays and Rust slices. Never decides about types, shapes or launches.
 
 use std::ffi::c_char;
 
@@ -45,8 +44,7 @@ unsafe fn this_object<P: QuickPlugin>(this: &This) -> &QuickObject<P> {
     unsafe { object::<Quick<P>, Build>(this) }
 }
 
-/// Inputs and outputs in one array, and how many of them are inputs. An error where they are not there: an implementor divides the
-/// array at that number.
+/// Inputs and outputs in one array. Missing tensors are an error, because implementors split it.
 struct InOut<'a> {
     tensors: &'a [DynamicPluginTensorDesc],
     input_count: usize,
@@ -83,8 +81,8 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     input_ranks: *const i32,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call; it does not touch `outputs` before the
-    // call returns.
+    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call; it does not access
+    // `outputs` during the call.
     let (object, outputs, inputs, ranks) = unsafe {
         (
             this_object::<P>(&this),
@@ -99,7 +97,8 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     })
 }
 
-/// The header names no failure value. This is the one of NVIDIA's own Python module (`python/src/infer/pyPlugin.cpp` of TensorRT 10).
+/// The header names no failure value; NVIDIA's own Python module returns this one (`python/src/infer/pyPlugin.cpp` of
+/// TensorRT 10).
 const NO_COMBINATION: i32 = -1;
 
 unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
@@ -133,7 +132,7 @@ unsafe extern "C" fn get_supported_format_combinations<P: QuickPlugin>(
             .filter(|wanted| *wanted <= rows.len() && (*wanted == 0 || !combinations.is_null()))
             .ok_or_else(|| refused_room(combination_count, combinations, rows.len()))?;
         for (index, desc) in rows[..wanted].iter().flatten().enumerate() {
-            // SAFETY: TensorRT hands over room for `wanted` rows, each as long as `in_out`, which is the length of ours too.
+            // SAFETY: TensorRT passes room for `wanted` rows, each as long as `in_out`, as ours are.
             unsafe { combinations.add(index).write(*desc) };
         }
         Ok(0)
@@ -146,7 +145,6 @@ fn refused_room(wanted: i32, room: *const PluginTensorDesc, there: usize) -> Err
     Error::internal(format!("{wanted} format combinations were asked for{place}, there are {there}"))
 }
 
-/// The plugin's combinations, each as long as there are tensors.
 fn rows<P: QuickPlugin>(plugin: &P, in_out: &InOut<'_>) -> Result<Vec<Vec<PluginTensorDesc>>> {
     let rows = plugin.format_combinations(in_out.tensors, in_out.input_count)?;
     match rows.iter().position(|row| row.len() != in_out.tensors.len()) {
@@ -200,7 +198,7 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
     compiled: *mut *mut c_char,
     size: *mut i32,
 ) -> i32 {
-    // SAFETY: as in `get_output_data_types`; each of the last three is null or one place of TensorRT's.
+    // SAFETY: as in `get_output_data_types`; each of the last three is null or a valid pointer of TensorRT's.
     let (object, inputs, outputs, name, compiled, size) = unsafe {
         (
             this_object::<P>(&this),
@@ -218,13 +216,12 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
         let kernel = plugin.kernel(inputs, outputs)?;
         *size = code_size(&kernel)?;
         *name = kernel.name.as_ptr();
-        // C++'s type is not const, but TensorRT must not write there: the memory is the plugin's and may be read-only.
+        // C++'s type is not const, but TensorRT must not write: the plugin's memory may be read-only.
         *compiled = kernel.code.as_ptr().cast_mut().cast();
         Ok(0)
     })
 }
 
-/// Bytes of the code, as `getKernel` says them.
 fn code_size(kernel: &QuickKernel<'_>) -> Result<i32> {
     let bytes = kernel.code.len();
     if bytes == 0 {

@@ -1,7 +1,7 @@
-//! Launch parameters as TensorRT takes them.
+//! Launch parameters for TensorRT.
 //!
-//! Owns: our `ISymExpr` objects and how long they live, and the calls out to `IKernelLaunchParams` and `ISymExprs`. Never: no
-//! expression of its own.
+//! Owns our `ISymExpr` objects and their lifetime, and the calls to `IKernelLaunchParams` and `ISymExprs`. Never
+//! creates an expression.
 
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
@@ -13,15 +13,15 @@ use crate::raw::{IDimensionExpr, IKernelLaunchParams, ISymExprs, PluginArgDataTy
 use crate::rtti;
 use crate::vtable::{KernelLaunchParamsSlots, SymExprSlots, SymExprsSlots, This, VTable};
 
-/// `ISymExpr` as C++ sees it: a 32-bit integer that TensorRT's own expression gives.
+/// `ISymExpr` as C++ sees it: a 32-bit integer from TensorRT's own expression.
 #[repr(C)]
 struct SymExpr {
     vptr: *const SymExprSlots,
-    /// It is the builder's, and nothing here looks at it.
+    /// Owned by the builder and never read here.
     expr: *const IDimensionExpr,
 }
 
-// SAFETY: it never changes, and what it points at is only handed on.
+// SAFETY: it never changes, and its pointer is only passed on.
 unsafe impl Send for SymExpr {}
 // SAFETY: as above.
 unsafe impl Sync for SymExpr {}
@@ -41,49 +41,49 @@ unsafe extern "C" fn get_data_type(_this: This) -> PluginArgDataType {
 }
 
 unsafe extern "C" fn get_expr(this: This) -> *mut c_void {
-    // SAFETY: TensorRT passes a `SymExpr` that it was given.
+    // SAFETY: TensorRT passes one of our `SymExpr`s.
     unsafe { (*this.cast::<SymExpr>()).expr.cast_mut().cast() }
 }
 
-/// Every `ISymExpr` that an object has handed over. TensorRT keeps the pointers and does not say when it has read them for the last
-/// time, so none goes before the object.
+/// All `ISymExpr`s passed by an object. TensorRT keeps the pointers for an unknown time, so they live as long as the
+/// object.
 #[derive(Default)]
 pub(super) struct SymExprs {
-    // One list for each call. Its heap block never moves and is never changed; `Vec` and not `Box`, because moving a box claims its
-    // contents for itself, which would end what points into them.
+    // One list per call, whose heap block never moves or changes. `Vec`, because moving a `Box` would invalidate
+    // pointers into it.
     calls: Mutex<Vec<Vec<SymExpr>>>,
 }
 
 impl SymExprs {
-    /// An `ISymExpr*` for each expression, valid as long as `self`.
+    /// The pointers are valid as long as `self`.
     fn keep<'b>(&self, exprs: impl IntoIterator<Item = Expr<'b>>) -> Vec<This> {
         let made = |expr: Expr<'b>| SymExpr { vptr: SYM_EXPR.vptr(), expr: expr.as_raw() };
         let mut call: Vec<SymExpr> = exprs.into_iter().map(made).collect();
         let first = call.as_mut_ptr();
         // SAFETY: within the list.
         let pointers = (0..call.len()).map(|index| unsafe { first.add(index).cast() }).collect();
-        // What is kept is complete, also where another thread panicked.
+        // The list is valid even if another thread panicked.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         pointers
     }
 }
 
-/// TensorRT's side of a launch, for the length of one `getLaunchParams`.
 pub(super) struct Receiver<'a> {
     params: (This, &'a KernelLaunchParamsSlots),
     scalars: (This, &'a SymExprsSlots),
 }
 
 impl<'a> Receiver<'a> {
-    /// Wraps both foreign objects; an error where one is null or empty.
+    /// Wraps both foreign objects; an error if one is null or empty.
     ///
     /// # Safety
-    /// Both are null or live for `'a`, and are used by nobody else meanwhile.
+    /// Both are null or live for `'a`, and only used here meanwhile.
     pub(super) unsafe fn from_raw(
         params: *const IKernelLaunchParams,
         scalars: *const ISymExprs,
     ) -> Result<Self> {
-        // SAFETY: null is checked, the rest is the caller's promise: `mImpl` of a live object has the vtable of its class.
+        // SAFETY: null is checked, the rest is the caller's promise: `mImpl` of a live object has the vtable of its
+        // class.
         let (params, scalars) = unsafe {
             let params = params.as_ref().and_then(|params| implementation(params.implementation));
             let scalars = scalars.as_ref().and_then(|scalars| implementation(scalars.implementation));
@@ -96,7 +96,6 @@ impl<'a> Receiver<'a> {
         Ok(Self { params: (params.0.cast_mut(), params.1), scalars: (scalars.0.cast_mut(), scalars.1) })
     }
 
-    /// Hands a launch over. Whatever TensorRT refuses is an error that names it.
     pub(super) fn take(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<()> {
         self.take_params(launch, sym_exprs)?;
         self.take_scalars(&launch.scalars, sym_exprs)
@@ -113,7 +112,7 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// The number goes over also where it is 0: the place may hold another launch's.
+    /// Passes 0, too, because TensorRT's object may hold another launch's number.
     fn take_scalars(&self, scalars: &[Expr<'_>], sym_exprs: &SymExprs) -> Result<()> {
         let (this, slots) = self.scalars;
         let count = crate::object::base::count(scalars.len())?;
@@ -130,7 +129,6 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// What a `bool` of TensorRT's means.
 fn taken(answer: bool, what: impl FnOnce() -> String) -> Result<()> {
     if answer { Ok(()) } else { Err(Error::internal(format!("TensorRT refused {} answered false", what()))) }
 }

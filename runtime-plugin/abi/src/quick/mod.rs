@@ -1,12 +1,10 @@
-//! A quick plugin: the safe trait, and the object that TensorRT holds while it builds an engine.
+//! A quick plugin: the safe trait, and the object that TensorRT holds during a build.
 //!
-//! Owns: [`QuickPlugin`] and the thunks of `IPluginV3QuickAOTBuild` and `IPluginV3QuickRuntime`. Never: no knowledge of what a plugin
-//! computes, and no launch: TensorRT runs the kernel by itself.
+//! Owns the thunks of `IPluginV3QuickAOTBuild` and `IPluginV3QuickRuntime`. Never launches, because TensorRT does.
 //!
-//! Quick plugins are what NVIDIA's Python module `tensorrt.plugin` makes. The ahead-of-time ones hand over a compiled kernel with its
-//! launch parameters as expressions over the extents of the inputs, and the engine runs it without a plugin library. The interfaces
-//! are those of `impl/NvInferPythonPlugin.h` (TensorRT Enterprise 11.4), which NVIDIA keeps outside of semantic versioning.
-//! TensorRT-RTX has none.
+//! Quick plugins are those of NVIDIA's Python module `tensorrt.plugin`. Ahead-of-time ones return a compiled kernel and
+//! launch parameters as expressions; the engine runs it without a plugin library. The interfaces are those of
+//! `impl/NvInferPythonPlugin.h` (TensorRT Enterprise 11.4), without semantic versioning. TensorRT-RTX has none.
 
 mod build;
 mod launch;
@@ -24,43 +22,44 @@ use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorD
 use crate::vtable::{QuickBuildSlots, QuickRuntimeSlots, This, VTable};
 use launch::SymExprs;
 
-/// How one kernel is launched: all are 32-bit integers, constant or over the extents of the inputs.
+/// The launch of a kernel: 32-bit integers, constant or over the inputs' extents.
 #[derive(Debug, Clone)]
 pub struct QuickLaunch<'b> {
-    /// Blocks, in x, y and z.
+    /// Blocks in x, y and z.
     pub grid: [Expr<'b>; 3],
-    /// Threads of a block, in x, y and z.
+    /// Threads per block in x, y and z.
     pub block: [Expr<'b>; 3],
-    /// Dynamic shared memory of a block, in bytes.
+    /// Dynamic shared memory per block, in bytes.
     pub shared_bytes: Expr<'b>,
-    /// Scalar arguments, which the kernel gets between its inputs and its outputs (NVIDIA's documentation of `tensorrt.plugin.aot_impl`).
+    /// Scalar arguments, which the kernel gets between its inputs and its outputs (NVIDIA's documentation of
+    /// `tensorrt.plugin.aot_impl`).
     pub scalars: Vec<Expr<'b>>,
 }
 
 /// A compiled kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct QuickKernel<'a> {
-    /// Name of its entry in the code.
+    /// The kernel's symbol in the code.
     pub name: &'a CStr,
-    /// The code: PTX, as long as NVIDIA's documentation of `tensorrt.plugin.aot_impl` says that nothing else is supported.
+    /// PTX; NVIDIA's documentation of `tensorrt.plugin.aot_impl` supports no other code.
     pub code: &'a [u8],
 }
 
-/// What a quick plugin of the ahead-of-time kind does: all of it while an engine is built.
+/// An ahead-of-time quick plugin, used only in builds.
 pub trait QuickPlugin: PluginBase {
-    /// Sets each output's type. An output that stays unset (`DataType(-1)`) is an error.
+    /// Sets each output's type. An unset output (`DataType(-1)`) is an error.
     fn output_types(&self, inputs: &[DataType], input_ranks: &[i32], outputs: &mut [DataType]) -> Result<()>;
 
-    /// Every combination of types and formats that there is a kernel for: rows of as many tensors as `in_out` holds, inputs first.
-    /// TensorRT asks how many there are and then for all of them, so the answer to the same tensors is always the same. NVIDIA's Python
-    /// module fills in types and formats alone.
+    /// Returns every combination of types and formats with a kernel: rows as long as `in_out`, inputs first. TensorRT
+    /// asks for the number, then for all, so equal tensors must give equal results. NVIDIA's Python module sets types
+    /// and formats only.
     fn format_combinations(
         &self,
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
     ) -> Result<Vec<Vec<PluginTensorDesc>>>;
 
-    /// How the kernel of these types and formats is launched, with the tactic that was set last. `in_out` holds inputs, then outputs.
+    /// Returns the launch for these types and formats and the last tactic. `in_out` holds inputs, then outputs.
     fn launch<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -69,18 +68,15 @@ pub trait QuickPlugin: PluginBase {
         builder: &ExprBuilder<'b>,
     ) -> Result<QuickLaunch<'b>>;
 
-    /// The kernel of these types and formats, with the tactic that was set last. Name and code belong to the plugin, so they live as
-    /// long as the object that TensorRT holds. Code that is longer than 32 bits can say is an error, and so is none at all.
+    /// Returns the kernel for these types and formats and the last tactic. The plugin owns name and code, which live as
+    /// long as TensorRT's object. Empty code and code longer than 32 bits are errors.
     ///
-    /// `getKernel` has `char**` for the code: that is how the header spells it. TensorRT must not write there, because the memory may
-    /// be read-only.
+    /// `getKernel` declares the code as `char**`, but TensorRT must not write: the memory may be read-only.
     fn kernel(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<QuickKernel<'_>>;
 }
 
-/// Plugins of the quick kind, ahead of time.
 struct Quick<P>(PhantomData<fn() -> P>);
 
-/// A plugin of this kind as C++ sees it.
 type QuickObject<P> = Object<Quick<P>>;
 
 impl<P: QuickPlugin> PluginKind for Quick<P> {
@@ -96,18 +92,17 @@ impl<P: QuickPlugin> PluginKind for Quick<P> {
     const RUNTIME: &'static VTable<QuickRuntimeSlots> =
         &table::<Runtime, _>(runtime::slots::<P>(versioned::<Self, Runtime>()));
 
-    /// By its kind TensorRT knows that the slots of ahead-of-time plugins follow.
+    /// This kind tells TensorRT that the ahead-of-time slots follow.
     fn build_info() -> InterfaceInfo {
         info(c"PLUGIN_V3QUICKAOT_BUILD", 1)
     }
 
-    /// Expressions belong to the object that handed them over.
     fn clone_state(_state: &SymExprs) -> SymExprs {
         SymExprs::default()
     }
 }
 
-/// Hands a plugin over to C++: an `IPluginV3*`, freed through its D0.
+/// Moves a plugin to C++ as an `IPluginV3*`, freed through its D0.
 pub fn into_raw<P: QuickPlugin>(implementor: P) -> This {
     object::into_raw::<Quick<P>>(implementor)
 }

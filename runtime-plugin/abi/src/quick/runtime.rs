@@ -1,8 +1,5 @@
-//! Thunks of `IPluginV3QuickRuntime`.
-//!
-//! Owns: the answers of a plugin that has nothing to run. Never: no CUDA call.
-//!
-//! NVIDIA's own ahead-of-time plugins have no such interface: whoever asks them for it gets null. Here it says why nothing can be run.
+//! Thunks of `IPluginV3QuickRuntime` for a plugin without run-time methods. NVIDIA's own ahead-of-time plugins return
+//! null for this interface; here its methods report why they cannot run.
 
 use std::ffi::c_void;
 
@@ -23,7 +20,6 @@ pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickRun
     }
 }
 
-/// An engine holds the kernel of an ahead-of-time plugin and launches it without the plugin.
 unsafe extern "C" fn enqueue<P: QuickPlugin>(
     this: This,
     _input_descs: *const PluginTensorDesc,
@@ -47,7 +43,7 @@ unsafe extern "C" fn enqueue<P: QuickPlugin>(
     })
 }
 
-/// The engine keeps the kernel in place of fields.
+/// The engine keeps the kernel instead of fields.
 unsafe extern "C" fn get_fields_to_serialize(_this: This) -> *const PluginFieldCollection {
     &raw const NONE.0
 }

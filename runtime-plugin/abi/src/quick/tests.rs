@@ -1,4 +1,4 @@
-//! Calls every slot of the quick interfaces as TensorRT does, with TensorRT's side of a launch played by objects of the same layout.
+//! Calls every slot of the quick interfaces as TensorRT does, with fakes of TensorRT's launch objects.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
@@ -16,7 +16,6 @@ use crate::vtable::{
 };
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 
-/// The slots behind an interface.
 fn slots<'a, Slots>(this: This) -> &'a Slots {
     // SAFETY: tests pass live interfaces with the right slots.
     unsafe { &**this.cast::<*const Slots>() }
@@ -63,8 +62,8 @@ fn dynamic() -> DynamicPluginTensorDesc {
     DynamicPluginTensorDesc { desc, min: dims, max: dims, opt: dims }
 }
 
-/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one: both only remember. What is called how often is numbered from 0, over both, and
-/// the call of number `refused` answers `false`.
+/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one, which only record. Call number `refused`, over both from 0,
+/// returns `false`.
 #[repr(C)]
 struct FakeImplementation<Slots> {
     vptr: *const Slots,
@@ -143,7 +142,6 @@ static SCALARS: SymExprsSlots = SymExprsSlots {
     destroy_and_free: nothing,
 };
 
-/// Calls `getLaunchParams` with a first extent of 1024.
 fn launch(plugin: This, place: &Recorder, builder: &FakeBuilder) -> i32 {
     let params = FakeImplementation { vptr: &raw const PARAMS, place };
     let scalars = FakeImplementation { vptr: &raw const SCALARS, place };
@@ -176,7 +174,6 @@ fn launch_into(
     }
 }
 
-/// What a symbolic expression says of itself: type, data type and value.
 fn read(builder: &FakeBuilder, expr: This) -> (i32, i32, Option<i64>) {
     let slots = slots::<SymExprSlots>(expr);
     // SAFETY: a live expression.
@@ -203,7 +200,7 @@ fn each_interface_names_its_kind() {
             assert_eq!((versioned.get_api_language)(this).0, 0);
         }
     }
-    // SAFETY: as above, and texts that live as long as the plugin.
+    // SAFETY: as above; the strings live as long as the plugin.
     unsafe {
         let info = (slots::<VersionedSlots>(plugin).get_interface_info)(plugin);
         assert_eq!(CStr::from_ptr(info.kind), c"PLUGIN");
@@ -272,7 +269,7 @@ fn outputs_that_stay_unset_are_an_error() {
     delete(plugin);
 }
 
-/// What `getNbSupportedFormatCombinations` says, the code of the other call with this number and room for four rows, and the room.
+/// The result of `getNbSupportedFormatCombinations`, then the code and the buffer of the other call with this number.
 fn combinations(plugin: This, wanted: i32) -> (i32, i32, Vec<i32>) {
     let (this, build) = build(plugin);
     let in_out = [dynamic(); 3];
@@ -410,12 +407,12 @@ fn a_launch_needs_places_and_a_builder() {
     delete(plugin);
 }
 
-/// What `getKernel` answers: the code, and name, code and size as C++ gets them.
+/// The code of `getKernel`, and name, code and size as C++ gets them.
 fn kernel(plugin: This) -> (i32, *const c_char, *mut c_char, i32) {
     let (this, build) = build(plugin);
     let descs = [dynamic().desc; 3];
     let (mut name, mut code, mut size) = (c"x".as_ptr(), c"y".as_ptr().cast_mut(), 99);
-    // SAFETY: a live interface, arrays of the lengths named, and three places.
+    // SAFETY: a live interface, arrays of the lengths named, and three valid pointers.
     let answer = unsafe {
         (build.get_kernel)(
             this,
@@ -460,7 +457,7 @@ fn a_kernel_stays_as_long_as_its_plugin() {
 
 #[test]
 fn code_that_cannot_be_handed_over_is_refused() {
-    // Untouched zeros take no memory.
+    // Untouched zeros use no memory.
     let long = i32::MAX as usize + 1;
     for (bytes, why) in [
         (0, r#"kernel "scale" has no code"#.to_owned()),
@@ -476,7 +473,7 @@ fn code_that_cannot_be_handed_over_is_refused() {
 fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let desc = dynamic().desc;
-    // SAFETY: a live interface; nothing behind the pointers is read.
+    // SAFETY: a live interface; no pointer is followed.
     unsafe { (runtime.enqueue)(this, &desc, &desc, null(), null(), &desc.dims, &desc.dims, 1, 2, null_mut()) }
 }
 
@@ -518,13 +515,13 @@ fn clones_are_independent() {
     assert_eq!(launch(copy, &place, &builder), 0);
     assert_eq!(launch(plugin, &Recorder::default(), &builder), 0);
     delete(plugin);
-    // The copy's expressions belong to the copy, and so does its tactic.
+    // The copy owns its expressions and its tactic.
     assert_eq!(read(&builder, place.params.borrow()[6].1), (0, 2, Some(0)));
     delete(copy);
     assert_eq!((record.alive.load(Ordering::Relaxed), record.dropped.load(Ordering::Relaxed)), (0, 2));
 }
 
-/// Every slot that can fail, with a plugin in this mood: what it answers, in the order of the header.
+/// The results of all slots that can fail, in the header's order.
 fn failures(plugin: This) -> Vec<i64> {
     let (this, build) = build(plugin);
     let (runtime_this, runtime) = runtime(plugin);

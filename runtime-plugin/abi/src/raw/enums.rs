@@ -1,6 +1,4 @@
-//! NVIDIA's enumerations, all with `int32_t` below.
-//!
-//! Owns: names and numbers. Never: no Rust `enum`, whose unknown values would be undefined behaviour.
+//! NVIDIA's enumerations, all of type `int32_t`. Never a Rust `enum`, whose unknown values would be undefined behavior.
 
 use std::fmt;
 
@@ -14,10 +12,10 @@ macro_rules! foreign_enums {
         impl $name {
             $($(#[$value_meta])* pub const $value: Self = Self($number);)*
 
-            /// Every value that the headers name, in their order.
+            /// All values of the headers, in their order.
             pub const ALL: &[Self] = &[$(Self::$value),*];
 
-            /// The name in NVIDIA's header without its `k`, or `None` for a value the headers do not have.
+            /// Returns the name in NVIDIA's header without its `k`; `None` for an unknown value.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($number => Some(stringify!($value)),)*
@@ -110,7 +108,7 @@ foreign_enums! {
         INT16 = 4,
         /// 32-bit integer.
         INT32 = 5,
-        /// Text; from the ONNX parser its length counts the NUL.
+        /// A string; the ONNX parser counts its NUL.
         CHAR = 6,
         /// `Dims`, 72 bytes each.
         DIMS = 7,
@@ -128,11 +126,11 @@ foreign_enums! {
         FP4 = 13,
     }
 
-    /// `nvinfer1::TensorRTPhase` (`NvInferPluginBase.h`): why a plugin is created.
+    /// `nvinfer1::TensorRTPhase` (`NvInferPluginBase.h`): the purpose of a plugin.
     TensorRTPhase {
-        /// For building an engine; there may be no GPU.
+        /// Building an engine, possibly without a GPU.
         BUILD = 0,
-        /// For running a deserialized engine.
+        /// Running a deserialized engine.
         RUNTIME = 1,
     }
 
@@ -146,9 +144,9 @@ foreign_enums! {
         RUNTIME = 2,
     }
 
-    /// `nvinfer1::APILanguage` (`NvInferRuntimeBase.h`): what an interface is implemented in.
+    /// `nvinfer1::APILanguage` (`NvInferRuntimeBase.h`): the language of an implementation.
     APILanguage {
-        /// C++, and all that looks like it.
+        /// C++ and compatible languages.
         CPP = 0,
         /// Python.
         PYTHON = 1,
@@ -178,40 +176,42 @@ foreign_enums! {
 
     /// `nvinfer1::ILogger::Severity` (`NvInferRuntime.h`).
     Severity {
-        /// The library is broken.
+        /// An internal error.
         INTERNAL_ERROR = 0,
-        /// What was asked for cannot be done.
+        /// An error.
         ERROR = 1,
-        /// It can be done, but look at it.
+        /// A warning.
         WARNING = 2,
-        /// For whoever wants to know.
+        /// Information.
         INFO = 3,
         /// For debugging.
         VERBOSE = 4,
     }
 
-    /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): which kind of quick plugin is wanted. "JIT" is one that
-    /// runs in the process of the engine, "AOT" one whose kernel the engine keeps.
+    /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): the requested kind of quick plugin. "JIT"
+    /// runs in the process of the engine; of "AOT" the engine keeps the kernel.
     QuickPluginCreationRequest {
         /// Either.
         UNKNOWN = 0,
-        /// JIT where there is one.
+        /// JIT if available.
         PREFER_JIT = 1,
-        /// AOT where there is one.
+        /// AOT if available.
         PREFER_AOT = 2,
-        /// JIT or none.
+        /// JIT only.
         STRICT_JIT = 3,
-        /// AOT or none.
+        /// AOT only.
         STRICT_AOT = 4,
     }
 
-    /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`): what a scalar argument of an AOT plugin's kernel is.
+    /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`): the type of a scalar argument of an AOT plugin's
+    /// kernel.
     PluginArgType {
         /// An integer.
         INT = 0,
     }
 
-    /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`): how a scalar argument of an AOT plugin's kernel is passed.
+    /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`): the width of a scalar argument of an AOT plugin's
+    /// kernel.
     PluginArgDataType {
         /// 8 bits, signed.
         INT8 = 0,

@@ -1,6 +1,4 @@
-//! NVIDIA's structs.
-//!
-//! Owns: field order, which is load-bearing in every struct of this file. Never: no pointer is followed here.
+//! NVIDIA's structs, with fields in NVIDIA's order. Never follows a pointer.
 
 use std::ffi::{c_char, c_void};
 
@@ -13,21 +11,21 @@ pub const MAX_DIMS: usize = 8;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dims {
-    /// Rank, -1 when it is not known.
+    /// Rank; -1 if unknown.
     pub nb_dims: i32,
-    /// Extents; -1 is one that is not known. Only the first `nb_dims` mean something.
+    /// Extents, valid up to `nb_dims`; -1 if unknown.
     pub d: [i64; MAX_DIMS],
 }
 
 impl Dims {
-    /// The extents that mean something: empty for a rank that is not known, at most [`MAX_DIMS`].
+    /// Returns the valid extents: empty for an unknown rank, at most [`MAX_DIMS`].
     #[inline]
     pub fn as_slice(&self) -> &[i64] {
         let rank = usize::try_from(self.nb_dims).unwrap_or(0).min(MAX_DIMS);
         &self.d[..rank]
     }
 
-    /// Dims of these extents, or `None` for more than [`MAX_DIMS`].
+    /// Creates dims with these extents; `None` for more than [`MAX_DIMS`].
     pub fn from_slice(extents: &[i64]) -> Option<Self> {
         let mut d = [0; MAX_DIMS];
         d.get_mut(..extents.len())?.copy_from_slice(extents);
@@ -59,7 +57,7 @@ pub struct DynamicPluginTensorDesc {
     pub min: Dims,
     /// Largest extents of the profile.
     pub max: Dims,
-    /// Extents that are optimized for; they may be -1 for aliased and data-dependent plugins.
+    /// Extents to optimize for; may be -1 for aliased and data-dependent plugins.
     pub opt: Dims,
 }
 
@@ -69,7 +67,7 @@ pub struct DynamicPluginTensorDesc {
 pub struct DimsExprs {
     /// Rank.
     pub nb_dims: i32,
-    /// Extents as expressions. Only the first `nb_dims` mean something.
+    /// Extents as expressions, valid up to `nb_dims`.
     pub d: [*const IDimensionExpr; MAX_DIMS],
 }
 
@@ -77,7 +75,7 @@ pub struct DimsExprs {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct PluginField {
-    /// Name; a null one crashes inside TensorRT.
+    /// Name; null crashes TensorRT.
     pub name: *const c_char,
     /// `length` elements, or null.
     pub data: *const c_void,
@@ -88,8 +86,7 @@ pub struct PluginField {
 }
 
 impl PluginFieldType {
-    /// Bytes of `count` elements, or `None` for a type that this crate does not know or a size that
-    /// overflows.
+    /// Returns the bytes of `count` elements; `None` for an unknown type or on overflow.
     ///
     /// `CHAR` and `UNKNOWN` count bytes. The 4-bit types are packed two to a byte, rounded up.
     pub const fn bytes(self, count: usize) -> Option<usize> {
@@ -115,12 +112,12 @@ pub struct PluginFieldCollection {
     pub fields: *const PluginField,
 }
 
-/// `nvinfer1::InterfaceInfo` (`NvInferRuntimeBase.h`). 16 bytes and trivially copyable, so both C++ and Rust
-/// return it in two registers.
+/// `nvinfer1::InterfaceInfo` (`NvInferRuntimeBase.h`). 16 bytes and trivially copyable, so C++ and Rust return it in
+/// two registers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct InterfaceInfo {
-    /// Kind, a NUL-terminated text that lives as long as the library.
+    /// Kind, a NUL-terminated string that lives as long as the library.
     pub kind: *const c_char,
     /// Major version.
     pub major: i32,
@@ -128,7 +125,7 @@ pub struct InterfaceInfo {
     pub minor: i32,
 }
 
-/// Declares what C++ wraps around an implementation: a vptr that plugins do not use, then `mImpl`.
+/// Declares C++ wrappers of implementations: a vptr that plugins do not use, then `mImpl`.
 macro_rules! wrappers {
     ($($(#[$doc:meta])* $name:ident, $implementation:ty;)*) => {
         $(
@@ -136,9 +133,9 @@ macro_rules! wrappers {
             #[repr(C)]
             #[derive(Debug)]
             pub struct $name {
-                /// Vtable of the wrapper: two destructor slots only.
+                /// The wrapper's vtable: two destructor slots.
                 pub vptr: *const c_void,
-                /// The object that does the work.
+                /// The implementation object.
                 pub implementation: $implementation,
             }
         )*
@@ -156,7 +153,7 @@ wrappers! {
     ISymExprs, *mut c_void;
 }
 
-// The numbers are those that g++ prints for NVIDIA's headers (RTX 1.7) with `sizeof` and `offsetof` on LP64.
+// g++'s `sizeof` and `offsetof` for NVIDIA's headers (RTX 1.7) on LP64.
 layout! { 1;
     Dims = 72 { nb_dims = 0, d = 8 };
     PluginTensorDesc = 88 { dims = 0, data_type = 72, format = 76, scale = 80 };

@@ -1,4 +1,4 @@
-//! A quick plugin and its creator for the tests.
+//! A quick plugin and its creator for tests.
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -11,18 +11,14 @@ use crate::{
     QuickLaunch, QuickPlugin, QuickPluginCreationRequest, Shape, TensorRTPhase,
 };
 
-/// One input and two outputs, the second in the input's memory.
 pub(crate) struct QuickProbe {
     pub(crate) mood: Mood,
     pub(crate) record: Arc<Record>,
     pub(crate) tactic: AtomicI32,
     pub(crate) leave_outputs_unset: bool,
-    /// Types for which there is a kernel.
     pub(crate) types: Vec<DataType>,
-    /// Tensors that a format combination has too many.
     pub(crate) surplus: usize,
     pub(crate) scalar_count: i64,
-    /// Divides by it.
     pub(crate) divisor: i64,
     pub(crate) name: CString,
     pub(crate) code: Vec<u8>,
@@ -54,7 +50,6 @@ impl QuickProbe {
         }
     }
 
-    /// For methods without a `Result`.
     fn panic_unless_well(&self) {
         assert!(self.mood == Mood::Well, "asked to panic");
     }
@@ -136,7 +131,7 @@ impl PluginBase for QuickProbe {
     }
     fn report(&self, error: &Error) {
         self.record.reports.lock().unwrap().push(error.clone());
-        // A hook that panics must not get anywhere either.
+        // A panic in the hook must not escape either.
         assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
     }
 }
@@ -171,7 +166,8 @@ impl QuickPlugin for QuickProbe {
         };
         Ok(self.types.iter().map(row).collect())
     }
-    /// Everything tells which place it is for: the grid begins with the first extent over `divisor`, the rest are constants.
+    /// Each value identifies its position: the grid starts with the first extent over `divisor`, the rest are
+    /// constants.
     fn launch<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -203,7 +199,6 @@ impl QuickPlugin for QuickProbe {
     }
 }
 
-/// Makes quick probes, ahead-of-time ones only.
 pub(crate) struct QuickProbeCreator {
     pub(crate) mood: Mood,
     pub(crate) names: FieldNames,

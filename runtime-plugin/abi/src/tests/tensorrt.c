@@ -1,8 +1,8 @@
-// A library that looks to a plugin library's logging like a TensorRT: a version, and a finder that is a static. Compiled by
+// A stand-in TensorRT for a plugin library's logging: a version, and a finder that is a static. Compiled by
 // `logger/tests/images.rs`.
 //
-// VERSION   what `getInferLibVersion` returns; without it there is none
-// BASE      where defined, finder and logger derive from `IVersionedInterface`
+// VERSION   the result of `getInferLibVersion`; undefined, the function is missing
+// BASE      if defined, finder and logger derive from `IVersionedInterface`
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ int countLogged(void)
 static void (*gAtUnload)(void*);
 static void* gArgument;
 
-// Sets what the destructor of this library calls.
+// Sets a callback of this library's destructor.
 void atUnload(void (*callback)(void*), void* argument)
 {
     gAtUnload = callback;
@@ -118,7 +118,7 @@ __attribute__((destructor)) static void unload(void)
     }
 }
 
-// Calls a plugin library as TensorRT does. The call is not the last thing done, so that this function has a frame.
+// Calls a plugin library as TensorRT does. The call is not in tail position, so that this function has a frame.
 int callPlugin(void (*plugin)(void*), void* argument)
 {
     plugin(argument);

@@ -1,9 +1,7 @@
-//! The slots of quick plugins' interfaces.
+//! The slots of quick plugins' interfaces, as in [`super`].
 //!
-//! Owns: slot order and signatures, as [`super`] does for the other interfaces.
-//!
-//! Source: `impl/NvInferPythonPlugin.h` of TensorRT Enterprise 11.4. No header of TensorRT-RTX (1.3 to 1.7) has it. It says of itself
-//! that it serves NVIDIA's Python module and follows no semantic versioning.
+//! Source: `impl/NvInferPythonPlugin.h` of TensorRT Enterprise 11.4, absent from TensorRT-RTX (1.3 to 1.7). It states
+//! that it serves NVIDIA's Python module, without semantic versioning.
 
 use std::ffi::{c_char, c_void};
 
@@ -33,7 +31,7 @@ slots! {
         get_plugin_namespace() -> *const c_char;
     }
 
-    /// `IPluginV3QuickAOTBuild`: `IPluginV3QuickBuild` ends at slot 14, and what an ahead-of-time plugin adds follows.
+    /// `IPluginV3QuickAOTBuild`: `IPluginV3QuickBuild` ends at slot 14, followed by the ahead-of-time slots.
     QuickBuildSlots: extern "C" fn(This), [versioned: VersionedSlots] {
         /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes, int32_t const* inputRanks,
         /// int32_t nbInputs) const noexcept`
@@ -65,9 +63,9 @@ slots! {
         get_timing_cache_id() -> *const c_char;
         /// `char const* getMetadataString() noexcept`
         get_metadata_string() -> *const c_char;
-        /// `int32_t getLaunchParams(DimsExprs const* inputs, DynamicPluginTensorDesc const* inOut, int32_t nbInputs, int32_t nbOutputs,
-        /// IKernelLaunchParams* launchParams, ISymExprs* extraArgs, IExprBuilder& exprBuilder) noexcept`: from here on of ahead-of-time
-        /// plugins alone.
+        /// `int32_t getLaunchParams(DimsExprs const* inputs, DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
+        /// int32_t nbOutputs, IKernelLaunchParams* launchParams, ISymExprs* extraArgs, IExprBuilder& exprBuilder)
+        /// noexcept`: the first ahead-of-time slot.
         get_launch_params(
             *const DimsExprs, *const DynamicPluginTensorDesc, i32, i32, *mut IKernelLaunchParams,
             *mut ISymExprs, *mut IExprBuilder
@@ -96,7 +94,7 @@ slots! {
         get_fields_to_serialize() -> *const PluginFieldCollection;
     }
 
-    /// `ISymExpr`, implemented here: no base and no virtual destructor, so nobody deletes one through its vtable.
+    /// `ISymExpr`, implemented here: no base and no virtual destructor.
     SymExprSlots: extern "C" fn(This), [] {
         /// `PluginArgType getType() const noexcept`
         get_type() -> PluginArgType;
@@ -107,10 +105,10 @@ slots! {
     }
 }
 
-/// Reads a launch parameter: an `ISymExpr*`.
+/// Returns a launch parameter: an `ISymExpr*`.
 type Get = unsafe extern "C" fn(This) -> This;
 
-/// Sets a launch parameter to an `ISymExpr*`; `false` refuses it.
+/// Sets a launch parameter to an `ISymExpr*`; `false` rejects it.
 type Set = unsafe extern "C" fn(This, This) -> bool;
 
 /// A getter and a setter of [`KernelLaunchParamsSlots`].
@@ -123,11 +121,11 @@ pub struct ExtentSlots {
     pub set: Set,
 }
 
-/// `IKernelLaunchParamsImpl`, called by plugins. The virtual destructor comes last, because the class declares it last.
+/// `IKernelLaunchParamsImpl`, called by plugins. The class declares its virtual destructor last.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct KernelLaunchParamsSlots {
-    /// The getters and setters of grid X, Y and Z, block X, Y and Z, and shared memory: `ISymExpr* getGridX()`, `bool setGridX(ISymExpr*)`.
+    /// Grid X, Y and Z, block X, Y and Z, and shared memory: `ISymExpr* getGridX()`, `bool setGridX(ISymExpr*)`.
     pub extents: [ExtentSlots; 7],
     /// D1.
     pub destroy: unsafe extern "C" fn(This),
@@ -136,7 +134,7 @@ pub struct KernelLaunchParamsSlots {
 }
 
 slots! {
-    /// `ISymExprsImpl`, called by plugins. The virtual destructor comes last, because the class declares it last.
+    /// `ISymExprsImpl`, called by plugins. The class declares its virtual destructor last.
     SymExprsSlots: extern "C" fn(This), [] {
         /// `ISymExpr* getSymExpr(int32_t index) const noexcept`
         get_sym_expr(i32) -> This;

@@ -1,6 +1,4 @@
-//! Parts that are sure to have no value, found while folding.
-//!
-//! Owns which operations fail whatever their unknown operands are. Never reports one in a part that may not be evaluated.
+//! Finds parts that always fail, while folding. Never reports parts that may not be evaluated.
 
 use super::{Folder, Part};
 use crate::node::{BinaryOp, Builtin, Node, NodeId, level};
@@ -8,19 +6,18 @@ use crate::ops::{self, EvalError};
 use crate::print;
 use crate::value::Value;
 
-/// The most letters of an operand in a message.
 const SHOWN: usize = 40;
 
 impl Folder<'_> {
     pub(super) fn failed(&mut self, id: NodeId, error: EvalError) {
-        // Inlining can put one mistake in many places; a few are enough.
+        // Inlining can repeat one error in many places.
         const KEPT: usize = 16;
         if self.lazy == 0 && self.failures.len() < KEPT {
             self.failures.push((id, error));
         }
     }
 
-    /// Reports an operation that fails although some of its operands, all of which are evaluated, are not known.
+    /// Reports an operation that fails although operands are unknown.
     pub(super) fn check_hopeless(&mut self, id: NodeId, parts: &[Part]) {
         if self.lazy > 0 {
             return;
@@ -46,7 +43,7 @@ impl Folder<'_> {
         }
     }
 
-    /// Why an array has no element at an index: its length is known although its elements are not, or the highest that it can be.
+    /// Checks an index against an array's known or maximum length.
     fn beyond(&self, array: &Part, index: &Part) -> Option<EvalError> {
         let len = match array {
             Part::Known(Value::Array(items), _) => items.len(),
@@ -69,7 +66,6 @@ impl Folder<'_> {
         }
     }
 
-    /// An operand in a message.
     fn shown(&self, part: &Part, loosest: u8) -> String {
         let text = match part {
             Part::Known(value, _) => value.to_string(),

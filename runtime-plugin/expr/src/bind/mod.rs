@@ -1,9 +1,7 @@
-//! Partial evaluation: folds what is known, keeps the rest.
+//! Partial evaluation: folds known parts, keeps the rest.
 //!
-//! The folded tree has the value of the original wherever that has one, and fails with the same error where it has
-//! none: a known part that fails stays in place for evaluation to report (only limits on steps may differ). A
-//! comprehension over a known array is unrolled while that stays small. The result is canonical: two trees that say the
-//! same in the same form fold to equal lists of nodes.
+//! The result has the original's value or error (only step limits may differ): known parts that fail remain.
+//! Canonical: equivalent trees of one form fold to equal nodes.
 
 mod failures;
 mod unroll;
@@ -15,27 +13,23 @@ use super::ops::{self, EvalError};
 use super::print::{Anonymous, Names};
 use crate::value::Value;
 
-/// Replaces everything that `env` knows (attributes, ranks; shapes too, where it has them) by its value and folds.
-///
-/// Never fails: a tree that [`Expr::validate`] refuses is returned as it is.
+/// Folds with the facts of `env`. Trees that [`Expr::validate`] rejects are returned unchanged.
 #[must_use]
 pub fn bind(expr: &Expr, env: &dyn Environment) -> Expr {
     fold(expr, &Bound(env)).expr
 }
 
-/// As [`bind`]; takes off `steps` what it took, as far as there is that much left. Who binds again and again stops at 0.
+/// Folds as [`bind`] does, and subtracts the cost from `steps`, saturating at 0, where callers stop.
 pub fn bind_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Expr {
     let folded = fold(expr, &Bound(env));
     *steps = steps.saturating_sub(folded.cost);
     folded.expr
 }
 
-/// What folding may rely on.
 pub(super) trait Facts {
     fn environment(&self) -> &dyn Environment;
-    /// The lowest and the highest rank that a tensor can have.
+    /// Returns the minimum and maximum rank of a tensor.
     fn ranks(&self, tensor: u32) -> Option<(usize, usize)>;
-    /// For messages.
     fn names(&self) -> &dyn Names;
 }
 
@@ -55,11 +49,10 @@ impl Facts for Bound<'_> {
     }
 }
 
-/// A folded tree, and the parts of the original that are sure to be evaluated and sure to fail.
 pub(super) struct Folded {
     pub(super) expr: Expr,
     pub(super) failures: Vec<(NodeId, EvalError)>,
-    /// What folding took, in steps of evaluation.
+    /// In steps of evaluation.
     cost: usize,
 }
 
@@ -73,7 +66,7 @@ pub(super) fn fold(expr: &Expr, facts: &dyn Facts) -> Folded {
     if root.is_ok() {
         return Folded { expr: Expr { nodes: folder.out }, failures: folder.failures, cost };
     }
-    // Too large or too deep once folded: what is kept says the same, with its variables numbered anew.
+    // Too large or too deep: copies the original with renumbered variables.
     let failures = folder.failures;
     let mut copier = Folder::new(&expr.nodes, facts);
     let copied = copier.verbatim(expr.root());
@@ -82,29 +75,25 @@ pub(super) fn fold(expr: &Expr, facts: &dyn Facts) -> Folded {
     Folded { expr, failures, cost }
 }
 
-/// Node visits after which nothing is unrolled any more; what is left is copied once.
+/// Maximum node visits before unrolling stops.
 const FUEL: usize = 200_000;
 
-/// Elements of known values that are made or copied before folding stops; it bounds time and memory.
+/// Maximum elements created or copied; bounds time and memory.
 const WORK: usize = 2_000_000;
 
-/// A folded part.
 enum Part {
-    /// Its value, and the source that computes it.
+    /// Its value, and the source node that computes it.
     Known(Value, NodeId),
     /// A node of the output.
     Node(NodeId),
 }
 
-/// What a variable of the source stands for.
 enum Binding {
-    /// Itself, under a new slot.
     Slot(u32),
-    /// An element of a comprehension that is being unrolled.
     Element(Value),
 }
 
-/// The output would become larger than an expression can be.
+/// The output would exceed the limits of an expression.
 struct TooLarge;
 
 type Fold<T> = Result<T, TooLarge>;
@@ -116,11 +105,11 @@ struct Folder<'a> {
     heights: Vec<usize>,
     locals: Vec<(u32, Binding)>,
     slots: u32,
-    /// Above 0 inside what may never be evaluated.
+    /// Nesting in parts that may never be evaluated.
     lazy: usize,
     fuel: usize,
     work: usize,
-    /// How many comprehensions around are being unrolled.
+    /// Number of enclosing unrolled comprehensions.
     unrolling: usize,
     failures: Vec<(NodeId, EvalError)>,
 }
@@ -142,7 +131,6 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// What it took so far, and the look at every node before.
     fn cost(&self) -> usize {
         self.source.len() + (FUEL - self.fuel) + (WORK - self.work)
     }
@@ -162,7 +150,7 @@ impl<'a> Folder<'a> {
             Node::Str(value) => known(Value::Str(value.clone())),
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
-                    // Charged before it is copied; nothing is unrolled without work left.
+                    // Charges before copying.
                     let left = self.work.checked_sub(value.cost(self.work)).ok_or(TooLarge)?;
                     let value = value.clone();
                     self.work = left;
@@ -195,13 +183,13 @@ impl<'a> Folder<'a> {
     fn leaf(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
         let env = self.facts.environment();
         let value = match *node {
-            // A list that is beyond what is left is not copied first: an engine may have a long one, and ask for it often.
+            // Engines may contain long lists and use them often.
             Node::Attribute(attribute) => {
                 env.attribute(attribute).filter(|value| value.cost(self.work) <= self.work).cloned()
             }
             Node::Shape(tensor) => env.shape(tensor).map(Value::of_ints),
             Node::Rank(tensor) => self.rank(tensor),
-            // One that overflows stays.
+            // Overflowing ones remain.
             Node::Numel(tensor) => eval::numel(env, tensor).ok(),
             Node::Aligned { tensor, bytes } if Node::is_alignment(bytes) => {
                 env.aligned(tensor, bytes).map(Value::Bool)
@@ -220,7 +208,6 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Pays for a known value; nothing is folded any more once the work is spent.
     fn afford(&mut self, value: &Value) -> bool {
         let left = self.work.checked_sub(value.cost(self.work));
         self.work = left.unwrap_or(self.work);
@@ -233,9 +220,8 @@ impl<'a> Folder<'a> {
         rank.map(Value::Int)
     }
 
-    /// An operation that evaluates all of its operands.
     fn operation(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
-        // A plain loop: adapters would deepen the stack of every level of the tree.
+        // A loop: iterator adapters use more stack per level.
         let mut parts = Vec::new();
         for operand in node.children() {
             parts.push(self.part(operand)?);
@@ -243,7 +229,6 @@ impl<'a> Folder<'a> {
         self.applied(id, node, parts)
     }
 
-    /// An operation on parts that have been folded.
     fn applied(&mut self, id: NodeId, node: &Node, mut parts: Vec<Part>) -> Fold<Part> {
         if self.work > 0 && parts.iter().all(|part| matches!(part, Part::Known(..))) {
             let (values, sources): (Vec<Value>, Vec<NodeId>) = parts

@@ -1,11 +1,11 @@
-//! Comprehensions: unrolled where the array is known and what they leave stays small, else folded inside.
+//! Unrolls comprehensions over known arrays if the result is small.
 
 use super::write::LITERAL_LIMIT;
 use super::{Binding, Fold, Folder, Part};
 use crate::node::{Node, NodeId};
 use crate::value::Value;
 
-/// The most nodes that unrolling one comprehension may leave.
+/// Maximum nodes of an unrolled comprehension.
 const UNROLL_LIMIT: usize = 1024;
 
 impl Folder<'_> {
@@ -49,7 +49,6 @@ impl Folder<'_> {
         self.emit(Node::Comprehension { slot: new, over, condition, body })
     }
 
-    /// The elements, if every condition is known and what they leave is small.
     fn unroll(
         &mut self,
         slot: u32,
@@ -82,13 +81,13 @@ impl Folder<'_> {
         });
         if let Some(values) = values.collect() {
             let value = Value::Array(values);
-            // A long value would be copied from its source, and there is none that stands alone here.
+            // Long values would be copied from a source that is not closed here.
             let small = value.nodes(LITERAL_LIMIT) <= LITERAL_LIMIT;
             return Ok(small.then_some(Part::Known(value, source)));
         }
         let mut ids = Vec::with_capacity(parts.len());
         for part in parts {
-            // The element's variable is no longer bound, so its source cannot be copied.
+            // The element's variable is out of scope, so its source cannot be copied.
             ids.push(match part {
                 Part::Node(id) => id,
                 Part::Known(value, _) if value.nodes(UNROLL_LIMIT) <= UNROLL_LIMIT => self.literal(value)?,
@@ -113,7 +112,6 @@ impl Folder<'_> {
     }
 }
 
-/// One element of a comprehension that is being unrolled.
 enum Element {
     Kept(Part),
     LeftOut,

@@ -1,16 +1,13 @@
-//! Writing the folded tree: nodes, values as literals, and parts of the source as they are.
-//!
-//! Owns the limits of what is written. Never folds anything.
+//! Writes the folded tree within an expression's limits. Never folds.
 
 use super::{Binding, Fold, Folder, Part, TooLarge};
 use crate::node::{Expr, Node, NodeId, height_of};
 use crate::value::Value;
 
-/// The largest value that is written out as literals, in nodes: a longer one stays the expression that makes it.
+/// Maximum nodes of a value written as literals; longer values keep their expression.
 pub(super) const LITERAL_LIMIT: usize = 1024;
 
 impl Folder<'_> {
-    /// Adds a node to the output.
     pub(super) fn emit(&mut self, node: Node) -> Fold<Part> {
         let height = height_of(&node, &self.heights);
         if height > Expr::DEPTH_LIMIT || self.out.len() >= Expr::NODE_LIMIT {
@@ -22,7 +19,6 @@ impl Folder<'_> {
         Ok(Part::Node(id))
     }
 
-    /// The output node of a part; a known value becomes a literal.
     pub(super) fn emitted(&mut self, part: Part) -> Fold<NodeId> {
         match part {
             Part::Node(id) => Ok(id),
@@ -57,7 +53,7 @@ impl Folder<'_> {
         self.emit_id(node)
     }
 
-    /// Writes a value that is too long for literals as the operation that makes it, on folded operands.
+    /// Writes a value that is too long for literals as its operation.
     fn written(&mut self, id: NodeId) -> Fold<NodeId> {
         let node = self.source.get(id as usize).ok_or(TooLarge)?;
         if !matches!(node, Node::Array(_) | Node::Call(..) | Node::Index { .. }) {
@@ -71,7 +67,7 @@ impl Folder<'_> {
         self.emit_id(node.with_children(ids))
     }
 
-    /// Copies a part of the source as it is, except that variables which are bound to elements become literals.
+    /// Copies the source, replacing variables bound to elements.
     pub(super) fn verbatim(&mut self, id: NodeId) -> Fold<NodeId> {
         self.fuel = self.fuel.saturating_sub(1);
         if self.unrolling > 0 && self.fuel == 0 {

@@ -1,39 +1,38 @@
-//! What a part of an expression can be, and what follows for operations on ranges.
+//! Sets of values of an expression's parts.
 
 use super::ints::Ints;
 use crate::node::BinaryOp;
 use crate::ops;
 use crate::value::Value;
 
-/// What a part can be.
+/// A set of values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Extent {
     /// One value.
     Known(Value),
-    /// Integers within a range.
+    /// Integers in a range.
     Int(Ints),
-    /// Either.
+    /// Both booleans.
     Bool,
-    /// Numbers from the least to the greatest, both included.
+    /// Numbers in an inclusive range.
     Float(f64, f64),
-    /// One of these strings, of which there are at least two, in order.
+    /// Two or more strings, sorted.
     Texts(Vec<String>),
-    /// Of known length.
+    /// Arrays of known length.
     Array(Vec<Extent>),
-    /// Of unknown length; every element is within the one.
+    /// Arrays of lengths in a range, with all elements in one set.
     List(Box<Extent>, Ints),
-    /// Anything of its kind: a string, or a float that may be no number.
+    /// Any string, or any float including NaN.
     Any,
 }
 
-/// The most strings that are told apart.
 const MOST_TEXTS: usize = 32;
 
-/// A list of one length that is no longer than this is told element by element.
+/// Maximum length of arrays with individual elements.
 const SPELLED_OUT: i64 = 64;
 
 impl Extent {
-    /// The integers, as a value if there is only one.
+    /// Returns a set of integers.
     pub fn of_ints(ints: Ints) -> Extent {
         ints.single().map_or(Extent::Int(ints), |value| Extent::Known(Value::Int(value)))
     }
@@ -42,7 +41,7 @@ impl Extent {
         value.map_or(Extent::Bool, |value| Extent::Known(Value::Bool(value)))
     }
 
-    /// The integers, or `None` for another type.
+    /// Returns the integers, or `None` for another type.
     pub fn ints(&self) -> Option<Ints> {
         match self {
             Extent::Known(Value::Int(value)) => Some(Ints::exactly(*value)),
@@ -51,7 +50,7 @@ impl Extent {
         }
     }
 
-    /// Whether it is a boolean, and which where that is known.
+    /// Returns `Some` for booleans, with the value if known.
     pub fn bools(&self) -> Option<Option<bool>> {
         match self {
             Extent::Known(Value::Bool(value)) => Some(Some(*value)),
@@ -60,7 +59,7 @@ impl Extent {
         }
     }
 
-    /// The least and the greatest of what is a number for certain.
+    /// Returns the range of floats that cannot be NaN.
     pub fn floats(&self) -> Option<(f64, f64)> {
         match self {
             Extent::Known(Value::Float(value)) if !value.is_nan() => Some((*value, *value)),
@@ -69,7 +68,6 @@ impl Extent {
         }
     }
 
-    /// The strings that it can be, in order.
     pub(super) fn texts(&self) -> Option<Vec<String>> {
         match self {
             Extent::Known(Value::Str(text)) => Some(vec![text.clone()]),
@@ -78,7 +76,6 @@ impl Extent {
         }
     }
 
-    /// None where there is none.
     pub(super) fn of_texts(mut texts: Vec<String>) -> Option<Extent> {
         match texts.pop() {
             None => None,
@@ -90,7 +87,7 @@ impl Extent {
         }
     }
 
-    /// The elements of an array of known length.
+    /// Returns the elements of an array of known length.
     pub fn items(&self) -> Option<Vec<Extent>> {
         match self {
             Extent::Known(Value::Array(items)) => Some(items.iter().cloned().map(Extent::Known).collect()),
@@ -99,7 +96,7 @@ impl Extent {
         }
     }
 
-    /// How long an array is.
+    /// Returns the lengths of an array.
     pub fn length(&self) -> Option<Ints> {
         let known = |len: usize| i64::try_from(len).ok().map(Ints::exactly);
         match self {
@@ -110,7 +107,7 @@ impl Extent {
         }
     }
 
-    /// What every element of an array is; none where it has none.
+    /// Returns the union of all elements; `None` without elements.
     pub(super) fn element(&self) -> Option<Extent> {
         match self {
             Extent::List(element, _) => Some((**element).clone()),
@@ -118,19 +115,18 @@ impl Extent {
         }
     }
 
-    /// An array with these elements, as a value if each element is one.
+    /// Returns the arrays with these elements.
     pub fn array(items: Vec<Extent>) -> Extent {
         let known = Extent::all_known(&items);
         known.map_or(Extent::Array(items), |values| Extent::Known(Value::Array(values)))
     }
 
-    /// The values, if each is only one.
     pub(super) fn all_known(items: &[Extent]) -> Option<Vec<Value>> {
         let known = |item: &Extent| if let Extent::Known(value) = item { Some(value.clone()) } else { None };
         items.iter().map(known).collect()
     }
 
-    /// An array whose elements are within `element` and whose length is within `length`.
+    /// Returns the arrays of these elements and lengths.
     pub fn list(element: Extent, length: Ints) -> Extent {
         match length.single().filter(|&length| length <= SPELLED_OUT) {
             Some(length) => Extent::array((0..length).map(|_| element.clone()).collect()),
@@ -138,7 +134,7 @@ impl Extent {
         }
     }
 
-    /// Everything that is one or the other.
+    /// Returns a superset of the union.
     pub fn join(&self, other: &Extent) -> Extent {
         if self == other {
             return self.clone();
@@ -174,7 +170,7 @@ impl Extent {
         Extent::list(element, left_length.join(right_length))
     }
 
-    /// What is both; none where nothing is.
+    /// Returns the intersection; `None` if empty.
     pub fn meet(&self, other: &Extent) -> Option<Extent> {
         match (self, other) {
             (Extent::Any, one) | (one, Extent::Any) => return Some(one.clone()),
@@ -191,7 +187,7 @@ impl Extent {
             let (low, high) = (left.0.max(right.0), left.1.min(right.1));
             return match (self, other) {
                 _ if low > high => None,
-                // Of two zeros the one that is known stays, with its sign.
+                // A known zero keeps its sign.
                 (known @ Extent::Known(_), _) | (_, known @ Extent::Known(_)) => Some(known.clone()),
                 _ => Some(Extent::Float(low, high)),
             };
@@ -221,7 +217,7 @@ impl Extent {
         }
     }
 
-    /// Whether a value can be among those of this extent: what [`Extent::meet`] with it says, without making anything.
+    /// Returns whether [`Extent::meet`] with a value is not empty, without allocating.
     pub fn admits(&self, value: &Value) -> bool {
         match (self, value) {
             (Extent::Any, _) | (Extent::Bool, Value::Bool(_)) => true,
@@ -253,7 +249,7 @@ impl Extent {
         }
     }
 
-    /// How many values evaluation copies at most where it copies this.
+    /// Returns the maximum number of copied values.
     pub(super) fn most_values(&self) -> u64 {
         match self {
             Extent::List(element, length) => u64::try_from(length.high)
@@ -284,7 +280,7 @@ pub(super) fn less(left: &Extent, right: &Extent) -> Option<bool> {
     if left.high < right.low { Some(true) } else { (left.low >= right.high).then_some(false) }
 }
 
-/// Whether the left is at most the right: for floats this is not the opposite of the right being less.
+/// Returns `left <= right`: not the opposite of `right < left` for floats, because of NaN.
 pub(super) fn at_most(left: &Extent, right: &Extent) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.floats(), right.floats()) {
         return if left.1 <= right.0 { Some(true) } else { (left.0 > right.1).then_some(false) };

@@ -1,21 +1,18 @@
-//! What is known of terms: in a scope, and only there.
-//!
-//! A scope is a side of a conditional, an element of a comprehension, or what follows a condition. Leaving it takes back what was
-//! learned in it.
+//! Facts about terms in a scope: a conditional's side, a comprehension's element, or after a condition.
 
 use super::extent::Extent;
 use super::term::TermId;
 
-/// What holds of terms, with a way back.
+/// Facts about terms, revertible.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// By term. A term with a fact has a value wherever the fact holds.
     known: Vec<Option<Extent>>,
-    /// By term: what it was found to be, in this scope or one around it.
+    /// By term: earlier results, in this or an enclosing scope.
     seen: Vec<Option<Extent>>,
-    /// Of pairs of integers: the least and the greatest of the first less the second.
+    /// Ranges of differences of integer terms, first minus second.
     differences: Vec<(TermId, TermId, (i128, i128))>,
-    /// What was there before each change.
+    /// Values before each change.
     log: Vec<(Table, TermId, Option<Extent>)>,
 }
 
@@ -25,7 +22,6 @@ enum Table {
     Seen,
 }
 
-/// A place to go back to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     log: usize,
@@ -33,7 +29,7 @@ pub(super) struct Mark {
 }
 
 impl Facts {
-    /// The fact about a term.
+    /// Returns the fact about a term.
     pub fn known(&self, id: TermId) -> Option<&Extent> {
         self.known.get(id as usize)?.as_ref()
     }
@@ -60,7 +56,6 @@ impl Facts {
         std::mem::replace(table.get_mut(id as usize)?, extent)
     }
 
-    /// The least and the greatest of `left - right`.
     pub(super) fn difference(&self, left: TermId, right: TermId) -> (i128, i128) {
         if left == right {
             return (0, 0);
@@ -77,7 +72,7 @@ impl Facts {
     }
 
     pub(super) fn differ(&mut self, left: TermId, right: TermId, (low, high): (i128, i128)) {
-        // Comparisons are of 64-bit integers: the ends are far from what would overflow when negated.
+        // Differences of 64-bit integers never reach this, and it can be negated.
         const END: i128 = 1 << 66;
         self.differences.push((left, right, (low.clamp(-END, END), high.clamp(-END, END))));
     }
@@ -95,7 +90,6 @@ impl Facts {
         }
     }
 
-    /// The terms about which something was learned since.
     pub(super) fn learned_since(&self, mark: Mark) -> Vec<(TermId, Extent)> {
         let changes = self.log.get(mark.log..).unwrap_or_default();
         let known = changes.iter().filter(|(table, ..)| *table == Table::Known);
@@ -105,7 +99,7 @@ impl Facts {
         ids.into_iter().filter_map(|id| Some((id, self.known(id)?.clone()))).collect()
     }
 
-    /// Forgets what was found on the way; what was learned stays for good.
+    /// Clears earlier results and makes the facts permanent.
     pub fn settle(&mut self) {
         self.seen.clear();
         self.log.clear();

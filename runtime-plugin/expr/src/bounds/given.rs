@@ -1,56 +1,54 @@
-//! What is known before anything is assumed.
+//! Ranges that are known without assumptions.
 
 use super::extent::Extent;
 use crate::interval::MAX_RANK;
 use crate::node::DeviceFact;
 use crate::value::Value;
 
-/// What is known about attributes and shapes.
+/// Ranges of attributes, shapes and other facts; minimum and maximum are inclusive.
 pub trait RangeEnvironment {
-    /// The value of an attribute, or `None` if [`RangeEnvironment::attribute_range`] limits it.
+    /// Returns an attribute's value; `None` if only [`RangeEnvironment::attribute_range`] is known.
     fn attribute(&self, index: u32) -> Option<&Value>;
 
-    /// What an attribute can be whose value is not known; none where it can be anything.
+    /// Returns an unknown attribute's range; `None` for any value.
     fn attribute_range(&self, _index: u32) -> Option<AttributeRange> {
         None
     }
 
-    /// The rank of a tensor; none where it can be what [`RangeEnvironment::rank_range`] allows.
+    /// Returns a tensor's rank; `None` if only [`RangeEnvironment::rank_range`] is known.
     fn rank(&self, tensor: u32) -> Option<usize>;
 
-    /// The lowest and the highest rank that a tensor can have where its rank is not known; 0 to 8, TensorRT's highest, if nothing
-    /// else is said.
+    /// Returns the range of an unknown rank, by default TensorRT's 0 to 8.
     fn rank_range(&self, _tensor: u32) -> (usize, usize) {
         (0, HIGHEST_RANK)
     }
 
-    /// The least and the greatest size that a dimension can have; none where it can be anything from 0.
+    /// Returns the range of a dimension; `None` for any size.
     fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)>;
 
-    /// The least and the greatest that a fact about the device can be.
+    /// Returns the range of a device's fact.
     fn device(&self, fact: DeviceFact) -> (i64, i64) {
         fact.range()
     }
 
-    /// The least and the greatest that each value of a shape input can be.
+    /// Returns the range of each value of a shape input.
     fn values(&self, _tensor: u32) -> (i64, i64) {
         (i64::MIN, i64::MAX)
     }
 
-    /// The least and the greatest that a size tensor can hold.
+    /// Returns the range of a size tensor.
     fn size(&self, _tensor: u32) -> (i64, i64) {
         (0, i64::MAX)
     }
 
-    /// The least and the greatest number of elements of a tensor; none where nothing is known, not even that it fits 64 bits.
+    /// Returns the range of a tensor's number of elements; `None` if it may exceed 64 bits.
     fn numel(&self, _tensor: u32) -> Option<(i64, i64)> {
         None
     }
 }
 
-/// TensorRT's highest rank.
 pub(super) const HIGHEST_RANK: usize = MAX_RANK as usize;
 
-/// What an attribute can be.
+/// The values that an attribute can have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeRange(pub Extent);

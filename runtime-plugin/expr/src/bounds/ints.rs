@@ -1,45 +1,41 @@
-//! Sets of integers: a range, a congruence, and perhaps without 0.
-//!
-//! Every operation gives a set that holds all results; none gives one that does not hold a result.
+//! Sets of integers: a range, a congruence, optionally without 0. Results of operations are supersets.
 
-/// Integers from `low` to `high` that leave `rest` when divided by `modulus`.
+/// Integers from `low` to `high` that equal `rest` modulo `modulus`.
 ///
-/// Never empty, and never wider than it says: both ends are members.
+/// Never empty; both ends are members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ints {
-    /// The least integer.
+    /// The minimum.
     pub low: i64,
-    /// The greatest integer.
+    /// The maximum.
     pub high: i64,
     /// At least 1.
     pub modulus: i64,
     /// From 0 to below `modulus`.
     pub rest: i64,
-    /// 0 is not among them, although it lies between the ends.
+    /// Whether 0 is excluded, although between the ends.
     pub nonzero: bool,
 }
 
-/// A modulus and a rest; a modulus of 0 stands for a single number.
+/// Modulus and rest; a modulus of 0 is a single number.
 type Grid = (i128, i128);
 
-/// Both ends, wide.
 pub(super) type Wide = (i128, i128);
 
 impl Ints {
     /// All integers.
     pub const ANY: Ints = Ints { low: i64::MIN, high: i64::MAX, modulus: 1, rest: 0, nonzero: false };
 
-    /// One integer.
+    /// Returns a single integer.
     pub const fn exactly(value: i64) -> Ints {
         Ints { low: value, high: value, modulus: 1, rest: 0, nonzero: false }
     }
 
-    /// None where there are none.
+    /// Returns a range; `None` if empty.
     pub fn new(low: i64, high: i64) -> Option<Ints> {
         Ints { low, high, ..Ints::ANY }.normal()
     }
 
-    /// Integers that are multiples of `modulus` apart. What does not fit 64 bits is cut off.
     pub(super) fn on_grid((low, high): Wide, (modulus, rest): Grid) -> Option<Ints> {
         let cut =
             |value: i128| i64::try_from(value.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(i64::MAX);
@@ -73,12 +69,12 @@ impl Ints {
         if self.low == self.high { Some(Ints::exactly(self.low)) } else { Some(self) }
     }
 
-    /// The integer, if there is only one.
+    /// Returns the integer, if single.
     pub fn single(self) -> Option<i64> {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// Whether the range has `value`.
+    /// Returns whether `value` is a member.
     pub fn contains(self, value: i64) -> bool {
         self.low <= value
             && value <= self.high
@@ -87,7 +83,7 @@ impl Ints {
             || self.single() == Some(value)
     }
 
-    /// How many there are.
+    /// Returns the number of members.
     pub fn count(self) -> u128 {
         if self.low == self.high {
             return 1;
@@ -96,7 +92,7 @@ impl Ints {
         steps.unsigned_abs() + 1 - u128::from(self.nonzero)
     }
 
-    /// All of them in order; a set that does not end soon is for its first ones.
+    /// Iterates over members in order; possibly 2^64 of them.
     pub fn members(self) -> impl Iterator<Item = i64> {
         let next = move |&value: &i64| value.checked_add(self.modulus).filter(|&next| next <= self.high);
         std::iter::successors(Some(self.low), next).filter(move |&value| self.contains(value))
@@ -122,7 +118,6 @@ impl Ints {
         }
     }
 
-    /// Everything in one or the other.
     pub(super) fn join(self, other: Ints) -> Ints {
         let ((m, a), (n, b)) = (self.grid(), other.grid());
         let (low, high) = (self.low.min(other.low), self.high.max(other.high));
@@ -133,7 +128,7 @@ impl Ints {
         if nonzero { joined.without_zero().unwrap_or(joined) } else { joined }
     }
 
-    /// What is in both; none where nothing is.
+    /// Returns the intersection; `None` if empty.
     pub fn meet(self, other: Ints) -> Option<Ints> {
         if let Some(value) = self.single().or(other.single()) {
             return (self.contains(value) && other.contains(value)).then(|| Ints::exactly(value));
@@ -167,7 +162,6 @@ impl Ints {
         (ends, (gcd(gcd(m * n, m * b), n * a), a * b))
     }
 
-    /// The grid of `self // divisor`.
     pub(super) fn divided(self, divisor: Ints) -> Grid {
         let (m, a) = self.grid();
         match divisor.single().map(i128::from) {
@@ -176,7 +170,6 @@ impl Ints {
         }
     }
 
-    /// The grid of `self % divisor`.
     pub(super) fn remaining(self, divisor: Ints) -> Grid {
         let ((m, a), (n, b)) = (self.grid(), divisor.grid());
         // A remainder differs from the dividend by a multiple of the divisor.
@@ -192,7 +185,7 @@ pub(super) fn gcd(a: i128, b: i128) -> i128 {
     a
 }
 
-/// The grid of what is on both grids, both moduli at least 1; none where nothing is.
+/// Intersects two grids with moduli of at least 1.
 fn both(m: i128, a: i128, n: i128, b: i128) -> Option<Grid> {
     let common = gcd(m, n).max(1);
     if (b - a) % common != 0 {
@@ -202,13 +195,12 @@ fn both(m: i128, a: i128, n: i128, b: i128) -> Option<Grid> {
     if least > i128::from(i64::MAX) {
         return Some(if m >= n { (m, a) } else { (n, b) });
     }
-    // a + m * k is b modulo n.
+    // `a + m * k` equals `b` modulo `n`.
     let by = n / common;
     let k = ((b - a) / common % by * inverse((m / common) % by, by)).rem_euclid(by);
     Some((least, a + m * k))
 }
 
-/// The inverse of `value` modulo `modulus`; they have no common divisor.
 fn inverse(value: i128, modulus: i128) -> i128 {
     let (mut r, mut next) = (modulus, value.rem_euclid(modulus.max(1)));
     let (mut t, mut next_t) = (0_i128, 1_i128);
@@ -220,7 +212,7 @@ fn inverse(value: i128, modulus: i128) -> i128 {
     t
 }
 
-/// The least and the greatest of an operation that is monotone in each operand.
+/// Bounds an operation that is monotone in each operand.
 pub(super) fn corners(a: Wide, b: Wide, apply: impl Fn(i128, i128) -> i128) -> Wide {
     let all = [apply(a.0, b.0), apply(a.0, b.1), apply(a.1, b.0), apply(a.1, b.1)];
     let least = all.iter().copied().fold(all[0], i128::min);
@@ -228,14 +220,14 @@ pub(super) fn corners(a: Wide, b: Wide, apply: impl Fn(i128, i128) -> i128) -> W
     (least, most)
 }
 
-/// A range of divisors without 0: the negative and the positive part.
+/// Splits divisors into negative and positive ranges.
 pub(super) fn divisors((low, high): Wide) -> impl Iterator<Item = Wide> {
     let negative = (low < 0).then_some((low, high.min(-1)));
     let positive = (high > 0).then_some((low.max(1), high));
     negative.into_iter().chain(positive)
 }
 
-/// The quotient rounded down; the divisor is not 0 and both fit 64 bits.
+/// Returns the floor; both operands fit 64 bits, and `b` is not 0.
 pub(super) fn floor(a: i128, b: i128) -> i128 {
     let quotient = a / b;
     if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }

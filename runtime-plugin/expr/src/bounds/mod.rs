@@ -1,8 +1,7 @@
-//! Interval bounds: what values an expression can have over ranges of shapes and attributes.
+//! Interval bounds of expressions over ranges of shapes and attributes.
 //!
-//! Sound, not exact: every value that evaluation can give lies within the bounds. Integers are bounded by a range and a congruence.
-//! A condition narrows what follows it: the sides of `and`, `or` and conditionals, and the elements that a comprehension keeps. Equal
-//! parts are seen to be equal where they are written alike, and nowhere else.
+//! Sound, not exact. Conditions narrow the sides of `and`, `or` and conditionals, and comprehensions'
+//! elements. Parts are equal only if written alike.
 
 mod extent;
 mod facts;
@@ -22,29 +21,27 @@ pub use walk::{Stop, Walk};
 use super::node::Expr;
 use super::ops::{EvalError, STEP_LIMIT};
 
-/// Limits of an integer; a boolean counts as 0 or 1.
+/// Bounds of an integer, or of a boolean as 0 or 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// No value is below it.
+    /// Lower bound.
     pub min: i64,
-    /// No value is above it.
+    /// Upper bound.
     pub max: i64,
-    /// Whether evaluation is proved to have a value everywhere: no overflow, no division by zero, no index out of range.
+    /// Whether evaluation provably never fails.
     pub total: bool,
 }
 
-/// The bounds of an integer or a boolean.
+/// Returns the bounds of an integer or a boolean.
 ///
 /// # Errors
-/// Evaluation fails everywhere, and this is how; the expression is not an integer or a boolean; or it is not one that
-/// [`Expr::validate`] accepts.
+/// Evaluation always fails, the expression has another kind, or [`Expr::validate`] rejects it.
 pub fn bounds(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Bounds, EvalError> {
     let (range, total) = walk(expr, env, &mut { STEP_LIMIT })?;
     finished(&range, total)
 }
 
-/// The bounds of every element of an array of integers, such as an output's shape. None where its length is not
-/// known.
+/// Returns the bounds of each element of an integer array; `None` if its length is unknown.
 ///
 /// # Errors
 /// As [`bounds`].
@@ -52,7 +49,7 @@ pub fn bounds_each(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Option<Vec
     bounds_each_within(expr, env, &mut { STEP_LIMIT })
 }
 
-/// [`bounds_each`] in at most as many steps as are left; takes off those that it took.
+/// Returns [`bounds_each`] within `steps`, from which it subtracts used ones.
 ///
 /// # Errors
 /// As [`bounds`].
@@ -81,7 +78,7 @@ fn walk(expr: &Expr, env: &dyn RangeEnvironment, left: &mut usize) -> Result<(Ex
     match found {
         Ok(range) => Ok((range, walk.is_total())),
         Err(Stop::Error(error)) => Err(error),
-        // Nothing was assumed, so only the environment's own ranges can contradict each other.
+        // Without assumptions, only the environment's ranges can contradict each other.
         Err(Stop::Contradiction) => Err(EvalError::Malformed),
     }
 }

@@ -1,7 +1,5 @@
-//! Terms: the nodes of several expressions in one table, equal parts only once.
-//!
-//! What is known of a part of one expression is then known wherever that part stands. Names of variables do not count: a variable is
-//! numbered by how many comprehensions its own holds. Shapes of outputs are replaced by the terms that compute them.
+//! Terms: deduplicated nodes of several expressions, so that facts about a part apply to all its occurrences.
+//! Variables are numbered by nesting, and outputs' shapes are expanded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +7,9 @@ use std::sync::Arc;
 use crate::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 use crate::ops::{self, EvalError};
 
-/// Index of a term in its table; always less than the index of any term that refers to it.
+/// Index of a term; less than those of terms that refer to it.
 pub type TermId = u32;
 
-/// One term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Term {
     Int(i64),
@@ -22,15 +19,13 @@ pub(super) enum Term {
     Str(String),
     Attribute(u32),
     Shape(u32),
-    /// One dimension of a tensor of known rank.
+    /// A dimension of a tensor of known rank.
     Dim(u32, u32),
     Rank(u32),
     Numel(u32),
     Aligned(u32, u32),
     Device(DeviceFact),
-    /// The values of a shape input.
     Values(u32),
-    /// What a size tensor holds.
     Size(u32),
     Local(u32),
     Array(Vec<TermId>),
@@ -47,21 +42,21 @@ pub(super) enum Term {
     },
 }
 
-/// A table of terms, perhaps on top of another that no longer grows.
+/// A table of terms, optionally extending a frozen one.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
     base: Option<Arc<Terms>>,
     offset: usize,
     own: Vec<Term>,
     ids: HashMap<Term, TermId>,
-    /// By tensor: what computes its shape.
+    /// Terms of shapes, by tensor.
     shapes: HashMap<u32, TermId>,
-    /// The highest number of a variable in the shapes.
+    /// Maximum number of a variable in the shapes.
     highest: u32,
 }
 
 impl Terms {
-    /// An empty table that sees everything in `base`.
+    /// Creates an empty table that extends `base`.
     pub fn on(base: Arc<Terms>) -> Terms {
         let (offset, shapes, highest) = (base.len(), base.shapes.clone(), base.highest);
         Terms { base: Some(base), offset, shapes, highest, ..Terms::default() }
@@ -93,12 +88,11 @@ impl Terms {
         Ok(id)
     }
 
-    /// The term for "`left` is less than `right`" and so on, where it is in the table.
     pub(super) fn comparison(&self, op: BinaryOp, left: TermId, right: TermId) -> Option<TermId> {
         self.find(&ordered(op, left, right))
     }
 
-    /// From here on `tensor` has the shape that a term computes.
+    /// Defines the shape of `tensor` for subsequent terms.
     pub fn define_shape(&mut self, tensor: u32, shape: TermId) {
         self.shapes.insert(tensor, shape);
         for term in &self.own {
@@ -108,7 +102,7 @@ impl Terms {
         }
     }
 
-    /// The number of elements of what has a defined shape.
+    /// Returns the term of the number of elements of a shape.
     pub fn numel_of(&mut self, shape: TermId) -> Result<TermId, EvalError> {
         match self.get(shape) {
             Some(&Term::Shape(tensor)) => self.put(Term::Numel(tensor)),
@@ -116,10 +110,10 @@ impl Terms {
         }
     }
 
-    /// Takes in an expression. `rank` says what is known of ranks.
+    /// Adds an expression. `rank` returns known ranks.
     ///
     /// # Errors
-    /// It is not one that [`Expr::validate`] accepts.
+    /// [`Expr::validate`] rejects it.
     pub fn add(&mut self, expr: &Expr, rank: &dyn Fn(u32) -> Option<usize>) -> Result<TermId, EvalError> {
         if expr.validate(u32::MAX as usize, u32::MAX as usize).is_err() {
             return Err(EvalError::Malformed);
@@ -195,7 +189,6 @@ impl Terms {
         self.put(term)
     }
 
-    /// The term for one dimension of a tensor, where it is sure to have it.
     fn dimension(
         &mut self,
         whole: Option<&Node>,
@@ -208,7 +201,7 @@ impl Terms {
         }
         let Some(&Term::Int(index)) = self.get(index) else { return Ok(None) };
         match self.get(array) {
-            // The shape of an output. Its other dimensions have values too, wherever the output has a shape.
+            // Other dimensions of an output's shape have values wherever this one has.
             Some(Term::Array(items)) => {
                 Ok(ops::position(items.len(), index).and_then(|at| items.get(at).copied()))
             }
@@ -217,7 +210,7 @@ impl Terms {
         }
     }
 
-    /// The term for dimension `index` of a tensor of known rank.
+    /// Returns the term for dimension `index` of a tensor of known rank.
     pub fn dim_of(
         &mut self,
         tensor: u32,
@@ -231,8 +224,7 @@ impl Terms {
         }
     }
 
-    /// Numbers for variables: one more than the highest number of the comprehensions inside. No two of which one lies inside the
-    /// other have the same.
+    /// Numbers variables so that nested ones differ.
     fn canonical_slots(&self, nodes: &[Node]) -> HashMap<u32, u32> {
         let mut slots = HashMap::new();
         let mut highest: Vec<u32> = Vec::with_capacity(nodes.len());
@@ -256,28 +248,28 @@ impl Terms {
         slots
     }
 
-    /// The term for the value of an attribute.
+    /// Returns the term of an attribute.
     pub fn attribute(&mut self, attribute: u32) -> Result<TermId, EvalError> {
         self.put(Term::Attribute(attribute))
     }
 
-    /// The term for what a shape input holds.
+    /// Returns the term of a shape input's values.
     pub fn values(&mut self, tensor: u32) -> Result<TermId, EvalError> {
         self.put(Term::Values(tensor))
     }
 
-    /// The term for the rank of an input.
+    /// Returns the term of an input's rank.
     pub fn rank(&mut self, tensor: u32) -> Result<TermId, EvalError> {
         self.put(Term::Rank(tensor))
     }
 
-    /// The term for the number of elements of an input.
+    /// Returns the term of an input's number of elements.
     pub fn numel(&mut self, tensor: u32) -> Result<TermId, EvalError> {
         self.put(Term::Numel(tensor))
     }
 }
 
-/// An operator in the one way in which it stands in the table: both sides are evaluated, so their order does not matter.
+/// Canonicalizes a comparison: both sides are evaluated in any order.
 fn ordered(op: BinaryOp, left: TermId, right: TermId) -> Term {
     let (op, left, right) = match op {
         BinaryOp::Gt => (BinaryOp::Lt, right, left),

@@ -1,9 +1,10 @@
-//! TensorRT's shape operations, and what builds them.
+//! TensorRT's shape operations and their builder.
 
 use crate::node::NodeId;
 use crate::ops::{self, EvalError};
 
-/// TensorRT's operations on dimensions (`nvinfer1::DimensionOperation`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
+/// TensorRT's operations on dimensions (`nvinfer1::DimensionOperation`, `NvInferRuntime.h`, TensorRT-RTX 1.3
+/// to 1.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ShapeOp {
@@ -11,25 +12,25 @@ pub enum ShapeOp {
     Sum = 0,
     /// The product.
     Prod = 1,
-    /// The larger.
+    /// The maximum.
     Max = 2,
-    /// The smaller.
+    /// The minimum.
     Min = 3,
-    /// The first less the second.
+    /// The difference.
     Sub = 4,
-    /// 1 where both are equal, else 0.
+    /// 1 if equal, else 0.
     Equal = 5,
-    /// 1 where the first is less than the second, else 0.
+    /// 1 if the first is less, else 0.
     Less = 6,
-    /// The quotient rounded down, below zero too: the mathematical floor. The header does not say so; `tests/tests/it/lowering.rs`
-    /// confirms it with TensorRT-RTX 1.7.1's own builder, for every pair of signs.
+    /// The floor of the quotient, also if negative: undocumented; `tests/tests/it/lowering.rs` verifies it
+    /// with TensorRT-RTX 1.7.1's builder.
     FloorDiv = 7,
-    /// The quotient rounded up, below zero too: the mathematical ceiling, confirmed likewise.
+    /// The ceiling of the quotient, also if negative, verified likewise.
     CeilDiv = 8,
 }
 
 impl ShapeOp {
-    /// The operation on numbers, as TensorRT computes it: wrapping in 64 bits. None where it refuses, a division by zero.
+    /// Computes as TensorRT does, wrapping in 64 bits. `None` for a division by zero, which it rejects.
     #[must_use]
     pub fn apply(self, a: i64, b: i64) -> Option<i64> {
         Some(match self {
@@ -46,54 +47,54 @@ impl ShapeOp {
     }
 }
 
-/// What makes dimensions: TensorRT's expression builder, or a stand-in for tests.
+/// Builds dimensions: TensorRT's expression builder, or a test double.
 pub trait ShapeBuilder {
-    /// A dimension that is not known yet.
+    /// A possibly unknown dimension.
     type Dim: Clone;
-    /// Why the builder refused.
+    /// The builder's error.
     type Error;
 
-    /// A known number.
+    /// Returns a constant.
     ///
     /// # Errors
-    /// Where the builder refuses.
+    /// The builder fails.
     fn constant(&mut self, value: i64) -> Result<Self::Dim, Self::Error>;
 
-    /// A dimension of a tensor, by its index over inputs, then outputs; `axis` is below the tensor's rank.
+    /// Returns a dimension of a tensor, indexed over inputs, then outputs; `axis` is less than the rank.
     ///
     /// # Errors
-    /// Where the builder refuses, for instance the shape of an output.
+    /// The builder fails, for instance for an output's shape.
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<Self::Dim, Self::Error>;
 
-    /// How many values a shape input has, by its index: it has as many elements, and no other number once the network is known.
+    /// Returns the number of values of a shape input, which is fixed by the network.
     ///
     /// # Errors
-    /// Where the builder refuses, for instance a tensor that is no shape input.
+    /// The builder fails, for instance for another tensor.
     fn value_count(&mut self, tensor: u32) -> Result<usize, Self::Error>;
 
-    /// A value of a shape input, by its index; `index` is below [`ShapeBuilder::value_count`].
+    /// Returns a value of a shape input; `index` is less than [`ShapeBuilder::value_count`].
     ///
     /// # Errors
-    /// Where the builder refuses.
+    /// The builder fails.
     fn value(&mut self, tensor: u32, index: usize) -> Result<Self::Dim, Self::Error>;
 
-    /// The size that a size tensor holds, by its index over inputs, then outputs.
+    /// Returns a size tensor's value.
     ///
     /// # Errors
-    /// Where the builder refuses, for instance a tensor that is none.
+    /// The builder fails, for instance for another tensor.
     fn size(&mut self, tensor: u32) -> Result<Self::Dim, Self::Error>;
 
-    /// An operation on two dimensions.
+    /// Applies an operation to two dimensions.
     ///
     /// # Errors
-    /// Where the builder refuses.
+    /// The builder fails.
     fn operation(&mut self, op: ShapeOp, a: &Self::Dim, b: &Self::Dim) -> Result<Self::Dim, Self::Error>;
 }
 
 /// Why an expression cannot be lowered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LowerError<E> {
-    /// It has no value, whatever the shapes.
+    /// It never has a value.
     #[error(transparent)]
     Evaluate(#[from] EvalError),
     /// TensorRT cannot express a part.
@@ -103,10 +104,10 @@ pub enum LowerError<E> {
         node: NodeId,
         /// The part, with numbers for names.
         text: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// The builder refused.
+    /// The builder failed.
     #[error("{0}")]
     Builder(E),
 }

@@ -1,4 +1,4 @@
-//! Built-in functions, and elements at an index, that depend on shapes.
+//! Lowers built-in functions and indices that depend on shapes.
 
 use super::symbol::{Number, Symbol};
 use super::{FLOATS, LENGTH, Lowered, Lowerer, Num, ShapeBuilder, ShapeOp, Sym};
@@ -8,7 +8,7 @@ use crate::print::{Anonymous, print_node};
 use crate::value::Value;
 
 impl<B: ShapeBuilder> Lowerer<'_, B> {
-    /// The element at an index that depends on shapes: the sum of all elements, each times whether it is the one.
+    /// Sums all elements, each times whether its index matches.
     pub(super) fn pick(
         &mut self,
         id: NodeId,
@@ -57,7 +57,6 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
         self.residual_call(id, builtin, &args)
     }
 
-    /// A call with an argument that depends on shapes.
     fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: &[Sym<B>]) -> Lowered<B> {
         match (builtin, args) {
             (Builtin::Min | Builtin::Max | Builtin::Sum | Builtin::Prod, [array]) => {

@@ -1,12 +1,10 @@
-//! Lowering: an integer expression over shapes becomes TensorRT's shape operations.
+//! Lowers integer expressions over shapes to TensorRT's shape operations.
 //!
-//! The built operations have the expression's value wherever evaluation has one. They differ where it has none: TensorRT's
-//! arithmetic wraps where ours overflows (in 64 bits and without a word: seen with TensorRT-RTX 1.7.1), and both sides of a
-//! conditional are computed, so `c ? x : y` is `c * x + (1 - c) * y`. A divisor in a side that may not be taken is replaced by 1
-//! where it is not taken, because TensorRT refuses to divide by zero wherever it stands.
+//! The result equals evaluation wherever that has a value. Elsewhere, TensorRT wraps silently (observed with
+//! TensorRT-RTX 1.7.1). `c ? x : y` becomes `c * x + (1 - c) * y`; divisors in untaken sides become 1, since
+//! TensorRT rejects any division by zero.
 //!
-//! Everything that the environment knows is computed here, checked; only the rest reaches the builder. What TensorRT cannot
-//! say (floats, arrays whose length depends on shapes) is an error that names the part.
+//! Known parts are evaluated here. Floats and arrays of unknown length cannot be lowered.
 
 mod builder;
 mod calls;
@@ -22,11 +20,11 @@ use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use super::print::{Anonymous, print_node};
 use crate::value::Value;
 
-/// Lowers an array of integers, such as an output's shape: one dimension for each element. `env` gives attributes and
-/// ranks; shapes come from the builder.
+/// Lowers an integer array to one dimension per element. `env` has attributes and ranks; shapes come from the
+/// builder.
 ///
 /// # Errors
-/// What has no value for any shape, what TensorRT cannot express, and what the builder refuses.
+/// A part never has a value or is not expressible, or the builder fails.
 pub fn lower<B: ShapeBuilder>(
     expr: &Expr,
     env: &dyn Environment,
@@ -54,10 +52,9 @@ pub fn lower_scalar<B: ShapeBuilder>(
     lowerer.dimension(root, &value)
 }
 
-/// Lowers a value of any kind: what the environment knows stays a value, the rest becomes dimensions.
+/// Lowers a value of any kind; known parts remain values.
 ///
-/// `spared` is 1 where nobody asks for the value, whatever it comes to: there a division by zero is one by 1, because TensorRT would refuse
-/// the whole engine for it.
+/// `spared` is 1 if the value is unused: then zero divisors become 1, since TensorRT would reject the engine.
 ///
 /// # Errors
 /// As [`lower`].
@@ -86,9 +83,9 @@ struct Lowerer<'a, B: ShapeBuilder> {
     env: &'a dyn Environment,
     builder: &'a mut B,
     locals: Vec<(u32, Sym<B>)>,
-    /// 1 where evaluation comes here, 0 where it does not; none where it always does.
+    /// 1 if this part is evaluated, else 0; `None` if always.
     taken: Option<B::Dim>,
-    /// 1 where nobody asks for the value; none where somebody always does.
+    /// 1 if the value is unused; `None` if never.
     spared: Option<B::Dim>,
     steps: usize,
     depth: usize,
@@ -117,7 +114,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(())
     }
 
-    /// A value, after a charge for copying it.
     fn charged(&mut self, value: Sym<B>) -> Lowered<B> {
         self.charge(value.size())?;
         Ok(value)
@@ -127,7 +123,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         array.into_items().map_err(|_| self.unsupported(node, reason))
     }
 
-    /// An element as a dimension.
     fn dimension(&mut self, node: NodeId, value: &Sym<B>) -> Lowered<B, B::Dim> {
         match value.int() {
             Some(number) => self.dim_of(number),
@@ -234,7 +229,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         if items.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(items.len().to_string()).into());
         }
-        // A plain loop: adapters would deepen the stack of every level of the tree.
+        // A loop: iterator adapters use more stack per level.
         let mut values = Vec::with_capacity(items.len());
         for &item in items {
             values.push(self.node(item)?);
@@ -250,7 +245,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         self.builder.dim(tensor, axis).map(Symbol::Int).map_err(LowerError::Builder)
     }
 
-    /// An operation, computed here where that is possible. What is known wraps, as TensorRT does.
+    /// Computes known operations here, wrapping as TensorRT does.
     fn operation(&mut self, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
         use Number::{Dim, Known};
         match (op, &a, &b) {
@@ -272,7 +267,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         self.builder.operation(op, &a, &b).map(Dim).map_err(LowerError::Builder)
     }
 
-    /// `1 - a`, for 0 and 1.
     fn not(&mut self, a: Num<B>) -> Lowered<B, Num<B>> {
         self.operation(ShapeOp::Sub, Number::Known(1), a)
     }
@@ -291,7 +285,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// Does `work` as the side that is evaluated where `side` is 1.
+    /// Lowers a side that is evaluated if `side` is 1.
     fn under<T>(&mut self, side: &B::Dim, work: impl FnOnce(&mut Self) -> Lowered<B, T>) -> Lowered<B, T> {
         let outer = self.taken.clone();
         let inner = match &outer {
@@ -355,7 +349,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         let otherwise = self.under(&inverse, |lowerer| lowerer.node(otherwise));
         match (then, otherwise) {
             (Ok(then), Ok(otherwise)) => self.select(id, &condition, &inverse, then, otherwise),
-            // A side that has no value does not matter: where it is taken, the whole has none.
+            // If taken, the result has no value either.
             (Err(LowerError::Evaluate(error)), Ok(side)) | (Ok(side), Err(LowerError::Evaluate(error)))
                 if error.is_about_values() =>
             {
@@ -457,7 +451,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(same)
     }
 
-    /// A divisor that is 1 where it would be 0 and nobody asks: elsewhere TensorRT is to refuse it.
+    /// Replaces zero divisors of unused values by 1; TensorRT must reject others.
     fn spare(&mut self, divisor: Num<B>) -> Lowered<B, Num<B>> {
         match (&divisor, self.spared.clone()) {
             (Number::Dim(_), Some(spared)) => {
@@ -469,14 +463,14 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// A division whose divisor is 1 where evaluation does not come here.
+    /// Divides, by 1 if the part is not evaluated.
     fn divide(&mut self, id: NodeId, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
         let b = self.spare(b)?;
         match (&b, self.taken.clone()) {
             (Number::Known(0), _) => {
                 Err(EvalError::DivisionByZero(print_node(self.expr, id, &Anonymous)).into())
             }
-            // Not a division: the lowest integer by -1 traps on some machines.
+            // Not a division: the minimum integer by -1 traps on some machines.
             (Number::Known(-1), _) => self.operation(ShapeOp::Sub, Number::Known(0), a),
             (Number::Dim(_), Some(taken)) => {
                 let inverse = self.not(Number::Dim(taken.clone()))?;
@@ -489,7 +483,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     fn index(&mut self, id: NodeId, array: NodeId, index: NodeId) -> Lowered<B> {
-        // One dimension of a shape, without asking the builder for the others.
+        // Requests only this dimension from the builder.
         if let Some(Node::Shape(tensor)) = self.expr.nodes.get(array as usize) {
             let rank = self.rank(*tensor)?;
             if let Symbol::Known(Value::Int(index)) = self.node(index)? {

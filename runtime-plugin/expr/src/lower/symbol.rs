@@ -5,13 +5,13 @@ use crate::value::Value;
 /// A value that may depend on shapes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Symbol<D> {
-    /// It does not.
+    /// A known value.
     Known(Value),
     /// An integer.
     Int(D),
     /// A boolean: 0 or 1.
     Bool(D),
-    /// Not all of the elements are known; its length always is.
+    /// An array of known length with unknown elements.
     Array(Vec<Symbol<D>>),
 }
 
@@ -28,7 +28,6 @@ impl<D: Clone> Symbol<D> {
         known.map_or(Symbol::Array(items), |values| Symbol::Known(Value::Array(values)))
     }
 
-    /// The values, if none depends on shapes.
     pub(super) fn all_known(items: &[Symbol<D>]) -> Option<Vec<Value>> {
         let known =
             |item: &Symbol<D>| if let Symbol::Known(value) = item { Some(value.clone()) } else { None };
@@ -73,7 +72,6 @@ impl<D: Clone> Symbol<D> {
         }
     }
 
-    /// How many values it holds, as a charge for copying it.
     pub(super) fn size(&self) -> usize {
         match self {
             Symbol::Known(Value::Array(items)) => items.len().saturating_add(1),

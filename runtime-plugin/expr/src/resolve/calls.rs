@@ -1,8 +1,4 @@
-//! Calls: of built-in functions, of forms, which take a tensor or a type ([`super::forms`]), and of helper functions, which are
-//! inlined.
-//!
-//! A helper's body is resolved anew at each call, over its arguments and the scope; it never sees the variables around
-//! the call.
+//! Resolves calls of built-in functions, forms ([`super::forms`]) and helper functions, which are inlined.
 
 use super::errors::{NotAFunction, Recursion, UnknownFunction, WrongCount};
 use super::{Argument, Operand, Resolver};
@@ -31,7 +27,7 @@ impl Resolver<'_> {
                     Some((name, helper)) => self.inline(name, helper, args, span),
                     None => {
                         self.unknown_function(function, name_span);
-                        // A tensor may be what the right function takes.
+                        // The intended function may accept a tensor.
                         args.iter().for_each(|arg| {
                             self.argument(arg);
                         });
@@ -69,7 +65,6 @@ impl Resolver<'_> {
         self.error(error);
     }
 
-    /// Replaces a call by the function's body.
     fn inline(&mut self, name: &str, function: &Function, args: &[Syntax], span: &Span) -> Operand {
         let args: Vec<Argument> = args.iter().map(|arg| self.argument(arg)).collect();
         if args.len() != function.params.len() {
@@ -78,11 +73,11 @@ impl Resolver<'_> {
             let error = wrong_count(name, (wanted, wanted), args.len(), &usage, span);
             return self.reject(error.about(name), span);
         }
-        // The body sees its parameters and the scope, not the variables around the call.
+        // The body sees its parameters and the scope only.
         let params = function.params.iter().cloned().zip(args).collect();
         let outer_params = std::mem::replace(&mut self.params, params);
         let outer_locals = std::mem::take(&mut self.locals);
-        // A function that is checked on its own is `inlining` without a call: the spans are its body's.
+        // A separately checked function has no call, so spans are its body's.
         let outermost = self.call_span.is_none();
         if outermost {
             self.call_span = Some(span.clone());
@@ -113,7 +108,6 @@ impl Resolver<'_> {
         Argument::Value { nodes, spans, heights, ty: value.ty }
     }
 
-    /// Takes the nodes from `start` on out of the tree, as a tree of their own, with their spans and heights.
     pub(super) fn taken(&mut self, start: usize) -> (Vec<Node>, Vec<Span>, Vec<usize>) {
         let base = NodeId::try_from(start).unwrap_or(NodeId::MAX);
         let nodes = self.nodes.split_off(start);
@@ -127,7 +121,6 @@ fn listed_functions<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("the functions are {}", names.join(", "))
 }
 
-/// The error for a call with too few or too many arguments.
 pub(super) fn wrong_count(
     name: &str,
     wanted: (usize, usize),

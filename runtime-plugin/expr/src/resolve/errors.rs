@@ -1,11 +1,11 @@
-//! The errors of names and types: one type for each, which says what is wrong, a few words for its place, and what helps.
+//! Errors of names and types.
 
 use super::types::Type;
 use crate::error::Span;
 use crate::error::{ErrorClass, ExprError};
 use crate::node::DeviceFact;
 
-/// Declares a type for each error: its class, its fields, its message, its label and its help, as format strings over the fields.
+/// Declares an error type with its class, fields, message, label and help.
 macro_rules! errors {
     ($(
         $class:ident $name:ident $(<$life:lifetime>)? $({ $($field:ident: $ty:ty),* })?

@@ -1,7 +1,5 @@
-//! Forms: what looks like a call and takes the name of a tensor or of a type, which is not a value.
-//!
-//! Owns `numel`, `sizeof` and `aligned`: they are resolved here, and no tree has a call of them. The name may be a parameter of
-//! the helper function around, and stands for what the call gives.
+//! Forms: `numel`, `sizeof` and `aligned`, whose arguments name tensors, types or parameters. They are
+//! replaced during resolution.
 
 use super::calls::wrong_count;
 use super::errors::{AddressOutsideGuard, AlignmentTooSlow, AlwaysFails, HostAddress, LateAlignment};
@@ -18,12 +16,11 @@ use crate::scope::{Entity, TensorKind};
 use crate::syntax::{Syntax, SyntaxKind};
 use crate::value::Value;
 
-/// The tensor that an argument names.
 enum Named {
     Tensor(u32, TensorKind),
-    /// Whatever a parameter stands for, in a function that is checked on its own.
+    /// A parameter of a separately checked function.
     Anything,
-    /// None, which has been reported.
+    /// Not a tensor; already reported.
     Wrong,
 }
 
@@ -87,14 +84,12 @@ impl Resolver<'_> {
         self.reject(error, span)
     }
 
-    /// The size of a type of which several elements share a byte.
     fn without_size(&mut self, name: &str, ty: DataType, span: &Span) -> Operand {
         let prefix = if name == ty.name() { String::new() } else { format!("`{name}` is `{}`: ", ty.name()) };
         let error = LessThanAByte { prefix, ty: ty.name(), share: 8 / ty.bits() };
         self.reject(error.with_span(span), span)
     }
 
-    /// `aligned(x, 16)`.
     pub(super) fn aligned(&mut self, args: &[Syntax], span: &Span) -> Operand {
         let [tensor, bytes] = args else {
             return self.reject(wrong_count("aligned", (2, 2), args.len(), "`aligned(x, 16)`", span), span);
@@ -116,12 +111,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// A number of bytes; none where it is wrong, which is reported, or depends on what a parameter stands for.
+    /// Evaluates a number of bytes; `None` if reported, or dependent on a parameter.
     fn alignment(&mut self, syntax: &Syntax) -> Option<u32> {
         let (errors, start) = (self.errors.len(), self.nodes.len());
         let operand = self.value(syntax);
         let operand = self.wanted(operand, &Type::Int, "the alignment of `aligned`");
-        // The alignment is a part of the node, so its own nodes go.
+        // The node stores the alignment.
         let expr = Expr { nodes: self.taken(start).0 };
         let depends = expr.nodes.contains(&Node::Local(Node::ANYTHING));
         if depends || self.full || self.errors.len() > errors {

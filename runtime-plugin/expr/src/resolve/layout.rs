@@ -1,6 +1,4 @@
-//! What a tensor's format makes of it: `x.format`, `x.vector` and `x.padded`.
-//!
-//! Owns these fields: they are resolved here, where the format is known, and no tree tells that they were there.
+//! Resolves `x.format`, `x.vector` and `x.padded`, which leave no trace in the tree.
 
 use super::errors::FormatUnknown;
 use super::types::Type;
@@ -10,7 +8,6 @@ use crate::format::Format;
 use crate::node::{BinaryOp, Builtin, Node, NodeId};
 
 impl Resolver<'_> {
-    /// A field that depends on the format.
     pub(super) fn layout(&mut self, tensor: u32, field: &str, name_span: &Span, span: &Span) -> Operand {
         let Some(format) = self.scope.format(tensor) else {
             return self.reject(FormatUnknown { field }.with_span(name_span), span);
@@ -22,7 +19,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// The extents in memory: the number of channels is rounded up to whole vectors.
     fn padded(&mut self, tensor: u32, format: Format, span: &Span) -> Operand {
         let ints = Type::array(Type::Int);
         if format.vector() == 1 {

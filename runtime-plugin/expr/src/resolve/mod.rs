@@ -1,7 +1,6 @@
-//! Syntax to a typed tree: names become indices, functions are inlined, kinds are checked, what is known is folded.
+//! Resolves syntax to a typed tree.
 //!
-//! Integers become floats where a float is wanted, as in Python; the tree says so with `float(...)`, so that nothing
-//! converts silently after this module. (Beyond 2^53 that rounds.)
+//! Integers convert to floats explicitly, with `float(...)` in the tree; beyond 2^53 that rounds.
 
 mod calls;
 mod errors;
@@ -25,7 +24,7 @@ use crate::syntax::{Syntax, SyntaxKind};
 use errors::{AlwaysFails, DifferentKinds, WrongType};
 use types::Type;
 
-/// A resolved expression with what is known about its value.
+/// A resolved expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed {
     /// The folded tree.
@@ -36,21 +35,20 @@ pub struct Typed {
     pub time: BindingTime,
 }
 
-/// Reads, resolves, checks and folds an expression.
+/// Parses, resolves, checks and folds an expression.
 ///
 /// # Errors
-/// What does not parse (the first place), or every independent mistake: unknown names, wrong kinds, wrong numbers of arguments,
-/// recursion, addresses where there are none, and parts that are sure to fail (`n // 0`, an index beyond a tensor's highest
-/// rank).
+/// The first syntax error, or every independent error, including parts that always fail (`n // 0`, an index
+/// above the maximum rank).
 pub fn compile(text: &str, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let syntax = parse(text).map_err(|error| vec![error])?;
     compile_syntax(&syntax, scope)
 }
 
-/// [`compile`] for text that has been parsed.
+/// Compiles parsed text.
 ///
 /// # Errors
-/// As [`compile`], less what does not parse.
+/// As [`compile`], without syntax errors.
 pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let mut resolver = Resolver::new(scope);
     let root = resolver.value(syntax);
@@ -77,8 +75,7 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
     Ok(Typed { expr: folded.expr, kind: root.ty.kind(), time })
 }
 
-/// Checks the body of a helper function before anyone calls it, whatever its arguments and wherever it is called: spans are in
-/// the body's text.
+/// Checks a helper function's body for any arguments and place; spans are in the body's text.
 #[must_use]
 pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<ExprError> {
     let mut resolver = Resolver::new(scope);
@@ -91,7 +88,7 @@ pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<Exp
     resolver.errors
 }
 
-/// When the value of a tree is known.
+/// Returns when the value of a tree is known.
 #[must_use]
 pub fn binding_time(expr: &Expr) -> BindingTime {
     let time = |node: &Node| match node {
@@ -104,7 +101,6 @@ pub fn binding_time(expr: &Expr) -> BindingTime {
     expr.nodes.iter().map(time).max().unwrap_or(BindingTime::Compile)
 }
 
-/// What the scope alone tells: tensors of a fixed rank.
 struct ScopeFacts<'a>(&'a Scope);
 
 impl Facts for ScopeFacts<'_> {
@@ -128,19 +124,15 @@ impl Environment for ScopeFacts<'_> {
     }
 }
 
-/// A variable of a comprehension.
 struct Local {
     name: String,
-    /// Where it is declared.
     span: Span,
     slot: u32,
     ty: Type,
 }
 
-/// More errors than anyone reads at once.
 const ERROR_LIMIT: usize = 32;
 
-/// A resolved part.
 #[derive(Debug, Clone)]
 struct Operand {
     id: NodeId,
@@ -149,20 +141,18 @@ struct Operand {
 }
 
 impl Operand {
-    /// The error for an operand of the wrong type.
     fn wrong_type(&self, rule: &str) -> ExprError {
         WrongType { rule, found: &self.ty }.with_span(&self.span)
     }
 }
 
-/// What a parameter stands for in a function's body.
 #[derive(Debug, Clone)]
 enum Argument {
-    /// A resolved tree that is copied wherever the parameter is used.
+    /// A resolved tree, copied at each use.
     Value { nodes: Vec<Node>, spans: Vec<Span>, heights: Vec<usize>, ty: Type },
     /// A tensor or a type.
     Entity(Entity),
-    /// When a function is checked on its own.
+    /// Unknown, for separately checked functions.
     Anything,
 }
 
@@ -171,26 +161,21 @@ struct Resolver<'a> {
     nodes: Vec<Node>,
     spans: Vec<Span>,
     heights: Vec<usize>,
-    /// Variables of the comprehensions around, innermost last.
+    /// Variables of enclosing comprehensions, innermost last.
     locals: Vec<Local>,
     slots: u32,
-    /// Parameters of the function that is being inlined.
     params: Vec<(String, Argument)>,
-    /// The functions that are being inlined, innermost last.
+    /// Inlined functions, innermost last.
     inlining: Vec<String>,
-    /// Where the outermost of them is called: a body's own spans are in another text.
+    /// The outermost call: a body's own spans are in another text.
     call_span: Option<Span>,
     depth: usize,
     errors: Vec<ExprError>,
-    /// Set once the tree became too large; nothing is added any more.
+    /// Whether the tree is too large; no nodes are added then.
     full: bool,
-    /// Whether `aligned` may stand here.
     addresses: bool,
-    /// Whether facts about the device may stand here.
     device: bool,
-    /// Whether a size tensor's name may stand here.
     sizes: bool,
-    /// Steps that are left for computing alignments.
     alignment_steps: usize,
 }
 
@@ -216,13 +201,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Reports a mistake; one in an inlined body is placed at the call.
+    /// Reports an error, for inlined bodies at the call.
     fn error(&mut self, mut error: ExprError) {
         if let Some(span) = &self.call_span {
             error.span = span.clone();
-            // It is a place in the function's text.
+            // It refers to the function's text.
             error.also = None;
-            // What is too large is so in the end; it is the whole that grew.
+            // Size errors belong to the outermost function.
             let function = if error.is_about_size { self.inlining.first() } else { self.inlining.last() };
             if let Some(function) = function {
                 error.message = format!("in `{function}`: {}", error.message);
@@ -263,7 +248,6 @@ impl<'a> Resolver<'a> {
         Operand { id, ty, span }
     }
 
-    /// The tensor whose shape a node is.
     fn shape_of(&self, id: NodeId) -> Option<u32> {
         match self.nodes.get(id as usize) {
             Some(Node::Shape(tensor)) => Some(*tensor),
@@ -271,7 +255,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Puts another node in the place of a leaf.
     fn replace(&mut self, id: NodeId, node: Node, ty: Type, span: &Span) -> Operand {
         if let Some(place) = self.nodes.get_mut(id as usize) {
             *place = node;
@@ -279,18 +262,16 @@ impl<'a> Resolver<'a> {
         Operand { id, ty, span: span.clone() }
     }
 
-    /// Something of any kind, in place of what is wrong; the error has been reported.
+    /// Returns a placeholder for a reported error.
     fn nothing(&mut self, span: &Span) -> Operand {
         self.anything(Type::Unknown, span)
     }
 
-    /// Reports an error; something of any kind stands for what is wrong.
     fn reject(&mut self, error: ExprError, span: &Span) -> Operand {
         self.error(error);
         self.nothing(span)
     }
 
-    /// Something of a type whose value depends on what a parameter stands for.
     fn anything(&mut self, ty: Type, span: &Span) -> Operand {
         self.emit(Node::Local(Node::ANYTHING), ty, span)
     }
@@ -336,7 +317,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A variable that no other comprehension has.
     fn slot(&mut self) -> u32 {
         let slot = self.slots;
         self.slots = self.slots.saturating_add(1);
@@ -350,7 +330,7 @@ impl<'a> Resolver<'a> {
         self.emit(Node::Array(ids), Type::array(element), span)
     }
 
-    /// Brings operands to one type; integers become floats beside floats.
+    /// Unifies types; integers become floats beside floats.
     fn unified(&mut self, operands: Vec<Operand>, what: &str) -> (Vec<Operand>, Type) {
         let mut common = Type::Unknown;
         for operand in &operands {
@@ -367,7 +347,6 @@ impl<'a> Resolver<'a> {
         (operands, common)
     }
 
-    /// An integer where a float is wanted becomes one.
     fn converted(&mut self, operand: Operand, wanted: &Type) -> Operand {
         if operand.ty == Type::Int && *wanted == Type::Float {
             let span = operand.span.clone();
@@ -376,7 +355,6 @@ impl<'a> Resolver<'a> {
         operand
     }
 
-    /// Reports an operand that is not of the wanted type; converts one that can be.
     fn wanted(&mut self, operand: Operand, wanted: &Type, by: &str) -> Operand {
         match wanted.unify(&operand.ty) {
             Some(ty) if ty == *wanted || operand.ty.is_unknown() => self.converted(operand, wanted),

@@ -1,6 +1,4 @@
-//! What names and fields stand for: variables, parameters, attributes, constants, tensors and types.
-//!
-//! Owns what is said of those that are not known or are no values.
+//! Resolves names and fields, and reports errors in them.
 
 use super::errors::{DeviceAsValue, DeviceInShape, FieldOfValue, ShapeFromData, SizeInExpression};
 use super::errors::{TensorAsValue, TypeAsValue, TypesCompared, UnknownFact, UnknownField, UnknownVariable};
@@ -17,7 +15,6 @@ use crate::syntax::{Syntax, SyntaxKind};
 use crate::value::Value;
 
 impl Resolver<'_> {
-    /// What a name stands for, a tensor or a type: the innermost of variables, parameters and the scope's names.
     pub(super) fn entity(&self, name: &str) -> Option<Entity> {
         if self.locals.iter().any(|local| local.name == name) {
             return None;
@@ -29,13 +26,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a name is a parameter of a function that is checked on its own.
+    /// Whether a name is a parameter of a separately checked function.
     pub(super) fn is_anything(&self, name: &str) -> bool {
         !self.locals.iter().any(|local| local.name == name)
             && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
     }
 
-    /// Whether a name is a variable or a parameter.
     fn is_variable(&self, name: &str) -> bool {
         self.locals.iter().any(|local| local.name == name)
             || self.params.iter().any(|(param, _)| param == name)
@@ -85,7 +81,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// `device.sms`.
     fn device(&mut self, name: &str, name_span: &Span, span: &Span) -> Operand {
         let Some(fact) = DeviceFact::from_name(name) else {
             let error = UnknownFact { name }.with_span(name_span);
@@ -98,14 +93,12 @@ impl Resolver<'_> {
         self.emit(Node::Device(fact), Type::Int, span)
     }
 
-    /// Reports a look at the shape of an output that depends on data.
     pub(super) fn shape_of_data(&mut self, tensor: u32, ty: Type, span: &Span) -> Operand {
         let name = Names::tensor(self.scope, tensor).unwrap_or("it");
         self.error(ShapeFromData { name }.with_span(span));
         self.anything(ty, span)
     }
 
-    /// Reports a look at a shape input where launches are made.
     pub(super) fn unseen(&mut self, tensor: u32, ty: Type, span: &Span) -> Operand {
         let name = Names::tensor(self.scope, tensor).unwrap_or("it");
         self.error(UnseenShapeInput { name }.with_span(span));
@@ -136,7 +129,6 @@ impl Resolver<'_> {
         self.error(error);
     }
 
-    /// Copies an argument to where its parameter is used.
     fn paste(&mut self, nodes: &[Node], spans: &[Span], heights: &[usize], ty: Type, span: &Span) -> Operand {
         let mut root = Operand { id: 0, ty: Type::Unknown, span: span.clone() };
         let base = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
@@ -231,7 +223,6 @@ impl Resolver<'_> {
         self.nothing(span)
     }
 
-    /// Whether a part names a type.
     pub(super) fn is_type(&self, syntax: &Syntax) -> bool {
         match &syntax.kind {
             SyntaxKind::Name(name) => matches!(self.entity(name), Some(Entity::Type(_))),
@@ -239,7 +230,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Types are chosen by variants, not by expressions.
+    /// Variants select types, expressions do not.
     pub(super) fn types_compared(&mut self, left: &Syntax, right: &Syntax, span: &Span) -> Operand {
         let name = |syntax: &Syntax| match &syntax.kind {
             SyntaxKind::Name(name) | SyntaxKind::Str(name) => Some(name.clone()),
@@ -253,7 +244,7 @@ impl Resolver<'_> {
         self.anything(Type::Bool, span)
     }
 
-    /// A name that is not known and like none that is, beside a string that has a name: its quotes are missing.
+    /// Suggests quotes for an unknown name compared with a string.
     pub(super) fn missing_quotes(&mut self, side: &Syntax, other: &Operand) {
         let SyntaxKind::Name(name) = &side.kind else { return };
         let unknown = |error: &&mut ExprError| {
@@ -269,6 +260,5 @@ impl Resolver<'_> {
     }
 }
 
-/// What is known of a device.
 const DEVICE_FACTS: &str = "of a device are known `device.sms` (multiprocessors), `device.shared_bytes` (the most dynamic shared memory of \
      a block) and `device.capability` (90 for 9.0)";

@@ -1,6 +1,4 @@
-//! Which operands an operator or a built-in function takes, and the type of its result.
-//!
-//! Owns the typing rules. Never evaluates anything.
+//! Typing rules of operators and built-in functions. Never evaluates.
 
 use super::calls::wrong_count;
 use super::errors::{IntegersDivided, WrongTypes};
@@ -11,7 +9,6 @@ use crate::foreign;
 use crate::node::{BinaryOp, Builtin, Node, level};
 
 impl Resolver<'_> {
-    /// The operands as an operator takes them, and the type of its result.
     pub(super) fn operands(
         &mut self,
         op: BinaryOp,
@@ -75,7 +72,6 @@ impl Resolver<'_> {
         self.error(if are_numbers { error.help(help) } else { error });
     }
 
-    /// A call of a built-in function on resolved arguments.
     pub(super) fn builtin(&mut self, builtin: Builtin, args: Vec<Operand>, span: &Span) -> Operand {
         let (least, most, signature) = builtin.arity();
         if args.len() < least || args.len() > most {
@@ -111,7 +107,7 @@ impl Resolver<'_> {
                 let element = self.number_elements(builtin, &args);
                 let ty = if element == Type::Float { Type::Float } else { Type::Int };
                 let value = self.emit_call(builtin, &args, Type::Int, span);
-                // Of no floats it is the integer 0 or 1.
+                // Without elements, the result is the integer 0 or 1.
                 self.converted(value, &ty)
             }
             Builtin::Sqrt | Builtin::Rsqrt | Builtin::Exp | Builtin::Log => {
@@ -135,7 +131,6 @@ impl Resolver<'_> {
         self.emit(Node::Call(builtin, args.iter().map(|arg| arg.id).collect()), ty, span)
     }
 
-    /// A single number.
     fn number(&mut self, args: Vec<Operand>, by: &str) -> (Vec<Operand>, Type) {
         let mut ty = Type::Unknown;
         for arg in &args {

@@ -1,11 +1,11 @@
-//! The types of operands while an expression is checked.
+//! Types of operands during resolution.
 
 use std::fmt;
 
 use crate::scope::Kind;
 use crate::value::Value;
 
-/// A kind, or nothing yet: the element of an empty array, or something that has been reported as wrong.
+/// A kind, or unknown: an empty array's element, or a reported error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Type {
     Int,
@@ -45,7 +45,7 @@ impl Type {
         }
     }
 
-    /// What is not known is an integer: an empty array is one of integers.
+    /// Unknown becomes integer: an empty array is one of integers.
     pub(super) fn kind(&self) -> Kind {
         match self {
             Type::Int | Type::Unknown => Kind::Int,
@@ -56,7 +56,7 @@ impl Type {
         }
     }
 
-    /// The type that values of both have, integers turned into floats where one is.
+    /// Returns the common type; integers convert to floats.
     pub(super) fn unify(&self, other: &Type) -> Option<Type> {
         match (self, other) {
             (Type::Int, Type::Float) | (Type::Float, Type::Int) => Some(Type::Float),
@@ -64,7 +64,6 @@ impl Type {
         }
     }
 
-    /// The type that is both, without converting.
     fn same(&self, other: &Type) -> Option<Type> {
         match (self, other) {
             (Type::Unknown, ty) | (ty, Type::Unknown) => Some(ty.clone()),
@@ -92,7 +91,6 @@ impl Type {
         }
     }
 
-    /// `an integer`.
     pub(super) fn with_article(&self) -> String {
         let article = if matches!(self, Type::Int | Type::Array(_)) { "an" } else { "a" };
         format!("{article} {self}")

@@ -1,4 +1,4 @@
-//! What people are told about their mistakes.
+//! Error messages.
 
 use super::support::{render, scope};
 use crate::{TensorKind, compile};

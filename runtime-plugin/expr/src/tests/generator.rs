@@ -1,12 +1,9 @@
-//! Expressions, environments and lists of nodes made of a tape of random bytes, so that shrinking the tape shrinks them.
-//!
-//! Never says what an expression means: that is [`super::oracle`]'s.
+//! Generates expressions, environments and nodes from a tape of random bytes, for shrinking.
 
 use super::support::{TENSORS, World};
 use crate::value::Value;
 use crate::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 
-/// An expression as the oracle knows it.
 #[derive(Debug, Clone)]
 pub(super) enum Tree {
     Int(i64),
@@ -19,9 +16,9 @@ pub(super) enum Tree {
     Aligned(usize, u32),
     /// A field of `device`.
     Device(DeviceFact),
-    /// What `target` holds.
+    /// The values of `target`.
     Values,
-    /// What `total` holds.
+    /// The value of `total`.
     Size,
     Array(Vec<Tree>),
     Unary(&'static str, Box<Tree>),
@@ -68,7 +65,6 @@ impl Tree {
     }
 }
 
-/// Random choices.
 pub(super) struct Tape<'a> {
     bytes: std::slice::Iter<'a, u8>,
     variables: Vec<String>,
@@ -80,7 +76,7 @@ impl<'a> Tape<'a> {
         Tape { bytes: bytes.iter(), variables: Vec::new(), fresh: 0 }
     }
 
-    /// A number below `limit`; 0 once the tape has ended.
+    /// A number below `limit`; 0 after the tape ends.
     pub(super) fn pick(&mut self, limit: usize) -> usize {
         usize::from(self.bytes.next().copied().unwrap_or(0)) % limit
     }
@@ -137,7 +133,7 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// A division by something of a shape that is often 0, where a condition keeps it from being evaluated.
+    /// A guarded division by an often zero extent.
     fn guarded(&mut self, depth: usize) -> Tree {
         let axis = Tree::Int([0, -1][self.pick(2)]);
         let dim = Tree::Index(Box::new(Tree::Shape([0, 2][self.pick(2)])), Box::new(axis));
@@ -248,7 +244,6 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// What the shape of an output that depends on data is like.
     pub(super) fn dimensions(&mut self, depth: usize) -> Tree {
         let count = self.pick(4);
         let dimension = |tape: &mut Self| if tape.pick(2) == 0 { Tree::Size } else { tape.int(depth) };
@@ -285,7 +280,6 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// A list of nodes that nobody checked.
 pub(super) fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
     let count = 1 + tape.pick(24);
     let ops = [
@@ -301,7 +295,7 @@ pub(super) fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
     (0..count)
         .map(|at| {
             let child = |tape: &mut Tape<'_>| -> u32 {
-                // Mostly the nodes before, seldom this one or one beyond.
+                // Mostly earlier nodes, rarely this one or a later one.
                 let back = tape.pick(5);
                 if back == 4 { tape.pick(30) as u32 } else { (at as u32).saturating_sub(1 + back as u32) }
             };

@@ -1,4 +1,4 @@
-//! What expressions mean.
+//! Semantics of expressions.
 
 use super::support::{Calculator, Plugin, World, scope, value};
 use crate::value::Value;
@@ -7,7 +7,6 @@ use crate::{
     lower, lower_scalar, parse, print,
 };
 
-/// Each text has the value of the other.
 #[track_caller]
 fn same(text: &str, expected: &str) {
     assert_eq!(value(text), value(expected), "{text} and {expected}");
@@ -16,7 +15,7 @@ fn same(text: &str, expected: &str) {
 
 #[test]
 fn shapes_are_concatenated_by_a_comprehension() {
-    // As the help for `+` and the reference have it.
+    // From the help for `+` and the reference.
     same(
         "[z.shape[i] if i < z.rank else x.shape[i - z.rank] for i in range(z.rank + x.rank)] == [1]",
         "false",
@@ -87,7 +86,7 @@ fn values_of_the_example() {
 
 #[test]
 fn alignments() {
-    // The tensors of the example are at 0x7000, 0x7010 and 0x7004.
+    // The tensors are at 0x7000, 0x7010 and 0x7004.
     same("[aligned(x, 256), aligned(y, 256), aligned(y, 16), aligned(z, 4)]", "[true, false, true, true]");
     same("aligned(z, 1) and not aligned(z, 8)", "true");
     same("aligned(y, 8 * sizeof(T)) and not aligned(y, BLOCK)", "true");
@@ -118,7 +117,7 @@ fn devices_and_values() {
     assert_eq!(fails("target.values[0]"), "the values of tensor 3 are not known");
     let bound = bind(&compile("device.sms * target.values[0]", &scope()).unwrap().expr, &World::example());
     assert_eq!(bound.nodes, [Node::Int(528)]);
-    // What stands closer is seen.
+    // Inner names shadow outer ones.
     same("[device for device in range(2)]", "[0, 1]");
 }
 
@@ -145,7 +144,7 @@ fn a_size_is_a_dimension_and_nothing_else() {
 
 #[test]
 fn variables_of_a_call_do_not_leak_into_a_function() {
-    // `first` has a variable `i` of its own; its argument means the caller's.
+    // `first` has its own variable `i`; its argument uses the caller's.
     same("[first([i, 9]) for i in range(3)]", "[0, 1, 2]");
     let leaking = scope().function("leak", crate::Function { params: vec![], body: parse("i").unwrap() });
     let errors = compile("[leak() for i in range(3)]", &leaking).unwrap_err();
@@ -294,7 +293,7 @@ fn lowering_computes_what_evaluation_does() {
 
 #[test]
 fn a_divisor_in_a_side_that_is_not_taken_cannot_stop_tensorrt() {
-    // Every divisor is 0 where the condition does not hold: x.shape[1] is 3.
+    // Each divisor is 0 where the condition is false: x.shape[1] is 3.
     for (text, expected) in [
         ("7 // (x.shape[1] - 3) if x.shape[1] > 3 else 5", 5),
         ("5 if x.shape[1] <= 3 else 7 % (x.shape[1] - 3)", 5),

@@ -1,4 +1,4 @@
-//! What expressions tell of formats.
+//! Formats in expressions.
 
 use super::support::{World, scope};
 use crate::format::Format;

@@ -1,10 +1,10 @@
-//! What bounds prove.
+//! Bounds.
 
 use super::support::{World, scope};
 use crate::value::Value;
 use crate::{Bounds, Environment, RangeEnvironment, bounds, bounds_each, compile};
 
-/// The example's attributes and ranks; dimensions within ranges: x is 1..16 x 3 x 32..64 x 32..64, y anything.
+/// The example's attributes and ranks; x is 1..16 x 3 x 32..64 x 32..64, y is unknown.
 struct Profile(World);
 
 impl RangeEnvironment for Profile {
@@ -92,7 +92,6 @@ fn each_dimension_of_a_shape() {
     assert_eq!(each("z.shape"), None);
 }
 
-/// Of the attributes nothing is known.
 struct Attributes;
 
 impl RangeEnvironment for Attributes {

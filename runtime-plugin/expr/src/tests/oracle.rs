@@ -1,11 +1,9 @@
-//! What an expression means, worked out another way than evaluation does: over the tree that was generated, in 128-bit
-//! integers.
+//! Reference semantics over the generated tree, in 128-bit integers.
 
 use super::generator::Tree;
 use super::support::{ATTRIBUTES, World, floor};
 use crate::value::Value;
 
-/// The oracle's values: integers are wide.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Wide {
     Int(i128),
@@ -48,11 +46,9 @@ impl Wide {
     }
 }
 
-/// What an expression means; none where it has no value.
 pub(super) struct Oracle<'a> {
     pub(super) world: &'a World,
     pub(super) variables: Vec<(String, Wide)>,
-    /// The nodes and elements evaluated so far.
     pub(super) steps: usize,
 }
 
@@ -154,7 +150,7 @@ impl Oracle<'_> {
             Tree::Call(function, args) => {
                 let args = args.iter().map(|arg| self.value(arg)).collect::<Option<Vec<Wide>>>()?;
                 let value = Self::call(function, &args)?;
-                // Of no weights it is 0 all the same, and a float by its kind.
+                // Without weights it is 0, and a float by its kind.
                 let floats = matches!(tree, Tree::Call("sum", args) if matches!(&args[..], [Tree::Name(name)] if name == "weights"));
                 if floats { Wide::Float(value.float()) } else { value }
             }

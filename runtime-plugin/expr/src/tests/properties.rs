@@ -1,4 +1,4 @@
-//! Laws that hold for every expression: every reader agrees with the oracle.
+//! Every consumer of expressions agrees with the oracle.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,6 @@ use crate::{
     bounds_each, compile, evaluate, lower, lower_scalar, print,
 };
 
-/// Ranges of dimensions that hold the world's.
 struct Ranges<'a> {
     world: &'a World,
     slack: i64,
@@ -19,7 +18,7 @@ struct Ranges<'a> {
 
 impl RangeEnvironment for Ranges<'_> {
     fn attribute(&self, index: u32) -> Option<&Value> {
-        // One attribute can be anything.
+        // One attribute is unknown.
         self.world.attribute(index).filter(|_| self.slack < 2 || index != 1)
     }
 
@@ -52,7 +51,7 @@ impl RangeEnvironment for Ranges<'_> {
     }
 }
 
-/// Only what is known with shapes and later: what a bound expression still needs.
+/// Shapes and later facts: those that a bound expression needs.
 struct ShapesOnly<'a>(&'a World);
 
 impl Environment for ShapesOnly<'_> {
@@ -153,7 +152,7 @@ fn check_lower(text: &str, expr: &Expr, kind: &Kind, world: &World, value: &Resu
     }
 }
 
-/// The bounds of an expression that has a value, unless they take more steps than the value: a walk over ranges looks at more than one evaluation.
+/// Walks may use more steps than an evaluation.
 fn within_steps<T>(text: &str, bounds: Result<T, EvalError>) -> Option<T> {
     match bounds {
         Ok(bounds) => Some(bounds),

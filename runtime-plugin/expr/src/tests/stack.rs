@@ -1,4 +1,4 @@
-//! Every walk over the deepest tree fits the stack of a thread.
+//! Recursion over the deepest tree fits a thread's stack.
 
 use super::support::{Calculator, Plugin, World, scope};
 use crate::value::Value;
@@ -6,7 +6,7 @@ use crate::{
     Expr, RangeEnvironment, bind, bounds, compile_syntax, evaluate, lower, lower_scalar, parse, print,
 };
 
-/// What the threads of Rust's test runner and of rayon get; a host's threads have more. Optimized code needs a fraction.
+/// The stack of test threads and rayon's. Optimized code uses a fraction.
 const STACK: usize = 2 * 1024 * 1024;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
@@ -30,7 +30,7 @@ impl RangeEnvironment for Anything {
 }
 
 fn deepest() -> Vec<String> {
-    // Some forms take more than one level of the tree for each repetition.
+    // Some forms use more than one level per repetition.
     let nested = |open: &str, core: &str, close: &str, levels: usize| {
         let times = (Expr::DEPTH_LIMIT - 4) / levels;
         format!("{}{core}{}", open.repeat(times), close.repeat(times))

@@ -1,4 +1,4 @@
-//! What the tests share: a plugin to name things of, an environment, a shape builder that computes, rendered errors.
+//! Shared test fixtures.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(super) const ATTRIBUTES: [&str; 6] = ["pads", "n", "scale", "flag", "mode", "weights"];
-/// The first three are plain, then a shape input, a size tensor, and an output of such a size.
+/// Three plain tensors, a shape input, a size tensor, and an output of that size.
 pub(super) const TENSORS: [&str; 6] = ["x", "y", "z", "target", "total", "found"];
 
 pub(super) struct Plugin;
@@ -32,7 +32,6 @@ fn function(params: &[&str], body: &str) -> Function {
     }
 }
 
-/// `z` has a fixed rank, `x` and `y` do not.
 pub(super) fn scope() -> Scope {
     Scope::new()
         .attribute("pads", 0, Kind::ints())
@@ -68,16 +67,12 @@ pub(super) fn scope() -> Scope {
 
 pub(super) struct World {
     pub(super) attributes: Vec<Value>,
-    /// Of all tensors but the last, whose shape nothing can ask for.
+    /// Of all but the last tensor, whose shape cannot be used.
     pub(super) shapes: Vec<Vec<i64>>,
-    /// What `target` holds.
     pub(super) values: Vec<i64>,
-    /// What `total` holds.
     pub(super) size: i64,
     pub(super) device: [i64; 3],
-    /// Where the tensors are.
     pub(super) addresses: [u64; 3],
-    /// Shapes, values, device and addresses are not known yet, ranks are.
     pub(super) node_time: bool,
 }
 
@@ -139,7 +134,7 @@ impl Environment for World {
     }
 }
 
-/// Computes what TensorRT would: eagerly, in wrapping 64-bit integers, refusing to divide by zero.
+/// Computes as TensorRT does: eagerly, wrapping, no division by zero.
 pub(super) struct Calculator<'a> {
     world: &'a World,
     pub(super) operations: usize,
@@ -196,18 +191,16 @@ impl ShapeBuilder for Calculator<'_> {
     }
 }
 
-/// The quotient rounded down, by Euclid's division: another way than the implementation's.
+/// Euclidean division, unlike the implementation.
 pub(super) fn floor(a: i128, b: i128) -> i128 {
     if b > 0 { a.div_euclid(b) } else { (-a).div_euclid(-b) }
 }
 
-/// The value of `text` over the example, or the first error.
 pub(super) fn value(text: &str) -> Result<Value, String> {
     let typed = crate::compile(text, &scope()).map_err(|errors| errors[0].message.clone())?;
     evaluate(&typed.expr, &World::example()).map_err(|error| error.to_string())
 }
 
-/// An error as a person sees it: the text, carets under the place, what to do.
 pub(super) fn render(text: &str, errors: &[ExprError]) -> String {
     let mut rendered = String::new();
     for error in errors {

@@ -2,7 +2,7 @@ use super::*;
 use cubinder_expr::DeviceFact;
 use cubinder_expr::{BinaryOp, Builtin, UnaryOp, evaluate};
 
-/// Two inputs and one output; `x` has the shape [4, 6].
+/// Two inputs and one output; `x` has shape [4, 6].
 struct Shapes;
 
 const X: [i64; 2] = [4, 6];
@@ -17,7 +17,6 @@ impl Environment for Shapes {
     }
 }
 
-/// Expressions from the inside out.
 fn leaf(node: Node) -> Expr {
     Expr { nodes: vec![node] }
 }
@@ -62,7 +61,6 @@ fn and(left: &Expr, right: &Expr) -> Expr {
     binary(BinaryOp::And, left, right)
 }
 
-/// `numel(x) == count`
 fn numel_is(count: i64) -> Expr {
     binary(BinaryOp::Eq, &leaf(Node::Numel(0)), &int(count))
 }
@@ -97,7 +95,6 @@ impl Environment for Addresses {
     }
 }
 
-/// The choice takes for every address what evaluating one guard after the other takes.
 fn assert_faithful(guards: &[Option<&Expr>]) -> GuardDecision {
     let decided = decide(guards).unwrap();
     let places = [0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 1 << 40];
@@ -169,7 +166,7 @@ fn any_boolean_is_decided_as_evaluation_does() {
     assert_faithful(&[Some(&either), Some(&differs), Some(&counted)]);
     assert_faithful(&[Some(&counted), Some(&largest)]);
     assert_faithful(&[Some(&differs), Some(&largest), Some(&not(&largest)), None]);
-    // Whatever the address, so no step is left: it is a multiple of 1, and of 16 or not.
+    // Independent of the address, so no step remains.
     let always = binary(BinaryOp::Or, &aligned(0, 16), &not(&aligned(0, 16)));
     for guard in [&always, &aligned(1, 1)] {
         let found = assert_faithful(&[Some(guard), None]);
@@ -189,20 +186,19 @@ fn a_guard_without_a_value_does_not_hold() {
         let [(0, error)] = &found.without_value[..] else { panic!("{:?}", found.without_value) };
         assert!(error.to_string().contains("division by zero: 1 // 0"), "{error}");
     }
-    // Nothing leads to it, so nothing of it is kept.
+    // Unreachable, so removed.
     let vectors = aligned(2, 16);
     let found = assert_faithful(&[Some(&broken()), Some(&vectors), Some(&broken()), None]);
     assert_eq!(found.candidates, [1, 3]);
     let without_value: Vec<usize> = found.without_value.iter().map(|(variant, _)| *variant).collect();
     assert_eq!(without_value, [0, 2]);
-    // It is told once for each variant, whichever addresses lead there.
+    // Reported once per variant, for any number of paths.
     let twice = and(&binary(BinaryOp::Ne, &aligned(0, 16), &aligned(1, 16)), &broken());
     assert_eq!(assert_faithful(&[Some(&twice), None]).without_value.len(), 1);
-    // What is not asked for does no harm.
+    // Conditions that are not evaluated do not fail.
     let guarded = and(&aligned(0, 16), &binary(BinaryOp::Or, &aligned(0, 8), &broken()));
     let found = assert_faithful(&[Some(&guarded), None]);
     assert!(found.without_value.is_empty() && found.candidates == [0, 1]);
-    // A guard that is no boolean does not hold either.
     assert_eq!(assert_faithful(&[Some(&int(1)), None]).candidates, [1]);
 }
 
@@ -210,11 +206,11 @@ fn a_guard_without_a_value_does_not_hold() {
 fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let chain =
         |op, count: u32| (1..count).fold(aligned(0, 2), |left, index| binary(op, &left, &aligned(index, 2)));
-    // Whether an odd number of 16 addresses is aligned: 2^16 cases, 31 steps.
+    // Whether an odd number of 16 addresses is aligned: 31 steps.
     let odd = chain(BinaryOp::Ne, 16);
     let found = decide(&[Some(&odd)]).unwrap();
     assert_eq!(found.choice.unwrap().steps.len(), 31);
-    // A sum of weights has as many residuals as it has sums.
+    // A sum of weights has as many residuals as sums.
     let weight = |tensor: u32| {
         join(&[&aligned(tensor, 2), &int(3_i64.pow(tensor)), &int(0)], |roots| Node::Conditional {
             condition: roots[0],
@@ -226,7 +222,7 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let hard = binary(BinaryOp::Eq, &binary(BinaryOp::Mod, &sum, &int(7919)), &int(1));
     assert_eq!(decide(&[Some(&hard)]), Err(UndecidedGuards::TooManyWays));
     assert!(UndecidedGuards::TooManyWays.to_string().contains("ask for fewer tensors"));
-    // Ways are held against each other, and text in them makes that long.
+    // Residuals are compared, and text makes that expensive.
     let text = |length: usize| leaf(Node::Str("a".repeat(length)));
     let named = join(&[&aligned(16, 2), &text(3200), &text(1)], |roots| Node::Conditional {
         condition: roots[0],
@@ -236,7 +232,7 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let wordy = and(&hard, &binary(BinaryOp::Ne, &named, &text(2)));
     assert_eq!(decide(&[Some(&wordy)]), Err(UndecidedGuards::TooManySteps));
     assert!(UndecidedGuards::TooManySteps.to_string().contains("take more than 8000000 steps together"));
-    // One question has three ways, two that both have to hold have five.
+    // One question has three ways, a conjunction of two has five.
     let (one, two) = (aligned(0, 2), and(&aligned(0, 2), &aligned(1, 2)));
     let mut guards = vec![Some(&one); 681];
     guards.push(Some(&two));
@@ -244,8 +240,7 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     assert_eq!(decide(&[Some(&one); 683]), Err(UndecidedGuards::TooManyWays), "{} ways", VISIT_LIMIT + 1);
 }
 
-/// What is left of a guard may be too large to be written down with what is known put in. It looks the same then whatever was answered, and
-/// still comes to something else.
+/// Residuals too large to fold look the same after different answers.
 #[test]
 fn what_looks_the_same_after_other_answers_is_decided_anew() {
     struct WithList(Value);
@@ -260,7 +255,8 @@ fn what_looks_the_same_after_other_answers_is_decided_anew() {
         }
     }
 
-    // `aligned(x, 16) != (max(list[1 if aligned(z, 16) else 0], ... 17 times) == 1)`: 17 lists of 1000 elements are beyond any expression.
+    // `aligned(x, 16) != (max(list[1 if aligned(z, 16) else 0], ... 17 times) == 1)` with 17 lists of 1000
+    // elements.
     let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 16 }];
     let mut elements = Vec::new();
     for _ in 0..17 {
@@ -295,7 +291,7 @@ fn what_looks_the_same_after_other_answers_is_decided_anew() {
     }
 }
 
-/// Whatever guards read beside addresses is told of as it is, before and after an address is known.
+/// Other facts are forwarded unchanged.
 #[test]
 fn answers_about_addresses_change_nothing_else_that_is_known() {
     struct Everything;
@@ -349,7 +345,7 @@ fn answers_about_addresses_change_nothing_else_that_is_known() {
     }
 }
 
-/// Guards that hold for all addresses although they ask for them: those behind them decide nothing.
+/// Later guards have no effect.
 #[test]
 fn a_guard_that_always_holds_ends_the_choice() {
     let not = |of: &Expr| join(&[of], |roots| Node::Unary(UnaryOp::Not, roots[0]));
@@ -364,7 +360,6 @@ fn a_guard_that_always_holds_ends_the_choice() {
     assert_eq!(choice.steps.len(), 1);
     assert_eq!([8, 4].map(|address| pick(&choice, [1, address, 1])), [Some(0), Some(1)]);
 
-    // The remaining steps and candidates are renumbered: the first candidate is never reached.
     let never = and(&aligned(0, 16), &not(&aligned(0, 16)));
     let decided = decide(&[Some(&never), Some(&first), Some(&last)]).unwrap();
     assert_eq!(decided.candidates, [1, 2]);
@@ -373,7 +368,6 @@ fn a_guard_that_always_holds_ends_the_choice() {
     let picked = [[1, 8, 1], [1, 4, 32], [1, 4, 4]].map(|addresses| pick(&choice, addresses));
     assert_eq!(picked, [Some(0), Some(1), None]);
 
-    // Both sides of a step lead on, to candidates and to steps.
     let decided = decide(&[Some(&never), Some(&not(&first)), None]).unwrap();
     assert_eq!(decided.candidates, [1, 2]);
     assert_eq!(

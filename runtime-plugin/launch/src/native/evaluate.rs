@@ -1,4 +1,4 @@
-//! What TensorRT passes, in numbers: for whoever launches in its place.
+//! Evaluates TensorRT's launches, for tools that launch without it.
 
 use super::{LoweringError, lower, unfit};
 use crate::{EvaluatedArgument, EvaluatedLaunch, Problem, Role};
@@ -6,18 +6,17 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, ShapeBuilder, ShapeOp};
 use cubinder_model::model::{Guard, Launch, Plugin};
 
-/// Why a number of a launch is not known.
+/// Why a number of a launch is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoNumber {
-    /// It depends on a dimension that is not known.
+    /// It depends on an unknown dimension.
     #[error("a dimension is not known")]
     Dimension,
-    /// It is divided by zero, which TensorRT refuses.
+    /// It divides by zero, which TensorRT rejects.
     #[error("TensorRT refuses a division by zero")]
     Division,
 }
 
-/// Computes at once what TensorRT computes when shapes are known.
 struct Numbers<'a>(&'a dyn Environment);
 
 impl ShapeBuilder for Numbers<'_> {
@@ -49,11 +48,11 @@ impl ShapeBuilder for Numbers<'_> {
     }
 }
 
-/// The launch as TensorRT does it: addresses of the inputs, the words, addresses of the outputs. It is never empty, because TensorRT launches
-/// one block where there is nothing to do. That requirements hold is the caller's to see. `env` gives attributes, and the shapes of inputs and outputs.
+/// Evaluates a launch as TensorRT makes it: inputs' addresses, words, outputs' addresses. Never empty: one
+/// block is launched instead. The caller checks requirements.
 ///
 /// # Errors
-/// As [`lower`], and a number that does not fit what it is for.
+/// As [`lower`], and numbers out of range.
 pub fn evaluate(
     plugin: &Plugin,
     when: Option<&Guard>,
@@ -73,7 +72,7 @@ pub fn evaluate(
     let mut numbers = Vec::new();
     let mut words = Vec::new();
     for value in lowered.words {
-        // As TensorRT stores it: what does not fit is cut.
+        // TensorRT truncates, too.
         #[allow(clippy::cast_possible_truncation)]
         let word = value as i32;
         words.push(EvaluatedArgument::Numbers { start: numbers.len(), value: Value::Int(word.into()) });

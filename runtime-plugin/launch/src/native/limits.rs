@@ -1,10 +1,10 @@
-//! The limits of a tensor's shape as requirements, for where nobody but the kernel itself can hold a launch against them.
+//! Limits of shapes as requirements, for launches without another check.
 
 use cubinder_expr::{BinaryOp, Builtin, Expr, Formula, Node, is_within};
 use cubinder_model::model::{Interval, Requirement, ShapeLimits};
 
-/// What a tensor's limits ask of its shape, which has `rank` dimensions; nothing where they ask nothing. `shape` is an array: a tensor's, or what an output's
-/// is computed by.
+/// Returns a tensor's limits as requirements on its `rank` dimensions. `shape` is an array: a tensor's shape,
+/// or an output's shape expression.
 #[must_use]
 pub fn limits(name: &str, shape: &Expr, rank: usize, limits: &ShapeLimits) -> Vec<Requirement> {
     let axes = (0..rank).flat_map(|axis| {
@@ -16,7 +16,7 @@ pub fn limits(name: &str, shape: &Expr, rank: usize, limits: &ShapeLimits) -> Ve
     axes.chain(bounds(&format!("numel({name})"), &numel.finish(), name, limits.numel)).collect()
 }
 
-/// That no dimension of an output is below 0, where its shape is computed by an array of `rank` integers.
+/// Returns requirements that no dimension of an output's shape expression is negative.
 #[must_use]
 pub fn sizes(name: &str, shape: &Expr, rank: usize) -> Vec<Requirement> {
     let requirement = |axis| Requirement {
@@ -27,7 +27,6 @@ pub fn sizes(name: &str, shape: &Expr, rank: usize) -> Vec<Requirement> {
     (0..rank).map(requirement).collect()
 }
 
-/// One dimension of a shape.
 fn extent(shape: &Expr, axis: usize) -> Expr {
     let mut formula = Formula::default();
     let array = formula.copy(shape);
@@ -36,7 +35,6 @@ fn extent(shape: &Expr, axis: usize) -> Expr {
     formula.finish()
 }
 
-/// `value` is within `allowed`: a requirement for each end that says something of a size.
 fn bounds(text: &str, value: &Expr, name: &str, allowed: Interval) -> Vec<Requirement> {
     let ends = [
         (allowed.min > Interval::ANY_SIZE.min).then_some((BinaryOp::Ge, ">=", allowed.min)),

@@ -1,20 +1,20 @@
-//! What keeps a variant from being launched by TensorRT itself.
+//! Reasons why TensorRT cannot launch a variant itself.
 
 use crate::Role;
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::{BindingTime, Expr, binding_time};
 use cubinder_model::model::{ArgValue, Launch, Plugin, Variant, Work};
 
-/// Something that TensorRT's ahead-of-time interface cannot do.
+/// A feature that TensorRT's ahead-of-time interface does not support.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// An output whose shape depends on what kernels write.
+    /// An output with a data-dependent shape.
     #[error("the shape of the output `{0}` depends on what kernels write")]
     SizeOfOutput(String),
-    /// An input whose values shapes depend on.
+    /// A shape input.
     #[error("`{0}` is a shape input")]
     ShapeInput(String),
-    /// So many steps, where there can be one.
+    /// More or fewer steps than one.
     #[error("it has {0} steps, and TensorRT launches one kernel")]
     Steps(usize),
     /// The only step fills memory.
@@ -26,13 +26,13 @@ pub enum Obstacle {
     /// The kernel runs in clusters.
     #[error("its kernel runs in clusters")]
     Clusters,
-    /// All blocks run at once.
+    /// The launch is cooperative.
     #[error("its launch is cooperative")]
     Cooperative,
-    /// The guard asks for what is only known at run time: addresses or the device.
+    /// The guard depends on addresses or the device, known only at run time.
     #[error("its guard `{0}` asks for addresses or the device, which are not known when TensorRT chooses")]
     Guard(String),
-    /// A part of the launch asks for that.
+    /// A part of the launch depends on them.
     #[error("{0} depends on addresses or the device")]
     RunTime(Role),
     /// A float that depends on shapes.
@@ -40,8 +40,7 @@ pub enum Obstacle {
     Float(Role),
 }
 
-/// All that keeps `variant` from being launched by TensorRT itself. Its launch may be one that is not compiled yet: of arguments only those that
-/// are there are looked at.
+/// Returns all obstacles of `variant`. Its launch may be uncompiled; missing arguments are not checked.
 #[must_use]
 pub fn obstacles(plugin: &Plugin, variant: &Variant) -> Vec<Obstacle> {
     let sized = plugin.outputs.iter().filter(|output| output.size.is_some() || output.depends_on_data());

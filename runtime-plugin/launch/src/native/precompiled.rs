@@ -1,33 +1,33 @@
-//! Kernels that other compilers made and that TensorRT launches as they are: there is no kernel around them that puts arguments together.
+//! Precompiled kernels that TensorRT launches without a wrapper.
 
 use cubinder_model::model::{Arg, ArgValue, Plugin};
 
-/// Why a kernel cannot be given what TensorRT passes: the inputs' addresses, then 32-bit integers, then the addresses of the outputs that have memory
-/// of their own, in the manifest's order.
+/// Why a kernel's parameters differ from TensorRT's: inputs' addresses, 32-bit integers, addresses of outputs
+/// with their own memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentMismatch {
-    /// TensorRT passes an address there, and the kernel takes something else.
+    /// The kernel's parameter is not the address that TensorRT passes.
     #[error(
         "TensorRT passes the address of `{tensor}` as argument {number}, and the kernel takes {}",
         found.as_ref().map_or("fewer".to_owned(), |name| format!("`{name}` there"))
     )]
     Address {
-        /// The parameter, from 1; one behind the last where there are too few.
+        /// The parameter, from 1; one more than the last if there are too few.
         number: usize,
-        /// Whose address.
+        /// The tensor of the address.
         tensor: String,
-        /// What the kernel takes there.
+        /// The kernel's parameter.
         found: Option<String>,
     },
-    /// A number of another size than 32 bits, or several by value.
+    /// A number that is not 32 bits, or several by value.
     #[error("`{name}` has {bytes} byte{}, and TensorRT passes integers of 4", if *bytes == 1 { "" } else { "s" })]
     Number {
         /// The parameter's name.
         name: String,
-        /// How many bytes the kernel takes.
+        /// The parameter's size.
         bytes: u64,
     },
-    /// Something behind the outputs.
+    /// A parameter after the outputs.
     #[error("TensorRT passes nothing behind the outputs, and the kernel takes `{name}` there")]
     Extra {
         /// The parameter's name.
@@ -35,7 +35,7 @@ pub enum ArgumentMismatch {
     },
 }
 
-/// What is wrong first with the arguments of a kernel that is launched as it is, in the kernel's order.
+/// Returns the first mismatch of a kernel's arguments, in the kernel's order.
 #[must_use]
 pub fn argument_mismatch(plugin: &Plugin, args: &[Arg]) -> Option<ArgumentMismatch> {
     let own = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());
@@ -69,7 +69,6 @@ pub fn argument_mismatch(plugin: &Plugin, args: &[Arg]) -> Option<ArgumentMismat
     Some(ArgumentMismatch::Extra { name: extra.name.clone() })
 }
 
-/// What is wrong with a number.
 fn number(arg: &Arg) -> Option<ArgumentMismatch> {
     let bytes = match &arg.value {
         ArgValue::Scalar { ty, .. } => u64::from(ty.size()),

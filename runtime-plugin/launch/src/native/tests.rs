@@ -11,7 +11,7 @@ use cubinder_model::model::{
     ShapeLimits, Step, Variant,
 };
 
-/// Computes as TensorRT does: in wrapping 64-bit integers, refusing to divide by zero.
+/// Computes as TensorRT does: wrapping 64-bit integers, no division by zero.
 struct Calculator<'a>(&'a [&'a [i64]]);
 
 impl ShapeBuilder for Calculator<'_> {
@@ -139,7 +139,7 @@ fn plugin(variant: Variant) -> Plugin {
     }
 }
 
-/// The bytes of the author's numbers, put together from words as a wrapper does it.
+/// Reassembles the author's numbers from words, as a wrapper does.
 fn put_together(launch: &Launch, words: &[i64]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut words = words.iter().skip(1).map(|word| i32::try_from(*word).expect("a word has 32 bits"));
@@ -161,7 +161,6 @@ fn put_together(launch: &Launch, words: &[i64]) -> Vec<u8> {
     bytes
 }
 
-/// Holds what TensorRT would be told against what the first route launches, which is its own evaluation.
 fn compare(launch: &Launch, shape: [i64; 2], k: i64) -> Result<(), String> {
     compare_where(None, launch, shape, k)
 }
@@ -201,7 +200,7 @@ fn compare_where(when: Option<&str>, launch: &Launch, shape: [i64; 2], k: i64) -
     Ok(())
 }
 
-/// Every type of number, alone and in arrays, known when the node is and when shapes are.
+/// Every numeric type, from attributes and from shapes.
 fn all_types() -> Launch {
     launch(
         "ceil_div(numel(y), 128)",
@@ -268,7 +267,7 @@ fn nothing_is_done_where_the_condition_does_not_hold() {
     }
 }
 
-/// Where nothing is empty a division by zero is TensorRT's to refuse, as the first route refuses it.
+/// TensorRT rejects a division by zero as the plugin library does.
 #[test]
 fn a_division_by_zero_is_not_hidden() {
     let launch = launch("ceil_div(numel(y), x.shape[0] - 2)", Vec::new());
@@ -294,7 +293,6 @@ fn what_does_not_fit_is_refused() {
     );
 }
 
-/// `launch` for 3 x `columns`, as TensorRT would do it.
 fn evaluated(launch: &Launch, k: i64, columns: i64) -> Result<EvaluatedLaunch, String> {
     let plugin = plugin(variant(launch.clone()));
     let shape = [3, columns];
@@ -320,7 +318,7 @@ fn extents_that_attributes_decide_are_held_against_what_cuda_takes() {
     assert_eq!(refused("1", "k * 1024", 49), "dynamic shared memory in bytes is 50176, the most is 49152");
 }
 
-/// Also where the block or the shared memory would be what CUDA refuses.
+/// Even if CUDA would reject the block or shared memory.
 #[test]
 fn one_block_is_launched_where_there_is_nothing_to_do() {
     let launch = Launch {
@@ -337,7 +335,7 @@ fn one_block_is_launched_where_there_is_nothing_to_do() {
     assert_eq!(of(0), ([1, 1, 1], [1, 2, 1], 0, vec![1, 0, 0, 0]));
 }
 
-/// What the attributes leave out altogether is one block, whatever else they make of the launch.
+/// Whatever its expressions are.
 #[test]
 fn what_attributes_leave_out_does_not_matter() {
     let launch = Launch {
@@ -361,7 +359,7 @@ fn what_attributes_leave_out_does_not_matter() {
     assert_eq!(of(None, &none, 0), Ok(([1, 1, 1], [1, 1, 1], 0, 12, 1)));
 }
 
-/// A plugin library refuses such shapes. Here the kernel leaves: it does not read what is not there.
+/// A plugin library rejects such shapes.
 #[test]
 fn nothing_is_done_where_a_requirement_does_not_hold() {
     let launch = launch("ceil_div(numel(x), 128)", Vec::new());
@@ -481,14 +479,14 @@ fn what_the_interface_cannot_do_is_named() {
 proptest! {
     #[test]
     fn integers_of_64_bits_come_out_as_they_went_in(value in any::<i64>(), rows in 1_i64..5) {
-        // The value depends on shapes, so that the words are computed by operations.
+        // Depends on shapes, so that operations compute the words.
         let text = format!("({value}) - 1 + x.shape[0] - (x.shape[0] - 1)").replace("(-9223372036854775808)", "(-9223372036854775807 - 1)");
         let launch = launch("1", vec![scalar(I64, &text)]);
         compare(&launch, [rows, 1], 1).unwrap();
     }
 }
 
-/// TensorRT passes the low bits of larger numbers, and no later check exists.
+/// TensorRT truncates, and no later check exists.
 #[test]
 fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     let unfit_of = |ty: ScalarType, text: &str, min: i64, max: i64| {
@@ -521,7 +519,6 @@ fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     assert_eq!(unfit(U64, 0, 5), []);
     assert_eq!(unfit(U64, -1, 5), [(Interval { min: 0, max: i64::MAX }, false)]);
     assert_eq!(unfit(ScalarType::F32, -1, 5), []);
-    // The ends of the range fit, even if only they occur.
     for end in ["9223372036854775807 + 0 // x.shape[0]", "-9223372036854775807 - 1 + 0 // x.shape[0]"] {
         assert_eq!(
             unfit_of(I64, end, 0, 5),
@@ -531,7 +528,7 @@ fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     }
 }
 
-/// As [`is_within`](cubinder_expr::is_within) states that `text` is positive.
+/// The text of [`is_within`](cubinder_expr::is_within) for a positive `text`.
 fn positive(text: &str) -> String {
     format!("1 <= {text} and {text} <= 9223372036854775807")
 }

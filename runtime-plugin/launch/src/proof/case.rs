@@ -1,6 +1,6 @@
-//! Cases: which ones lie in a domain, what a claim comes to in one, which of two is smaller, and how one is described.
+//! Cases: membership, evaluation of claims, order and description.
 //!
-//! Membership is by evaluation, never by bounds, so that a case that refutes is one whatever bounds say.
+//! Membership is evaluated, so refutations do not depend on bounds.
 
 use super::shape_inputs::{shape_of_values, values_by_input};
 use super::{Case, Domain};
@@ -9,19 +9,15 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{DeviceFact, EvalError, Expr, Node, evaluate_within};
 use cubinder_model::model::{Interval, Plugin, ShapeLimits};
 
-/// TensorRT's highest rank.
+/// TensorRT's maximum rank.
 pub(super) const HIGHEST_RANK: usize = cubinder_model::model::MAX_RANK as usize;
 
-/// A statement about an expression.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Claim<'e> {
-    /// A boolean is true.
     Always(&'e Expr),
-    /// A boolean is not true.
     Never(&'e Expr),
-    /// Integers are within limits where there are any.
+    /// Integers are within limits or have no value.
     Within(&'e Expr, Interval),
-    /// There is a value.
     HasValue(&'e Expr),
 }
 
@@ -32,7 +28,6 @@ impl<'e> Claim<'e> {
         }
     }
 
-    /// Whether the claim is wrong where the expression evaluates to `value`.
     fn is_refuted_by(self, value: &Result<Value, EvalError>) -> bool {
         match (self, value) {
             (Claim::Always(_), value) => *value != Ok(Value::Bool(true)),
@@ -49,32 +44,25 @@ impl<'e> Claim<'e> {
     }
 }
 
-/// By tensor: its shape, or what it holds.
 type Lists = Vec<Vec<i64>>;
 
-/// The result of a trial.
 pub(super) enum TrialOutcome {
-    /// It does not lie in the domain.
     Outside,
-    /// The claim holds in it.
     Holds,
-    /// The claim does not hold in it.
     Refuted(Case),
-    /// There were not enough steps left.
     Unknown,
 }
 
-/// What is chosen for attributes and shape inputs, and the shapes of the other inputs.
+/// Values of attributes and shape inputs, and the shapes of other inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point {
-    /// Of the plugin's attributes, then of its shape inputs: [`Domain::choosable`].
+    /// In the order of [`Domain::choosable`].
     pub(super) attributes: Vec<Value>,
-    /// Of every input; empty for a shape input, whose shape is how many values it has.
+    /// By input; empty for a shape input, whose values determine it.
     pub(super) inputs: Vec<Vec<i64>>,
 }
 
 impl Point {
-    /// The point of a case.
     pub(super) fn from_case(plugin: &Plugin, case: &Case) -> Point {
         let is_shape_input = |index: usize| plugin.inputs.get(index).is_some_and(|it| it.values.is_some());
         let list = |values: &Vec<i64>| Value::Array(values.iter().copied().map(Value::Int).collect());
@@ -88,12 +76,11 @@ impl Point {
         }
     }
 
-    /// How much there is to look at: attributes and dimensions.
     pub(super) fn size(&self) -> usize {
         self.attributes.len() + self.inputs.iter().map(|shape| shape.len() + 1).sum::<usize>()
     }
 
-    /// Points in order: fewest elements of the inputs, lowest ranks, then shapes, then attributes that differ least from defaults.
+    /// Orders by elements, ranks, shapes, then distance of attributes from defaults.
     pub(super) fn key(&self, plugin: &Plugin) -> impl PartialOrd + use<> {
         let count = |shape: &Vec<i64>| shape.iter().fold(1_i128, |all, &dim| all.saturating_mul(dim.into()));
         let elements = self.inputs.iter().fold(0_i128, |all, shape| all.saturating_add(count(shape)));
@@ -106,7 +93,6 @@ impl Point {
     }
 }
 
-/// How far a value is from being the default, empty or zero.
 pub(super) fn weight(value: &Value, default: Option<&Value>) -> (bool, usize, u128, String) {
     let size = |value: &Value| match value {
         Value::Int(value) => u128::from(value.unsigned_abs()) * 2 + u128::from(*value < 0),
@@ -128,18 +114,15 @@ fn slices(lists: &[Vec<i64>]) -> Vec<&[i64]> {
     lists.iter().map(Vec::as_slice).collect()
 }
 
-/// Tries points against a claim.
 pub(super) struct Trial<'d, 'p> {
     domain: &'d Domain<'p>,
     claim: Claim<'d>,
-    /// Of what every address is a multiple, as far as it makes a difference: 0 is a multiple of everything.
+    /// Alignments of all addresses to try; 0 is a multiple of everything.
     alignments: &'static [u64],
-    /// The devices that do.
     devices: Vec<Option<Device>>,
-    /// Whether some size depends on data: then only the greatest is tried.
+    /// Whether sizes depend on data; only the largest is tried.
     has_sizes: bool,
     caps: &'d [i64],
-    /// What is left of the budget.
     pub(super) steps: usize,
 }
 
@@ -158,7 +141,6 @@ impl<'d, 'p> Trial<'d, 'p> {
         }
     }
 
-    /// Whether cases can differ in what is not tried: addresses, devices and sizes that depend on data, of which there are too many.
     pub(super) fn is_a_sample(&self) -> bool {
         self.alignments.len() > 1 || self.devices.len() > 1 || self.has_sizes
     }
@@ -211,7 +193,6 @@ impl<'d, 'p> Trial<'d, 'p> {
         if self.steps == 0 { TrialOutcome::Unknown } else { result }
     }
 
-    /// What the inputs hold and their shapes, if the point lies in the domain as far as its attributes and these say.
     fn inputs(&self, point: &Point) -> Option<(Lists, Lists)> {
         let plugin = self.domain.plugin;
         let choosable = self.domain.choosable();
@@ -244,8 +225,6 @@ impl<'d, 'p> Trial<'d, 'p> {
         shapes.iter().enumerate().all(fits).then_some((values, shapes))
     }
 
-    /// The shapes of inputs and outputs and the sizes that depend on data, each as large as it can be, if the case lies in the domain
-    /// as far as these say.
     fn shapes(
         &mut self,
         attributes: &[Value],
@@ -295,7 +274,7 @@ impl<'d, 'p> Trial<'d, 'p> {
 
     fn fits_numel(&self, tensor: usize, shape: &[i64], limits: &ShapeLimits) -> bool {
         let count = shape.iter().try_fold(1_i64, |count, &dim| count.checked_mul(dim));
-        // The order of factors does not matter where one is 0.
+        // A 0 decides, whatever overflows.
         let count = if shape.contains(&0) { Some(0) } else { count };
         count.is_some_and(|count| {
             limits.numel.contains(count) && self.caps.get(tensor).is_some_and(|&cap| count <= cap)
@@ -315,7 +294,7 @@ fn looks_at_addresses(expr: &Expr) -> bool {
     expr.nodes.iter().any(|node| matches!(node, Node::Aligned { bytes, .. } if *bytes > 1))
 }
 
-/// The most elements of a tensor whose bytes a 64-bit integer can count, in the smallest of the types that variants give it.
+/// Returns the maximum elements, in the smallest type, such that 64 bits count the bytes.
 pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
     let bits = plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)).map(|ty| ty.bits());
     let most = i128::from(i64::MAX) * 8 / i128::from(bits.min().unwrap_or(8).max(1));
@@ -323,8 +302,7 @@ pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
 }
 
 impl Case {
-    /// The inputs' shapes, what shape inputs hold, the attributes, then the device, for people: `x = [1, 65536], target.values = [2],
-    /// pads = [0, 1], device.sms = 14`.
+    /// Describes the case: `x = [1, 65536], target.values = [2], pads = [0, 1], device.sms = 14`.
     #[must_use]
     pub fn describe(&self, plugin: &Plugin) -> String {
         let is_plain = |input: &usize| plugin.inputs.get(*input).is_some_and(|input| input.values.is_none());
@@ -350,7 +328,6 @@ impl Case {
     }
 }
 
-/// A value for people: a long array is cut.
 fn short(value: &Value) -> String {
     const SHOWN: usize = 8;
     match value {

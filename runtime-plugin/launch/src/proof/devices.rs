@@ -1,10 +1,10 @@
-//! The devices that statements are about.
+//! The devices that claims are about.
 
 use crate::device::{Device, PerDeviceFact};
 use cubinder_expr::DeviceFact;
 use cubinder_model::model::Interval;
 
-/// What the facts about a device can be.
+/// Ranges of a device's facts.
 pub type Devices = PerDeviceFact<Interval>;
 
 impl Devices {
@@ -15,7 +15,7 @@ impl Devices {
         capability: any(DeviceFact::Capability),
     };
 
-    /// Those that are tried: of two that there are those that are among these, then the least and the most that one can be.
+    /// Returns known devices in range, then the minimum and maximum of each fact.
     pub(super) fn tried(&self) -> Vec<Option<Device>> {
         let is_one = |device: &Device| {
             DeviceFact::ALL.iter().all(|fact| self.fact(*fact).contains(device.fact(*fact)))

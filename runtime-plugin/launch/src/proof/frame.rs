@@ -1,7 +1,5 @@
-//! One part of a domain, with what follows from its conditions.
-//!
-//! A frame fixes ranks or leaves them open, takes in the outputs' shapes, what is required and what is assumed, and narrows
-//! attributes and dimensions by them. It proves claims by bounds, and says where a case against one would have to lie.
+//! A part of a domain with fixed or open ranks, narrowed by its conditions. Proves claims by bounds, or
+//! returns regions of possible refutations.
 
 use cubinder_model::model::Attribute;
 use std::sync::Arc;
@@ -16,27 +14,24 @@ use cubinder_expr::{
 };
 use cubinder_model::model::{Interval, Output, Plugin, ShapeLimits};
 
-/// The most steps of one walk over bounds.
+/// Maximum steps of a walk over bounds.
 const STEPS: usize = 60_000;
 
-/// How often conditions are gone through: what a later one says narrows an earlier one.
+/// Passes over conditions: later ones narrow earlier ones.
 const PASSES: usize = 2;
 
-/// What is known of attributes and shapes before conditions.
 #[derive(Debug, Clone)]
 struct Ranges<'p> {
     attributes: Option<&'p [Value]>,
     attribute_ranges: Vec<AttributeRange>,
-    /// By input; none where it is left open.
+    /// By input; `None` if left open.
     ranks: Vec<Option<usize>>,
     rank_ranges: Vec<(usize, usize)>,
     /// By input and axis.
     dims: Vec<Vec<(i64, i64)>>,
-    /// By input.
     numel: Vec<(i64, i64)>,
-    /// By input: what each value of a shape input can be.
+    /// By input: range of a shape input's values.
     values: Vec<Option<Interval>>,
-    /// By tensor: what a size tensor can hold, as far as it is known.
     sizes: Vec<(i64, i64)>,
     devices: Devices,
 }
@@ -81,7 +76,6 @@ impl RangeEnvironment for Ranges<'_> {
     }
 }
 
-/// What folding may use.
 struct NodeTime<'r>(&'r Ranges<'r>);
 
 impl Environment for NodeTime<'_> {
@@ -94,7 +88,6 @@ impl Environment for NodeTime<'_> {
     }
 }
 
-/// A part of a domain.
 #[derive(Debug, Clone)]
 pub(super) struct Frame<'p> {
     ranges: Ranges<'p>,
@@ -103,34 +96,30 @@ pub(super) struct Frame<'p> {
     tags: Tags,
 }
 
-/// The terms of what cases are made of.
 #[derive(Debug, Clone, Default)]
 struct Tags {
-    /// Of attributes, then of what shape inputs hold: [`Domain::choosable`].
+    /// In the order of [`Domain::choosable`].
     attributes: Vec<TermId>,
     ranks: Vec<TermId>,
     numels: Vec<TermId>,
-    /// By input; empty where its rank is left open.
+    /// By input; empty if the rank is open.
     dims: Vec<Vec<TermId>>,
 }
 
-/// Where cases lie: what each attribute and each dimension can be.
 #[derive(Debug, Clone)]
 pub(super) struct Region {
     pub(super) attributes: Vec<Extent>,
     pub(super) dims: Vec<Vec<Ints>>,
 }
 
-/// What bounds say about a claim.
 pub(super) enum Finding {
-    /// It holds everywhere.
     Proved,
-    /// A case against it lies in one of these, if there is one.
+    /// A refuting case can only be in these regions.
     Within(Vec<Region>),
 }
 
 impl<'p> Frame<'p> {
-    /// None where no case lies in it.
+    /// Returns `None` if the frame contains no case.
     pub(super) fn new(
         domain: &Domain<'p>,
         ranks: &[Option<usize>],
@@ -171,7 +160,7 @@ impl<'p> Frame<'p> {
         match frame.fill(domain, &cap, meter) {
             Ok(()) => Some(frame),
             Err(Stop::Contradiction) => None,
-            // What is learned only narrows: without it the frame is as good, and proves less.
+            // Facts only narrow, so a frame without them is sound.
             Err(Stop::Error(_)) => Some(Frame { facts: Facts::default(), ..frame }),
         }
     }
@@ -216,7 +205,6 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// What size tensors can hold by their upper bounds alone.
     fn sizes(&self, domain: &Domain<'p>, meter: &mut Meter<'_>) -> Vec<(i64, i64)> {
         let plugin = domain.plugin;
         let any = (0, i64::MAX);
@@ -235,7 +223,6 @@ impl<'p> Frame<'p> {
         inputs.chain(plugin.outputs.iter().map(of).collect::<Vec<_>>()).collect()
     }
 
-    /// Takes in conditions and limits.
     fn learn(
         &self,
         walk: &mut Walk<'_>,
@@ -260,7 +247,6 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// An expression with what is known of attributes and ranks in it.
     fn bound(&self, expr: &Expr, meter: &mut Meter<'_>) -> Expr {
         let mut left = usize::MAX;
         let bound = bind_within(expr, &NodeTime(&self.ranges), &mut left);
@@ -268,7 +254,6 @@ impl<'p> Frame<'p> {
         bound
     }
 
-    /// What ranks the inputs can have.
     pub(super) fn ranks(&self) -> Vec<(usize, usize)> {
         let narrowed = |(index, id): (usize, &TermId)| {
             let (low, high) = match self.ranges.ranks.get(index).copied().flatten() {
@@ -282,12 +267,10 @@ impl<'p> Frame<'p> {
         self.tags.ranks.iter().enumerate().map(narrowed).collect()
     }
 
-    /// Whether every rank is fixed.
     pub(super) fn is_fine(&self) -> bool {
         self.ranges.ranks.iter().all(Option::is_some)
     }
 
-    /// What bounds say about a claim.
     pub(super) fn look_at(&self, claim: Claim<'_>, meter: &mut Meter<'_>) -> Finding {
         let mut terms = Terms::on(Arc::clone(&self.terms));
         let bound = self.bound(claim.expr(), meter);
@@ -302,7 +285,7 @@ impl<'p> Frame<'p> {
             return Finding::Proved;
         }
         let mut regions = Vec::new();
-        // Where evaluation may fail the case against the claim can lie anywhere.
+        // If evaluation may fail, a refuting case can be anywhere.
         if !total && matches!(claim, Claim::Always(_) | Claim::HasValue(_)) {
             regions.push(self.region(&self.facts));
         }
@@ -327,7 +310,6 @@ impl<'p> Frame<'p> {
         if regions.is_empty() { Finding::Proved } else { Finding::Within(regions) }
     }
 
-    /// What an expression can be.
     pub(super) fn extent(&self, value: &Expr, meter: &mut Meter<'_>) -> Result<Extent, Stop> {
         let mut terms = Terms::on(Arc::clone(&self.terms));
         let root = terms.add(&self.bound(value, meter), &|tensor| self.ranges.rank(tensor))?;
@@ -337,12 +319,10 @@ impl<'p> Frame<'p> {
         found
     }
 
-    /// Where a case can lie as far as the domain goes.
     pub(super) fn everywhere(&self) -> Region {
         self.region(&self.facts)
     }
 
-    /// Where the cases of the frame lie.
     fn region(&self, facts: &Facts) -> Region {
         let attribute = |(index, id): (usize, &TermId)| {
             let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -364,7 +344,6 @@ impl<'p> Frame<'p> {
             attributes: self.tags.attributes.iter().enumerate().map(attribute).collect(),
             dims: (self.tags.dims.iter().enumerate())
                 .map(|(index, dims)| {
-                    // How many values are chosen decides it.
                     let dims = if is_shape_input(index) { &[] } else { dims.as_slice() };
                     dims.iter().enumerate().map(|(axis, id)| dim(index, axis, id)).collect()
                 })
@@ -393,10 +372,9 @@ fn tags(terms: &mut Terms, plugin: &Plugin, rank: &dyn Fn(u32) -> Option<usize>)
     Ok(tags)
 }
 
-/// A condition is true, and has a value.
 fn hold(walk: &mut Walk<'_>, condition: TermId) -> Result<(), Stop> {
     match walk.term(condition) {
-        // A condition that always fails holds nowhere.
+        // A condition that always fails excludes all cases.
         Err(Stop::Error(error)) if error.is_about_values() => return Err(Stop::Contradiction),
         found => found?,
     };
@@ -407,7 +385,6 @@ fn extent(low: i64, high: i64) -> Result<Extent, Stop> {
     Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
 }
 
-/// What an output's shape may be by its limits.
 fn shape_extent(walk: &mut Walk<'_>, shape: TermId, limits: &ShapeLimits) -> Result<Extent, Stop> {
     let dim = |allowed: Interval| extent(allowed.min.max(0), allowed.max);
     match walk.term(shape)?.items() {
@@ -427,7 +404,6 @@ fn shape_extent(walk: &mut Walk<'_>, shape: TermId, limits: &ShapeLimits) -> Res
     }
 }
 
-/// Whether bounds alone prove a claim.
 fn proves(claim: Claim<'_>, found: &Result<Extent, Stop>, total: bool) -> bool {
     let fails = match found {
         Err(Stop::Contradiction) => return true,
@@ -456,7 +432,6 @@ fn within(found: &Extent, allowed: Interval) -> bool {
     }
 }
 
-/// One way in which a claim can be wrong.
 enum Opposite {
     Is(bool),
     In(Extent),
@@ -475,7 +450,6 @@ fn opposites(claim: Claim<'_>, found: Option<&Extent>) -> Vec<Opposite> {
     }
 }
 
-/// Whether an expression looks at outputs.
 pub(super) fn mentions_outputs(expr: &Expr, inputs: usize) -> bool {
     expr.nodes.iter().any(|node| match node {
         Node::Shape(tensor)

@@ -1,23 +1,23 @@
-//! What an integer is at most, over all cases of a domain.
+//! Upper bounds of integers over a domain.
 
 use super::frame::Frame;
 use super::pool::Meter;
 use super::{Domain, FEW_RANKS, choices};
 use cubinder_expr::{Expr, Stop};
 
-/// The greatest value that bounds allow an integer.
+/// The upper bound of an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Greatest {
-    /// It has a value in no case.
+    /// It never has a value.
     Nothing,
-    /// No value is above this one, where it has one.
+    /// Its values are at most this.
     Value(i64),
-    /// Nothing is known of it.
+    /// No bound is known.
     Unknown,
 }
 
 impl Domain<'_> {
-    /// What an integer is at most, in the cases in which it has a value: cheap, and no case need come to it.
+    /// Returns an upper bound of an integer where it has a value. Cheap; not necessarily reached.
     #[must_use]
     pub fn greatest(&self, value: &Expr) -> Greatest {
         let mut meter = Meter::new(self.pool);
@@ -46,7 +46,7 @@ impl Domain<'_> {
 fn of_frame(frame: &Frame<'_>, value: &Expr, meter: &mut Meter<'_>) -> Greatest {
     match frame.extent(value, meter) {
         Ok(extent) => extent.ints().map_or(Greatest::Unknown, |ints| match ints.high {
-            // What is beyond has been cut off, and nothing is said of it.
+            // Saturated, so the true bound is unknown.
             i64::MAX => Greatest::Unknown,
             high => Greatest::Value(high),
         }),

@@ -1,12 +1,10 @@
-//! What holds for every node and every shape that a plugin can meet.
+//! Proofs about every node and every shape of a plugin.
 //!
-//! Owns the cases a plugin can meet ([`Domain`]: ranks, limits, attributes' constraints, `require`, what else is assumed) and
-//! verdicts about expressions over them: proved by bounds, refuted by the smallest case that was found, or open.
-//! Sound: what is proved holds, and a case that refutes lies in the domain. Never guesses, and always ends: walks over bounds and
-//! the search for cases have budgets.
+//! Owns a plugin's cases ([`Domain`]) and verdicts over them. Sound: refuting cases lie in the domain. Always
+//! ends: work has budgets.
 //!
-//! Cases are those that can be met: a tensor has at most as many elements as a 64-bit integer can count bytes of, lists are no longer
-//! than [`cubinder_expr::ARRAY_LIMIT`], and addresses are what they are (a case does not say).
+//! In every case, 64 bits count each tensor's bytes, lists have at most [`cubinder_expr::ARRAY_LIMIT`]
+//! elements, and addresses are unspecified.
 
 mod case;
 mod devices;
@@ -41,90 +39,79 @@ pub use pool::Pool;
 pub struct Case {
     /// One value for each of the plugin's attributes.
     pub attributes: Vec<Value>,
-    /// The shapes of the inputs, then of the outputs.
+    /// Shapes of the inputs, then of the outputs.
     pub shapes: Vec<Vec<i64>>,
-    /// What the shape inputs hold, by the inputs' indices; empty for an input that is none, and empty altogether where there is none.
+    /// Values of shape inputs, by input; empty for other inputs, or without any.
     pub values: Vec<Vec<i64>>,
-    /// What size tensors hold, by index over inputs, then outputs: the most that they can. None for every other tensor; empty where
-    /// there is none.
+    /// Upper bounds of size tensors, by tensor; `None` for others, empty without any.
     pub sizes: Vec<Option<i64>>,
-    /// The device, where that matters.
+    /// The device, if the claim depends on it.
     pub device: Option<Device>,
 }
 
-/// What is known of a statement.
+/// The verdict about a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It holds in every case.
+    /// True in every case.
     Proved,
-    /// It does not hold in this case, the smallest that was found.
+    /// False in this case, the smallest found.
     Refuted(Case),
-    /// Neither is known: it has to be checked for each case.
+    /// Neither: check it in each case.
     Open,
 }
 
-/// The cases of a plugin that statements are about.
+/// The cases of a plugin that claims are about.
 #[derive(Debug, Clone)]
 pub struct Domain<'p> {
-    /// What the cases are of.
     pub(crate) plugin: &'p Plugin,
     pub(crate) attributes: Option<&'p [Value]>,
     pub(crate) profile: Option<&'p [Vec<Interval>]>,
     pub(crate) assumptions: Vec<&'p Expr>,
     devices: Devices,
-    /// How many of the plugin's requirements hold.
+    /// Number of leading requirements that are assumed.
     requirements: usize,
-    /// Whether the outputs have shapes within their limits.
     with_outputs: bool,
     pool: Option<&'p Pool>,
-    /// Cases that are tried first.
     hints: Vec<Case>,
-    /// Whether any case that refutes will do.
+    /// Whether large refuting cases are accepted.
     is_hasty: bool,
-    /// Whether cases are looked for where they are too many to try all.
     searches: bool,
-    /// The most elements of each tensor, which the plugin alone decides.
+    /// Maximum elements of each tensor.
     caps: Arc<OnceLock<Vec<i64>>>,
-    /// What cases choose beside dimensions: attributes, then what each shape input holds.
+    /// Choices of a case besides dimensions: attributes, then values of each shape input.
     choosable: Arc<OnceLock<Vec<Attribute>>>,
     frames: Arc<Frames<'p>>,
 }
 
-/// The parts of a domain, made when they are first needed.
 #[derive(Debug, Default)]
 struct Frames<'p> {
-    /// The whole, with ranks left open where they are.
     coarse: OnceLock<Option<Arc<Frame<'p>>>>,
-    /// One for each choice of ranks.
     fine: OnceLock<Arc<RankFrames<'p>>>,
 }
 
 #[derive(Debug)]
 struct RankFrames<'p> {
     ranks: Vec<Vec<Option<usize>>>,
-    /// Each made when it is first needed.
     frames: Vec<OnceLock<Option<Frame<'p>>>>,
-    /// Whether they are all.
     complete: bool,
 }
 
 impl<'p> RankFrames<'p> {
-    /// None where no case lies in it.
     fn frame(&self, domain: &Domain<'p>, at: usize, meter: &mut Meter<'_>) -> Option<&Frame<'p>> {
         let (ranks, frame) = (self.ranks.get(at)?, self.frames.get(at)?);
         frame.get_or_init(|| Frame::new(domain, ranks, meter)).as_ref()
     }
 }
 
-/// The most choices of ranks that are looked at one by one.
+/// Maximum choices of ranks that are checked individually.
 const MOST_RANKS: usize = 128;
 
-/// The most choices of ranks that [`Domain::proves`] looks at.
+/// Maximum choices of ranks that [`Domain::proves`] checks.
 const FEW_RANKS: usize = 9;
 
 impl<'p> Domain<'p> {
-    /// Everything that ranks, limits, attributes' constraints and `require` allow. The outputs' shapes have values and are within
-    /// their limits: the runtime refuses every other case.
+    /// Creates the domain that ranks, limits, constraints and `require` allow. Outputs are within their
+    /// limits, since the runtime rejects others.
     #[must_use]
     pub fn new(plugin: &'p Plugin) -> Domain<'p> {
         Domain {
@@ -145,71 +132,70 @@ impl<'p> Domain<'p> {
         }
     }
 
-    /// Only nodes with these attributes, one for each of the plugin's.
+    /// Restricts nodes to these attributes, one for each of the plugin's.
     #[must_use]
     pub fn with_attributes(mut self, attributes: &'p [Value]) -> Domain<'p> {
         self.attributes = Some(attributes);
         self.changed()
     }
 
-    /// Only inputs of these shapes: for each input its dimensions, each from the profile's least to its greatest.
+    /// Restricts inputs to a profile: ranges by input, then dimension.
     #[must_use]
     pub fn with_profile(mut self, profile: &'p [Vec<Interval>]) -> Domain<'p> {
         self.profile = Some(profile);
         self.changed()
     }
 
-    /// Only cases in which a boolean holds, such as the guard of the variant that is looked at.
+    /// Restricts cases to those in which `condition` is true, such as a guard.
     #[must_use]
     pub fn assuming(mut self, condition: &'p Expr) -> Domain<'p> {
         self.assumptions.push(condition);
         self.changed()
     }
 
-    /// Only launches on these devices.
+    /// Restricts launches to these devices.
     #[must_use]
     pub fn on_devices(mut self, devices: Devices) -> Domain<'p> {
         self.devices = devices;
         self.changed()
     }
 
-    /// Also cases whose outputs have no shapes, or none within their limits: for statements about the outputs' shapes themselves,
-    /// which hold by definition everywhere else. Cases then hold the shapes of the outputs only where all have one.
+    /// Includes cases whose outputs have no shapes or exceed their limits, for claims about those shapes.
     #[must_use]
     pub fn before_outputs(mut self) -> Domain<'p> {
         self.with_outputs = false;
         self.changed()
     }
 
-    /// Also cases in which only the first `count` requirements hold: for statements about the requirement that follows them.
+    /// Assumes only the first `count` requirements, for claims about the next one.
     #[must_use]
     pub fn with_requirements(mut self, count: usize) -> Domain<'p> {
         self.requirements = count;
         self.changed()
     }
 
-    /// Proofs take their steps from this pool too.
+    /// Limits proofs by this pool's steps, too.
     #[must_use]
     pub fn sharing(mut self, pool: &'p Pool) -> Domain<'p> {
         self.pool = Some(pool);
         self
     }
 
-    /// Tries this case before others are looked for. Where it refutes it is the answer as it is.
+    /// Tries this case first; if it refutes, it is returned as it is.
     #[must_use]
     pub fn trying(mut self, case: Case) -> Domain<'p> {
         self.hints.push(case);
         self
     }
 
-    /// A case that refutes need not be small: for who asks only whether something is proved.
+    /// Accepts large refuting cases, for callers that need only proofs.
     #[must_use]
     pub fn hasty(mut self) -> Domain<'p> {
         self.is_hasty = true;
         self
     }
 
-    /// Looks for no case where they are too many to try all: for who looked in vain among more cases than these.
+    /// Disables the search among many cases, for callers that searched a larger domain.
     #[must_use]
     pub fn without_search(mut self) -> Domain<'p> {
         self.searches = false;
@@ -222,7 +208,7 @@ impl<'p> Domain<'p> {
         self
     }
 
-    /// Whether a boolean is proved to hold in every case, without a search for one in which it does not: cheap.
+    /// Returns whether `condition` is proved to be always true; never searches for a refuting case.
     #[must_use]
     pub fn proves(&self, condition: &Expr) -> bool {
         let claim = Claim::Always(condition);
@@ -247,26 +233,26 @@ impl<'p> Domain<'p> {
         fine.complete && (0..fine.ranks.len()).all(proved)
     }
 
-    /// Whether a boolean holds in every case. Refuted by a case in which it is false or has no value.
+    /// Decides whether a boolean is always true. Refuted if it is false or has no value.
     #[must_use]
     pub fn always(&self, condition: &Expr) -> Verdict {
         self.verdict(Claim::Always(condition))
     }
 
-    /// Whether a boolean holds in no case. Refuted by a case in which it holds.
+    /// Decides whether a boolean is never true. Refuted if it is true.
     #[must_use]
     pub fn never(&self, condition: &Expr) -> Verdict {
         self.verdict(Claim::Never(condition))
     }
 
-    /// Whether an integer, or every element of an array of integers, is within `allowed` in every case. Refuted by a case in which it
-    /// is not, not by one in which it has no value.
+    /// Decides whether an integer, or each element of an array, is always within `allowed`. Cases without a
+    /// value do not refute it.
     #[must_use]
     pub fn within(&self, value: &Expr, allowed: Interval) -> Verdict {
         self.verdict(Claim::Within(value, allowed))
     }
 
-    /// Whether an expression has a value in every case: no overflow, no division by zero, no index out of range.
+    /// Decides whether an expression always has a value: no overflow, division by zero or index out of range.
     #[must_use]
     pub fn has_value(&self, value: &Expr) -> Verdict {
         self.verdict(Claim::HasValue(value))
@@ -307,7 +293,6 @@ impl<'p> Domain<'p> {
         search.finish(fine.complete)
     }
 
-    /// The first of the cases that are to be tried which refutes.
     fn hinted(&self, claim: Claim<'_>, meter: &mut Meter<'_>) -> Option<Case> {
         self.hints.iter().find_map(|hint| {
             let point = Point::from_case(self.plugin, hint);
@@ -322,18 +307,15 @@ impl<'p> Domain<'p> {
         })
     }
 
-    /// Whether bounds know all that an expression looks at.
     fn provable(&self, expr: &Expr) -> bool {
         self.with_outputs || !mentions_outputs(expr, self.plugin.inputs.len())
     }
 
-    /// The most elements of each tensor whose bytes can be counted.
     fn caps(&self) -> &[i64] {
         let cap = |tensor| most_elements(self.plugin, tensor);
         self.caps.get_or_init(|| (0..self.plugin.tensor_count()).map(cap).collect())
     }
 
-    /// Attributes, then what each shape input holds, as if that were an attribute: a list.
     fn choosable(&self) -> &[Attribute] {
         let values =
             |(index, input)| values_attribute(input, self.input_dim(index, 0).unwrap_or(Interval::ANY_SIZE));
@@ -358,7 +340,7 @@ impl<'p> Domain<'p> {
         made.clone()
     }
 
-    /// Whether attributes or profile are of another plugin, or of ranks that it does not take: no case is.
+    /// Returns whether attributes or profile do not fit the plugin.
     fn is_beside_the_plugin(&self) -> bool {
         let plugin = self.plugin;
         let attributes =
@@ -380,17 +362,14 @@ impl<'p> Domain<'p> {
         Arc::clone(fine)
     }
 
-    /// The requirements that hold.
     fn requirements(&self) -> &'p [Requirement] {
         self.plugin.require.get(..self.requirements).unwrap_or(&self.plugin.require)
     }
 
-    /// The rank that the profile gives an input.
     fn profiled_rank(&self, input: usize) -> Option<usize> {
         self.profile?.get(input).map(Vec::len)
     }
 
-    /// What a dimension of an input can be; none where it can be nothing.
     fn input_dim(&self, input: usize, axis: usize) -> Option<Interval> {
         let allowed = self.plugin.inputs.get(input)?.limits.dim(axis);
         let profiled = match self.profile {
@@ -402,13 +381,12 @@ impl<'p> Domain<'p> {
     }
 }
 
-/// How many choices of ranks there are.
 fn choices(ranks: &[(usize, usize)]) -> usize {
     ranks.iter().fold(1, |all: usize, (low, high)| all.saturating_mul((high + 1).saturating_sub(*low)))
 }
 
-/// Choices of ranks, lowest first, and whether they are all. Where there are too many only those in which all are equally far from
-/// their lowest.
+/// Returns choices of ranks and whether they are all. If too many, all ranks are equally far from their
+/// lowest.
 fn rank_tuples(ranks: &[(usize, usize)]) -> (Vec<Vec<Option<usize>>>, bool) {
     if choices(ranks) > MOST_RANKS {
         let most = ranks.iter().map(|(low, high)| high.saturating_sub(*low)).max().unwrap_or(0);

@@ -1,7 +1,6 @@
-//! The search for a case against a claim.
+//! Searches for a case that refutes a claim.
 //!
-//! Bounds say where such a case would have to lie. Where these places hold few cases all are tried, so that the answer is certain;
-//! else those that are worth a try. Deterministic, and within a budget of evaluation steps.
+//! Small regions are enumerated, which is exact; others are sampled. Deterministic, with a budget.
 
 use super::case::{Claim, Point, Trial, TrialOutcome};
 use super::frame::Region;
@@ -15,47 +14,38 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Node};
 use cubinder_model::model::Plugin;
 
-/// The most cases that are tried one by one.
 const FEW_CASES: usize = 4096;
 
-/// The most steps of evaluation to try all cases.
 const ALL_STEPS: usize = 1_000_000;
 
-/// The most steps of evaluation for a first look at one frame, and for that at all.
+/// Maximum evaluation steps of a first sample per frame, and in total.
 const LITTLE_STEPS: usize = 20_000;
 const FIRST_STEPS: usize = 80_000;
 
-/// The most steps of evaluation for a longer look.
 const MORE_STEPS: usize = 80_000;
 
-/// The most steps of evaluation to make a case smaller.
 const SHRINK_STEPS: usize = 100_000;
 
-/// A search that goes from frame to frame.
 pub(super) struct Search<'d, 'p> {
     domain: &'d Domain<'p>,
     trial: Trial<'d, 'p>,
     pub(super) meter: Meter<'d>,
     landmarks: Vec<i64>,
     literals: Vec<Value>,
-    /// Of what is chosen beside dimensions ([`Domain::choosable`]): whether anything looks at it. Cases that differ in nothing else are
-    /// alike.
+    /// Whether an expression reads each of [`Domain::choosable`]; others do not distinguish cases.
     read: Vec<bool>,
-    /// What is left of the steps to try all, and of those for first looks.
+    /// Remaining steps for enumeration and for first samples.
     all: usize,
     first: usize,
     best: Option<(Point, Case)>,
-    /// Where a first look found nothing.
+    /// Regions whose first sample refuted nothing.
     open: Vec<RegionSearch>,
-    /// A frame was tried through.
     enumerated: bool,
-    /// A frame was left, and nothing is known of it.
     unsure: bool,
 }
 
 impl<'d, 'p> Search<'d, 'p> {
     pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>, mut meter: Meter<'d>) -> Search<'d, 'p> {
-        // Every node is looked at for numbers.
         let exprs = || -> Box<dyn Iterator<Item = &Expr>> {
             let rules = domain.requirements().iter().map(|requirement| &requirement.expr);
             let shapes = domain.plugin.outputs.iter().map(|output| &output.shape);
@@ -86,7 +76,7 @@ impl<'d, 'p> Search<'d, 'p> {
         }
     }
 
-    /// Looks where a case against the claim must lie, if it lies in one frame. True where no more frames need be looked at.
+    /// Searches a frame. Returns whether no other frames are needed.
     pub(super) fn frame(&mut self, regions: &[Region]) -> bool {
         if let Some(places) = few(self.domain, &self.read, regions) {
             let given = self.give(self.all);
@@ -114,18 +104,16 @@ impl<'d, 'p> Search<'d, 'p> {
             }
             self.open.push(search);
         }
-        // Where no value is worth a try nothing is known either.
+        // Without values to try, the frame is undecided.
         self.unsure |= self.open.is_empty();
         false
     }
 
-    /// Steps for trials, as far as there are so many.
     fn give(&mut self, steps: usize) -> usize {
         self.trial.steps = steps.min(self.meter.left());
         self.trial.steps
     }
 
-    /// What was taken of the steps that were given.
     fn taken(&mut self, given: usize) -> usize {
         let taken = given - self.trial.steps;
         self.meter.charge(taken);
@@ -139,7 +127,6 @@ impl<'d, 'p> Search<'d, 'p> {
         self.best.is_some()
     }
 
-    /// The verdict once every frame was looked at; `complete` if there are no others.
     pub(super) fn finish(mut self, complete: bool) -> Verdict {
         let mut steps = MORE_STEPS;
         let mut open = std::mem::take(&mut self.open);
@@ -154,7 +141,7 @@ impl<'d, 'p> Search<'d, 'p> {
                 self.found(point);
             }
         }
-        // Of addresses, devices and sizes only some are tried.
+        // Only some addresses, devices and sizes are tried.
         let exact = !(self.enumerated && self.trial.is_a_sample());
         match self.best {
             Some((_, case)) => Verdict::Refuted(case),
@@ -163,7 +150,6 @@ impl<'d, 'p> Search<'d, 'p> {
         }
     }
 
-    /// What to try in a region; none where nothing is worth it.
     fn sample(&mut self, region: &Region) -> Option<Sample> {
         let attributes = self.domain.choosable().iter().zip(&region.attributes);
         let attributes = attributes
@@ -177,7 +163,6 @@ impl<'d, 'p> Search<'d, 'p> {
     }
 }
 
-/// Values for each attribute and each dimension.
 struct Sample {
     attributes: Vec<Vec<Value>>,
     dims: Vec<Vec<Vec<i64>>>,
@@ -192,7 +177,6 @@ impl Sample {
         self.attributes.iter().map(Vec::len).chain(self.dims.iter().flatten().map(Vec::len))
     }
 
-    /// The point with these choices, one for each attribute, then for each dimension.
     fn point(&self, choices: &[usize]) -> Option<Point> {
         let mut choices = choices.iter().copied();
         let mut attributes = Vec::with_capacity(self.attributes.len());
@@ -211,7 +195,7 @@ impl Sample {
     }
 }
 
-/// Whether expressions look at each attribute, then at each shape input: at what it holds or at how much that is.
+/// Returns whether expressions read each attribute, then each shape input.
 fn read<'e>(plugin: &Plugin, exprs: impl Iterator<Item = &'e Expr>) -> Vec<bool> {
     let (mut attributes, mut tensors) =
         (vec![false; plugin.attributes.len()], vec![false; plugin.inputs.len()]);
@@ -229,7 +213,7 @@ fn read<'e>(plugin: &Plugin, exprs: impl Iterator<Item = &'e Expr>) -> Vec<bool>
     attributes.into_iter().chain(of_inputs.map(|(_, read)| read)).collect()
 }
 
-/// Everything in the regions, where it is little; of what nothing looks at no more than can make a difference.
+/// Returns all distinguishable cases of the regions, if few.
 fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sample>> {
     let plain = domain.plugin.attributes.len();
     let limit = u128::try_from(FEW_CASES).ok()?;
@@ -239,7 +223,6 @@ fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sam
         if region.dims.iter().flatten().any(|dim| dim.count() > limit) {
             return None;
         }
-        // Counted before anything is listed.
         let all = region.dims.iter().flatten().fold(1_u128, |all, dim| all.saturating_mul(dim.count()));
         if all > limit {
             return None;
@@ -248,7 +231,6 @@ fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sam
         let attributes = attributes.map(|(index, ((attribute, extent), read))| match read {
             true => every(attribute, extent),
             false if index < plain => plainest(attribute, extent),
-            // The shape of a shape input is how much it holds, and shapes have limits.
             false => one_of_each_length(attribute, extent),
         });
         let dims = region.dims.iter().map(|dims| dims.iter().map(|dim| dim.members().collect()).collect());
@@ -262,7 +244,7 @@ fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sam
     Some(places)
 }
 
-/// Tries everything, and keeps the smallest point that refutes. False where the steps did not suffice.
+/// Keeps the smallest refuting point. Returns false if the steps did not suffice.
 fn try_all(
     domain: &Domain<'_>,
     trial: &mut Trial<'_, '_>,
@@ -294,7 +276,6 @@ fn try_all(
     true
 }
 
-/// The next choices; false after the last.
 fn advance(choices: &mut [usize], sizes: &[usize]) -> bool {
     for (choice, size) in choices.iter_mut().zip(sizes).rev() {
         *choice += 1;
@@ -312,21 +293,20 @@ enum Effort {
     More,
 }
 
-/// The search in one region.
 struct RegionSearch {
     sample: Sample,
     base: Vec<usize>,
-    /// Points of the domain: where moves start.
+    /// Points in the domain from which to vary.
     anchors: Vec<Vec<usize>>,
     random: u64,
 }
 
-/// What a try came to: a point that refutes, or nothing more to do.
+/// `Err` with a refuting point, or with `None` if the steps are spent.
 type AttemptResult = Result<(), Option<Point>>;
 
 impl RegionSearch {
     fn new(sample: Sample) -> RegionSearch {
-        // The least that is not empty.
+        // The smallest that is not empty.
         let least = |values: &Vec<i64>| values.iter().position(|&value| value > 0).unwrap_or(0);
         let attributes = sample.attributes.iter().map(|_| 0);
         let base = attributes.chain(sample.dims.iter().flatten().map(least)).collect();
@@ -354,7 +334,7 @@ impl RegionSearch {
         }
     }
 
-    /// The choices with every dimension as near as can be to one size.
+    /// Returns choices with every dimension as near as possible to `size`.
     fn uniform(&self, from: &[usize], size: i64) -> Vec<usize> {
         let mut choices = from.to_vec();
         let dims = self.sample.dims.iter().flatten();
@@ -382,7 +362,6 @@ impl RegionSearch {
         Ok(())
     }
 
-    /// One attribute or one dimension changed, the last ones first.
     fn each_alone(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> AttemptResult {
         let sizes: Vec<usize> = self.sample.choices().collect();
         for (place, &size) in sizes.iter().enumerate().rev() {
@@ -409,7 +388,7 @@ impl RegionSearch {
         self.at_random(trial, 400)
     }
 
-    /// Several dimensions changed alike: the same axis of every input, pairs, all.
+    /// Varies dimensions together: the same axis of every input, pairs, all.
     fn groups(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> AttemptResult {
         let values: Vec<i64> = {
             let mut values: Vec<i64> = self.sample.dims.iter().flatten().flatten().copied().collect();
@@ -439,7 +418,7 @@ impl RegionSearch {
             let mut choices = self.base.clone();
             for (choice, &size) in choices.iter_mut().zip(&sizes) {
                 let [keep, pick] = [self.next(), self.next()];
-                // Often one of the small values, which come first.
+                // Prefers small values, which come first.
                 let limit = if pick & 1 == 0 { size.min(8) } else { size };
                 if keep % 4 != 0 {
                     *choice = (pick >> 1) % limit.max(1);
@@ -450,7 +429,7 @@ impl RegionSearch {
         Ok(())
     }
 
-    /// Marsaglia's xorshift: the same numbers in every run.
+    /// Marsaglia's xorshift, deterministic.
     fn next(&mut self) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

@@ -1,9 +1,9 @@
-//! What shape inputs hold, as cases choose it: like an attribute that is a list of integers.
+//! Values of shape inputs as integer list attributes.
 
 use cubinder_expr::value::Value;
 use cubinder_model::model::{Attribute, AttributeElement, AttributeType, Input, Interval, Plugin};
 
-/// What a shape input holds, as an attribute; none where it is none. `count` is how many values it may have, where it has a dimension.
+/// Returns a shape input as an attribute. `count` is the range of its length, if it has a dimension.
 pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribute> {
     let values = input.values?;
     let ty = AttributeType { element: AttributeElement::I64, list: true };
@@ -16,8 +16,7 @@ pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribu
     })
 }
 
-/// What each input holds: as many lists as there are inputs, empty for those that are no shape inputs, from what was chosen for these.
-/// None where that does not fit.
+/// Returns the values of each input. `None` if `chosen` does not fit.
 pub(super) fn values_by_input(plugin: &Plugin, chosen: &[Value]) -> Option<Vec<Vec<i64>>> {
     let mut chosen = chosen.iter();
     let values_of = |input: &Input| match input.values {
@@ -28,7 +27,6 @@ pub(super) fn values_by_input(plugin: &Plugin, chosen: &[Value]) -> Option<Vec<V
     chosen.next().is_none().then_some(values)
 }
 
-/// The shape of a shape input that holds these values.
 pub(super) fn shape_of_values(input: &Input, values: &[i64]) -> Vec<i64> {
     if input.rank_max == 0 { Vec::new() } else { vec![i64::try_from(values.len()).unwrap_or(i64::MAX)] }
 }

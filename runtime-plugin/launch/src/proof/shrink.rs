@@ -1,13 +1,11 @@
-//! Making a case against a claim smaller.
-//!
-//! Every step leads to a point with a smaller key that still refutes, so it ends; it finds a small case, not surely the smallest.
+//! Shrinks refuting cases: each step has a smaller key, so it ends, though not always at the smallest case.
 
 use super::case::{Point, Trial, TrialOutcome};
 use super::values::groups;
 use super::{Case, Domain};
 use cubinder_expr::value::Value;
 
-/// The smallest case that was found from a point that refutes. None where the steps did not even suffice for the point.
+/// Returns the smallest case found, if the steps sufficed for `point`.
 pub(super) fn shrink<'p>(
     domain: &Domain<'p>,
     trial: &mut Trial<'_, 'p>,
@@ -18,7 +16,7 @@ pub(super) fn shrink<'p>(
         return Some((point, case));
     }
     let mut shrinker = Shrinker { domain, trial, best: point, case };
-    // Each round makes the key smaller; most end after two.
+    // Each round shrinks the key; most end after two.
     const ROUNDS: usize = 16;
     for _ in 0..ROUNDS {
         let before = shrinker.best.clone();
@@ -38,12 +36,11 @@ struct Shrinker<'s, 'd, 'p> {
 }
 
 impl Shrinker<'_, '_, '_> {
-    /// Whether nothing is taken any more. Points of many tensors are large: then none is even made.
+    /// Avoids building points, which are large for many tensors.
     fn is_spent(&self) -> bool {
         self.trial.steps == 0
     }
 
-    /// Takes a point if it is smaller and refutes.
     fn take(&mut self, point: Point) -> bool {
         let plugin = self.domain.plugin;
         if self.is_spent() {
@@ -72,14 +69,13 @@ impl Shrinker<'_, '_, '_> {
             self.lower(&group);
         }
         self.move_sizes(count);
-        // A case with other attributes than those that the domain gives is outside of it.
+        // Attributes fixed by the domain cannot change.
         let given = self.domain.attributes.map_or(0, <[Value]>::len);
         for index in given..self.best.attributes.len() {
             self.plainer(index);
         }
     }
 
-    /// Fewer dimensions: of every input, then of one.
     fn drop_axes(&mut self) {
         let highest = self.best.inputs.iter().map(Vec::len).max().unwrap_or(0);
         for axis in 0..highest {
@@ -104,7 +100,6 @@ impl Shrinker<'_, '_, '_> {
         }
     }
 
-    /// The sizes of all inputs in one list.
     fn sizes(&self) -> Vec<i64> {
         self.best.inputs.iter().flatten().copied().collect()
     }
@@ -117,7 +112,6 @@ impl Shrinker<'_, '_, '_> {
         self.take(point)
     }
 
-    /// Sets every dimension of a group that is larger to `size`.
     fn cut(&mut self, group: &[usize], size: i64) -> bool {
         if self.is_spent() {
             return false;
@@ -131,7 +125,7 @@ impl Shrinker<'_, '_, '_> {
         self.try_sizes(&sizes)
     }
 
-    /// The least size of a group that still refutes, as if all larger ones did.
+    /// Finds the smallest refuting size, assuming monotonicity.
     fn lower(&mut self, group: &[usize]) {
         let largest = |shrinker: &Self| {
             let sizes = shrinker.sizes();
@@ -140,7 +134,7 @@ impl Shrinker<'_, '_, '_> {
         if (0..4).any(|size| size < largest(self) && self.cut(group, size)) {
             return;
         }
-        // Sizes often have to be multiples of a power of two.
+        // Sizes often must be multiples of a power of two.
         let start = largest(self);
         let step = 1_i64 << start.trailing_zeros().min(12);
         let mut steps = vec![step, 16, 4, 2, 1];
@@ -158,7 +152,6 @@ impl Shrinker<'_, '_, '_> {
         }
     }
 
-    /// Sizes towards the last dimensions: swapped, and two in one.
     fn move_sizes(&mut self, count: usize) {
         for first in 0..count {
             for second in first + 1..count {
@@ -190,7 +183,6 @@ impl Shrinker<'_, '_, '_> {
         self.take(point)
     }
 
-    /// An attribute's default, or a smaller value.
     fn plainer(&mut self, index: usize) {
         let default =
             self.domain.plugin.attributes.get(index).and_then(|attribute| attribute.default.clone());
@@ -216,7 +208,7 @@ impl Shrinker<'_, '_, '_> {
         }
     }
 
-    /// The integer nearest to 0 that `take` takes, as if it took all that are farther away.
+    /// Finds the accepted integer nearest to 0, assuming monotonicity.
     fn lower_integer(&mut self, value: i64, take: &dyn Fn(&mut Self, i64) -> bool) {
         for small in [0, 1, -1, 2, 3, 4] {
             if i128::from(small).abs() < i128::from(value).abs() && take(self, small) {

@@ -1,4 +1,4 @@
-//! Which values are worth a try, all values where they are few, and which dimensions change together.
+//! Values to try, enumerations, and groups of dimensions that change together.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -7,16 +7,14 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Extent, Ints, Node};
 use cubinder_model::model::{Attribute, AttributeElement};
 
-/// The most values of one attribute that are listed one by one.
+/// Maximum values of an attribute to enumerate.
 const FEW: usize = 512;
 
-/// The most lists of an attribute that are tried whatever is in them.
 const FEW_LISTS: usize = 64;
 
-/// The longest list that is tried without a reason.
 const SHORT: i64 = 16;
 
-/// The numbers that a search starts from: those in the expressions, their neighbours, powers of two, and where 32 bits end.
+/// Returns numbers to start from: those in expressions, neighbours, powers of two, 32-bit limits.
 pub(super) fn landmarks<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<i64> {
     const MOST: usize = 96;
     let mut numbers = BTreeSet::new();
@@ -40,7 +38,6 @@ pub(super) fn landmarks<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<i64> {
     numbers.into_iter().collect()
 }
 
-/// Strings and floats that stand in the expressions.
 pub(super) fn literals<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<Value> {
     const MOST: usize = 32;
     let literal = |node: &Node| match node {
@@ -51,12 +48,11 @@ pub(super) fn literals<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<Value> 
     exprs.flat_map(|expr| &expr.nodes).filter_map(literal).take(MOST).collect()
 }
 
-/// Integers of a set that are worth a try, in order: the ends, landmarks, and what lies next to them on the grid.
+/// Returns integers to try: ends, landmarks, and their neighbours on the grid.
 pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
     let step = ints.modulus;
     let mut found = BTreeSet::from([ints.low, ints.high]);
     let near = |value: i64| {
-        // The next number of the grid that is not below.
         let up = (i128::from(ints.rest) - i128::from(value)).rem_euclid(step.into());
         i64::try_from(i128::from(value) + up).ok()
     };
@@ -70,7 +66,7 @@ pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
     found.into_iter().filter(|&value| ints.contains(value)).collect()
 }
 
-/// Values of an attribute that are worth a try, the plainest first: its default, then small ones.
+/// Returns values to try: the default, then small ones.
 pub(super) fn worth_a_try(
     attribute: &Attribute,
     extent: &Extent,
@@ -123,7 +119,6 @@ fn singles(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: 
     }
 }
 
-/// Lists of one repeated value, and such with another value first or last.
 fn lists(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[Value]) -> Vec<Value> {
     if let Some(items) = extent.items() {
         let singles: Vec<Vec<Value>> =
@@ -152,7 +147,6 @@ fn lists(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[
     values
 }
 
-/// A list; all alike; and it with one element changed.
 fn varied(least: &[Value], choices: &[Vec<Value>]) -> Vec<Value> {
     const MOST: usize = 12;
     let mut values = vec![Value::Array(least.to_vec())];
@@ -172,7 +166,7 @@ fn varied(least: &[Value], choices: &[Vec<Value>]) -> Vec<Value> {
     values
 }
 
-/// Up to `most` numbers below `count`, the first ones densely, the last one too.
+/// Returns up to `most` numbers below `count`, dense at first, including the last.
 pub(super) fn spread(count: usize, most: usize) -> Vec<usize> {
     if count <= most {
         return (0..count).collect();
@@ -182,7 +176,6 @@ pub(super) fn spread(count: usize, most: usize) -> Vec<usize> {
     (0..dense).chain(sparse).collect()
 }
 
-/// Every value of an attribute, where they are few enough.
 pub(super) fn every(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     if let Extent::Known(value) = extent {
         return Some(vec![value.clone()]);
@@ -222,7 +215,7 @@ pub(super) fn every(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>
     i64::try_from(FEW).ok().filter(|&few| length.high <= few).map(|_| all)
 }
 
-/// The plainest value of an attribute that nothing looks at, which stands for all others. None where none is known.
+/// Returns the simplest value, which represents an unread attribute.
 pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     let (values, is_all) = match every(attribute, extent) {
         Some(values) => (values, true),
@@ -233,7 +226,7 @@ pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Val
     (least.is_some() || is_all).then(|| least.into_iter().collect())
 }
 
-/// Of lists of integers that nothing looks at the plainest of each length. None where they are many.
+/// Returns the simplest unread integer list of each length, if few.
 pub(super) fn one_of_each_length(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     if let Extent::Known(value) = extent {
         return Some(vec![value.clone()]);
@@ -264,7 +257,6 @@ fn every_single(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     extent.bools().map(|_| vec![Value::Bool(false), Value::Bool(true)])
 }
 
-/// Groups of dimensions that change together, by their places over all inputs.
 pub(super) fn groups(ranks: &[usize]) -> Vec<Vec<usize>> {
     const MOST_PAIRS: usize = 36;
     let starts: Vec<usize> = ranks

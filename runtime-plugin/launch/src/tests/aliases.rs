@@ -1,8 +1,7 @@
-//! Both names of an aliased output mean the output's memory.
+//! Both names of an aliased output refer to the output's memory.
 
 use super::*;
 
-/// `plugin()`, whose output `y` has the memory of `x`.
 fn in_place() -> Plugin {
     let mut plugin = plugin();
     plugin.outputs[0].alias = Some(0);

@@ -1,4 +1,4 @@
-//! What is known of a node, and how it is told.
+//! Known facts of a node, and their description.
 
 use super::*;
 use crate::steps::weight;
@@ -7,7 +7,6 @@ use cubinder_model::model::Interval;
 
 const DEVICE: Device = Device { sms: 132, shared_bytes: 232_448, capability: 90 };
 
-/// With a shape input `s` behind `x`.
 fn with_shape_input() -> Plugin {
     let mut plugin = plugin();
     let values = Some(Interval { min: 0, max: 9 });
@@ -101,7 +100,7 @@ fn names_are_those_of_onnx() {
     assert_eq!(Plugin { namespace: String::new(), ..plugin }.full_name(), "scale");
 }
 
-/// `[s[0], 4]` for the shape input `s`, and a list of which the length is not known.
+/// `[s[0], 4]` for the shape input `s`, and a list of unknown length.
 #[test]
 fn extents_are_bounded_by_what_shape_inputs_may_hold() {
     let mut plugin = with_shape_input();
@@ -122,7 +121,6 @@ fn extents_are_bounded_by_what_shape_inputs_may_hold() {
     };
     let mut steps = Steps::default();
     assert_eq!(extents(&plugin, &mut steps), Some(vec![(0, 9), (4, 4)]));
-    // What it takes is taken off: 5 nodes are looked at.
     let mut few = Steps::default();
     assert_eq!(few.charge(NODE_STEP_LIMIT - 4), Ok(()));
     assert_eq!(extents(&plugin, &mut few), None);

@@ -1,4 +1,4 @@
-//! What a launch may come to at most, and what lies beyond.
+//! Limits of a launch.
 
 use super::*;
 use cubinder_expr::Environment;
@@ -7,7 +7,6 @@ use cubinder_model::model::{MAX_PARAMETER_BYTES, Scratch};
 
 const SHAPES: &[&[i64]] = &[&[1, 1], &[1, 1]];
 
-/// The launch of a plain variant, changed, for a kernel that takes what `takes` says.
 fn launched(change: impl Fn(&mut Launch), takes: &LaunchLimits<'_>) -> Result<EvaluatedLaunch, String> {
     let plugin = plugin();
     let mut launch = plugin.variants[1].launch(0).unwrap().clone();
@@ -65,7 +64,6 @@ fn arguments_fill_what_a_kernel_takes() {
     assert_eq!(bytes(most / 4).unwrap().numbers.len(), MAX_PARAMETER_BYTES);
     let error = bytes(most / 4 + 1).unwrap_err();
     assert!(error.contains(&format!("is {}, the most is {most}", most + 4)), "{error}");
-    // What comes before counts, too, with the gap up to an address.
     let two = |launch: &mut Launch| {
         let expr = Expr { nodes: vec![Node::Int(most / 4 - 2), Node::Call(Builtin::Range, vec![0])] };
         let ty = ScalarType::Int { bytes: 4 };
@@ -128,7 +126,7 @@ fn scratch_buffers_are_known_before_the_steps() {
     );
     let doing = sequencing.step(&LaunchLimits::ANYTHING, &mut steps).unwrap().clone();
     assert!(matches!(&doing, EvaluatedStep::Launch(launch) if launch.grid == [1, 1, 1]));
-    // Behind the last step it says what that did.
+    // After the last step, it is returned again.
     assert_eq!(sequencing.step(&LaunchLimits::ANYTHING, &mut steps).unwrap(), &doing);
     assert_eq!(sequencing.finish().unwrap().steps, [doing]);
 }

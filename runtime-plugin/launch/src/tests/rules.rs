@@ -1,4 +1,4 @@
-//! What a node is refused for, and what the shape of an output may ask for.
+//! Rules for nodes, and outputs' shapes.
 
 use super::*;
 use cubinder_model::model::{MAX_RANK, SizeBound};
@@ -13,7 +13,6 @@ const ANY: Facts<'_> = Facts {
     alignments: &[],
 };
 
-/// With a shape input `s` behind `x`, of two values from 0 to 9, and an output of this shape and these limits.
 fn shaped(nodes: Vec<Node>, limits: ShapeLimits) -> Plugin {
     let mut plugin = plugin();
     plugin.inputs.push(Input {
@@ -28,7 +27,6 @@ fn shaped(nodes: Vec<Node>, limits: ShapeLimits) -> Plugin {
     plugin
 }
 
-/// What is known of the first output, or why nothing is.
 fn shape_of(nodes: Vec<Node>, facts: &Facts<'_>) -> Result<Vec<i64>, String> {
     let plugin = shaped(nodes, ShapeLimits::default());
     let found = output_shapes(&plugin, facts, &mut Steps::default()).map_err(|Unmet(why)| why)?;
@@ -36,7 +34,6 @@ fn shape_of(nodes: Vec<Node>, facts: &Facts<'_>) -> Result<Vec<i64>, String> {
     Ok(found[0].clone())
 }
 
-/// An output that must have exactly this shape.
 fn fixed(shape: &[i64]) -> Vec<Node> {
     let ids = 0..u32::try_from(shape.len()).unwrap();
     let extents = shape.iter().copied().map(Node::Int);
@@ -60,7 +57,6 @@ fn the_shape_of_an_output_asks_for_attributes_shapes_ranks_and_values() {
         Node::Array(vec![0, 3, 6, 7, 8]),
     ];
     assert_eq!(shape_of(nodes, &ANY), Ok(vec![2, 5, 7, 2, 15]));
-    // A rank is known before the shape.
     let ranks = Facts { ranks: &[4], shapes: &[], ..ANY };
     assert_eq!(shape_of(vec![Node::Rank(0), Node::Array(vec![0])], &ranks), Ok(vec![4]));
     let whole = |node| shape_of(vec![node], &ANY);
@@ -97,7 +93,7 @@ fn a_shape_is_one_that_a_tensor_has() {
     );
 }
 
-/// A plugin whose output `y` is `[3, count]`, the output `count` being what its kernels counted, with these limits.
+/// A plugin with output `y` of shape `[3, count]`, where its kernels write `count`.
 fn counting(limits: ShapeLimits) -> Plugin {
     let mut plugin = shaped(vec![Node::Int(3), Node::Size(3), Node::Array(vec![0, 1])], limits);
     let bound = SizeBound { upper: int(100), opt: int(50) };
@@ -132,7 +128,6 @@ fn a_dimension_that_kernels_decide_is_open_until_they_have() {
         format!("{what} in {of}, and the manifest limits that to {allowed}")
     };
     assert_eq!(found(every(9), Some(10)), Err(beyond("dimension 1 of `y` is 10", "3x10", "0..=9")));
-    // What is not open is held against its limits all the same.
     assert_eq!(found(every(2), None), Err(beyond("dimension 0 of `y` is 3", "3x-1", "0..=2")));
     let few = || ShapeLimits { numel: Interval { min: 0, max: 2 }, ..ShapeLimits::default() };
     assert_eq!(
@@ -141,7 +136,7 @@ fn a_dimension_that_kernels_decide_is_open_until_they_have() {
         "nobody knows how many there are"
     );
     assert_eq!(found(few(), Some(1)), Err(beyond("the number of elements of `y` is 3", "3x1", "0..=2")));
-    // What kernels counted can be wrong.
+    // Counts of kernels can be wrong.
     for counted in [UNKNOWN_EXTENT, -2] {
         let error = found(every(9), Some(counted)).unwrap_err();
         assert!(
@@ -149,7 +144,7 @@ fn a_dimension_that_kernels_decide_is_open_until_they_have() {
             "{error}"
         );
     }
-    // Nothing that TensorRT announces opens another dimension.
+    // [`UNKNOWN_EXTENT`] is valid only for data-dependent dimensions.
     let plugin = counting(every(9));
     let check =
         |shape: &[i64]| check_output_limits(&plugin.outputs[0], shape, " here").map_err(|Unmet(why)| why);
@@ -197,7 +192,7 @@ fn what_a_shape_input_holds_is_limited() {
     assert_eq!(check(&plugin, &[&[], &[3, 4]]), refused(1, 4, "3"));
 }
 
-/// `cubinder eval` marks each rule as kept, broken or not decided yet.
+/// `cubinder eval` marks each rule as satisfied, violated or undecided.
 #[test]
 fn a_rule_is_kept_only_once_it_is_decided() {
     let mut plugin = plugin();

@@ -8,7 +8,6 @@ fn when(expr: Expr) -> Option<Guard> {
     Some(Guard { expr, text: "when".to_owned() })
 }
 
-/// `numel(tensor) op value`.
 fn compares(tensor: u32, op: BinaryOp, value: i64) -> Expr {
     Expr { nodes: vec![Node::Numel(tensor), Node::Int(value), Node::Binary(op, 0, 1)] }
 }
@@ -21,7 +20,6 @@ fn scratch(name: &str, bytes: Expr) -> Scratch {
     Scratch { name: name.to_owned(), bytes }
 }
 
-/// Over `x`: it gets `x`, `args`, and as many blocks as 256 elements of `x` take.
 fn over_x(args: &[ArgValue]) -> Launch {
     let all = std::iter::once(ArgValue::Tensor(0)).chain(args.iter().cloned()).enumerate();
     let count =
@@ -33,7 +31,6 @@ fn over_x(args: &[ArgValue]) -> Launch {
     }
 }
 
-/// `y` has one element, whatever `x` has.
 fn reducing() -> Plugin {
     let mut plugin = plugin();
     plugin.outputs[0].shape = Expr { nodes: vec![Node::Int(1), Node::Array(vec![0])] };
@@ -102,7 +99,6 @@ fn scratch_buffers_lie_one_behind_the_other() {
 fn conditions_leave_steps_out() {
     let plugin = plugin();
     let launch = || over_x(&[ArgValue::Tensor(1)]);
-    // What is left out is not evaluated either.
     let mut small = launch();
     small.block[0] = Expr { nodes: vec![Node::Int(1), Node::Int(0), Node::Binary(BinaryOp::FloorDiv, 0, 1)] };
     let steps = vec![
@@ -174,14 +170,12 @@ fn an_empty_input_is_right_where_another_step_writes_the_output() {
     let variant = with_steps(&plugin, vec![fill(Memory::Output(0)), launch()]);
     let sequence = found(&plugin, &variant, &[&[0], &[1]]).unwrap();
     assert!(matches!(&sequence.steps[1], EvaluatedStep::Launch(launch) if launch.is_empty()));
-    // Nobody writes `y`.
     let alone = with_steps(&plugin, vec![launch()]);
     let error = found(&plugin, &alone, &[&[0], &[1]]).unwrap_err();
     assert!(
         error.contains("the output `y` is not empty, and no step") && error.contains("with `memset`"),
         "{error}"
     );
-    // A grid that was rounded down, though something was written before.
     let mut rounded = over_x(&[ArgValue::Tensor(1)]);
     rounded.grid[0] =
         Expr { nodes: vec![Node::Numel(0), Node::Int(256), Node::Binary(BinaryOp::FloorDiv, 0, 1)] };
@@ -189,7 +183,6 @@ fn an_empty_input_is_right_where_another_step_writes_the_output() {
     let error = found(&plugin, &rounded, &[&[255], &[1]]).unwrap_err();
     assert!(error.contains("grid x is 0") && error.contains("`ceil_div(n, d)` counts"), "{error}");
     assert!(found(&plugin, &rounded, &[&[256], &[1]]).is_ok());
-    // A launch that works on empty scratch memory has nothing to do.
     let mut over_scratch = over_x(&[ArgValue::Scratch(0)]);
     over_scratch.grid[0] = int(0);
     let mut variant = with_steps(&plugin, vec![fill(Memory::Output(0)), Step::launch(over_scratch)]);
@@ -287,7 +280,7 @@ fn the_workspace_is_bounded_over_a_profile() {
     assert_eq!(bound(&plugin, &[(1, 50_000)]), Ok(4096 + 256));
     assert_eq!(bound(&plugin, &[(1, 10)]), Ok(256 + 256));
     assert_eq!(bound(&plugin, &[(1, 10), (3, 20)]), Ok(1024 + 256));
-    // The guard never holds, so that nothing is reserved for it.
+    // The guard is never satisfied, so its buffer is not reserved.
     assert_eq!(bound(&plugin, &[(2000, 3000)]), Ok(0));
     plugin.variants[1].scratch = vec![scratch("c", numel())];
     assert_eq!(bound(&plugin, &[(2000, 3000)]), Ok(12_032));
@@ -337,7 +330,7 @@ fn a_guard_excludes_a_device_whatever_else_is_not_known() {
     assert!(asks_for_device(&asking));
 }
 
-/// What only reads an output writes nothing, and reads what was written before.
+/// Read-only uses of an output require an earlier write.
 #[test]
 fn readers_of_an_output_write_nothing() {
     let plugin = plugin();
@@ -382,7 +375,7 @@ fn readers_of_an_output_write_nothing() {
     assert!(found(&aliased, &reads, &[&[5], &[5]]).is_ok());
 }
 
-/// Each part of a guard is evaluated from a copy of what leads up to it, so text in front of all parts is copied for each: it counts.
+/// Each conjunct copies the text before it, which counts as steps.
 #[test]
 fn long_text_in_a_guard_takes_steps() {
     let excluded_by = |text: usize, parts: u32| {

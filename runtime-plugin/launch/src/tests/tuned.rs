@@ -1,4 +1,4 @@
-//! The order of variants where they were measured.
+//! The order of variants by measurement.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,8 @@ fn tuned(capability: u16, sms: u32, points: Vec<TunedPoint>) -> TunedDevice {
     TunedDevice { name: String::new(), capability, sms, points }
 }
 
-/// Rows 0 to 3 are for `f32`: the first needs a multiple of 4 and an address, the third a multiple of 8 and an address. The last is for `f16`.
+/// Rows 0 to 3 are for `f32`: the first needs a multiple of 4 and an address, the third of 8. The last is for
+/// `f16`.
 fn measured(points: Vec<TunedPoint>) -> Plugin {
     let rows = vec![
         variant(1, DataType::F32, Some(vectorised(4))),
@@ -65,7 +66,7 @@ fn the_nearest_point_says_the_order() {
     assert_eq!(in_order(&plugin, &node, 0, &unknown), Ok(vec![0, 1, 2, 3]), "a shape is not known");
 }
 
-/// Where little could run, what could not keeps its place: it may run at another node.
+/// Unmeasured rows keep their position: they may run for other nodes.
 #[test]
 fn what_was_not_measured_keeps_its_place_before_what_comes_after_it() {
     let of = |ranking: &[u32]| order(&measured(vec![point(&[7], None, ranking)]), &[8], Some(DEVICE), 0);
@@ -112,7 +113,7 @@ fn a_point_for_other_nodes_decides_nothing() {
     }
 }
 
-/// Twice and three times as large are six times; the other point is five times as large in one tensor, and as large in the other.
+/// Ratios 2 and 3 make 6; the other point has ratios 5 and 1.
 #[test]
 fn the_tensors_distances_are_multiplied() {
     let with = |input: i64, output: i64, ranking: &[u32]| TunedPoint {
@@ -140,7 +141,7 @@ fn what_depends_on_data_and_shape_inputs_are_not_compared() {
     assert_eq!(of(&plugin, &[7]), 3, "nothing is left to be compared, so the first decides");
 }
 
-/// Whether an odd number of 16 addresses are aligned: some 60 looks at what is left of the guard, of which a node may take 2048.
+/// An odd number of 16 aligned addresses: about 60 residuals.
 fn odd() -> Guard {
     let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 2 }];
     for index in 1..16 {
@@ -166,16 +167,15 @@ fn a_node_that_runs_in_the_order_of_the_manifest_runs_in_that_of_times() {
     assert_eq!(by_manifest.candidates, [0]);
     assert_eq!(decided(Some(DEVICE), AUTO_TACTIC), Ok(by_manifest.clone()));
     assert_eq!(decided(Some(DEVICE), 0), Ok(by_manifest));
-    // Whoever asks for one variant is told that its guards are too many.
+    // For an explicit variant, its guard's limit is an error.
     let error = decided(Some(DEVICE), 1).unwrap_err().to_string();
     assert!(error.contains("in more than 2048 ways"), "{error}");
-    // A node that runs in no order says why.
     plugin.variants.rotate_left(1);
     let order: Vec<usize> = (0..64).collect();
     assert!(decide(&plugin, &order, AUTO_TACTIC, &facts, &mut Steps::default()).is_err());
 }
 
-/// A table whose rows differ in the last byte of long texts, and measurements that go from one row to the other all the time.
+/// Rows differ in the last byte of long texts.
 #[test]
 fn a_search_compares_no_row_more_than_once() {
     let text = |last: char| Value::Str(format!("{}{last}", "a".repeat(16 << 20)));
@@ -191,7 +191,7 @@ fn a_search_compares_no_row_more_than_once() {
         Facts { attributes: &attributes, shapes: &[&[5], &[5]], device: Some(DEVICE), ..Facts::default() };
     let start = std::time::Instant::now();
     assert_eq!(in_order(&plugin, &node, AUTO_TACTIC, &facts), Ok(vec![1]));
-    // Comparing a row for each point takes some seconds.
+    // Comparing a row for each point takes seconds.
     assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
 }
 
@@ -206,7 +206,6 @@ fn what_is_left_out_of_the_table_is_left_out_of_the_measurements() {
     assert_eq!(plugin.tuning, [tuned(90, 132, vec![point(&[2], None, &[0])])]);
 }
 
-/// Rows of the table that serve `f32`, in some order, some of them.
 fn rankings() -> impl Strategy<Value = Vec<u32>> {
     Just(vec![0, 1, 2, 3])
         .prop_shuffle()
@@ -223,14 +222,14 @@ prop_compose! {
     }
 }
 
-/// The distance as it is explained: how far apart the logarithms of all extents are.
+/// Reference distance: the sum of differences of logarithms.
 fn logarithms(one: &[i64], other: &[i64]) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let log = |extent: &i64| (*extent as f64 + 1.0).log2();
     2.0 * one.iter().zip(other).map(|(one, other)| (log(one) - log(other)).abs()).sum::<f64>()
 }
 
-/// Where a row stands: as it is ranked, or before the first that is ranked among those that the table has after it.
+/// Its rank, or before the first ranked row after it in the table.
 fn place(row: usize, ranking: &[u32]) -> (usize, bool, usize) {
     match ranking.iter().position(|ranked| *ranked as usize == row) {
         Some(rank) => (rank, true, row),
@@ -273,7 +272,6 @@ proptest! {
             assert_eq!(runs, best(found.as_ref().map_or(&[], |point| &point.ranking)));
             (found, best(&ranking), runs)
         };
-        // A point of just this node decides, wherever it stands; none decides where there is none.
         let here = point(&shape, Some(1), &ranking);
         let mut with = points.clone();
         with.retain(|point| point.shapes != here.shapes);
@@ -284,7 +282,6 @@ proptest! {
         let (found, _, runs) = run(&measured(Vec::new()));
         prop_assert_eq!(found, None);
         prop_assert_eq!(runs, run(&Plugin { tuning: Vec::new(), ..measured(points.clone()) }).2);
-        // No other point is nearer.
         let (found, ..) = run(&measured(points.clone()));
         let suits = |point: &&TunedPoint| point.shapes[0].len() == shape.len();
         prop_assert_eq!(found.is_some(), points.iter().any(|point| suits(&point)));

@@ -1,4 +1,4 @@
-//! Which variants may run, and what is said where none may.
+//! Which variants may run, and the errors if none may.
 
 use super::*;
 use cubinder_expr::{DeviceFact, EvalError};
@@ -10,7 +10,6 @@ fn guard(nodes: Vec<Node>) -> Option<Guard> {
     Some(Guard { expr: Expr { nodes }, text: "guard".to_owned() })
 }
 
-/// A variant whose code is for these values of attributes.
 fn specialized(values: &[(u32, i64)]) -> Variant {
     let specialized = values.iter().map(|(index, value)| (*index, Value::Int(*value))).collect();
     Variant { specialized, ..variant(1, DataType::F32, None) }
@@ -55,7 +54,6 @@ fn formats_are_told_where_some_are_special() {
     );
 }
 
-/// As many lists of types as anybody reads.
 #[test]
 fn not_more_variants_are_told_than_anybody_reads() {
     let with = |count: i64| {
@@ -90,13 +88,12 @@ fn attributes_are_held_against_code_one_after_the_other() {
     assert_eq!(check(&[1, 20]), wrong("the attribute `n` is `20`, and there is code for `10` only"));
 }
 
-/// What is asked first of a plugin with times may ask for too much; what the manifest has first does not.
+/// The measured order may exceed the limits although the manifest's does not.
 #[test]
 fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     let shapes: &[&[i64]] = &[&[2, 4], &[2, 4]];
     let facts = Facts { attributes: &[Value::Int(1)], shapes, ..Facts::default() };
     let mut plugin = plugin();
-    // The first always runs; 16 questions whose answers are added up have too many ways.
     let mut nodes = vec![Node::Int(0)];
     for tensor in 0..16 {
         let at = nodes.len() as u32;
@@ -123,7 +120,7 @@ fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     assert!(refused.contains("in more than 2048 ways"), "{refused}");
 }
 
-/// Addresses are asked for at every run, so what `facts` say of them decides nothing that stays.
+/// Addresses change at every run, so those in `facts` are ignored.
 #[test]
 fn addresses_decide_nothing_beforehand() {
     let plugin = plugin();

@@ -1,19 +1,16 @@
-//! What stands before a model: the long header of bundles and nodes, the short one of references.
+//! Headers of containers: the long one of bundles and nodes, and the short one of references.
 //!
-//! A reference stands in an engine once for each node (TensorRT-RTX 1.7 stores it twice), and is little more than its header: so it
-//! has a shorter one.
+//! A reference has a short header, because each node has one (TensorRT-RTX 1.7 stores it twice), with little more than
+//! the header.
 
 use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError};
 use crate::bytes::{put, u16_at, u32_at, u64_at};
 use crate::digest::Digest;
 
-/// Bytes before what the digest of a long header covers next: the length of the model.
 pub(super) const LONG_BYTES: usize = 64;
-/// Where the model begins after a long header.
 pub(super) const MODEL_OFFSET: usize = 72;
-/// Where it begins after a short one.
 pub(super) const SHORT_BYTES: usize = 22;
-/// No version is above it before the layout of headers changes altogether.
+/// Higher versions would change the layout of headers.
 const LAST_VERSION: u32 = 0xff;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,10 +20,9 @@ pub(super) enum Kind {
     NodeReference,
 }
 
-/// Where the parts of a header are.
 struct HeaderLayout {
     magic: &'static [u8],
-    /// What stands before the length is the same in all containers of a kind.
+    /// The bytes before the length are equal in all containers of a kind.
     length: usize,
     digest: std::ops::Range<usize>,
 }
@@ -42,7 +38,6 @@ impl Kind {
     }
 }
 
-/// A header whose digest was not compared yet.
 pub(super) struct Header {
     pub(super) kind: Kind,
     pub(super) length: usize,
@@ -98,7 +93,6 @@ fn finish(kind: Kind, length: u64, least: usize, bytes: &[u8]) -> Result<Header,
     Ok(Header { kind, length })
 }
 
-/// The digest of a whole container, held against the one in its header.
 pub(super) fn check_digest(kind: Kind, bytes: &[u8]) -> Result<Digest, ReadError> {
     let range = kind.layout().digest;
     let found = Digest::without(bytes, range.clone());
@@ -111,7 +105,6 @@ pub(super) fn check_digest(kind: Kind, bytes: &[u8]) -> Result<Digest, ReadError
     Err(ReadError::Digest { expected: hexadecimal(stored), found: hexadecimal(computed) })
 }
 
-/// A long header whose length and digest are put right by [`seal`].
 pub(super) fn long(kind: Kind) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -120,7 +113,6 @@ pub(super) fn long(kind: Kind) -> Vec<u8> {
     bytes
 }
 
-/// A short header, likewise.
 pub(super) fn short() -> Vec<u8> {
     let mut bytes = REFERENCE_MAGIC.to_vec();
     bytes.extend_from_slice(&(FORMAT_VERSION as u16).to_le_bytes());
@@ -128,12 +120,11 @@ pub(super) fn short() -> Vec<u8> {
     bytes
 }
 
-/// Writes length and digest into the header of a container that is complete.
 pub(super) fn seal(kind: Kind, bytes: &mut [u8]) {
     let HeaderLayout { length, digest: range, .. } = kind.layout();
     match kind {
         Kind::Bundle | Kind::Node => put(bytes, length, &(bytes.len() as u64).to_le_bytes()),
-        // What is longer than that no TensorRT would hand over.
+        // TensorRT would not pass longer data.
         Kind::NodeReference => {
             put(bytes, length, &u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
         }
@@ -142,16 +133,14 @@ pub(super) fn seal(kind: Kind, bytes: &mut [u8]) {
     put(bytes, range.start, digest.0.get(..range.len()).unwrap_or_default());
 }
 
-/// What the beginning of a container looks like, in a file that holds other things too.
 pub(super) enum Start {
-    /// A magic, and what can follow it.
+    /// A magic with plausible next fields.
     Plausible,
-    /// All that a digest covers is that of a container, but for the magic, the version or the kind.
+    /// The digest is that of a container, but magic, version or kind is wrong.
     Damaged,
 }
 
-/// Whether a container begins with these bytes. The magic alone also stands in every program that reads containers, so in every
-/// plan with a plugin library inside. What is hashed to find out is counted.
+/// Programs and plans with a plugin library also contain the magic. Adds the hashed bytes to `hashed`.
 pub(super) fn start(bytes: &[u8], hashed: &mut usize) -> Option<Start> {
     let plausible = if bytes.starts_with(&MAGIC) {
         is_plausible(u32_at(bytes, 16)) && is_plausible(u32_at(bytes, 20))
@@ -169,12 +158,10 @@ pub(super) fn start(bytes: &[u8], hashed: &mut usize) -> Option<Start> {
     is_damaged(bytes, hashed).then_some(Start::Damaged)
 }
 
-/// Of a version or a kind.
 fn is_plausible(number: Option<u32>) -> bool {
     number.is_some_and(|number| (1..=LAST_VERSION).contains(&number))
 }
 
-/// Whether the digest is right once magic, version and kind are what they would be.
 fn is_damaged(bytes: &[u8], hashed: &mut usize) -> bool {
     [Kind::Bundle, Kind::Node, Kind::NodeReference].into_iter().any(|kind| {
         let (mut whole, length) = match kind {
@@ -197,7 +184,7 @@ fn is_damaged(bytes: &[u8], hashed: &mut usize) -> bool {
     })
 }
 
-/// Where the next magic begins, or what one byte keeps from being one: four bytes of its first eight are right.
+/// Finds the next magic, possibly damaged: four of its first eight bytes match.
 pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     let second_half = |magic: &[u8]| [magic[4], magic[5], magic[6], magic[7]];
     let (first, second) = (second_half(&MAGIC), second_half(&REFERENCE_MAGIC));

@@ -1,4 +1,4 @@
-//! What is written is read, and what was damaged is not. `models` is about what models have to hold, `scanning` about finding containers in files.
+//! Round trips and damage; `models` tests invalid models, `scanning` finding containers in files.
 
 mod models;
 mod scanning;
@@ -140,7 +140,6 @@ pub(crate) fn node() -> Node {
     }
 }
 
-/// A reference with everything in it.
 fn reference() -> NodeReference {
     NodeReference {
         workspace_bytes: Some(1 << 20),
@@ -152,7 +151,6 @@ fn reference() -> NodeReference {
     }
 }
 
-/// A node whose code becomes smaller.
 fn node_with_packed_code() -> Node {
     let text = [b".version 9.0\n".to_vec(), b"add.s32 %r1, %r2, %r3;\n".repeat(9)].concat();
     let mut node = node();
@@ -162,13 +160,11 @@ fn node_with_packed_code() -> Node {
     node
 }
 
-/// Puts right the length and the digest of bytes that were changed on purpose.
 fn seal(bytes: &mut [u8]) {
     let kind = if bytes.starts_with(&REFERENCE_MAGIC) { Kind::NodeReference } else { Kind::Node };
     header::seal(kind, bytes);
 }
 
-/// What begins like a reference and claims `length` bytes.
 fn beginning(version: u16, length: u32) -> Vec<u8> {
     [REFERENCE_MAGIC.as_slice(), &version.to_le_bytes(), &length.to_le_bytes()].concat()
 }
@@ -247,7 +243,7 @@ fn a_newer_format_is_refused_by_name() {
     );
 }
 
-/// What a reference takes in an engine, where TensorRT-RTX stores it twice for each node.
+/// TensorRT-RTX stores a reference twice for each node.
 #[test]
 fn a_reference_is_small() {
     let reference = NodeReference {
@@ -275,7 +271,7 @@ fn an_older_format_is_refused_by_name() {
     }
 }
 
-/// Only what runs is unpacked, so code that is not what its digest says is found by who unpacks it.
+/// Only code that runs is unpacked, so its digest is checked then.
 #[test]
 fn compressed_code_is_held_against_its_digest_when_it_is_unpacked() {
     let mut node = node_with_packed_code();

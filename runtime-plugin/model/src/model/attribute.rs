@@ -1,4 +1,4 @@
-//! The attributes of a node: what they hold and what they may be.
+//! The attributes of a node: types and constraints.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,26 +9,26 @@ use cubinder_expr::value::Value;
 /// An attribute of an ONNX node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribute {
-    /// The attribute's name.
+    /// Its name.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub ty: AttributeType,
-    /// What it is where the node does not say; a node that lacks an attribute without a default is refused.
+    /// The default; without one, a node must set the attribute.
     pub default: Option<Value>,
-    /// How many elements a list or `bytes` may have, or how many bytes of UTF-8 a string.
+    /// Limits of the elements of a list or `bytes`, or of a string's UTF-8 bytes.
     pub length: Option<Interval>,
-    /// The least number, of a list: of each element. An integer for integers, a float for floats.
+    /// The minimum, of each element of a list. An integer for integers, a float for floats.
     pub minimum: Option<Value>,
-    /// The greatest number, likewise.
+    /// The maximum, likewise.
     pub maximum: Option<Value>,
-    /// The only values, of a list: of each element. Empty: any.
+    /// The allowed values, of each element of a list. Empty: any.
     pub one_of: Vec<Value>,
-    /// One sentence for people.
+    /// A description in one sentence.
     pub doc: String,
 }
 
 impl Attribute {
-    /// An attribute without default and constraints.
+    /// Creates an attribute without default and constraints.
     #[must_use]
     pub fn new(name: impl Into<String>, ty: AttributeType) -> Attribute {
         Attribute {
@@ -44,50 +44,50 @@ impl Attribute {
     }
 }
 
-/// The type of an attribute: one value or a list of them.
+/// The type of an attribute: one value or a list.
 ///
-/// What TensorRT's ONNX parser can carry of it is another matter: see the compiler's rule about it.
+/// A rule of the compiler covers the types that TensorRT's ONNX parser can pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AttributeType {
-    /// What one value is.
+    /// The type of one value.
     pub element: AttributeElement,
-    /// Whether it is a list of them; never of [`AttributeElement::Bytes`].
+    /// Whether it is a list; never for [`AttributeElement::Bytes`].
     pub list: bool,
 }
 
-/// What one value of an attribute is.
+/// The type of one value of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AttributeElement {
-    /// `i8`: an integer within 8 bits.
+    /// `i8`: an 8-bit integer.
     I8,
-    /// `i16`: an integer within 16 bits.
+    /// `i16`: a 16-bit integer.
     I16,
-    /// `i32`: an integer within 32 bits.
+    /// `i32`: a 32-bit integer.
     I32,
-    /// `i64`: an integer.
+    /// `i64`: a 64-bit integer.
     I64,
-    /// `f16`: a float that half precision holds exactly.
+    /// `f16`: a float exact in half precision.
     F16,
-    /// `f32`: a float that single precision holds exactly.
+    /// `f32`: a float exact in single precision.
     F32,
     /// `f64`: a float.
     F64,
-    /// `bool`: true or false; in ONNX an integer that is 0 or 1.
+    /// `bool`: true or false; in ONNX 1 or 0.
     Bool,
     /// `string`: text.
     String,
-    /// `bytes`: bytes of any value; in expressions an array of integers from 0 to 255.
+    /// `bytes`: arbitrary bytes; in expressions an array of integers from 0 to 255.
     Bytes,
 }
 
 impl AttributeElement {
-    /// Every element type, in the order in which errors list them.
+    /// All element types, in the order of error messages.
     pub const ALL: [AttributeElement; 10] = {
         use AttributeElement as E;
         [E::I8, E::I16, E::I32, E::I64, E::F16, E::F32, E::F64, E::Bool, E::String, E::Bytes]
     };
 
-    /// Whether it is an integer, and which ones it can be.
+    /// Returns the range of an integer type.
     #[must_use]
     pub const fn integers(self) -> Option<Interval> {
         match self {
@@ -99,7 +99,7 @@ impl AttributeElement {
         }
     }
 
-    /// Whether it is a float.
+    /// Returns whether it is a float.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self, AttributeElement::F16 | AttributeElement::F32 | AttributeElement::F64)
@@ -112,7 +112,7 @@ impl AttributeType {
     /// `i32[]`.
     pub const I32_LIST: AttributeType = AttributeType { element: AttributeElement::I32, list: true };
 
-    /// Every attribute type, in the order in which errors list them: single values, then lists.
+    /// Returns all attribute types, in the order of error messages: single values, then lists.
     pub fn all() -> impl Iterator<Item = AttributeType> {
         let single = AttributeElement::ALL.into_iter().map(|element| AttributeType { element, list: false });
         let lists = AttributeElement::ALL
@@ -122,7 +122,7 @@ impl AttributeType {
         single.chain(lists)
     }
 
-    /// The name used in manifests.
+    /// Returns the name in manifests.
     #[must_use]
     pub const fn name(self) -> &'static str {
         let [single, list] = match self.element {
@@ -140,7 +140,7 @@ impl AttributeType {
         if self.list { list } else { single }
     }
 
-    /// The kind of the ONNX node's attribute, as ONNX names it (`AttributeProto.AttributeType`).
+    /// Returns ONNX's name for the attribute's kind (`AttributeProto.AttributeType`).
     #[must_use]
     pub const fn onnx_kind(self) -> &'static str {
         match (self.element, self.list) {
@@ -153,7 +153,7 @@ impl AttributeType {
         }
     }
 
-    /// What it is in expressions.
+    /// Returns the kind in expressions.
     #[must_use]
     pub fn kind(self) -> Kind {
         let element = match self.element {
@@ -166,13 +166,13 @@ impl AttributeType {
         if self.list { Kind::Array(Box::new(element)) } else { element }
     }
 
-    /// The type with this manifest name.
+    /// Parses a name in manifests.
     #[must_use]
     pub fn from_name(name: &str) -> Option<AttributeType> {
         Self::all().find(|ty| ty.name() == name)
     }
 
-    /// Whether `value` is of this type.
+    /// Returns whether `value` has this type.
     #[must_use]
     pub fn admits(self, value: &Value) -> bool {
         match (self, value) {
@@ -189,7 +189,6 @@ impl AttributeType {
 }
 
 impl AttributeElement {
-    /// Whether `value` is one of these; floats are not held against the precision, which rounding gives them.
     fn admits(self, value: &Value) -> bool {
         match (self, value) {
             (AttributeElement::Bool, Value::Bool(_)) | (AttributeElement::String, Value::Str(_)) => true,

@@ -1,7 +1,6 @@
-//! The plugin model: a manifest after every name has been resolved and every type parameter expanded.
+//! The plugin model: a manifest with resolved names and expanded type parameters.
 //!
-//! It knows no edition of the manifest language: that is the compiler's business. What the runtime plugin can do is
-//! exactly what can be said here.
+//! It does not depend on editions of the manifest language. It expresses exactly what the runtime plugin can do.
 
 mod attribute;
 mod attribute_range;
@@ -25,48 +24,48 @@ pub use variant::{
     MAX_VARIANT_ID, Memory, SCRATCH_ALIGNMENT, Scratch, Step, Variant, Work,
 };
 
-/// Everything one plugin library carries.
+/// All plugins of a plugin library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    /// What made it: `cubinder 0.1.0, NVRTC 13.0`.
+    /// The writer: `cubinder 0.1.0, NVRTC 13.0`.
     pub producer: String,
     /// The plugins, in the order of their manifests.
     pub plugins: Vec<Plugin>,
-    /// The code objects that the plugins' variants refer to by index; no two have the same digest and target.
+    /// The code objects that variants refer to by index; digest and target are unique.
     pub code: Vec<CodeObject>,
 }
 
-/// What one plugin node leaves in an engine when its code travels in the serialized fields.
+/// A plugin node in an engine, with its code in the serialized fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// What made it, as in [`Bundle::producer`].
+    /// The writer, as in [`Bundle::producer`].
     pub producer: String,
-    /// The plugin, with only the variants that the node's types can reach.
+    /// The plugin, with only the variants for the node's types.
     pub plugin: Plugin,
-    /// The node's attributes, one for each of the plugin's, defaults filled in.
+    /// The node's attributes, one for each of the plugin's, with defaults.
     pub attributes: Vec<Value>,
-    /// The ranks of the node's inputs, where they were known.
+    /// The ranks of the node's inputs, if known.
     pub input_ranks: Option<Vec<u8>>,
-    /// The workspace that the engine reserves for the node, bytes; none where no build has said.
+    /// The workspace that the engine reserves for the node, in bytes, if known.
     pub workspace_bytes: Option<u64>,
     /// The code objects of those variants.
     pub code: Vec<CodeObject>,
 }
 
-/// What one plugin node leaves in an engine when its code lies in a library inside the plan.
+/// A plugin node in an engine, with its code in a library inside the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeReference {
-    /// The digest of the bundle that holds the plugin, as far as it tells bundles apart.
+    /// The shortened digest of the plugin's bundle.
     pub bundle: ShortDigest,
     /// Index of the plugin in that bundle.
     pub plugin: u32,
-    /// The node's attributes, one for each of the plugin's, defaults filled in.
+    /// The node's attributes, one for each of the plugin's, with defaults.
     pub attributes: Vec<Value>,
-    /// A variant of the plugin, by index, of which the tensors have the types and formats, where they were known.
+    /// The index of a variant with the tensors' types and formats, if known.
     pub row: Option<u32>,
-    /// The ranks of the node's inputs, where they were known.
+    /// The ranks of the node's inputs, if known.
     pub input_ranks: Option<Vec<u8>>,
-    /// The workspace that the engine reserves for the node, bytes; none where no build has said.
+    /// The workspace that the engine reserves for the node, in bytes, if known.
     pub workspace_bytes: Option<u64>,
 }
 
@@ -79,36 +78,36 @@ pub struct Plugin {
     pub namespace: String,
     /// TensorRT's plugin version.
     pub version: String,
-    /// One sentence for people.
+    /// A description in one sentence.
     pub summary: String,
-    /// What a node can say, in the manifest's order.
+    /// The attributes, in the manifest's order.
     pub attributes: Vec<Attribute>,
     /// The inputs, in the node's order.
     pub inputs: Vec<Input>,
     /// The outputs, in the node's order.
     pub outputs: Vec<Output>,
-    /// What must hold of a node's attributes and of its inputs' ranks.
+    /// Rules about a node's attributes and its inputs' ranks.
     pub require: Vec<Requirement>,
-    /// The attributes on which the time of a node depends, by their indices; none: all of them.
+    /// The indices of the attributes that affect a node's time; `None`: all.
     pub timing: Option<Vec<u32>>,
     /// The table of variants, in order of preference.
     pub variants: Vec<Variant>,
-    /// What was measured of them, one for each kind of GPU.
+    /// Measured times, one entry for each kind of GPU.
     pub tuning: Vec<TunedDevice>,
 }
 
-/// The most values of a shape input: TensorRT tells as many when it asks for the outputs' shapes (`nvinfer1::DimsExprs`, `NvInferRuntime.h`,
+/// Maximum number of values of a shape input: TensorRT's `nvinfer1::DimsExprs` holds as many (`NvInferRuntime.h`,
 /// TensorRT-RTX 1.7).
 pub const MAX_SHAPE_VALUES: i64 = MAX_RANK as i64;
 
-/// What a tensor's shape may be, beside its rank. Proofs rely on it; the runtime refuses every other shape.
+/// Limits of a tensor's shape, beside its rank. Proofs rely on them; the runtime rejects other shapes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShapeLimits {
-    /// What every dimension may be.
+    /// Limits of every dimension.
     pub every: Interval,
-    /// What single dimensions may be, from the first on; only where the rank is fixed, and then one for each. Else empty.
+    /// Limits of single dimensions, from the first on, if the rank is fixed; otherwise empty.
     pub dims: Vec<Interval>,
-    /// How many elements there may be.
+    /// Limits of the number of elements.
     pub numel: Interval,
 }
 
@@ -119,7 +118,7 @@ impl Default for ShapeLimits {
 }
 
 impl ShapeLimits {
-    /// What dimension `axis` may be.
+    /// Returns the limits of dimension `axis`.
     #[must_use]
     pub fn dim(&self, axis: usize) -> Interval {
         self.dims.get(axis).copied().unwrap_or(self.every)
@@ -131,16 +130,16 @@ impl ShapeLimits {
 pub struct Input {
     /// Its name in expressions.
     pub name: String,
-    /// The lowest rank it may have.
+    /// The minimum rank.
     pub rank_min: u8,
-    /// The highest rank it may have; TensorRT's limit is 8.
+    /// The maximum rank; TensorRT's limit is 8.
     pub rank_max: u8,
-    /// What its shape may be.
+    /// The limits of its shape.
     pub limits: ShapeLimits,
-    /// Where it is a shape input, what each of its values may be. A shape input holds integers (`i32` or `i64`) in host memory, in one
-    /// dimension or none, and its values are known when shapes are.
+    /// The limits of each value of a shape input; `None` for other inputs. A shape input holds integers (`i32` or
+    /// `i64`) in host memory, in one dimension or none, known when shapes are.
     pub values: Option<Interval>,
-    /// One sentence for people.
+    /// A description in one sentence.
     pub doc: String,
 }
 
@@ -149,32 +148,33 @@ pub struct Input {
 pub struct Output {
     /// Its name in expressions.
     pub name: String,
-    /// Its shape: an array of integers over attributes, the inputs' shapes, the values of shape inputs, and sizes that other outputs hold.
+    /// Its shape: an array of integers over attributes, the inputs' shapes, the values of shape inputs, and sizes in
+    /// other outputs.
     pub shape: Expr,
-    /// What the shape may come to.
+    /// The limits of its shape.
     pub limits: ShapeLimits,
-    /// The input whose memory it shares, by index: the kernel changes it in place. Shape, type and format are that input's.
+    /// The index of the input whose memory it shares, with shape, type and format: the kernel works in place.
     pub alias: Option<u32>,
-    /// Where it is a size tensor: how large the size can be that the kernels write into it. Its own shape is `[]`.
+    /// The bounds of the size that the kernels write into a size tensor, whose own shape is `[]`.
     pub size: Option<SizeBound>,
-    /// One sentence for people.
+    /// A description in one sentence.
     pub doc: String,
 }
 
 impl Output {
-    /// Whether its shape has a size that the kernels write: then only its rank is known before they ran.
+    /// Returns whether its shape has a size that the kernels write, so that only its rank is known before.
     #[must_use]
     pub fn depends_on_data(&self) -> bool {
         self.shape.nodes.iter().any(|node| matches!(node, expr::Node::Size(_)))
     }
 }
 
-/// What is known beforehand of a size that depends on data.
+/// Bounds of a data-dependent size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeBound {
-    /// The most that it can be: an integer over attributes and the inputs' shapes.
+    /// The maximum: an integer over attributes and the inputs' shapes.
     pub upper: Expr,
-    /// What TensorRT optimizes for: likewise.
+    /// The size that TensorRT optimizes for: likewise.
     pub opt: Expr,
 }
 
@@ -183,17 +183,17 @@ pub struct SizeBound {
 pub struct Requirement {
     /// A boolean over attributes and the inputs' ranks.
     pub expr: Expr,
-    /// The expression as the author wrote it.
+    /// The expression as written.
     pub text: String,
-    /// What to tell the person whose node breaks it.
+    /// The message for a node that violates it.
     pub message: String,
 }
 
 impl Plugin {
-    /// Leaves the variants for tensors of the types and formats of variant number `row` alone; all of them where none is named.
+    /// Keeps only the variants with the types and formats of variant number `row`; all if `None`.
     ///
     /// # Errors
-    /// There is no such variant.
+    /// The variant does not exist.
     pub fn keep_row(&mut self, row: Option<u32>) -> Result<(), String> {
         let Some(row) = row else { return Ok(()) };
         let count = self.variants.len();
@@ -204,7 +204,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// Leaves these variants alone, with what was measured of them.
+    /// Keeps only these variants, with their measured times.
     pub fn keep_variants(&mut self, is_kept: impl Fn(&Variant) -> bool) {
         let mut count = 0..;
         let places: Vec<Option<u32>> =
@@ -223,21 +223,21 @@ impl Plugin {
         }
     }
 
-    /// Returns the tensor that holds the memory of `tensor`, both by index over inputs, then outputs: the output that shares an
-    /// input's memory, otherwise the tensor itself. Every address of a tensor is the address of its storage.
+    /// Returns the tensor that holds the memory of `tensor`, both by index over inputs, then outputs: an aliased
+    /// input's output, otherwise the tensor itself. A tensor's address is its storage's.
     #[must_use]
     pub fn storage_of(&self, tensor: usize) -> usize {
         let shares = |output: &Output| output.alias.is_some_and(|input| input as usize == tensor);
         self.outputs.iter().position(shares).map_or(tensor, |output| self.inputs.len() + output)
     }
 
-    /// Inputs and outputs together: how many tensors the expressions number.
+    /// Returns the number of inputs and outputs.
     #[must_use]
     pub fn tensor_count(&self) -> usize {
         self.inputs.len() + self.outputs.len()
     }
 
-    /// The name of a tensor by its index over inputs, then outputs.
+    /// Returns the name of a tensor by its index over inputs, then outputs.
     #[must_use]
     pub fn tensor_name(&self, index: usize) -> Option<&str> {
         match self.inputs.get(index) {

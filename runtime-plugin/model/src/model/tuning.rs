@@ -1,36 +1,36 @@
-//! What was measured of a plugin: for some nodes with their shapes, which of the variants are fast.
+//! Measured times of a plugin: which variants are fast for a node and its shapes.
 
 use serde::{Deserialize, Serialize};
 
 use cubinder_expr::value::Value;
 
-/// What was measured on GPUs of one kind.
+/// The measurements on one kind of GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedDevice {
-    /// What the GPU is called, for people.
+    /// The GPU's name, for messages.
     pub name: String,
     /// Its compute capability: 90 for 9.0.
     pub capability: u16,
-    /// How many multiprocessors it has.
+    /// The number of multiprocessors.
     pub sms: u32,
-    /// What was measured, in the order of the files.
+    /// The points, in the order of the files.
     pub points: Vec<TunedPoint>,
 }
 
-/// A node with its shapes, and the variants in the order of their times.
+/// A node with its shapes, and the variants ordered by time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedPoint {
-    /// The attributes on which times depend, by index, with the values of the node, in order of index. Those for which the variants were
-    /// compiled are not among them.
+    /// The attributes that affect times, by ascending index, with the node's values; without those that variants are
+    /// compiled for.
     pub attributes: Vec<(u32, Value)>,
-    /// The shapes of the inputs, then of the outputs; negative where a dimension depends on data.
+    /// The shapes of the inputs, then of the outputs; negative for a data-dependent dimension.
     pub shapes: Vec<Vec<i64>>,
-    /// Rows of the table of variants by index, the fastest first: rows for one choice of types, formats and attributes, each once.
+    /// Indices of variants, the fastest first, without duplicates, for one choice of types, formats and attributes.
     pub ranking: Vec<u32>,
 }
 
 impl TunedPoint {
-    /// How much the values of its attributes take: the bytes of text, and 8 for every other value.
+    /// Returns the size of its attributes: the bytes of text, and 8 for every other value.
     #[must_use]
     pub fn attribute_bytes(&self) -> usize {
         self.attributes.iter().fold(0, |sum, (_, value)| sum.saturating_add(bytes(value)))
@@ -45,8 +45,8 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// What is left of measurements where rows of the table are left out; `row` says where a row is then. Points and devices of which nothing is left are
-/// left out too.
+/// Returns the measurements of the kept variants; `row` maps a variant's old index to the new one. Drops empty points
+/// and devices.
 #[must_use]
 pub fn of_rows(
     tuning: &[TunedDevice],

@@ -1,4 +1,4 @@
-//! The table of variants: when each may run, and what it queues.
+//! The table of variants: when each may run, and its steps.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,92 +8,92 @@ use cubinder_expr::data_type::{DataType, ScalarType};
 use cubinder_expr::format::Format;
 use cubinder_expr::value::Value;
 
-/// One row of the table of variants: types, constants (already folded into the expressions) and launches.
+/// A row of the table of variants: types, constants (folded into the expressions) and steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// The tactic id, from 1 to [`MAX_VARIANT_ID`]; rows that differ only in types share it.
     pub id: i32,
-    /// Types and constants for people: `T=f16 VEC=4`.
+    /// A description of types and constants: `T=f16 VEC=4`.
     pub label: String,
     /// The types of the inputs, then of the outputs.
     pub types: Vec<DataType>,
     /// The formats of the inputs, then of the outputs.
     pub formats: Vec<Format>,
-    /// The attributes for which the code was compiled, by index, with their values: it serves nodes with just these. In order of index.
+    /// The attributes, by ascending index, and their values for which the code was compiled.
     pub specialized: Vec<(u32, Value)>,
-    /// When it may run; none: always.
+    /// When it may run; `None`: always.
     pub guard: Option<Guard>,
-    /// Memory that its steps share and that nobody else sees.
+    /// Memory shared by its steps only.
     pub scratch: Vec<Scratch>,
-    /// What to do, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
 impl Variant {
-    /// The launches among the steps, in order.
+    /// Returns the launches among the steps, in order.
     pub fn launches(&self) -> impl Iterator<Item = &Launch> {
         self.steps.iter().filter_map(|step| step.work.launch())
     }
 
-    /// The expressions of its guard, of its steps and of the sizes of its scratch buffers.
+    /// Returns the expressions of guard, steps and scratch buffer sizes.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let conditions = self.steps.iter().filter_map(|step| step.when.as_ref()).chain(&self.guard);
         let sizes = self.scratch.iter().map(|scratch| &scratch.bytes);
         conditions.map(|guard| &guard.expr).chain(sizes).chain(self.launches().flat_map(Launch::exprs))
     }
 
-    /// The launches, to change.
+    /// Returns the launches for changes.
     pub fn launches_mut(&mut self) -> impl Iterator<Item = &mut Launch> {
         self.steps.iter_mut().filter_map(|step| step.work.launch_mut())
     }
 
-    /// The launch of a step; `None` if the step is another or does not exist.
+    /// Returns the launch of a step; `None` for another or a missing step.
     #[must_use]
     pub fn launch(&self, step: usize) -> Option<&Launch> {
         self.steps.get(step)?.work.launch()
     }
 
-    /// The same, to change.
+    /// Returns the launch of a step for changes.
     pub fn launch_mut(&mut self, step: usize) -> Option<&mut Launch> {
         self.steps.get_mut(step)?.work.launch_mut()
     }
 }
 
-/// Memory of a node's workspace.
+/// A buffer in a node's workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scratch {
     /// Its name in arguments.
     pub name: String,
-    /// How many bytes. TensorRT reserves what this comes to at most over the profile. It begins at a multiple of [`SCRATCH_ALIGNMENT`].
+    /// Size in bytes. TensorRT reserves the maximum over the profile. The start is a multiple of [`SCRATCH_ALIGNMENT`].
     pub bytes: Expr,
 }
 
-/// Of what the address of every scratch buffer is a multiple, bytes. TensorRT-RTX 1.7 gives workspaces at multiples of 512 (seen).
+/// Alignment of scratch buffers in bytes. TensorRT-RTX 1.7 aligns workspaces to 512 (seen).
 pub const SCRATCH_ALIGNMENT: u64 = 256;
 
-/// One thing that a variant queues.
+/// A unit of queued work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Whether it is done: a boolean, known when shapes are; none: always.
+    /// The condition, a boolean known with the shapes; `None`: always.
     pub when: Option<Guard>,
-    /// What is done.
+    /// The work.
     pub work: Work,
 }
 
 impl Step {
-    /// A launch that always happens.
+    /// Returns an unconditional launch.
     #[must_use]
     pub fn launch(launch: Launch) -> Step {
         Step { when: None, work: Work::Launch(Box::new(launch)) }
     }
 }
 
-/// What a step does.
+/// The work of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Work {
-    /// A kernel is launched.
+    /// Launches a kernel.
     Launch(Box<Launch>),
-    /// Memory is filled with one byte.
+    /// Fills memory with one byte.
     Fill(Fill),
 }
 
@@ -107,72 +107,72 @@ impl Work {
     }
 }
 
-/// Memory that is filled with one byte.
+/// Memory to fill with one byte.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
-    /// All of what.
+    /// The memory, filled completely.
     pub memory: Memory,
-    /// With what.
+    /// The value.
     pub byte: u8,
 }
 
 /// Memory that a step can fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Memory {
-    /// An output, by its index among the outputs; one without a size that depends on data.
+    /// An output, by index; not one with a data-dependent size.
     Output(u32),
     /// A scratch buffer of the variant, by index.
     Scratch(u32),
 }
 
-/// The condition under which a variant may run. It is correctness: a variant whose guard does not hold is never launched.
+/// The condition under which a variant may run, for correctness: without it the variant is never launched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
-    /// A boolean over attributes, every tensor's shape and the alignment of their addresses.
+    /// A boolean over attributes, all tensors' shapes and their alignment.
     pub expr: Expr,
-    /// The expression as the author wrote it.
+    /// The expression as written.
     pub text: String,
 }
 
-/// The tactic that stands for "the first variant whose guard holds", chosen anew for every shape and alignment. It is the first
-/// that a plugin with several variants offers, because TensorRT-RTX takes the first.
+/// The tactic "the first variant whose guard is satisfied", decided for every shape and alignment. It is offered first,
+/// because TensorRT-RTX uses the first.
 pub const AUTO_TACTIC: i32 = i32::MAX;
 
-/// The highest tactic id that a variant may have.
+/// The highest tactic id of a variant.
 pub const MAX_VARIANT_ID: i32 = 1_000_000;
 
-/// The most arguments of a launch: TensorRT's 192 inputs and 64 outputs and as many numbers.
+/// Maximum number of arguments: TensorRT's 192 inputs and 64 outputs and as many numbers.
 pub const MAX_ARGUMENTS: usize = 512;
 
-/// The most bytes of a kernel's parameters: CUDA C++ programming guide 13.0, "function parameters", from sm_70 on.
+/// Maximum bytes of a kernel's parameters: CUDA C++ programming guide 13.0, "function parameters", from sm_70 on.
 pub const MAX_PARAMETER_BYTES: usize = 32_764;
 
 /// One kernel launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
-    /// The kernel as source names it: `circ_pad<float, 4>`.
+    /// The kernel's name in its source: `circ_pad<float, 4>`.
     pub kernel: String,
-    /// Blocks in x, y and z. Where one is 0 nothing is launched.
+    /// Blocks in x, y and z; 0 skips the launch.
     pub grid: [Expr; 3],
-    /// Threads of a block in x, y and z.
+    /// Threads per block in x, y and z.
     pub block: [Expr; 3],
-    /// Dynamic shared memory, bytes.
+    /// Dynamic shared memory in bytes.
     pub shared_bytes: Expr,
-    /// Blocks of a cluster in x, y and z, where the kernel runs in clusters (from compute capability 9.0 on).
+    /// Blocks of a cluster in x, y and z, for kernels with clusters (compute capability 9.0 and up).
     pub cluster: Option<[Expr; 3]>,
-    /// Whether all blocks must run at once, so that the kernel can synchronize the whole grid.
+    /// Whether all blocks must run at once, for grid synchronization.
     pub cooperative: bool,
-    /// Whether the kernel may begin before the work that was queued before it has ended (programmatic dependent launch): it then
-    /// waits by itself, with `cudaGridDependencySynchronize`.
+    /// Whether the kernel may start before earlier work has ended (programmatic dependent launch) and calls
+    /// `cudaGridDependencySynchronize`.
     pub programmatic: bool,
-    /// The kernel's arguments in the kernel's own order.
+    /// The arguments in the kernel's order.
     pub args: Vec<Arg>,
-    /// Where the code is, one for each target.
+    /// The code, one for each target.
     pub code: Vec<CodeRef>,
 }
 
 impl Launch {
-    /// The expressions of its extents, its shared memory and its arguments.
+    /// Returns the expressions of its extents, shared memory and arguments.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let extents = self.grid.iter().chain(&self.block).chain(self.cluster.iter().flatten());
         let args = self.args.iter().filter_map(|arg| arg.value.expr());
@@ -183,11 +183,11 @@ impl Launch {
 /// The code of one launch for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeRef {
-    /// What it was compiled for.
+    /// The target of the code.
     pub target: Target,
     /// Index into the code objects of the bundle or node.
     pub code: u32,
-    /// The symbol of the kernel in it.
+    /// The kernel's symbol in it.
     pub symbol: String,
 }
 
@@ -196,18 +196,19 @@ pub struct CodeRef {
 pub struct Arg {
     /// The parameter's name in the kernel.
     pub name: String,
-    /// What is passed.
+    /// The value.
     pub value: ArgValue,
 }
 
-/// What an argument is.
+/// The value of an argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ArgValue {
-    /// The device pointer of a tensor: index over inputs, then outputs. Never a shape input, whose memory is the host's.
+    /// The device pointer of a tensor: index over inputs, then outputs. Never a shape input, whose memory is the
+    /// host's.
     Tensor(u32),
     /// The device pointer of a scratch buffer of the variant, by index.
     Scratch(u32),
-    /// A number by value. A value that does not fit the type is an error when shapes are known.
+    /// A number by value. Overflow of the type is an error when shapes are known.
     Scalar {
         /// The kernel's type.
         ty: ScalarType,
@@ -218,17 +219,17 @@ pub enum ArgValue {
     Array {
         /// The type of an element.
         ty: ScalarType,
-        /// How many elements the kernel takes; the expression must give exactly as many.
+        /// The kernel's number of elements; the expression must have exactly as many.
         len: u32,
         /// The values.
         expr: Expr,
     },
-    /// As [`ArgValue::Tensor`], where the kernel's parameter is a pointer to `const`: it reads the tensor and does not write it.
+    /// Like [`ArgValue::Tensor`], for a parameter that points to `const`: the kernel only reads the tensor.
     ReadTensor(u32),
 }
 
 impl ArgValue {
-    /// Size among the kernel's parameters, bytes.
+    /// Returns the parameter's size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
@@ -239,7 +240,7 @@ impl ArgValue {
         }
     }
 
-    /// The tensor whose pointer it is, over inputs, then outputs.
+    /// Returns the tensor, by index over inputs, then outputs.
     #[must_use]
     pub const fn tensor(&self) -> Option<u32> {
         match self {
@@ -248,7 +249,7 @@ impl ArgValue {
         }
     }
 
-    /// The value of a number or of an array of them.
+    /// Returns the value of a number or array.
     #[must_use]
     pub const fn expr(&self) -> Option<&Expr> {
         match self {

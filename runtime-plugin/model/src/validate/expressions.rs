@@ -1,30 +1,25 @@
-//! What an expression may read where it stands.
+//! The facts that an expression may read.
 //!
-//! Owns which facts each part of a model can use: shapes know no device and no addresses, launches no shape that depends on data, and
-//! only the shape of an output a size that kernels write.
+//! Shapes know neither device nor addresses, launches no data-dependent shape, and only output shapes know sizes that
+//! kernels write.
 
 use crate::model::{Input, MAX_SHAPE_VALUES, Output, Plugin, Variant};
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;
 use cubinder_expr::{Expr, Node, sizes_are_dimensions};
 
-/// The part of the model that an expression is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExprRole {
-    /// The shape of an output.
     Shape,
-    /// A requirement, or what is known beforehand of a size.
+    /// A requirement, or a bound of a size.
     Inputs,
-    /// The guard of a variant.
     Guard,
-    /// Everything else of a variant.
     Launch,
 }
 
-/// Whether an expression is one of the plugin's, and reads only what is known where it stands.
 pub(super) fn validate_expr(plugin: &Plugin, expr: &Expr, role: ExprRole) -> Result<(), String> {
     let tensors = match role {
-        // Sizes are what outputs hold.
+        // Sizes are in outputs.
         ExprRole::Shape | ExprRole::Guard | ExprRole::Launch => plugin.tensor_count(),
         ExprRole::Inputs => plugin.inputs.len(),
     };
@@ -35,7 +30,6 @@ pub(super) fn validate_expr(plugin: &Plugin, expr: &Expr, role: ExprRole) -> Res
     if sizes_are_dimensions(expr) { Ok(()) } else { Err("something is computed with a size".to_owned()) }
 }
 
-/// What is wrong with a node where it stands.
 fn misplaced(plugin: &Plugin, node: &Node, role: ExprRole) -> Option<String> {
     let is_launch = matches!(role, ExprRole::Guard | ExprRole::Launch);
     match *node {
@@ -43,7 +37,7 @@ fn misplaced(plugin: &Plugin, node: &Node, role: ExprRole) -> Option<String> {
             Some(input) if input.values.is_some() => {
                 Some(format!("`{}` has no address on the device", input.name))
             }
-            // Only a guard is asked again when addresses are known.
+            // Only guards are evaluated with addresses.
             _ if role != ExprRole::Guard => Some("only a guard can ask for `aligned`".to_owned()),
             _ => None,
         },
@@ -82,7 +76,6 @@ fn output(plugin: &Plugin, tensor: u32) -> Option<&Output> {
     (tensor as usize).checked_sub(plugin.inputs.len()).and_then(|index| plugin.outputs.get(index))
 }
 
-/// Whether a shape input is one that TensorRT can have.
 pub(super) fn validate_shape_input(input: &Input) -> Result<(), String> {
     let Some(values) = input.values else { return Ok(()) };
     let most = if input.rank_max == 0 { 1 } else { input.limits.dim(0).max };
@@ -97,7 +90,6 @@ pub(super) fn validate_shape_input(input: &Input) -> Result<(), String> {
     Err(format!("`{}` is no shape input that can be", input.name))
 }
 
-/// Outputs that share an input's memory, each input once, and what is said of sizes that depend on data.
 pub(super) fn validate_outputs(plugin: &Plugin) -> Result<(), String> {
     let mut aliased = Vec::new();
     for output in &plugin.outputs {
@@ -124,7 +116,6 @@ pub(super) fn validate_outputs(plugin: &Plugin) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a variant gives each tensor a type and a format that what it is allows.
 pub(super) fn validate_tensors(plugin: &Plugin, variant: &Variant) -> Result<(), String> {
     let kind = |index: usize| (variant.types.get(index).copied(), variant.formats.get(index).copied());
     let integers =

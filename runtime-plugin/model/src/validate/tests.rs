@@ -1,4 +1,4 @@
-//! What a reader takes and what it refuses, one change at a time. That whole containers are refused is the container's test.
+//! Accepted and rejected models, one change at a time. The container's tests cover whole containers.
 
 use super::*;
 use crate::container::tests::node;
@@ -18,7 +18,7 @@ fn int(value: i64) -> Expr {
     expr(Node::Int(value))
 }
 
-/// What is said of the plugin of the containers' tests, changed: it has an attribute `block_size`, an input `x`, an output `y`.
+/// Validates a changed plugin of the containers' tests: attribute `block_size`, input `x`, output `y`.
 fn with(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     let mut node = node();
     node.input_ranks = None;
@@ -30,7 +30,7 @@ fn with_launch(change: impl FnOnce(&mut Launch)) -> Result<(), String> {
     with(|plugin| change(plugin.variants[0].launch_mut(0).unwrap()))
 }
 
-/// The same with a shape input `s`, an output `n` that holds a size, and an output `z` that has it.
+/// Like `with`, with a shape input `s`, a size output `n`, and an output `z` of that size.
 fn with_sizes(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     with(|plugin| {
         plugin.tuning.clear();
@@ -62,7 +62,7 @@ fn with_sizes(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     })
 }
 
-/// The shape with one dimension, which is what a tensor holds.
+/// The shape with one dimension, the size in a tensor.
 fn sizes(tensor: u32) -> Expr {
     Expr { nodes: vec![Node::Size(tensor), Node::Array(vec![0])] }
 }
@@ -142,7 +142,7 @@ fn a_variant_is_of_its_plugin() {
             plugin.tuning.clear();
         })
     };
-    // The node has one attribute, and the plugin two: that is found once the plugin is right.
+    // The plugin is valid, so the number of attributes is the first error.
     let right = Err("1 attributes where `add` has 2".to_owned());
     for values in [&[][..], &[(0, 64)], &[(1, 3)], &[(0, 64), (1, 3)]] {
         assert_eq!(specialized(values), right, "{values:?}");
@@ -214,7 +214,7 @@ fn a_kernel_has_code_of_its_target_with_its_symbol() {
     assert!(refusal.ends_with(" for compute_89 has no kernel `_Z3addPKfPf`"), "{refusal}");
     let refusal = with_launch(|launch| launch.code[1].symbol = "_Z3add".to_owned()).unwrap_err();
     assert!(refusal.ends_with(" for compute_89 has no kernel `_Z3add`"), "{refusal}");
-    // One that no C string can name, though the code object says that it has it.
+    // A name with a NUL cannot be a symbol, even if the code object lists it.
     let mut node = node();
     node.code[0].kernels[0].symbol.push('\0');
     node.plugin.variants[0].launch_mut(0).unwrap().code[0].symbol.push('\0');
@@ -237,7 +237,6 @@ enum At {
     Launch,
 }
 
-/// The plugin with sizes and an expression at a place.
 fn placed(at: At, expr: Expr) -> Result<(), String> {
     with_sizes(|plugin| match at {
         At::Shape => plugin.outputs[0].shape = expr,
@@ -247,7 +246,6 @@ fn placed(at: At, expr: Expr) -> Result<(), String> {
     })
 }
 
-/// What is said of a node as the shape of an output, in a requirement, in a guard and in a launch. Empty: it is right there.
 fn assert_placed(node: &Node, [shape, require, guard, launch]: [&str; 4]) {
     let guard = if guard.is_empty() { String::new() } else { format!("the guard of variant 1: {guard}") };
     let said = [(At::Shape, shape), (At::Require, require), (At::Guard, &*guard), (At::Launch, launch)];
@@ -413,7 +411,7 @@ fn measured_nodes_are_nodes_of_the_plugin() {
     }
 }
 
-/// The rows that a point ranks serve the same nodes: those of their types, formats and attributes.
+/// The ranked rows of a point have equal types, formats and attributes.
 #[test]
 fn ranked_rows_are_for_the_same_nodes() {
     let ranked = |rankings: &[&[u32]], change: &dyn Fn(&mut Variant)| {

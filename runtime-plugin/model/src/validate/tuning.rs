@@ -1,20 +1,19 @@
-//! Whether measurements are of the plugin that they stand in. What is read bounds the work of whoever looks for the nearest point.
+//! Validates measured times. The limits bound the search for the nearest point.
 
 use super::at_most;
 use crate::model::{MAX_RANK, Plugin, TunedDevice, TunedPoint, Variant};
 
-/// The most kinds of GPUs on which a plugin was measured.
+/// Maximum number of measured kinds of GPUs.
 pub const MAX_TUNED_DEVICES: usize = 64;
-/// The most points of a plugin, on all of them.
+/// Maximum number of points of a plugin.
 pub const MAX_TUNED_POINTS: usize = 4096;
-/// The most extents of all its points.
+/// Maximum number of extents of all points.
 pub const MAX_TUNED_EXTENTS: usize = 1 << 16;
-/// The most bytes of attributes of all its points, as [`TunedPoint::attribute_bytes`] counts them.
+/// Maximum bytes of attributes of all points, by [`TunedPoint::attribute_bytes`].
 pub const MAX_TUNED_BYTES: usize = 1 << 20;
-/// The most variants that a point ranks.
+/// Maximum number of ranked variants of a point.
 pub const MAX_RANKED: usize = 64;
 
-/// Checks what was measured of a plugin; the error says what is wrong.
 pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
     let tuning = &plugin.tuning;
     let points = || tuning.iter().flat_map(|device| &device.points);
@@ -44,13 +43,11 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
     points().try_for_each(|point| validate_point(plugin, &mut kinds, point))
 }
 
-/// Which rows of the table are for the same nodes, as far as that was asked.
-///
-/// What a row is for may be as long as a file. Of rows that were found to be alike only one is compared again, and rows that are not
-/// alike end the check, so all that is compared takes no longer than reading it did.
+/// Groups of rows for the same nodes, as far as compared. Only one row of a group is compared again, and a difference
+/// ends the check, so comparing long attributes takes no longer than reading them.
 struct Kinds<'p> {
     variants: &'p [Variant],
-    /// For each row a row that is alike and stands for it; itself where none is known.
+    /// A representative of each row's group.
     representatives: Vec<usize>,
 }
 
@@ -59,7 +56,6 @@ impl Kinds<'_> {
         Kinds { variants, representatives: (0..variants.len()).collect() }
     }
 
-    /// The row that stands for this one; none where there is no such row.
     fn representative(&mut self, row: u32) -> Option<usize> {
         let mut row = row as usize;
         loop {
@@ -67,14 +63,13 @@ impl Kinds<'_> {
             if next == row {
                 return Some(row);
             }
-            // Every other step is left out the next time, so that ways stay short.
+            // Path halving keeps paths short.
             let beyond = *self.representatives.get(next)?;
             *self.representatives.get_mut(row)? = beyond;
             row = beyond;
         }
     }
 
-    /// Whether there are such rows, and they are for the same nodes.
     fn are_alike(&mut self, one: u32, other: u32) -> Option<bool> {
         let (one, other) = (self.representative(one)?, self.representative(other)?);
         if one != other {

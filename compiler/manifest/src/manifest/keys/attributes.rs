@@ -1,11 +1,11 @@
-//! `[attributes.NAME]`: what a node can say.
+//! `[attributes.NAME]`: the attributes of nodes.
 
 use cubinder_model::AttributeType;
 
 use super::constraints::{self, Subject};
 use super::*;
 
-/// Names of ONNX attributes that TensorRT's ONNX parser keeps for itself (TensorRT-RTX 1.7).
+/// Reserved by TensorRT's ONNX parser (TensorRT-RTX 1.7).
 const RESERVED: [&str; 4] =
     ["aot", "plugin_namespace", "plugin_version", "tensorrt_plugin_shape_input_indices"];
 
@@ -29,15 +29,15 @@ table! {
     }
 }
 
-// All but the type are read when that is known: `constraints`.
+// `constraints` reads these once the type is known.
 value_types! {
-    /// The type of an attribute.
+    /// An attribute's type.
     TypeOfAttribute -> Located<AttributeType>: "attribute type",
         json!({ "enum": AttributeType::all().map(AttributeType::name).collect::<Vec<_>>() }), attribute_type;
     /// A value of the attribute's type.
     AttributeValue -> Entry<'t>: "value of the attribute's type",
         json!({ "type": ["integer", "number", "boolean", "string", "array"] }), TomlReader::unread;
-    /// Values of the attribute's type; of a list, of its elements.
+    /// Values of the attribute's type or, for lists, of its elements.
     AttributeValues -> Entry<'t>: "array of values",
         json!({ "type": "array", "minItems": 1, "uniqueItems": true }), TomlReader::unread;
     /// A length or a range of lengths.

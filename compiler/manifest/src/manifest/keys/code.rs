@@ -1,7 +1,5 @@
-//! `[[code]]`: kernels that other compilers made.
-//!
-//! A parameter is `name: type`, where the type is `[const] base[*]` or `base[length]`, and after it `aligned(n)` for a pointer and
-//! `multiple_of(n)` for an integer; or it is `name == value`.
+//! `[[code]]`. A parameter is `name == value`, or `name: type` with the type `[const] base[*]` or `base[length]`,
+//! followed by `aligned(n)` for pointers or `multiple_of(n)` for integers.
 
 use std::ops::Range;
 
@@ -11,7 +9,7 @@ use toml::de::DeValue;
 use super::*;
 use crate::manifest::toml_reader::{found, is_identifier};
 
-/// The most that an address can be asked to be a multiple of: TensorRT and the workspace promise no more.
+/// Guaranteed by TensorRT and the workspace.
 const MAX_ALIGNMENT: u32 = 256;
 
 table! {
@@ -38,13 +36,13 @@ table! {
 value_types! {
     /// The name of code.
     CodeName -> Located<String>: "identifier", json::identifier(), code_name;
-    /// The symbol of a kernel in a file of code.
+    /// A kernel's symbol in a file.
     Symbol -> Located<String>: "symbol",
         json!({ "type": "string", "pattern": "^(\\S+|[^\\t\\n\\r]*<[^\\t\\n\\r]*)$" }), symbol;
-    /// Parameters of a kernel that another compiler made.
+    /// Parameters of a precompiled kernel.
     Parameters -> Vec<ParameterDecl>: "array of `\"name: type\"` and `\"name == value\"`",
         json!({ "type": "array", "items": { "type": "string", "pattern": json::parameter() } }), parameters;
-    /// Files, relative to the manifest's folder, each once.
+    /// Distinct files, relative to the manifest's folder.
     Files -> Vec<Located<String>>: "array of paths", json!({
         "type": "array", "items": { "type": "string", "pattern": "\\S" }, "minItems": 1, "uniqueItems": true,
     }), paths;
@@ -111,7 +109,7 @@ fn code_name(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>
 
 fn symbol(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
     let name = toml.string(entry)?;
-    // An instance of a template may have blanks behind its commas: `perm<float, 1>`.
+    // Template instances may have spaces: `perm<float, 1>`.
     let is_blank = |c: char| c.is_whitespace() && (c != ' ' || !name.value.contains('<'));
     let is_symbol = !name.value.trim().is_empty() && !name.value.contains(|c| is_blank(c) || c.is_control());
     if !is_symbol {
@@ -160,7 +158,6 @@ fn parameters(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<ParameterD
     Some(parameters)
 }
 
-/// A part of a text that is no parameter, and how to fix it.
 struct ParameterError {
     part: Range<usize>,
     message: &'static str,
@@ -212,7 +209,7 @@ fn fixed(text: &str) -> Option<Value> {
     }
 }
 
-/// A type with what is promised of the value, from byte `from` of the text on.
+/// Parses a type from byte `from` on.
 fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
     let all = text.value.as_str();
     let mut end = all.trim_end().len();

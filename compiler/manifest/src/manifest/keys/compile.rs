@@ -1,4 +1,4 @@
-//! `[compile]`: how this plugin's kernels are compiled, where it is not as the library's.
+//! `[compile]`: deviations from the library's options for this plugin's kernels.
 
 use cubinder_model::Target;
 use toml::de::DeValue;
@@ -30,23 +30,23 @@ table! {
 }
 
 value_types! {
-    /// Targets, each once.
+    /// Distinct targets.
     Targets -> Vec<Located<Target>>: "array of targets", json!({
         "type": "array", "items": { "type": "string", "pattern": TARGET }, "minItems": 1, "uniqueItems": true,
     }), targets;
     /// Folders, relative to the manifest's folder.
     Folders -> Vec<Text>: "array of paths",
         json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }), include;
-    /// Options of NVRTC.
+    /// NVRTC options.
     Options -> Vec<Located<String>>: "array of strings",
         json!({ "type": "array", "items": { "type": "string", "pattern": "^-" } }), options;
-    /// Kinds of code, each once.
+    /// Distinct kinds of code.
     CodeKinds -> Vec<Located<CodeKind>>: "array of `\"cubin\"` and `\"ptx\"`", json!({
         "type": "array", "items": { "enum": CodeKind::ALL.map(CodeKind::name) }, "minItems": 1, "uniqueItems": true,
     }), code;
     /// A release of NVIDIA's driver.
     Driver -> Located<DriverVersion>: "string, a driver's release", json!({ "type": "string", "pattern": DRIVER }), min_driver;
-    /// Who launches kernels.
+    /// The component that launches kernels.
     RouteName -> Located<Route>: "`\"plugin\"` or `\"native\"`", json!({ "enum": Route::ALL.map(Route::name) }), route;
 }
 
@@ -57,7 +57,7 @@ impl Declaration for CompileDecl {
         let Compile { targets, include, options, code, debug, min_driver, route } = Row::read(toml, &section);
         toml.finish(&section);
         let (targets, code) = (targets.unwrap_or_default(), code.unwrap_or_default());
-        // What could not be read is missing from the list.
+        // The list lacks invalid items.
         let is_broken = |key: &str, read: usize| {
             let items = section.entry(key).map(|entry| entry.items().map_or(0, |items| items.len()));
             items.is_some_and(|items| items != read || read == 0)
@@ -94,7 +94,7 @@ fn targets(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<Targe
     Some(toml.each_once(targets, |_| "this target is named twice".to_owned()))
 }
 
-/// The targets of these names. Others are reported.
+/// Parses targets; reports invalid ones.
 pub(crate) fn parse_targets(toml: &mut TomlReader, names: Vec<Located<String>>) -> Vec<Located<Target>> {
     let mut targets = Vec::new();
     for name in names {
@@ -109,7 +109,6 @@ pub(crate) fn parse_targets(toml: &mut TomlReader, names: Vec<Located<String>>) 
     targets
 }
 
-/// The number that a value is, as it is written.
 fn number(entry: &Entry<'_>) -> Option<String> {
     match entry.value {
         DeValue::Integer(integer) => Some(integer.to_string()),
@@ -118,7 +117,7 @@ fn number(entry: &Entry<'_>) -> Option<String> {
     }
 }
 
-/// What a text that is no target was probably meant to be: `8.9`, `89`, `sm89` and `compute-80` are clear enough.
+/// Suggests a target for `8.9`, `89`, `sm89` or `compute-80`.
 fn meant_target(text: &str) -> Option<Target> {
     let plain: String = text.to_ascii_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
     let (kind, arch) = match plain.strip_prefix("compute") {
@@ -161,7 +160,6 @@ fn code(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<CodeKind
     Some(toml.each_once(kinds, |_| "this kind of code is named twice".to_owned()))
 }
 
-/// What a word stands for. One that stands for nothing is reported.
 fn word<T>(
     toml: &mut TomlReader,
     word: Located<String>,
@@ -206,7 +204,6 @@ fn min_driver(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Driver
     version.map(|value| Located { value, range: entry.range.clone() })
 }
 
-/// One to three numbers with dots between them.
 fn driver_version(text: &str) -> Option<DriverVersion> {
     let mut parts = [0; 3];
     let mut rest = text.split('.');

@@ -1,7 +1,5 @@
-//! What an attribute may be beside its type: `length`, `range`, `one_of` and `specialize`, and whether its default keeps to them.
-//!
-//! The runtime holds nodes against the same constraints; here they are read, held against each other, and shown with their
-//! places.
+//! Reads constraints of attributes and their defaults, and compares them with each other. The runtime checks nodes
+//! against them.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +14,9 @@ use super::values;
 use super::*;
 use crate::diagnostic::suggest;
 
-/// The least and the greatest number, each where it is given.
+/// Minimum and maximum.
 pub(super) type Bounds = (Option<Value>, Option<Value>);
 
-/// The constraints of one attribute.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Constraints {
     pub(super) length: Option<Located<Interval>>,
@@ -29,14 +26,13 @@ pub(super) struct Constraints {
 }
 
 impl Constraints {
-    /// The only values, and the key that says so.
     fn allowed(&self) -> Option<(&'static str, &Located<Vec<Value>>)> {
         let specialize = self.specialize.as_ref().map(|values| ("specialize", values));
         specialize.or(self.one_of.as_ref().map(|values| ("one_of", values)))
     }
 }
 
-/// An attribute's name and its type with its place.
+/// An attribute's name and type.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) name: &'a str,
@@ -44,7 +40,6 @@ pub(super) struct Subject<'a> {
     pub(super) type_range: &'a Range<usize>,
 }
 
-/// Reads the constraints of an attribute: `length`, `range`, `one_of` and `specialize`.
 pub(super) fn read(
     toml: &mut TomlReader,
     keys: [Option<&Entry<'_>>; 4],
@@ -71,7 +66,6 @@ fn length(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Opt
     Sizes::new("a length or a range of lengths").read(toml, entry)
 }
 
-/// Reports a constraint that makes no sense for the attribute's type.
 fn contradicts_type<T>(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -99,7 +93,7 @@ fn range(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Opti
         return contradicts_type(toml, entry, subject, "`range` is for numbers", "this is no number");
     }
     let is_float = element.is_float();
-    // An integer that stands for a float is exactly it, here as in `default`.
+    // Integers for floats must be exact, as in `default`.
     let float = |text: &str| ranges::float(text).filter(|_| is_float).map(Value::Float);
     let number = |text: &str| ranges::integer(text).map(Value::Int).or_else(|| float(text));
     let (kind, one, example) =
@@ -127,7 +121,7 @@ fn range(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Opti
     }
 }
 
-/// The ends as the type holds them: what a default is rounded to must not fall out of the range that names the same number.
+/// Rounds like the default, which may equal a bound.
 fn bounds(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -166,7 +160,6 @@ fn order(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// How a number breaks the bounds, if it does.
 fn outside(value: &Value, bounds: &Bounds) -> Option<String> {
     let (min, max) = bounds;
     if let Some(min) = min.as_ref().filter(|min| order(value, min) == Some(Ordering::Less)) {
@@ -176,7 +169,6 @@ fn outside(value: &Value, bounds: &Bounds) -> Option<String> {
     Some(format!("{value} is more than {max}"))
 }
 
-/// How many elements or bytes a value has; none where it is a number or a truth value.
 fn length_of(value: &Value) -> Option<i64> {
     match value {
         Value::Str(text) => i64::try_from(text.len()).ok(),
@@ -192,7 +184,6 @@ fn text_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// A length with what it counts.
 fn counted(length: i64, ty: AttributeType) -> String {
     match (ty.list, ty.element) {
         (true, _) => ranges::counted(length, "element", "elements"),
@@ -201,7 +192,7 @@ fn counted(length: i64, ty: AttributeType) -> String {
     }
 }
 
-/// Values that code is compiled for: the one kind of value that a kernel's template can take.
+/// Reads integers or booleans, which can be template arguments.
 fn specialize(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -216,7 +207,6 @@ fn specialize(
     one_of(toml, entry, subject, others)
 }
 
-/// The values of `one_of` or `specialize`.
 fn one_of(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -261,7 +251,7 @@ fn one_of(
     is_complete.then(|| Located { value: values, range: entry.range.clone() })
 }
 
-/// A text that equal values of one kind share, so that many can be compared in little time. The two zeros are equal.
+/// Returns a text that equal values share; 0.0 equals -0.0.
 fn identity(value: &Value) -> String {
     match value {
         Value::Float(value) => (value + 0.0).to_string(),
@@ -269,7 +259,7 @@ fn identity(value: &Value) -> String {
     }
 }
 
-/// Reports a value of `one_of` or `specialize` that `range` or `length` refuses.
+/// Reports a listed value that `range` or `length` excludes.
 fn check_allowed(
     toml: &mut TomlReader,
     item: &Entry<'_>,
@@ -284,7 +274,7 @@ fn check_allowed(
         let (key, place, range) = (key.clone(), place.clone(), toml.span(bounds));
         toml.report(ListedOutsideRange { key, label, place, range });
     }
-    // The length of a list is not that of its elements.
+    // `length` limits the list, not its elements.
     if let Some(lengths) = others.length.as_ref().filter(|_| !subject.ty.list)
         && let Some(length) = length_of(value).filter(|length| !lengths.value.contains(*length))
     {
@@ -293,7 +283,6 @@ fn check_allowed(
     }
 }
 
-/// The default of an attribute, as its type holds it and within its constraints.
 pub(super) fn default(
     toml: &mut TomlReader,
     entry: &Entry<'_>,

@@ -1,4 +1,4 @@
-//! `[[launches]]` and `[scratch]`: the steps, each a launch or memory to fill, and the memory that they share.
+//! `[[launches]]` and `[scratch]`: the steps, and the memory that they share.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ table! {
     }
 }
 
-/// Declares the tables of launches: each has keys of its own for the code, and these.
+/// Declares the tables of launches, which differ in the keys for code.
 macro_rules! launches {
     ($(
         #[doc = $doc:literal]
@@ -97,7 +97,7 @@ value_types! {
     Memory -> Text: "name of an output or a scratch buffer", json!({ "type": "string" }), TomlReader::text;
     /// A byte.
     Byte -> u8: "integer from 0 to 255", json!({ "type": "integer", "minimum": 0, "maximum": 255 }), byte;
-    /// A kernel as C++ names it.
+    /// A kernel's C++ name.
     Kernel -> Text: "string, C++", json!({ "type": "string" }), TomlReader::text;
     /// One to three expressions: x, y and z.
     Extents -> Vec<Text>: "array of one to three expressions",
@@ -168,7 +168,6 @@ impl Declaration for StepDecl {
     }
 }
 
-/// Reports steps among which there is no launch.
 pub(super) fn check_launches(toml: &mut TomlReader, steps: &[StepDecl]) {
     let (place, label) = match steps.first() {
         None => (0..0, "expected one `[[launches]]` table"),
@@ -187,7 +186,7 @@ fn byte(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u8> {
     byte
 }
 
-/// Reports the source in a launch of code: one of both is meant.
+/// Reports a source beside precompiled code.
 fn report_source(toml: &mut TomlReader, section: &mut Section<'_>) {
     let entries: Vec<Entry<'_>> = ["source", "kernel"].iter().filter_map(|key| section.entry(key)).collect();
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
@@ -199,7 +198,6 @@ fn report_source(toml: &mut TomlReader, section: &mut Section<'_>) {
     toml.report(SourceAndCode { place: toml.span(first.key_range.start..last.range.end), help });
 }
 
-/// One to three expressions. What is wrong with one does not hide what is wrong with the others.
 fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     let Some(items) = entry.items() else {
         let help = in_brackets(toml, entry).map(|value| format!("write `{} = {value}`", entry.key));
@@ -213,12 +211,12 @@ fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     Some(items.iter().filter_map(|item| toml.expression(item)).collect())
 }
 
-/// The author's own value as the array that it was meant to be: `"64, 2"` is `["64", "2"]`.
+/// Suggests an array: `"64, 2"` is `["64", "2"]`.
 fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
     match entry.value {
         DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {
             let parts = top_level_parts(text);
-            // Brackets around the whole are meant as the array's.
+            // Outer brackets are the array's.
             let parts = match text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
                 Some(inner) if parts.len() == 1 => top_level_parts(inner),
                 _ => parts,
@@ -233,7 +231,7 @@ fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
     }
 }
 
-/// The parts between commas that stand in no bracket.
+/// Splits at commas outside of brackets.
 fn top_level_parts(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(|c: char| {

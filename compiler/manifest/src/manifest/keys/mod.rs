@@ -1,6 +1,5 @@
-//! The keys of manifests: one module a section, with its tables, the types of their values, and the reader of each.
-//!
-//! A key is declared once, in a `table!`. Reader, reference (`docs/manifest.md`) and JSON Schema come from that declaration.
+//! The keys of manifests, one module per section. Each is declared once, in a `table!`, which yields the reader, the
+//! reference (`docs/manifest.md`) and the JSON Schema.
 
 mod attributes;
 mod code;
@@ -71,7 +70,7 @@ table! {
 }
 
 value_types! {
-    /// The schema edition, which was read before.
+    /// The schema edition, already read.
     Edition -> (): "the integer 1", json!({ "const": NEWEST_SCHEMA }), |_, _| Some(());
 }
 
@@ -84,7 +83,7 @@ pub(super) fn read(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Ma
     }
     let launches = root.launches.as_deref().unwrap_or_default();
     let listed = section.entry("launches").map_or(Some(0), |entry| Some(entry.items()?.len()));
-    // An element that could not be read may be meant as a launch.
+    // An invalid element may be a launch.
     if listed == Some(launches.len()) {
         launches::check_launches(toml, launches);
     }
@@ -117,7 +116,7 @@ pub(super) fn read(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Ma
     })
 }
 
-/// Reports keys of the file that belong into a table; where one is a table of another name or place, nothing more is looked for.
+/// Stops the search for errors if one is a misplaced or misspelt table.
 fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| ROOT.key(&entry.key).is_none()) {
         if let Some(header) = header_of(&entry.key) {
@@ -133,7 +132,7 @@ fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     }
 }
 
-/// The header of a table in one of the file's: `[launches.args]`.
+/// Finds nested headers such as `[launches.args]`.
 fn header_of(key: &str) -> Option<String> {
     let outer = ROOT.keys.iter().filter(|outer| !matches!(outer.nested, Nested::Named(_)));
     let mut inner = outer.flat_map(|outer| outer.nested.tables().iter().map(|table| (outer.name, *table)));
@@ -144,7 +143,7 @@ fn header_of(key: &str) -> Option<String> {
     })
 }
 
-/// Why there are no tensors of a type that other languages have.
+/// Explains the lack of types known from other languages.
 pub(crate) fn no_tensors_of(lacking: &str) -> String {
     match lacking {
         "f4" => "TensorRT has tensors of 4-bit floats; Cubinder has none yet".to_owned(),

@@ -1,4 +1,4 @@
-//! `[types]`, `[formats]`, `[constants]` and `[functions]`: names for types, numbers and expressions.
+//! `[types]`, `[formats]`, `[constants]` and `[functions]`.
 
 use cubinder_expr::{DataType, Format, Value};
 use serde_json::{Value as Json, json};
@@ -25,7 +25,7 @@ value_types! {
         json!({ "type": "array", "items": json::word(), "uniqueItems": true }), identifiers;
 }
 
-/// Declares lines of tables: what reading yields; the name for the reference; reserved names; the JSON Schema; the reader.
+/// Declares entry types: result, name in the reference, reserved names, JSON Schema and reader.
 macro_rules! lines {
     ($(#[doc = $doc:literal] $name:ident -> $value:ty: $text:literal, $reserved:expr, $schema:expr, $read:expr;)+) => {$(
         #[doc = $doc]
@@ -51,17 +51,17 @@ macro_rules! lines {
 }
 
 lines! {
-    /// A line of `[types]`.
+    /// An entry of `[types]`.
     TypeParameter -> TypeDecl: "table: name to array of element types",
         words::<DataType>(), schema::<DataType>(), parameter;
-    /// A line of `[formats]`.
+    /// An entry of `[formats]`.
     FormatParameter -> FormatDecl: "table: name to array of formats", words::<Format>(), schema::<Format>(), parameter;
-    /// A line of a variant's or combination's `types`.
+    /// An entry of a variant's or combination's `types`.
     ElementTypes -> TypeDecl: "table: name to array of element types",
         words::<DataType>(), schema::<DataType>(), alternatives;
-    /// A line of a variant's or combination's `formats`.
+    /// An entry of a variant's or combination's `formats`.
     Formats -> FormatDecl: "table: name to array of formats", words::<Format>(), schema::<Format>(), alternatives;
-    /// A line of `[constants]`, or of a variant's `constants`.
+    /// An entry of any `constants`.
     Constant -> ConstantDecl: "table: name to constant",
         Vec::new(), json!({ "type": ["integer", "number", "boolean"] }), constant;
 }
@@ -74,7 +74,6 @@ fn schema<T: Alternative>() -> Json {
     json!({ "type": "array", "items": { "enum": words::<T>() }, "minItems": 1, "uniqueItems": true })
 }
 
-/// A line of `[types]` or `[formats]`.
 fn parameter<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
     toml.identifier(&name, &format!("a {} parameter", T::WHAT));
@@ -86,7 +85,7 @@ fn parameter<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option
     alternatives(toml, entry)
 }
 
-/// A parameter with what it can be. The reader of names decides what the name may be.
+/// Reads alternatives; the caller checks the name.
 fn alternatives<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
     let items = toml.values(entry, &format!("an array of {}", T::MANY))?;
@@ -119,7 +118,6 @@ fn alternative<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Opti
     known.map(|value| Located { value, range: name.range })
 }
 
-/// The error for a format that there is not, without its place. `known` is what it could be.
 pub(crate) fn unknown_format(name: &str, known: &[&str]) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("unknown format `{name}`"))
         .code(rules::UNKNOWN_TYPE)
@@ -130,7 +128,7 @@ pub(crate) fn unknown_format(name: &str, known: &[&str]) -> Diagnostic {
     }
 }
 
-/// The format that other tools call so: TensorRT's `kHWC8`, `trtexec`'s `fp16:hwc8`, PyTorch's `channels_last`.
+/// Knows TensorRT's `kHWC8`, `trtexec`'s `fp16:hwc8` and PyTorch's `channels_last`.
 fn meant_format(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let plain = lower.strip_prefix('k').unwrap_or(&lower);
@@ -144,7 +142,6 @@ fn meant_format(name: &str) -> Option<&'static str> {
     cubinder_expr::Format::from_name(ours).map(cubinder_expr::Format::name)
 }
 
-/// A line of `[constants]`, or of a variant's `constants`.
 fn constant(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ConstantDecl> {
     let name = entry.name();
     toml.identifier(&name, "a constant");

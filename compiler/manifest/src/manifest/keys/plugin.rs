@@ -33,16 +33,16 @@ table! {
 }
 
 value_types! {
-    /// The name of an operator.
+    /// An operator's name.
     PluginName -> Located<String>: "identifier", json::identifier(), plugin_name;
-    /// Identifiers with dots between them, or nothing.
+    /// Identifiers separated by dots; may be empty.
     Namespace -> String: "identifiers with dots between them, or empty",
         json::text(&format!("^({IDENTIFIER}(\\.{IDENTIFIER})*)?$")), namespace;
     /// Letters, digits, `.`, `_`, `+`, `-`.
     Version -> String: "string of letters, digits, `.`, `_`, `+`, `-`", json::text("^[A-Za-z0-9._+-]+$"), version;
-    /// A text that is not empty.
+    /// A string that is not empty.
     Message -> String: "string, not empty", json!({ "type": "string", "pattern": "\\S" }), message;
-    /// Names of attributes, each once.
+    /// Distinct attribute names.
     AttributeNames -> Located<Vec<Located<String>>>: "array of names of attributes",
         json!({ "type": "array", "items": json::identifier() }), attribute_names;
 }

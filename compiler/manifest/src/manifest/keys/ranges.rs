@@ -1,23 +1,21 @@
-//! Ranges as manifests write them: `4`, `"1..=8"`, `"1.."`, `"..=8"`. Both ends belong to a range.
+//! Parses ranges: `4`, `"1..=8"`, `"1.."`, `"..=8"`. Both ends are inclusive.
 
 use cubinder_expr::Interval;
 use toml::de::DeValue;
 
 use super::*;
 
-/// The ends of a range, each where it is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ends<T> {
     pub(super) min: Option<T>,
     pub(super) max: Option<T>,
 }
 
-/// Why a text is no range, and what could be meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RangeError {
-    /// For the place itself.
+    /// The label of the span.
     pub(super) label: String,
-    /// The range that may have been meant.
+    /// The suggested range.
     pub(super) meant: Option<String>,
 }
 
@@ -30,7 +28,7 @@ impl RangeError {
 /// Splits a text and reads its ends.
 ///
 /// # Errors
-/// What keeps it from being a range of what `noun` says: `number`, `integer`.
+/// If it is not a range of `noun`s.
 pub(super) fn ends<T: Clone>(
     text: &str,
     noun: &str,
@@ -65,7 +63,7 @@ pub(super) fn ends<T: Clone>(
     Ok(Ends { min, max })
 }
 
-/// The range that other spellings mean: `1-4`, `1:4`, `>= 1`, `4+`.
+/// Suggests a range for `1-4`, `1:4`, `>= 1`, `4+`.
 fn range_of_others<T>(text: &str, read: &impl Fn(&str) -> Option<T>) -> Option<String> {
     let number = |part: &str| read(part.trim()).map(|_| part.trim().to_owned());
     if let Some(least) = text.trim().strip_prefix(">=").or_else(|| text.trim().strip_suffix('+')) {
@@ -81,23 +79,22 @@ fn range_of_others<T>(text: &str, read: &impl Fn(&str) -> Option<T>) -> Option<S
     Some(format!("{}..={}", number(low)?, number(high)?))
 }
 
-/// A size: an integer without a `+`.
 fn size(text: &str) -> Option<i64> {
     if text.starts_with('+') { None } else { integer(text) }
 }
 
-/// An integer in decimal, with underscores between digits as TOML allows them.
+/// Allows underscores, as TOML does.
 pub(super) fn integer(text: &str) -> Option<i64> {
     is_number(text, false).then(|| text.replace('_', "").parse().ok())?
 }
 
-/// A finite float, or an integer that stands for one.
+/// Parses a float or an integer.
 pub(super) fn float(text: &str) -> Option<f64> {
     let value: f64 = is_number(text, true).then(|| text.replace('_', "").parse().ok())??;
     value.is_finite().then_some(value)
 }
 
-/// Whether a text is a number as TOML writes one, without `inf` and `nan`.
+/// Excludes `inf` and `nan`.
 fn is_number(text: &str, fraction: bool) -> bool {
     let digits = |part: &str| {
         !part.is_empty()
@@ -118,7 +115,6 @@ fn is_number(text: &str, fraction: bool) -> bool {
     mantissa && exponent.is_none_or(unsigned)
 }
 
-/// The range that an array of two numbers was probably meant to be.
 pub(super) fn from_two(entry: &Entry<'_>) -> Option<String> {
     let number = |entry: &Entry<'_>| match entry.value {
         DeValue::Integer(integer) => Some(integer.to_string()),
@@ -131,28 +127,24 @@ pub(super) fn from_two(entry: &Entry<'_>) -> Option<String> {
     }
 }
 
-/// `1 element`, `2 elements`.
+/// Formats `1 element`, `2 elements`.
 pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
     let count = count.into();
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// What a range of sizes is of: ranks, lengths, dimensions.
 pub(super) struct Sizes {
-    /// What the key must be, for errors: `a rank or a range of ranks`.
+    /// In errors: `a rank or a range of ranks`.
     pub(super) expected: &'static str,
-    /// The lowest and the highest there is.
     pub(super) least: i64,
     pub(super) most: i64,
 }
 
 impl Sizes {
-    /// Sizes from 0 on.
     pub(super) const fn new(expected: &'static str) -> Sizes {
         Sizes { expected, least: 0, most: i64::MAX }
     }
 
-    /// Reads a range of sizes: an integer, or a text.
     pub(super) fn read(&self, toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Interval>> {
         let ends = match entry.value {
             DeValue::Integer(_) => {

@@ -1,4 +1,4 @@
-//! `[tables]`: read-only data that is compiled beside the code.
+//! `[tables]`: read-only data that is compiled into the code.
 
 use cubinder_expr::Value;
 use toml::de::DeValue;
@@ -77,7 +77,7 @@ fn values_of(toml: &mut TomlReader, ty: &Located<TableType>, entry: &Entry<'_>) 
         let value = value(toml, item)?;
         match ty.value.bytes(&value) {
             Ok(bytes) => data.extend(bytes),
-            // One mistake is enough of an array that may have many thousands.
+            // Arrays may have thousands of errors.
             Err(why) => {
                 let (found, place, declared) = (item.found(), toml.span(item), toml.span(ty));
                 toml.report(WrongElement { ty: ty.value.name(), found, why, place, declared });
@@ -88,11 +88,10 @@ fn values_of(toml: &mut TomlReader, ty: &Located<TableType>, entry: &Entry<'_>) 
     Some(TableValues::Listed(data))
 }
 
-/// A number or a boolean.
 fn value(toml: &mut TomlReader, item: &Entry<'_>) -> Option<Value> {
     match item.value {
         DeValue::Integer(_) => toml.integer(item).map(Value::Int),
-        // Those that are written; a number that is too large for a double is none.
+        // Overflowing numbers are invalid.
         DeValue::Float(float) if matches!(float.as_str().trim_start_matches(['+', '-']), "inf" | "nan") => {
             float.as_str().parse().ok().map(Value::Float)
         }
@@ -105,13 +104,12 @@ fn value(toml: &mut TomlReader, item: &Entry<'_>) -> Option<Value> {
     }
 }
 
-/// What is wrong with the size of a table.
 pub(crate) struct SizeError {
     pub(crate) message: String,
     pub(crate) label: String,
 }
 
-/// A table has an element, and is not larger than what compiles in a second or two.
+/// Rejects empty tables and those that would compile for long.
 pub(crate) fn size_error(ty: TableType, length: usize) -> Option<SizeError> {
     let bytes = length.saturating_mul(ty.size());
     if length == 0 {

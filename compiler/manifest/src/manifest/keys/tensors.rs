@@ -1,4 +1,4 @@
-//! `[[inputs]]` and `[[outputs]]`: types, ranks, shapes and the limits of shapes.
+//! `[[inputs]]` and `[[outputs]]`.
 
 use std::ops::Range;
 
@@ -106,20 +106,20 @@ table! {
 }
 
 value_types! {
-    /// The name of an input.
+    /// An input's name.
     InputName -> Located<String>: "identifier", json::identifier(), |toml, entry| tensor_name(toml, entry, "an input");
-    /// The name of an output.
+    /// An output's name.
     OutputName -> Located<String>: "identifier", json::identifier(), |toml, entry| tensor_name(toml, entry, "an output");
     /// An element type or a type parameter.
     TensorType -> Located<String>: "element type or type parameter", json::identifier(),
         |toml, entry| type_or_format(toml, entry, "[types]", "T");
-    /// The type of a shape input, with the range of its integers.
+    /// The type of a shape input with its integer range.
     ShapeInputType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
         |toml, entry| integer_type(toml, entry, "a shape input");
-    /// The type of a size, with the range of its integers.
+    /// The type of a size with its integer range.
     SizeType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
         |toml, entry| integer_type(toml, entry, "a size");
-    /// A memory layout or a format parameter; `None` if it could not be read.
+    /// A memory layout or format parameter; `None` if invalid.
     TensorFormat -> Option<Located<String>>: "format or format parameter", json::identifier(),
         |toml, entry| Some(type_or_format(toml, entry, "[formats]", "F"));
     /// A rank or a range of ranks.
@@ -129,14 +129,14 @@ value_types! {
     ] }), |toml, entry| RANK.read(toml, entry);
     /// The rank of a shape input.
     ShapeInputRank -> Located<u8>: "0 or 1", json!({ "type": "integer", "minimum": 0, "maximum": 1 }), single_rank;
-    /// Nothing but true.
+    /// Only `true`.
     True -> (): "`true`", json!({ "const": true }), only_true;
-    /// An integer or a range of integers; read when the type is known.
+    /// An integer or a range; parsed once the type is known.
     IntegerRange -> Entry<'t>: "integer or range",
         json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": json::range(json::INTEGER) }] }), TomlReader::unread;
-    /// The expression of a shape.
+    /// A shape expression.
     Shape -> Text: "expression (a string)", json!({ "type": "string" }), shape;
-    /// A size, a range of sizes, or one for each dimension.
+    /// A size, a range, or one for each dimension.
     Dimensions -> WrittenDimensions: "integer, range, or array of them", json!({ "anyOf": [
         { "type": "integer", "minimum": 0 },
         { "type": "string", "pattern": json::range(json::SIZE) },
@@ -161,13 +161,11 @@ impl Declaration for SizeDecl {
     }
 }
 
-/// `dims` of `limits`.
 enum WrittenDimensions {
     Every(Interval),
     Single(Located<Vec<Interval>>),
 }
 
-/// `limits` before they are compared with the ranks.
 struct WrittenLimits {
     dims: Option<WrittenDimensions>,
     numel: Option<Located<Interval>>,
@@ -184,7 +182,6 @@ impl Declaration for WrittenLimits {
     }
 }
 
-/// The ranks of a tensor and where they are given.
 struct Ranks {
     lowest: u8,
     highest: u8,
@@ -232,7 +229,6 @@ impl Declaration for OutputDecl {
     }
 }
 
-/// An input whose values are known when shapes are.
 fn shape_input(toml: &mut TomlReader, section: Section<'_>) -> Option<InputDecl> {
     let ShapeInput { name, shape_input: _reported, ty, rank, limits, values, doc } =
         Row::read_all(toml, section);
@@ -259,7 +255,6 @@ fn only_true(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<()> {
     Some(())
 }
 
-/// 0 or 1.
 fn single_rank(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<u8>> {
     let rank = SHAPE_INPUT_RANK.read(toml, entry)?;
     if rank.value.min != rank.value.max {
@@ -269,7 +264,7 @@ fn single_rank(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<u8>> 
     Some(Located { value: u8::try_from(rank.value.min).unwrap_or(1), range: rank.range })
 }
 
-/// Limits a shape input to as many values as TensorRT passes on.
+/// Limits values to the number that TensorRT passes.
 fn limit_count(toml: &mut TomlReader, limits: &mut LimitsDecl, ranks: &Ranks) {
     let most = |allowed: Interval| Interval { max: allowed.max.min(MAX_SHAPE_VALUES), ..allowed };
     let shape = &mut limits.limits;
@@ -284,7 +279,6 @@ fn limit_count(toml: &mut TomlReader, limits: &mut LimitsDecl, ranks: &Ranks) {
     shape.dims.iter_mut().for_each(|dim| *dim = most(*dim));
 }
 
-/// The type of a shape input or a size, and its integers.
 fn integer_type(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -302,7 +296,7 @@ fn integer_type(
     Some((ty, all))
 }
 
-/// An output that shares the memory of an input. Its type and shape are known once the inputs are: [`inherit`].
+/// Reads an output in place; [`inherit`] completes it.
 fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
         toml.report(KeyOfAlias { place: toml.span(entry.key_range), key: entry.key });
@@ -316,14 +310,14 @@ fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDec
     Some(OutputDecl { name, ty, format: None, shape, limits, alias: Some(alias), size: None, doc })
 }
 
-/// The keys that only other outputs have, which are then reported.
+/// Removes keys of other kinds of outputs.
 fn foreign_keys<'t>(section: &mut Section<'t>, keys: &[&str]) -> Vec<Entry<'t>> {
     let found: Vec<Entry<'t>> = keys.iter().filter_map(|key| section.entry(key)).collect();
     found.iter().for_each(|entry| section.set_reported(&entry.key));
     found
 }
 
-/// Gives an output in place the type, the format and the shape of its input. Where there is no such input, which is told later, stand-ins.
+/// Copies type, format and shape of the aliased input, or placeholders if it is unknown.
 pub(super) fn inherit(output: &mut OutputDecl, inputs: &[InputDecl]) {
     let Some(alias) = &output.alias else { return };
     let input = inputs.iter().find(|input| input.name.value == alias.value);
@@ -334,7 +328,6 @@ pub(super) fn inherit(output: &mut OutputDecl, inputs: &[InputDecl]) {
     }
 }
 
-/// An output that holds a size.
 fn size_tensor(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["shape", "limits", "format"]) {
         toml.report(KeyOfSizeTensor { place: toml.span(entry.key_range), key: entry.key });
@@ -348,7 +341,7 @@ fn size_tensor(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Output
     Some(OutputDecl { name, ty, format: None, shape, limits, alias: None, size: Some(size), doc })
 }
 
-/// A type or a format. Several are a parameter's, such as `name` in `table`.
+/// Suggests a parameter for several.
 fn type_or_format(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -365,7 +358,7 @@ fn type_or_format(
     None
 }
 
-/// The expression of a shape; an array of TOML's is meant as one.
+/// Suggests a string for a TOML array.
 fn shape(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Text> {
     let Some(items) = entry.items() else { return toml.text(entry) };
     let part = |item: &Entry<'_>| match item.value {
@@ -386,7 +379,7 @@ fn tensor_name(toml: &mut TomlReader, entry: &Entry<'_>, what: &str) -> Option<L
     Some(name)
 }
 
-/// Any rank where none is given, or one that could not be read.
+/// Returns any rank if it is missing or invalid.
 fn ranks(rank: Option<&Located<Interval>>) -> Ranks {
     let fits = |size: i64| u8::try_from(size).unwrap_or(MAX_RANK);
     Ranks {
@@ -405,7 +398,7 @@ fn dimensions(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<WrittenDimensi
     Some(WrittenDimensions::Single(Located { value, range: entry.range.clone() }))
 }
 
-/// The limits of a tensor; `ranks` are those of an input, and absent for an output.
+/// Checks limits; `ranks` is `None` for outputs.
 fn check_limits(toml: &mut TomlReader, written: Option<WrittenLimits>, ranks: Option<&Ranks>) -> LimitsDecl {
     let Some(written) = written else { return LimitsDecl::default() };
     let mut limits = ShapeLimits::default();
@@ -421,7 +414,7 @@ fn check_limits(toml: &mut TomlReader, written: Option<WrittenLimits>, ranks: Op
     LimitsDecl { limits, range: written.range }
 }
 
-/// `dims = [...]`: one range for each dimension.
+/// Checks `dims = [...]`.
 fn single_dimensions(
     toml: &mut TomlReader,
     written: Located<Vec<Interval>>,
@@ -462,7 +455,6 @@ fn single_dimensions(
     }
 }
 
-/// Reports limits that no shape can meet.
 fn check_possible(
     toml: &mut TomlReader,
     numel: &Located<Interval>,

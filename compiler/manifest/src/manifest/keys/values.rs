@@ -1,4 +1,4 @@
-//! What an attribute's type holds of a value that TOML has.
+//! Converts TOML values to attribute types.
 
 use std::ops::Range;
 
@@ -8,18 +8,17 @@ use toml::de::DeValue;
 
 use super::*;
 
-/// Why a value is not of a type, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypeMismatch {
     pub(super) range: Range<usize>,
-    /// For the place itself.
+    /// The label of the span.
     pub(super) label: String,
 }
 
-/// A value as `ty` holds it: floats rounded, integers that stand for floats turned into them, text that stands for bytes too.
+/// Rounds floats, and accepts integers for floats and strings for bytes.
 ///
 /// # Errors
-/// Every element that is not of the type.
+/// Every element of another type.
 pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec<TypeMismatch>> {
     let mismatch = |label: String| vec![TypeMismatch { range: entry.range.clone(), label }];
     if ty.element == AttributeElement::Bytes
@@ -49,7 +48,7 @@ pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec
     if mismatches.is_empty() { Ok(Value::Array(values)) } else { Err(mismatches) }
 }
 
-/// One value, or what to add to what was found.
+/// Returns the value or the end of its error.
 fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, String> {
     match (value, element) {
         (DeValue::String(text), AttributeElement::String) => Ok(Value::Str(text.clone().into_owned())),
@@ -70,10 +69,10 @@ fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, Strin
     }
 }
 
-/// A number as `element` holds it.
+/// Converts a number.
 ///
 /// # Errors
-/// Why it does not, to follow upon what was found.
+/// The reason, as a continuation of the found value.
 pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, String> {
     let name = AttributeType { element, list: false }.name();
     match (value, element) {
@@ -95,7 +94,7 @@ pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, S
     }
 }
 
-/// `default = 1` is meant as 1.0; an integer that the float cannot hold exactly is none.
+/// Converts an integer to a float; `None` if inexact.
 fn exact(value: i64, element: AttributeElement) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
     let (float, back) = (value as f64, |float: f64| float as i128);

@@ -22,12 +22,11 @@ table! {
 }
 
 value_types! {
-    /// The number of a variant.
+    /// A variant's number.
     VariantId -> Located<i32>: "integer from 1 to 1000000",
         json!({ "type": "integer", "minimum": 1, "maximum": MAX_VARIANT_ID }), id;
 }
 
-/// The variant of a manifest without `[[variants]]`.
 pub(super) fn only_variant() -> VariantDecl {
     VariantDecl {
         id: Located { value: 1, range: 0..0 },

@@ -1,6 +1,4 @@
-//! Reports errors in expressions, and expressions of a kind that their key does not accept.
-//!
-//! Owns the rule and the places of such an error, and which errors are not reported because they follow from a reported one.
+//! Reports errors in expressions, and suppresses consequences.
 
 use cubinder_expr as expr;
 use cubinder_expr::{ErrorClass, ExprError, Kind};
@@ -18,7 +16,7 @@ use crate::resolve::names::with_article;
 use crate::rules;
 
 impl<'m> Compiler<'m> {
-    /// An argument that is one unknown name may be meant to be a scratch buffer, which no larger expression can contain.
+    /// Suggests scratch buffers, which only whole arguments can name.
     pub(super) fn offer_scratch(&self, text: &Text, error: ExprError) -> ExprError {
         let name = text.value.trim();
         let is_name = text.value.get(error.span.clone()) == Some(name) && is_identifier(name);
@@ -40,7 +38,7 @@ impl<'m> Compiler<'m> {
         ExprError { help, about, ..error }
     }
 
-    /// Whether the value of an expression depends on an error elsewhere, directly or through functions.
+    /// Returns whether an expression depends on another error.
     pub(super) fn is_doubtful(&self, text: &Text) -> bool {
         let reads_format = |text: &Text| OF_FORMATS.iter().any(|field| has_word(&text.value, field));
         let mut is_doubtful = !self.formats_are_known && reads_format(text);
@@ -53,7 +51,6 @@ impl<'m> Compiler<'m> {
         is_doubtful
     }
 
-    /// The error for an expression of a kind that its key does not accept.
     pub(super) fn wrong_kind(&self, text: &Text, key: &str, expected: Expected, kind: &Kind) -> Diagnostic {
         let advice = match (expected, kind) {
             (Expected::Int, Kind::Float) if !TENSORRT_COMPUTES.contains(&key) => {
@@ -68,7 +65,7 @@ impl<'m> Compiler<'m> {
         WrongKind { key, expected, span: self.span(&text.range), found, advice }.into()
     }
 
-    /// Reports an error in an expression, unless it is about a name whose declaration could not be read.
+    /// Skips names of invalid declarations.
     pub(super) fn report_error(&mut self, text: &Text, error: &ExprError, row: Option<usize>) {
         let part = text.value.get(error.span.clone()).unwrap_or_default();
         let is_broken = |function: &str| self.broken_functions.contains(function);
@@ -94,7 +91,6 @@ impl<'m> Compiler<'m> {
         self.report(self.with_labels(diagnostic, labels), row);
     }
 
-    /// The error for a constant that only other variants have.
     fn lacks_constant(
         &self,
         text: &Text,
@@ -141,7 +137,6 @@ impl<'m> Compiler<'m> {
         Diagnostic { help: error.help.clone(), ..diagnostic }
     }
 
-    /// A constant that the row's variant lacks and another one has.
     fn constant_of_another_variant(&self, name: &str, row: usize) -> Option<&'m ConstantDecl> {
         let variant = self.variant_of(Some(row))?;
         let variants = self.declared.manifest.variants.iter().enumerate();
@@ -149,7 +144,6 @@ impl<'m> Compiler<'m> {
         others.flat_map(|(_, other)| &other.constants).find(|decl| decl.name.value == name)
     }
 
-    /// Whether a shape uses an output without dimensions as a size.
     fn is_meant_as_size(&self, text: &Text, name: &str) -> bool {
         let outputs = &self.declared.manifest.outputs;
         outputs.iter().any(|output| output.shape.range == text.range)
@@ -159,7 +153,7 @@ impl<'m> Compiler<'m> {
             })
     }
 
-    /// What a name is that an expression outside of rows cannot use.
+    /// Describes names that need a row.
     fn out_of_place(&self, name: &str) -> Option<&'static str> {
         let manifest = self.declared.manifest;
         if manifest.outputs.iter().any(|output| output.name.value == name) {
@@ -182,7 +176,7 @@ impl<'m> Compiler<'m> {
     }
 }
 
-/// The keys whose expressions TensorRT computes, which has no floats for them.
+/// TensorRT has no floats for these.
 const TENSORRT_COMPUTES: [&str; 3] = ["shape", "upper", "opt"];
 
 const DIVIDE_INTEGERS: &str = "use `//` or `ceil_div` where integers are divided";

@@ -1,4 +1,4 @@
-//! Helper functions, checked as each row sees them.
+//! Checks helper functions in the scope of each row.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{Compiler, mentions};
 use crate::resolve::rows::Row;
 
 impl Compiler<'_> {
-    /// Parses the helper functions and checks them as each row sees them.
+    /// Checks functions in each row's scope.
     pub(super) fn add_functions(&mut self, rows: &[Row]) {
         for decl in &self.declared.manifest.functions {
             match expr::parse(&decl.body.value) {
@@ -33,13 +33,12 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether all functions are right in a row.
     fn check_functions(&mut self, row: &Row) -> bool {
-        // A guard may call it.
+        // Guards may call functions.
         let scope = self.guard_scope(row);
         let functions = self.functions.clone();
         let (mut errors, mut too_large) = (Vec::new(), BTreeSet::new());
-        // With errors of their own; those that call them; and those that call these, which would repeat each error once for every way to it.
+        // Skips callers of callers, to avoid one report per call path.
         let (mut broken, mut callers, mut unchecked) =
             (self.broken_functions.clone(), BTreeSet::new(), BTreeSet::new());
         let mut is_right = true;
@@ -63,18 +62,18 @@ impl Compiler<'_> {
             }
         }
         is_right &= callers.is_empty() && unchecked.is_empty();
-        // An error of a function is reported in its body, and not again where it is called.
+        // Reported in the function's body.
         let is_broken = |function: &String| broken.contains(function.as_str());
         errors.retain(|(_, _, error)| !error.function.as_ref().is_some_and(is_broken));
         for (decl, function, error) in &errors {
-            // Callers of a function that is too large are too large themselves.
+            // Their callers are too large themselves.
             if !error.is_about_size {
                 self.report_error(&decl.body, error, scope.row);
             } else if !calls(function, &too_large) {
                 self.report_error(&decl.body, error, None);
             }
         }
-        // Only now: an error in one function says nothing about the next.
+        // Errors in one function must not affect the next.
         self.broken_functions.extend(broken.into_iter().chain(too_large).chain(callers));
         self.broken_functions.extend(unchecked.iter().copied());
         self.unchecked_functions.extend(unchecked);
@@ -82,7 +81,6 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether a function calls one of these.
 fn calls(function: &Function, names: &BTreeSet<&str>) -> bool {
     mentions(&function.body, &mut function.params.iter().map(String::as_str).collect(), names)
 }

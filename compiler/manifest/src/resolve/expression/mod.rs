@@ -1,7 +1,5 @@
-//! The manifest's expressions, compiled with the names that each may use; `diagnose` reports errors in them.
-//!
-//! Also records which names are used, for the warning about those that are not. Never reports a consequence of an error that was
-//! reported elsewhere.
+//! Compiles expressions with the names that each may use, and records used names. `diagnose` reports errors. Never
+//! reports consequences.
 
 mod diagnose;
 mod functions;
@@ -25,85 +23,70 @@ use super::tensor_kinds::kind_of;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{FunctionDecl, MAX_RANK, Manifest, OutputDecl, Text};
 
-/// What an expression must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Expected {
-    /// A boolean.
     Bool,
-    /// An integer.
     Int,
-    /// An array of integers.
     Ints,
-    /// A number, a boolean or an array of them: what a kernel takes by value.
+    /// Any value that can be passed.
     Argument,
-    /// An array of numbers or booleans.
     Elements,
 }
 
-/// The names that an expression may use, and the row it belongs to, by index.
+/// The usable names, and the row's index.
 pub(super) struct RowScope {
     scope: Rc<Scope>,
     pub(super) row: Option<usize>,
-    /// Scopes with one key have the same names for the same things.
+    /// Equal keys mean equal scopes.
     key: ScopeKey,
 }
 
-/// The first row with the same types and constants, `None` outside of rows; and the names beside those of shapes.
+/// The first row with the same types and constants, and additional names.
 type ScopeKey = (Option<usize>, ExtraNames);
 
-/// The names that an expression can use beside those of shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ExtraNames {
     None,
-    /// The sizes that the kernels compute, as dimensions.
     Sizes,
     Addresses,
 }
 
-/// A compiled expression, if it is right, and what was reported about it.
 type CompiledExpression = (Option<Typed>, Vec<Diagnostic>);
 
-/// Compiles the expressions of one manifest.
 pub(super) struct Compiler<'m> {
     pub(super) declared: Declarations<'m>,
     functions: Vec<(&'m FunctionDecl, Function)>,
-    /// Functions with errors: errors in calls of them are consequences.
+    /// Errors in calls are consequences.
     broken_functions: BTreeSet<&'m str>,
-    /// Those of them that were not checked: they call a function that calls a broken one.
+    /// Not checked, because they call a broken one.
     unchecked_functions: BTreeSet<&'m str>,
-    /// Names of two things: errors in expressions with them may be consequences.
+    /// Declared twice: errors may be consequences.
     ambiguous: BTreeSet<&'m str>,
-    /// Declared names that cannot be names: errors in expressions with them are consequences.
+    /// Invalid names: errors are consequences.
     invalid_names: Vec<&'m str>,
-    /// The constants of other variants that a row lacks, each reported once.
+    /// Other variants' constants, each reported once.
     missing_constants: BTreeSet<(usize, String)>,
-    /// Outputs with wrong shapes: expressions that use them have no meaning.
+    /// Outputs with invalid shapes.
     broken_outputs: BTreeSet<&'m str>,
-    /// Outputs in place of tensors that cannot be shared: their memory is not known.
+    /// Outputs whose memory is unknown.
     unshared_outputs: BTreeSet<&'m str>,
-    /// Type parameters that are not known in each row.
+    /// Parameters with unknown types.
     unclear_types: BTreeSet<String>,
-    /// Whether the format of each tensor is known in each row.
     formats_are_known: bool,
     pub(super) used: BTreeSet<String>,
-    /// Those of the names that guards, launches and functions use.
     pub(super) used_in_rows: BTreeSet<String>,
     pub(super) messages: Messages,
-    /// The variant of each row.
     variants: Vec<usize>,
-    /// The first row with the same types and constants, by row.
     first_alike: Vec<usize>,
     scopes: RefCell<HashMap<ScopeKey, Rc<Scope>>>,
-    /// Expressions by place in the manifest: many rows share them.
     compiled: HashMap<(ScopeKey, Range<usize>, Expected), CompiledExpression>,
-    /// The reports since the last expression began.
     reported: Vec<Diagnostic>,
 }
 
-/// The fields of a tensor that follow from its format.
+/// These depend on the format.
 const OF_FORMATS: [&str; 3] = ["format", "vector", "padded"];
 
-/// Whether every tensor's format is one, or a parameter whose values are known. An unclear parameter may be meant for any tensor.
+/// Returns `false` for unclear parameters, which may be meant for any tensor.
 fn formats_are_known(manifest: &Manifest, unclear: &BTreeSet<String>) -> bool {
     manifest.formats.iter().all(|parameter| !unclear.contains(&parameter.name.value))
         && tensors(manifest)
@@ -142,17 +125,15 @@ impl<'m> Compiler<'m> {
         compiler
     }
 
-    /// Returns the names of expressions that all rows share: those of inputs and attributes.
     pub(super) fn shared_scope(&self) -> RowScope {
         self.scope_with(None, ExtraNames::None)
     }
 
-    /// Returns the names of a row's expressions: its types and constants and every tensor.
     pub(super) fn row_scope(&self, row: &Row) -> RowScope {
         self.scope_with(Some(row), ExtraNames::None)
     }
 
-    /// Returns the names of a row's guard, which may also ask for addresses.
+    /// Returns a row's names, and addresses.
     pub(super) fn guard_scope(&self, row: &Row) -> RowScope {
         self.scope_with(Some(row), ExtraNames::Addresses)
     }
@@ -163,7 +144,7 @@ impl<'m> Compiler<'m> {
         let mut scopes = self.scopes.borrow_mut();
         let scope = scopes.entry(key).or_insert_with(|| {
             let scope = self.scope(row);
-            // Shapes and rules about nodes are the same on every device.
+            // Shapes and rules must not depend on the device.
             let scope = if row.is_some() { scope } else { scope.without_device() };
             Rc::new(match extra {
                 ExtraNames::None => scope.without_addresses(),
@@ -174,7 +155,7 @@ impl<'m> Compiler<'m> {
         RowScope { scope: Rc::clone(scope), row: row.map(|row| row.index), key }
     }
 
-    /// Compiles one expression. Returns `None` if it or something that it depends on is wrong, which was reported.
+    /// Compiles an expression; reports errors. Returns `None` also if a name in it is invalid.
     pub(super) fn expression(
         &mut self,
         text: &Text,
@@ -183,7 +164,7 @@ impl<'m> Compiler<'m> {
         scope: &RowScope,
     ) -> Option<Typed> {
         let place = (scope.key, text.range.clone(), expected);
-        // A text that is not in the manifest has no place of its own.
+        // Other texts have no position to cache by.
         let is_placed = !text.range.is_empty();
         if let Some((typed, reported)) = self.compiled.get(&place).filter(|_| is_placed).cloned() {
             reported.into_iter().for_each(|diagnostic| self.report(diagnostic, scope.row));
@@ -196,7 +177,6 @@ impl<'m> Compiler<'m> {
         typed
     }
 
-    /// Compiles a text that is not in the manifest to a boolean.
     pub(super) fn condition(&mut self, text: &str, scope: &RowScope) -> Option<Typed> {
         self.expression(&Text::stands_for(0..0, text.to_owned()), "guard", Expected::Bool, scope)
     }
@@ -242,7 +222,7 @@ impl<'m> Compiler<'m> {
         (!self.is_doubtful(text)).then_some(typed)
     }
 
-    /// Whether the meaning of a name is not known: it is declared twice, its declaration could not be read, or nothing decides it.
+    /// Returns whether a name is declared twice, invalid or undecided.
     pub(super) fn is_unclear(&self, name: &str) -> bool {
         self.ambiguous.contains(name)
             || self.unclear_types.contains(name)
@@ -250,7 +230,6 @@ impl<'m> Compiler<'m> {
             || self.declared.is_broken(name)
     }
 
-    /// Adds the outputs that hold sizes.
     fn with_sizes(&self, scope: Scope) -> Scope {
         let sizes = self.numbered_outputs().filter(|(_, decl)| decl.size.is_some());
         let add = |scope: Scope, (index, decl): (u32, &OutputDecl)| {
@@ -259,7 +238,6 @@ impl<'m> Compiler<'m> {
         sizes.fold(scope, add).with_sizes()
     }
 
-    /// Returns the outputs with their indices over inputs, then outputs.
     fn numbered_outputs(&self) -> impl Iterator<Item = (u32, &'m OutputDecl)> {
         let first = u32::try_from(self.declared.manifest.inputs.len()).unwrap_or(u32::MAX);
         (first..).zip(&self.declared.manifest.outputs)
@@ -294,11 +272,10 @@ impl<'m> Compiler<'m> {
             scope = scope.ty(name, *ty);
         }
         scope = scope.formats((0..).zip(row.tensor_formats.iter().copied()));
-        // What the row is compiled for takes the place of the attribute.
+        // Specialized values replace the attribute.
         row.values().fold(scope, |scope, (name, value)| scope.constant(name, value.clone()))
     }
 
-    /// Adds the constants and functions that decide the value of an expression.
     pub(super) fn with_values(&self, diagnostic: Diagnostic, text: &Text, row: Option<usize>) -> Diagnostic {
         let labels = declaration_labels::of_value(self.declared, text, self.variant_of(row));
         self.with_labels(diagnostic, labels)
@@ -308,7 +285,6 @@ impl<'m> Compiler<'m> {
         row.and_then(|row| self.variants.get(row).copied())
     }
 
-    /// Reports a message of a row, or of none.
     pub(super) fn report(&mut self, diagnostic: impl Into<Diagnostic>, row: Option<usize>) {
         let diagnostic = diagnostic.into();
         self.reported.push(diagnostic.clone());
@@ -319,13 +295,11 @@ impl<'m> Compiler<'m> {
         self.declared.span(range)
     }
 
-    /// Counts a name as used, by a launch.
     pub(super) fn use_name(&mut self, name: &str) {
         self.used.insert(name.to_owned());
         self.used_in_rows.insert(name.to_owned());
     }
 
-    /// Counts the names of an expression as used, but for the parameters of the function that it is the body of.
     fn use_names(&mut self, syntax: &Syntax, params: &[String], in_rows: bool) {
         let mut bound: Vec<&str> = params.iter().map(String::as_str).collect();
         free_names(syntax, &mut bound, &mut |name| {
@@ -341,7 +315,6 @@ pub(super) fn constant(value: i64) -> Expr {
     Expr { nodes: vec![Node::Int(value)] }
 }
 
-/// Returns for each row the first one with the same types and constants.
 fn first_alike(rows: &[Row]) -> Vec<usize> {
     let mut known: HashMap<String, usize> = HashMap::new();
     let first = |row: &Row| {
@@ -351,7 +324,7 @@ fn first_alike(rows: &[Row]) -> Vec<usize> {
     rows.iter().map(first).collect()
 }
 
-/// Whether an expression in which the names of `bound` are its own uses one of these.
+/// Returns whether an expression uses `names` that `bound` does not shadow.
 fn mentions<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, names: &BTreeSet<&str>) -> bool {
     let mut found = false;
     free_names(syntax, bound, &mut |name| found |= names.contains(name));

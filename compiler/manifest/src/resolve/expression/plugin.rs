@@ -1,4 +1,4 @@
-//! The expressions of the plugin itself: rules about nodes and shapes of outputs.
+//! Expressions of the plugin: rules about nodes and shapes of outputs.
 
 use cubinder_expr::{Expr, Node};
 use cubinder_model::{Output, Requirement, ShapeLimits, SizeBound};
@@ -8,7 +8,7 @@ use crate::manifest::{Located, SizeDecl};
 use crate::resolve::errors::{RuleAlwaysFails, RuleAlwaysHolds};
 
 impl Compiler<'_> {
-    /// Returns the rules about nodes, one for each declared one, and whether all are right. A wrong one is replaced by one that always holds.
+    /// Returns the rules, invalid ones replaced by `true`, and whether all are valid.
     pub(in crate::resolve) fn require(&mut self) -> (Vec<Requirement>, bool) {
         let scope = self.shared_scope();
         let mut requirements = Vec::new();
@@ -33,8 +33,7 @@ impl Compiler<'_> {
         (requirements, are_right)
     }
 
-    /// Returns the outputs with their shapes, one for each declared one, and whether all are right. A wrong shape is replaced by that
-    /// of a single element, without limits.
+    /// Returns the outputs, invalid shapes replaced by one element, and whether all are valid.
     pub(in crate::resolve) fn outputs(&mut self) -> (Vec<Output>, bool) {
         let scope = self.scope_with(None, ExtraNames::Sizes);
         let mut outputs = Vec::new();
@@ -70,14 +69,13 @@ impl Compiler<'_> {
         (outputs, are_right && self.broken_outputs.is_empty())
     }
 
-    /// Returns the input whose memory an output shares, by index; `None` if it cannot be shared, which was reported.
+    /// Returns the input's index; reports errors.
     fn shared_input(&mut self, alias: &Located<String>) -> Option<u32> {
         self.use_name(&alias.value);
         let mut inputs = (0..).zip(&self.declared.manifest.inputs);
         inputs.find(|(_, it)| it.name.value == alias.value && it.values.is_none()).map(|(index, _)| index)
     }
 
-    /// Returns the bounds of a size; `None` if they are wrong.
     fn size(&mut self, decl: &SizeDecl) -> Option<SizeBound> {
         let scope = self.shared_scope();
         let upper = self.expression(&decl.upper, "upper", Expected::Int, &scope);

@@ -1,7 +1,5 @@
-//! What code was made for beyond its types becomes a part of the guard: multiples, alignments, fixed values.
-//!
-//! Code that was compiled for a number that is a multiple of 16 reads memory in steps that are wrong for every other number. So the guard of
-//! a row checks the arguments of its launches against what their parameters assume.
+//! Adds assumptions of precompiled code beyond types to the guard: code compiled for multiples of 16 accesses wrong
+//! memory for other numbers.
 
 use cubinder_expr::Value;
 use cubinder_expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};
@@ -16,8 +14,7 @@ use super::code_for_row;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind};
 
-/// Returns the assumptions of all launches of a row, as expressions for its guard, perhaps some twice. Errors in arguments are reported, and
-/// these arguments have none.
+/// Returns expressions, possibly repeated. Reports and skips invalid arguments.
 pub(in super::super) fn assumptions(compiler: &mut Compiler<'_>, row: &Row) -> Vec<String> {
     let scope = compiler.row_scope(row);
     let mut all: Vec<String> = Vec::new();
@@ -64,14 +61,14 @@ fn launch_assumptions(
     claims
 }
 
-/// What is assumed of an argument.
+/// An assumption about an argument.
 #[derive(Clone, Copy)]
 enum Assumed<'m> {
     MultipleOf(u32),
     Is(&'m Value),
 }
 
-/// Returns the claim about an argument; `None` if it holds anyway, or if the argument is wrong, which was reported.
+/// Returns the claim; `None` if always true or invalid, which is reported.
 fn argument_assumption(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,
@@ -98,7 +95,7 @@ fn argument_assumption(
             Assumed::Is(_) => misfit(compiler, "a tensor"),
         };
     }
-    // Scratch memory begins at multiples of 256, and no alignment is larger.
+    // Aligned to the maximum.
     if compiler.declared.scratch_buffer(name).is_some() {
         return match assumed {
             Assumed::MultipleOf(_) => Ok(None),
@@ -123,7 +120,6 @@ fn argument_assumption(
     if !fits {
         return misfit(compiler, &format!("a value of the kind {}", typed.kind));
     }
-    // The parts are right, so the claim is.
     let Some(holds) = compiler.condition(&claim, scope) else { return Ok(None) };
     match holds.expr.nodes.as_slice() {
         [Node::Bool(true)] => Ok(None),
@@ -136,8 +132,7 @@ fn argument_assumption(
     }
 }
 
-/// Returns `n == 4`. An attribute of 32 bits that is 0.1 in a node is the nearest float, and so was the value that the code was made for,
-/// whatever its compiler printed.
+/// Returns `n == 4`. Rounds literals for 32-bit attributes, because the code's constant was rounded too.
 fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> String {
     let is = |value: &Value| format!("{} == {value}", operand(name));
     let Value::Float(exact) = value else { return is(value) };
@@ -158,9 +153,8 @@ fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> St
     }
 }
 
-/// Returns the operands of a guard's conjunction; the guard itself if it is none, or has very many.
-///
-/// Compiled expressions are compared, never texts: a text may have other blanks and parentheses.
+/// Returns the operands of a conjunction, or the guard itself. Compares compiled expressions, because texts may differ
+/// in spaces.
 pub(in super::super) fn conjuncts(guard: &Expr) -> Vec<Expr> {
     const MAX_CONJUNCTS: usize = 256;
     let mut found = Vec::new();
@@ -177,7 +171,6 @@ pub(in super::super) fn conjuncts(guard: &Expr) -> Vec<Expr> {
     found
 }
 
-/// Returns the guard of a variant together with the assumptions of its launches.
 pub(in super::super) fn conjoined(guard: Option<&str>, assumptions: &[String]) -> Option<String> {
     match (guard, assumptions) {
         (guard, []) => guard.map(str::to_owned),
@@ -186,11 +179,10 @@ pub(in super::super) fn conjoined(guard: Option<&str>, assumptions: &[String]) -
     }
 }
 
-/// An expression as a part of another: in parentheses, but where it is a name, a number, or what stands behind a name.
+/// Adds parentheses unless it is a name, a number or a postfix expression.
 fn operand(text: &str) -> String {
     use SyntaxKind::{Bool, Call, Field, Float, Index, Int, Name};
     let is_simple = parse(text).is_ok_and(|syntax| match syntax.kind {
-        // A number with a sign is one number.
         Int(_) | Float(_) => !text.starts_with('-'),
         Bool(_) | Name(_) | Field { .. } | Index { .. } | Call { .. } => !text.starts_with('('),
         _ => false,
@@ -212,7 +204,6 @@ mod tests {
             ("-1", "(-1)"),
             ("(a) + (b)", "((a) + (b))"),
             ("a if b else c", "(a if b else c)"),
-            // Parentheses in a text open nothing.
             ("f(\"(\") + g(\")\")", "(f(\"(\") + g(\")\"))"),
         ] {
             assert_eq!(operand(text), whole);

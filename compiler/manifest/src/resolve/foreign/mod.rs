@@ -1,6 +1,4 @@
-//! Kernels that other compilers made: which `[[code]]` serves a row, and what a launch of it binds.
-//!
-//! Owns that each row has exactly one, and what their parameters mean there. Never reads a file of code.
+//! Selects the one `[[code]]` that serves a row, and binds its launch. Never reads code files.
 
 mod code_assumptions;
 mod parameter;
@@ -31,39 +29,39 @@ pub use parameter::element;
 
 pub(super) use code_assumptions::{assumptions, conjoined, conjuncts};
 
-/// The code of one launch of one variant, where another compiler made it.
+/// The precompiled code of one launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignCode {
-    /// What the manifest calls it.
+    /// Its name in the manifest.
     pub name: String,
-    /// Where its `[[code]]` is.
+    /// The span of its `[[code]]`.
     pub name_span: Span,
-    /// The kernel's symbol, where the manifest says it.
+    /// The kernel's symbol, if declared.
     pub kernel: Option<(String, Span)>,
-    /// What the manifest says of its parameters. Its kernel is the symbol, once the files are read.
+    /// The declared parameters.
     pub signature: Signature,
-    /// Where each parameter is.
+    /// The span of each parameter.
     pub param_spans: Vec<Span>,
-    /// What made it; empty where that is not said.
+    /// The tool that compiled it; may be empty.
     pub made_by: String,
     /// The files.
     pub files: Vec<ForeignFile>,
 }
 
-/// A file of code.
+/// A code file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignFile {
-    /// Resolved against the manifest's folder.
+    /// The path, resolved against the manifest's folder.
     pub path: std::path::PathBuf,
-    /// Where the manifest names it.
+    /// Its span in the manifest.
     pub span: Span,
-    /// Which of both the manifest says it is.
+    /// The declared kind.
     pub kind: CodeKind,
-    /// What is in it, once it is read.
+    /// Its contents, once read.
     pub loaded: Option<Arc<LoadedCode>>,
 }
 
-/// Reports errors of `[[code]]` that do not depend on rows.
+/// Reports errors that do not depend on rows.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let manifest = declared.manifest;
     let serves = manifest.code.iter().flat_map(|code| &code.serves);
@@ -91,10 +89,9 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// The maximum number of declarations of a constant that are shown: each variant may have one.
+/// Each variant may declare one.
 const MAX_DECLARED: usize = 4;
 
-/// Returns the error in a line of `for`.
 fn check_serves(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnostic> {
     let (manifest, name, value) = (declared.manifest, decl.name.value.as_str(), &decl.value.value);
     if declared.is_broken(name) {
@@ -118,7 +115,7 @@ fn check_serves(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnost
         let (span, near) = (declared.span(&decl.name.range), near.map(|near| &near.value));
         return Some(TellsNoVariantsApart { name, span, near }.into());
     }
-    // The error may be in either place: both are shown.
+    // Either may be wrong.
     (!values.contains(value)).then(|| {
         let all: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
         let places = places.iter().take(MAX_DECLARED).map(|name| &name.range);
@@ -131,10 +128,8 @@ fn check_serves(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnost
     })
 }
 
-/// The values of a name, the word for them, and its declarations.
 type DeclaredValues<'m> = (&'static str, Vec<Value>, Vec<&'m Located<String>>);
 
-/// Returns the alternatives of a parameter.
 fn alternatives<'m, T: Alternative>(
     what: &'static str,
     parameters: &'m [Parameter<T>],
@@ -145,7 +140,6 @@ fn alternatives<'m, T: Alternative>(
     Some((what, words, vec![&parameter.name]))
 }
 
-/// Whether a `[[code]]` is made for a row.
 fn serves(code: &CodeDecl, row: &Row) -> bool {
     code.serves.iter().all(|decl| {
         let (name, value) = (&decl.name.value, &decl.value.value);
@@ -156,7 +150,7 @@ fn serves(code: &CodeDecl, row: &Row) -> bool {
     })
 }
 
-/// The one `[[code]]` of a launch that serves a row; nothing where the name is not known, or none or several serve it.
+/// Returns the code if exactly one serves.
 fn code_for_row<'m>(
     manifest: &'m Manifest,
     launch: &LaunchDecl,
@@ -171,7 +165,7 @@ fn code_for_row<'m>(
     }
 }
 
-/// Returns the code of a launch in a row; `None` if it is wrong, which was reported.
+/// Resolves a launch's code; reports errors.
 pub(super) fn resolve(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row) -> Option<ForeignCode> {
     let declared = compiler.declared;
     let name = decl.code.as_ref()?;
@@ -182,7 +176,7 @@ pub(super) fn resolve(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row)
     }
     let serves = || named.iter().flat_map(|code| &code.serves);
     serves().for_each(|decl| compiler.use_name(&decl.name.value));
-    // A wrong line was reported, and may be why no code serves a row.
+    // Its error may be the cause.
     if serves().any(|decl| compiler.is_unclear(&decl.name.value) || check_serves(declared, decl).is_some()) {
         return None;
     }
@@ -238,7 +232,7 @@ fn draft(compiler: &mut Compiler<'_>, code: &CodeDecl, row: &Row) -> Option<Fore
     })
 }
 
-/// Removes the arguments that the kernel does not accept: those of parameters with a fixed value.
+/// Removes arguments of fixed parameters.
 pub(super) fn passed(
     manifest: &Manifest,
     decl: &LaunchDecl,

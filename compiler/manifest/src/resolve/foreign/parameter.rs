@@ -1,4 +1,4 @@
-//! The type of a parameter of `[[code]]`: names of the manifest's types, type parameters, and CUDA's own names.
+//! The type of a parameter of `[[code]]`: the manifest's types and type parameters, and CUDA's names.
 
 use cubinder_cuda_text::cuda::name;
 use cubinder_expr::{DataType, ScalarType};
@@ -10,12 +10,11 @@ use crate::diagnostic::{Diagnostic, suggest};
 use crate::kernel_signature::{Leaf, Param, ParamType};
 use crate::manifest::{ParameterDecl, PassedDecl};
 
-/// The names that a misspelt type may have been meant to be.
+/// Candidates for misspelt types.
 const COMMON_NAMES: &str = "f32, f64, f16, bf16, f8, bool, i8, i16, i32, i64, u8, u16, u32, u64, float, double, half, __half, \
     __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, __nv_fp8_e8m0, char, signed char, unsigned char, short, unsigned short, int, \
     unsigned, unsigned int, long, unsigned long, long long, unsigned long long, int32_t, int64_t, uint64_t, size_t, void";
 
-/// Returns the parameter in a row.
 pub(super) fn param(
     compiler: &mut Compiler<'_>,
     decl: &ParameterDecl,
@@ -64,7 +63,7 @@ pub(super) fn param(
     Ok(Param { name: decl.name.value.clone(), ty, spelling })
 }
 
-/// Returns what a type consists of, and its size in bytes, `None` for `void`, by the manifest's or CUDA's name of it.
+/// Returns a type's element and its size in bytes (`None` for `void`).
 pub fn element(name: &str) -> Option<(Leaf, Option<u32>)> {
     name::element(match name {
         "f64" => "double",

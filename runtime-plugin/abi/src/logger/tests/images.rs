@@ -1,4 +1,4 @@
-//! Finders of several TensorRTs, which are loaded and unloaded: shared libraries made of `tests/tensorrt.c`.
+//! Finders of several TensorRTs that are loaded and unloaded: shared libraries built from `tests/tensorrt.c`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::tests::{Mood, ProbeCreator, QuickProbeCreator};
 
-/// Kinds of stand-ins, by file name, with the options that they are compiled with.
 const KINDS: [(&str, &[&str]); 5] = [
     ("ten", &["-DVERSION=101501"]),
     ("eleven", &["-DVERSION=110400", "-DBASE"]),
@@ -20,7 +19,7 @@ const KINDS: [(&str, &[&str]); 5] = [
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// An empty folder for the libraries of one test: another file is another image.
+    /// An empty folder for each test, because another file is another image.
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -54,7 +53,6 @@ impl Folder {
     }
 }
 
-/// An open library.
 struct TensorRt {
     handle: *mut c_void,
     file: PathBuf,
@@ -63,7 +61,7 @@ struct TensorRt {
 impl TensorRt {
     fn open(file: &Path, visibility: c_int) -> Self {
         let name = CString::new(file.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: a library of this file's.
+        // SAFETY: one of this file's libraries.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | visibility) };
         assert!(!handle.is_null(), "{}", file.display());
         Self { handle, file: file.to_owned() }
@@ -90,13 +88,12 @@ impl TensorRt {
         self.function::<extern "C" fn(i32)>(c"hideLogger")(i32::from(is_hidden));
     }
 
-    /// Lets it set its finder.
     fn load_into(&self, finders: &Finders) {
         // SAFETY: a static of the library.
         unsafe { finders.set(self.finder()) };
     }
 
-    /// Runs `body` as a plugin that it calls. A panic may not pass through C.
+    /// Runs `body` as a plugin that the library calls. A panic must not unwind through C.
     fn call(&self, mut body: &mut dyn FnMut()) {
         self.function::<Call>(c"callPlugin")(run_body, (&raw mut body).cast());
     }
@@ -108,7 +105,7 @@ impl TensorRt {
     }
 
     fn close(self) {
-        // SAFETY: nothing of it is used any more but what is under test.
+        // SAFETY: only the code under test uses it afterwards.
         unsafe { libc::dlclose(self.handle) };
     }
 
@@ -121,7 +118,7 @@ impl TensorRt {
 type Call = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
 
 extern "C" fn run_body(body: *mut c_void) {
-    // SAFETY: what `call` and `at_unload` pass.
+    // SAFETY: the pointer is from `call` or `at_unload`.
     unsafe { (*body.cast::<&mut dyn FnMut()>())() };
 }
 
@@ -156,7 +153,6 @@ fn a_tensorrt_that_is_loaded_again_is_found_where_it_was_or_left_alone() {
     first.close();
     let moved = folder.open("eleven-in-its-place");
     let again = folder.open("ten");
-    // The finder was set at the old address, where the library may have been mapped again.
     let known = finders.list()[0].object;
     let expected = if known == again.finder() { Delivery::Logged } else { Delivery::NoFinder };
     assert_eq!(log_to(&finders), expected);
@@ -167,14 +163,14 @@ fn a_tensorrt_that_is_loaded_again_is_found_where_it_was_or_left_alone() {
     again.close();
 }
 
-/// Another file of the same name may hold anything where the finder was, or be shorter.
+/// Another file of the same name may have other data at the finder's address, or end before it.
 #[test]
 fn what_lies_in_the_place_of_a_finder_is_checked() {
     let (folder, finders) = (Folder::new(), Finders::new());
     let tensorrt = folder.open("ten");
     tensorrt.load_into(&finders);
     let vptr = tensorrt.finder().cast::<*const c_void>();
-    // SAFETY: the static of the library, which nothing else uses; it is restored before it is called again.
+    // SAFETY: the library's static, used only here and restored before the next call.
     unsafe {
         let slots = vptr.read();
         vptr.write(ptr::null());
@@ -199,13 +195,13 @@ fn the_tensorrt_that_calls_is_asked_first() {
         caller.call(&mut || assert_eq!(log_to(&finders), Delivery::Logged));
         assert_eq!(caller.logged(), before + 1, "{}", caller.file.display());
     }
-    // One that has no logger leaves the message to the others.
+    // A finder without a logger leaves the message to the others.
     all[0].hide(true);
     all[0].call(&mut || assert_eq!(log_to(&finders), Delivery::Logged));
     assert_eq!(all.each_ref().map(TensorRt::logged), [1, 1, 2]);
 }
 
-/// The loader runs destructors under its lock. One of them may wait for a thread in which a plugin logs.
+/// The loader runs destructors under its lock; one may wait for a thread in which a plugin logs.
 #[test]
 fn a_called_plugin_logs_without_the_lock_of_the_loader() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -217,7 +213,7 @@ fn a_called_plugin_logs_without_the_lock_of_the_loader() {
             flag.load(Ordering::Acquire)
         })
     };
-    // `dlsym` and the start of a thread need the lock too.
+    // `dlsym` and starting a thread need the lock, too.
     let call: Call = caller.function(c"callPlugin");
     let [is_called, is_closing, is_logged] = [const { AtomicBool::new(false) }; 3];
     std::thread::scope(|scope| {
@@ -261,13 +257,13 @@ fn a_logger_that_comes_later_is_found() {
     }
 }
 
-/// It may outlive its image's code, so that is kept.
+/// The object may outlive its image's code, so the image is kept.
 #[test]
 fn a_finder_on_the_heap_keeps_its_tensorrt() {
     let (folder, finders) = (Folder::new(), Finders::new());
     let tensorrt = folder.open("ten");
     let finder = tensorrt.function::<extern "C" fn() -> *mut c_void>(c"newFinder")();
-    // SAFETY: it is never freed.
+    // SAFETY: the object is never freed.
     unsafe { finders.set(finder) };
     let file = tensorrt.file.clone();
     tensorrt.close();
@@ -276,12 +272,11 @@ fn a_finder_on_the_heap_keeps_its_tensorrt() {
     assert!(!TensorRt::is_mapped(&file));
 }
 
-/// Its destructors may log.
 #[test]
 fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
     let remove: [fn(&Finders, *mut c_void); 2] = [
         |finders, _| finders.clear(),
-        // SAFETY: a static of the library, which is mapped as yet.
+        // SAFETY: a static of the library, which is still mapped.
         |finders, other| unsafe { finders.set(other) },
     ];
     for remove in remove {
@@ -289,7 +284,7 @@ fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
         let tensorrt = folder.open("ten");
         let finder = tensorrt.function::<extern "C" fn() -> *mut c_void>(c"newFinder")();
         let other = tensorrt.finder();
-        // SAFETY: it is never freed.
+        // SAFETY: the object is never freed.
         unsafe { finders.set(finder) };
         let mut is_unlocked = None;
         let mut body = || is_unlocked = Some(finders.list.try_lock().is_ok());
@@ -301,7 +296,7 @@ fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
     }
 }
 
-/// A program or library with TensorRT 10 linked into it, whose symbols it hides, beside a shared TensorRT 11.
+/// A hidden, linked TensorRT 10 beside a shared TensorRT 11.
 #[test]
 fn the_version_of_another_tensorrt_is_not_taken() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -314,13 +309,13 @@ fn the_version_of_another_tensorrt_is_not_taken() {
     linked.load_into(&finders);
     assert_eq!(log_to(&finders), Delivery::NoFinder);
 
-    // The same in the program, where a symbol that everybody sees is another's.
+    // The same in the program, with a global symbol of another TensorRT.
     let _shared = TensorRt::open(&folder.file("shared"), libc::RTLD_GLOBAL);
     // SAFETY: a constant and a C string.
     assert!(!unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"getInferLibVersion".as_ptr()) }.is_null());
     static SLOTS: [usize; 8] = [0; 8];
     let mut finder = Object { vptr: (&raw const SLOTS).cast(), logger: ptr::null_mut() };
-    // SAFETY: a live object with a vptr. Its slots are null: a call would crash.
+    // SAFETY: a live object with a vptr. Its slots are null, so a call would crash.
     unsafe { finders.set((&raw mut finder).cast()) };
     assert_eq!(log_to(&finders), Delivery::NoFinder);
 }
@@ -340,7 +335,6 @@ fn the_oldest_full_release_counts_where_the_caller_is_unknown() {
     assert_eq!(finders.caller(), unknown(None));
 }
 
-/// Nothing announces that a TensorRT is closed.
 #[test]
 fn a_closed_release_does_not_count() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -366,7 +360,7 @@ fn the_calling_release_is_identified() {
     assert_eq!(full, [None, None, Some(100_000), Some(110_400)]);
 }
 
-/// Two releases share one mapped plugin library. The older one has no quick creators.
+/// The older of two releases does not support quick creators.
 #[test]
 fn a_registry_deregisters_what_it_registered() {
     for order in [["eleven", "plain"], ["plain", "eleven"]] {
@@ -391,7 +385,6 @@ fn a_registry_deregisters_what_it_registered() {
         let counts = registered.each_ref().map(Vec::len);
         assert_eq!(counts, order.map(|name| if name == "plain" { 1 } else { 2 }));
         assert_eq!(registries.each_ref().map(ask), registered, "{order:?}");
-        // An unidentified registry gets everything that it may have.
         let all = library.creators().as_slice();
         assert_eq!(library.creators_for(finders.caller()), all, "{order:?}");
     }

@@ -1,4 +1,4 @@
-//! Built-in functions, indices and comprehensions: what goes over arrays.
+//! Bounds of built-in functions, indices and comprehensions.
 
 use super::{Bounded, Stop, Walk};
 use crate::bounds::extent::Extent;
@@ -107,7 +107,7 @@ impl Walk<'_> {
                 }
             }
             (Builtin::Int, [value]) => self.truncated(value),
-            // Rounding keeps order.
+            // Rounding is monotone.
             (Builtin::Float, [value]) => {
                 Ok(value.ints().map_or(Extent::Any, |ints| Extent::Float(ints.low as f64, ints.high as f64)))
             }
@@ -198,7 +198,7 @@ impl Walk<'_> {
     }
 
     pub(super) fn product(&mut self, items: &[Extent]) -> Bounded {
-        // Beyond what fits a product only comes back by a factor of 0, which its range holds: it may be cut there.
+        // A larger product fits again only after a factor of 0, which is in its range, so it may be clamped.
         const CUT: i128 = (1 << 63) + 1;
         let (mut total, mut grid) = ((1_i128, 1_i128), Some(Ints::exactly(1)));
         for item in items {
@@ -278,7 +278,7 @@ impl Walk<'_> {
                 let length = Ints::new(0, length.high).ok_or(EvalError::Malformed)?;
                 Ok(Extent::list(range, length))
             }
-            // There is no such element, so there is none.
+            // No such element exists, so the array is empty.
             Err(Stop::Contradiction) if length.low == 0 => {
                 self.total = total;
                 Ok(none())
@@ -288,7 +288,6 @@ impl Walk<'_> {
         }
     }
 
-    /// One element, in a scope of its own.
     pub(super) fn element(
         &mut self,
         slot: u32,
@@ -333,7 +332,6 @@ impl Walk<'_> {
     }
 }
 
-/// What becomes of an element.
 pub(super) enum Element {
     Kept(Extent),
     LeftOut,
@@ -346,12 +344,11 @@ fn extreme(builtin: Builtin, a: Ints, b: Ints) -> Ints {
     } else {
         (a.low.max(b.low), a.high.max(b.high))
     };
-    // It is one of the two, so it is on the grid that both are on.
+    // Either operand, so on the union of their grids.
     let cut = Ints { low, high, ..Ints::ANY };
     a.join(b).meet(cut).unwrap_or(cut)
 }
 
-/// The grid of a sum.
 fn join_grids(a: (i128, i128), b: (i128, i128)) -> (i128, i128) {
     (gcd(a.0, b.0), a.1 + b.1)
 }

@@ -1,11 +1,10 @@
-//! Floats, as far as rounding keeps order: ranges of finite numbers.
+//! Bounds of finite floats where rounding is monotone.
 
 use super::{Bounded, Walk};
 use crate::bounds::extent::Extent;
 use crate::node::{BinaryOp, Builtin};
 
 impl Walk<'_> {
-    /// An operator on what is not two integers.
     pub(super) fn floats(&mut self, op: BinaryOp, left: &Extent, right: &Extent) -> Bounded {
         let (Some(a), Some(b)) = (left.floats(), right.floats()) else { return self.unsure(Extent::Any) };
         let apply: fn(f64, f64) -> f64 = match op {
@@ -15,14 +14,13 @@ impl Walk<'_> {
             BinaryOp::Div if b.0 > 0.0 || b.1 < 0.0 => |a, b| a / b,
             _ => return self.unsure(Extent::Any),
         };
-        // Each of these is monotone in each operand, and rounding keeps order: the ends are at the corners.
+        // Monotone in each operand even when rounded, so the ends are at the corners.
         self.finite(&[apply(a.0, b.0), apply(a.0, b.1), apply(a.1, b.0), apply(a.1, b.1)], &[a, b])
     }
 
-    /// A function of one float.
     pub(super) fn float_call(&mut self, builtin: Builtin, value: &Extent) -> Bounded {
         let Some((low, high)) = value.floats() else { return self.unsure(Extent::Any) };
-        // Library functions need not be monotone to the last bit: of those it is only known that they have a value.
+        // Library functions are not monotone to the last bit.
         let known = match builtin {
             Builtin::Sqrt if low >= 0.0 => return self.finite(&[low.sqrt(), high.sqrt()], &[(low, high)]),
             Builtin::Rsqrt if low > 0.0 => {

@@ -1,4 +1,4 @@
-//! The walk over a term that bounds it.
+//! The walk that bounds a term.
 
 mod arrays;
 mod floats;
@@ -16,12 +16,11 @@ use arrays::LONGEST;
 
 /// Why a walk has no result.
 ///
-/// Only a contradiction proves anything about values: no case satisfies the facts, so the place is never evaluated. An error
-/// says that cases may exist and that all of them fail. A conditional turns a contradiction within a side into `None`, so
-/// that only the facts outside of the side can still contradict each other.
+/// A contradiction proves that the place is never evaluated; an error, that every case there fails. A side's
+/// contradiction becomes `None`, so that only outer facts can contradict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
-    /// Evaluation fails with this error wherever the facts hold, or the walk cannot continue.
+    /// Evaluation always fails with this error, or the walk cannot continue.
     Error(EvalError),
     /// The facts contradict each other.
     Contradiction,
@@ -34,7 +33,6 @@ impl From<EvalError> for Stop {
 }
 
 impl Stop {
-    /// Whether the values are at fault, so that what is not evaluated does no harm.
     fn is_lazy(&self) -> bool {
         match self {
             Stop::Error(error) => error.is_about_values(),
@@ -43,16 +41,16 @@ impl Stop {
     }
 }
 
-/// A walk with what it has learned.
+/// A walk with its facts.
 pub struct Walk<'a> {
     terms: &'a Terms,
     env: &'a dyn RangeEnvironment,
     facts: Facts,
     locals: Vec<(u32, Extent)>,
-    /// Whether everything so far has a value.
+    /// Whether evaluation so far never fails.
     total: bool,
     steps: usize,
-    /// No evaluation takes more steps.
+    /// Upper bound of evaluation steps.
     cost: u64,
     depth: usize,
 }
@@ -60,22 +58,22 @@ pub struct Walk<'a> {
 type Bounded = Result<Extent, Stop>;
 
 impl<'a> Walk<'a> {
-    /// A walk over `terms` under `facts`, of at most `steps` steps.
+    /// Creates a walk over `terms` under `facts`, limited to `steps`.
     pub fn new(terms: &'a Terms, env: &'a dyn RangeEnvironment, facts: Facts, steps: usize) -> Walk<'a> {
         Walk { terms, env, facts, locals: Vec::new(), total: true, steps, cost: 0, depth: 0 }
     }
 
-    /// Whether evaluation has a value wherever what is assumed holds.
+    /// Returns whether evaluation never fails under the assumptions.
     pub fn is_total(&self) -> bool {
         self.total && self.cost <= STEP_LIMIT as u64
     }
 
-    /// How many steps are left.
+    /// Returns the remaining steps.
     pub fn left(&self) -> usize {
         self.steps
     }
 
-    /// What was learned.
+    /// Returns the learned facts.
     pub fn into_facts(self) -> Facts {
         self.facts
     }
@@ -86,13 +84,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Nothing is proved about what follows.
     fn unsure(&mut self, range: Extent) -> Bounded {
         self.total = false;
         Ok(range)
     }
 
-    /// What a term can be.
+    /// Bounds a term.
     pub fn term(&mut self, id: TermId) -> Bounded {
         self.charge(1)?;
         if self.depth >= Expr::DEPTH_LIMIT {
@@ -105,7 +102,7 @@ impl<'a> Walk<'a> {
         self.with_facts(id, found, total)
     }
 
-    /// Takes in what is known of a term. What something is known of has a value.
+    /// Narrows by facts; a term with a fact has a value.
     fn with_facts(&mut self, id: TermId, found: Bounded, total: bool) -> Bounded {
         let range = match (found, self.facts.known(id)) {
             (Ok(range), None) => range,
@@ -131,7 +128,7 @@ impl<'a> Walk<'a> {
         Ok(range)
     }
 
-    /// What a term is, from an earlier look at it if there was one: cheap, and may be wider than need be.
+    /// Uses an earlier result, if any: cheap, possibly too wide.
     fn glance(&mut self, id: TermId) -> Bounded {
         if let Some(seen) = self.facts.seen(id) {
             let seen = seen.clone();
@@ -173,7 +170,7 @@ impl<'a> Walk<'a> {
     }
 
     fn extents(&mut self, items: &[TermId]) -> Result<Vec<Extent>, Stop> {
-        // A plain loop: adapters would deepen the stack of every level of the tree.
+        // A loop: iterator adapters use more stack per level.
         let mut ranges = Vec::with_capacity(items.len());
         for &item in items {
             ranges.push(self.term(item)?);
@@ -211,7 +208,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The rank of a tensor, as far as the environment says.
     fn rank(&self, tensor: u32) -> Ints {
         let (low, high) = self.env.rank(tensor).map_or(self.env.rank_range(tensor), |rank| (rank, rank));
         let wide = |rank: usize| i64::try_from(rank).unwrap_or(i64::MAX);
@@ -238,7 +234,7 @@ impl<'a> Walk<'a> {
         Ok(Extent::array(dims))
     }
 
-    /// One dimension, with all that is known of it, of its shape too.
+    /// Uses facts about the shape, too.
     fn dim(&mut self, tensor: u32, axis: u32) -> Bounded {
         let mut dim = between(self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX)))?;
         if let Some(known) = self.terms.find(&Term::Dim(tensor, axis)).and_then(|id| self.facts.known(id)) {
@@ -265,12 +261,11 @@ impl<'a> Walk<'a> {
         product.meet(&between(given)?).ok_or(Stop::Contradiction)
     }
 
-    /// The values of a shape input: as many as it has elements.
     fn values(&mut self, tensor: u32) -> Bounded {
         let value = between(self.env.values(tensor))?;
         let total = self.total;
         let count = self.numel(tensor)?;
-        // Evaluation counts the values, not the product of the extents.
+        // Evaluation counts values without multiplying extents.
         self.total = total;
         let count = count.ints().ok_or(EvalError::Malformed)?;
         self.total &= count.high <= LONGEST;
@@ -279,7 +274,7 @@ impl<'a> Walk<'a> {
         Ok(Extent::list(value, count.meet(most).ok_or_else(wrong)?))
     }
 
-    /// An exact range of integers, cut to those that fit.
+    /// Clamps an exact range to 64 bits.
     fn fitted(&mut self, (ends, grid): (Wide, (i128, i128)), text: impl FnOnce() -> String) -> Bounded {
         let fits = |end: i128| i64::try_from(end).is_ok();
         self.total &= fits(ends.0) && fits(ends.1);
@@ -297,7 +292,7 @@ impl<'a> Walk<'a> {
             }
             (UnaryOp::Neg, Extent::Float(low, high)) => Ok(Extent::Float(-high, -low)),
             (UnaryOp::Not, _) => Ok(Extent::Bool),
-            // The negative of a float has a value.
+            // Negating a float never fails.
             (UnaryOp::Neg, _) => Ok(Extent::Any),
         }
     }
@@ -314,14 +309,14 @@ impl<'a> Walk<'a> {
                 Ok(Extent::Known(Value::Bool(value)))
             }
             Ok(Some(_)) => Ok(Extent::Bool),
-            // Where the left has a value it decides; whether it has one was noted when it was walked over.
+            // The left side decides if it has a value, which was recorded earlier.
             Ok(None) => Ok(Extent::Known(Value::Bool(decides))),
             Err(stop) if stop.is_lazy() => self.unsure(Extent::Known(Value::Bool(decides))),
             Err(stop) => Err(stop),
         }
     }
 
-    /// What a term is where a condition evaluates to `truth`. `None` if it never does: it has the other value or fails.
+    /// Bounds a term where a condition is `truth`; `None` if it never is.
     fn given(&mut self, condition: TermId, truth: bool, id: TermId) -> Result<Option<Extent>, Stop> {
         let (mark, total) = (self.facts.mark(), self.total);
         let range = self.assume(condition, truth).and_then(|()| self.term(id));
@@ -354,7 +349,7 @@ impl<'a> Walk<'a> {
                 Ok(then.join(&otherwise))
             }
             (Ok(None), Ok(Some(side))) | (Ok(Some(side)), Ok(None)) => Ok(side),
-            // A condition that has a value is true or false, so the facts are wrong; any other fails in every case.
+            // A condition with a value is true or false, so the facts contradict.
             (Ok(None), Ok(None)) if always_decides => Err(Stop::Contradiction),
             (Ok(None), Ok(None)) => Err(EvalError::Undefined("the value of the condition".into()).into()),
             (Err(_), Ok(Some(side))) | (Ok(Some(side)), Err(_)) => self.unsure(side),
@@ -390,13 +385,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What a comparison comes to.
     fn compared(&self, op: BinaryOp, left: (TermId, &Extent), right: (TermId, &Extent)) -> Option<bool> {
         let by_range = match op {
             BinaryOp::Eq => equal(left.1, right.1),
             BinaryOp::Ne => equal(left.1, right.1).map(|same| !same),
             BinaryOp::Lt => less(left.1, right.1),
-            // Terms have no `>` and `>=`.
+            // Terms contain no `>` or `>=`.
             _ => at_most(left.1, right.1),
         };
         if by_range.is_some() || left.1.ints().is_none() {
@@ -424,7 +418,7 @@ impl<'a> Walk<'a> {
         self.total &= !b.contains(0);
         let Some(range) = range else { return Err(EvalError::DivisionByZero(text()).into()) };
         let exact = a.divided(b);
-        // Rounded up it is on the same grid only where it is exact.
+        // Rounding up keeps the grid only if exact.
         let rounds_alike = divide(1, 2) == 0 || exact.0 > 1 && a.rest % b.high == 0;
         self.fitted((range, if rounds_alike { exact } else { (1, 0) }), text)
     }
@@ -433,7 +427,7 @@ impl<'a> Walk<'a> {
         let dividend = a.wide();
         let range = divisors(b.wide()).map(|part| {
             if part.0 == part.1 && floor(dividend.0, part.0) == floor(dividend.1, part.0) {
-                // No multiple of the divisor lies between: the remainder runs along with the dividend.
+                // No multiple of the divisor is between the ends, so the remainder is monotone.
                 let base = floor(dividend.0, part.0) * part.0;
                 (dividend.0 - base, dividend.1 - base)
             } else if part.0 > 0 && dividend.0 >= 0 {
@@ -454,7 +448,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Integers from the least to the greatest.
 fn between((low, high): (i64, i64)) -> Bounded {
     Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
 }
@@ -463,5 +456,4 @@ fn hull(one: Wide, other: Wide) -> Wide {
     (one.0.min(other.0), one.1.max(other.1))
 }
 
-/// Axes that a tensor can have.
 const HIGHEST_AXIS: usize = crate::bounds::given::HIGHEST_RANK;

@@ -1,6 +1,4 @@
-//! Narrowing: what follows from a condition for the terms in it.
-//!
-//! Only ever adds facts that hold wherever the condition does; what it cannot use it leaves.
+//! Narrows terms by conditions. Adds only facts that hold wherever the condition does.
 
 use super::{Stop, Walk};
 use crate::bounds::extent::Extent;
@@ -9,7 +7,6 @@ use crate::bounds::term::{Term, TermId};
 use crate::node::{BinaryOp, Builtin, Expr, UnaryOp};
 use crate::value::Value;
 
-/// Whether something could be learned.
 type Learned = Result<(), Stop>;
 
 const END: i128 = 1 << 66;
@@ -19,22 +16,22 @@ impl Walk<'_> {
         let cost = self.cost;
         self.charge(1)?;
         if self.depth >= Expr::DEPTH_LIMIT {
-            // Nothing is learned from what is that deep.
+            // Too deep: learns no facts.
             self.cost = cost;
             return Ok(());
         }
         self.depth += 1;
         let learned = work(self);
         self.depth -= 1;
-        // Evaluation does nothing of this.
+        // Learning does not count as evaluation.
         self.cost = cost;
         learned
     }
 
-    /// A condition comes to `truth`, and so it has a value.
+    /// Assumes that a condition evaluates to `truth`, hence has a value.
     ///
     /// # Errors
-    /// [`Stop::Contradiction`] where it cannot.
+    /// [`Stop::Contradiction`] if impossible.
     pub fn assume(&mut self, id: TermId, truth: bool) -> Learned {
         self.deeper(|walk| {
             walk.record(id, Extent::Known(Value::Bool(truth)))?;
@@ -53,7 +50,7 @@ impl Walk<'_> {
                     self.assume(left, truth)?;
                     return self.assume(right, truth);
                 }
-                // Either the left decides, or it does not and the right does.
+                // Either the left side decides, or the right does.
                 self.alternatives(&[(left, truth)], &[(left, !truth), (right, truth)])
             }
             Some(Term::Binary(
@@ -76,7 +73,7 @@ impl Walk<'_> {
         }
     }
 
-    /// One list of conditions holds or the other: what follows from both is kept.
+    /// Learns facts that follow from both lists of conditions.
     fn alternatives(&mut self, first: &[(TermId, bool)], second: &[(TermId, bool)]) -> Learned {
         match (self.in_scope(first), self.in_scope(second)) {
             (None, None) => Err(Stop::Contradiction),
@@ -96,8 +93,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The facts that follow from conditions, in the order of terms; `None` if they contradict each other. No fact follows from
-    /// conditions that fail or take too many steps.
+    /// Returns the facts of conditions, by term; `None` if contradictory. Failing or expensive conditions
+    /// imply none.
     fn in_scope(&mut self, conditions: &[(TermId, bool)]) -> Option<Vec<(TermId, Extent)>> {
         let mark = self.facts.mark();
         let learned = conditions.iter().try_for_each(|&(id, truth)| self.assume(id, truth));
@@ -110,7 +107,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes what a term is. True where it was not known before.
     fn record(&mut self, id: TermId, extent: Extent) -> Result<bool, Stop> {
         self.charge(extent.size())?;
         let met = match self.facts.known(id) {
@@ -128,10 +124,10 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// A term is within `extent`, and so it has a value.
+    /// Assumes that a term is within `extent`, hence has a value.
     ///
     /// # Errors
-    /// [`Stop::Contradiction`] where it cannot be.
+    /// [`Stop::Contradiction`] if impossible.
     pub fn learn(&mut self, id: TermId, extent: Extent) -> Learned {
         self.has_value(id)?;
         self.narrow(id, extent)
@@ -159,7 +155,7 @@ impl Walk<'_> {
         if ints == Ints::ANY { Ok(()) } else { self.narrow(id, Extent::of_ints(ints)) }
     }
 
-    /// A term is evaluated and has a value, and so have the parts that it cannot do without.
+    /// Assumes that a term has a value, and so its strict operands.
     pub fn has_value(&mut self, id: TermId) -> Learned {
         if self.facts.known(id).is_some() {
             return Ok(());
@@ -205,7 +201,6 @@ impl Walk<'_> {
     }
 
     fn compare(&mut self, op: BinaryOp, left: TermId, right: TermId, truth: bool) -> Learned {
-        // The comparison that says the opposite.
         let (opposite, first, second) = match op {
             BinaryOp::Eq => (BinaryOp::Ne, left, right),
             BinaryOp::Ne => (BinaryOp::Eq, left, right),
@@ -227,7 +222,7 @@ impl Walk<'_> {
             (BinaryOp::Le, true) => self.less(left, &a, right, &b, integers, 0),
             (BinaryOp::Lt, false) if integers => self.less(right, &b, left, &a, integers, 0),
             (_, false) if integers => self.less(right, &b, left, &a, integers, 1),
-            // Of floats neither comparison need hold.
+            // Without NaN, the opposite comparison is true.
             (_, false) if a.floats().is_some() && b.floats().is_some() => {
                 self.less(right, &b, left, &a, false, 0)
             }
@@ -239,7 +234,7 @@ impl Walk<'_> {
         if a.ints().is_some() || b.ints().is_some() {
             self.facts.differ(left, right, (0, 0));
         }
-        // Zeros of either sign are equal: a float that equals a known one need not be it.
+        // Zeros of either sign are equal, so equality does not identify a float.
         let loose = |extent: &Extent| match extent.floats() {
             Some((low, high)) => Extent::Float(low, high),
             None => extent.clone(),
@@ -282,7 +277,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The left is at least `by` less than the right; for floats at most the right.
+    /// Learns `left + by <= right`; for floats, `left <= right`.
     fn less(
         &mut self,
         left: TermId,
@@ -311,7 +306,6 @@ impl Walk<'_> {
         }
     }
 
-    /// What follows for the operands of a term that is within `extent`.
     #[inline(never)]
     fn refine(&mut self, id: TermId, extent: &Extent) -> Learned {
         let terms = self.terms;
@@ -324,7 +318,7 @@ impl Walk<'_> {
                 extent.ints().map_or(Ok(()), |ints| self.refine_binary(*op, *left, *right, ints))
             }
             Term::Conditional(condition, then, otherwise) => {
-                // A side that never has a value is one that is not taken.
+                // A side that never has a value is not taken.
                 for (side, other, truth) in [(*then, *otherwise, false), (*otherwise, *then, true)] {
                     if self.glance_lazily(side)?.is_none_or(|side| side.meet(extent).is_none()) {
                         self.assume(*condition, truth)?;
@@ -402,7 +396,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A factor of a product that is within `product`; the other factors' product is within `other`.
+    /// Learns about a factor, given its product and the other factors' product.
     fn factor(&mut self, id: TermId, product: Ints, other: (i128, i128)) -> Learned {
         if !product.contains(0) {
             self.not_zero(id)?;
@@ -499,7 +493,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Where nothing is kept, every element fails the condition; without a condition all are kept.
+    /// If no element is kept, all fail the condition; without a condition all are kept.
     fn refine_comprehension(
         &mut self,
         slot: u32,
@@ -534,7 +528,7 @@ impl Walk<'_> {
         self.narrow(over, Extent::array(failing))
     }
 
-    /// What an element is for which a condition does not hold; none where there is no such element.
+    /// Bounds elements that fail a condition; `None` if impossible.
     fn failing(&mut self, slot: u32, item: Extent, condition: TermId) -> Result<Option<Extent>, Stop> {
         let Some(local) = self.terms.find(&Term::Local(slot)) else { return Ok(Some(item)) };
         let mark = self.facts.mark();
@@ -546,14 +540,13 @@ impl Walk<'_> {
         match assumed {
             Ok(()) => Ok(known.map_or(Some(item.clone()), |known| item.meet(&known))),
             Err(Stop::Contradiction) => Ok(None),
-            // There may be no element for which the condition is asked.
+            // The condition may not be evaluated for any element.
             Err(stop) if stop.is_lazy() => Ok(Some(item)),
             Err(stop) => Err(stop),
         }
     }
 }
 
-/// The product of ranges of integers that are not negative, cut above what fits.
 fn cut_product(ranges: impl Iterator<Item = Wide>) -> Wide {
     const CUT: i128 = 1 << 63;
     ranges.fold((1, 1), |all, range| ((all.0 * range.0).min(CUT), (all.1 * range.1).min(CUT)))

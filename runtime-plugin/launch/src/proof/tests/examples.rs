@@ -1,4 +1,4 @@
-//! What is proved and what is refuted, and by which case.
+//! Examples of proofs and of refutations with their cases.
 
 use super::support::{Maker, circ_pad, elemwise_add};
 use cubinder_expr::value::Value;
@@ -80,7 +80,6 @@ fn what_conditions_say() {
     assert_eq!(p.never("n == 77"), "x = [0, 0], n = 77, m = 0, mode = \"a\", scale = 1.0");
 }
 
-/// A side of a conditional that fails is one that is not taken: it says nothing of what is around it.
 #[test]
 fn sides_that_are_not_taken() {
     let p = Maker::new()
@@ -101,7 +100,7 @@ fn sides_that_are_not_taken() {
     assert_ne!(p.within(sum, 0, GRID), "proved");
 }
 
-/// Half precision has numbers below its least normal one.
+/// Half precision has subnormal numbers.
 #[test]
 fn small_halves() {
     let epsilon = |a: &mut cubinder_model::model::Attribute| {
@@ -137,7 +136,7 @@ fn what_shape_inputs_hold() {
     assert_eq!(p.has_value("free.values[0]"), "x = [0, 0], target.values = [0, 0], free.values = []");
 }
 
-/// Attributes and shape inputs that nothing looks at do not make cases too many to try all, and where they are, every short list is tried.
+/// Unread attributes and shape inputs do not prevent enumeration.
 #[test]
 fn a_list_that_stands_alone() {
     let maker = |every| {
@@ -154,7 +153,7 @@ fn a_list_that_stands_alone() {
             .shape_input("k", Interval { min: 0, max: 2 }, Interval { min: 0, max: 1 << 40 })
             .output("y", "x.shape", |_| ())
     };
-    // Neither all alike nor one that differs from -1s in one place.
+    // Neither uniform nor -1s with one exception.
     let text = "len(pads) == 2 and sum(pads) == x.shape[-1] and pads[0] < pads[1]";
     let few = maker(Interval { min: 2, max: 3 });
     assert_eq!(few.never(text), "x = [2, 2], k.values = [], n = 0, pads = [0, 2], mode = \"\"");
@@ -189,7 +188,7 @@ fn sizes_that_depend_on_data() {
     assert_eq!(p.always("count.rank == 0"), "proved");
 }
 
-/// Two numbers from 0 to 3 and two lists of one element, which only 0 and -1 index.
+/// Two numbers from 0 to 3 and two lists of one element, with valid indices 0 and -1.
 fn short_lists() -> Maker {
     let number = |a: &mut cubinder_model::model::Attribute| {
         (a.minimum, a.maximum) = (Some(Value::Int(0)), Some(Value::Int(3)));
@@ -207,7 +206,6 @@ fn short_lists() -> Maker {
         .output("y", "x.shape", |_| ())
 }
 
-/// A condition that never has a value is neither true nor false: that is a failure, not a case that cannot be.
 #[test]
 fn a_condition_that_never_has_a_value_proves_nothing() {
     let p = Maker::new().input("x", (1, 1), |_| ()).output("y", "x.shape", |_| ());
@@ -230,7 +228,7 @@ fn a_condition_that_never_has_a_value_proves_nothing() {
     }
 }
 
-/// The same within a comprehension: over a list whose length is known, over one that may be empty, and in its condition.
+/// The same in comprehensions and their conditions.
 #[test]
 fn an_element_that_never_has_a_value_proves_nothing() {
     let p = short_lists();
@@ -248,7 +246,6 @@ fn an_element_that_never_has_a_value_proves_nothing() {
     }
 }
 
-/// Contradictory assumptions still prove: these sides are never taken.
 #[test]
 fn a_side_that_is_never_taken_cannot_fail() {
     let p = short_lists();
@@ -264,7 +261,7 @@ fn a_side_that_is_never_taken_cannot_fail() {
     }
 }
 
-/// A requirement too long for the budget of bounds says nothing; one that fails in every case allows no case.
+/// Requirements above the budget are ignored.
 #[test]
 fn requirements_without_a_value() {
     let maker = || Maker::new().attribute("n", "i64", |_| ()).input("x", (1, 1), |_| ());
@@ -274,7 +271,7 @@ fn requirements_without_a_value() {
     assert_eq!(p.always("numel(x) < 0"), "proved");
 }
 
-/// An output has at most 8 dimensions.
+/// Outputs have at most 8 dimensions.
 #[test]
 fn ranks_of_outputs() {
     let of_rank = |rank: usize| {
@@ -286,7 +283,6 @@ fn ranks_of_outputs() {
     assert_eq!(of_rank(9).always("numel(x) > 0"), "proved", "no such node exists");
 }
 
-/// Nothing follows from terms that bounds could not walk to their end.
 #[test]
 fn terms_beyond_the_budget_prove_nothing() {
     let costly = |count: usize| format!("sum([x.shape[0] % (i + 1) for i in range({count})])");
@@ -302,12 +298,11 @@ fn terms_beyond_the_budget_prove_nothing() {
     ] {
         assert_ne!(p.never(&claim), "proved", "{claim}");
     }
-    // Short enough for a requirement, not for a claim, which knows the term from the requirement.
     let required = format!("{} >= 0", costly(15_000));
     assert_ne!(maker().require(&required).always(&format!("{required} and numel(x) > 0")), "proved");
 }
 
-/// Facts that contradict each other, which only a walk over a part shows.
+/// Contradictory facts that only a walk over a part finds.
 #[test]
 fn parts_that_no_case_reaches() {
     let p = short_lists();
@@ -321,13 +316,12 @@ fn parts_that_no_case_reaches() {
         .attribute("n", "i64", |_| ())
         .attribute("pads", "i32[]", |a| a.length = Some(Interval { min: 0, max: 2 }))
         .input("x", (1, 1), |_| ());
-    // A positive element is one that exists, so its index is less than the length.
+    // A positive element exists, so its index is less than the length.
     let positive = "n >= 0 and n < len(pads) and pads[n] > 0";
     let value = format!("0 if not ({positive}) or len(pads) > 1 or n < 1 else pads[n]");
     assert_eq!(p.has_value(&value), "proved");
 }
 
-/// Cases remain where conditions only narrow: what they exclude proves nothing about these.
 #[test]
 fn conditions_leave_cases() {
     let short = |a: &mut cubinder_model::model::Attribute| a.length = Some(Interval { min: 0, max: 2 });
@@ -356,7 +350,7 @@ fn conditions_leave_cases() {
     assert!(verdict.contains("n = 1"), "{verdict}");
 }
 
-/// A side that always fails leaves the other one, and an earlier part that may fail stays one that may.
+/// An always failing side leaves the other; earlier parts may still fail.
 #[test]
 fn sides_that_always_fail() {
     let p = short_lists();

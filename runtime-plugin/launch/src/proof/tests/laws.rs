@@ -1,7 +1,6 @@
-//! Laws over plugins made at random: what is proved holds in every case that is met, what is refuted is refuted by the case, and
-//! over few cases the answer is exact.
+//! Laws over random plugins: proofs hold in every case, refuting cases refute, few cases are decided exactly.
 //!
-//! Membership and evaluation are spelled out here again, so that a mistake in the module cannot hide in its own test.
+//! Membership and evaluation are independent of the module's.
 
 use proptest::prelude::*;
 
@@ -11,7 +10,7 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, EvalError, Expr, Node, evaluate};
 use cubinder_model::model::{Interval, Plugin, ShapeLimits};
 
-/// Random choices; the first ones once the tape has ended.
+/// Random choices; 0 after the tape ends.
 struct Tape<'a>(std::slice::Iter<'a, u8>);
 
 impl Tape<'_> {
@@ -66,7 +65,7 @@ impl Tape<'_> {
             8 => format!("{}[{}]", self.ints(outputs, depth), self.int(outputs, local, depth)),
             9 => format!("get({}, {}, 1)", self.ints(outputs, depth), self.int(outputs, local, depth)),
             10 => format!("abs({})", self.int(outputs, local, depth)),
-            // Conditionals that keep a side from failing.
+            // Conditionals that guard a side that may fail.
             11..=13 => {
                 let (index, other) = (self.int(outputs, local, 0), self.int(outputs, local, depth));
                 match self.pick(3) {
@@ -128,7 +127,6 @@ impl Tape<'_> {
         format!("({} {op} {})", self.int(outputs, local, below), self.int(outputs, local, below))
     }
 
-    /// Conditions as people write them, mostly.
     fn condition(&mut self, outputs: bool) -> String {
         match self.pick(13) {
             11 => format!(
@@ -170,7 +168,6 @@ impl Tape<'_> {
         Interval { min, max: self.pick_from(most) }
     }
 
-    /// A plugin, and text of its expressions; none where the random shape of the output does not compile.
     fn plugin(&mut self, tiny: bool) -> Maker {
         let [every, other, small] = [self.limits(tiny), self.limits(tiny), self.limits(true)];
         let most_rank = if tiny { 2 } else { 3 };
@@ -248,7 +245,6 @@ impl Tape<'_> {
         vec![x, w]
     }
 
-    /// What the shape input holds.
     fn held(&mut self) -> Vec<i64> {
         (0..self.pick(4)).map(|_| self.pick_from(&[1, 0, 2, 3, -1, 5, 32, 64, i64::MAX, i64::MIN])).collect()
     }
@@ -256,7 +252,6 @@ impl Tape<'_> {
 
 struct World<'a>(&'a [Value], &'a [Vec<i64>], &'a [i64]);
 
-/// The index of the shape input.
 const HELD: u32 = 2;
 
 impl Environment for World<'_> {
@@ -284,7 +279,6 @@ fn within(shape: &[i64], limits: &ShapeLimits) -> bool {
         && count.is_some_and(|count| limits.numel.contains(count))
 }
 
-/// All shapes of a node and its inputs, if they are a case of the plugin.
 fn case(
     plugin: &Plugin,
     attributes: &[Value],
@@ -429,7 +423,7 @@ impl GeneratedClaim {
         case(&self.maker.plugin, attributes, inputs, held, self.assumed.as_ref())
     }
 
-    /// Whether the cases that differ in something that is looked at are few enough to try every one, in two places each.
+    /// Returns whether the distinguishable cases can be enumerated, in two places each.
     fn has_few_cases(&self) -> bool {
         const FEW: i64 = 4096;
         let plugin = &self.maker.plugin;
@@ -472,7 +466,6 @@ fn held_in(case: &Case) -> &[i64] {
     case.values.get(HELD as usize).map_or(&[], Vec::as_slice)
 }
 
-/// Every case of a plugin whose limits are tiny.
 fn all_cases(generated: &GeneratedClaim, mut visit: impl FnMut(&Case)) {
     let element = [-1, 0, 2].map(Value::Int);
     let mut lists = vec![Value::Array(vec![])];
@@ -527,7 +520,7 @@ proptest! {
             let held = tape.held();
             let Some(case) = generated.case(&attributes, &inputs, &held) else { continue };
             prop_assert!(!(proved && generated.refutes(&case)), "{} refutes {}", generated.maker.describe(&case), generated.description);
-            // Over the attributes and the shape of that case alone.
+            // Restricted to that case's attributes and smaller shapes.
             let profile: Vec<Vec<Interval>> =
                 case.shapes[..3].iter().map(|shape| shape.iter().map(|&dim| Interval { min: dim / 2, max: dim }).collect()).collect();
             let near = generated.domain().with_attributes(&attributes).with_profile(&profile);

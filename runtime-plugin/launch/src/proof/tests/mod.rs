@@ -1,4 +1,4 @@
-//! Tests of proofs: plugins that ship, what narrows what, and laws over plugins made at random.
+//! Tests of proofs.
 
 mod examples;
 mod laws;

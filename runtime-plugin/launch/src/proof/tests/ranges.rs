@@ -1,4 +1,4 @@
-//! The bounds of expressions: as narrow as intended, and what a condition adds to them.
+//! Bounds of expressions, and how conditions narrow them.
 
 use super::support::Maker;
 use crate::proof::frame::{Finding, Frame};
@@ -173,12 +173,11 @@ fn comparisons_decide_others() {
         ("2 if not (n != m) else (1 if m < n else 2)", "1..=2"),
         ("(1 if m < n else 2) if n != m else 2", "1..=2"),
         ("1 if n < m else (1 if m < n else 2)", "1..=2"),
-        // A float that is not a number is neither less nor greater.
+        // NaN is neither less nor greater.
         ("(1 if g <= h else 2) if not (h < g) else 1", "1..=2"),
     ]);
 }
 
-/// Longer products narrow no factor.
 #[test]
 fn long_products() {
     let p = maker();
@@ -195,7 +194,7 @@ fn sizes_that_depend_on_data() {
     assert_eq!(p.bounded("true", "indices.shape[0]"), "0..=1048576");
 }
 
-/// A list with an element outside of the limits, and expressions that fail, need no opposite.
+/// Decided without regions.
 #[test]
 fn claims_that_bounds_decide() {
     let p = maker();
@@ -214,7 +213,6 @@ fn claims_that_bounds_decide() {
     assert!(few.domain().provable(&few.expr("numel(y) >= 0")));
 }
 
-/// Attributes and ranks that are known are constants in expressions, and no others are tried.
 #[test]
 fn attributes_and_ranks_that_are_known() {
     let p = Maker::new().attribute("a", "i64", |_| ()).input("x", (2, 2), |_| ());
@@ -227,7 +225,6 @@ fn attributes_and_ranks_that_are_known() {
     assert_eq!(p.describe(&case), "x = [3, 0], a = 1");
 }
 
-/// What a frame proves without the search for cases.
 #[test]
 fn claims_that_a_frame_decides() {
     let p = maker();
@@ -247,25 +244,23 @@ fn claims_that_a_frame_decides() {
     // Neither 2 nor 3 times 5 or 6 is 13.
     let product = p.expr("(i % 2 + 2) * (j % 2 + 5) != 13");
     assert!(is_proved(Claim::Always(&product)));
-    // The region of a list is not narrowed.
     let Finding::Within(regions) = frame.look_at(Claim::Within(&outside, allowed), &mut meter) else {
         panic!()
     };
     assert_eq!(regions.len(), 1);
 }
 
-/// An evaluation may take more steps than a walk has.
 #[test]
 fn walks_have_a_budget() {
     let p = maker();
     let costly = |count: usize| format!("sum([x.shape[0] % (e + 1) for e in range({count})])");
     assert_eq!(p.bounded("true", &costly(1_000)), "1980..=9945");
     assert_eq!(p.bounded("true", &costly(60_000)), "no value, or it fails");
-    // Lists of lists of lists of up to 200 numbers.
+    // Nested lists of up to 200 numbers.
     let nested = |body: &str| format!("len([[{body} for b in some] for c in some])");
     assert_eq!(p.bounded("true", &nested("1")), "1..=200");
     assert_eq!(p.bounded("true", &nested("[1 for a in some]")), "1..=200, or it fails");
-    // Nothing is concluded from what the steps do not suffice for, where a condition is taken in either.
+    // Exceeding the steps proves and narrows nothing.
     let side = format!("({} if flag else 2)", costly(7_000));
     assert_eq!(p.bounded("true", &side), "2..=69945");
     for text in [
@@ -281,7 +276,7 @@ fn walks_have_a_budget() {
     assert_eq!(maker().require(&required).bounded("true", "n"), "3");
 }
 
-/// Steps do not depend on the machine, so a pool lasts equally long everywhere.
+/// Steps are machine-independent.
 #[test]
 fn steps_are_counted() {
     let p = Maker::new()

@@ -1,4 +1,4 @@
-//! Proofs are quick enough for every `check` and for the builder.
+//! Proofs are fast enough for every `check` and for the builder.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::proof::Domain;
 use cubinder_expr::value::Value;
 use cubinder_model::model::Interval;
 
-/// What a check asks of a plugin: the grid, arguments, shared memory, guards, outputs.
+/// Decides a check's claims: grid, arguments, shared memory, guards, outputs.
 fn statements(maker: &Maker, block: &str, args: &[&str]) -> Duration {
     let (output, input) = (&maker.plugin.outputs[0].name, &maker.plugin.inputs[0].name);
     let grid = format!("ceil_div(numel({output}), {block})");
@@ -54,7 +54,7 @@ fn a_check_is_quick() {
         ("elemwise_add", statements(&elemwise_add(), "block_size", &[])),
     ] {
         println!("{name}: {spent:?}");
-        // Without optimisation, beside other tests; optimised it is a fiftieth.
+        // Unoptimized; optimized takes a fiftieth.
         assert!(spent < Duration::from_secs(10), "{name}: {spent:?}");
     }
 }
@@ -75,7 +75,7 @@ fn a_guard_over_a_profile_is_quick() {
     assert!(spent < Duration::from_secs(1), "{spent:?}");
 }
 
-/// A case of many inputs is large, and so is every try to make it smaller.
+/// Cases of many inputs are large, and so is each shrinking step.
 #[test]
 fn many_inputs_are_quick() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -89,6 +89,6 @@ fn many_inputs_are_quick() {
     let spent = started.elapsed();
     println!("{spent:?}");
     assert!(matches!(verdict, crate::proof::Verdict::Refuted(_)), "{verdict:?}");
-    // Without optimisation, beside other tests.
+    // Unoptimized.
     assert!(spent < Duration::from_secs(5), "{spent:?}");
 }

@@ -1,4 +1,4 @@
-//! Plugins to prove things of.
+//! Plugins for proofs.
 
 use crate::proof::frame::{Finding, Frame};
 use crate::proof::pool::{Meter, Pool};
@@ -8,7 +8,6 @@ use cubinder_model::model::{
     Attribute, AttributeType, Input, Interval, Output, Plugin, Requirement, ShapeLimits, SizeBound,
 };
 
-/// A plugin in the making: attributes, then inputs, then the rest.
 pub(super) struct Maker {
     pub(super) plugin: Plugin,
     functions: Vec<(&'static str, Function)>,
@@ -58,7 +57,6 @@ impl Maker {
         self
     }
 
-    /// A shape input of one dimension.
     pub(super) fn shape_input(mut self, name: &str, count: Interval, values: Interval) -> Maker {
         let limits = ShapeLimits { every: count, dims: vec![count], ..ShapeLimits::default() };
         self = self.input(name, (1, 1), |of| *of = limits);
@@ -68,7 +66,7 @@ impl Maker {
         self
     }
 
-    /// A size tensor, and an output of so many rows.
+    /// Adds a size tensor, and an output of that many rows.
     pub(super) fn counted(mut self, name: &str, upper: &str, rows: &str) -> Maker {
         let bound = SizeBound { upper: self.expr(upper), opt: self.expr(upper) };
         let size = self.plugin.tensor_count() as u32;
@@ -178,7 +176,6 @@ impl Maker {
         self.tell(self.domain().assuming(&assumed).always(&self.expr(text)))
     }
 
-    /// How many steps of a pool `work` takes.
     pub(super) fn steps(&self, work: impl FnOnce(&Domain<'_>, &mut Meter<'_>)) -> usize {
         const ALL: usize = 100_000_000;
         let pool = Pool::new(ALL);
@@ -187,7 +184,7 @@ impl Maker {
         ALL - pool.left()
     }
 
-    /// The bounds of an expression where `assumed` is true, and whether they prove that it has a value there.
+    /// Returns an expression's bounds where `assumed` is true, and whether it may fail.
     pub(super) fn bounded(&self, assumed: &str, text: &str) -> String {
         let (assumed, value) = (self.expr(assumed), self.expr(text));
         let domain = self.domain().assuming(&assumed);
@@ -227,7 +224,6 @@ fn shown(extent: &Extent) -> String {
     }
 }
 
-/// `circ_pad_plugin` as it ships.
 pub(super) fn circ_pad() -> Maker {
     Maker::new()
         .attribute("pads", "i32[]", |_| ())
@@ -242,7 +238,6 @@ pub(super) fn circ_pad() -> Maker {
         .output("y", "[x.shape[i] + before(i) + after(i) for i in range(x.rank)]", |_| ())
 }
 
-/// `elemwise_add_plugin` as it ships.
 pub(super) fn elemwise_add() -> Maker {
     Maker::new()
         .attribute("block_size", "i32", |_| ())

@@ -1,5 +1,3 @@
-//! Models that readers refuse, and why.
-
 use super::*;
 
 #[test]
@@ -154,7 +152,6 @@ fn aligned(tensor: u32, bytes: u32) -> Expr {
     Expr { nodes: vec![expr::Node::Aligned { tensor, bytes }] }
 }
 
-/// As many different questions about the addresses of two tensors.
 fn all_aligned(count: u32) -> Expr {
     let mut nodes: Vec<expr::Node> =
         (0..count).map(|index| expr::Node::Aligned { tensor: index % 2, bytes: 1 << (index / 2) }).collect();
@@ -168,7 +165,6 @@ fn first_point(node: &mut Node) -> &mut TunedPoint {
 
 const STRING: AttributeType = AttributeType { element: AttributeElement::String, list: false };
 
-/// Makes the attribute text, and a point that has 520 KiB of it.
 fn long_point(node: &mut Node) -> TunedPoint {
     node.plugin.attributes[0] = Attribute::new("name", STRING);
     node.attributes[0] = Value::Str(String::new());
@@ -176,7 +172,6 @@ fn long_point(node: &mut Node) -> TunedPoint {
     TunedPoint { attributes, ..first_point(node).clone() }
 }
 
-/// Rows for long texts, which every point ranks together.
 #[test]
 fn reading_compares_no_ranked_row_more_than_once() {
     let mut node = node();

@@ -1,4 +1,4 @@
-//! Containers that are found in files.
+//! Finding containers in files.
 
 use super::*;
 
@@ -10,7 +10,6 @@ fn containers_are_found_in_a_file() {
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
     let third = write_node_reference(&reference());
-    // The magics alone, as a program that reads containers has them, begin none.
     let program = [MAGIC.as_slice(), &REFERENCE_MAGIC, b"\x48\x39\xc1", &REFERENCE_MAGIC].concat();
     let plan = b"plan\x89\x89CUB".as_slice();
     let parts = [plan, &first, &damaged, b"....", &second, &third, &program, &MAGIC[..7]];
@@ -29,7 +28,7 @@ fn containers_are_found_in_a_file() {
     }
 }
 
-/// A megabyte takes no time, so what small files hold is found whatever stands before it.
+/// The first megabyte of hashing is free, so false starts hide nothing in small files.
 #[test]
 fn a_file_is_searched_until_a_megabyte_was_hashed_in_vain() {
     let right = write_node_reference(&reference());
@@ -48,13 +47,13 @@ fn a_file_is_searched_until_a_megabyte_was_hashed_in_vain() {
     false_ones.push(beginning(2, 22));
     let found = searched(&false_ones);
     assert_eq!((found.len(), found.last()), (34, Some(&Err(ReadError::TooManyBeginnings))));
-    // What the file does not hold is not hashed.
+    // Containers longer than the file are not hashed.
     let found = searched(&vec![beginning(2, 1 << 20); 40]);
     assert_eq!(found.len(), 41);
     assert_eq!(found[40], Ok(Container::NodeReference(reference())));
 }
 
-/// Only what may be a container is told of: a program that reads them holds their magics, too.
+/// Programs that read containers contain the magics, too.
 #[test]
 fn what_follows_a_magic_says_whether_it_is_a_beginning() {
     let long = |version: u32, kind: u32| {
@@ -84,7 +83,7 @@ fn what_follows_a_magic_says_whether_it_is_a_beginning() {
     }
 }
 
-/// Each of these beginnings claims the rest of the file: to hash it for each would take minutes for megabytes.
+/// Hashing the rest of the file for each start would take minutes for megabytes.
 #[test]
 fn a_file_of_false_beginnings_takes_no_longer_than_others() {
     const COUNT: usize = 50_000;
@@ -105,7 +104,7 @@ fn a_file_of_false_beginnings_takes_no_longer_than_others() {
     assert!((10..40).contains(&found.len()), "{}", found.len());
 }
 
-/// Whatever a digest might say: what has two wrong bytes in the magic is not hashed.
+/// Two wrong bytes in the magic prevent hashing, whatever the digest.
 #[test]
 fn two_wrong_bytes_in_a_magic_make_no_container() {
     for right in [write_node(&node()), write_node_reference(&reference())] {
@@ -125,7 +124,6 @@ fn two_wrong_bytes_in_a_magic_make_no_container() {
     }
 }
 
-/// Also where the damage is in what containers are found by.
 #[test]
 fn no_single_changed_byte_makes_a_container_vanish() {
     let parts = [

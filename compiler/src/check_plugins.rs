@@ -1,7 +1,7 @@
-//! Checks manifests without a compiler: reading, resolving, planning, rules, and the texts of their kernels.
+//! Checks manifests without a compiler: parsing, resolving, planning, rules, and kernel texts.
 //!
-//! Every independent error is reported in one run; a warning that may follow from an error is not. `cubinder check` runs all of
-//! it, `cubinder compile` starts with it. Never prints, never compiles.
+//! Reports all independent errors in one run, without warnings about invalid manifests. Serves `cubinder check` and,
+//! first, `cubinder compile`. Never prints, never compiles.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -24,17 +24,17 @@ use crate::project::{ManifestText, Plan, Project};
 /// The result of `cubinder check`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckReport {
-    /// Errors and warnings, sorted by place.
+    /// Errors and warnings, sorted by location.
     pub diagnostics: Vec<Diagnostic>,
-    /// Conditions on every launch of the valid manifests.
+    /// Launch conditions of the valid manifests.
     pub obligations: Vec<Obligation>,
     /// Kernels that only a compile can check.
     pub unsure: Vec<UncheckedKernel>,
-    /// Pointers of precompiled code whose types only the manifest states.
+    /// Pointers of precompiled code with types from the manifest only.
     pub unchecked: Vec<UncheckedPointers>,
-    /// The targets of all manifests.
+    /// Targets of all manifests.
     pub targets: BTreeSet<String>,
-    /// The number of manifests without a target.
+    /// Number of manifests without a target.
     pub without_targets: usize,
 }
 
@@ -43,11 +43,11 @@ pub struct CheckReport {
 pub enum Purpose {
     /// `cubinder check`.
     Check,
-    /// Compiling them.
+    /// A compile.
     Compile,
 }
 
-/// The manifests of a project, parsed and resolved, and its tuning files.
+/// A project's resolved manifests and tuning files.
 pub struct ResolvedManifests<'p> {
     project: &'p Project,
     tuning: Vec<tuning::File>,
@@ -55,7 +55,7 @@ pub struct ResolvedManifests<'p> {
     manifests: Vec<ManifestState<ResolvedPlugin>>,
 }
 
-/// The manifests of a project, each with the plan of its compile.
+/// Manifests of a project, each with its compile plan.
 pub struct Plans<'p> {
     project: &'p Project,
     purpose: Purpose,
@@ -64,62 +64,59 @@ pub struct Plans<'p> {
     manifests: Vec<ManifestState<PlannedPlugin>>,
 }
 
-/// A manifest with its diagnostics; the plugin is missing if the manifest cannot be read.
+/// A manifest's diagnostics, and its plugin if readable.
 struct ManifestState<P> {
     plugin: Option<P>,
     sink: Sink,
 }
 
-/// A plugin, or a sketch of it if the manifest has errors.
+/// A plugin, partial if the manifest has errors.
 struct ResolvedPlugin {
     resolved: Resolved,
-    /// Whether the manifest resolved without errors.
     is_valid: bool,
 }
 
-/// A plugin, or a sketch of it if the manifest has errors, and the plan of its compile.
 struct PlannedPlugin {
     resolved: Resolved,
     plan: Plan,
-    /// Whether the manifest resolved without errors.
     is_valid: bool,
 }
 
-/// A plugin whose manifest has no error, and the plan of its compile.
+/// A valid plugin with its compile plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedPlugin {
     /// The plugin.
     pub resolved: Resolved,
-    /// The targets and options of its kernels.
+    /// Targets and options of its kernels.
     pub plan: Plan,
 }
 
 impl CheckedPlugin {
-    /// Whether a kernel of it is compiled from source.
+    /// Returns whether it has kernels in source form.
     #[must_use]
     pub fn has_sources(&self) -> bool {
         self.resolved.draft.units.iter().any(|unit| unit.foreign.is_none())
     }
 }
 
-/// The plugins of a project whose manifests have no error.
+/// The valid plugins of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedPlugins {
     /// The plugins, in the project's order.
     pub plugins: Vec<CheckedPlugin>,
-    /// The project's tuning files.
+    /// Tuning files of the project.
     pub tuning: Vec<tuning::File>,
-    /// Conditions on every launch.
+    /// Launch conditions.
     pub obligations: Vec<Obligation>,
 }
 
-/// Checks all manifests of some projects and their kernels. `open` reads a kernel's file.
+/// Checks all manifests and kernels. `open` reads a kernel's file.
 #[must_use]
 pub fn check(projects: &[Project], open: &OpenSource<'_>) -> CheckReport {
     check_texts(projects.iter().map(|project| (project, project.read_manifests())).collect(), open)
 }
 
-/// [`check()`] for one project with these texts instead of its manifests.
+/// As [`check()`], with these texts as the project's manifests.
 #[must_use]
 pub fn check_sources(project: &Project, sources: Vec<ManifestText>, open: &OpenSource<'_>) -> CheckReport {
     check_texts(vec![(project, sources)], open)
@@ -136,7 +133,7 @@ fn check_texts(projects: Vec<(&Project, Vec<ManifestText>)>, open: &OpenSource<'
     })
 }
 
-/// Runs `work` in the caller's thread pool, or else in a new one with at most `limit` threads.
+/// Runs `work` in the caller's thread pool, else in a new one of at most `limit` threads.
 pub(crate) fn in_thread_pool<R: Send>(limit: usize, work: impl FnOnce() -> R + Send) -> R {
     if rayon::current_thread_index().is_some() {
         return work();
@@ -150,7 +147,7 @@ pub(crate) fn in_thread_pool<R: Send>(limit: usize, work: impl FnOnce() -> R + S
     }
 }
 
-/// Parses and resolves the manifests of a project.
+/// Parses and resolves a project's manifests.
 #[must_use]
 pub fn resolve_manifests(project: &Project, sources: Vec<ManifestText>) -> ResolvedManifests<'_> {
     let (tuning, tuning_errors) = project.read_tuning();
@@ -170,11 +167,11 @@ pub fn resolve_manifests(project: &Project, sources: Vec<ManifestText>) -> Resol
 }
 
 impl<'p> ResolvedManifests<'p> {
-    /// Plans the compile of each manifest.
+    /// Plans each manifest's compile.
     #[must_use]
     pub fn plan(self, purpose: Purpose) -> Plans<'p> {
         let ResolvedManifests { project, tuning, tuning_errors, manifests } = self;
-        // A manifest outside of a project can be checked without targets; then no limits are known.
+        // Outside of a project, targets are optional and limits unknown.
         let needs_targets = purpose == Purpose::Compile || project.config.is_some();
         let planned = manifests.into_par_iter().map(|ManifestState { plugin, sink }| {
             let plugin = plugin.map(|ResolvedPlugin { resolved, is_valid }| {
@@ -188,11 +185,10 @@ impl<'p> ResolvedManifests<'p> {
 }
 
 impl Plans<'_> {
-    /// Checks everything that needs no compiler. The kernels' texts are checked only if there is an error, because NVRTC reads them
-    /// better. `open` reads a kernel's file.
+    /// Checks everything that needs no compiler. Checks kernel texts only after an error: NVRTC parses them better.
     ///
     /// # Errors
-    /// What [`check()`] reports, if it has an error.
+    /// The report of [`check()`] if it has an error.
     pub fn check(self, open: &OpenSource<'_>, warnings: &Sink) -> Result<CheckedPlugins, Vec<Diagnostic>> {
         let (plugins, tuning, report) = check_plans(vec![self]);
         if has_errors(&report.diagnostics) {
@@ -232,7 +228,6 @@ fn resolve_manifest(
     Some(ResolvedPlugin { resolved, is_valid })
 }
 
-/// The plugins, the tuning files, and the report without the kernels.
 fn check_plans(plans: Vec<Plans<'_>>) -> (Vec<PlannedPlugin>, Vec<tuning::File>, CheckReport) {
     let (mut plugins, mut files) = (Vec::<PlannedPlugin>::new(), Vec::new());
     let mut report = CheckReport::default();
@@ -251,7 +246,7 @@ fn check_plans(plans: Vec<Plans<'_>>) -> (Vec<PlannedPlugin>, Vec<tuning::File>,
         }
         files.extend(tuning);
     }
-    // What could not be read may tell two plugins apart.
+    // Unread parts may distinguish plugins.
     let read = plugins.iter().map(|plugin| &plugin.resolved).filter(|resolved| resolved.is_read);
     report.diagnostics.extend(resolve::check_unique(&read.collect::<Vec<_>>()));
     (plugins, files, report)
@@ -284,7 +279,7 @@ impl ManifestState<PlannedPlugin> {
     }
 }
 
-/// Leaves out the warnings about an invalid manifest: they may follow from its errors.
+/// Drops warnings that errors of the manifest may cause.
 fn reliable(diagnostics: Vec<Diagnostic>, is_valid: bool) -> impl Iterator<Item = Diagnostic> {
     diagnostics.into_iter().filter(move |found| is_valid || found.severity == Severity::Error)
 }
@@ -295,7 +290,7 @@ fn check_kernels(plugins: &[PlannedPlugin], mut report: CheckReport, open: &Open
         supersede(&mut report.diagnostics, &kernels.diagnostics);
         report.add(kernels);
     }
-    // Manifests share files, and so their errors.
+    // Manifests that share a file share its errors.
     dedup(&mut report.diagnostics);
     sort(&mut report.diagnostics);
     report

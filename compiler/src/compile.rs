@@ -1,7 +1,7 @@
-//! The pipeline, from manifests to plugin libraries.
+//! The pipeline from manifests to plugin libraries.
 //!
-//! `Project → ResolvedManifests → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`: each phase takes a value of
-//! one type and returns one of the next. A phase returns its errors and reports its warnings to a [`Sink`].
+//! `Project → ResolvedManifests → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`: each
+//! phase returns the next type or errors, and reports warnings to a [`Sink`].
 
 mod depfile;
 mod explain;
@@ -37,48 +37,48 @@ use jobs::CompileJobs;
 use write::Libraries;
 pub(crate) use write::draft_library;
 
-/// The inputs of a compile, and where its libraries go.
+/// The inputs and outputs of a compile.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The manifests, and how the kernels of each are compiled.
+    /// The manifests with their compile options.
     pub project: Project,
     /// The library's name: `lib<name>.so`.
     pub name: String,
-    /// The folder for the libraries; it is created if it is missing.
+    /// Folder for the libraries, created if missing.
     pub output: PathBuf,
-    /// Put the code into a library of its own that is serialized into engines, instead of into each node.
+    /// Store code once per engine, as a serialized library, not in each node.
     pub embed: bool,
     /// The prebuilt runtime library.
     pub runtime_library: PathBuf,
-    /// Where to write the list of input files, for Make and Ninja.
+    /// File for the list of inputs, for Make and Ninja.
     pub depfile: Option<PathBuf>,
-    /// Where NVRTC and the cache are.
+    /// Paths of NVRTC and the cache.
     pub overrides: Overrides,
-    /// Whether compiled code is kept and used again.
+    /// Whether to use the cache.
     pub use_cache: bool,
 }
 
-/// The written libraries.
+/// The result of a compile.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The libraries.
     pub libraries: Vec<WrittenLibrary>,
-    /// The digest of the bundle in them.
+    /// Digest of their bundle.
     pub digest: Digest,
-    /// The size of the bundle in bytes.
+    /// Size of the bundle, bytes.
     pub bundle_bytes: u64,
-    /// The bundle, and what is known about its compile.
+    /// The bundle, with facts about its compile.
     pub compiled: CompiledBundle,
 }
 
-/// A library that was written.
+/// A written library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenLibrary {
     /// The file.
     pub path: PathBuf,
     /// Whether it has ops, code or both.
     pub mode: Mode,
-    /// Its size in bytes.
+    /// Its size, bytes.
     pub bytes: u64,
 }
 
@@ -87,13 +87,13 @@ pub struct WrittenLibrary {
 pub struct CompiledBundle {
     /// The plugins with their code.
     pub bundle: Bundle,
-    /// The number of calls of NVRTC and of cache hits.
+    /// Numbers of NVRTC calls and cache hits.
     pub statistics: Statistics,
-    /// The warnings of all phases.
+    /// Warnings of all phases.
     pub warnings: Vec<Diagnostic>,
-    /// Conditions on every launch, and whether they are proved.
+    /// Launch conditions with their proofs.
     pub obligations: Vec<Obligation>,
-    /// Requested machine code that is missing and that PTX replaces.
+    /// Requested machine code replaced by PTX.
     pub from_ptx: Vec<FromPtx>,
     /// Plugins that were measured with other code.
     pub measured_otherwise: Vec<OutdatedMeasurement>,
@@ -104,9 +104,9 @@ pub struct CompiledBundle {
 /// Compiles a project and writes its libraries.
 ///
 /// # Errors
-/// Every error that can be found: if manifests are invalid, those of all manifests; then those of all kernels.
+/// Errors of all manifests, or else of all kernels.
 pub fn compile(request: &Request, progress: &ProgressBar) -> Result<Outcome, Vec<Diagnostic>> {
-    // Checked first, not after minutes of compiling.
+    // Fails early instead of after minutes of compiling.
     if let Some(depfile) = &request.depfile {
         atomic_file::check_replaceable(depfile, depfile, "`--depfile`")?;
     }
@@ -139,7 +139,7 @@ pub fn compile_bundle(
     Ok(CompiledBundle { warnings, ..compiled })
 }
 
-/// Runs phases in a thread pool. Their warnings follow the errors if one fails.
+/// Runs phases in a thread pool. Warnings follow the errors.
 fn with_warnings<T: Send>(
     phases: impl FnOnce(&Sink) -> Result<T, Vec<Diagnostic>> + Send,
 ) -> Result<(T, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -172,7 +172,7 @@ fn run_phases(
     let jobs = CompileJobs::new(project, session, &plugins);
     let compiled = jobs.and_then(|jobs| jobs.compile(progress, warnings));
     warnings.report(session.and_then(Session::take_cache_warning));
-    // Before the errors in the code: a file that changed may have been read in part.
+    // Takes precedence: a changed file may have been read partially.
     session.map_or(Ok(()), Session::check_unchanged)?;
     let compiled = compiled?;
     obligations.extend(compiled.obligations);
@@ -195,7 +195,7 @@ fn run_phases(
     })
 }
 
-/// The machine code that PTX replaces. Kernels that TensorRT launches itself are always PTX.
+/// Returns machine code replaced by PTX, except on the native route, which is always PTX.
 fn from_ptx(plugins: &[CheckedPlugin]) -> Vec<FromPtx> {
     let launched = plugins.iter().filter(|plugin| plugin.plan.route.route == Route::Plugin);
     let missing = launched.flat_map(|CheckedPlugin { resolved, plan }| {
@@ -204,7 +204,7 @@ fn from_ptx(plugins: &[CheckedPlugin]) -> Vec<FromPtx> {
     missing.collect()
 }
 
-/// The bundle's bytes and digest. Reading them back proves that every engine with them can be read.
+/// Encodes the bundle and reads it back, so every engine with it is readable.
 fn encode(bundle: &Bundle) -> Result<(Vec<u8>, Digest), Diagnostic> {
     let bytes = container::write_bundle(bundle);
     match container::read(&bytes) {

@@ -1,17 +1,17 @@
-//! The diagnostics of the pipeline, as types.
+//! Diagnostics of the pipeline.
 
 use cubinder_manifest::manifest::DriverVersion;
 use cubinder_source::diagnostic::Span;
 
 cubinder_source::diagnostics! {
-    /// `--embed` of plugins that TensorRT launches itself.
+    /// `--embed` with native plugins only.
     pub(crate) struct NothingToEmbed
     error(NO_NATIVE_ROUTE) "there is no code to be serialized into engines: TensorRT launches all of the plugins itself" {
         note: "such an engine holds the kernels' PTX without `--embed`, and needs no library";
         help: "leave `--embed` out";
     }
 
-    /// An attribute of a kernel that a kernel around it cannot have.
+    /// A kernel attribute that its wrapper cannot have.
     pub(crate) struct LostAttribute { kernel: String, span: Span, attribute: &'static str }
     error(NO_NATIVE_ROUTE) "TensorRT cannot launch `{kernel}` itself: the kernel has {attribute}" {
         at span: "this kernel";
@@ -19,7 +19,7 @@ cubinder_source::diagnostics! {
         help: "take it out, or let a plugin library launch the kernel: leave `route` out";
     }
 
-    /// A kernel that does not compile as a part of another.
+    /// A kernel that does not compile inside of a wrapper.
     pub(crate) struct NotADeviceFunction { kernel: String, span: Span }
     error(NO_NATIVE_ROUTE) "TensorRT cannot launch `{kernel}` itself: the kernel does not become a part of another" {
         at span: "this kernel";
@@ -27,19 +27,17 @@ cubinder_source::diagnostics! {
         help: "mend that, or let a plugin library launch the kernel: leave `route` out";
     }
 
-    /// Code that cannot be read.
     pub(crate) struct UnreadableCode { target: String, error: String, span: Span, label: &'static str }
     error "the code for `{target}` cannot be read: {error}" {
         at span: "{label}";
     }
 
-    /// Precompiled PTX that cannot be read after its kernel was renamed.
+    /// Precompiled PTX that is unreadable after renaming its kernel.
     pub(crate) struct RenamedPtx { kernel: String, error: String, span: Span }
     error "the PTX of `{kernel}` cannot be read with another name: {error}" {
         at span: "this kernel";
     }
 
-    /// `__cluster_dims__` that differ between targets.
     pub(crate) struct ClustersDiffer { kernel: String, span: Span, sizes: String, help: &'static str }
     error(CLUSTER) "`{kernel}` runs in clusters of other sizes for other targets" {
         at span: "compiled for this kernel";
@@ -47,14 +45,14 @@ cubinder_source::diagnostics! {
         help: "{help}";
     }
 
-    /// `--arch` with a target that the project does not have.
+    /// `--arch` with an unconfigured target.
     pub(crate) struct TargetNotConfigured { target: String, configured: String }
     error "`{target}` is none of the targets that this project is compiled for" {
         note: "they are {configured}";
         help: "`--arch` chooses among them; `--target {target}` compiles for it whatever the project says";
     }
 
-    /// `--arch` that leaves no target.
+    /// `--arch` excludes all targets.
     pub(crate) struct NothingLeft { only: String, span: Span, left_out: String }
     error "`--arch {only}` leaves nothing to compile for" {
         at span: "of this plugin";
@@ -62,28 +60,25 @@ cubinder_source::diagnostics! {
         help: "name one of these too";
     }
 
-    /// A target of an architecture that is newer than this version.
+    /// A target newer than this version.
     pub(crate) struct UnknownTarget { target: String, span: Option<Span> }
     warning "this version of cubinder does not know `{target}`" {
         note: "its limits are not known, so nothing is held against them; whether NVRTC compiles for it shows when it is compiled";
         at span ?span: "asked for here";
     }
 
-    /// `--arch` without targets.
     pub(crate) struct NothingToChooseFrom { only: String }
     error "`--arch {only}` chooses among targets, and none are named" {
         note: "neither the manifest's `[compile]` nor a `cubinder.toml` names `targets`";
         help: "`--target {only}` compiles for it";
     }
 
-    /// No target.
     pub(crate) struct NoTarget
     error "nothing says what to compile for" {
         help: "name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load; or \
                write `targets` into the manifest's `[compile]`";
     }
 
-    /// A kind of code in `code` without a target.
     pub(crate) struct CodeWithoutTarget { kind: &'static str, example: &'static str, span: Span, targets: String, of_targets: Option<Span> }
     error(CODE_WITHOUT_TARGET) "no target gives {kind}" {
         at span: "asked for here";
@@ -92,7 +87,7 @@ cubinder_source::diagnostics! {
         related of_targets ?of_targets: "the targets";
     }
 
-    /// A driver that cannot load the code, or an NVRTC that is newer than the table of drivers.
+    /// A driver too old for the code, or an unknown NVRTC.
     pub(crate) struct DriverTooOld {
         finding: String, major: i32, minor: i32, span: Span,
         from_cubins: Option<DriverVersion>, from_ptx: Option<DriverVersion>, unknown: Option<&'static str>, help: String,
@@ -105,7 +100,7 @@ cubinder_source::diagnostics! {
         help: "{help}";
     }
 
-    /// A version of CUDA instead of one of the driver.
+    /// A CUDA version instead of a driver version.
     pub(crate) struct NotADriver { written: String, span: Span, help: String }
     error(DRIVER_TOO_OLD) "`{written}` is no release of NVIDIA's driver" {
         at span: "this looks like a version of CUDA";

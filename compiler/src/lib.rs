@@ -1,7 +1,7 @@
-//! From TOML manifests and CUDA C++ kernels to TensorRT plugin libraries.
+//! Compiles TOML manifests and CUDA C++ kernels to TensorRT plugin libraries.
 //!
-//! The phases over the crates of the compiler; data flows one way through them. Nothing here talks to a GPU.
-//! Errors of the user are [`cubinder_source::diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
+//! Owns the order of phases; only `test` and `tune` use a GPU. User errors are
+//! [`cubinder_source::diagnostic::Diagnostic`]s with locations.
 
 pub mod check_plugins;
 pub mod compile;

@@ -1,7 +1,4 @@
-//! The command line.
-//!
-//! Owns arguments, terminal and exit codes: 0 done, 1 a mistake of the user's or of the world's, 2 wrong usage. What a command
-//! does is in the library.
+//! The command line: arguments, terminal and exit codes (0 success, 1 user or system error, 2 wrong usage).
 
 mod cli;
 

@@ -1,7 +1,6 @@
-//! Drafts and code objects become a bundle.
+//! Packs drafts and code objects into a bundle.
 //!
-//! Owns the numbering of code objects: in the order in which plugins, variants, launches and targets first need them,
-//! each once; and the compression of what is not packed yet. Never reads or compiles anything.
+//! Owns numbering of unique code objects, by first use, and compression. Never reads files or compiles.
 
 use std::collections::HashMap;
 
@@ -12,27 +11,27 @@ use cubinder_model::{
     Bundle, CodeBytes, CodeObject, CodeRef, Digest, Launch, Plugin, Target, TargetKind, Variant,
 };
 
-/// A plugin with everything that compiling told about it.
+/// A plugin with its compile results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledPlugin {
-    /// The plugin before it was compiled.
+    /// The plugin before compilation.
     pub plugin: Plugin,
-    /// Its launches, in the order of variants and steps.
+    /// Launches, in the order of variants and steps.
     pub units: Vec<CompiledUnit>,
 }
 
-/// What compiling told about one launch of one variant.
+/// Compile results of a variant's launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledUnit {
-    /// The variant's position in the plugin.
+    /// Index of the variant.
     pub variant: usize,
-    /// The step's position in the variant.
+    /// Index of the step.
     pub step: usize,
-    /// The arguments in the kernel's order.
+    /// Arguments in the kernel's order.
     pub bound: BoundArgs,
-    /// The clusters that the kernel itself asks for, where the manifest does not say them.
+    /// The kernel's own cluster size, unless the manifest sets it.
     pub cluster: Option<[u32; 3]>,
-    /// The code, in the order of the targets.
+    /// Code in the order of targets.
     pub code: Vec<CompiledCode>,
 }
 
@@ -41,21 +40,21 @@ pub struct CompiledUnit {
 pub struct CompiledCode {
     /// The code object.
     pub object: CodeObject,
-    /// The kernel's symbol in it.
+    /// The kernel's symbol.
     pub symbol: String,
-    /// The inputs that it was compiled from.
+    /// Its sources.
     pub origin: Option<Origin>,
 }
 
-/// A bundle with the origins of each of its code objects.
+/// A bundle with the origins of each code object.
 pub struct PackedBundle {
     /// The bundle.
     pub bundle: Bundle,
-    /// The origins of `bundle.code`, in its order.
+    /// Origins of each element of `bundle.code`.
     pub origins: Vec<Vec<Origin>>,
 }
 
-/// The bundle of these plugins; `producer` names the compilers.
+/// Packs plugins; `producer` names the compilers.
 #[must_use]
 pub fn pack(producer: String, plugins: Vec<CompiledPlugin>) -> PackedBundle {
     let mut code = CodeTable::default();
@@ -77,7 +76,7 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
     }
     let is_native = |launch: &Launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native);
     if plugin.variants.iter().flat_map(Variant::launches).any(is_native) {
-        // Those that TensorRT could not choose have no code.
+        // Variants that TensorRT cannot choose have no code.
         plugin.keep_variants(|variant| variant.launches().all(is_native));
     }
     plugin

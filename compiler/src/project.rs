@@ -1,8 +1,6 @@
-//! What a command works on: which manifests, and for each of them which targets and settings.
+//! Determines a command's manifests, targets (`targets`), settings (`plan`) and drivers (`driver`).
 //!
-//! Owns what goes before what: the command line, the manifest's `[compile]`, `cubinder.toml`. Here is which manifests and files there are;
-//! what is compiled for (`targets`), with what (`plan`) and for which driver (`driver`) follows from that. Shared by every command that
-//! takes manifests. Never compiles anything.
+//! Owns precedence: command line, manifest's `[compile]`, `cubinder.toml`. Never compiles.
 
 mod driver;
 mod plan;
@@ -22,44 +20,44 @@ use cubinder_source::diagnostic::{Diagnostic, Severity, Source, Span, dedup};
 use cubinder_source::{path, rules, source};
 pub use plan::{Plan, PlannedRoute, PlannedTarget};
 
-/// The text of a manifest, or the reason that it cannot be read.
+/// A manifest's text, or why it is unreadable.
 pub type ManifestText = Result<Arc<Source>, Vec<Diagnostic>>;
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectOptions {
-    /// The manifests; none: those that `cubinder.toml` names.
+    /// Manifests; if empty, the `cubinder.toml`'s.
     pub manifests: Vec<PathBuf>,
     /// The `cubinder.toml` to use.
     pub config: Option<PathBuf>,
-    /// What to compile for, whatever manifests and `cubinder.toml` say; none: what they say.
+    /// Targets that override manifests and `cubinder.toml`.
     pub targets: Vec<Target>,
-    /// Of what manifests and `cubinder.toml` say, compile for these alone; none: for all.
+    /// Subset of configured targets; all if empty.
     pub only: Vec<Target>,
-    /// Include folders, before all others.
+    /// Include folders, searched first.
     pub include: Vec<PathBuf>,
-    /// Options of NVRTC, after all others.
+    /// NVRTC options, after all others.
     pub options: Vec<String>,
-    /// Whether code has line information, whatever manifests and `cubinder.toml` say.
+    /// Whether to force line information.
     pub line_information: bool,
-    /// Who launches the kernels, whatever manifests say.
+    /// Route that overrides manifests.
     pub route: Option<Route>,
-    /// Files of tuning, before those that `cubinder.toml` names.
+    /// Tuning files, before those of `cubinder.toml`.
     pub tuning: Vec<PathBuf>,
-    /// What is opened is measured, which mends its tuning: what is wrong with that is passed over.
+    /// Ignore tuning errors: measuring replaces the tuning.
     pub is_measured: bool,
 }
 
-/// The manifests of one library, and what holds for all of them. The default has none, and says nothing.
+/// The manifests of one library; empty by default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Project {
-    /// `cubinder.toml`, where it counts.
+    /// The applicable `cubinder.toml`.
     pub config: Option<Config>,
-    /// The manifests, in the order of the library's plugins.
+    /// Manifests, in the order of the library's plugins.
     pub manifests: Vec<PathBuf>,
-    /// The files of tuning, each once.
+    /// Unique tuning files.
     pub tuning: Vec<PathBuf>,
-    /// The folder that files are named relative to, so that what is made does not depend on where it lies.
+    /// Base of relative names in output.
     pub root: PathBuf,
     options: ProjectOptions,
 }
@@ -67,10 +65,11 @@ pub struct Project {
 impl Project {
     /// Finds the manifests. `here` is the current folder.
     ///
-    /// For manifests without a `cubinder.toml`, [`Project::open_around`] finds it. Without manifests the nearest `cubinder.toml` names them.
+    /// Without manifests the nearest `cubinder.toml` names them. For named manifests, [`Project::open_around`] finds
+    /// it.
     ///
     /// # Errors
-    /// What is no manifest, and every mistake in `cubinder.toml`.
+    /// Files of other kinds, and errors in `cubinder.toml`.
     pub fn open(options: ProjectOptions, here: &Path) -> Result<Project, Vec<Diagnostic>> {
         let mut wrong: Vec<Diagnostic> =
             options.manifests.iter().filter_map(|path| check_manifest(path).err()).collect();
@@ -113,12 +112,11 @@ impl Project {
         Ok(Project { config, manifests, tuning, root, options })
     }
 
-    /// Opens manifests, each with the nearest `cubinder.toml` above it if there is one, so that every command sees a manifest as its
-    /// project compiles it. Manifests of one project stay together. If `options` names a `cubinder.toml` or no manifest, this is
-    /// [`Project::open`].
+    /// Opens manifests with the nearest `cubinder.toml` above each, as their projects compile them. Groups manifests
+    /// by project. If `options` names a `cubinder.toml` or no manifest, this is [`Project::open`].
     ///
     /// # Errors
-    /// As those of [`Project::open`].
+    /// As [`Project::open`].
     pub fn open_around(options: ProjectOptions, here: &Path) -> Result<Vec<Project>, Vec<Diagnostic>> {
         if options.config.is_some() || options.manifests.is_empty() {
             return Project::open(options, here).map(|project| vec![project]);
@@ -143,7 +141,7 @@ impl Project {
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
     }
 
-    /// Leaves out the tuning of `cubinder.toml`, for a library that is not the project's own.
+    /// Drops tuning files of `cubinder.toml`, for other libraries.
     #[must_use]
     pub fn without_project_tuning(mut self) -> Project {
         self.tuning = each_once(self.options.tuning.iter().cloned());
@@ -156,7 +154,7 @@ impl Project {
         self.manifests.iter().map(|path| source::text(path)).collect()
     }
 
-    /// The files of tuning that can be read, and what is wrong with the others.
+    /// Reads tuning files; returns errors of the unreadable ones.
     #[must_use]
     pub fn read_tuning(&self) -> (Vec<tuning::File>, Vec<Diagnostic>) {
         let (mut files, mut wrong) = (Vec::new(), Vec::new());
@@ -172,7 +170,7 @@ impl Project {
         (files, wrong)
     }
 
-    /// Packs what was measured of a plugin ([`tuning::pack`]).
+    /// Packs a plugin's measurements ([`tuning::pack`]).
     #[must_use]
     pub fn pack_tuning(&self, files: &[tuning::File], plugin: &mut Plugin) -> Vec<Diagnostic> {
         let mut found = tuning::pack(files, plugin);
@@ -180,21 +178,21 @@ impl Project {
         found
     }
 
-    /// Whether the manifests are all that the library is made of. Where some of a project are looked at by themselves, it may have others.
+    /// Returns whether these are all of the library's manifests.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.options.manifests.is_empty() || self.config.is_none()
     }
 }
 
-/// The nearest `cubinder.toml` above a manifest, seen from the folder `here`.
+/// Returns the nearest `cubinder.toml` above a manifest, relative to `here`.
 #[must_use]
 pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
-    // Files are named relative to its folder, so it is named as the manifest is.
+    // Output names are relative to its folder.
     if manifest.is_absolute() {
         return config::find(manifest.parent()?).ok();
     }
-    // What is not there is told by who reads the manifest.
+    // The manifest reader reports missing files.
     let found = config::find(&here.join(manifest).parent()?.canonicalize().ok()?).ok()?;
     let here = here.canonicalize().ok()?;
     Some(match found.strip_prefix(&here) {
@@ -203,14 +201,14 @@ pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The files, each where it is named first, however it is named.
+/// Removes duplicate files under any name, keeping the first.
 fn each_once(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
-    // What is not there is told by who reads it.
+    // The reader reports missing files.
     files.filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path::shown(path)))).collect()
 }
 
-/// Checks an include folder: NVRTC ignores what it cannot open.
+/// Checks an include folder: NVRTC ignores unreadable ones.
 fn check_include(folder: &Path) -> Result<(), Diagnostic> {
     let name = path::shown(folder);
     let name = name.display();
@@ -225,7 +223,7 @@ fn check_include(folder: &Path) -> Result<(), Diagnostic> {
     Err(Diagnostic::error(message))
 }
 
-/// What is plainly no manifest is said to be so before it is read as one.
+/// Rejects files of other kinds before parsing.
 fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
     let name = path::shown(path);
     let name = name.display();
@@ -245,11 +243,9 @@ fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
         return Err(Diagnostic::error(format!("`{name}` is CUDA source, expected a manifest"))
             .help("name the TOML file that has this source in `[[launches]]`"));
     }
-    // What cannot be read now is told by who reads it.
     source::text(path).map_or(Ok(()), |source| file_kind::expect(Kind::Manifest, path, &source.text))
 }
 
-/// The path of a file above the current folder, as a person would type it.
 fn relative_to(here: &Path, file: &Path) -> PathBuf {
     let above = here.ancestors().position(|folder| Some(folder) == file.parent());
     let (Some(above), Some(name)) = (above, file.file_name()) else { return file.to_owned() };

@@ -1,7 +1,7 @@
-//! Plugin libraries with the code of some GPUs alone, from libraries that were compiled before.
+//! Removes other GPUs' code from compiled libraries.
 //!
-//! Owns which files belong together and that all of them change or none. What stays is [`cubinder_model::thin`]'s business, and how a
-//! bundle comes into a library is [`cubinder_library`]'s. Never compiles, never changes code.
+//! Changes libraries that belong together, all or none. [`cubinder_model::thin`] selects code, [`cubinder_library`]
+//! writes bundles. Never compiles or changes code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,33 +20,32 @@ use cubinder_source::words::quoted;
 
 use crate::compile::draft_library;
 
-/// What was made.
+/// The result of thinning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The libraries.
     pub libraries: Vec<Thinned>,
-    /// The digests of the bundles, before and after.
+    /// Digests of the bundle, before and after.
     pub bundle: (Digest, Digest),
-    /// How many code objects there are, before and after.
+    /// Numbers of code objects, before and after.
     pub code_objects: (usize, usize),
-    /// The targets whose code stays.
+    /// Targets of the remaining code.
     pub targets: Vec<String>,
-    /// Whether TensorRT launches the kernels of all plugins itself.
+    /// Whether TensorRT launches all kernels itself.
     pub is_native: bool,
 }
 
-/// A library that was written.
+/// A written library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thinned {
     /// The file.
     pub path: PathBuf,
-    /// The part it plays.
+    /// Whether it has ops, code or both.
     pub mode: Mode,
-    /// Its size before and after, bytes.
+    /// Size before and after, bytes.
     pub bytes: (u64, u64),
 }
 
-/// A library with its bundle's bytes.
 struct Source {
     path: PathBuf,
     mode: Mode,
@@ -54,18 +53,17 @@ struct Source {
     bundle: Vec<u8>,
 }
 
-/// The code that stays.
 #[derive(Clone, Copy)]
 struct RetainedCode<'a> {
     devices: &'a [ComputeCapability],
     ptx: bool,
 }
 
-/// Removes all code but that of some GPUs from a library with a bundle; of a library of ops and its code library, either is `library`.
-/// `ptx` keeps the PTX that these GPUs can compile. The libraries are replaced, or written to the folder `output`.
+/// Keeps code of some GPUs; `library` may be a library of ops or its code library. `ptx` keeps PTX that these GPUs
+/// can compile. Replaces the libraries, or writes to the folder `output`.
 ///
 /// # Errors
-/// A file without a bundle; a library without its partner; a kernel without code for one of the GPUs; output that cannot be written.
+/// A missing bundle or partner library; a kernel without code for a GPU; I/O errors.
 pub fn thin(
     library: &Path,
     devices: &[ComputeCapability],
@@ -83,7 +81,6 @@ pub fn thin(
     Ok(Outcome { libraries: write(&sources, &bytes, output)?, ..outcome })
 }
 
-/// The bytes of the smaller bundle, and the outcome without libraries.
 fn smaller(source: &Source, retained: RetainedCode<'_>) -> Result<(Vec<u8>, Outcome), Vec<Diagnostic>> {
     let (bundle, before, sections) = read_bundle(source)?;
     let thinned = thin_bundle(&bundle, retained.devices, retained.ptx);
@@ -105,7 +102,7 @@ fn smaller(source: &Source, retained: RetainedCode<'_>) -> Result<(Vec<u8>, Outc
     Ok((bytes, outcome))
 }
 
-/// Finishes a run that was killed between the two libraries: one of them has the bundle that the other is to get.
+/// Resumes a run killed between two libraries: one already has the new bundle.
 fn resume(
     named: &Source,
     partner: &Source,
@@ -144,7 +141,6 @@ fn open(path: &Path) -> Result<Source, Diagnostic> {
     Ok(Source { path: path.to_owned(), mode: attached.mode, length: bytes.len() as u64, bundle })
 }
 
-/// The refusal for a file that is no library, where it is an engine, or a part of one.
 fn engine(path: &Path, bytes: &[u8]) -> Option<Diagnostic> {
     let is_elf = bytes.starts_with(b"\x7fELF");
     (!is_elf && container::scan(bytes).next().is_some()).then(|| {
@@ -154,7 +150,6 @@ fn engine(path: &Path, bytes: &[u8]) -> Option<Diagnostic> {
     })
 }
 
-/// The bundle, its digest, and what follows it.
 fn read_bundle(source: &Source) -> Result<(Bundle, Digest, &[u8]), Diagnostic> {
     let unreadable = |why: &dyn std::fmt::Display| {
         cannot("read the bundle in", &source.path, why).help("compile it again")
@@ -168,8 +163,7 @@ fn read_bundle(source: &Source) -> Result<(Bundle, Digest, &[u8]), Diagnostic> {
     }
 }
 
-/// The library that belongs to this one: an engine whose nodes refer to a bundle needs the code library of just that bundle, so both hold
-/// the same one, always.
+/// Finds the partner library, which must have the same bundle: engines' nodes refer to its digest.
 fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
     let what = partner_of(named.mode);
     let file = named.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -195,7 +189,6 @@ fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
     Ok(Some(partner))
 }
 
-/// What belongs to a library of a mode.
 fn partner_of(mode: Mode) -> &'static str {
     match mode {
         Mode::CodeLibrary => "the library of ops that belongs to it",
@@ -222,7 +215,7 @@ fn no_code(missing: &NoCode) -> Diagnostic {
     }
 }
 
-/// Writes all libraries or none: each is made whole beside its place, and then renamed.
+/// Writes all libraries to temporary files, then renames them.
 fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec<Thinned>, Diagnostic> {
     let mut thinned = Vec::new();
     for source in sources {

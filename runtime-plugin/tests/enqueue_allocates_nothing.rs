@@ -1,4 +1,4 @@
-//! `enqueue` allocates nothing. One test, because it replaces the program's allocator.
+//! `enqueue` does not allocate. The only test, because it replaces the allocator.
 
 #![allow(unsafe_code)] // an allocator, and addresses for a driver
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
@@ -36,23 +36,23 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: everything is passed on to the system's allocator unchanged.
+// SAFETY: passes everything to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `alloc`'s contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         count();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `dealloc`'s contract.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `realloc`'s contract.
         unsafe { System.realloc(place, layout, size) }
     }
 }
@@ -62,7 +62,6 @@ static ALLOCATOR: Counting = Counting;
 
 static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
 
-/// Records without allocating.
 unsafe extern "C" fn launch_kernel(
     _: CUfunction,
     _: c_uint,
@@ -85,7 +84,7 @@ unsafe extern "C" fn launch_kernel(
 #[test]
 fn enqueue_allocates_nothing() {
     let mock = Mock::new(Device::default());
-    // SAFETY: the mock's functions, but for one with the same signature.
+    // SAFETY: the mock's functions, and one with the same signature.
     let driver = unsafe {
         Driver::from_lookup(|name| match name.to_bytes() {
             b"cuLaunchKernel" => launch_kernel as *mut c_void,
@@ -114,14 +113,14 @@ fn enqueue_allocates_nothing() {
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
-        // SAFETY: the driver above touches no tensor.
+        // SAFETY: the driver above accesses no tensor.
         let launched = unsafe { record.enqueue(&driver, &at, CUstream::NULL) };
         assert!(launched.is_ok());
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert_eq!(LAUNCHES.load(Ordering::Relaxed), 1000);
 
-    // The same with a choice: `aligned(x, 16) and aligned(y, 16)`, `aligned(x, 4)`, and what always may run.
+    // With three variants: guards `aligned(x, 16) and aligned(y, 16)`, `aligned(x, 4)`, and none.
     let aligned = |tensor, bytes| Node::Aligned { tensor, bytes };
     let both = Expr { nodes: vec![aligned(0, 16), aligned(1, 16), Node::Binary(BinaryOp::And, 0, 1)] };
     let four = Expr { nodes: vec![aligned(0, 4)] };
@@ -141,7 +140,7 @@ fn enqueue_allocates_nothing() {
         let place = choice.pick(|tensor| addresses.get(tensor).copied()).unwrap();
         taken[place] += 1;
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
-        // SAFETY: the driver above touches no tensor.
+        // SAFETY: the driver above accesses no tensor.
         let launched = unsafe { records[place].enqueue(&driver, &at, CUstream::NULL) };
         assert!(launched.is_ok());
     }
@@ -149,7 +148,7 @@ fn enqueue_allocates_nothing() {
     assert_eq!(LAUNCHES.load(Ordering::Relaxed), 2000);
     assert_eq!(taken, [63, 250 - 63, 750]);
 
-    // Nor does looking for the nearest of what was measured, whenever shapes change.
+    // Nor does the search for the nearest measurement.
     let point = |extent| TunedPoint {
         attributes: Vec::new(),
         shapes: vec![vec![1, 3, extent, extent]; 2],

@@ -1,5 +1,4 @@
-//! The whole way on a real GPU: find the driver, choose, load, allow shared memory, launch. Where there is no GPU the test
-//! says so and passes, unless `CUBINDER_REQUIRE_GPU` is set.
+//! Loads and launches on a real GPU; skipped without one, unless `CUBINDER_REQUIRE_GPU` is set.
 
 #![allow(unsafe_code)] // calls the driver
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)] // helpers of tests
@@ -24,10 +23,9 @@ const PTX: &str = include_str!("support/add_one.ptx");
 const COUNT: usize = 1000;
 const SHARED_BYTES: i64 = 56320 + 1024;
 
-/// A function of the driver that only this test needs.
 macro_rules! driver_function {
     ($name:literal, $($arg:ty),*) => {{
-        // SAFETY: the driver is open, and the signature is that of `cuda.h` 13.0.
+        // SAFETY: the driver library is loaded, and the signature is that of `cuda.h` 13.0.
         unsafe {
             let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
             let function = libc::dlsym(library, $name.as_ptr());
@@ -44,7 +42,7 @@ fn gpu() -> Option<&'static Driver> {
             let mut count = 0;
             let init = driver_function!(c"cuInit", c_uint);
             let device_count = driver_function!(c"cuDeviceGetCount", *mut c_int);
-            // SAFETY: as `cuda.h` says; `count` is a place for one number.
+            // SAFETY: signatures of `cuda.h`; `count` has room for one number.
             let code = unsafe { init(0) | device_count(&raw mut count) };
             if code == 0 && count > 0 {
                 return Some(driver);
@@ -57,24 +55,23 @@ fn gpu() -> Option<&'static Driver> {
     None
 }
 
-/// Does `work` while the primary context of device 0 is current in this thread.
 fn in_primary_context<T>(work: impl FnOnce() -> T) -> T {
     let retain = driver_function!(c"cuDevicePrimaryCtxRetain", *mut CUcontext, c_int);
     let push = driver_function!(c"cuCtxPushCurrent_v2", CUcontext);
     let pop = driver_function!(c"cuCtxPopCurrent_v2", *mut CUcontext);
     let release = driver_function!(c"cuDevicePrimaryCtxRelease_v2", c_int);
     let mut context = CUcontext::NULL;
-    // SAFETY: as `cuda.h` says; `context` is a place for one handle, which the first call fills.
+    // SAFETY: signatures of `cuda.h`; `context` has room for the handle that the first call stores.
     let codes = unsafe { (retain(&raw mut context, 0), push(context)) };
     assert_eq!(codes, (0, 0));
     let result = work();
-    // SAFETY: as `cuda.h` says: these undo the calls above, in the same thread.
+    // SAFETY: undoes the calls above in the same thread.
     let codes = unsafe { (pop(&raw mut context), release(0)) };
     assert_eq!(codes, (0, 0));
     result
 }
 
-/// An ELF header for CUDA and nothing else: the driver is asked and refuses.
+/// Returns a bare CUDA ELF header, which the driver rejects.
 fn hollow_cubin() -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -116,7 +113,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     let given: Vec<f32> = (0..COUNT).map(|index| index as f32 / 8.0).collect();
     let mut found = vec![0_f32; COUNT];
     let (mut x, mut y) = (null_mut(), null_mut());
-    // SAFETY: the buffers have the sizes named, and the kernel reads and writes `COUNT` floats of them.
+    // SAFETY: the buffers have the sizes named, and the kernel accesses `COUNT` floats of them.
     unsafe {
         assert_eq!(allocate(&raw mut x, bytes), 0);
         assert_eq!(allocate(&raw mut y, bytes), 0);
@@ -131,7 +128,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     assert_eq!(found, expected);
 }
 
-/// Loads in another thread while this thread captures a stream in the mode that forbids others to.
+/// Loads in another thread during a capture in global mode, which forbids unsafe calls of other threads.
 fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
     let create = driver_function!(c"cuStreamCreate", *mut CUstream, c_uint);
     let begin = driver_function!(c"cuStreamBeginCapture_v2", CUstream, c_int);
@@ -143,7 +140,7 @@ fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
     let turn = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         let load = || {
-            turn.wait(); // the capture begins
+            turn.wait(); // the capture starts
             turn.wait();
             let other = stored(other.as_bytes());
             let candidates = [candidate("compute_75", &other, "add_one")];
@@ -154,7 +151,7 @@ fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
         };
         let loading = scope.spawn(move || in_primary_context(load));
         turn.wait();
-        // SAFETY: as `cuda.h` says; 1 is `CU_STREAM_NON_BLOCKING`, 0 is `CU_STREAM_CAPTURE_MODE_GLOBAL`.
+        // SAFETY: signatures of `cuda.h`; 1 is `CU_STREAM_NON_BLOCKING`, 0 is `CU_STREAM_CAPTURE_MODE_GLOBAL`.
         let begun = unsafe { (create(&raw mut stream, 1), begin(stream, 0)) };
         turn.wait();
         turn.wait();
@@ -188,13 +185,13 @@ fn choose_load_and_launch(driver: &'static Driver, table: &CodeTable) {
     let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
     eprintln!("refused: {refused:?}\nlimits: {:?}", kernel.limits);
     assert!(matches!(&kernel.refused[..], [one] if matches!(one.reason, Reason::Driver(_))));
-    // None before CUDA 12.4.
+    // Sizes are unknown before CUDA 12.4.
     assert!(kernel.params.is_none() || kernel.params.as_deref() == Some(&[8, 8, 4][..]));
     run(driver, table, &kernel);
     load_while_capturing(driver, table);
 
     let absent = [candidate("compute_75", &ptx, "add_two")];
     eprintln!("{}", table.load(driver, "add_two", &absent).unwrap_err());
-    // SAFETY: every launch has been waited for.
+    // SAFETY: all launches have completed.
     unsafe { table.unload_all(driver) }.unwrap();
 }

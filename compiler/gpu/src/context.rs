@@ -1,4 +1,4 @@
-//! One device and its context.
+//! One device and its primary context.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -12,34 +12,34 @@ use serde::{Deserialize, Serialize};
 use crate::driver::{Driver, call};
 use crate::error::{DriverError, NoDriver};
 
-/// Longest device name that is read, bytes.
+/// Maximum length of a device name, bytes.
 const NAME_BYTES: c_int = 256;
 
-/// What is known of a device.
+/// Describes a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// `NVIDIA H200`.
+    /// Name: `NVIDIA H200`.
     pub name: String,
-    /// Its compute capability, as the driver reports it.
+    /// Compute capability.
     pub capability: ComputeCapability,
-    /// How many multiprocessors it has.
+    /// Number of multiprocessors.
     pub sms: u32,
-    /// The most shared memory of a block, static and dynamic, bytes.
+    /// Maximum shared memory of a block, static and dynamic, bytes.
     pub shared_bytes: u32,
-    /// Whether it has clusters.
+    /// Whether the device supports clusters.
     pub has_clusters: bool,
-    /// The newest CUDA that the driver knows: 1000 * major + 10 * minor.
+    /// Newest CUDA version of the driver: 1000 * major + 10 * minor.
     pub driver: i32,
 }
 
 impl DeviceInfo {
-    /// The newest CUDA that the driver knows: `13.0`.
+    /// Returns the driver's newest CUDA version: `13.0`.
     #[must_use]
     pub fn driver_cuda(&self) -> String {
         format!("{}.{}", self.driver / 1000, self.driver % 1000 / 10)
     }
 
-    /// What expressions can know of it.
+    /// Returns the device facts that expressions can use.
     #[must_use]
     pub fn facts(&self) -> Device {
         let ComputeCapability { major, minor } = self.capability;
@@ -51,20 +51,20 @@ impl DeviceInfo {
     }
 }
 
-/// A device's primary context, current in this thread for as long as the value lives.
+/// A device's primary context, current in this thread until dropped.
 #[derive(Debug)]
 pub struct Context {
     pub(crate) device: CUdevice,
     info: DeviceInfo,
-    /// It belongs to the thread that pushed it.
+    /// Not `Send`: the context is current in this thread only.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
 impl Context {
-    /// Retains the primary context of the device with this number, from 0, and makes it current.
+    /// Retains a device's primary context and makes it current.
     ///
     /// # Errors
-    /// Where there is no such device, or it cannot be used.
+    /// The device is missing or unusable.
     pub fn open(driver: Driver, ordinal: u32) -> Result<Context, NoDriver> {
         let count = driver.device_count().map_err(NoDriver::Unusable)?;
         if ordinal >= count {
@@ -72,18 +72,17 @@ impl Context {
         }
         let (device, info) = find(driver, ordinal).map_err(NoDriver::Unusable)?;
         let mut context = null_mut();
-        // SAFETY: `context` is a place for one handle; an unknown device is answered with an error.
+        // SAFETY: `context` has room for one handle; the driver reports an unknown device as an error.
         unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }.map_err(NoDriver::Unusable)?;
-        // SAFETY: the context has just been retained.
+        // SAFETY: the context is retained.
         if let Err(error) = unsafe { call!(cuCtxPushCurrent_v2(context)) } {
-            // SAFETY: undoes the retain above. Its own failure would say less than the one at hand.
+            // SAFETY: releases the context retained above. The first error is the one to report.
             let _ = unsafe { call!(cuDevicePrimaryCtxRelease_v2(device)) };
             return Err(NoDriver::Unusable(error));
         }
         Ok(Context { device, info, _thread: std::marker::PhantomData })
     }
 
-    /// A context of the stand-in for the driver.
     #[cfg(test)]
     pub(crate) fn without_device() -> Context {
         let info = DeviceInfo {
@@ -97,18 +96,18 @@ impl Context {
         Context { device: 0, info, _thread: std::marker::PhantomData }
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub fn device(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// Waits until all that was queued is done.
+    /// Waits for all queued work.
     ///
     /// # Errors
-    /// What went wrong on the device, among others.
+    /// The driver's error, possibly of an earlier launch.
     pub fn synchronize(&self) -> Result<(), DriverError> {
-        // SAFETY: it takes nothing.
+        // SAFETY: the call has no arguments.
         unsafe { call!(cuCtxSynchronize()) }
     }
 }
@@ -116,7 +115,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let mut context = null_mut();
-        // SAFETY: undoes the push and the retain of `open`, in this thread, since the type cannot leave it. Destructors report nothing.
+        // SAFETY: undoes `open`'s push and retain in the same thread, since the type is not `Send`.
         unsafe {
             let _ = call!(cuCtxPopCurrent_v2(&raw mut context));
             let _ = call!(cuDevicePrimaryCtxRelease_v2(self.device));
@@ -127,11 +126,11 @@ impl Drop for Context {
 fn find(driver: Driver, ordinal: u32) -> Result<(CUdevice, DeviceInfo), DriverError> {
     let mut device = 0;
     let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
-    // SAFETY: `device` is a place for one handle; any number may be asked for.
+    // SAFETY: `device` has room for one handle; the driver checks the ordinal.
     unsafe { call!(cuDeviceGet(&raw mut device, ordinal)) }?;
     let attribute = |attribute| {
         let mut value = 0;
-        // SAFETY: `value` is a place for one `int`; unknown attributes are answered with an error.
+        // SAFETY: `value` has room for one `int`; the driver reports unknown attributes as errors.
         unsafe { call!(cuDeviceGetAttribute(&raw mut value, attribute, device)) }?;
         Ok::<u32, DriverError>(u32::try_from(value).unwrap_or(0))
     };
@@ -140,11 +139,11 @@ fn find(driver: Driver, ordinal: u32) -> Result<(CUdevice, DeviceInfo), DriverEr
         major: part(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
         minor: part(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
     };
-    // A driver that does not know the question has no clusters to offer but those of the capability.
+    // Older drivers lack this attribute: the compute capability decides.
     let has_clusters = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)
         .map_or(capability.major >= HAS_CLUSTERS, |value| value != 0);
     let mut name = [0_u8; NAME_BYTES as usize];
-    // SAFETY: `name` has room for the number of bytes said.
+    // SAFETY: `name` has room for `NAME_BYTES` bytes.
     unsafe { call!(cuDeviceGetName(name.as_mut_ptr().cast(), NAME_BYTES, device)) }?;
     let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
     let info = DeviceInfo {

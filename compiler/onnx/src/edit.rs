@@ -1,6 +1,4 @@
-//! Changes of a model: what is named changes, everything else comes out byte for byte.
-//!
-//! Owns the copying, and that the lengths of everything around a change fit again.
+//! Edits of a model: copies unedited fields and updates the lengths around edits.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,7 +11,6 @@ use crate::model::{Model, NodeId, Owner};
 use crate::proto::{AttributeProto, OperatorSetIdProto};
 use crate::wire::{bytes_field, varint};
 
-/// Numbers of fields (`onnx.proto`).
 mod number {
     pub(super) const NODE_OP_TYPE: u32 = 4;
     pub(super) const NODE_ATTRIBUTE: u32 = 5;
@@ -22,7 +19,7 @@ mod number {
     pub(super) const FUNCTION_OPSET_IMPORT: u32 = 9;
 }
 
-/// Changes of one model.
+/// Edits of one model.
 #[derive(Debug, Clone)]
 pub struct Edits<'m> {
     model: &'m Model,
@@ -31,35 +28,33 @@ pub struct Edits<'m> {
 
 #[derive(Debug, Clone)]
 struct Change {
-    /// The message in which it is; none for the model itself.
+    /// The message that contains the change; `None` for the model.
     span: Option<usize>,
-    /// What goes.
     old: Range<u64>,
-    /// What comes.
     new: Vec<u8>,
 }
 
 impl<'m> Edits<'m> {
-    /// No changes yet.
+    /// Creates an empty set of edits.
     #[must_use]
     pub fn new(model: &'m Model) -> Edits<'m> {
         Edits { model, changes: Vec::new() }
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Gives a node another domain. Nothing for a node that the model does not have.
+    /// Sets a node's domain. Ignores unknown nodes.
     pub fn set_domain(&mut self, id: NodeId, domain: &str) {
         let Some(node) = self.model.node(id) else { return };
         let field = bytes_field(number::NODE_DOMAIN, domain.as_bytes());
         self.set(node.places.span, node.places.domain.clone(), field);
     }
 
-    /// Gives a node another op type.
+    /// Sets a node's op type. Ignores unknown nodes.
     pub fn set_op_type(&mut self, id: NodeId, op_type: &str) {
         let Some(node) = self.model.node(id) else { return };
         let field = bytes_field(number::NODE_OP_TYPE, op_type.as_bytes());
@@ -75,7 +70,7 @@ impl<'m> Edits<'m> {
         self.set(node.places.span, place, field);
     }
 
-    /// Adds an operator set to the function that a graph belongs to, else to the model.
+    /// Adds an operator set to a graph's function, else to the model.
     pub fn import(&mut self, graph: usize, domain: &str, version: i64) {
         let import =
             OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) }.encode_to_vec();
@@ -89,19 +84,17 @@ impl<'m> Edits<'m> {
         self.changes.push(Change { span, old: end..end, new: bytes_field(number, &import) });
     }
 
-    /// A field in the place of the one that is there, else at the end of its message.
     fn set(&mut self, span: usize, place: Option<Range<u64>>, field: Vec<u8>) {
         let end = self.model.spans[span].payload.end;
         let place = place.unwrap_or(end..end);
-        // What is set twice is what it was set to last.
         self.changes.retain(|change| place.is_empty() || change.old != place);
         self.changes.push(Change { span: Some(span), old: place, new: field });
     }
 
-    /// Writes the model with the changes; `reader` is the file that it was read from.
+    /// Writes the edited model; `reader` is the original file.
     ///
     /// # Errors
-    /// Where it cannot be read or written, or has become shorter.
+    /// I/O errors; a truncated file.
     pub fn write(&self, reader: impl Read + Seek, mut writer: impl Write) -> io::Result<()> {
         let mut changed = self.view(reader);
         let length = changed.length;
@@ -114,7 +107,7 @@ impl<'m> Edits<'m> {
         writer.flush()
     }
 
-    /// The model with the changes, as it would be written; `reader` is the file that it was read from.
+    /// Returns the edited model as a stream; `reader` is the original file.
     pub fn view<R: Read + Seek>(&self, reader: R) -> EditedModel<R> {
         let mut changed = EditedModel { reader, pieces: Vec::new(), length: 0, at: 0 };
         let mut at = 0;
@@ -127,7 +120,6 @@ impl<'m> Edits<'m> {
         changed
     }
 
-    /// The changes and the lengths that follow from them, in the order of the file.
     fn replacements(&self) -> Vec<Change> {
         let mut all = self.changes.clone();
         let mut growth: BTreeMap<usize, i64> = BTreeMap::new();
@@ -136,7 +128,7 @@ impl<'m> Edits<'m> {
                 *growth.entry(*span).or_default() += new.len() as i64 - (old.end - old.start) as i64;
             }
         }
-        // A message comes after the one that it lies in, so what it grows by is known before that one's turn.
+        // Children have higher indices, so their growth is known first.
         while let Some((index, grown)) = growth.pop_last() {
             let span = &self.model.spans[index];
             if grown == 0 {
@@ -150,17 +142,16 @@ impl<'m> Edits<'m> {
             }
             all.push(Change { span: span.parent, old: span.prefix..span.payload.start, new });
         }
-        // Where messages end together, what comes at the end of the inner one comes first; its index is higher.
+        // Of messages that end together, the inner one comes first.
         all.sort_by_key(|change| (change.old.start, Reverse(change.span)));
         all
     }
 }
 
-/// A model with changes, as bytes: those of the file, with others in between.
+/// An edited model: ranges of the file and new bytes.
 #[derive(Debug)]
 pub struct EditedModel<R> {
     reader: R,
-    /// Each with where it begins.
     pieces: Vec<(u64, Piece)>,
     length: u64,
     at: u64,
@@ -168,9 +159,7 @@ pub struct EditedModel<R> {
 
 #[derive(Debug)]
 enum Piece {
-    /// Bytes of the file.
     Kept(Range<u64>),
-    /// Others.
     New(Vec<u8>),
 }
 

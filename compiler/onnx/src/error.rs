@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! Errors of reading and changing models.
 
 /// Why a model cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -6,33 +6,33 @@ pub enum Error {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The bytes are no ONNX model.
+    /// The bytes are not an ONNX model.
     #[error("it is no ONNX model: at byte {at}, in {message}: {what}")]
     Format {
-        /// Where, from the beginning of the file.
+        /// Byte offset in the file.
         at: u64,
-        /// The message of the format that is being read: `NodeProto`.
+        /// The message being read: `NodeProto`.
         message: &'static str,
-        /// What is there.
+        /// The problem.
         what: String,
     },
-    /// The file ends before what it says it holds.
+    /// The file ends inside of a message.
     #[error("the file ends in the middle: at byte {at}, in {message}: {what}")]
     CutOff {
-        /// Where what is cut off begins, from the beginning of the file.
+        /// Byte offset of the truncated part.
         at: u64,
-        /// The message of the format that is being read.
+        /// The message being read.
         message: &'static str,
-        /// What is missing.
+        /// The missing part.
         what: String,
     },
-    /// Nothing in the bytes is wrong, and there is no network in them.
+    /// The bytes are valid but contain no graph.
     #[error("it is no ONNX model: it holds no graph")]
     NoGraph,
-    /// A model that nobody needs and that would take too much memory or stack.
+    /// The model exceeds a limit on memory or stack use.
     #[error("it is beyond what is read: at byte {at}, {what}")]
     Limit {
-        /// Where, from the beginning of the file.
+        /// Byte offset in the file.
         at: u64,
         /// What is too large.
         what: String,

@@ -1,12 +1,9 @@
-//! ONNX model files: read as a stream without their weights, and changed node by node; and their nodes of plugins ([`nodes`]).
+//! ONNX model files: streamed without weights, edited node by node; [`nodes`] has plugin nodes.
 //!
-//! Owns: the types of the format ([`proto`], generated from the ONNX project's own description), reading ([`Model`]), changing
-//! ([`Edits`]), and the names of the operators that the ONNX standard has ([`operators`]).
+//! Owns the format's types ([`proto`]), reading ([`Model`]), editing ([`Edits`]) and names of standard operators
+//! ([`operators`]). Memory grows with nodes, not weights; external data files are never opened.
 //!
-//! A model of 3 GiB with 10,000 nodes costs the memory of 10,000 nodes: weights are skipped, and data that lie in other files are never
-//! opened. What an edit does not name comes out byte for byte, fields that this version does not know included.
-//!
-//! Never: no plugin outside of [`nodes`], no manifest, no `unsafe`, no network, no panic for any input. Bytes are a stranger's.
+//! Never: plugins outside of [`nodes`], manifests, network access, panics.
 
 mod edit;
 mod error;
@@ -18,8 +15,8 @@ mod read;
 pub mod testing;
 mod wire;
 
-/// The messages of the format. Generated: `cargo test -p cubinder-onnx --test it generated` compares them with `onnx.proto` of the
-/// pinned `onnx` package; `CUBINDER_UPDATE_ONNX=1` rewrites them.
+/// The format's messages. Generated: `cargo test -p cubinder-onnx --test it generated` compares them with
+/// `onnx.proto` of the pinned `onnx` package; `CUBINDER_UPDATE_ONNX=1` rewrites them.
 #[allow(missing_docs, clippy::all, unreachable_pub)]
 pub mod proto {
     include!("generated/onnx.rs");

@@ -1,10 +1,9 @@
-//! The operators of the ONNX standard, by name.
-//!
-//! Generated from the pinned `onnx` package (`tests/generated.rs`), functions of the standard and deprecated operators included.
+//! Names of standard ONNX operators, including functions and deprecated ones. Generated from the pinned `onnx`
+//! package (`tests/generated.rs`).
 
 const TEXT: &str = include_str!("generated/operators.txt");
 
-/// Every operator: its domain, which is empty for the default one, and its name, which is the nodes' op type.
+/// Returns all operators' domains (empty for the default one) and op types.
 pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     TEXT.lines().filter_map(|line| {
         let mut words = line.split(' ');
@@ -13,16 +12,16 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// Whether a domain is one of the standard's: its nodes are not for plugins.
+/// Returns whether a domain is the standard's.
 #[must_use]
 pub fn is_domain(domain: &str) -> bool {
-    // There are four or five, and most operators are of the default one.
+    // Most operators have the default domain, so searches are rare.
     domain.is_empty()
         || domain == "ai.onnx"
         || (domain.starts_with("ai.onnx.") && operators().any(|(known, _)| known == domain))
 }
 
-/// Whether the standard has an operator of that name; the default domain is the empty one.
+/// Returns whether the standard has an operator; the default domain is empty.
 #[must_use]
 pub fn is_operator(domain: &str, name: &str) -> bool {
     operators().any(|operator| operator == (domain, name))

@@ -1,6 +1,5 @@
-//! A node or a tensor as bytes without what is large: what is left is a message of the same kind.
-//!
-//! Owns what is left out: the data of tensors beyond [`SMALL_BYTES`], sparse tensors, and graphs, whose places are told.
+//! Copies nodes and tensors without tensor data above [`SMALL_BYTES`], sparse tensors, and graphs, whose byte ranges
+//! it returns.
 
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -9,13 +8,12 @@ use crate::Error;
 use crate::model::Places;
 use crate::wire::{Content, Field, Source, bytes_field};
 
-/// Tensors with at most as many bytes of data are read: shapes follow from them.
+/// Maximum tensor data to read, bytes; shapes depend on small tensors.
 pub(crate) const SMALL_BYTES: u64 = 4096;
 
-/// The most bytes that one node or one description may have without what is left out.
+/// Maximum size of a pruned message, bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Numbers of fields (`onnx.proto`).
 mod number {
     pub(super) const NODE_OP_TYPE: u32 = 4;
     pub(super) const NODE_ATTRIBUTE: u32 = 5;
@@ -25,29 +23,25 @@ mod number {
     pub(super) const ATTRIBUTE_TENSORS: u32 = 10;
     pub(super) const ATTRIBUTE_GRAPHS: u32 = 11;
     pub(super) const ATTRIBUTE_SPARSE: [u32; 2] = [22, 23];
-    /// Of floats, 32-bit integers, strings, 64-bit integers, raw, doubles, unsigned integers.
+    /// Floats, 32-bit integers, strings, 64-bit integers, raw, doubles, unsigned integers.
     pub(super) const TENSOR_DATA: [u32; 7] = [4, 5, 6, 7, 9, 10, 11];
 }
 
-/// What was found beside the bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) places: Places,
     pub(crate) graphs: Vec<FoundGraph>,
 }
 
-/// A graph in an attribute.
 #[derive(Debug)]
 pub(crate) struct FoundGraph {
-    /// Which attribute.
     pub(crate) attribute: usize,
-    /// Where the attribute's length stands and where its bytes are.
+    /// The attribute's length offset and byte range.
     pub(crate) around: (u64, Range<u64>),
-    /// The same of the graph.
+    /// The graph's length offset and byte range.
     pub(crate) graph: (u64, Range<u64>),
 }
 
-/// A node's bytes.
 pub(crate) fn node(
     source: &mut Source<impl Read + Seek>,
     range: &Range<u64>,
@@ -107,7 +101,6 @@ fn attribute(
     Ok(bytes)
 }
 
-/// A tensor's bytes; with its data where they are small, and without any of them where they are not.
 pub(crate) fn tensor(source: &mut Source<impl Read + Seek>, range: &Range<u64>) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let (mut data, mut data_bytes) = (Vec::new(), 0_u64);
@@ -135,7 +128,6 @@ fn copy(source: &mut Source<impl Read + Seek>, field: &Field, bytes: &mut Vec<u8
     source.copy(&field.whole, bytes)
 }
 
-/// That a message is small enough to be held in memory.
 pub(crate) fn limit(at: u64, bytes: usize, what: &str) -> Result<(), Error> {
     if bytes <= MAX_MESSAGE_BYTES {
         return Ok(());

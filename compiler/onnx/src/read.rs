@@ -1,7 +1,6 @@
-//! From a file to a [`Model`].
+//! Reads a file into a [`Model`].
 //!
-//! Owns which messages are gone into: the model, its graphs and functions, nodes and the graphs in their attributes. Everything else is
-//! decoded whole or skipped. Each byte is looked at once or twice, however deep graphs lie.
+//! Descends into graphs, functions and nodes; decodes or skips all else. Reads each byte at most twice, at any depth.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -16,10 +15,9 @@ use crate::proto::{TensorProto, ValueInfoProto};
 use crate::prune::{self, Found};
 use crate::wire::{Content, Source, wrong};
 
-/// How deep graphs may lie in nodes of graphs. Exporters write a few; the rest would only cost stack.
+/// Maximum graph nesting, to bound stack use.
 const MAX_DEPTH: usize = 32;
 
-/// Numbers of fields (`onnx.proto`).
 mod number {
     pub(super) const IR_VERSION: u32 = 1;
     pub(super) const GRAPH: u32 = 7;
@@ -29,7 +27,6 @@ mod number {
     pub(super) const SPARSE_VALUES: u32 = 1;
 }
 
-/// A field of a graph or of a function that is read.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Node,
@@ -44,7 +41,6 @@ enum Part {
     Overload,
 }
 
-/// The numbers of the fields of `GraphProto`.
 const GRAPH: &[(u32, Part)] = &[
     (1, Part::Node),
     (2, Part::Name),
@@ -55,7 +51,6 @@ const GRAPH: &[(u32, Part)] = &[
     (15, Part::SparseWeight),
 ];
 
-/// The numbers of the fields of `FunctionProto`.
 const FUNCTION: &[(u32, Part)] = &[
     (1, Part::Name),
     (4, Part::Input),
@@ -68,15 +63,15 @@ const FUNCTION: &[(u32, Part)] = &[
 ];
 
 impl Model {
-    /// Reads the model in a file, without its weights.
+    /// Reads a file's model without weights.
     ///
     /// # Errors
-    /// Where it cannot be read, or is no ONNX model.
+    /// An unreadable or foreign file.
     pub fn open(path: &Path) -> Result<Model, Error> {
         Model::read(File::open(path)?)
     }
 
-    /// Reads a model from its beginning.
+    /// Reads a model from a stream.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -85,7 +80,7 @@ impl Model {
         let read = reading.model();
         let is_begun = reading.model.ir_version > 0;
         read.map_err(|error| match error {
-            // What has no beginning either is no model that lost its end.
+            // Without a valid start the file is not a truncated model.
             Error::CutOff { at, message, what } if !is_begun => Error::Format { at, message, what },
             error => error,
         })?;
@@ -166,7 +161,7 @@ impl<R: Read + Seek> Reading<R> {
         self.body(span, owner, 0)
     }
 
-    /// Reads a graph or a function into its place in the list: graphs in its nodes come after it.
+    /// Appends a graph or function; graphs in its nodes follow.
     fn body(&mut self, span: usize, owner: Owner, depth: usize) -> Result<(), Error> {
         let Range { start: mut at, end } = self.model.spans[span].payload.clone();
         let is_function = matches!(owner, Owner::Function { .. });
@@ -253,7 +248,6 @@ impl<R: Read + Seek> Reading<R> {
         Ok(tensor)
     }
 
-    /// Of a sparse tensor its name and type; its dimensions are those of the whole, which nobody needs.
     fn sparse(&mut self, graph: usize, payload: &Range<u64>) -> Result<(), Error> {
         let mut at = payload.start;
         while let Some(field) = self.source.field(&mut at, payload.end, "SparseTensorProto")? {
@@ -295,13 +289,11 @@ fn decode<M: Message + Default>(bytes: &[u8], at: u64, message: &'static str) ->
     M::decode(bytes).map_err(|error| wrong(at, message, &error.to_string()))
 }
 
-/// The file in which a tensor's data lie, where they lie in one.
 fn external_file(tensor: &TensorProto) -> Option<String> {
     let location = tensor.external_data.iter().find(|entry| entry.key() == "location")?;
     Some(location.value().to_owned())
 }
 
-/// A tensor of this element type and any shape.
 fn tensor_type(element: i32) -> crate::proto::TypeProto {
     use crate::proto::type_proto::{Tensor, Value};
     let tensor = Tensor { elem_type: Some(element), shape: None };

@@ -23,7 +23,7 @@ pub const FLOAT16: i32 = 10;
 /// ONNX's number for `double`.
 pub const DOUBLE: i32 = 11;
 
-/// A node; its name is that of its first output.
+/// Creates a node named after its first output.
 #[must_use]
 pub fn node(
     (domain, op_type): (&str, &str),
@@ -47,56 +47,56 @@ fn attribute(name: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.to_owned()), r#type: Some(kind as i32), ..AttributeProto::default() }
 }
 
-/// An attribute of the type INT.
+/// Creates an INT attribute.
 #[must_use]
 pub fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto { i: Some(value), ..attribute(name, AttributeType::Int) }
 }
 
-/// An attribute of the type INTS.
+/// Creates an INTS attribute.
 #[must_use]
 pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
     AttributeProto { ints: values.to_vec(), ..attribute(name, AttributeType::Ints) }
 }
 
-/// An attribute of the type FLOAT.
+/// Creates a FLOAT attribute.
 #[must_use]
 pub fn float(name: &str, value: f32) -> AttributeProto {
     AttributeProto { f: Some(value), ..attribute(name, AttributeType::Float) }
 }
 
-/// An attribute of the type FLOATS.
+/// Creates a FLOATS attribute.
 #[must_use]
 pub fn floats(name: &str, values: &[f32]) -> AttributeProto {
     AttributeProto { floats: values.to_vec(), ..attribute(name, AttributeType::Floats) }
 }
 
-/// An attribute of the type STRING.
+/// Creates a STRING attribute.
 #[must_use]
 pub fn string(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.as_bytes().to_vec()), ..attribute(name, AttributeType::String) }
 }
 
-/// An attribute of the type STRINGS.
+/// Creates a STRINGS attribute.
 #[must_use]
 pub fn strings(name: &str, values: &[&str]) -> AttributeProto {
     let strings = values.iter().map(|value| value.as_bytes().to_vec()).collect();
     AttributeProto { strings, ..attribute(name, AttributeType::Strings) }
 }
 
-/// An attribute of the type TENSOR.
+/// Creates a TENSOR attribute.
 #[must_use]
 pub fn tensor_attribute(name: &str, tensor: TensorProto) -> AttributeProto {
     AttributeProto { t: Some(tensor), ..attribute(name, AttributeType::Tensor) }
 }
 
-/// An attribute of the type GRAPH.
+/// Creates a GRAPH attribute.
 #[must_use]
 pub fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
     AttributeProto { g: Some(graph), ..attribute(name, AttributeType::Graph) }
 }
 
-/// A tensor with its data as raw bytes, little endian.
+/// Creates a tensor with raw little-endian data.
 #[must_use]
 pub fn tensor(name: &str, element: i32, dims: &[i64], raw: &[u8]) -> TensorProto {
     TensorProto {
@@ -108,15 +108,14 @@ pub fn tensor(name: &str, element: i32, dims: &[i64], raw: &[u8]) -> TensorProto
     }
 }
 
-/// A tensor of 64-bit integers, in one dimension.
+/// Creates a one-dimensional tensor of 64-bit integers.
 #[must_use]
 pub fn integers(name: &str, values: &[i64]) -> TensorProto {
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     tensor(name, INT64, &[values.len() as i64], &raw)
 }
 
-/// A tensor of a graph: its shape as text, `2,3,height`; one whose rank is not known has the shape `?`, a dimension that is
-/// not known is `?` too.
+/// Creates a tensor description with a shape as `2,3,height`; `?` is an unknown dimension or rank.
 #[must_use]
 pub fn value(name: &str, element: i32, shape: &str) -> ValueInfoProto {
     let dimension = |word: &str| {
@@ -134,7 +133,7 @@ pub fn value(name: &str, element: i32, shape: &str) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.to_owned()), r#type: Some(ty), ..ValueInfoProto::default() }
 }
 
-/// A graph.
+/// Creates a graph.
 #[must_use]
 pub fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, outputs: Vec<ValueInfoProto>) -> GraphProto {
     GraphProto {
@@ -146,7 +145,7 @@ pub fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, outputs: Vec<Va
     }
 }
 
-/// The bytes of a model over operator set 17 of ONNX and version 1 of the domains.
+/// Encodes a model: ONNX operator set 17, version 1 of the domains.
 #[must_use]
 pub fn model(graph: GraphProto, domains: &[&str]) -> Vec<u8> {
     let import = |domain: &str, version| OperatorSetIdProto {

@@ -1,6 +1,4 @@
-//! The wire format of protocol buffers, over a file that may be larger than memory.
-//!
-//! Owns: keys, lengths and numbers, and skipping. Knows no message. The format: protobuf.dev, "Encoding".
+//! The protocol buffers wire format (protobuf.dev, "Encoding") for files larger than memory. Knows no message.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -9,46 +7,37 @@ use prost::encoding::encode_varint;
 
 use crate::Error;
 
-/// How large a piece is read at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// How deep groups may lie in groups.
+/// Maximum depth of nested groups.
 const MAX_GROUPS: usize = 64;
 
-/// A file with a place in it.
 pub(crate) struct Source<R> {
     reader: BufReader<R>,
     at: u64,
     length: u64,
 }
 
-/// A field: its number, where its bytes are, and what follows the key.
+/// A field: its number, byte range and content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) number: u32,
-    /// From the key to the end.
     pub(crate) whole: Range<u64>,
     pub(crate) content: Content,
 }
 
-/// What a field holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// A number.
     Varint(u64),
-    /// 4 or 8 bytes, or a group; nobody looks inside.
     Other,
     /// Text, bytes, a message or packed numbers.
     Bytes {
-        /// Where the length stands.
         prefix: u64,
-        /// Where the bytes are.
         payload: Range<u64>,
     },
 }
 
 impl<R: Read + Seek> Source<R> {
-    /// The whole of `reader`, from its beginning.
     pub(crate) fn new(mut reader: R) -> Result<Source<R>, Error> {
         let length = reader.seek(SeekFrom::End(0))?;
         reader.seek(SeekFrom::Start(0))?;
@@ -59,7 +48,7 @@ impl<R: Read + Seek> Source<R> {
         self.length
     }
 
-    /// Goes to a place. Near ones cost nothing.
+    /// Moves to an offset; cheap within the buffer.
     pub(crate) fn seek(&mut self, to: u64) -> Result<(), Error> {
         let moved = i64::try_from(i128::from(to) - i128::from(self.at));
         match moved {
@@ -73,7 +62,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(())
     }
 
-    /// Appends the bytes of a range that lies in the file.
+    /// Appends a range of the file.
     pub(crate) fn copy(&mut self, range: &Range<u64>, to: &mut Vec<u8>) -> Result<(), Error> {
         self.seek(range.start)?;
         let count = range.end - range.start;
@@ -92,7 +81,6 @@ impl<R: Read + Seek> Source<R> {
         Ok(byte[0])
     }
 
-    /// A number of up to ten bytes before `end`.
     fn varint(&mut self, end: u64, message: &'static str) -> Result<u64, Error> {
         let start = self.at;
         let mut value = 0_u64;
@@ -112,7 +100,7 @@ impl<R: Read + Seek> Source<R> {
         Err(wrong(start, message, "a number is longer than 64 bits"))
     }
 
-    /// The field at `at` of a message that ends at `end`, and moves `at` behind it; `None` at the end. Of bytes none is read.
+    /// Returns the field at `at` of a message that ends at `end`, and advances `at`. Does not read payloads.
     pub(crate) fn field(
         &mut self,
         at: &mut u64,
@@ -133,7 +121,6 @@ impl<R: Read + Seek> Source<R> {
         Ok(Some(Field { number: key.0, whole: start..self.at, content }))
     }
 
-    /// What follows a key that is no group's.
     fn content(
         &mut self,
         start: u64,
@@ -181,7 +168,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(Content::Other)
     }
 
-    /// A group ends with a key of its own, and groups may lie in groups. ONNX has none; fields that are not known may.
+    /// Skips a group. ONNX has none, but unknown fields may be nested groups.
     fn group(&mut self, number: u32, end: u64, message: &'static str) -> Result<Content, Error> {
         let mut open = vec![number];
         while let Some(last) = open.last().copied() {
@@ -206,7 +193,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(Content::Other)
     }
 
-    /// What ends before its time: a file that was cut off, where that is its end, and else a mistake.
+    /// Returns the error of a truncated file, or of a wrong length inside of it.
     fn cut_off(&self, at: u64, end: u64, message: &'static str, what: &str) -> Error {
         if end == self.length {
             Error::CutOff { at, message, what: what.to_owned() }
@@ -220,14 +207,12 @@ pub(crate) fn wrong(at: u64, message: &'static str, what: &str) -> Error {
     Error::Format { at, message, what: what.to_owned() }
 }
 
-/// A number as the format writes it.
 pub(crate) fn varint(value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_varint(value, &mut bytes);
     bytes
 }
 
-/// A field of bytes, whole.
 pub(crate) fn bytes_field(number: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = varint(u64::from(number) << 3 | 2);
     bytes.extend(varint(payload.len() as u64));

@@ -81,7 +81,6 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The manifests: those of a `cubinder.toml`, or those that are named, each as its project has it.
 fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>> {
     let options = ProjectOptions {
         manifests: arguments.manifests.clone(),
@@ -93,7 +92,6 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
     Project::open_around(options, &current_folder()?)
 }
 
-/// Warnings stay what they are, and an error says why that is one.
 fn deny(diagnostics: &mut Vec<Diagnostic>) {
     let warnings = count_of(diagnostics, Severity::Warning);
     if warnings > 0 {

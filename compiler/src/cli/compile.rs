@@ -136,7 +136,6 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// A number of threads.
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse::<usize>().map_err(|_| "expected a number".to_owned())?;
     NonZeroUsize::new(number).ok_or_else(|| {
@@ -144,7 +143,6 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     })
 }
 
-/// A route, by its name.
 pub(super) fn route(text: &str) -> Result<Route, String> {
     Route::from_name(text).ok_or_else(|| "expected `plugin` or `native`".to_owned())
 }
@@ -178,7 +176,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         is_measured: false,
     };
     let project = one_project(Project::open_around(options, &here)?)?;
-    // The library of a few manifests is not the project's, and must not replace it.
+    // A library of selected manifests must not replace the project's.
     let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
     let project = if is_of_project { project } else { project.without_project_tuning() };
     let config = project.config.as_ref().filter(|_| is_of_project);
@@ -219,7 +217,6 @@ fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
     }
 }
 
-/// The name of the library, and whatever is wrong with it.
 fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagnostic> {
     let help = "give it one with `--name NAME`";
     if let Some(name) = &arguments.name {
@@ -269,7 +266,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     } else if statistics.nvrtc_calls == 0 {
         text.push_str(" (all from the cache, NVRTC not called)\n");
     } else {
-        // A kernel is compiled once more for the names of its parameters, so these are more than the code objects.
+        // Finding parameter names needs another compile per kernel.
         text.push_str(&format!(
             " ({} with those for parameters: {} of {} in all, {} from the cache)\n",
             counted(statistics.nvrtc_calls + statistics.cache_hits, "compile"),
@@ -323,12 +320,11 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     text
 }
 
-/// The number of plugins that TensorRT launches itself.
 fn native_plugins(bundle: &Bundle) -> usize {
     bundle.plugins.iter().filter(|plugin| is_native(plugin)).count()
 }
 
-/// The targets of code that TensorRT launches itself and that are for one chip or its family (`a`, `f`).
+/// Returns native-route targets of one chip or family (`a`, `f`).
 fn native_alone(bundle: &Bundle) -> BTreeSet<Target> {
     let targets = bundle.code.iter().map(|code| code.target);
     let is_alone =
@@ -376,12 +372,11 @@ fn milliseconds(time: Duration) -> String {
     }
 }
 
-/// A bar on a terminal; hidden elsewhere, because the summary has everything.
 fn progress_bar(quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    // indicatif shows nothing if stderr is no terminal.
+    // indicatif hides the bar if stderr is no terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

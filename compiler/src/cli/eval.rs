@@ -109,7 +109,7 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     Ok(result == "evaluated")
 }
 
-/// What can be evaluated in a file; a manifest's plugin on the route that is asked for, and with what its project has measured of it.
+/// Opens a file's subjects; plugins of manifests get the route and the project's measurements.
 fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> {
     let mut subjects = eval::open(path)?;
     let is_manifest = |subject: &Subject| matches!(subject.origin, SubjectOrigin::Manifest(_));
@@ -134,7 +134,6 @@ fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> 
     Ok(subjects)
 }
 
-/// In an engine of several nodes it is said which one a mistake is about.
 fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Iterator<Item = Diagnostic> {
     mistakes.into_iter().map(move |mistake| match number {
         Some((number, count)) if count > 1 => mistake.diagnostic.note(format!("in node {number} of {count}")),
@@ -166,14 +165,14 @@ fn output(json: bool, result: &'static str, report: &impl Serialize, table: &str
     Ok(())
 }
 
-/// As `cubinder compile` would compile, so that both share the cache.
+/// Configures compiles as `cubinder compile` does, to share its cache.
 fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Compiler, Vec<Diagnostic>> {
     let arch = arch(arguments.arch)?;
     let manifest = chosen.iter().find_map(|subject| match &subject.origin {
         SubjectOrigin::Manifest(resolved) => Some(resolved),
         SubjectOrigin::Compiled(_) => None,
     });
-    // What is compiled already needs no project.
+    // Compiled subjects need no project.
     let environment = match manifest {
         Some(resolved) => planned(resolved, file, arch)?,
         None => Environment::default(),
@@ -182,7 +181,7 @@ fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Co
     Ok(Compiler::new(Environment { arch, overrides, ..environment }))
 }
 
-/// How the manifest and the `cubinder.toml` above it say that its kernels are compiled.
+/// Plans a manifest's compile with the `cubinder.toml` above it.
 fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Environment, Vec<Diagnostic>> {
     let asked = ProjectOptions {
         manifests: vec![file.to_owned()],
@@ -192,7 +191,7 @@ fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Envir
     let Some(project) = open_project(asked)? else { return Ok(Environment::default()) };
     let root = project.root.clone();
     let errors = Sink::default();
-    // Without a project nothing is compiled if no target is stated; the report says so.
+    // Without a project or target, nothing is compiled; the report says so.
     let plan = project.plan(resolved, project.config.is_some(), &errors);
     errors.into_result()?;
     Ok(Environment {

@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(true)
 }
 
-/// What is wrong where neither a compiler nor a kind of file is named.
+/// Reports a first argument that is neither a compiler nor a known file.
 fn unknown(words: &[OsString]) -> Diagnostic {
     let first = words.first().map(PathBuf::from).unwrap_or_default();
     let shown = first.display().to_string();
@@ -110,7 +110,6 @@ fn unknown(words: &[OsString]) -> Diagnostic {
     }
 }
 
-/// What goes to stdout: the manifest, or where it is.
 fn written(found: &FoundPlugin, output: Option<&Path>) -> Result<String, Diagnostic> {
     import::check_paths(found, output.map_or(Path::new("."), parent_folder))?;
     let Some(path) = output else { return Ok(import::write(found, Path::new("."))) };

@@ -21,7 +21,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<bool, Vec<Diagnostic>> {
-    // Makes the full names of the commands: `cubinder-compile`.
+    // Sets the commands' full names: `cubinder-compile`.
     command.build();
     let Some(folder) = arguments.folder.as_deref() else {
         print_bytes(&page(&command)?);

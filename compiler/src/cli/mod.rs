@@ -1,4 +1,4 @@
-//! Arguments of the commands and what they print. One module a command.
+//! Arguments and output of the commands, one module each.
 
 mod check;
 mod compile;
@@ -77,7 +77,6 @@ enum Command {
     Tune(tune::Arguments),
 }
 
-/// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
     if let Some(code) = nvrtc::as_worker() {
         return code;
@@ -110,7 +109,7 @@ fn perform(command: Command) -> ExitCode {
     finish(result, MessageFormat::Human)
 }
 
-/// Help and version are printed as clap has them; a mistake is shown as every other is, with exit code 2.
+/// Prints help and version; reports errors with exit code 2.
 fn refuse(error: &clap::Error) -> ExitCode {
     let Some(diagnostic) = usage::diagnostic(error) else { error.exit() };
     show(&mut [diagnostic], MessageFormat::Human);
@@ -127,7 +126,6 @@ mod tests {
 
     use super::*;
 
-    /// The arguments of a command and its subcommands that are paths, each with the command's name.
     fn paths_of(command: &clap::Command, name: &str) -> Vec<(String, String)> {
         let is_path = |argument: &&clap::Arg| {
             argument.get_value_parser().type_id() == std::any::TypeId::of::<PathBuf>()
@@ -141,7 +139,7 @@ mod tests {
         found
     }
 
-    /// `tests/special_files.rs` tries every one of them.
+    /// `tests/special_files.rs` must cover all of them.
     #[test]
     fn every_argument_that_is_a_path_is_tried_with_special_files() {
         let mut defined = paths_of(&Arguments::command(), "");

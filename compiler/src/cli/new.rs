@@ -34,7 +34,6 @@ pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> Result<bool
     Ok(true)
 }
 
-/// What was made, and what to do with it.
 fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
     let mut text = String::new();
     for (path, _) in &plan.files {
@@ -59,7 +58,6 @@ fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
     text
 }
 
-/// Where `cubinder compile` puts the library, seen from the project's folder.
 fn library(plan: &Plan) -> String {
     let config = cubinder_manifest::config::load(&plan.folder.join(FILE_NAME)).ok();
     match config {
@@ -71,7 +69,6 @@ fn library(plan: &Plan) -> String {
     }
 }
 
-/// A path as a shell takes it.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:=~,".contains(c);
     if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }

@@ -1,4 +1,4 @@
-//! The arguments that say which node is meant and what it is like, which several commands take alike.
+//! Shared arguments that select and describe a node.
 
 use std::path::Path;
 
@@ -28,10 +28,7 @@ pub(super) struct NodeArguments {
 }
 
 impl NodeArguments {
-    /// The node, with what `--aligned` and `--device` say: what is left to choose there is not the same for all commands.
-    ///
-    /// # Errors
-    /// What is not written as it should be.
+    /// Parses the node with `--aligned` and `--device`, which not all commands have.
     pub(super) fn query(&self, aligned: &[String], device: &[String]) -> Result<Query, Vec<Diagnostic>> {
         Query::parse(&[
             (Part::Shape, &self.shapes),
@@ -57,24 +54,20 @@ pub(super) struct WhichNode {
 }
 
 impl WhichNode {
-    /// Whether the command line does not choose.
     pub(super) fn is_open(&self) -> bool {
         self.plugin.is_none() && self.node.is_none()
     }
 
-    /// Those that are meant.
+    /// Returns the selected subjects.
     ///
     /// # Errors
-    /// Where there are none.
+    /// No subject matches.
     pub(super) fn choose(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Vec<Diagnostic>> {
         let choice = Choice { plugin: self.plugin.clone(), node: self.node };
         Ok(eval::choose(subjects, &choice)?)
     }
 
-    /// The one that is meant, of the file `path`.
-    ///
-    /// # Errors
-    /// Where there are none, or several.
+    /// Returns the only selected subject of the file `path`.
     pub(super) fn choose_one(&self, subjects: Vec<Subject>, path: &Path) -> Result<Subject, Vec<Diagnostic>> {
         let mut chosen = self.choose(subjects)?;
         match (chosen.pop(), chosen.len()) {

@@ -1,4 +1,4 @@
-//! What must hold for every launch, as `check` and `compile` show it: for people and for programs.
+//! Shows launch obligations as text and JSON.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,16 @@ use cubinder_source::diagnostic::{Diagnostic, Severity, Span};
 use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
-/// How many obligations ended how. Each is counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// They hold for every launch.
     pub(super) proved: usize,
-    /// A case that TensorRT takes breaks them: an error or a warning says so.
+    /// Violated by an allowed launch; reported as a diagnostic.
     pub(super) refuted: usize,
-    /// A plugin library decides them for each case.
+    /// Checked by the plugin library at run time.
     pub(super) at_run_time: usize,
-    /// TensorRT launches itself: they are told when an engine is built for shapes for which they are not proved.
+    /// On the native route: checked when an engine is built.
     pub(super) when_built: usize,
-    /// TensorRT launches everything itself: nothing is checked at run time.
+    /// All plugins are native, so run time has no checks.
     is_all_native: bool,
 }
 
@@ -63,12 +61,10 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// Every obligation on a line of its own.
 pub(super) fn list(obligations: &[Obligation]) -> String {
     obligations.iter().map(line).collect()
 }
 
-/// One obligation for a person.
 fn line(obligation: &Obligation) -> String {
     let verdict = match (&obligation.verdict, obligation.route) {
         (Verdict::Proved, _) => "proved",
@@ -124,7 +120,6 @@ fn obligation_json(obligation: &Obligation) -> Value {
     with_place(facts, &obligation.span)
 }
 
-/// Adds the place of `span` to a JSON object.
 pub(super) fn with_place(mut object: Value, span: &Span) -> Value {
     let start = span.source.line_column(span.range.start);
     object["path"] = json!(ReportedPath::from(&span.source.path));
@@ -135,7 +130,6 @@ pub(super) fn with_place(mut object: Value, span: &Span) -> Value {
     object
 }
 
-/// What a program is told last where something was wrong.
 pub(super) fn failed_json(diagnostics: &[Diagnostic]) -> Value {
     json!({
         "result": "failed",

@@ -1,4 +1,4 @@
-//! `cubinder onnx`: what can be done with models. One module a command.
+//! `cubinder onnx`: commands over models, one module each.
 
 mod annotate;
 mod list;

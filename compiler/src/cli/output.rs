@@ -1,4 +1,4 @@
-//! How diagnostics and results reach the user: text for people, JSON lines for programs.
+//! Output of diagnostics and results: text or JSON lines.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) enum MessageFormat {
 }
 
 impl MessageFormat {
-    /// The format of a command with `--json`: programs get messages on the stream of the report.
+    /// Returns the format of `--json`, which adds messages to the report's stream.
     pub(super) fn new(json: bool) -> MessageFormat {
         if json { MessageFormat::Json } else { MessageFormat::Human }
     }
@@ -46,7 +46,6 @@ impl Readers {
     }
 }
 
-/// Shows diagnostics, sorted by place: on stderr for people, on stdout for programs.
 pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
     diagnostic::sort(diagnostics);
     match format {
@@ -54,7 +53,7 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
             let colour = if wants_colour() { Colour::Ansi } else { Colour::Plain };
             let mut text = diagnostic::render(diagnostics, colour);
             text.extend(diagnostic::explain_hint(diagnostics).map(|hint| hint + "\n"));
-            // Nobody is left to be told that stderr is closed.
+            // A closed stderr cannot be reported.
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
         MessageFormat::Json => match diagnostic::to_json_lines(diagnostics) {
@@ -64,7 +63,6 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
     }
 }
 
-/// The exit code of a command that returns whether everything is right; shows its errors.
 pub(super) fn finish(result: Result<bool, Vec<Diagnostic>>, format: MessageFormat) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -73,7 +71,6 @@ pub(super) fn finish(result: Result<bool, Vec<Diagnostic>>, format: MessageForma
     }
 }
 
-/// Shows the errors of a command. For programs the result follows.
 pub(super) fn fail(mut errors: Vec<Diagnostic>, format: MessageFormat) -> ExitCode {
     show(&mut errors, format);
     if format == MessageFormat::Json {
@@ -82,23 +79,21 @@ pub(super) fn fail(mut errors: Vec<Diagnostic>, format: MessageFormat) -> ExitCo
     ExitCode::FAILURE
 }
 
-/// The current folder.
 pub(super) fn current_folder() -> Result<PathBuf, Diagnostic> {
     std::env::current_dir()
         .map_err(|error| Diagnostic::error(format!("cannot tell which folder this is: {error}")))
 }
 
-/// The project of the manifest or `cubinder.toml` that `options` names.
 pub(super) fn open_project(options: ProjectOptions) -> Result<Option<Project>, Vec<Diagnostic>> {
     Ok(Project::open_around(options, &current_folder()?)?.pop())
 }
 
-/// Prints JSON over several lines; `what` names it in the error.
+/// Prints indented JSON; `what` names it in errors.
 pub(super) fn print_pretty(value: &impl Serialize, what: &str) -> Result<(), Diagnostic> {
     print_text(serde_json::to_string_pretty(value), what)
 }
 
-/// Prints a report for programs on one line, after its result in one word.
+/// Prints a one-line JSON report that starts with its result.
 pub(super) fn print_report(result: &'static str, report: &impl Serialize) -> Result<(), Diagnostic> {
     #[derive(Serialize)]
     struct Answer<'r, R> {
@@ -115,12 +110,11 @@ fn print_text(text: serde_json::Result<String>, what: &str) -> Result<(), Diagno
     Ok(())
 }
 
-/// The path in an environment variable.
 pub(super) fn environment_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Checks an option that names a folder for libraries: `-o libfoo.so` would make a folder of that name.
+/// Rejects a library's name as output folder: `-o libfoo.so`.
 pub(super) fn check_folder(path: &Path) -> Result<(), Diagnostic> {
     let is_library = path.extension().is_some_and(|extension| extension == "so");
     let is_file = std::fs::metadata(path).is_ok_and(|facts| !facts.is_dir());
@@ -140,16 +134,14 @@ pub(super) fn check_folder(path: &Path) -> Result<(), Diagnostic> {
     })
 }
 
-/// Whether something could not be written to stdout.
+/// Whether a write to stdout failed.
 static IS_CUT: AtomicBool = AtomicBool::new(false);
 
-/// Writes to stdout; a reader that went away is no error. Where there is no room, say, that is told once, and the command fails
-/// ([`ending`]): who gets a part of the output must not take it for the whole.
+/// Writes to stdout, ignoring a closed pipe. Other failures are reported once and fail the command ([`ending`]).
 pub(super) fn print(text: &str) {
     print_bytes(text.as_bytes());
 }
 
-/// The same, for a text that somebody else made.
 pub(super) fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -161,13 +153,12 @@ pub(super) fn print_bytes(bytes: &[u8]) {
     }
 }
 
-/// Says on stderr what has no other place. Nobody is left to be told that stderr is closed or full.
 fn complain(error: Diagnostic) {
     let text = diagnostic::render(&[error], Colour::Plain);
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// How the program ends: as the command did, where all that it had to say was written.
+/// Returns the exit code, or failure if output is incomplete.
 pub(super) fn ending(code: ExitCode) -> ExitCode {
     match IS_CUT.load(Ordering::Relaxed) {
         true => ExitCode::FAILURE,
@@ -175,7 +166,7 @@ pub(super) fn ending(code: ExitCode) -> ExitCode {
     }
 }
 
-/// Colour only on a terminal, and never where `NO_COLOR` asks for none.
+/// Returns whether stderr is a terminal and `NO_COLOR` is unset.
 fn wants_colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
 }

@@ -49,7 +49,6 @@ enum Name {
 }
 
 impl Name {
-    /// The title in the table.
     fn title(self) -> &'static str {
         match self {
             Name::Program => "program",
@@ -62,14 +61,14 @@ impl Name {
         }
     }
 
-    /// The key in JSON: the name on the command line with `_`.
+    /// Returns the JSON key: the command line's name with `_`.
     fn key(self) -> String {
         let name = self.to_possible_value().map(|value| value.get_name().replace('-', "_"));
         name.unwrap_or_default()
     }
 }
 
-/// Where something is, or why it is not there.
+/// Paths, or why they are missing.
 type Found = Result<Vec<PathBuf>, Diagnostic>;
 
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
@@ -88,7 +87,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(true)
 }
 
-/// Everything, in the order of [`Name`].
 fn find() -> Vec<(Name, Found)> {
     let installation = Installation::of_this_program();
     let overrides = Overrides::from_env(None);
@@ -140,7 +138,6 @@ fn table(found: &[(Name, Found)]) -> String {
     text
 }
 
-/// A diagnostic in one line.
 fn why(error: &Diagnostic) -> String {
     let parts: Vec<&str> = std::iter::once(&error.message).chain(&error.notes).map(String::as_str).collect();
     parts.join("; ")

@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(true)
 }
 
-/// A GPU by the name of its machine code.
+/// Parses a GPU from its machine code's name.
 fn device(text: &str) -> Result<ComputeCapability, String> {
     let target: Target = text.parse().map_err(|_| "expected a GPU, such as `sm_90`".to_owned())?;
     match (target.kind, target.arch.suffix) {

@@ -1,9 +1,9 @@
-//! Mistakes in the command line itself, in the form in which every other mistake is shown.
+//! Command-line errors, shown like other diagnostics.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use cubinder_source::diagnostic::{Diagnostic, suggest};
 
-/// What clap found wrong, as a message; none where it is no mistake: `--help`, `--version`.
+/// Converts clap's error; `None` for `--help` and `--version`.
 pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     if matches!(
         error.kind(),
@@ -19,10 +19,9 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     {
         diagnostic = diagnostic.note(format!("expected one of {valid}"));
     }
-    // The usage that comes with two arguments that exclude each other has both.
+    // The usage of conflicting arguments contains both.
     let usage = error.get(ContextKind::Usage).filter(|_| error.kind() != ErrorKind::ArgumentConflict);
     if let Some(usage) = usage {
-        // Of a text with colours the characters alone.
         let usage = usage.to_string();
         let usage = usage.trim().trim_start_matches("Usage:").trim();
         diagnostic = diagnostic.note(format!("usage: {usage}"));
@@ -38,7 +37,7 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     Some(diagnostic.help(help))
 }
 
-/// What is called otherwise in another command, or in another compiler.
+/// Suggests another command's or compiler's option.
 fn of_another_command(error: &clap::Error) -> Option<&'static str> {
     if error.kind() != ErrorKind::UnknownArgument {
         let both = [ContextKind::InvalidArg, ContextKind::PriorArg]
@@ -78,7 +77,7 @@ fn message(error: &clap::Error) -> String {
         }
         ErrorKind::ArgumentConflict => format!("{arg} and {} exclude each other", of(ContextKind::PriorArg)),
         _ => {
-            // The first line of clap's own text; it is never left out.
+            // clap's first line is always present.
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
             line.trim_start_matches("error: ").replace('\'', "`")
@@ -86,8 +85,8 @@ fn message(error: &clap::Error) -> String {
     }
 }
 
-/// The suggestions of clap, in backticks: only the nearest, if one of them is a slip of the pen away. Jaro's distance, by which clap
-/// chooses, prefers `schema` to `check` for `chekc`.
+/// Returns clap's suggestions; only the nearest if one typo away. Jaro's distance, which clap uses, prefers `schema`
+/// to `check` for `chekc`.
 fn suggested(error: &clap::Error, kind: ContextKind) -> Option<String> {
     let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg, ContextKind::InvalidValue];
     let wrong = wrong.into_iter().find_map(|kind| match error.get(kind)? {
@@ -103,7 +102,6 @@ fn suggested(error: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// A part of the error, in backticks.
 fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
     let quote = |text: &str| format!("`{text}`");
     match error.get(kind)? {

@@ -1,20 +1,18 @@
-//! The file that tells Make and Ninja what a library was made from.
+//! The dependency file for Make and Ninja: a rule, and an empty rule per input, so that a removed input causes a
+//! rebuild.
 //!
-//! Owns its form: one rule, and an empty rule for each input, so that one that is removed is no error and makes the library anew.
-//! Never looks for inputs.
-//!
-//! Facts: GNU Make's manual, "What Makefiles Contain" and "Rule Syntax"; GCC's `-MD -MP`; Ninja's reader of depfiles, which takes what
-//! GCC and Clang write. Spaces, `#` and `:` are escaped by a backslash, `$` is doubled, and backslashes before one of them too.
+//! Sources: GNU Make's manual, "What Makefiles Contain" and "Rule Syntax"; GCC's `-MD -MP`; Ninja's depfile parser. A
+//! backslash escapes spaces, `#` and `:`; `$` is doubled, and so are backslashes before them.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cubinder_source::diagnostic::Diagnostic;
 
-/// The text for `outputs`, made from `inputs`.
+/// Returns the rules for `outputs` built from `inputs`.
 ///
 /// # Errors
-/// Where a path holds a line break, which has no escape.
+/// A line break in a path, which cannot be escaped.
 pub(super) fn text<'p>(
     outputs: impl IntoIterator<Item = &'p Path>,
     inputs: impl IntoIterator<Item = &'p Path>,
@@ -29,9 +27,8 @@ pub(super) fn text<'p>(
     Ok(text)
 }
 
-/// A path as Make and Ninja read it.
 fn escaped(path: &Path) -> Result<Vec<u8>, Diagnostic> {
-    // Make takes `./a` and `a` for one file, but a rule of the user's names it `a`.
+    // Make equates `./a` and `a`; users' rules name `a`.
     let path: PathBuf = path.strip_prefix(".").map_or_else(|_| path.to_owned(), Path::to_owned);
     let bytes = path.as_os_str().as_bytes();
     let mut text = Vec::with_capacity(bytes.len());
@@ -44,7 +41,7 @@ fn escaped(path: &Path) -> Result<Vec<u8>, Diagnostic> {
                     .help("rename it, or leave `--depfile` out"));
             }
             b' ' | b'\t' | b'#' | b':' => {
-                // A backslash before an escape would take its meaning away.
+                // A preceding backslash would cancel the escape.
                 text.extend(std::iter::repeat_n(b'\\', backslashes));
                 text.push(b'\\');
             }

@@ -1,7 +1,5 @@
-//! NVRTC's errors with the places in a manifest that explain them.
-//!
-//! Owns which errors are caused by a manifest: a name that it does not declare, an option, an include folder. Decides on their causes
-//! ([`Cause`]), never on texts.
+//! Adds manifest locations to NVRTC's errors that a manifest causes: undeclared names, options, include folders.
+//! Decides on causes ([`Cause`]), never on texts.
 
 use std::ops::Range;
 
@@ -14,7 +12,6 @@ use cubinder_nvrtc::nvrtc::{Author, Cause, CompileMessage};
 use cubinder_source::diagnostic::{Code, Diagnostic, Span, suggest};
 use cubinder_source::rules;
 
-/// Adds the places in the manifest that explain an error.
 pub(super) fn with_places(plugin: &Resolved, message: &CompileMessage) -> Diagnostic {
     let CompileMessage { cause, author, diagnostic } = message;
     let error = diagnostic.clone();
@@ -53,7 +50,7 @@ pub(super) fn with_places(plugin: &Resolved, message: &CompileMessage) -> Diagno
     }
 }
 
-/// Replaces an error in a header that is not the author's by one about the options that define macros, if there are any.
+/// Replaces an error in a foreign header by one about macro-defining options, if any.
 fn defined_elsewhere(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
     let all = &plugin.manifest.compile.options;
     let defining = defined_names(all.iter().map(|option| option.value.as_str())).into_iter();
@@ -69,7 +66,7 @@ fn defined_elsewhere(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
     option.help("give the macro another name, or leave it out")
 }
 
-/// Adds the similar name that the manifest declares; kernels write it after `prefix`.
+/// Adds the similar declared name; kernels write it after `prefix`.
 fn with_similar(plugin: &Resolved, error: Diagnostic, name: &str, prefix: &str) -> Diagnostic {
     let declared = names(&plugin.manifest);
     let near = suggest(name, declared.iter().map(|declared| declared.value.as_str()));
@@ -81,7 +78,7 @@ fn with_similar(plugin: &Resolved, error: Diagnostic, name: &str, prefix: &str) 
     }
 }
 
-/// The errors that the reader of CUDA text is sure of; they replace the compiler's errors with the same reason.
+/// Returns certain errors of the CUDA text reader, which replace the compiler's.
 pub(super) fn with_what_was_read(
     mut mistakes: Vec<Diagnostic>,
     reported: Vec<Diagnostic>,
@@ -89,7 +86,7 @@ pub(super) fn with_what_was_read(
     if mistakes.is_empty() {
         return reported;
     }
-    // A kernel that is not there or takes something else makes the compiler stumble over its text.
+    // A missing or mismatched kernel causes follow-up errors.
     let misled = |code: Code| {
         [rules::KERNEL_NOT_FOUND, rules::ARGUMENT_MISFIT, rules::PARAMETER_NAMES].contains(&code)
     };
@@ -110,7 +107,6 @@ pub(super) fn with_what_was_read(
     mistakes
 }
 
-/// Errors about arguments, with the place of the kernel's parameters.
 pub(super) fn with_kernel(errors: Vec<Diagnostic>, unit: &TranslationUnit) -> Vec<Diagnostic> {
     let Some(range) = cuda::parameters_of(&unit.kernel, &unit.source.text) else { return errors };
     let place = Span::new(&unit.source, range);
@@ -121,7 +117,7 @@ pub(super) fn with_kernel(errors: Vec<Diagnostic>, unit: &TranslationUnit) -> Ve
     errors.into_iter().map(with_place).collect()
 }
 
-/// The names that kernels and their template arguments can use.
+/// Returns names available to kernels and template arguments.
 fn names(manifest: &Manifest) -> Vec<&Located<String>> {
     let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     let constants = manifest.constants.iter().chain(of_variants).map(|decl| &decl.name);

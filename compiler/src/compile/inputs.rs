@@ -1,7 +1,4 @@
-//! The files that decide what a compile makes.
-//!
-//! Owns the list, for build systems that ask whether something changed. The CUDA headers are not in it: they belong to NVRTC, which
-//! is. Never reads a file.
+//! Lists a compile's input files for build systems, without CUDA headers: NVRTC stands for them. Never reads a file.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,17 +11,16 @@ use cubinder_source::path;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::Project;
 
-/// What a library is made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Inputs {
-    /// Each once, as it is opened from the current folder.
+    /// Unique paths, relative to the current folder.
     pub(super) files: BTreeSet<PathBuf>,
-    /// Kernels that include files whose names only the preprocessor can tell: those are not in the list.
+    /// Kernels with macro-computed includes, which are not listed.
     pub(super) computed: BTreeSet<PathBuf>,
 }
 
 impl Inputs {
-    /// The files that are known without a compile: `cubinder.toml`, tuning files, manifests with the files that they name, and NVRTC.
+    /// Lists `cubinder.toml`, tuning files, manifests with their files, and NVRTC.
     pub(super) fn new(project: &Project, plugins: &[CheckedPlugin], session: Option<&Session>) -> Inputs {
         let mut inputs = Inputs::default();
         session.into_iter().for_each(|session| inputs.add(&session.toolkit().nvrtc));
@@ -47,7 +43,6 @@ impl Inputs {
         inputs
     }
 
-    /// Adds what a unit includes.
     pub(super) fn add_included(&mut self, session: &Session, prepared: &PreparedUnit) {
         session.found_files(prepared).for_each(|(file, _)| self.add(file));
         if prepared.has_computed_includes() {
@@ -55,13 +50,11 @@ impl Inputs {
         }
     }
 
-    /// Adds those of another list.
     pub(super) fn merge(&mut self, other: Inputs) {
         self.files.extend(other.files);
         self.computed.extend(other.computed);
     }
 
-    /// The warnings about files that are not in the list.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Diagnostic> {
         self.computed.iter().map(|kernel| {
             Diagnostic::warning(format!(
@@ -73,7 +66,6 @@ impl Inputs {
         })
     }
 
-    /// Adds a file of code, and what Triton says of it beside it, which the manifest is held against.
     fn add_code(&mut self, file: &Path) {
         self.add(file);
         let ttir = file.with_extension("ttir");

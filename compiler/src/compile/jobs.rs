@@ -1,7 +1,6 @@
-//! What there is to compile, each thing once, and compiling it side by side.
+//! Collects unique compile jobs and runs them in parallel.
 //!
-//! Owns which units share a compile, which kernels tell their parameters at once, and in which order that is begun. Never: what the
-//! results mean, and what is wrong with them.
+//! Owns sharing, grouping of signatures, and order. Never interprets results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -25,18 +24,17 @@ use super::{machine_paths, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, PlannedTarget, Project};
 
-/// What is compiled once, with all that its compiles need.
+/// A compile shared by equal units.
 pub(super) struct Job<'p> {
-    /// The first of the units that it serves.
+    /// The first of its units.
     pub(super) unit: &'p Unit,
     pub(super) plan: &'p Plan,
     pub(super) prepared: PreparedUnit,
-    /// Its include folders whose names depend on the machine.
+    /// Include folders with machine-specific names.
     pub(super) machine_folders: Vec<String>,
     pub(super) origin: Origin,
 }
 
-/// The jobs of all plugins, each once, and the texts of their kernels.
 pub(super) struct CompileJobs<'p> {
     pub(super) project: &'p Project,
     /// `None` if no kernel has a source.
@@ -46,37 +44,34 @@ pub(super) struct CompileJobs<'p> {
     pub(super) sources: Sources<'p>,
 }
 
-/// The jobs of a plugin. Launches of one kernel with the same types and constants, as far as the kernel takes them, share one: those of two
-/// steps, and those of variants that differ in their guards.
+/// A plugin's jobs. Launches of one kernel with equal used types and constants share one: steps, and variants with
+/// different guards.
 pub(super) struct PluginJobs<'p> {
     pub(super) plugin: &'p CheckedPlugin,
-    /// The positions of its jobs in [`CompileJobs::jobs`].
+    /// Its range in [`CompileJobs::jobs`].
     pub(super) jobs: Range<usize>,
     pub(super) units: Vec<UnitJob<'p>>,
 }
 
-/// A unit and the position of its job in [`CompileJobs::jobs`]; none for precompiled code.
+/// A unit and its index in [`CompileJobs::jobs`]; `None` for precompiled code.
 pub(super) struct UnitJob<'p> {
     pub(super) unit: &'p Unit,
     pub(super) job: Option<usize>,
 }
 
-/// A signature, or the reason that it is missing. `None` if the code does not compile.
+/// A signature or errors; `None` if code does not compile.
 pub(super) type SignatureResult = Option<Result<Signature, Vec<CompileMessage>>>;
 
-/// A job with its results.
 pub(super) struct CompiledJob<'j> {
     pub(super) job: &'j Job<'j>,
-    /// One for each of [`Plan::architectures`], in their order.
+    /// In the order of [`Plan::architectures`].
     pub(super) signatures: Vec<(Target, SignatureResult)>,
-    /// One for each of the plan's targets, in their order.
+    /// In the order of the plan's targets.
     pub(super) codes: Vec<(Target, Result<CompiledKernel, Vec<CompileMessage>>)>,
 }
 
-/// The kernel files, each read once.
 pub(super) type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
 
-/// Reads each kernel file once.
 fn read_sources(plugins: &[CheckedPlugin]) -> Result<Sources<'_>, Vec<Diagnostic>> {
     let mut sources: Sources<'_> = HashMap::new();
     let mut errors = Vec::new();
@@ -97,10 +92,10 @@ fn read_sources(plugins: &[CheckedPlugin]) -> Result<Sources<'_>, Vec<Diagnostic
 }
 
 impl<'p> CompileJobs<'p> {
-    /// The jobs of these plugins, with the files that each includes. Without a session it has no jobs.
+    /// Collects jobs with their includes; none without a session.
     ///
     /// # Errors
-    /// Kernel files that cannot be read.
+    /// Unreadable kernel files.
     pub(super) fn new(
         project: &'p Project,
         session: Option<&'p Session>,
@@ -119,14 +114,13 @@ impl<'p> CompileJobs<'p> {
         Ok(all)
     }
 
-    /// Adds the jobs of a plugin, and returns its units.
     fn add_units(&mut self, session: &Session, checked: &'p CheckedPlugin) -> Vec<UnitJob<'p>> {
         let CheckedPlugin { resolved: plugin, plan } = checked;
         let root = &self.project.root;
         let mut units = Vec::new();
-        // The texts identify equal code, not the values in them (`0.0` and `-0.0` are equal).
+        // Keyed by text, since equal values can differ (`0.0` and `-0.0`).
         let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
-        // The names that a file and its includes take from the manifest are the same for each of the plugin's units.
+        // All units of a plugin share the names used by a file.
         let mut names_of_text: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
         for unit in &plugin.draft.units {
             let source = self.sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
@@ -162,36 +156,31 @@ impl<'p> CompileJobs<'p> {
     }
 }
 
-/// Maximum number of signatures in one compile. Reading the text takes as long as 50 kernels without code (NVRTC 13.0, measured).
+/// Maximum signatures per compile. Parsing takes as long as 50 kernels without code (NVRTC 13.0, measured).
 const MAX_GROUP: usize = 128;
 
-/// Minimum number of signatures that justify a compile of their own.
+/// Minimum number of signatures that justify a separate compile.
 const MIN_GROUP: usize = 16;
 
-/// The signature of the job with this index, for one of its plan's architectures.
 #[derive(Debug, Clone, Copy)]
 struct SignatureRequest {
     job: usize,
-    /// The position in [`Plan::architectures`].
+    /// Index in [`Plan::architectures`].
     position: usize,
     target: Target,
 }
 
-/// A compile.
 enum Task<'j> {
-    /// The signatures of these jobs, which have one text, for one architecture.
     Signatures(Vec<SignatureRequest>),
-    /// The code of the job with this index for a target.
     Code(usize, &'j Job<'j>, &'j PlannedTarget),
 }
 
-/// The result of a [`Task`].
 enum TaskResult {
     Signatures(Vec<(SignatureRequest, Option<Signature>)>),
     Code(usize, Target, Box<Result<CompiledKernel, Vec<CompileMessage>>>),
 }
 
-/// Compiles all jobs; the results are in their order.
+/// Compiles all jobs; results keep their order.
 pub(super) fn run<'j>(
     session: &Session,
     jobs: &'j [Job<'j>],
@@ -206,12 +195,12 @@ pub(super) fn run<'j>(
         targets.map(move |(position, target)| SignatureRequest { job, position, target })
     });
     let requests: Vec<SignatureRequest> = requests.collect();
-    // A compile for many signatures may be the longest, so it starts first.
+    // Signature groups may take longest, so they start first.
     let groups = group_by_text(jobs, &requests).into_iter().map(Task::Signatures);
     let tasks: Vec<Task<'_>> = groups.chain(codes).collect();
     let codes: usize = jobs.iter().map(|job| job.plan.targets.len()).sum();
     progress.set_length((requests.len() + codes) as u64);
-    // One task at a time, so that idle threads can take each of the others'.
+    // One task each, so that idle threads can steal them.
     let each = tasks.into_par_iter().with_max_len(1);
     let results: Vec<TaskResult> = each.map(|task| run_task(session, jobs, task, progress)).collect();
     progress.finish_and_clear();
@@ -247,7 +236,7 @@ fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, si
     }
 }
 
-/// Counts a compile. The bar appears after a quarter of a second.
+/// Counts a compile. The bar appears after 250 ms.
 fn step(progress: &ProgressBar, compiled: String) {
     if progress.elapsed() < Duration::from_millis(250) {
         progress.update(|state| state.set_pos(state.pos() + 1));
@@ -276,7 +265,6 @@ fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &Prog
     }
 }
 
-/// The signatures of a group, from one compile.
 fn signatures(
     session: &Session,
     jobs: &[Job<'_>],
@@ -288,8 +276,7 @@ fn signatures(
     group.into_iter().zip(found).collect()
 }
 
-/// If one kernel of a group does not compile, none of them has a signature: compiles the others without it, and each that still has no
-/// signature on its own, which yields its errors.
+/// Retries a failed group without the failing kernel, then each remaining one separately for its errors.
 fn compile_missing_signatures(
     session: &Session,
     jobs: &[Job<'_>],
@@ -319,8 +306,7 @@ fn compile_missing_signatures(
     }
 }
 
-/// Groups requests by text and architecture, because a compile yields all signatures of a group. There is at least one group for each
-/// thread.
+/// Groups requests by text and architecture; at least one group per thread.
 fn group_by_text(jobs: &[Job<'_>], requests: &[SignatureRequest]) -> Vec<Vec<SignatureRequest>> {
     let limit = requests.len().div_ceil(rayon::current_num_threads()).clamp(MIN_GROUP, MAX_GROUP);
     let mut groups: Vec<Vec<SignatureRequest>> = Vec::new();
@@ -341,7 +327,6 @@ fn group_by_text(jobs: &[Job<'_>], requests: &[SignatureRequest]) -> Vec<Vec<Sig
     groups
 }
 
-/// Adds the place that states the target.
 fn at_target(mut error: CompileMessage, planned: &PlannedTarget) -> CompileMessage {
     let CompileMessage { diagnostic, .. } = &mut error;
     if let Some(span) = &planned.span

@@ -1,4 +1,4 @@
-//! The launch rules of compiled kernels, with an error at the kernel if the code cannot be read.
+//! Launch rules of compiled kernels.
 
 use cubinder_code_object::cubin::{self, LaunchRules};
 use cubinder_manifest::resolve::Unit;
@@ -7,7 +7,7 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use crate::errors::UnreadableCode;
 
-/// What a code object demands of the launch.
+/// Returns launch rules; reports unreadable code at the kernel.
 pub(super) fn launch_rules(
     unit: &Unit,
     code: &CompiledKernel,

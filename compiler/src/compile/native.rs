@@ -1,7 +1,7 @@
-//! The kernels that TensorRT launches itself: around each of a plugin's kernels one that takes what TensorRT passes.
+//! Native-route kernels: a wrapper around each kernel takes TensorRT's arguments.
 //!
-//! Owns what such a kernel is compiled for and with which launch bounds, and what is told where a kernel cannot become a part of another.
-//! That the plugin can go that way at all [`cubinder_analysis::check::check_route`] has said; the author's kernel was compiled and checked by itself.
+//! Owns wrappers' targets, launch bounds and errors. [`cubinder_analysis::check::check_route`] has accepted the
+//! plugin, and the author's kernel was compiled and checked before.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,11 +27,10 @@ use crate::errors::{LostAttribute, NotADeviceFunction, RenamedPtx};
 use crate::pack::{CompiledCode, CompiledUnit};
 use crate::project::Plan;
 
-/// Replaces the code of a plugin's kernels by that of kernels around them; removes it if TensorRT cannot choose the variant. Precompiled code is
-/// launched as it is.
+/// Replaces code by wrappers; removes it if TensorRT cannot choose the variant. Precompiled code stays unwrapped.
 ///
 /// # Errors
-/// NVRTC's errors about a kernel that cannot become a part of another, and attributes that such a kernel cannot keep.
+/// NVRTC's errors about wrapping, and attributes that a wrapper cannot keep.
 pub(super) fn replace_code(
     all: &CompileJobs<'_>,
     jobs: &PluginJobs<'_>,
@@ -40,7 +39,6 @@ pub(super) fn replace_code(
     let CheckedPlugin { resolved, plan } = jobs.plugin;
     let plugin = &resolved.draft.plugin;
     let mut tasks: Vec<Task<'_>> = Vec::new();
-    // Positions of units and their tasks.
     let mut around: Vec<(usize, usize)> = Vec::new();
     let mut known: HashMap<(usize, String), usize> = HashMap::new();
     for (index, (UnitJob { unit, job }, compiled)) in jobs.units.iter().zip(units.iter_mut()).enumerate() {
@@ -53,7 +51,7 @@ pub(super) fn replace_code(
             continue;
         };
         let launch = Launch { args: compiled.bound.args.clone(), ..launch.clone() };
-        // Launches of one kernel share a kernel around it if they pack arguments equally and have equal blocks.
+        // Launches of a kernel with equal packing and blocks share a wrapper.
         let threads = largest_block(plugin, variant, &launch);
         let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
         let text = codegen::native_unit(&job.prepared.unit, plugin, &launch, bounds).text;
@@ -64,7 +62,7 @@ pub(super) fn replace_code(
         }
         around.push((index, task));
     }
-    // Without a session there is no job.
+    // Jobs exist only with a session.
     let compiled = all.session.map(|session| {
         let each = tasks.par_iter().map(|task| task.perform(session, resolved));
         each.collect::<Vec<Result<CompiledCode, Vec<Diagnostic>>>>()
@@ -83,7 +81,7 @@ pub(super) fn replace_code(
     Ok(())
 }
 
-/// The precompiled PTX of a unit, with the kernel renamed: an engine identifies the plugin by the name.
+/// Renames the kernel in precompiled PTX: an engine identifies the plugin by it.
 fn precompiled(
     root: &Path,
     plugin: &Plugin,
@@ -111,14 +109,14 @@ fn precompiled(
     Ok(CompiledCode { object, symbol, origin })
 }
 
-/// Says what shared memory a kernel declares, of which its dynamic one has to leave room: PTX of a plugin library has the driver to ask.
+/// Records static shared memory, which limits dynamic one; the plugin route asks the driver.
 fn say_shared(kernels: &mut [KernelFacts], symbol: &str, rules: &LaunchRules) {
     for kernel in kernels.iter_mut().filter(|kernel| kernel.symbol == symbol) {
         kernel.shared_bytes = Some(rules.shared_bytes);
     }
 }
 
-/// The most threads of a block of this launch, as far as it is proved.
+/// Returns the maximum threads of a launch's block, when proved.
 fn largest_block(plugin: &Plugin, variant: &Variant, launch: &Launch) -> u32 {
     let mut domain = Domain::new(plugin);
     if let Some(guard) = &variant.guard {
@@ -132,15 +130,12 @@ fn largest_block(plugin: &Plugin, variant: &Variant, launch: &Launch) -> u32 {
     }
 }
 
-/// The most threads of any block (CUDA Programming Guide 13.0, "Compute Capabilities").
+/// Maximum threads per block (CUDA Programming Guide 13.0, "Compute Capabilities").
 const MAX_THREADS: u32 = 1024;
 
-/// One kernel to be made.
 struct Task<'j> {
     job: &'j Job<'j>,
-    /// The launch with its arguments.
     launch: Launch,
-    /// The most threads of its blocks.
     threads: u32,
 }
 
@@ -161,7 +156,7 @@ impl Task<'_> {
         Ok(CompiledCode { object, symbol, origin: Some(self.job.origin.clone()) })
     }
 
-    /// What the author's kernel says of its launches.
+    /// Returns the launch bounds of the author's kernel.
     fn bounds(&self, session: &Session, target: Target) -> Result<LaunchBounds, Vec<Diagnostic>> {
         let compiled = session.compile(&self.job.prepared, target).map_err(diagnostics)?;
         let rules = launch_rules(self.job.unit, &compiled, "this kernel")?;
@@ -177,13 +172,13 @@ impl Task<'_> {
         }
         let facts = compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol);
         Ok(LaunchBounds {
-            // For other GPUs the driver may take more registers than a block of this size has, where nothing tells it.
+            // Without it, another GPU's driver may assign too many registers for such a block.
             max_threads: facts.and_then(|facts| facts.max_threads).or(Some(self.threads)),
             min_blocks: rules.min_blocks,
         })
     }
 
-    /// NVRTC's errors about the two kernels in one.
+    /// Explains NVRTC's errors about a wrapped kernel.
     fn not_a_device_function(&self, errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let Unit { kernel, kernel_span, .. } = self.job.unit;
         let first = NotADeviceFunction { kernel: kernel.clone(), span: kernel_span.clone() };

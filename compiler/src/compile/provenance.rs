@@ -1,7 +1,6 @@
-//! What is said of how a library was made.
+//! Builds a bundle's provenance record ([`cubinder_model::provenance`]).
 //!
-//! Owns how files are named in the record: from the project's folder on, so that it is the same wherever the project lies. What the record is, and that
-//! nothing needs it, is [`cubinder_model::provenance`]'s business.
+//! Owns file names in it, relative to the project so that its location does not matter.
 
 use std::path::Path;
 
@@ -17,7 +16,7 @@ use cubinder_source::source;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::Project;
 
-/// The record of a bundle; `origins` has the origins of each of its code objects.
+/// Builds the record; `origins` are those of each code object.
 pub(super) fn record(
     project: &Project,
     plugins: &[CheckedPlugin],
@@ -40,7 +39,7 @@ pub(super) fn record(
     record
 }
 
-/// The names and versions of the compilers: `cubinder 0.1.0, NVRTC 13.0; pad by triton 3.9.0`.
+/// Lists compilers: `cubinder 0.1.0, NVRTC 13.0; pad by triton 3.9.0`.
 pub(super) fn producer(nvrtc: Option<(i32, i32)>, plugins: &[CheckedPlugin]) -> String {
     let mut producer = format!("cubinder {}", env!("CARGO_PKG_VERSION"));
     if let Some((major, minor)) = nvrtc {
@@ -58,14 +57,13 @@ pub(super) fn producer(nvrtc: Option<(i32, i32)>, plugins: &[CheckedPlugin]) -> 
     producer + &others.concat()
 }
 
-/// The NVRTC of a session, where it made code.
+/// Describes a session's NVRTC, if it compiled code.
 pub(super) fn compiler(session: Option<&Session>, release: Option<(i32, i32)>) -> Option<Compiler> {
     let (session, (major, minor)) = session.zip(release)?;
     let identity = session.toolkit().nvrtc_identity().ok()?;
     Some(Compiler { name: format!("NVRTC {major}.{minor}"), identity })
 }
 
-/// What the code of a unit is compiled from.
 pub(super) fn of_source(
     project: &Project,
     session: &Session,
@@ -80,7 +78,7 @@ pub(super) fn of_source(
         included.map(|(path, digest)| File { path: name(path, root, folders), digest }).collect();
     let tables = codegen::tables(unit, &translation.source.text).into_iter();
     for (table, file) in tables.filter_map(|table| Some((table, table.file.as_ref()?))) {
-        // Its elements are the file's bytes.
+        // The elements are the file's bytes.
         let digest = Digest::compute(&table.data);
         read.push(File { path: name(&file.path, root, &[]), digest });
     }
@@ -98,14 +96,13 @@ pub(super) fn of_source(
     }
 }
 
-/// Each file once.
 fn in_order(mut files: Vec<File>) -> Vec<File> {
     files.sort_by(|one, other| (&one.path, one.digest).cmp(&(&other.path, other.digest)));
     files.dedup();
     files
 }
 
-/// A warning where code was compiled with headers of another release than NVRTC's.
+/// Warns about CUDA headers of another release than NVRTC's.
 pub(super) fn doubt_of_headers(
     session: Option<&Session>,
     release: Option<(i32, i32)>,
@@ -116,7 +113,7 @@ pub(super) fn doubt_of_headers(
     origins.iter().flatten().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
 }
 
-/// What is said of code that another compiler made: of file number `index`.
+/// Returns the origin of precompiled code in file number `index`.
 pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Option<Origin> {
     let file = code.files.get(index)?;
     let loaded = file.loaded.as_ref()?;
@@ -126,8 +123,8 @@ pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Optio
     })
 }
 
-/// How the record calls a file: the way from the project's folder to it; what an include folder outside of the project gave as `#include` names it; a
-/// file that has nothing in common with the project's folder by its name alone. It does not matter how the project was named.
+/// Names a file relative to the project, or to an external include folder, else by its file name, however the project
+/// was named.
 fn name(path: &Path, root: &Path, include: &[std::path::PathBuf]) -> String {
     let way = display_name(path, root);
     if is_below(&way) {
@@ -147,13 +144,12 @@ fn is_below(way: &str) -> bool {
     Path::new(way).is_relative() && !way.starts_with("..")
 }
 
-/// Texts of the record have no control characters.
+/// Replaces control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// The digest of a file's bytes, of which `used` is all that counts: a mark of UTF-8 before it and a NUL behind it do not. Where the file is another by
-/// now, that of what was used.
+/// Returns the digest of a file whose content is `used` (ignoring a UTF-8 mark and trailing NULs), else of `used`.
 fn digest(path: &Path, used: &[u8]) -> Digest {
     let bytes = source::read(path, source::LARGEST_BINARY).unwrap_or_default();
     let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);

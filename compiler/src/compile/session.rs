@@ -8,8 +8,8 @@ use cubinder_source::diagnostic::Diagnostic;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::Plan;
 
-/// Opens a session that compiles these plugins; `None` if all kernels are precompiled. Rejects an NVRTC whose code the manifests' oldest
-/// drivers cannot load.
+/// Opens a session; `None` if all kernels are precompiled. Rejects an NVRTC whose code the manifests' oldest drivers
+/// cannot load.
 pub(super) fn for_plugins(
     plugins: &[CheckedPlugin],
     overrides: &Overrides,

@@ -1,7 +1,6 @@
-//! The kernels of all plugins, compiled side by side and held against their manifests.
+//! Compiles all plugins' kernels in parallel and checks them against the manifests.
 //!
-//! Owns the joining of what came of their compiles ([`super::jobs`]). Says each mistake once, whatever number of variants,
-//! targets and plugins it shows in.
+//! Joins results of [`super::jobs`]. Reports each error once across variants, targets and plugins.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,19 +29,16 @@ use crate::errors::ClustersDiffer;
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::Plan;
 
-/// All plugins with their code.
 pub(super) struct CompiledPlugins {
     pub(super) plugins: Vec<CompiledPlugin>,
-    /// The release of the NVRTC that compiled the code.
+    /// Release of the NVRTC used.
     pub(super) nvrtc: Option<(i32, i32)>,
-    /// Conditions on launches that follow from the code, each once for a kernel.
+    /// Launch conditions that follow from code, once per kernel.
     pub(super) obligations: Vec<Obligation>,
-    /// The files that kernels include.
     pub(super) included: Inputs,
 }
 
 impl CompileJobs<'_> {
-    /// Compiles every unit of every plugin, and compares the results with the manifests.
     pub(super) fn compile(
         &self,
         progress: &ProgressBar,
@@ -93,11 +89,11 @@ impl CompileJobs<'_> {
     }
 }
 
-/// The warnings that need the kernels' text; the code decides the others.
+/// Warnings decided from kernel text; the others use the code.
 const OF_TEXT: [Code; 2] = [rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS];
 
-/// The warnings about type parameters and constants that neither the manifest nor a kernel uses. Where a kernel includes what
-/// only the preprocessor can tell, it may use all of them.
+/// Warns about type parameters and constants that neither manifest nor kernels use. Macro-computed includes may use
+/// any.
 fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<Diagnostic> {
     if plugin.unused_names.is_empty() {
         return Vec::new();
@@ -112,7 +108,7 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
         names.extend(manifest_names(&unit.source.text));
         let Some(files) = session.included_files(&job.prepared) else { return Vec::new() };
         for file in files {
-            // What cannot be read now was read a moment ago: it may use all of them.
+            // An unreadable file may use any name.
             let Ok(source) = source::text(file) else { return Vec::new() };
             names.extend(manifest_names(&source.text));
         }
@@ -120,7 +116,7 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     plugin.unused(&names)
 }
 
-/// Joins the results of a plugin's jobs; returns the plugin with its code, and conditions on its launches.
+/// Joins a plugin's results; returns it with launch conditions.
 fn finish_plugin(
     all: &CompileJobs<'_>,
     jobs: &PluginJobs<'_>,
@@ -165,7 +161,6 @@ fn finish_plugin(
     Ok((CompiledPlugin { plugin: plugin.clone(), units }, checked.obligations))
 }
 
-/// A unit with precompiled code.
 fn finish_precompiled(
     root: &Path,
     plugin: &Plugin,
@@ -195,7 +190,7 @@ fn finish_precompiled(
 }
 
 impl CompiledJob<'_> {
-    /// The warning that some of the code contains a path of the machine; reported once for a kernel.
+    /// Warns about a machine path, once per kernel.
     fn machine_path(&self) -> Option<Diagnostic> {
         let Job { prepared, machine_folders, .. } = self.job;
         let mut codes = self.codes.iter().filter_map(|(_, code)| code.as_ref().ok());
@@ -203,7 +198,7 @@ impl CompiledJob<'_> {
     }
 }
 
-/// Joins the results of a unit's job, and compares them with each other and with the manifest.
+/// Joins a unit's results and checks them against each other and the manifest.
 fn finish_unit(
     resolved: &Resolved,
     unit: &Unit,
@@ -214,7 +209,7 @@ fn finish_unit(
     let plugin = &resolved.draft.plugin;
     let compiled: Vec<(Target, &CompiledKernel)> =
         codes.iter().filter_map(|(target, result)| Some((*target, result.as_ref().ok()?))).collect();
-    // Of every target, those without errors too: then it can be said where only some have one.
+    // Includes targets without errors, to report if only some fail.
     let errors = |errors: &Vec<CompileMessage>| explained(resolved, errors);
     let failed: Vec<_> = codes
         .iter()
@@ -263,7 +258,7 @@ fn explained(resolved: &Resolved, errors: &[CompileMessage]) -> Vec<Diagnostic> 
     errors.iter().map(|error| explain::with_places(resolved, error)).collect()
 }
 
-/// The signatures, each with a target of its architecture.
+/// Returns the signatures, each with a target of its architecture.
 fn usable<'s>(
     resolved: &Resolved,
     unit: &Unit,
@@ -283,7 +278,7 @@ fn usable<'s>(
         .ok_or_else(|| vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))])
 }
 
-/// The clusters that the kernel asks for; the same for every target.
+/// Returns the cluster size, which must be equal for all targets.
 fn cluster_of(unit: &Unit, rules: &[(Target, LaunchRules)]) -> Result<Option<[u32; 3]>, Vec<Diagnostic>> {
     let size = |rules: &LaunchRules| match rules.cluster {
         Some(cubin::Cluster::Of(size)) => size,
@@ -315,7 +310,6 @@ fn cluster_of(unit: &Unit, rules: &[(Target, LaunchRules)]) -> Result<Option<[u3
     }
 }
 
-/// What the rules that need the code look at.
 fn facts(unit: &CompiledUnit) -> check::UnitCode<'_> {
     let codes = unit.code.iter().filter_map(|CompiledCode { object, symbol, .. }| {
         Some((object.target, object.kernels.iter().find(|kernel| kernel.symbol == *symbol)?))
@@ -324,7 +318,6 @@ fn facts(unit: &CompiledUnit) -> check::UnitCode<'_> {
     check::UnitCode { args, read_only, number_bytes, cluster: *cluster, codes: codes.collect() }
 }
 
-/// Checks a code object against its launch, and returns what it demands of the launch.
 fn check_code(
     plugin: &Plugin,
     unit: &Unit,

@@ -1,6 +1,4 @@
-//! The libraries as files.
-//!
-//! Owns their names, and that all of them appear or none, with the depfile. What is in them is [`cubinder_library`]'s business.
+//! Writes libraries and the depfile, all or none.
 
 use std::path::Path;
 
@@ -22,14 +20,14 @@ fn code_name(request: &Request) -> String {
     format!("lib{}-code.so", request.name)
 }
 
-/// The libraries and the depfile, complete, beside the files that they replace.
+/// Complete files beside the ones to replace.
 pub(super) struct Libraries<'r> {
     libraries: Vec<(AtomicFile, WrittenLibrary)>,
     depfile: Option<(AtomicFile, &'r Path)>,
 }
 
 impl<'r> Libraries<'r> {
-    /// Writes the libraries with the bundle's bytes, and the depfile.
+    /// Writes temporary libraries and the depfile.
     pub(super) fn draft(
         request: &'r Request,
         compiled: &CompiledBundle,
@@ -67,8 +65,8 @@ impl<'r> Libraries<'r> {
 
     /// Replaces all files or none.
     ///
-    /// The library of ops is last, because build systems compare its age: if the process is killed in between, Make finds one that is older
-    /// than the changes, or one whose code library and depfile belong to it.
+    /// The library of ops is last, because build systems compare its age: after a kill in between, Make finds it
+    /// outdated, or consistent with code library and depfile.
     pub(super) fn persist(self) -> Result<Vec<WrittenLibrary>, Diagnostic> {
         let (drafts, written): (Vec<AtomicFile>, Vec<WrittenLibrary>) = self.libraries.into_iter().unzip();
         let libraries = drafts.into_iter().zip(written.iter().map(|library| library.path.as_path())).rev();
@@ -77,7 +75,7 @@ impl<'r> Libraries<'r> {
     }
 }
 
-/// Writes the library `base` with `bundle` beside `place`. Returns its size in bytes, too.
+/// Writes library `base` with `bundle` to a temporary file beside `place`; also returns its bytes.
 pub(crate) fn draft_library(
     base: &Path,
     bundle: &[u8],
@@ -92,7 +90,7 @@ pub(crate) fn draft_library(
     Ok((draft, bytes))
 }
 
-/// Refuses a depfile that would take the place of a file that is read or written. Asked before anything is written.
+/// Rejects a depfile that would replace an input or output.
 fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) -> Result<(), Diagnostic> {
     let outputs = [ops_name(request), code_name(request)].map(|name| request.output.join(name));
     let what = if inputs.files.iter().any(|input| is_same_file(depfile, input)) {
@@ -106,7 +104,6 @@ fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) -> Result<(
         .help("name a file of its own with `--depfile`, such as the library's name with `.d` behind it"))
 }
 
-/// The depfile of `outputs`, beside its place.
 fn depfile_draft<'r, 'o>(
     path: &'r Path,
     outputs: impl Iterator<Item = &'o Path>,
@@ -121,7 +118,7 @@ fn depfile_draft<'r, 'o>(
     Ok((draft, path))
 }
 
-/// The warning about a code library that an earlier run left beside what this one wrote: its code belongs to other engines.
+/// Warns about an old code library of other engines.
 fn stale(request: &Request) -> Option<Diagnostic> {
     let place = request.output.join(code_name(request));
     let is_ours = || {

@@ -1,4 +1,4 @@
-//! Code objects and the kernels in them: what they take, and which of them a launch takes from there.
+//! Reports code objects, their kernels and launches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,39 +8,39 @@ use serde::Serialize;
 report! {
     /// A code object.
     CodeReport {
-        /// What it is for, where that is known: `sm_89`.
+        /// Target, when known: `sm_89`.
         target: String,
-        /// Size in bytes.
+        /// Size, bytes.
         bytes: u64,
-        /// In a container: how many bytes it takes there, fewer where it is compressed.
+        /// Stored size in a container, bytes; smaller if compressed.
         [optional] stored_bytes: Option<u64>,
-        /// Its digest, hexadecimal.
+        /// Digest, hexadecimal.
         digest: String,
-        /// The kernels inside.
+        /// Its kernels.
         kernels: Vec<KernelReport>,
     }
 
-    /// A kernel in a code object; figures that only a cubin has are absent for PTX.
+    /// A kernel; PTX lacks figures of cubins.
     KernelReport {
         /// The symbol.
         symbol: String,
-        /// In a container: how source names it in the launches that take it from here, where any does. NVRTC compiles every kernel of a
-        /// file that is no template, so an object may hold kernels that are launched from another one, or from none.
+        /// In a container: source names in launches from this object. Empty if no launch uses this copy:
+        /// NVRTC compiles all non-template kernels.
         [optional] launched_as: Vec<String>,
-        /// Registers a thread.
+        /// Registers per thread.
         registers: Option<u32>,
-        /// Static shared memory a block, bytes.
+        /// Static shared memory per block, bytes.
         shared_bytes: Option<u32>,
-        /// Stack a thread, bytes.
+        /// Stack per thread, bytes.
         local_bytes: Option<u32>,
-        /// The most threads a block may have, where the kernel says so.
+        /// Declared maximum of threads per block.
         max_threads: Option<u32>,
-        /// Sizes of the parameters, bytes.
+        /// Parameter sizes, bytes.
         params: Vec<u32>,
     }
 }
 
-/// A cubin or PTX by itself.
+/// Reports a standalone cubin or PTX.
 pub(super) fn bare(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> CodeReport {
     CodeReport {
         target,
@@ -51,7 +51,7 @@ pub(super) fn bare(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> Cod
     }
 }
 
-/// The code objects of a container, whose plugins launch kernels from them.
+/// Reports a container's code objects and their launches.
 pub(super) fn of_container(code: &[CodeObject], plugins: &[Plugin]) -> Vec<CodeReport> {
     let mut launched: BTreeMap<(usize, &str), BTreeSet<&str>> = BTreeMap::new();
     for launch in plugins.iter().flat_map(|plugin| &plugin.variants).flat_map(Variant::launches) {

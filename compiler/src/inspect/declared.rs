@@ -1,14 +1,15 @@
-//! Attributes and tensors for people, one line for each.
+//! Formats attributes and tensors, one per line.
 
 use serde_json::Value;
 
 use super::interface::each_once;
 use super::{DeclaredReport, DimsReport, LimitsReport, PluginReport, Range, VariantReport, Verbosity};
 
-/// The most values of a list that are told where not all is to be told.
+/// Maximum number of listed values unless all are requested.
 const SHOWN_VALUES: usize = 16;
 
-/// `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`; of a node `pads = [1, 1]`.
+/// Formats `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`; of a node `pads =
+/// [1, 1]`.
 pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String {
     let DeclaredReport { name, types, .. } = declared;
     if let (Some(value), Verbosity::Short) = (&declared.value, detail) {
@@ -21,7 +22,7 @@ pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String 
     let unit = if is_list { "elements" } else { "bytes" };
     let each = if is_list { "each " } else { "" };
     let compiled = &declared.specialize;
-    // Where there is code for all that it may be, one of both says everything.
+    // If all allowed values have code, one list suffices.
     let one_of = Some(&declared.one_of).filter(|values| !values.is_empty() && *values != compiled);
     let facts = [
         declared.length.as_ref().map(|length| format!("{length} {unit}")),
@@ -32,8 +33,8 @@ pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String 
     format!("attribute {name}: {ty}{given}{}{}", joined(facts), doc(declared))
 }
 
-/// `input x: f32 or f16, linear or hwc8, rank 4, dims 1..=64  # what is scaled`; where there is code for some pairs of type and format
-/// alone, these: `f32 linear or f16 hwc8`.
+/// Formats `input x: f32 or f16, linear or hwc8, rank 4, dims 1..=64  # what is scaled`; or existing pairs: `f32
+/// linear or f16 hwc8`.
 pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> String {
     let DeclaredReport { role, name, types, formats, .. } = declared;
     let pairs = pairs(name, variants);
@@ -47,7 +48,7 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
         true => format!("a size of at most {}", size.upper),
         false => format!("a size of at most {}, usually {}", size.upper, size.opt),
     });
-    // An output in place has its input's shape, and a size is a single number.
+    // An in-place output has the input's shape, a size is scalar.
     let is_said = declared.alias.is_some() || size.is_some();
     let shape = declared.shape.as_ref().filter(|_| !is_said).map(|shape| format!("shape {shape}"));
     let numel = declared.limits.as_ref().and_then(|limits| limits.numel.as_ref());
@@ -64,13 +65,13 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
     format!("{role} {name}: {kinds}{}{}", joined(facts), doc(declared))
 }
 
-/// Each type and format that a tensor has together in some row, once: `f16 hwc8`.
+/// Returns pairs of type and format in rows: `f16 hwc8`.
 fn pairs(tensor: &str, variants: &[VariantReport]) -> Vec<String> {
     let rows = variants.iter().flat_map(|variant| &variant.tensors);
     each_once(rows.filter(|row| row.name == tensor).map(|row| format!("{} {}", row.ty, row.format)))
 }
 
-/// The ONNX node that makes the parser take the plugin, in the terms of `onnx.helper.make_node`; of attributes, the kinds.
+/// Formats an `onnx.helper.make_node` call, with attribute kinds.
 pub(super) fn onnx_node(plugin: &PluginReport) -> String {
     let text = |value: &str| Value::from(value).to_string();
     let mut parts = vec![
@@ -92,7 +93,7 @@ pub(super) fn onnx_node(plugin: &PluginReport) -> String {
     }
 }
 
-/// What else a build, where there is one to come, or a run has to do for a plugin, one line for each.
+/// Lists further requirements of a build (`is_to_build`) or run.
 pub(super) fn needs(interface: &[DeclaredReport], is_to_build: bool) -> Vec<String> {
     let names = |is_meant: &dyn Fn(&DeclaredReport) -> bool| {
         let names = interface.iter().filter(|it| is_meant(it)).map(|it| it.name.as_str());
@@ -116,7 +117,7 @@ pub(super) fn needs(interface: &[DeclaredReport], is_to_build: bool) -> Vec<Stri
     needs.map(|(what, names, need)| format!("{what}: {names}; {need}")).collect()
 }
 
-/// Nothing where it may be any rank that TensorRT has.
+/// Formats a rank; `None` if unrestricted.
 fn rank(rank: &Range) -> Option<String> {
     let is_any = rank.min == Some(0.into()) && rank.max == Some(cubinder_model::model::MAX_RANK.into());
     (!is_any).then(|| format!("rank {rank}"))
@@ -132,7 +133,7 @@ fn dims(limits: &LimitsReport) -> Option<String> {
     })
 }
 
-/// Set off as a comment of a manifest is, so that it is not taken for a rule.
+/// Formatted as a manifest comment, to distinguish it from rules.
 fn doc(declared: &DeclaredReport) -> String {
     if declared.doc.is_empty() { String::new() } else { format!("  # {}", declared.doc) }
 }
@@ -141,7 +142,7 @@ fn joined<const N: usize>(facts: [Option<String>; N]) -> String {
     facts.into_iter().flatten().map(|fact| format!(", {fact}")).collect()
 }
 
-/// Values with commas between them; the first of many.
+/// Formats values separated by commas, truncated unless `Full`.
 fn list(values: &[Value], detail: Verbosity) -> String {
     let most = if detail == Verbosity::Full { values.len() } else { SHOWN_VALUES };
     let mut words: Vec<String> = values.iter().take(most).map(shown).collect();
@@ -151,11 +152,10 @@ fn list(values: &[Value], detail: Verbosity) -> String {
     words.join(", ")
 }
 
-/// A value as manifests write it.
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
-        // A float that JSON has no number for.
+        // A float that JSON cannot represent.
         Value::Object(float) => float.values().filter_map(Value::as_str).collect(),
         value => value.to_string(),
     }

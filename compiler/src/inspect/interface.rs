@@ -1,4 +1,4 @@
-//! What a node of a plugin can say and takes: its attributes and tensors as the manifest declares them.
+//! Reports attributes and tensors as declared.
 
 use cubinder_expr::print;
 use cubinder_expr::{Format, Interval, Value};
@@ -7,60 +7,60 @@ use cubinder_node::eval::value_json;
 use serde::Serialize;
 
 report! {
-    /// An attribute or a tensor as the manifest declares it. What the manifest leaves open is not there.
+    /// A declared attribute or tensor; unconstrained parts are absent.
     #[derive(Default)]
     DeclaredReport {
         /// `attribute`, `input` or `output`.
         role: &'static str,
         /// Its name.
         name: String,
-        /// The type of an attribute; the element types that a tensor can have.
+        /// Type of an attribute; possible element types of a tensor.
         types: Vec<&'static str>,
-        /// The kind of the ONNX node's attribute: `INT`, `FLOATS` ...
+        /// Kind of the ONNX attribute: `INT`, `FLOATS` ...
         [optional] onnx: Option<&'static str>,
-        /// The formats that a tensor can have, where it has others than row major ones.
+        /// Possible formats of a tensor, unless only row major.
         [optional] formats: Vec<&'static str>,
-        /// What the attribute is, for a node.
+        /// A node's attribute value.
         [optional] value: Option<serde_json::Value>,
-        /// What an attribute is where the node does not say.
+        /// Default of an attribute.
         [optional] default: Option<serde_json::Value>,
-        /// How many elements a list may have, or how many bytes a string or `bytes`.
+        /// Range of list elements, or of bytes.
         [optional] length: Option<Range>,
-        /// The least and the greatest number; of a list, for each element.
+        /// Range of the number, or of each list element.
         [optional] range: Option<Range>,
-        /// The only values; of a list, for each element.
+        /// Allowed values, of each element for a list.
         [optional] one_of: Vec<serde_json::Value>,
-        /// The values for which there is code: each has variants of its own.
+        /// Values with variants of their own.
         [optional] specialize: Vec<serde_json::Value>,
-        /// How many dimensions an input may have.
+        /// Range of an input's rank.
         [optional] rank: Option<Range>,
-        /// What the shape of a tensor may be.
+        /// Limits of a tensor's shape.
         [optional] limits: Option<LimitsReport>,
-        /// What a shape input may hold: its values are known when shapes are, and it is no memory of the device.
+        /// Range of a shape input's values, which are on the host.
         [optional] values: Option<Range>,
-        /// The shape of an output, as an expression.
+        /// Shape expression of an output.
         [optional] shape: Option<String>,
-        /// The input whose memory an output shares.
+        /// Input whose memory an output shares.
         [optional] alias: Option<String>,
-        /// Of an output that holds a size, which the kernels find: the most that it can be and what TensorRT tunes for, as expressions.
+        /// Bounds of a size output, which kernels write, as expressions.
         [optional] size: Option<SizeReport>,
-        /// Whether only the kernels find the shape of an output.
+        /// Whether kernels determine an output's shape.
         [optional] depends_on_data: bool,
-        /// What the author says about it.
+        /// The author's description.
         [optional] doc: String,
     }
 
-    /// Numbers from one to another, both included; an end that is open is not there.
+    /// An inclusive range; open ends are absent.
     Range {
-        /// The least.
+        /// Minimum.
         [optional] min: Option<serde_json::Value>,
-        /// The greatest.
+        /// Maximum.
         [optional] max: Option<serde_json::Value>,
     }
 }
 
 impl Range {
-    /// The ends of `range` that are further in than those of `widest`.
+    /// Returns the bounds of `range` that are tighter than `widest`.
     fn within(range: Interval, widest: Interval) -> Range {
         Range {
             min: (range.min > widest.min).then(|| range.min.into()),
@@ -68,7 +68,7 @@ impl Range {
         }
     }
 
-    /// What a shape, a dimension or a length may be; none where it may be anything.
+    /// Returns a range of extents; `None` if unlimited.
     fn of_size(range: Interval) -> Option<Range> {
         Some(Range::within(range, Interval::ANY_SIZE)).filter(|range| !range.is_open())
     }
@@ -79,7 +79,7 @@ impl Range {
 }
 
 impl std::fmt::Display for Range {
-    /// As manifests write it: `1..=8`, `1..`, `..=8`, `4`; `any` where both ends are open.
+    /// Formats `1..=8`, `1..`, `..=8`, `4`, or `any`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.min, &self.max) {
             (None, None) => f.write_str("any"),
@@ -96,36 +96,36 @@ impl std::fmt::Display for Range {
 }
 
 report! {
-    /// What a shape may be.
+    /// Limits of a shape.
     LimitsReport {
-        /// What every dimension may be, or each of them from the first on.
+        /// Limits of all dimensions, or of each in order.
         [optional] dims: Option<DimsReport>,
-        /// How many elements there may be.
+        /// Limits of the number of elements.
         [optional] numel: Option<Range>,
     }
 }
 
-/// What dimensions may be.
+/// Limits of dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DimsReport {
-    /// Every dimension.
+    /// One for all dimensions.
     Every(Range),
-    /// One for each dimension.
+    /// One per dimension.
     Each(Vec<Range>),
 }
 
 report! {
-    /// A size that depends on data.
+    /// A data-dependent size.
     SizeReport {
-        /// The most that it can be.
+        /// Upper bound.
         upper: String,
-        /// What TensorRT tunes for.
+        /// Value that TensorRT tunes for.
         opt: String,
     }
 }
 
-/// Attributes, inputs and outputs in the manifest's order; `values` are a node's attributes, none for a whole plugin.
+/// Reports attributes, inputs and outputs; `values` are a node's attributes, else empty.
 pub(super) fn interface(plugin: &Plugin, values: &[Value]) -> Vec<DeclaredReport> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, it)| attribute(plugin, index, it, values.get(index)));
@@ -164,7 +164,7 @@ fn attribute(plugin: &Plugin, index: usize, attribute: &Attribute, value: Option
     }
 }
 
-/// The values of an attribute for which variants are compiled, each once, in the table's order.
+/// Returns unique specialized values in table order.
 fn specialized(plugin: &Plugin, attribute: usize) -> Vec<serde_json::Value> {
     let all = plugin.variants.iter().flat_map(|variant| &variant.specialized);
     let of_it = all.filter(|(index, _)| *index as usize == attribute);
@@ -187,7 +187,7 @@ fn output(plugin: &Plugin, index: usize, output: &Output) -> DeclaredReport {
     }
 }
 
-/// What the table of variants says of a tensor; row major ones alone are not worth a word.
+/// Reports types and formats, except row major only.
 fn tensor(plugin: &Plugin, index: usize) -> DeclaredReport {
     let types = plugin.variants.iter().filter_map(|variant| variant.types.get(index));
     let formats = plugin.variants.iter().filter_map(|variant| variant.formats.get(index));
@@ -211,7 +211,7 @@ fn limits(limits: &ShapeLimits) -> Option<LimitsReport> {
     (dims.is_some() || numel.is_some()).then_some(LimitsReport { dims, numel })
 }
 
-/// The items, each where it comes first.
+/// Removes duplicates, keeping the first.
 pub(super) fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut once: Vec<T> = Vec::new();
     for item in items {

@@ -1,9 +1,8 @@
-//! What a library, a bundle, a cubin or an engine contains.
+//! Reports the content of libraries, bundles, cubins and engines, as a [`Report`] or text ([`table`]).
 //!
-//! Owns the report ([`Report`]) and how it is shown to people ([`table`]); programs take it as JSON. Never runs or loads
-//! what it reads: every reader behind it treats the bytes as hostile.
+//! Never runs or loads its input: all readers treat the bytes as hostile.
 
-/// Declares parts of the report. JSON leaves a field out that is `[optional]` and has the default value of its type.
+/// Declares parts of the report. JSON omits default `[optional]` fields.
 macro_rules! report {
     ($(
         $(#[$meta:meta])*
@@ -57,38 +56,38 @@ pub use steps::{ArgReport, ConditionReport, LaunchReport, ScratchReport, StepRep
 pub use table::table;
 pub use variants::{RowTensor, VariantReport};
 
-/// How much of the report is told.
+/// Amount of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
-    /// What most people want to know.
+    /// The most useful facts.
     Short,
-    /// Everything: each row's types, formats, guard, grids, blocks and arguments, and kernels that nothing launches.
+    /// Everything, including launches' expressions and unlaunched kernels.
     Full,
 }
 
 report! {
-    /// Everything that was found in one file.
+    /// The content of one file.
     #[derive(Default)]
     Report {
-        /// The file, as the user named it.
+        /// The file's path, as the user wrote it.
         file: ReportedPath,
-        /// What the file is.
+        /// The file's kind.
         kind: FileKind,
-        /// Its size in bytes.
+        /// Size, bytes.
         bytes: u64,
-        /// For a library: what it is for, in words ([`Mode::title`]).
+        /// Purpose of a library ([`Mode::title`]).
         [optional] library: Option<String>,
-        /// For a library that runs engines: the name that it registers, under which nodes ask for it.
+        /// Name that a library for running engines registers.
         [optional] registers: Option<String>,
-        /// For a library of ops: the name that the nodes of engines ask for which are built with it.
+        /// Name that engines built with a library of ops request.
         [optional] engines_ask_for: Option<String>,
-        /// The containers, in order of place; copies of one container are one entry.
+        /// Containers by offset; equal ones are merged.
         containers: Vec<ContainerReport>,
-        /// For a cubin or a PTX text: the kernels.
+        /// Kernels of a cubin or PTX text.
         [optional] code: Option<CodeReport>,
-        /// For an engine: the kernels that TensorRT launches itself.
+        /// Kernels in an engine that TensorRT launches itself.
         [optional] native: Vec<NativeReport>,
-        /// Places that look like a container and are none.
+        /// Damaged containers.
         damaged: Vec<Damaged>,
     }
 }
@@ -97,134 +96,134 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// A plugin library, with or without a bundle.
     Library,
-    /// A container by itself.
+    /// A standalone container.
     Bundle,
     /// A cubin.
     Cubin,
     /// PTX text.
     Ptx,
-    /// Any other file in which containers were found: a TensorRT engine.
+    /// Any other file with containers: a TensorRT engine.
     #[default]
     Engine,
 }
 
 report! {
-    /// A container and where it stands.
+    /// A container with its offsets.
     #[derive(Default)]
     ContainerReport {
         /// `bundle`, `node` or `node reference`.
         kind: &'static str,
-        /// Where each copy begins, bytes from the start of the file.
+        /// Offsets of its copies in the file, bytes.
         offsets: Vec<u64>,
         /// Size of one copy, bytes.
         bytes: u64,
-        /// Its digest, hexadecimal.
+        /// Digest, hexadecimal.
         digest: String,
-        /// What made it; a reference does not say.
+        /// Producer; absent in references.
         [optional] producer: Option<String>,
-        /// What made it, as the record behind it says; not there where it has none that this version knows.
+        /// Provenance record, if present and known to this version.
         [optional] provenance: Option<ProvenanceReport>,
-        /// For a reference: the first 8 bytes of the digest of the bundle that it needs, hexadecimal.
+        /// Of a reference: first 8 bytes of the bundle's digest, hexadecimal.
         [optional] refers_to: Option<String>,
-        /// For a node and a reference: the name of the creator that has to be loaded before the engine.
+        /// Of a node or reference: the creator to load before the engine.
         [optional] asks_for: Option<String>,
-        /// For a node: the ranks of its inputs, where the build knew them.
+        /// Of a node: input ranks, when known at build.
         [optional] input_ranks: Option<Vec<u8>>,
-        /// For a node: the workspace that the engine reserves for it, bytes, where a build has said.
+        /// Of a node: reserved workspace, bytes, when known.
         [optional] workspace_bytes: Option<u64>,
-        /// The plugins, by their own op names; of a reference, only where the bundle is in the same file.
+        /// Plugins; of a reference, only with its bundle in the file.
         plugins: Vec<PluginReport>,
-        /// The code objects.
+        /// Code objects.
         code: Vec<CodeReport>,
     }
 
     /// A plugin, or a node of it.
     PluginReport {
-        /// The op type.
+        /// Op type.
         name: String,
-        /// The plugin namespace.
+        /// Plugin namespace.
         namespace: String,
-        /// The plugin version.
+        /// Plugin version.
         version: String,
-        /// What the author says about it.
+        /// The author's description.
         [optional] summary: String,
-        /// What a node of it can say and takes; of a node, with what is left of that.
+        /// Attributes and tensors; of a node, the undecided parts.
         [optional] interface: Vec<DeclaredReport>,
-        /// What must hold of every node; in a node, what its attributes and ranks have not decided.
+        /// Rules for nodes; in a node, the undecided ones.
         [optional] require: Vec<RequireReport>,
-        /// The attributes on which the time of a node depends; where there is no such list, all of them, and a node does not say.
+        /// Attributes that affect time; all if absent. Absent for nodes.
         [optional] timing: Option<Vec<String>>,
-        /// On which GPUs its variants were measured.
+        /// GPUs with measured variants.
         [optional] tuning: Vec<TuningReport>,
-        /// Names and values, for a node.
+        /// Names and values of a node's attributes.
         [optional] attributes: Vec<(String, String)>,
-        /// The table of variants.
+        /// Table of variants.
         variants: Vec<VariantReport>,
         /// Whether TensorRT launches its kernels itself.
         [optional] native: bool,
     }
 
-    /// What was measured on GPUs of one kind.
+    /// Measurements on one kind of GPU.
     TuningReport {
-        /// What the GPU is called; a node does not say.
+        /// Name of the GPU; absent for nodes.
         [optional] name: String,
-        /// Its compute capability.
+        /// Compute capability.
         capability: String,
-        /// How many multiprocessors it has.
+        /// Number of multiprocessors.
         sms: u32,
-        /// For how many nodes the variants were measured.
+        /// Number of measured nodes.
         points: usize,
     }
 
-    /// A rule that every node must meet.
+    /// A rule for every node.
     RequireReport {
-        /// What must hold.
+        /// The condition.
         #[serde(flatten)]
         condition: ConditionReport,
-        /// What the author tells the person whose node breaks it.
+        /// Message shown when a node violates it.
         message: String,
     }
 
-    /// A place that has the magic bytes of a container and is none that this version reads.
+    /// A container's magic bytes without a readable container.
     Damaged {
-        /// Bytes from the start of the file.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         error: String,
     }
 }
 
-/// Why there is nothing to report.
+/// Why a file cannot be reported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
-    /// The file is a cubin or PTX that does not read.
+    /// An unreadable cubin or PTX.
     #[error("it begins as a cubin or PTX and does not read: {0}")]
     Code(String),
-    /// The file is a shared library, and not one of Cubinder's, or a damaged one.
+    /// A foreign or damaged shared library.
     #[error("{0}")]
     Library(String),
-    /// Nothing of Cubinder's is in it.
+    /// The file has no Cubinder content.
     #[error(
         "it is no plugin library, bundle, cubin or PTX, and no engine with Cubinder plugins: nothing was found in {0} bytes"
     )]
     Nothing(u64),
-    /// Containers are in it, and none of them reads.
+    /// All containers are damaged.
     #[error("every container in it is damaged; the first is at byte {offset}: {error}")]
     Damaged {
-        /// Where the first one is.
+        /// Offset of the first one.
         offset: u64,
-        /// What is wrong with it.
+        /// Its problem.
         error: String,
     },
 }
 
-/// What helps with a file in which nothing was found: of some kinds of files another command has to say something.
+/// Suggests another command for a foreign file.
 #[must_use]
 pub fn help(path: &Path, bytes: &[u8]) -> Option<&'static str> {
     if cubin::is_fatbin(bytes) {
@@ -240,10 +239,10 @@ pub fn help(path: &Path, bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Reads a file's contents and says what is in it.
+/// Reports a file's content.
 ///
 /// # Errors
-/// Where it is none of the things that can be inspected, or a damaged one.
+/// An unsupported or damaged file.
 pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectError> {
     let (file_name, kind) = (ReportedPath::from(&file), first_guess(bytes));
     let mut report = Report { file: file_name, kind, bytes: bytes.len() as u64, ..Report::default() };
@@ -256,7 +255,7 @@ pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectEr
         }
         FileKind::Ptx => {
             let facts = cubin::read_ptx(bytes).map_err(unreadable)?;
-            // `.target sm_80` in PTX is what everything here calls `compute_80`.
+            // PTX's `.target sm_80` is `compute_80` here.
             let target = facts.target.replacen("sm_", "compute_", 1);
             report.code = Some(code::bare(target, bytes, &facts.kernels));
             return Ok(report);
@@ -288,10 +287,10 @@ pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectEr
     }
 }
 
-/// Says under which name a library runs engines, or what those ask for that are built with it.
+/// Sets the name that a library registers, or that its engines request.
 fn name_cores(mode: Option<Mode>, bundle: Option<Digest>, report: &mut Report) {
     let of_bundle = bundle.map(|digest| core_name::of_library(digest.shortened()));
-    // Nodes that TensorRT launches itself ask for nothing.
+    // Nodes on the native route request no creator.
     if table::is_all_native(report) {
         return;
     }
@@ -307,8 +306,7 @@ fn generic() -> String {
     core_name::GENERIC.to_string_lossy().into_owned()
 }
 
-/// By the first bytes: ELF for a GPU, ELF for this machine, PTX's first directive, a container. Anything else may be an
-/// engine.
+/// Detects a GPU's or host's ELF, PTX, or a container; all else may be an engine.
 fn first_guess(bytes: &[u8]) -> FileKind {
     const ELF_MACHINE: std::ops::Range<usize> = 18..20;
     const EM_CUDA: [u8; 2] = 190_u16.to_le_bytes();
@@ -321,14 +319,14 @@ fn first_guess(bytes: &[u8]) -> FileKind {
     if starts_as_ptx(bytes) { FileKind::Ptx } else { FileKind::Engine }
 }
 
-/// Whether the first line that is neither empty nor a comment is `.version`, as PTX ISA 9.0 demands of every module.
+/// Returns whether `.version` comes first, as PTX ISA 9.0 requires.
 fn starts_as_ptx(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let mut code = lines.filter(|line| !line.is_empty() && !line.starts_with(b"//"));
     code.next().is_some_and(|line| line.starts_with(b".version"))
 }
 
-/// Adds what a scan finds; the digest of the first bundle.
+/// Adds scanned containers; returns the first bundle's digest.
 fn collect(bytes: &[u8], report: &mut Report) -> Option<Digest> {
     let mut all = Vec::new();
     for (offset, found) in container::scan(bytes) {
@@ -415,7 +413,7 @@ fn container_report(found: &LocatedContainer) -> ContainerReport {
     report
 }
 
-/// A plugin, or a node of it that has these attributes.
+/// Reports a plugin, or a node with these attributes.
 fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> PluginReport {
     let named = plugin.attributes.iter().zip(attributes);
     let require = plugin.require.iter().map(|rule| RequireReport {

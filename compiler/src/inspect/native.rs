@@ -1,7 +1,6 @@
-//! Kernels that TensorRT launches itself, in an engine: PTX texts whose entries have the symbols of [`cubinder_launch::native::symbol`].
+//! Finds native-route kernels in an engine: PTX with symbols as [`cubinder_launch::native::symbol`].
 //!
-//! Owns how they are found. How full TensorRT lays out an engine is not known, and nobody has seen one with such kernels: they are found where it keeps
-//! the text as it was given. Goes over a file once, whatever is in it.
+//! Full TensorRT's layout is unknown and untested: only unchanged texts are found. Runs in linear time.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +12,28 @@ use serde::Serialize;
 /// A kernel that TensorRT launches itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NativeReport {
-    /// The op, as its symbol says it: `sample::circ_pad_plugin`.
+    /// Op in its symbol: `sample::circ_pad_plugin`.
     pub op: String,
-    /// The kernel's symbol.
+    /// Symbol.
     pub symbol: String,
-    /// What its PTX is for: `compute_80`.
+    /// Target of its PTX: `compute_80`.
     pub target: String,
-    /// Where each copy of the text begins, bytes from the start of the file.
+    /// Offsets of its copies in the file, bytes.
     pub offsets: Vec<u64>,
     /// Size of one copy, bytes.
     pub bytes: u64,
-    /// The digest of the text, hexadecimal.
+    /// Digest of the text, hexadecimal.
     pub digest: String,
 }
 
-/// What every PTX text has before its first entry (PTX ISA 9.0, "PTX module directives: .version").
+/// Precedes every PTX text's first entry (PTX ISA 9.0, "PTX module directives: .version").
 const VERSION: &[u8] = b".version ";
 
-/// The kernels in a file, each once, in order of place.
+/// Returns the unique kernels of a file by offset.
 pub(super) fn kernels(bytes: &[u8]) -> Vec<NativeReport> {
     let mut found: BTreeMap<Digest, NativeReport> = BTreeMap::new();
     for (start, text) in texts(bytes) {
-        // Comments and paths may be in any encoding.
+        // Comments and paths may have any encoding.
         let Ok(facts) = cubin::read_ptx(String::from_utf8_lossy(text).as_bytes()) else { continue };
         // PTX of other compilers may have more kernels.
         let named = facts.kernels.iter().find_map(|kernel| Some((kernel, op_of_symbol(&kernel.symbol)?)));
@@ -55,10 +54,10 @@ pub(super) fn kernels(bytes: &[u8]) -> Vec<NativeReport> {
     found
 }
 
-/// What may be a PTX text each, with its place: from a `.version` on.
+/// Returns candidate PTX texts, from `.version` on, with offsets.
 fn texts(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
-    // Where the next byte is that stands in no text: looked for once, whatever begins before it.
+    // The next non-text byte, searched only once.
     let mut end = 0;
     std::iter::from_fn(move || {
         let start = at + position(bytes.get(at..)?, VERSION)?;
@@ -73,8 +72,7 @@ fn texts(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// How long a module is that begins with `.version`: it ends where the next begins, and where a byte is that may stand in comments and between
-/// quotes alone.
+/// Returns a module's length: up to the next `.version`, or a byte allowed only in comments and quotes.
 fn length(text: &[u8]) -> usize {
     let mut at = VERSION.len();
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -86,7 +84,6 @@ fn length(text: &[u8]) -> usize {
     at.min(text.len())
 }
 
-/// Whether a byte can stand in a text.
 fn is_text(byte: u8) -> bool {
     !byte.is_ascii_control() || byte.is_ascii_whitespace() || byte == VERTICAL_TAB
 }
@@ -125,7 +122,7 @@ mod tests {
         let body = "/* .version 8.0 */ .file 1 \"m\u{fc}ller/.version 1/k.cu\"\n// pr\u{fc}ft .version 2\n";
         let one = text("cubinder__sample__one").replace(".visible", &format!("{body}.visible"));
         let other = text("cubinder__sample__other").into_bytes();
-        // A comment in an encoding of one byte, and text that other bytes follow.
+        // A comment in a single-byte encoding; text before other bytes.
         let other = [&other[..], b"// \xfc\n", b"\xfe\xff"].concat();
         let file = [b"\0", one.as_bytes(), &other[..], b"rest\0"].concat();
         let found = kernels(&file);

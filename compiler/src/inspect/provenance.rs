@@ -1,4 +1,4 @@
-//! What made a bundle or a node, as its record says.
+//! Reports provenance records of bundles and nodes.
 
 use cubinder_model::provenance::{self, File, Origin, Read, Section};
 use cubinder_model::{CodeObject, Digest};
@@ -7,62 +7,62 @@ use serde::Serialize;
 use super::{ContainerReport, Report};
 
 report! {
-    /// What made a bundle or a node.
+    /// Provenance of a bundle or node.
     ProvenanceReport {
         /// Cubinder's version.
         cubinder: String,
-        /// The version of the format of the bundle or node.
+        /// Format version of the bundle or node.
         format: u32,
-        /// What compiled text; not there where nothing was compiled.
+        /// The compiler, if source was compiled.
         [optional] compiler: Option<CompilerReport>,
-        /// The manifests, one for each plugin.
+        /// Manifests, one per plugin.
         manifests: Vec<FileReport>,
-        /// The files of tuning.
+        /// Tuning files.
         tuning: Vec<FileReport>,
-        /// What code was made from.
+        /// Sources of code.
         origins: Vec<OriginReport>,
     }
 
     /// A compiler.
     CompilerReport {
-        /// Its name and version.
+        /// Name and version.
         name: String,
-        /// Of its library, hexadecimal.
+        /// Digest of its library, hexadecimal.
         identity: String,
     }
 
     /// A file that was read.
     #[derive(Default)]
     FileReport {
-        /// From the project's folder on.
+        /// Path relative to the project.
         path: String,
         /// BLAKE3 of its bytes, hexadecimal.
         digest: String,
     }
 
-    /// What some code was made from.
+    /// Origin of some code.
     #[derive(Default)]
     OriginReport {
-        /// The source, or the file of code.
+        /// The source or precompiled file.
         #[serde(flatten)]
         file: FileReport,
         /// `source` or `imported`.
         kind: &'static str,
-        /// Of code that was imported: what made it, as far as the manifest says it.
+        /// Producer of imported code, when the manifest names it.
         [optional] made_by: Option<String>,
-        /// Of a source: the options, as they were given.
+        /// Options of a source, as supplied.
         [optional] options: Option<Vec<String>>,
-        /// Of a source: the files that it brings with it; a node does not list them.
+        /// Files that a source includes; absent in nodes.
         [optional] read: Option<Vec<FileReport>>,
-        /// Of a source: how many they are.
+        /// Number of those files.
         [optional] read_count: Option<u32>,
-        /// Of a source: one digest for all of them, hexadecimal, the same in a bundle and in nodes.
+        /// Digest of those files, hexadecimal; equal in bundles and nodes.
         [optional] read_digest: Option<String>,
-        /// Of a source: how many headers of CUDA it includes, with what these include.
+        /// Number of CUDA headers included, directly or not.
         [optional] headers_count: Option<u32>,
-        /// Of a source that includes such: one digest for all of them, hexadecimal.
+        /// Digest of those headers, hexadecimal.
         [optional] headers_digest: Option<String>,
-        /// Of a source: whether it includes more, under names that only the preprocessor could tell.
+        /// Whether a source has macro-computed includes, which are not listed.
         [optional] reads_more: Option<bool>,
         /// The code.
         code: Vec<MadeCode>,
@@ -70,17 +70,17 @@ report! {
 
     /// A code object.
     MadeCode {
-        /// What it was compiled for.
+        /// Target.
         target: String,
         /// BLAKE3 of the code, hexadecimal.
         digest: String,
     }
 }
 
-/// The report on what stands behind the container with the digest `of` and this code.
+/// Reads the records behind the container with digest `of`.
 ///
 /// # Errors
-/// What is wrong with the sections, to be told as damage.
+/// Invalid sections, reported as damage.
 pub(super) fn behind(
     sections: &[u8],
     of: Digest,
@@ -152,7 +152,7 @@ fn origin_report(origin: &Origin, code: Vec<MadeCode>) -> OriginReport {
     }
 }
 
-/// What made everything in a file, for people.
+/// Formats all provenance of a file.
 #[must_use]
 pub fn provenance_text(report: &Report) -> String {
     let mut text = format!("{}\n", report.file);

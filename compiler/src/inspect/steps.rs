@@ -1,4 +1,4 @@
-//! What a variant does, step by step, and the memory that its steps share.
+//! Reports a variant's steps and scratch memory.
 
 use cubinder_expr::{Expr, print};
 use cubinder_model::{Arg, ArgValue, Guard, Launch, Memory, Plugin, Step, Variant, Work};
@@ -10,39 +10,39 @@ report! {
     ScratchReport {
         /// Its name.
         name: String,
-        /// Its size in bytes, as an expression.
+        /// Size expression, bytes.
         bytes: String,
     }
 
     /// A condition.
     ConditionReport {
-        /// As its author wrote it.
+        /// As written by the author.
         text: String,
-        /// What it comes to for one variant: constants, types, formats and the manifest's functions are put in.
+        /// Expanded for one variant.
         means: String,
     }
 
-    /// One step.
+    /// A step.
     StepReport {
         /// Its condition.
         [optional] when: Option<ConditionReport>,
-        /// What it does.
+        /// Its work.
         #[serde(flatten)]
         work: WorkReport,
     }
 }
 
-/// What a step does.
+/// A step's work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum WorkReport {
-    /// A kernel is launched.
+    /// A kernel launch.
     Launch(Box<LaunchReport>),
-    /// Memory is filled.
+    /// A memory fill.
     Fill {
-        /// The name of the output or the scratch buffer.
+        /// Name of the output or scratch buffer.
         memory: String,
-        /// What every byte becomes.
+        /// The value of every byte.
         byte: u8,
     },
 }
@@ -50,25 +50,25 @@ pub enum WorkReport {
 report! {
     /// A launch; all numbers are expressions.
     LaunchReport {
-        /// The kernel as source names it.
+        /// The kernel's source name.
         kernel: String,
         /// Blocks in x, y and z.
         grid: [String; 3],
-        /// Threads of a block in x, y and z.
+        /// Threads per block in x, y and z.
         block: [String; 3],
         /// Dynamic shared memory, bytes.
         shared_bytes: String,
-        /// Blocks of a cluster in x, y and z.
+        /// Blocks per cluster in x, y and z.
         [optional] cluster: Option<[String; 3]>,
         /// Whether all blocks run at once.
         cooperative: bool,
-        /// Whether it may begin before the step before it has ended.
+        /// Whether it may start before the previous step ends.
         programmatic: bool,
-        /// The arguments in the kernel's order.
+        /// Arguments in the kernel's order.
         args: Vec<ArgReport>,
     }
 
-    /// An argument of a kernel.
+    /// A kernel argument.
     ArgReport {
         /// The kernel's parameter.
         name: String,
@@ -80,7 +80,6 @@ report! {
     }
 }
 
-/// The scratch buffers of a variant.
 pub(super) fn scratch(plugin: &Plugin, variant: &Variant) -> Vec<ScratchReport> {
     let report = |scratch: &cubinder_model::Scratch| ScratchReport {
         name: scratch.name.clone(),
@@ -89,17 +88,16 @@ pub(super) fn scratch(plugin: &Plugin, variant: &Variant) -> Vec<ScratchReport> 
     variant.scratch.iter().map(report).collect()
 }
 
-/// The steps of a variant.
 pub(super) fn steps(plugin: &Plugin, variant: &Variant) -> Vec<StepReport> {
     variant.steps.iter().map(|step| step_report(plugin, variant, step)).collect()
 }
 
-/// A guard or the condition of a step.
+/// Reports a guard or a step's condition.
 pub(super) fn condition(plugin: &Plugin, condition: &Guard) -> ConditionReport {
     ConditionReport { text: one_line(&condition.text), means: print(&condition.expr, plugin) }
 }
 
-/// Authors may break long expressions into lines.
+/// Joins the lines of an expression.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -139,7 +137,6 @@ fn arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> ArgReport {
     ArgReport { name: arg.name.clone(), ty: arg_type(&arg.value), value }
 }
 
-/// The name of what a step fills.
 fn memory(plugin: &Plugin, variant: &Variant, memory: Memory) -> String {
     match memory {
         Memory::Output(index) => {
@@ -153,14 +150,14 @@ fn scratch_name(variant: &Variant, index: u32) -> String {
     variant.scratch.get(index as usize).map_or_else(|| "?".to_owned(), |scratch| scratch.name.clone())
 }
 
-/// Whether the steps are one launch of which nothing more is to be said than the kernel's name.
+/// Returns whether the only step is a plain launch.
 pub(super) fn is_plain(steps: &[StepReport]) -> bool {
     let plain =
         |launch: &LaunchReport| launch.cluster.is_none() && !launch.cooperative && !launch.programmatic;
     matches!(steps, [StepReport { when: None, work: WorkReport::Launch(launch) }] if plain(launch))
 }
 
-/// A step for people: `launch sum_parts<float> in clusters of 2 x 1 x 1, when numel(x) > 4096`.
+/// Formats `launch sum_parts<float> in clusters of 2 x 1 x 1, when numel(x) > 4096`.
 pub(super) fn line(step: &StepReport) -> String {
     let condition: String = step.when.iter().map(|when| format!(", when {}", when.text)).collect();
     match &step.work {
@@ -175,7 +172,7 @@ pub(super) fn line(step: &StepReport) -> String {
     }
 }
 
-/// All that is to be said of a step beside its line, a fact each.
+/// Lists a step's other facts.
 pub(super) fn details(step: &StepReport) -> Vec<String> {
     let when = step.when.iter().filter(|when| when.means != when.text);
     let mut facts: Vec<String> = when.map(|when| format!("here: when {}", when.means)).collect();

@@ -1,4 +1,4 @@
-//! The report for people: plain text in columns.
+//! Formats the report as plain text in columns.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use super::{
     Verbosity,
 };
 
-/// The report as a table; ends with a line end. Control characters of the file never reach the terminal.
+/// Formats the report with a final newline. Escapes control characters.
 #[must_use]
 pub fn table(report: &Report, detail: Verbosity) -> String {
     let mut text = String::new();
@@ -26,7 +26,7 @@ pub fn table(report: &Report, detail: Verbosity) -> String {
     if let Some(name) = &report.engines_ask_for {
         let _ = writeln!(text, "engines that are built with it ask for `{name}`: {}", source_of(name));
     }
-    // What runs engines makes no nodes.
+    // A library for running engines creates no nodes.
     let has_ops = report.kind != FileKind::Engine && report.registers.is_none();
     for container in &report.containers {
         text.push('\n');
@@ -69,7 +69,6 @@ fn title(report: &Report) -> String {
     }
 }
 
-/// Whether TensorRT launches the kernels of all plugins itself.
 pub(super) fn is_all_native(report: &Report) -> bool {
     let mut plugins = report.containers.iter().flat_map(|container| &container.plugins).peekable();
     plugins.peek().is_some() && plugins.all(|plugin| plugin.native)
@@ -119,7 +118,7 @@ fn container_table(container: &ContainerReport, has_ops: bool, detail: Verbosity
     text
 }
 
-/// What has to be loaded for nodes that ask for this name.
+/// Names the library that registers this creator.
 fn source_of(core_name: &str) -> String {
     if core_name::GENERIC.to_bytes() == core_name.as_bytes() {
         "load `libcubinder.so` before the engine".to_owned()
@@ -128,7 +127,6 @@ fn source_of(core_name: &str) -> String {
     }
 }
 
-/// What a build has decided for a node.
 fn built(container: &ContainerReport) -> Option<String> {
     let ranks = container.input_ranks.as_ref().filter(|ranks| !ranks.is_empty()).map(|ranks| {
         let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
@@ -140,7 +138,7 @@ fn built(container: &ContainerReport) -> Option<String> {
     (!facts.is_empty()).then(|| format!("built for {}", facts.join(", with ")))
 }
 
-/// A plugin; one that nodes are made of (`is_op`) with the ONNX node, which an engine has no use for.
+/// Formats a plugin, with an ONNX node unless in an engine (`is_op`).
 fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String {
     let mut text = String::new();
     let name = qualified(&plugin.namespace, &plugin.name);
@@ -189,7 +187,6 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String
     text
 }
 
-/// Rows of one id: what they share is said once.
 fn variants_table(rows: &[VariantReport], detail: Verbosity) -> String {
     let mut text = String::new();
     let Some(first) = rows.first() else { return text };
@@ -212,7 +209,6 @@ fn variants_table(rows: &[VariantReport], detail: Verbosity) -> String {
     text
 }
 
-/// What is to be said of a row below its first line.
 fn row_table(row: &VariantReport, indent: &str, detail: Verbosity) -> String {
     let mut text = String::new();
     if detail == Verbosity::Full {
@@ -239,13 +235,12 @@ fn row_table(row: &VariantReport, indent: &str, detail: Verbosity) -> String {
     text
 }
 
-/// The name as ONNX and TensorRT users write it.
+/// Formats the name as ONNX and TensorRT users write it.
 fn qualified(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") }
 }
 
-/// The kernels of a container's code, where they are launched from. NVRTC compiles every kernel of a file that is no template, so
-/// others may lie beside them: those are counted, and listed where all is to be told.
+/// Lists launched kernels; counts others, which NVRTC compiles from the same file, or lists them if `Full`.
 fn code_table(code: &[CodeReport], detail: Verbosity) -> String {
     let mut rows = Vec::new();
     let mut others: BTreeMap<&str, usize> = BTreeMap::new();
@@ -286,7 +281,7 @@ fn short(digest: &str) -> &str {
     digest.get(..16).unwrap_or(digest)
 }
 
-/// The kernels under their headings; numbers are aligned right.
+/// Formats the kernels' table with right-aligned numbers.
 fn kernels(rows: Vec<[String; 8]>) -> String {
     use Align::{Left, Right};
     let headings = ["kernel", "target", "size", "regs", "shared", "stack", "threads", "digest"];

@@ -1,4 +1,4 @@
-//! What is said of bundles and references that no file has to hold.
+//! Reports of bundles and references without files.
 
 use cubinder_model::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts, Node, NodeReference};
 
@@ -70,9 +70,8 @@ fn bundle_plugin(manifest: &str) -> Plugin {
         .plugin
 }
 
-/// The report of a bundle with the plugin of a manifest, which has no code.
 fn bundle_of(manifest: &str) -> Report {
-    // A bundle without code is refused where it is read: the plugin comes after the reading.
+    // Added after reading, which rejects plugins without code.
     let mut bundle = Bundle { producer: "this test".to_owned(), plugins: vec![], code: vec![] };
     let mut found = container::read(&container::write_bundle(&bundle)).unwrap();
     bundle.plugins.push(bundle_plugin(manifest));
@@ -141,7 +140,7 @@ fn a_bundle_shows_what_its_plugins_take() {
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&json).unwrap());
 }
 
-/// What a kernel is called is said only where a launch takes it from there.
+/// Only launches from this object name a kernel.
 #[test]
 fn of_the_kernels_in_a_code_object_those_that_are_launched_are_listed() {
     let mut report = bundle_of(PAD);
@@ -195,7 +194,7 @@ fn a_reference_to_a_plugin_that_the_bundle_lacks_is_damage() {
     assert_eq!(report.damaged, [Damaged { offset: 4, error }]);
 }
 
-/// What made an engine may have written anything into it.
+/// Engine builders may write any bytes.
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let producer = "\u{1b}[2Jred\0\u{9b}31m".to_owned();

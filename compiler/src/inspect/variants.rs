@@ -1,4 +1,4 @@
-//! The table of variants.
+//! Reports the table of variants.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use serde::Serialize;
 use super::steps::{self, ConditionReport, ScratchReport, StepReport};
 
 report! {
-    /// One row of the table of variants.
+    /// A row of the table of variants.
     VariantReport {
-        /// The tactic id.
+        /// Tactic id.
         id: i32,
         /// Types, formats and constants.
         label: String,
-        /// Type and format of each tensor, in the order of inputs and outputs.
+        /// Types and formats of inputs, then outputs.
         tensors: Vec<RowTensor>,
-        /// The attributes for which it was compiled, with their values.
+        /// Compiled attributes with their values.
         [optional] specialized: BTreeMap<String, serde_json::Value>,
-        /// When it may run; where there is none, always.
+        /// Guard; always satisfied if absent.
         [optional] guard: Option<ConditionReport>,
-        /// The kernels that it launches, as source names them.
+        /// Source names of its kernels.
         kernels: Vec<String>,
-        /// The memory that its steps share.
+        /// Scratch memory of its steps.
         [optional] scratch: Vec<ScratchReport>,
-        /// Its steps in order.
+        /// Steps in order.
         steps: Vec<StepReport>,
-        /// Target and digest of each code object that it uses.
+        /// Target and digest of each used code object.
         code: Vec<(String, String)>,
     }
 
-    /// A tensor as one row has it.
+    /// A tensor in one row.
     RowTensor {
         /// Its name.
         name: String,
-        /// The type of its elements.
+        /// Element type.
         #[serde(rename = "type")]
         ty: &'static str,
-        /// How it lies in memory.
+        /// Memory format.
         format: &'static str,
     }
 }

@@ -1,7 +1,6 @@
-//! A plugin to begin with: a manifest, a kernel and a test that are right as they stand.
+//! Creates a plugin: a valid manifest, kernel and test.
 //!
-//! Owns the texts and where they go ([`plan`]), and writing them ([`write()`]): everything or nothing, and never over a file that is
-//! there. Never compiles: a test holds the texts against the rest of the compiler.
+//! Writes all files or none, never over existing ones. Never compiles: a test checks the texts.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::path::is_same_file;
 use cubinder_source::source;
 
-/// The longest name: it is part of the names of files and of symbols.
+/// Maximum name length: names are part of file names and symbols.
 const LONGEST_NAME: usize = 64;
 
 const CONFIG: &str = include_str!("templates/cubinder.toml");
@@ -21,22 +20,22 @@ const KERNEL: &str = include_str!("templates/kernel.cu");
 const CASES: &str = include_str!("templates/cases.toml");
 const REFERENCE: &str = include_str!("templates/reference.py");
 
-/// What is to be written.
+/// The files to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The project's folder.
     pub folder: PathBuf,
-    /// Whether the project is there already.
+    /// Whether the project exists.
     pub is_added: bool,
-    /// The files and their texts.
+    /// Paths and texts.
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// The files of a plugin called `name`. Without `folder` it is added to the project around `here`, the current folder; where there is none, a new
-/// project gets a folder of its name. `folder` is the project's folder, of one that is there or of a new one.
+/// Plans plugin `name` in the project `folder`, existing or new; by default in the project around `here`, else in a
+/// new folder `name`.
 ///
 /// # Errors
-/// A name that cannot be one.
+/// An invalid name.
 pub fn plan(name: &str, folder: Option<&Path>, here: &Path) -> Result<Plan, Diagnostic> {
     check_name(name)?;
     let text = |template: &str| template.replace("@NAME@", name);
@@ -74,16 +73,16 @@ fn check_name(name: &str) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The way from a folder up to the project that it lies in: `../..`, or nothing.
+/// Returns the relative path up to the project: `../..`, or empty.
 fn around(here: &Path) -> Option<PathBuf> {
     let above = here.ancestors().position(|folder| folder.join(FILE_NAME).is_file())?;
     Some(std::iter::repeat_n("..", above).collect())
 }
 
-/// Writes the files, and the folders that they need. What a run that was killed has written of them may be there: the very files, but not all.
+/// Writes files and folders. Accepts identical files of an interrupted run, unless all exist.
 ///
 /// # Errors
-/// Where some of them are there already, all of which are named and nothing is written; and where the system refuses.
+/// Existing files, before any write; I/O errors.
 pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let (there, missing): (Vec<_>, Vec<_>) =
         plan.files.iter().partition(|(path, _)| path.symlink_metadata().is_ok());
@@ -102,7 +101,7 @@ pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
             .map_err(|error| file_error("write", path, &error))?;
         drafts.push((draft, path));
     }
-    // Somebody may have made one of them since.
+    // Another process may have created one meanwhile.
     Ok(atomic_file::persist_all_new(drafts).map_err(Diagnostic::from)?)
 }
 
@@ -115,7 +114,7 @@ fn there_already(there: &[&(PathBuf, String)]) -> Vec<Diagnostic> {
     there.iter().enumerate().map(tell).collect()
 }
 
-/// Whether the project's `cubinder.toml` names the manifest that was written; false also where it cannot be read.
+/// Returns whether the project's `cubinder.toml` names the new manifest.
 #[must_use]
 pub fn is_named(plan: &Plan, name: &str) -> bool {
     let config = config::load(&plan.folder.join(FILE_NAME));
@@ -166,7 +165,7 @@ mod tests {
             here,
             ["manifests/scale.toml", "kernels/scale.cu", "tests/scale.toml", "tests/scale_reference.py"]
         );
-        // A folder that is named is the project's own.
+        // A named folder is the project's own.
         assert_eq!(
             files(plan("scale", Some(folder.path()), &inner).unwrap())[0],
             "[TEMP]/manifests/scale.toml"

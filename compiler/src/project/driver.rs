@@ -1,4 +1,4 @@
-//! The oldest driver that a manifest names, held against what is compiled.
+//! Checks a manifest's oldest driver against compiled code.
 
 use cubinder_manifest::manifest::{DriverVersion, Located, Route};
 use cubinder_manifest::resolve::Resolved;
@@ -10,14 +10,14 @@ use super::Plan;
 use crate::errors::{DriverTooOld, NotADriver};
 
 impl Plan {
-    /// Whether the oldest driver that the manifest names loads what an NVRTC of this release makes.
+    /// Checks that the oldest driver loads this NVRTC's code.
     ///
     /// # Errors
-    /// Where it does not, or where it is not known.
+    /// It cannot, or the release is unknown.
     pub fn check_driver(&self, release: Release) -> Result<(), Diagnostic> {
         let Some((driver, span)) = &self.min_driver else { return Ok(()) };
         let has = |kind: TargetKind| self.targets.iter().any(|planned| planned.target.kind == kind);
-        // What TensorRT launches is PTX, whatever it is for.
+        // Native-route code is always PTX.
         let is_native = self.route.route == Route::Native;
         let (cubins, ptx) = (has(TargetKind::Cubin) && !is_native, has(TargetKind::Ptx) || is_native);
         let (major, minor) = release;
@@ -51,7 +51,7 @@ impl Plan {
     }
 }
 
-/// What looks like a version of CUDA, where one of the driver is meant.
+/// Detects a CUDA version instead of a driver version.
 pub(super) fn version_of_cuda(plugin: &Resolved, driver: &Located<DriverVersion>) -> Option<Diagnostic> {
     let [major, minor, _] = driver.value.0.map(i32::from);
     if major > drivers::newest_release().0 {

@@ -1,4 +1,4 @@
-//! How the kernels of a manifest are compiled.
+//! The compile plan of a manifest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,44 +11,44 @@ use cubinder_source::diagnostic::{Diagnostic, Span};
 
 use crate::errors::UnknownTarget;
 
-/// How the kernels of one manifest are compiled.
+/// How a manifest's kernels are compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What to compile for, each once; at least one.
+    /// Unique targets, at least one.
     pub targets: Vec<PlannedTarget>,
-    /// What was left out of them, because the command line asks for some alone.
+    /// Targets that the command line excludes.
     pub left_out: Vec<Target>,
     /// Include folders and options.
     pub settings: Arc<Settings>,
-    /// The oldest driver that must be able to load the code, and where the manifest says so.
+    /// Oldest supported driver, with the manifest's location.
     pub min_driver: Option<(DriverVersion, Span)>,
-    /// Whether PTX of other compilers stands for machine code that there is none of.
+    /// Whether precompiled PTX may replace missing machine code.
     pub ptx_serves: bool,
     /// Who launches the kernels.
     pub route: PlannedRoute,
 }
 
-/// Who launches the kernels, and the manifest's place that says so.
+/// The route, with its location in the manifest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlannedRoute {
-    /// Who.
+    /// The route.
     pub route: Route,
-    /// Where the manifest says so; none where the command line does, or nobody.
+    /// Its location; `None` if the manifest does not set it.
     pub span: Option<Span>,
 }
 
-/// A target, and the file that asks for it.
+/// A target with its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedTarget {
     /// The target.
     pub target: Target,
-    /// Its place; none where the command line asks for it.
+    /// Its location; `None` from the command line.
     pub span: Option<Span>,
 }
 
 impl Plan {
-    /// PTX for the lowest architecture that is asked for, which every GPU takes that some target is for: the code that TensorRT launches itself. It is
-    /// for one chip or its family alone (`a`, `f`) where nothing else is asked for.
+    /// Returns PTX for the lowest target architecture, the native route's code. It is specific to a chip or family
+    /// (`a`, `f`) only if all targets are.
     #[must_use]
     pub fn lowest_ptx(&self) -> Option<Target> {
         let archs = || self.targets.iter().map(|planned| planned.target.arch);
@@ -57,22 +57,22 @@ impl Plan {
         Some(Target { kind: TargetKind::Ptx, arch: Arch { suffix, ..lowest } })
     }
 
-    /// One target of each architecture that kernels are compiled for, in the order of `targets`.
+    /// Returns one target per architecture, in order.
     #[must_use]
     pub fn architectures(&self) -> Vec<Target> {
-        // Without a suffix it may be another architecture than any that is asked for.
+        // Without its suffix it may be another architecture.
         let native = self.lowest_ptx().filter(|_| self.route.route == Route::Native);
         let mut seen = BTreeSet::new();
         self.targets().into_iter().chain(native).filter(|target| seen.insert(target.arch)).collect()
     }
 
-    /// What to compile for.
+    /// Returns the targets.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {
         self.targets.iter().map(|planned| planned.target).collect()
     }
 
-    /// A warning for each architecture whose limits are not known, so that launches are not held against them.
+    /// Warns about architectures with unknown limits.
     #[must_use]
     pub fn unknown_targets(&self) -> Vec<Diagnostic> {
         let unknown = self.targets.iter().filter(|planned| max_shared_bytes(planned.target.arch).is_none());
@@ -104,7 +104,7 @@ mod tests {
         let targets = ["sm_90", "compute_90", "sm_90a", "sm_80", "sm_90"];
         assert_eq!(shown(&targets, Route::Plugin), ["sm_90", "sm_90a", "sm_80"]);
         assert_eq!(shown(&targets, Route::Native), ["sm_90", "sm_90a", "sm_80"]);
-        // Code that TensorRT launches is for the lowest architecture without its suffix.
+        // Native-route code is for the lowest architecture without its suffix.
         assert_eq!(shown(&["sm_90a", "sm_100"], Route::Plugin), ["sm_90a", "sm_100"]);
         assert_eq!(shown(&["sm_90a", "sm_100"], Route::Native), ["sm_90a", "sm_100", "compute_90"]);
         assert_eq!(shown(&["sm_90a"], Route::Native), ["sm_90a"]);

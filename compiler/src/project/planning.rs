@@ -1,4 +1,4 @@
-//! Plans the compile of a manifest: from the command line, the manifest's `[compile]` and `cubinder.toml`.
+//! Plans a compile from the command line, `[compile]` and `cubinder.toml`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ use super::targets::{no_target, nothing_left};
 use super::{Plan, PlannedRoute, PlannedTarget, Project};
 
 impl Project {
-    /// Plans the compile of a manifest, which may be invalid: as much as can be planned, with its errors in `sink`.
+    /// Plans the compile of a possibly invalid manifest; errors go to `sink`.
     ///
-    /// Targets are the command line's, else the manifest's, else the library's, the last two if `code` admits them. Include folders
-    /// are searched in that order; options follow each other in the opposite one, so that the command line has the last word.
-    /// `needs_targets` makes it an error that nothing states the targets.
+    /// Targets are the command line's, else the manifest's, else the library's, the last two if `code` admits them.
+    /// Include folders are searched in that order; options follow in reverse, so the command line's override.
+    /// `needs_targets` makes missing targets an error.
     #[must_use]
     pub fn plan(&self, plugin: &Resolved, needs_targets: bool, sink: &Sink) -> Plan {
         let decl = &plugin.manifest.compile;
@@ -34,7 +34,7 @@ impl Project {
         let asked: Vec<_> = targets.iter().map(|planned| (planned.target, planned.span.clone())).collect();
         let ptx_serves = self.ptx_serves(plugin);
         errors.report(foreign::unserved(&plugin.draft, &asked, ptx_serves));
-        // What could not be read may have stated them.
+        // Unread parts may set targets.
         let is_silent =
             errors.is_empty() && targets.is_empty() && plugin.is_read && !foreign::lacks_files(&plugin.draft);
         sink.report(errors.into_diagnostics());
@@ -55,7 +55,6 @@ impl Project {
         Plan { targets, left_out, settings, min_driver, ptx_serves, route }
     }
 
-    /// The targets, and those that are left out because the command line asks for others alone.
     fn chosen(&self, plugin: &Resolved, errors: &Sink) -> (Vec<PlannedTarget>, Vec<Target>) {
         let only = &self.options.only;
         let is_asked = |planned: &PlannedTarget| only.is_empty() || only.contains(&planned.target);
@@ -67,7 +66,7 @@ impl Project {
         }
         let is_broken = plugin.manifest.compile.targets_are_broken;
         if targets.is_empty() && left_out.is_empty() && errors.is_empty() && !is_broken {
-            // Where nothing says what to compile for, it is what there is code for.
+            // Without targets, precompiled code determines them.
             let given = foreign::file_targets(&plugin.draft).into_iter();
             let planned = |(target, span)| PlannedTarget { target, span: Some(span) };
             return (given.map(planned).collect(), left_out);
@@ -75,8 +74,8 @@ impl Project {
         (targets, left_out)
     }
 
-    /// Returns an error for each option that NVRTC must not get. The options of `cubinder.toml`, the manifest and the command line are
-    /// checked together, because an element of one may be the value of the one before it.
+    /// Returns errors of rejected NVRTC options, checked together because one element may be the value of the
+    /// previous one.
     fn wrong_options(&self, plugin: &Resolved) -> Vec<Diagnostic> {
         let options = &plugin.manifest.compile.options;
         let of_config: &[String] = self.config.as_ref().map_or(&[], |config| &config.options);
@@ -90,10 +89,10 @@ impl Project {
         let all = of_config.iter().map(String::as_str).chain(own.clone()).chain(asked);
         let mut errors = Vec::new();
         for (index, refused) in check_options(all) {
-            // Those of `cubinder.toml` were reported when it was read.
+            // Errors of `cubinder.toml` options are already reported.
             let Some(index) = index.checked_sub(of_config.len()) else { continue };
             match options.get(index) {
-                // An element that is no option at all was reported when the manifest was read.
+                // The manifest reader reports other elements.
                 Some(option) if !option.value.starts_with('-') => {}
                 Some(_) => errors.push(at(index, refused, "leave it out")),
                 None => errors.push(
@@ -117,11 +116,10 @@ impl Project {
         errors
     }
 
-    /// Include folders and options.
     fn settings(&self, plugin: &Resolved, sink: &Sink) -> Settings {
         let decl = &plugin.manifest.compile;
         let mut include = self.options.include.clone();
-        // What names no folder at all was told when it was read.
+        // Blank names are already reported.
         for text in decl.include.iter().filter(|text| !text.value.trim().is_empty()) {
             match include_folder(plugin, text) {
                 Ok(folder) => include.push(folder),
@@ -142,8 +140,8 @@ impl Project {
     }
 }
 
-/// The names of the headers that a plugin's kernels see, and those of them that the manifest declares; none where there are no
-/// options that could define them.
+/// Returns headers' names visible to kernels, and those that the manifest declares; empty if no option could define
+/// them.
 fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTreeSet<String>) {
     let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
     let tables: BTreeSet<String> =
@@ -155,7 +153,7 @@ fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTr
     (header, types.chain(constants).chain(tables).collect())
 }
 
-/// Asks NVRTC for line information, unless an option does so already: it takes each option once.
+/// Adds the line information option once: NVRTC rejects repeats.
 fn with_line_information(options: &mut Vec<String>) {
     let asks = |option: &String| {
         option.trim_start_matches('-').trim_end() == "lineinfo"
@@ -166,7 +164,6 @@ fn with_line_information(options: &mut Vec<String>) {
     }
 }
 
-/// A folder of the manifest's `include`, relative to the manifest's own.
 fn include_folder(plugin: &Resolved, text: &Text) -> Result<PathBuf, Diagnostic> {
     let folder = resolve::beside(&plugin.source, &text.value);
     match super::check_include(&folder) {

@@ -1,4 +1,4 @@
-//! What a manifest is compiled for.
+//! Determines a manifest's targets.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::{Plan, PlannedTarget, Project};
 use crate::errors::{CodeWithoutTarget, NoTarget, NothingLeft, NothingToChooseFrom, TargetNotConfigured};
 
 impl Project {
-    /// Holds the targets that the command line chooses against those that there are; `plans` are those of all manifests.
+    /// Checks the command line's targets against `plans` of all manifests.
     ///
     /// # Errors
-    /// Every one that is not configured.
+    /// Unconfigured targets.
     pub fn check_target_selection<'p>(
         &self,
         plans: impl Iterator<Item = &'p Plan>,
@@ -30,7 +30,6 @@ impl Project {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    /// Whether PTX is among the kinds of code that a manifest asks for.
     pub(super) fn ptx_serves(&self, plugin: &Resolved) -> bool {
         let code = &plugin.manifest.compile.code;
         code.is_empty()
@@ -38,7 +37,7 @@ impl Project {
             || code.iter().any(|kind| kind.value == CodeKind::Ptx)
     }
 
-    /// Those of the command line, else of the manifest, else of the library; the last two as far as `code` admits them.
+    /// Returns targets of the command line, else the manifest's, else the library's, the last two filtered by `code`.
     pub(super) fn targets(&self, plugin: &Resolved, errors: &Sink) -> Vec<PlannedTarget> {
         let located = |targets: &[Located<Target>], source| -> Vec<PlannedTarget> {
             let planned = |target: &Located<Target>| PlannedTarget {
@@ -79,7 +78,7 @@ fn joined(targets: &[Target]) -> String {
     targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The targets of the kinds that `code` names; all where it names none.
+/// Filters targets by `code`, unless it is empty.
 fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved, errors: &Sink) -> Vec<PlannedTarget> {
     let code = &plugin.manifest.compile.code;
     let is_of = |kind: CodeKind, planned: &PlannedTarget| match kind {
@@ -102,7 +101,7 @@ fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved, errors: &Sink) -> Ve
     targets.into_iter().filter(|planned| code.is_empty() || is_asked(planned)).collect()
 }
 
-/// The place of all targets together, where one file has them.
+/// Returns the span of all targets if in one file.
 fn place_of_all(targets: &[PlannedTarget]) -> Option<Span> {
     let first = targets.first()?.span.as_ref()?;
     let last = targets.last()?.span.as_ref()?;

@@ -86,7 +86,7 @@ fn the_command_line_goes_before_all() {
     std::fs::create_dir(folder.path().join("own")).unwrap();
     let text =
         "targets = [\"sm_90\"]\ncode = [\"ptx\"]\ninclude = [\"own\"]\noptions = [\"--use_fast_math\"]";
-    // Not even that the manifest asks for PTX without a target for it matters.
+    // Overrides even `code = ["ptx"]` without a PTX target.
     let plan = plan_of(&project(asked), &resolved(folder.path(), text)).unwrap();
     assert_eq!(targets(&plan), ["sm_75", "sm_89"]);
     assert!(plan.targets.iter().all(|planned| planned.span.is_none()));
@@ -191,7 +191,7 @@ fn options_of_the_command_line_are_checked_as_those_of_a_manifest() {
         let told = plain(&plan(asked, "").expect_err(option));
         assert!(told.contains("error[C0604]") && told.contains("--option"), "{option}: {told}");
     }
-    // The option of one list, the value in the next.
+    // Option and value are in different lists.
     let asked = ProjectOptions { options: vec!["-optf=F".to_owned()], ..ProjectOptions::default() };
     let told = plain(&plan(asked, "options = [\"-Xptxas\"]").expect_err("a file of options"));
     assert!(told.contains("error[C0604]"), "{told}");

@@ -1,4 +1,4 @@
-//! All independent mistakes of a manifest are told in one run, in order of place, whatever stage finds them.
+//! One run reports all independent errors of a manifest, by location.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -86,8 +86,7 @@ template <typename T>
 __global__ void scale(const T* x, T* y, float* sums, long long count, float factor, int steps) {}
 ";
 
-/// One mistake: what stands there, what is written instead, the rule that it breaks. Of two mistakes with a word of `about` in
-/// common one may hide the other.
+/// An edit and the rule it violates. Errors with a common word in `about` may hide each other.
 struct Mistake {
     edit: (&'static str, &'static str),
     code: &'static str,
@@ -98,7 +97,7 @@ const fn mistake(edit: (&'static str, &'static str), code: &'static str, about: 
     Mistake { edit, code, about }
 }
 
-/// In order of place. The kernel has no parameters to hold arguments against where it is not known.
+/// By location. Arguments are checked only for a known kernel.
 const MISTAKES: &[Mistake] = &[
     mistake(("namespace = \"test\"", "namespace = \"te st\""), "C0006", ""),
     mistake(("factor > 0.0", "factor > none"), "C0101", "factor"),
@@ -130,7 +129,6 @@ const MISTAKES: &[Mistake] = &[
     mistake(("steps = \"steps\"", "steps = \"float(steps)\""), "C0405", "kernel T"),
 ];
 
-/// A folder with the manifest, changed, and its kernel.
 fn write(folder: &Path, mistakes: &[&Mistake]) -> Project {
     let mut text = MANIFEST.to_owned();
     for Mistake { edit: (from, to), .. } in mistakes {
@@ -143,7 +141,7 @@ fn write(folder: &Path, mistakes: &[&Mistake]) -> Project {
     Project::open(asked, folder).unwrap()
 }
 
-/// The rule, the message without the folder, and the text at its place.
+/// Rule, message without folder, marked text.
 type Told = (&'static str, String, String);
 
 fn told(diagnostics: &[Diagnostic]) -> Vec<Told> {
@@ -181,19 +179,17 @@ fn six_mistakes_of_six_stages_are_six_messages_in_order_of_place() {
     let starts: Vec<usize> =
         checked.iter().map(|one| one.primary.as_ref().unwrap().span.range.start).collect();
     assert!(starts.is_sorted());
-    // None of them needs a compiler.
     let compiled = for_compile(&write(folder.path(), &six)).unwrap_err();
     assert_eq!(compiled, checked);
 }
 
-/// The warnings before a compile.
 fn for_compile(project: &Project) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let warnings = Sink::default();
     let plans = check_plugins::resolve_manifests(project, project.read_manifests()).plan(Purpose::Compile);
     plans.check(&source::text, &warnings).map(|_| warnings.into_diagnostics())
 }
 
-/// Whether both can be made, and none hides the other.
+/// Returns whether both edits apply and neither error hides the other.
 fn are_independent(one: &Mistake, other: &Mistake) -> bool {
     let is_within = |a: &Mistake, b: &Mistake| b.edit.0.contains(a.edit.0);
     let words = |mistake: &Mistake| -> BTreeSet<&str> { mistake.about.split_whitespace().collect() };
@@ -229,7 +225,6 @@ fn two_mistakes_are_told_as_each_alone() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// What is said of targets is said of those that are compiled for: the command line's, where it names some.
 #[test]
 fn targets_of_the_command_line_go_before_those_of_the_manifest() {
     let folder = tempfile::tempdir().unwrap();

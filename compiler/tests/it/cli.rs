@@ -1,4 +1,4 @@
-//! `cubinder compile` as a user runs it: what it says, what it writes, and what it answers to mistakes.
+//! Output, files and user errors of `cubinder compile`.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{self, CONFIG, KERNEL, MANIFEST, Project};
 
-/// The text with every figure that differs from run to run replaced: times, sizes of libraries.
+/// Replaces times and sizes, which differ between runs.
 fn without_figures(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -44,7 +44,6 @@ fn the_summary_says_what_was_done() {
     insta::assert_snapshot!(project.plain(&text));
 }
 
-/// Whether some code in the bundle of a library holds `text`.
 fn names(library: &[u8], text: &[u8]) -> bool {
     let bundles = container::scan(library).filter_map(|(_, found)| match found.unwrap().container {
         Container::Bundle(bundle) => Some(bundle),
@@ -59,7 +58,7 @@ fn the_same_inputs_give_the_same_bytes() {
     let Some(project) = Project::new() else { return };
     let Some(other) = Project::new() else { return };
     for project in [&project, &other] {
-        // The name of the file gets into the code.
+        // The file's name is stored in the code.
         project.edit("kernels/scale.cu", "if (index", "if (index == 7 && factor == 7)\n        y[7] = static_cast<T>(static_cast<float>(__FILE__[count]));\n    if (index");
     }
     assert!(project.compile(&["--embed"]).stdout.contains("NVRTC calls of"));
@@ -74,7 +73,7 @@ fn the_same_inputs_give_the_same_bytes() {
     same(&project, "build", "with a warm cache");
     project.compile(&["--embed", "--no-cache", "--jobs", "1", "--output", "one job"]);
     same(&project, "one job", "with one job and no cache");
-    // Another folder, home and cache, started from elsewhere, with the project named by an absolute path.
+    // Another folder, home and cache, by absolute path.
     let config = other.path("cubinder.toml");
     let mut command = other.command(&["compile", "--embed", "--quiet", "--config"]);
     let done = command.arg(&config).current_dir(other.outer("home")).output().unwrap();
@@ -165,11 +164,10 @@ fn what_was_measured_is_packed() {
     assert!(project.read("build/libscale.so") != without);
     let tuned = "tuned for NVIDIA H200 (compute capability 9.0, 132 multiprocessors): 1 node measured";
     assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
-    // However it is named.
     let path = project.path("tuning/nvidia-h200.toml");
     project.compile(&["--tuning", path.to_str().unwrap()]);
     assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
-    // The manifest and the library say the same of what runs, there and elsewhere.
+    // Manifest and library report the same default variant.
     let runs = |file: &str, device: &[&str]| {
         let arguments =
             [&["eval", file, "--shape", "x=60x60", "--attr", "factor=2", "--json"], device].concat();
@@ -188,7 +186,7 @@ fn what_was_measured_is_packed() {
         let told = "the variants were measured on NVIDIA H200 (compute capability 9.0, 132 multiprocessors): `--device capability=90 --device sms=132` shows what runs there";
         assert_eq!(runs(file, &[]), (Some(1), vec![told.to_owned()]));
     }
-    // With other code than was measured it counts all the same.
+    // Measurements of other code still count.
     let said_of = |capability: &str, code: &str| {
         let keys = format!("code = \"{code}\"\nmicroseconds");
         let text = TUNING.replace("microseconds", &keys).replace("9.0", capability);
@@ -221,20 +219,19 @@ fn what_was_measured_is_packed() {
     assert!(said(&on((9, 0), &[1, 2])), "of another GPU, which has PTX");
     project.write("tuning/nvidia-h200.toml", TUNING);
     output(&["compile"]);
-    // Other code, the same measurements.
     output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
     assert!(output(&["inspect", "thin/libscale.so"]).contains(tuned));
-    // The project's tuning is for the project's library.
+    // Project tuning applies to the project's library only.
     let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--output", "alone"];
     output(&alone);
     assert!(!output(&["inspect", "alone/libscale.so"]).contains("tuned for"));
     output(&[&alone[..], &["--tuning", "tuning/nvidia-h200.toml"]].concat());
     assert!(output(&["inspect", "alone/libscale.so"]).contains(tuned));
-    // What was the fastest somewhere is reached, wherever it stands.
+    // Variants that were ever fastest are reachable at any position.
     project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
     let told = project.run(&["check"]).stderr;
     assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");
-    // What is stale is told by all that look.
+    // All readers report stale measurements.
     project.edit("tuning/nvidia-h200.toml", "2 = 3.25", "3 = 3.25");
     let stale = "warning: variant 3 of `test::scale_plugin` was measured, and there is none any more";
     let case = "manifest = \"manifests/scale.toml\"\n[[cases]]\nname = \"a\"\nshapes = { x = [64, 64] }\nattributes = { factor = 2.0 }\n";
@@ -281,7 +278,6 @@ fn quiet_says_nothing_and_json_is_for_programs() {
     );
 }
 
-/// What `check` and `compile` say of a manifest in which something is proved, something is left and something is refuted.
 #[test]
 fn what_is_proved_is_counted_and_listed() {
     let Some(project) = Project::new() else { return };
@@ -302,7 +298,7 @@ fn what_is_proved_is_counted_and_listed() {
     assert!(listed.contains(&format!("\n{proved} things proved, ")), "{listed}");
     assert!(project.compile(&["--proofs", "--quiet"]).stdout.lines().all(|line| line.contains("manifests/")));
 
-    // One case in which the grid's y is too large: a warning, and a case by name.
+    // The grid's y can be too large: a counterexample.
     project.edit("manifests/scale.toml", "256)\"]\nblock", "256)\", \"x.shape[0]\"]\nblock");
     project.edit("manifests/scale.toml", "type = \"f32\"\n", "type = \"f32\"\ndefault = 0.5\n");
     project.edit("manifests/scale.toml", "name = \"x\"\n", "name = \"x\"\nrank = 1\n");
@@ -323,7 +319,6 @@ fn what_is_proved_is_counted_and_listed() {
         assert_eq!(one["case"]["shapes"]["x"], serde_json::json!([65536]), "{one}");
         assert!(one["case"]["attributes"].get("factor").is_some(), "{one}");
     }
-    // The same as an error.
     let run = project.run(&["check", "--deny-warnings", "--json"]);
     let result = last(&run);
     assert_eq!((run.code, &result["result"], &result["errors"]), (Some(1), &"failed".into(), &1.into()));
@@ -405,7 +400,6 @@ fn what_was_meant_is_guessed() {
     insta::assert_snapshot!(project.plain(&text));
 }
 
-/// A mistake in the project of [`Project::new`].
 type Mistake = (&'static str, fn(&Project), &'static [&'static str]);
 
 const MISTAKES: &[Mistake] = &[
@@ -527,7 +521,7 @@ fn mistakes_are_explained() {
     assert_eq!(done, MISTAKES.len());
 }
 
-/// NVRTC 13.0 keeps something of the thread in which this went wrong, and a process whose thread is gone crashes at its end.
+/// NVRTC 13.0 keeps thread state after this error: the process crashes at exit if that thread has ended.
 #[test]
 fn parameters_beyond_every_limit_are_an_error_and_no_crash() {
     let Some(project) = Project::new() else { return };
@@ -539,7 +533,7 @@ fn parameters_beyond_every_limit_are_an_error_and_no_crash() {
     }
 }
 
-/// What a phase warned about before another one fails is shown with the error.
+/// Warnings of earlier phases are shown with the error.
 #[test]
 fn a_compile_that_fails_shows_earlier_warnings() {
     let project = Project::without_tools();
@@ -568,7 +562,7 @@ fn missing_tools_are_named() {
         support::Run::of(bare(&["compile"]).env("CUBINDER_RUNTIME_LIBRARY", library).output().unwrap());
     toolkit.assert_refused("no toolkit");
     insta::assert_snapshot!("toolkit_missing", project.plain(&toolkit.stderr));
-    // The program by itself, as it is where somebody copied it without the library.
+    // The program was copied without the library.
     let program = project.outer("cubinder");
     fs::copy(env!("CARGO_BIN_EXE_cubinder"), &program).unwrap();
     let mut command = std::process::Command::new(&program);
@@ -639,7 +633,7 @@ fn a_named_manifest_is_compiled_as_its_project_compiles_it() {
     assert_eq!(result(&compiled)["code_objects"], 4, "two types and two targets");
     assert!(project.read("libscale.so") == library, "the code is the project's");
     assert_eq!(entries("build"), before, "the project's library stays");
-    // The same from another folder, by an absolute path, and with another file or other targets on the command line.
+    // By absolute path, with another file, with other targets.
     let manifest = project.path("manifests/scale.toml");
     let mut command = project.command(&["compile", "--quiet"]);
     let outside = command.arg(&manifest).current_dir(project.outer("home")).output().unwrap();
@@ -649,14 +643,14 @@ fn a_named_manifest_is_compiled_as_its_project_compiles_it() {
     assert_eq!(result(&fewer)["code_objects"], 2);
     let other = project.compile(&["manifests/scale.toml", "--json", "--target", "sm_80"]);
     assert_eq!(result(&other)["code_objects"], 2);
-    // A mistake in it is one for both.
+    // Both report an error in it.
     project.edit("cubinder.toml", "include = ", "includes = ");
     for command in ["check", "compile"] {
         project.run(&[command, "manifests/scale.toml"]).assert_refused("an unknown key");
     }
 }
 
-/// Who is given a part of the output must not take it for the whole.
+/// Partial output must not pass for complete.
 #[test]
 fn output_that_has_no_room_is_a_failure() {
     for arguments in [&["schema"][..], &["explain", "C0101"], &["paths", "--json"]] {
@@ -672,7 +666,7 @@ fn output_that_has_no_room_is_a_failure() {
     }
 }
 
-/// A reader that has seen enough is no failure.
+/// A closed pipe does not fail the command.
 #[test]
 fn output_that_nobody_reads_is_none() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cubinder"));

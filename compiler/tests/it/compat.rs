@@ -1,8 +1,8 @@
-//! What older versions wrote: kept as files, to be read as they were meant or refused by name.
+//! Files of older format versions are read unchanged or rejected by name.
 //!
-//! `tests/data/compat/<format version>/` holds a bundle, a node's field and a reference to a node; what `inspect` and `eval` say of them is a
-//! snapshot. The files of a version never change once a release has written that version. `cargo xtask compat-fixtures` writes those of the version
-//! that this checkout writes: that is for the time before its release.
+//! `tests/data/compat/<format version>/` has a bundle, a node's field and a reference; snapshots have `inspect` and
+//! `eval` output. Released files never change. `cargo xtask compat-fixtures` writes the current version's before
+//! release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn int(value: i64) -> Expr {
     Expr { nodes: vec![expr::Node::Int(value)] }
 }
 
-/// Code that is no code: one object that becomes smaller and one that does not.
+/// Fake code: one object is compressible, one is not.
 fn code() -> Vec<CodeObject> {
     let object = |target: &str, bytes: Vec<u8>| CodeObject {
         target: target.parse().unwrap(),
@@ -129,7 +129,7 @@ fn plugin() -> Plugin {
     plugin
 }
 
-/// For each choice of types a node, for which the last variant was the fastest.
+/// A node per choice of types; the last variant is fastest.
 fn measured(plugin: &Plugin) -> TunedDevice {
     let rows = |ty: DataType| {
         let rows = (0..).zip(&plugin.variants).filter(move |(_, variant)| variant.types[0] == ty);
@@ -145,12 +145,12 @@ fn measured(plugin: &Plugin) -> TunedDevice {
     TunedDevice { name: "NVIDIA H200".to_owned(), capability: 90, sms: 132, points }
 }
 
-/// A plugin with what the model has beside that. It is read and shown, and never evaluated.
+/// A plugin with all other features, shown but never evaluated.
 fn rich() -> Plugin {
     let mut plugin = plugin();
     plugin.name = "rich".to_owned();
     plugin.timing = Some(vec![0]);
-    // What follows makes a row unlike those that it was measured with.
+    // Makes a row differ from the measured ones.
     plugin.tuning[0].points.remove(0);
     let variant = &mut plugin.variants[0];
     variant.formats = vec![Format::Hwc8, Format::Linear];
@@ -172,7 +172,6 @@ fn attributes() -> Vec<Value> {
     vec![Value::Array(vec![Value::Int(2), Value::Int(2)]), Value::Float(0.25), Value::Str("zero".into())]
 }
 
-/// What this version writes, by the names of the files.
 fn written() -> [(&'static str, Vec<u8>); 3] {
     let bundle = container::write_bundle(&Bundle {
         producer: "cubinder".to_owned(),
@@ -201,7 +200,6 @@ fn written() -> [(&'static str, Vec<u8>); 3] {
     [("bundle", bundle), ("node", node), ("reference", reference)]
 }
 
-/// What an engine with these parts says of itself, and how its nodes would run.
 fn shown(bytes: &[u8]) -> String {
     let mut text = match inspect::inspect("file", bytes) {
         Ok(report) => inspect::table(&report, inspect::Verbosity::Full),
@@ -219,7 +217,7 @@ fn shown(bytes: &[u8]) -> String {
     text
 }
 
-/// The parts of an engine in one file: a reference says nothing without its bundle.
+/// Joins parts of an engine: a reference needs its bundle.
 fn plan(parts: &[Vec<u8>]) -> Vec<u8> {
     [b"TensorRT".as_slice(), &parts.concat()].concat()
 }

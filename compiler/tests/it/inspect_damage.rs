@@ -1,4 +1,4 @@
-//! Every byte of a small bundle and of a small plan's fields, changed, and every truncation: `inspect` tells of it.
+//! `inspect` reports each changed byte and truncation of a small bundle and plan.
 
 use cubinder_compiler::inspect::{Verbosity, inspect, table};
 use cubinder_manifest::resolve;
@@ -15,7 +15,7 @@ inputs = [{ name = \"x\", type = \"f32\" }]
 outputs = [{ name = \"y\", type = \"f32\", shape = \"x.shape\" }]
 launches = [{ source = \"k.cu\", kernel = \"k\", grid = [1], block = [1], args = { x = \"x\", y = \"y\" } }]";
 
-/// Two code objects, of which one becomes smaller.
+/// Two code objects, one of them compressible.
 fn code() -> Vec<CodeObject> {
     let object = |target: &str, bytes: Vec<u8>| CodeObject {
         target: target.parse().unwrap(),
@@ -76,7 +76,6 @@ fn reference() -> Vec<u8> {
     })
 }
 
-/// Whether `inspect` tells of damage: it refuses the file, or names a place.
 fn tells(bytes: &[u8]) -> bool {
     inspect("file", bytes).map_or(true, |report| {
         assert!(!table(&report, Verbosity::Full).is_empty());
@@ -101,7 +100,7 @@ fn every_changed_byte_and_every_truncation_of_one_container_is_told() {
     }
 }
 
-/// A plan holds each node's field twice, and a library's bundle: what is left of it must not hide what is gone.
+/// Intact copies (a plan has each field twice) must not hide damage.
 #[test]
 fn every_changed_byte_of_a_plans_fields_is_told() {
     let engine = |text: &str| text.as_bytes().to_vec();

@@ -1,5 +1,5 @@
-//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused. `tests/cases` has
-//! the manifests of `tests/data/bad/compiled`.
+//! Typical kernels against manifests, through the real NVRTC. `tests/cases` has the manifests of
+//! `tests/data/bad/compiled`.
 
 use std::path::Path;
 
@@ -12,7 +12,6 @@ use indicatif::ProgressBar;
 use crate::support;
 use crate::support::manifest::Sample;
 
-/// A plugin of one input `x` and one output `y`.
 struct Case {
     element: &'static str,
     kernel: &'static str,
@@ -21,7 +20,7 @@ struct Case {
     targets: &'static [&'static str],
 }
 
-/// A kernel `k` with the parameters `x`, `y` and `n` of `f32`.
+/// A kernel `k` of `f32` with parameters `x`, `y` and `n`.
 const PLAIN: Case = Case {
     element: "f32",
     kernel: "",
@@ -36,11 +35,11 @@ fn manifest(case: &Case) -> String {
     Sample { element: case.element, kernel, launch: case.launch, args: &args, ..Sample::PLAIN }.text()
 }
 
-/// Two parameters of one type, in another order from compute capability 9.0 on.
+/// Two equal-typed parameters, swapped from compute capability 9.0 on.
 const ORDER_BY_ARCHITECTURE: &str =
     "#if __CUDA_ARCH__ >= 900\n#define ORDER int m, int n\n#else\n#define ORDER int n, int m\n#endif\n";
 
-/// What the compiler says. It is given no runtime library: where that is all that it misses, the kernel was taken.
+/// Compiles without a runtime library: reporting only its absence means success.
 fn compiled(case: &Case) -> Result<(), String> {
     const MISSING: &str = "no-such-runtime-library.so";
     let folder = tempfile::tempdir().unwrap();
@@ -73,7 +72,6 @@ fn compiled(case: &Case) -> Result<(), String> {
     }
 }
 
-/// What is compiled with these options of NVRTC.
 fn made(case: &Case, options: &[&str]) -> Result<CompiledBundle, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -111,7 +109,7 @@ fn kernels_are_taken() {
             args: long,
             ..PLAIN
         },
-        // Moved by its alignment.
+        // Offset changed by its alignment.
         Case {
             kernel: "struct alignas(16) A { float d[4]; };\n\
                      __global__ void k(const float* x, float* y, int n, A a) { y[0] = a.d[n]; }",
@@ -176,7 +174,6 @@ fn kernels_are_refused() {
     insta::assert_snapshot!("refused", shown.join("\n"));
 }
 
-/// Kernels with two parameters of one type, which some targets have in another order.
 #[test]
 fn parameters_that_are_swapped_for_some_targets_are_refused() {
     if support::toolkit().is_none() {
@@ -184,16 +181,13 @@ fn parameters_that_are_swapped_for_some_targets_are_refused() {
     }
     const BODY: &str = "{ y[n] = x[m]; }";
     let cases = [
-        // Numbers, by the preprocessor.
         format!("{ORDER_BY_ARCHITECTURE}__global__ void k(const float* x, float* y, ORDER) {BODY}"),
-        // Pointers.
         format!(
             "#if __CUDA_ARCH__ == 800\n__global__ void k(float* y, float* x, int n, int m) {BODY}\n#else\n\
              __global__ void k(float* x, float* y, int n, int m) {BODY}\n#endif"
         ),
-        // In a header.
         format!("#include \"order.h\"\n__global__ void k(const float* x, float* y, ORDER) {BODY}"),
-        // A specialization of a template that a default argument chooses, whose name is pasted together.
+        // A template default argument with a pasted name.
         format!(
             "#define PASTE(a, b) a##b\n#define ARCH PASTE(__CUDA_, ARCH__)\n\
              template <bool = (ARCH > 800)> __global__ void k(const float* x, float* y, int n, int m) {BODY}\n\
@@ -207,13 +201,13 @@ fn parameters_that_are_swapped_for_some_targets_are_refused() {
             let errors = compiled(&case).unwrap_err();
             assert!(errors.starts_with("error[C0501]"), "{kernel}\n{errors}");
             assert_eq!(errors.matches("error").count(), 1, "{kernel}\n{errors}");
-            // One target alone has one order.
+            // One target has only one order.
             assert_taken(&Case { targets: &targets[..1], ..case });
         }
     }
 }
 
-/// What only the compile for the parameters' names defines does not decide them.
+/// Macros of the compile for parameter names do not matter.
 #[test]
 fn parameters_are_those_of_the_code() {
     if support::toolkit().is_none() {
@@ -237,7 +231,7 @@ fn parameters_are_those_of_the_code() {
     assert_eq!(names(&["-D__CUDACC_DEBUG__", "-U__CUDACC_DEBUG__"]), ["n", "m", "x", "y"]);
 }
 
-/// An array `extern __shared__` has no bytes in these launches.
+/// An `extern __shared__` array has no bytes in these launches.
 #[test]
 fn dynamic_shared_memory_that_code_accesses_must_be_given() {
     if support::toolkit().is_none() {
@@ -299,20 +293,20 @@ fn what_several_targets_refuse_is_said_once() {
         return;
     }
     let cases = [
-        // All of them, for the same reason.
+        // All fail for the same reason.
         Case {
             kernel: "__global__ void k(const float* x, float* y, int n) { y[0] = x[n]; }",
             args: "n = \"1.5\"",
             ..PLAIN
         },
-        // Some of them.
+        // Some fail.
         Case {
             kernel: "extern __shared__ float s[];\n\
                      __global__ void k(const float* x, float* y, int n) { s[n] = x[n]; __syncthreads(); y[0] = s[0]; }",
             launch: "block = [256]\nshared_bytes = 102_400",
             ..PLAIN
         },
-        // One that does not compile at all.
+        // One does not compile.
         Case {
             kernel: "__global__ void k(const float* x, float* y, int n)\n\
                      {\n#if __CUDA_ARCH__ == 900\n    y[0] = z;\n#endif\n}",
@@ -323,7 +317,7 @@ fn what_several_targets_refuse_is_said_once() {
     insta::assert_snapshot!("several_targets", shown.join("\n"));
 }
 
-/// Limits that are stated in the code and not in any header: the compiler has them too.
+/// The compiler has these limits, which no header states.
 #[test]
 fn stated_limits_are_those_of_the_compiler() {
     if support::toolkit().is_none() {
@@ -346,7 +340,7 @@ fn stated_limits_are_those_of_the_compiler() {
         let args = format!("n = \"[get(x.shape, i, 1) for i in range({count})]\"");
         compiled(&Case { kernel: kernel.leak(), args: args.leak(), targets, ..PLAIN })
     };
-    // 16 bytes of pointers, and 4 an element. One more is not tried: NVRTC 13.0 refuses it, and may then crash in a later
-    // compile or at the end of the process.
+    // 16 bytes of pointers, and 4 per element. One more is untested: NVRTC 13.0 rejects it and may crash later or at
+    // exit.
     assert_eq!(params(8187), Ok(()));
 }

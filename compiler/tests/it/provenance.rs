@@ -1,4 +1,4 @@
-//! What libraries say of how they were made: `cubinder inspect --provenance`.
+//! `cubinder inspect --provenance` of libraries.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn told(project: &Project, file: &str) -> String {
     run.stdout
 }
 
-/// What is in the segment of a library: the bundle, and what follows it.
+/// Returns a library's segment and the length of its bundle.
 fn attached(project: &Project, file: &str) -> (Vec<u8>, usize) {
     let bytes = project.read(file);
     let range = cubinder_library::read(&project.path(file)).unwrap().unwrap().range;
@@ -65,7 +65,6 @@ fn sources_headers_tables_and_options_are_named_with_their_digests() {
     assert_eq!(text.matches("    read ").count(), 4, "CUDA's own headers are not listed: {text}");
     assert!(text.contains("\n    headers of CUDA: "), "but that there are some: {text}");
 
-    // Every code object is of something.
     let run = project.run(&["inspect", "--provenance", "--json", "build/libscale.so"]);
     let json: Value = serde_json::from_str(&run.stdout).unwrap();
     let bundle = &json["containers"][0];
@@ -125,14 +124,14 @@ fn imported_code_is_named_with_its_files() {
         );
     }
     assert!(!text.contains("\n  NVRTC"), "it compiled nothing: {text}");
-    // What is taken out of a library takes its record along.
+    // A thinned library keeps its record.
     compile("sm_90", "direct");
     project.run(&["thin", "all/libcode.so", "--arch", "sm_90", "-o", "thin"]).assert_ok();
     assert!(project.read("thin/libcode.so") == project.read("direct/libcode.so"));
     assert!(!told(&project, "thin/libcode.so").contains("sm_80"));
 }
 
-/// Bundles of before, and of programs that do not exist yet.
+/// Bundles of older and future versions.
 #[test]
 fn what_says_nothing_is_told_so_and_works_as_before() {
     let project = Project::without_tools();

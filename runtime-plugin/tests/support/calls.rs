@@ -1,4 +1,4 @@
-//! The functions of the driver.
+//! The mock driver's functions.
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 
@@ -6,7 +6,7 @@ use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUlaunchConfig, CUl
 
 use super::{CURRENT, Clusters, Launched, State, wait_for, with};
 
-/// Runs `work` as the function's body, unless the test refuses the call.
+/// Runs `work`, unless the test rejects the call.
 fn call(function: &str, label: impl FnOnce(&State) -> String, work: impl FnOnce(&mut State)) -> CUresult {
     with(|state| {
         let label = label(state);
@@ -22,15 +22,14 @@ fn no_label(_: &State) -> String {
     String::new()
 }
 
-/// Stores an answer, unless the test refuses the call.
+/// Stores an answer, unless the test rejects the call.
 fn answer<T>(function: &str, place: *mut T, value: T) -> CUresult {
-    // SAFETY: as `cuda.h` says, the caller gives a place for it.
+    // SAFETY: the caller passes a valid pointer, as `cuda.h` requires.
     call(function, no_label, |_| unsafe { *place = value })
 }
 
-/// A context's handle.
 fn context_handle(address: usize) -> CUcontext {
-    // SAFETY: nothing but these functions uses it.
+    // SAFETY: only these functions use the handle.
     unsafe { CUcontext::from_raw(std::ptr::without_provenance_mut(address)) }
 }
 
@@ -45,7 +44,7 @@ unsafe extern "C" fn driver_get_version(version: *mut c_int) -> CUresult {
 unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
     let mut refused = 0;
     let code = call("cuCtxGetCurrent", no_label, |state| match state.device.context {
-        // SAFETY: as `cuda.h` says.
+        // SAFETY: `cuda.h` requires a valid pointer.
         Ok(current) => unsafe {
             let (device, number) = CURRENT.get();
             let address = if current { 1 + number + 100 * device as usize } else { 0 };
@@ -99,14 +98,14 @@ unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, d
             },
             _ => 0,
         };
-        // SAFETY: as `cuda.h` says.
+        // SAFETY: `cuda.h` requires a valid pointer.
         unsafe { *value = answer }
     });
     if code == 0 { failure } else { code }
 }
 
 unsafe extern "C" fn device_get_name(name: *mut c_char, _: c_int, _: c_int) -> CUresult {
-    // SAFETY: as `cuda.h` says; the caller gives 256 bytes.
+    // SAFETY: the caller passes 256 bytes, as `cuda.h` requires.
     call("cuDeviceGetName", no_label, |_| unsafe {
         let text = c"Imaginary GPU";
         name.copy_from(text.as_ptr(), text.count_bytes() + 1);
@@ -151,7 +150,7 @@ unsafe extern "C" fn library_load_data(
         |_| label.clone(),
         |state| {
             state.loaded.push(label.clone());
-            // SAFETY: as `cuda.h` says.
+            // SAFETY: `cuda.h` requires a valid pointer; only this stand-in gets the handle.
             unsafe { *library = CUlibrary::from_raw(std::ptr::without_provenance_mut(state.loaded.len())) }
         },
     )
@@ -180,10 +179,11 @@ unsafe extern "C" fn library_get_kernel(
     symbol: *const c_char,
 ) -> CUresult {
     let id = library.as_raw() as usize;
-    // SAFETY: as `cuda.h` says.
+    // SAFETY: `cuda.h` requires a NUL-terminated string.
     let symbol = unsafe { CStr::from_ptr(symbol) };
     assert!(!symbol.is_empty());
-    // SAFETY: as `cuda.h` says. The handle tells the library and, so that two kernels differ, the symbol's length.
+    // SAFETY: `cuda.h` requires a valid pointer. The handle encodes the library and the symbol's length, which
+    // distinguishes kernels.
     call(
         "cuLibraryGetKernel",
         |state| state.label(id),
@@ -202,7 +202,7 @@ unsafe extern "C" fn kernel_get_function(function: *mut CUfunction, kernel: CUke
         |state| state.label(id),
         |state| {
             runs = state.runs_here(&state.label(id));
-            // SAFETY: as `cuda.h` says.
+            // SAFETY: `cuda.h` requires a valid pointer; only this stand-in gets the handle.
             unsafe { *function = CUfunction::from_raw(kernel.as_raw()) }
         },
     );
@@ -242,7 +242,7 @@ unsafe extern "C" fn kernel_get_param_info(
 ) -> CUresult {
     let mut end = 0;
     let code = call("cuKernelGetParamInfo", no_label, |state| match state.device.params.get(index) {
-        // SAFETY: as `cuda.h` says.
+        // SAFETY: `cuda.h` requires valid pointers.
         Some(bytes) => unsafe {
             *offset = 0;
             *size = *bytes;
@@ -271,7 +271,7 @@ unsafe extern "C" fn launch_kernel(
         "cuLaunchKernel",
         |state| state.label(id),
         |state| {
-            // SAFETY: as `cuda.h` says: one pointer a parameter, each to that parameter's bytes.
+            // SAFETY: `cuda.h` requires one pointer per parameter, to that parameter's bytes.
             let bytes = |(index, size): (usize, &usize)| unsafe {
                 std::slice::from_raw_parts((*params.add(index)).cast::<u8>(), *size).to_vec()
             };
@@ -294,14 +294,14 @@ unsafe extern "C" fn launch_kernel_ex(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> CUresult {
-    // SAFETY: as `cuda.h` says.
+    // SAFETY: `cuda.h` requires a valid configuration with `attribute_count` attributes.
     let (config, attributes) = unsafe {
         let attributes = std::slice::from_raw_parts((*config).attributes, (*config).attribute_count as usize);
         (*config, attributes.to_vec())
     };
     with(|state| state.attributes.push(attributes));
     let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
-    // SAFETY: as `cuda.h` says.
+    // SAFETY: the caller's arguments meet `cuLaunchKernel`'s contract too.
     unsafe {
         launch_kernel(function, gx, gy, gz, bx, by, bz, config.shared_bytes, config.stream, params, extra)
     }
@@ -335,7 +335,7 @@ unsafe extern "C" fn occupancy_max_active_clusters(
 unsafe extern "C" fn exchange_capture_mode(mode: *mut c_int) -> CUresult {
     call("cuThreadExchangeStreamCaptureMode", no_label, |state| {
         let id = state.thread();
-        // SAFETY: as `cuda.h` says.
+        // SAFETY: `cuda.h` requires a valid pointer.
         unsafe { *mode = state.modes.insert(id, *mode).unwrap_or(0) }
     })
 }
@@ -365,12 +365,11 @@ fn error_text(code: CUresult, text: *mut *const c_char, part: impl Fn(&Words) ->
         (719, c"CUDA_ERROR_LAUNCH_FAILED", c"unspecified launch failure"),
     ];
     let known = KNOWN.iter().find(|words| words.0 == code);
-    // SAFETY: as `cuda.h` says.
+    // SAFETY: `cuda.h` requires a valid pointer.
     unsafe { *text = known.map_or(std::ptr::null(), |words| part(words).as_ptr()) };
     c_int::from(known.is_none())
 }
 
-/// The mock's functions by the names that the driver exports.
 pub(crate) fn lookup(name: &'static CStr) -> *mut c_void {
     match name.to_bytes() {
         b"cuInit" => init as *mut c_void,

@@ -1,8 +1,8 @@
-//! A driver made of functions of this program: it records what it is asked and refuses what a test tells it to.
+//! A mock driver: records calls and fails as tests request.
 //!
-//! Function pointers carry no data, so its state is one for the process and tests take turns ([`Mock::new`]).
+//! Function pointers carry no data: the state is process-wide and tests take turns ([`Mock::new`]).
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code)] // each test file uses a part
 
 mod calls;
 
@@ -18,41 +18,33 @@ use cubinder::driver::sys::{CUlaunchAttribute, CUresult};
 
 pub(crate) use calls::lookup;
 
-/// What the mock shall do.
 #[derive(Debug, Clone)]
 pub(crate) struct Device {
-    /// The compute capability that it reports.
     pub(crate) capability: (c_int, c_int),
-    /// What it says of clusters.
     pub(crate) clusters: Clusters,
-    /// Those of more devices. Where there are some, machine code is refused on devices that it does not fit.
+    /// Capabilities of further devices; then machine code loads only where it fits.
     pub(crate) others: Vec<(c_int, c_int)>,
-    /// Whether a context is current; `None`: `cuCtxGetCurrent` answers this error.
+    /// Whether a context is current, or the error of `cuCtxGetCurrent`.
     pub(crate) context: Result<bool, CUresult>,
-    /// `(call, label of the code object, error)`: refused each time. The label is the code object's text.
+    /// `(call, code object's text, error)`: fails each time.
     pub(crate) refuses: Vec<(&'static str, &'static str, CUresult)>,
-    /// The call with this number (from 1) fails with this error.
+    /// `(number, error)`: fails this call, counted from 1.
     pub(crate) fail_at: Option<(usize, CUresult)>,
-    /// Parameter sizes that `cuKernelGetParamInfo` tells.
     pub(crate) params: Vec<usize>,
-    /// `(slow, quick)`: loading the first takes until the second is loaded, or until [`PATIENCE`] is over.
+    /// `(slow, quick)`: loading the first waits for the second, up to [`PATIENCE`].
     pub(crate) slow: Option<(&'static str, &'static str)>,
-    /// Whether another thread captures a stream all the time, which forbids unloading outside of relaxed mode.
+    /// Another thread always captures, which forbids unloading outside of relaxed mode.
     pub(crate) other_captures: bool,
 }
 
-/// What a device says of clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clusters {
-    /// What is right for its compute capability.
+    /// As the compute capability implies.
     AsCapability,
-    /// It has none.
     Not,
-    /// Its driver answers the question with this error.
     Fails(CUresult),
 }
 
-/// How long a test waits for what does not come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Default for Device {
@@ -71,7 +63,6 @@ impl Default for Device {
     }
 }
 
-/// One launch, as a kernel would see it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Launched {
     pub(crate) kernel: usize,
@@ -86,7 +77,7 @@ pub(crate) struct Launched {
 struct State {
     device: Device,
     calls: Vec<String>,
-    /// The labels of what was ever loaded; a library's handle is its number, from 1.
+    /// Labels of all loaded libraries; handles are 1-based indices.
     loaded: Vec<String>,
     unloaded: Vec<usize>,
     modes: BTreeMap<u64, c_int>,
@@ -97,11 +88,10 @@ struct State {
 }
 
 thread_local! {
-    /// The device of the calling thread's context, and which of its contexts it is (from 0).
+    /// Device and index of the calling thread's context.
     static CURRENT: Cell<(c_int, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Makes context number `context` of a device current in this thread.
 pub(crate) fn set_current(device: c_int, context: usize) {
     CURRENT.set((device, context));
 }
@@ -109,7 +99,6 @@ pub(crate) fn set_current(device: c_int, context: usize) {
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The mock, for as long as one test has its turn.
 pub(crate) struct Mock {
     pub(crate) driver: Driver,
     _turn: MutexGuard<'static, ()>,
@@ -119,12 +108,12 @@ impl Mock {
     pub(crate) fn new(device: Device) -> Mock {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(State { device, ..State::default() });
-        // SAFETY: the functions below have the signatures of `cuda.h`.
+        // SAFETY: the functions have the signatures of `cuda.h`.
         let driver = unsafe { Driver::from_lookup(lookup) }.unwrap();
         Mock { driver, _turn: turn }
     }
 
-    /// Changes what the mock does from now on; calls are counted from 1 again.
+    /// Changes the mock's behavior and restarts the count of calls.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Device)) {
         with(|state| {
             state.calls.clear();
@@ -132,17 +121,14 @@ impl Mock {
         });
     }
 
-    /// The calls so far, without those that only ask.
     pub(crate) fn work(&self) -> Vec<String> {
         with(|state| state.calls.iter().filter(|call| !is_question(call)).cloned().collect())
     }
 
-    /// How many calls there were.
     pub(crate) fn call_count(&self) -> usize {
         with(|state| state.calls.len())
     }
 
-    /// How often a function was called.
     pub(crate) fn count(&self, function: &str) -> usize {
         with(|state| state.calls.iter().filter(|call| call.split(' ').next() == Some(function)).count())
     }
@@ -151,7 +137,6 @@ impl Mock {
         with(|state| state.calls.last().cloned().unwrap_or_default())
     }
 
-    /// The labels of the libraries that are loaded and not unloaded.
     pub(crate) fn living(&self) -> Vec<String> {
         with(|state| {
             let living = |id: &usize| !state.unloaded.contains(id);
@@ -159,7 +144,6 @@ impl Mock {
         })
     }
 
-    /// The labels of everything that was ever loaded, in that order.
     pub(crate) fn ever_loaded(&self) -> Vec<String> {
         with(|state| state.loaded.clone())
     }
@@ -172,7 +156,7 @@ impl Mock {
         })
     }
 
-    /// The calling thread's capture mode; 0 (global) at first.
+    /// Returns the calling thread's capture mode, initially 0 (global).
     pub(crate) fn capture_mode(&self) -> c_int {
         with(State::mode)
     }
@@ -181,12 +165,10 @@ impl Mock {
         with(|state| state.launched.clone())
     }
 
-    /// The attributes of every launch that had any.
     pub(crate) fn attributes(&self) -> Vec<Vec<CUlaunchAttribute>> {
         with(|state| state.attributes.clone())
     }
 
-    /// The values that dynamic shared memory was raised to.
     pub(crate) fn shared(&self) -> Vec<c_int> {
         with(|state| state.shared.clone())
     }
@@ -212,13 +194,12 @@ impl State {
         }) as u64
     }
 
-    /// The calling thread's capture mode.
     fn mode(&mut self) -> c_int {
         let id = self.thread();
         self.modes.get(&id).copied().unwrap_or(0)
     }
 
-    /// Records a call and says how it ends, where a test has said so.
+    /// Records a call; returns the error that the test requested.
     fn enter(&mut self, function: &str, label: &str) -> Option<CUresult> {
         let call = if label.is_empty() { function.to_owned() } else { format!("{function} {label}") };
         self.calls.push(call);
@@ -239,7 +220,7 @@ impl State {
         }
     }
 
-    /// Whether the code with this label runs on the calling thread's device: only asked where there are several.
+    /// Returns whether code fits the device; checked only with several devices.
     fn runs_here(&self, label: &str) -> bool {
         let (major, minor) = self.capability(CURRENT.get().0);
         let number = label.strip_prefix("sm_").and_then(|number| number.parse::<c_int>().ok());
@@ -252,7 +233,6 @@ impl State {
     }
 }
 
-/// Waits until `what` holds; false where it never does.
 pub(crate) fn wait_for(what: impl Fn() -> bool) -> bool {
     let end = Instant::now() + PATIENCE;
     while !what() {
@@ -264,7 +244,7 @@ pub(crate) fn wait_for(what: impl Fn() -> bool) -> bool {
     true
 }
 
-/// A code object that the table takes for machine code: an ELF header for CUDA, then its label.
+/// Returns a fake cubin: a CUDA ELF header and the label.
 pub(crate) fn cubin(label: &str) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,4 +1,4 @@
-//! A plugin with one input and one output, and its expressions.
+//! A plugin with one input and one output.
 
 use cubinder::launch::Positions;
 use cubinder_expr::{BinaryOp, Environment, Expr, Node};
@@ -23,7 +23,6 @@ impl Environment for Shapes {
     }
 }
 
-/// In the plugin's order.
 pub(crate) fn all_given(count: usize) -> Positions {
     Positions::new((0..count).map(Some).collect(), count)
 }
@@ -50,7 +49,6 @@ pub(crate) fn shape(tensor: u32) -> Expr {
     Expr { nodes: vec![Node::Shape(tensor)] }
 }
 
-/// `1024 // numel(tensor)`
 pub(crate) fn share(tensor: u32) -> Expr {
     Expr { nodes: vec![Node::Int(1024), Node::Numel(tensor), Node::Binary(BinaryOp::FloorDiv, 0, 1)] }
 }
@@ -67,7 +65,7 @@ pub(crate) fn array(name: &str, ty: ScalarType, len: u32, expr: Expr) -> Arg {
     Arg { name: name.to_owned(), value: ArgValue::Array { ty, len, expr } }
 }
 
-/// 1 block of 256 threads with `(x, y, count)`.
+/// Returns a launch of 1 block of 256 threads.
 pub(crate) fn launch() -> Launch {
     Launch {
         cluster: None,

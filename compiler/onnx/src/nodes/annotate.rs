@@ -1,9 +1,8 @@
-//! What TensorRT wants to read in plugin nodes, written into a model.
+//! Writes attributes that TensorRT needs into plugin nodes.
 //!
-//! Owns which nodes change and to what: namespace, version, `aot`, the indices of shape inputs, the domain, and the defaults of attributes. A node
-//! that says it right stays as it is, and so does everything that is no plugin node. Never changes what a node computes: values that are there stay, and a
-//! node that says that it is another's stays that one's, unless the user says otherwise (`Mapping`, `Takes`). What each call of a function says is
-//! the calls': an attribute that refers to it is never changed, and a node of which it cannot be told whose it is stays as it is.
+//! Owns which nodes change: namespace, version, `aot`, shape input indices, domain, and defaults. Keeps existing
+//! values, and nodes of other plugins unless the user overrides (`Mapping`, `AnnotationScope`). Never changes
+//! references to a function's call, or nodes with an ambiguous plugin.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,46 +22,46 @@ use super::plugin_fields::{kind, reference};
 use super::plugins::Plugins;
 use crate::diagnostic::{Diagnostic, harmless, suggest};
 
-/// Changes of a model, and what they are.
+/// Edits of a model, with their description.
 #[derive(Debug)]
 pub struct Annotated<'m> {
-    /// The changes.
+    /// The edits.
     pub edits: Edits<'m>,
-    /// The changes of nodes, in the file's order.
+    /// Changed nodes, in file order.
     pub nodes: Vec<NodeChanges>,
-    /// The domains that the model or a function did not say it uses.
+    /// Domains that the model or a function did not import.
     pub imports: Vec<Import>,
 }
 
-/// What changes in a node.
+/// Changes of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeChanges {
-    /// Its name; `#3` where it has none.
+    /// Its name; `#3` if it has none.
     pub node: String,
-    /// The graph that it is in, where that is not the network.
+    /// Its graph, unless that is the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<String>,
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// What changes, in the order in which it is shown.
+    /// The changes, in display order.
     pub changes: Vec<Change>,
 }
 
-/// One thing that changes.
+/// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What: `domain`, `op_type`, or an attribute.
+    /// `domain`, `op_type`, or an attribute.
     pub what: String,
-    /// What it was; none where it was not there.
+    /// The old value; `None` if absent.
     pub before: Option<String>,
-    /// What it becomes.
+    /// The new value.
     pub after: String,
 }
 
-/// An operator set that is added.
+/// An added operator set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Import {
-    /// The function that it is added to; none for the model.
+    /// The function; `None` for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// The domain.
@@ -71,15 +70,15 @@ pub struct Import {
     pub version: i64,
 }
 
-/// Which plugin nodes of another name are for: domain and op type.
+/// Maps nodes, by domain and op type, to plugins.
 #[derive(Debug, Clone, Default)]
 pub struct Mapping(HashMap<(String, String), usize>);
 
 impl Mapping {
-    /// From `DOMAIN::OP=PLUGIN`. Without a domain it is the default one; of a plugin the namespace may be left out.
+    /// Parses `DOMAIN::OP=PLUGIN`; domain and plugin namespace are optional.
     ///
     /// # Errors
-    /// What is no such text, or names no plugin, or several.
+    /// Malformed texts; unknown or ambiguous plugins.
     pub fn parse(texts: &[String], plugins: &Plugins) -> Result<Mapping, Vec<Diagnostic>> {
         let mut mapping = Mapping::default();
         let mut errors = Vec::new();
@@ -96,7 +95,7 @@ impl Mapping {
         if errors.is_empty() { Ok(mapping) } else { Err(errors) }
     }
 
-    /// What names no node of a model: a mistake, because nothing comes of it.
+    /// Reports entries that match no node of a model.
     #[must_use]
     pub fn unused(&self, model: &Model) -> Vec<Diagnostic> {
         let known: BTreeSet<(String, String)> = model.nodes().map(|(_, node)| key(node)).collect();
@@ -105,7 +104,6 @@ impl Mapping {
     }
 }
 
-/// What a node is called in a [`Mapping`].
 fn key(node: &Node) -> (String, String) {
     (node.domain().to_owned(), node.op_type().to_owned())
 }
@@ -139,13 +137,13 @@ fn parse_one(text: &str, plugins: &Plugins) -> Result<((String, String), usize),
     }
 }
 
-/// Which nodes become a plugin's, beside those that a [`Mapping`] names.
+/// Nodes to assign to a plugin, besides those in a [`Mapping`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AnnotationScope {
-    /// Those that lack something, and say nothing that is another's.
+    /// Nodes that lack attributes and contradict none.
     #[default]
     Lacking,
-    /// Also those of the plugin's name that say another namespace, domain or version.
+    /// Also nodes of the plugin's name with another namespace, domain or version.
     Named,
 }
 
@@ -155,7 +153,7 @@ impl AnnotationScope {
     }
 }
 
-/// Finds what is to be changed.
+/// Computes the edits.
 #[must_use]
 pub fn annotate<'m>(
     model: &'m Model,
@@ -206,13 +204,12 @@ pub fn annotate<'m>(
     done
 }
 
-/// Whether the calls of a function say whose a node is, and not all of them that it is the plugin's.
+/// Returns whether function calls decide a node's plugin, and not all name this one.
 fn is_of_calls(node: &Node, resolved: &Node, plugin: &Plugin) -> bool {
     let own = [(NAMESPACE, &plugin.namespace), (VERSION, &plugin.version)];
     own.into_iter().any(|(name, value)| is_reference(node, name) && !is_text(resolved, name, value))
 }
 
-/// Whether an attribute is what each call of the function says.
 fn is_reference(node: &Node, name: &str) -> bool {
     node.proto.attribute.iter().any(|stated| stated.name() == name && reference(stated).is_some())
 }
@@ -224,7 +221,7 @@ fn is_text(node: &Node, name: &str, value: &str) -> bool {
     node.attribute(name).is_some_and(is_right)
 }
 
-/// Changes a node of a plugin; of one that only now becomes the plugin's (`becomes`), also what it says of whose it is.
+/// Changes a plugin's node; if newly assigned (`becomes`), also namespace, version and domain.
 fn change(edits: &mut Edits<'_>, id: NodeId, node: &Node, (plugin, becomes): (&Plugin, bool)) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut add = |what: &str, before: Option<String>, after: String| {
@@ -246,7 +243,6 @@ fn change(edits: &mut Edits<'_>, id: NodeId, node: &Node, (plugin, becomes): (&P
     changes
 }
 
-/// The attributes that a node lacks, or says wrong.
 fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
     let mut wanted = Vec::new();
     for (name, value) in [(NAMESPACE, &plugin.namespace), (VERSION, &plugin.version)] {
@@ -257,7 +253,7 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
             });
         }
     }
-    // 0 is the author's wish, and no mistake.
+    // 0 is a valid choice of the author.
     let is_kept = |stated: &AttributeProto| kind(stated) == AttributeType::Int;
     if !is_reference(node, AOT) && !node.attribute(AOT).is_some_and(is_kept) {
         wanted.push(AttributeProto { i: Some(1), ..attribute_of(AOT, AttributeType::Int) });
@@ -271,7 +267,7 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
     if !is_right {
         wanted.push(AttributeProto { ints: indices, ..attribute_of(SHAPE_INPUTS, AttributeType::Ints) });
     }
-    // A default would hide that another name was meant to be this one.
+    // A default would hide a misspelled attribute.
     let unknown = unknown(plugin, node).take(MOST_REPORTED);
     let mistaken: Vec<&str> = unknown.filter_map(|name| meant(plugin, node, name)).collect();
     let is_missing = |attribute: &&Attribute| {
@@ -285,7 +281,7 @@ fn attribute_of(name: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.to_owned()), r#type: Some(kind as i32), ..AttributeProto::default() }
 }
 
-/// The default of an attribute as a node says it; none where there is none, or where TensorRT's parser would make another value of it.
+/// Returns an attribute's default; `None` if TensorRT's parser would change it.
 fn default(attribute: &Attribute) -> Option<AttributeProto> {
     let value = attribute.default.as_ref()?;
     let name = attribute.name.as_str();
@@ -319,7 +315,6 @@ fn default(attribute: &Attribute) -> Option<AttributeProto> {
     })
 }
 
-/// Values for the two fields of an attribute that one or several are written into.
 fn one_or_list<T>(
     values: &[Value],
     is_list: bool,
@@ -336,8 +331,7 @@ fn text(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// A float that 32 bits hold exactly.
-#[allow(clippy::float_cmp)] // Exactly is what is asked.
+#[allow(clippy::float_cmp)] // Exactness is the test.
 fn float(value: &Value) -> Option<f32> {
     match value {
         Value::Float(value) => Some(*value as f32).filter(|rounded| f64::from(*rounded) == *value),
@@ -353,7 +347,6 @@ fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// An attribute's value for people.
 fn shown(attribute: &AttributeProto) -> String {
     const MOST: usize = 16;
     let text = |bytes: &[u8]| {
@@ -379,7 +372,7 @@ fn shown(attribute: &AttributeProto) -> String {
     format!("[{}{more}]", shown.join(", "))
 }
 
-/// The changes as a diff; ends with a line end. Control characters of the file never reach the terminal.
+/// Formats the changes as a diff with a final newline. Escapes control characters.
 #[must_use]
 pub fn diff(annotated: &Annotated<'_>, is_written: bool) -> String {
     let mut text = String::new();
@@ -416,7 +409,7 @@ mod tests {
 
     use super::*;
 
-    /// What TensorRT's parser would change on its way is left out: the plugin has the default anyway.
+    /// Defaults that TensorRT's parser would change are omitted; the plugin has them anyway.
     #[test]
     fn defaults_are_written_where_they_arrive_as_they_are() {
         use AttributeElement as E;

@@ -1,7 +1,7 @@
-//! What is given of a model's tensors: shapes, values of shape inputs, and what names of dimensions stand for.
+//! Binds shapes, shape input values and dimension names.
 //!
-//! Owns that a name stands for one number everywhere, and that nothing is given that the model contradicts. Dimensions that are called like `2*batch` or
-//! `s0 + 4` are computed, by the expression language of manifests. Every other text is a name, whatever characters it has: `onnx::Add_0_dim_1`, `batch size`.
+//! A name has one extent everywhere. Names such as `2*batch` or `s0 + 4` are computed by the manifests' expression
+//! language; other texts are plain names: `onnx::Add_0_dim_1`, `batch size`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,22 @@ use super::names::quoted;
 use super::tensors::{Dim, Tensor, Tensors};
 use crate::diagnostic::{Diagnostic, suggest};
 
-/// What is given, by name.
+/// User-supplied values, by name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NetworkShapes {
-    /// Shapes of tensors: of the network's inputs, or of any other.
+    /// Shapes of network inputs or other tensors.
     pub shapes: Vec<(String, Vec<i64>)>,
-    /// What tensors of integers hold.
+    /// Values of integer tensors.
     pub values: Vec<(String, Vec<i64>)>,
-    /// What names of dimensions stand for.
+    /// Extents of dimension names.
     pub dims: Vec<(String, i64)>,
 }
 
 impl NetworkShapes {
-    /// Names of dimensions from the command line's `NAME=INTEGER` pairs.
+    /// Parses `NAME=INTEGER` pairs.
     ///
     /// # Errors
-    /// Every pair that is none, and names that are there twice.
+    /// Malformed or repeated pairs.
     pub fn dims(texts: &[String]) -> Result<Vec<(String, i64)>, Vec<Diagnostic>> {
         let (mut dims, mut errors): (Vec<(String, i64)>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
         for text in texts {
@@ -47,7 +47,7 @@ impl NetworkShapes {
     }
 }
 
-/// Binds what is given: gives what names stand for, in order of the names.
+/// Returns extents of names, sorted by name.
 pub(super) fn bind(
     model: &Model,
     tensors: &mut Tensors,
@@ -94,36 +94,33 @@ pub(super) fn bind(
         let element = tensors.get(graph, name).and_then(|tensor| tensor.element);
         tensors.give(graph, name, Tensor { element, dims: Some(known(shape)), values: values.map(known) });
     }
-    // What follows from other names says nothing new.
+    // Computed names are redundant.
     let new = bound.known.iter().filter(|(name, _)| bound.computed(name).is_none());
     Ok(new.map(|(name, (extent, _))| (name.clone(), *extent)).collect())
 }
 
-/// Whether a name stands for a dimension, or is part of one's.
 fn is_used(names: &BTreeSet<String>, name: &str) -> bool {
     let is_part =
         |whole: &String| is_expression(whole) && words(whole).any(|word| word.is_name() && word.text == name);
     names.contains(name) || names.iter().any(is_part)
 }
 
-/// A piece of a dimension's name.
 #[derive(Debug, Clone, Copy)]
 struct Word<'t> {
     text: &'t str,
-    /// Whether a parenthesis follows: it is a function's name.
+    /// A parenthesis follows: a function's name.
     is_called: bool,
 }
 
 impl Word<'_> {
-    /// Whether it stands for a number.
     fn is_name(&self) -> bool {
         let first = self.text.chars().next();
         !self.is_called && first.is_some_and(|first| first.is_alphabetic() || first == '_')
     }
 }
 
-/// Names, numbers, and the characters between them one by one. A `-` between names without blanks is part of one name: exporters write blanks around
-/// the operator (`s0 - s1`), and people call dimensions `seq-len`.
+/// Splits into names, numbers and single characters. `-` without blanks is part of a name (`seq-len`): exporters
+/// write `s0 - s1`.
 fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':');
     let is_first = |letter: char| letter.is_alphabetic() || letter == '_';
@@ -143,23 +140,23 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-/// Whether a dimension's name is computed from others, as `2*batch` is: it is more than a word, and can be computed once its words are numbers.
+/// Returns whether a dimension's name is computed, as `2*batch`: it compiles with numbers for its words.
 fn is_expression(text: &str) -> bool {
     let mut parts = words(text).filter(|word| !word.text.trim().is_empty());
     let is_one = parts.next().is_none_or(|first| first.is_name()) && parts.next().is_none();
-    // Numbers that differ: none of their differences is zero, through which nothing can be divided.
+    // Distinct numbers, so that no difference is a zero divisor.
     let number = std::cell::Cell::new(101);
     let next = |_: &str| Some(number.replace(number.get() + 13));
     !is_one && compile(text, next).is_some()
 }
 
-/// An expression with numbers in the place of its names; none where it is no expression, or where one is not known.
+/// Compiles an expression with extents for its names; `None` if invalid or unknown.
 fn compile(text: &str, extent: impl Fn(&str) -> Option<i64>) -> Option<expr::Expr> {
     let mut numbers = String::new();
     for word in words(text) {
         match word.text {
             name if word.is_name() => numbers.push_str(&extent(name)?.to_string()),
-            // As the symbolic shapes of PyTorch call them.
+            // Spelling of PyTorch's symbolic shapes.
             "Max" | "Min" => numbers.push_str(&word.text.to_lowercase()),
             other => numbers.push_str(other),
         }
@@ -182,13 +179,12 @@ fn no_tensor(option: &str, name: &str, model: &Model) -> Diagnostic {
     UnknownTensor { option, name, inputs: list, near: suggest(name, inputs) }.into()
 }
 
-/// What names stand for, and what says so.
+/// Extents of names, each with its source.
 struct Bound {
     known: BTreeMap<String, (i64, String)>,
 }
 
 impl Bound {
-    /// Takes a shape for a tensor: what the model says of it must be so, and what it names stands for that from now on.
     fn unify(&mut self, name: &str, tensor: Option<&Tensor>, shape: &[i64]) -> Result<(), Diagnostic> {
         let Some(dims) = tensor.and_then(|tensor| tensor.dims.as_ref()) else { return Ok(()) };
         let text = shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
@@ -216,13 +212,11 @@ impl Bound {
         Ok(())
     }
 
-    /// What a dimension's name comes to: a number that is given for it, or an expression over such.
     fn extent(&self, name: &str) -> Option<i64> {
         let given = self.known.get(name).map(|(extent, _)| *extent);
         given.or_else(|| self.computed(name)).filter(|extent| *extent >= 0)
     }
 
-    /// What an expression over names that are given comes to.
     fn computed(&self, name: &str) -> Option<i64> {
         if !is_expression(name) {
             return None;
@@ -234,7 +228,7 @@ impl Bound {
         }
     }
 
-    /// Numbers that are given for expressions which come to others.
+    /// Reports extents that contradict the expression they are bound to.
     fn contradictions(&self) -> impl Iterator<Item = Diagnostic> {
         self.known.iter().filter_map(|(name, (extent, by))| {
             let computed = self.computed(name).filter(|computed| computed != extent)?;
@@ -243,7 +237,7 @@ impl Bound {
     }
 }
 
-/// Knows nothing: the expression holds numbers alone.
+/// No facts: the expression contains only numbers.
 struct Nothing;
 
 impl Environment for Nothing {

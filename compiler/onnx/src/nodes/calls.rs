@@ -1,7 +1,5 @@
-//! Attributes of nodes in a function whose values the calls of the function say (`ref_attr_name`).
-//!
-//! Owns finding the calls, and what they agree about. Where they do not, or where none says it, the value is not known: the attribute stays a
-//! reference, which nothing reads a value of.
+//! Resolves `ref_attr_name` attributes from a function's calls. If calls differ or omit the attribute, it stays a
+//! reference.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,10 +9,9 @@ use crate::{Model, Node, NodeId, Owner};
 
 use super::plugin_fields::reference;
 
-/// A function by domain, name and overload.
 type Name<'m> = (&'m str, &'m str, &'m str);
 
-/// What the calls of a model's functions agree about.
+/// Attributes on which all calls of a function agree.
 pub(super) struct Calls<'m> {
     model: &'m Model,
     agreed: HashMap<Name<'m>, HashMap<&'m str, &'m AttributeProto>>,
@@ -36,7 +33,7 @@ impl<'m> Calls<'m> {
         Calls { model, agreed }
     }
 
-    /// A node with what the calls of its function say in the place of references, as far as they agree.
+    /// Replaces references by values common to all calls.
     pub(super) fn resolved(&self, id: NodeId, node: &'m Node) -> Cow<'m, Node> {
         let is_reference = |stated: &AttributeProto| reference(stated).is_some();
         if !node.proto.attribute.iter().any(is_reference) {
@@ -52,20 +49,19 @@ impl<'m> Calls<'m> {
         Cow::Owned(resolved)
     }
 
-    /// What every call of the function that a node is in says for an attribute.
     fn value(&self, id: NodeId, name: &str) -> Option<&'m AttributeProto> {
         let root = self.model.root_of(id.graph).and_then(|root| self.model.graphs.get(root))?;
         self.agreed.get(&function(&root.owner)?)?.get(name).copied()
     }
 }
 
-/// What all calls say alike: one pass over them, because a model may have many calls and many references.
+/// Returns common attributes in one pass over many calls and references.
 fn agreed<'m>(calls: &[&'m Node]) -> HashMap<&'m str, &'m AttributeProto> {
     let mut agreed: Option<HashMap<&str, Option<&'m AttributeProto>>> = None;
     for node in calls {
         let mut own = HashMap::new();
         for value in &node.proto.attribute {
-            // The value of a reference is not known, nor which of two in one call counts.
+            // A reference or a repeated attribute has no known value.
             let stated = Some(value).filter(|value| reference(value).is_none());
             own.entry(value.name()).and_modify(|known| *known = None).or_insert(stated);
         }

@@ -1,7 +1,7 @@
-//! What is wrong with a node of a plugin.
+//! Checks a node against its plugin.
 //!
-//! Owns the order in which a node is held against its plugin, and what is told. What the plugin refuses is decided by the code that the runtime
-//! decides with; what is added here is what TensorRT's parser does before the plugin sees anything.
+//! Owns the order of checks. The runtime's code decides what a plugin rejects; this module adds what TensorRT's
+//! parser does before.
 
 use std::collections::BTreeMap;
 
@@ -25,17 +25,15 @@ use super::plugin_fields::{Loss, kind, parsed_field, reference};
 use super::tensors::Tensor;
 use crate::diagnostic::suggest;
 
-/// A node held against its plugin.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Checked {
     pub(super) findings: Vec<Finding>,
-    /// One value for each of the plugin's attributes, where all of them are known and right.
+    /// One value per attribute, if all are known and valid.
     pub(super) attributes: Option<Vec<Value>>,
-    /// What the outputs are, as far as it follows.
     pub(super) outputs: Vec<Tensor>,
 }
 
-/// Holds a node against its plugin; `inputs` is what is known of the tensors that it takes, one for each.
+/// Checks a node; `inputs` has known facts of each input.
 pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = Vec::new();
     unknown_attributes(plugin, node, &mut findings);
@@ -80,25 +78,21 @@ fn unknown_attributes(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>)
     }
 }
 
-/// Maximum number of findings of one kind reported for a node.
+/// Maximum number of findings of one kind per node.
 pub(super) const MOST_REPORTED: usize = 16;
 
-/// The attributes of a node that mean nothing to its plugin.
 pub(super) fn unknown<'n>(plugin: &Plugin, node: &'n Node) -> impl Iterator<Item = &'n str> {
     let names = node.proto.attribute.iter().map(crate::proto::AttributeProto::name);
     names.filter(|name| !meaningful_attributes(plugin).any(|known| known == *name))
 }
 
-/// The attributes of a node that are TensorRT's own.
 const OWN: [&str; 4] = [NAMESPACE, VERSION, AOT, SHAPE_INPUTS];
 
-/// The attributes that mean something in a node of a plugin.
 fn meaningful_attributes(plugin: &Plugin) -> impl Iterator<Item = &str> {
     plugin.attributes.iter().map(|attribute| attribute.name.as_str()).chain(OWN)
 }
 
-/// The names that several attributes of a node have, whether the plugin has such an attribute or TensorRT does. ONNX does not allow
-/// them, and TensorRT-RTX 1.7.1 uses the first one without a warning.
+/// Reports repeated attributes. ONNX forbids them; TensorRT-RTX 1.7.1 silently uses the first.
 fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for attribute in &node.proto.attribute {
@@ -108,7 +102,7 @@ fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
     repeated.map(|(name, _)| RepeatedAttribute { name }.into())
 }
 
-/// Those of [`OWN`] that the calls of a function say, where that is not known.
+/// Reports [`OWN`] attributes that refer to an unknown value of a call.
 fn unread_own_attributes(node: &Node) -> impl Iterator<Item = Finding> {
     OWN.into_iter().filter_map(|name| {
         let loss = Loss::OfCalls(reference(node.attribute(name)?)?.to_owned());
@@ -116,12 +110,11 @@ fn unread_own_attributes(node: &Node) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The attribute that an [`unknown`] one was meant to be: one that the node does not have.
+/// Suggests a missing attribute for an [`unknown`] one.
 pub(super) fn meant<'p>(plugin: &'p Plugin, node: &Node, name: &str) -> Option<&'p str> {
     suggest(name, meaningful_attributes(plugin).filter(|known| node.attribute(known).is_none()))
 }
 
-/// The values of all attributes, as the plugin reads them; none where one is wrong or not known.
 fn attributes(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> Option<Vec<Value>> {
     let mut values = Vec::with_capacity(plugin.attributes.len());
     for attribute in &plugin.attributes {
@@ -175,7 +168,6 @@ fn outputs_named(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
     findings.push(OutputCount { found: plural(found, "output"), expected, names }.into());
 }
 
-/// Whether the node has as many inputs as the plugin, and all of them.
 fn inputs_fit(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> bool {
     let found = &node.proto.input;
     let expected = plugin.inputs.len();
@@ -197,7 +189,6 @@ fn inputs_fit(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> bool
     fits
 }
 
-/// Whether the node says which of its inputs are shape inputs.
 fn shape_inputs(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
     let expected = shape_input_indices(plugin);
     let stated = node.attribute(SHAPE_INPUTS);
@@ -228,13 +219,12 @@ fn shape_inputs(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
     });
 }
 
-/// The indices of the shape inputs.
 pub(super) fn shape_input_indices(plugin: &Plugin) -> Vec<i64> {
     let inputs = (0_i64..).zip(&plugin.inputs);
     inputs.filter(|(_, input)| input.values.is_some()).map(|(index, _)| index).collect()
 }
 
-/// Holds the inputs' types against the variants; gives the types of a node whose tensors can have no others.
+/// Checks input types against variants; returns all types if only one signature fits.
 fn types(
     plugin: &Plugin,
     attributes: Option<&[Value]>,
@@ -263,7 +253,7 @@ fn types(
     match rows.as_slice() {
         [] => {
             let known: Option<Vec<DataType>> = inputs.iter().map(Tensor::data_type).collect();
-            // What is wrong with the attributes alone has been said.
+            // Errors of attributes alone are already reported.
             let types = known
                 .filter(|_| launch::check_specialized(plugin, attributes.unwrap_or_default()).is_ok())?;
             let signature =
@@ -286,7 +276,7 @@ fn distinct<'a, T: PartialEq>(items: impl Iterator<Item = &'a T>) -> Vec<&'a T> 
     list
 }
 
-/// Holds ranks, dimensions and what shape inputs hold against the plugin, as far as they are known; whether nothing is wrong.
+/// Checks known ranks, dimensions and shape input values.
 fn shapes(
     plugin: &Plugin,
     attributes: Option<&[Value]>,
@@ -298,7 +288,7 @@ fn shapes(
     for (index, input) in plugin.inputs.iter().enumerate() {
         let Some(tensor) = inputs.get(index) else { continue };
         let Some(rank) = tensor.rank() else { continue };
-        // Ranks of the tensors before it are not looked at for this one.
+        // This check ignores the ranks of earlier tensors.
         let mut ranks = vec![0; index];
         ranks.push(rank);
         let facts = Facts { ranks: &ranks, ..Facts::default() };
@@ -326,7 +316,7 @@ fn shapes(
     let shapes: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes, ranks: &ranks, shapes: &shapes, ..Facts::default() };
     let rules = rules_of_shapes(plugin).filter(|rule| matches!(rule, Rule::Require(_)));
-    // What attributes alone decide has been said.
+    // Rules over attributes alone are already reported.
     let alone = Facts { attributes, ..Facts::default() };
     let rules = rules.filter(|rule| rule.check(plugin, &alone, &mut Steps::default()) == Ok(None));
     for rule in rules {
@@ -340,7 +330,7 @@ fn shapes(
     findings.len() == before
 }
 
-/// What is to be said of a rule that does not hold, whatever the dimensions are that are not known.
+/// Reports a rule that fails for every value of unknown dimensions.
 fn never_holds(
     plugin: &Plugin,
     require: &Requirement,
@@ -358,7 +348,6 @@ fn never_holds(
     Some(NeverMetRequirement { message, text, shapes }.into())
 }
 
-/// Dimensions beyond an input's limits, as far as dimensions are known.
 fn limits(input: &Input, tensor: &Tensor) -> Option<Finding> {
     let dims = tensor.dims.as_ref()?;
     let wrong = (0..)
@@ -368,7 +357,7 @@ fn limits(input: &Input, tensor: &Tensor) -> Option<Finding> {
     if !wrong && !is_known {
         return None;
     }
-    // What is not known is taken to be right.
+    // Unknown dimensions pass.
     let shape: Vec<i64> =
         (0..).zip(dims).map(|(axis, dim)| dim.extent().unwrap_or(input.limits.dim(axis).min)).collect();
     let why = check_limits(&input.name, &shape, &input.limits, "").err()?;

@@ -1,9 +1,9 @@
-//! What is wrong with the nodes of a model, and with what is asked of them: one type for each message.
+//! Findings and errors of commands over models, one type per message.
 
 use super::finding::Finding;
 use super::plugin_fields::Loss;
 
-/// Declares findings: the problem for programs, then the diagnostic as [`cubinder_source::diagnostics!`] declares one.
+/// Declares findings: a problem code, then a diagnostic as in [`cubinder_source::diagnostics!`].
 macro_rules! findings {
     ($(
         $problem:literal $severity:ident $name:ident $(<$life:lifetime>)? $({ $($field:ident: $ty:ty),* })?

@@ -1,13 +1,13 @@
-//! Whose a node is: the standard's, a function's of the model, or a plugin's; and why none's.
+//! Finds a node's owner (the standard, a function of the model, or a plugin), or why it has none.
 //!
-//! Owns TensorRT's order of looking things up (seen with TensorRT-RTX 1.7.1). A plugin is looked up by name, version (`plugin_version`, `1` where there
-//! is none) and namespace:
+//! Owns TensorRT's lookup order (observed with TensorRT-RTX 1.7.1). Plugins match by name, `plugin_version` (default
+//! `1`) and namespace:
 //!
-//! 1. where the node has the attribute `plugin_namespace`, in the namespace that it says (the empty one where it is no text);
-//! 2. where TensorRT has an operator of its own of that name, it is that operator, in whatever domain;
-//! 3. else it is a function of the model;
-//! 4. without `plugin_namespace`, in the empty namespace;
-//! 5. in the namespace that is called as the domain.
+//! 1. with the attribute `plugin_namespace`: in that namespace (the empty one if it is not text);
+//! 2. an operator of TensorRT of that name, in any domain;
+//! 3. a function of the model;
+//! 4. without `plugin_namespace`: in the empty namespace;
+//! 5. in the namespace named like the domain.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -24,88 +24,74 @@ use super::plugin_fields::{kind, reference};
 use super::plugins::Plugins;
 use crate::diagnostic::suggest;
 
-/// The attributes of a node that are TensorRT's own.
+/// Attributes of a node that TensorRT reads itself.
 pub(super) const NAMESPACE: &str = "plugin_namespace";
-/// As [`NAMESPACE`].
 pub(super) const VERSION: &str = "plugin_version";
-/// As [`NAMESPACE`].
 pub(super) const AOT: &str = "aot";
-/// As [`NAMESPACE`].
 pub(super) const SHAPE_INPUTS: &str = "tensorrt_plugin_shape_input_indices";
 
-/// The problem of an operator of the standard that TensorRT lacks.
+/// The problem code of standard operators that TensorRT lacks.
 pub(super) const UNSUPPORTED: &str = "unsupported_op";
 
-/// Whose a node is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum NodeOwner {
-    /// An operator of the standard, or another of TensorRT's own: none of ours.
     Standard,
-    /// A function of the model.
     Function,
-    /// This plugin's.
     Plugin(usize),
-    /// No plugin's as it is.
     Unmatched(UnmatchedNode),
 }
 
-/// A node that TensorRT finds no plugin for, or takes for an operator of its own.
+/// A node without a plugin, or shadowed by TensorRT's operator.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UnmatchedNode {
-    /// Why.
     pub(super) finding: Finding,
-    /// The plugin that was probably meant.
     pub(super) near: Option<Near>,
 }
 
-/// A plugin that a node was probably meant for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Near {
     pub(super) place: usize,
     pub(super) kin: MatchKind,
 }
 
-/// How near it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MatchKind {
-    /// The node lacks something, and says nothing that is another's.
+    /// The node lacks attributes and contradicts none.
     Lacks,
-    /// The op type is the plugin's name, and the node says another namespace, domain or version.
+    /// The name matches; namespace, domain or version differ.
     Same,
-    /// As [`MatchKind::Same`], and there are several such plugins.
+    /// As [`MatchKind::Same`], with several such plugins.
     Several,
-    /// The op type looks like the plugin's name.
     Like,
 }
 
-/// Looks up nodes of one model.
 pub(super) struct Finder<'a> {
     plugins: &'a Plugins,
     functions: HashSet<(&'a str, &'a str)>,
     operators: HashSet<&'static str>,
     beyond: HashSet<&'static str>,
     lacked: HashSet<&'static str>,
-    /// What unknown names were meant to be; of the first [`MOST_MEANT`] names, because looking is slow and nobody reads more.
+    /// Suggestions for the first [`MOST_MEANT`] unknown names, because the search is slow.
     meant: RefCell<HashMap<(String, bool), Option<Meant>>>,
-    /// The names of the plugins and of the operators, in order.
     names: BTreeSet<&'a str>,
 }
 
-/// What an unknown name was meant to be.
 #[derive(Debug, Clone)]
 struct Meant {
     name: String,
-    /// The plugin, where it is one's.
+    /// Index of the plugin, unless it is an operator.
     place: Option<usize>,
 }
 
-/// For how many unknown names the one that was meant is looked for.
+/// Maximum number of unknown names with suggestions.
 const MOST_MEANT: usize = 64;
 
-/// What TensorRT's parser has of its own beyond the standard (`supportsOperator` of TensorRT-RTX 1.7.1), in whatever domain; a name a line.
+/// TensorRT's operators outside of the standard, in any domain (`supportsOperator`, TensorRT-RTX 1.7.1); one name per
+/// line.
 const BEYOND_THE_STANDARD: &str = include_str!("operators_of_tensorrt.txt");
 
-/// What TensorRT's parser lacks of the standard, of all its domains (as [`BEYOND_THE_STANDARD`]): it looks for a plugin of that name. A name a line.
+/// Standard operators of all domains that TensorRT lacks, so that plugins can replace them (TensorRT-RTX 1.7.1); one
+/// name per line.
 const LACKED: &str = include_str!("operators_tensorrt_lacks.txt");
 
 impl<'a> Finder<'a> {
@@ -140,7 +126,7 @@ impl<'a> Finder<'a> {
         let by_attribute = match &namespace {
             TextAttribute::Text(namespace) => named(namespace),
             TextAttribute::Other => named(""),
-            // It may be any: of one that cannot be told from another nothing is said.
+            // The namespace is unknown: any plugin of that name and version may match.
             TextAttribute::Unknown => {
                 let mut named = self.plugins.named(op);
                 named.find(|(_, known)| version.is_version(&known.plugin.version)).map(|(place, _)| place)
@@ -171,7 +157,6 @@ impl<'a> Finder<'a> {
         NodeOwner::Unmatched(self.nobody(node, &namespace, &version))
     }
 
-    /// The plugin of a node's op type that was probably meant.
     fn near(&self, node: &Node) -> Option<Near> {
         let (namespace, version) = (TextAttribute::read(node, NAMESPACE), TextAttribute::read(node, VERSION));
         let mut named: Vec<(usize, &Plugin)> =
@@ -181,7 +166,7 @@ impl<'a> Finder<'a> {
         if let [place] = lacking.as_slice() {
             return Some(Near { place: *place, kin: MatchKind::Lacks });
         }
-        // Those of the right namespace first, then those of the right version.
+        // Matching namespaces first, then matching versions.
         named.sort_by_key(|(_, plugin)| {
             let is_near = is_found(node.domain(), &namespace, plugin);
             (!is_near, !version.is_version(&plugin.version))
@@ -190,7 +175,7 @@ impl<'a> Finder<'a> {
         named.first().map(|(place, _)| Near { place: *place, kin })
     }
 
-    /// The problem of a node of another domain that has the name of an operator of TensorRT's own.
+    /// Reports a node with a TensorRT operator's name in another domain.
     fn shadowed(&self, node: &Node, is_standard: bool) -> Option<UnmatchedNode> {
         let (op, domain) = (node.op_type(), node.domain());
         let near = self.near(node);
@@ -200,7 +185,6 @@ impl<'a> Finder<'a> {
                 || TextAttribute::read(node, NAMESPACE).text() == Some(&plugin.namespace)
         };
         let Some(plugin) = found.filter(|plugin| is_meant(plugin)) else {
-            // What TensorRT has beyond the standard is in domains that are nobody's.
             if !is_standard {
                 return None;
             }
@@ -260,7 +244,6 @@ impl<'a> Finder<'a> {
         UnmatchedNode { finding: OtherNamespace { found, plugin: plugin.full_name(), help }.into(), near }
     }
 
-    /// A name that nobody has.
     fn unknown(&self, node: &Node) -> UnmatchedNode {
         let (op, domain) = (node.op_type(), node.domain());
         let is_standard = operators::is_domain(domain);
@@ -293,7 +276,7 @@ impl<'a> Finder<'a> {
         UnmatchedNode { finding: UnknownOperator { message, near: meant, note, help }.into(), near }
     }
 
-    /// The plugin, or in the standard's domain also the operator, that a name was meant to be.
+    /// Suggests a plugin or, in the standard's domain, an operator.
     fn meant(&self, op: &str, is_standard: bool) -> Option<Meant> {
         let mut meant = self.meant.borrow_mut();
         let key = (op.to_owned(), is_standard);
@@ -314,12 +297,11 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Whether a plugin's namespace is one that TensorRT looks into.
 fn is_found(domain: &str, stated: &TextAttribute, plugin: &Plugin) -> bool {
     plugin.namespace == domain || plugin.namespace == stated.text().unwrap_or("")
 }
 
-/// Whether a node would be the plugin's if it said more, and nothing else than it says.
+/// Returns whether adding attributes would assign the node to the plugin.
 fn lacks(node: &Node, plugin: &Plugin) -> bool {
     let is_in = match TextAttribute::read(node, NAMESPACE) {
         TextAttribute::Text(namespace) => namespace == plugin.namespace,
@@ -328,7 +310,7 @@ fn lacks(node: &Node, plugin: &Plugin) -> bool {
     };
     let is_of = match TextAttribute::read(node, VERSION) {
         TextAttribute::Nothing => true,
-        // A number in the place of a text says the same.
+        // An integer with the version's digits matches.
         TextAttribute::Other => node.attribute(VERSION).is_some_and(|stated| {
             kind(stated) == AttributeType::Int && stated.i().to_string() == plugin.version
         }),
@@ -337,7 +319,6 @@ fn lacks(node: &Node, plugin: &Plugin) -> bool {
     is_in && is_of
 }
 
-/// How a node that says another's name becomes a plugin's.
 fn take_over(node: &Node, plugin: &Plugin) -> String {
     let (op, domain) = (short(node.op_type()), short(node.domain()));
     let from = full_op(&domain, &op);
@@ -354,16 +335,13 @@ fn names(plugins: &Plugins) -> String {
     if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
-/// An attribute of a node that is read as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TextAttribute {
-    /// There is no such attribute.
     Nothing,
-    /// This.
     Text(String),
-    /// It is of another type, which TensorRT reads as no text.
+    /// Of another type, which TensorRT does not read as text.
     Other,
-    /// What the call of a function says, and that is not known.
+    /// Refers to an unknown value of a function's call.
     Unknown,
 }
 
@@ -383,7 +361,6 @@ impl TextAttribute {
         if let TextAttribute::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Whether a plugin of that version is asked for.
     fn is_version(&self, version: &str) -> bool {
         match self {
             TextAttribute::Nothing => version == "1",

@@ -1,28 +1,28 @@
-//! What is wrong with a node, for people and for programs.
+//! Findings about nodes, as messages and as JSON.
 
 use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Something that is wrong with a node.
+/// A problem of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Finding {
-    /// Whether TensorRT would fail or give wrong results, or it is only odd.
+    /// Error if TensorRT would fail or compute wrong results.
     #[serde(serialize_with = "severity_text")]
     pub severity: Severity,
-    /// What kind of thing is wrong, for programs: `attribute`.
+    /// Code of the problem: `attribute`.
     pub problem: &'static str,
-    /// What is wrong, lower case, no full stop.
+    /// The message, lower case, no full stop.
     pub message: String,
     /// Facts that explain it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// How to mend it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives it so
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
 fn severity_text<S: serde::Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match severity {
         Severity::Error => "error",
@@ -45,7 +45,7 @@ impl Finding {
         self.severity == Severity::Error
     }
 
-    /// The finding as a message about a node.
+    /// Converts the finding to a diagnostic about a node.
     #[must_use]
     pub fn diagnostic(&self, node: &str) -> Diagnostic {
         let message = format!("{node}: {}", self.message);

@@ -1,7 +1,4 @@
-//! What the outputs of nodes are, as far as it is cheap and certain.
-//!
-//! Owns one table of ordinary operators, and the outputs of plugins. What is not in the table is not known: the model's own descriptions of
-//! tensors (`onnx.shape_inference`) say more. Never guesses.
+//! Infers outputs of plugin nodes. Never guesses: other dimensions stay unknown.
 
 use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Node as Part};
@@ -11,7 +8,7 @@ use cubinder_model::{Output, Plugin};
 
 use super::tensors::{Dim, MOST_NAME_BYTES, Tensor, element};
 
-/// The outputs of a plugin's node whose inputs were found right; `types` are those of all tensors, where they are known.
+/// Returns the outputs of a valid node; `types` are those of all tensors.
 pub(super) fn plugin_outputs(
     plugin: &Plugin,
     attributes: Option<&[Value]>,
@@ -47,7 +44,7 @@ pub(super) fn plugin_outputs(
     plugin.outputs.iter().enumerate().map(one).collect()
 }
 
-/// The shape of an output: what follows from the dimensions that are known, and names where a dimension is an input's.
+/// Computes an output's shape and names dimensions that equal an input's.
 fn shape(
     plugin: &Plugin,
     output: &Output,
@@ -76,7 +73,7 @@ fn shape(
     Some(both.map(dim).collect())
 }
 
-/// Dimensions that are those of an input, in an expression in which everything that is known stands as numbers.
+/// Returns dimension names for an expression with known numbers substituted.
 fn named(bound: &expr::Expr, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let of_shape = |tensor: u32| inputs.get(tensor as usize)?.dims.as_ref();
     match bound.nodes.last()? {
@@ -86,10 +83,9 @@ fn named(bound: &expr::Expr, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     }
 }
 
-/// How deep sums are looked into: nobody reads longer ones.
 const MOST_DEPTH: usize = 4;
 
-/// A dimension that is an input's, or one with a number added: `width + 2`.
+/// Returns an input's dimension, or one plus a number: `width + 2`.
 fn dim(bound: &expr::Expr, id: u32, inputs: &[Tensor], depth: usize) -> Dim {
     let part = |id: u32| bound.nodes.get(id as usize);
     let known = |id: u32| match part(id) {

@@ -1,6 +1,6 @@
-//! The plugin nodes of a model: whose they are, their tensors, and what is wrong with them.
+//! Lists a model's plugin nodes: owners, tensors and findings.
 //!
-//! Owns the walk over a model in the order in which tensors become known, the report ([`Report`]), and how it is shown to people ([`table()`]).
+//! Owns the walk in dataflow order, the report ([`Report`]) and its text ([`table()`]).
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -27,13 +27,13 @@ use crate::reported_path::ReportedPath;
 /// The plugin nodes of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The model, as the user named it.
+    /// The model's path, as the user wrote it.
     pub file: ReportedPath,
-    /// How many nodes it has, those of inner graphs and functions included.
+    /// Number of nodes, including inner graphs and functions.
     pub nodes_in_all: usize,
-    /// Those that are for plugins, and those that are nobody's, in the file's order.
+    /// Plugin nodes and nodes without an owner, in file order.
     pub nodes: Vec<NodeReport>,
-    /// The files beside the model that hold weights. They are not opened.
+    /// External weight files, which are not opened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub external_files: Vec<String>,
 }
@@ -41,59 +41,59 @@ pub struct Report {
 /// A node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeReport {
-    /// Its name; `#3` where it has none: the third of its graph.
+    /// Its name; `#3` for an unnamed third node of its graph.
     pub node: String,
-    /// The graph that it is in, where that is not the network.
+    /// Its graph, unless that is the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<String>,
     /// Its op type.
     pub op_type: String,
     /// Its domain.
     pub domain: String,
-    /// The plugin that it is held against: `sample::circ_pad_plugin`. None where nothing is like it.
+    /// The plugin it is checked against: `sample::circ_pad_plugin`; `None` without a similar one.
     pub plugin: Option<String>,
-    /// That plugin's version.
+    /// The plugin's version.
     pub version: Option<String>,
-    /// The tensors that it takes.
+    /// Its inputs.
     pub inputs: Vec<TensorReport>,
-    /// The tensors that it gives.
+    /// Its outputs.
     pub outputs: Vec<TensorReport>,
-    /// What is wrong with it.
+    /// Its problems.
     pub findings: Vec<Finding>,
 }
 
 /// A tensor of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TensorReport {
-    /// Its name in the model; empty where it is left out.
+    /// Its name in the model; empty if omitted.
     pub name: String,
-    /// Its name in the plugin, where the plugin has such a tensor.
+    /// Its name in the plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
-    /// Its element type: a manifest's name, or ONNX's where plugins have no such type. None where it is not known.
+    /// Its element type: a manifest's name, else ONNX's.
     #[serde(rename = "type")]
     pub ty: Option<String>,
-    /// Its shape for people, `10x3x?xwidth`; none where not even the rank is known.
+    /// Its shape, `10x3x?xwidth`; `None` if the rank is unknown.
     pub shape: Option<String>,
     /// Its dimensions.
     pub dims: Option<Vec<Dim>>,
 }
 
 impl Report {
-    /// Everything that is wrong, as messages. What is wrong with many nodes of one op type is one message.
+    /// Returns all findings as messages; merges equal ones of an op type.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         folded(&self.nodes)
     }
 
-    /// Whether TensorRT would fail, or give wrong results.
+    /// Returns whether TensorRT would fail or compute wrong results.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         self.nodes.iter().flat_map(|node| &node.findings).any(Finding::is_error)
     }
 }
 
-/// Findings as messages: those that are alike, of nodes of one op type, in one from [`MANY`] on.
+/// Merges at least [`MANY`] equal findings of one op type.
 pub(super) fn folded<'r>(nodes: impl IntoIterator<Item = &'r NodeReport>) -> Vec<Diagnostic> {
     let mut places: HashMap<(String, &Finding), usize> = HashMap::new();
     let mut alike: Vec<(&Finding, Vec<&NodeReport>)> = Vec::new();
@@ -116,11 +116,10 @@ pub(super) fn folded<'r>(nodes: impl IntoIterator<Item = &'r NodeReport>) -> Vec
     alike.into_iter().flat_map(of).collect()
 }
 
-/// From how many nodes on the same finding is told once.
 const MANY: usize = 4;
 
 impl NodeReport {
-    /// The node for messages: ``node `pad_1` (sample::circ_pad_plugin)``.
+    /// Returns the node as in messages: ``node `pad_1` (sample::circ_pad_plugin)``.
     #[must_use]
     pub fn title(&self) -> String {
         let place = self.graph.as_ref().map_or_else(String::new, |graph| format!(" in {graph}"));
@@ -132,18 +131,16 @@ impl NodeReport {
     }
 }
 
-/// A node of a plugin, or nobody's, with what is known of it.
 pub(super) struct VisitedNode<'a> {
     pub(super) id: NodeId,
     pub(super) whose: NodeOwner,
-    /// The plugin, where it is one's.
     pub(super) subject: Option<&'a Subject>,
     pub(super) inputs: Vec<Tensor>,
     pub(super) checked: Checked,
 }
 
-/// Goes over the model so that each tensor is known before it is used, and gives the nodes that are for plugins or nobody's, in the file's
-/// order. `tensors` learns what the nodes give.
+/// Visits nodes in dataflow order, adds outputs to `tensors`, and returns plugin nodes and nodes without an owner in
+/// file order.
 pub(super) fn walk<'a>(
     model: &'a Model,
     plugins: &'a Plugins,
@@ -177,7 +174,7 @@ pub(super) fn walk<'a>(
             };
             if let Some(subject) = subject {
                 checked.findings.extend(producers.missing(graph, node));
-                // What plugins give is told of their own nodes.
+                // Plugin outputs are reported with their own nodes.
                 let stale = |name: &String| {
                     let is_plugins = of_plugins.contains(&(graph, name.clone()));
                     tensors.stale(graph, name).filter(|_| !is_plugins)
@@ -221,13 +218,12 @@ pub(super) fn walk<'a>(
     met
 }
 
-/// What the model says of a tensor, and what it is.
+/// A mismatch between described and inferred tensors.
 enum Difference {
     Type(String, String),
     Shape(String, String),
 }
 
-/// The difference between what the model says of a tensor and what a node gives.
 fn difference(described: &Tensor, given: &Tensor) -> Option<Difference> {
     if described.is_other_type(given) {
         return Some(Difference::Type(described.type_text()?, given.type_text()?));
@@ -236,7 +232,7 @@ fn difference(described: &Tensor, given: &Tensor) -> Option<Difference> {
     is_other.then(|| Some(Difference::Shape(described.shape_text()?, given.shape_text()?))).flatten()
 }
 
-/// What is wrong with a node that no plugin gets as it is: that, and what the plugin that was meant would refuse of it. What it gives is not known.
+/// Checks a node without an owner against the probable plugin; outputs stay unknown.
 fn of_nobody(nobody: &UnmatchedNode, plugins: &Plugins, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = vec![nobody.finding.clone()];
     let near = nobody.near.filter(|_| nobody.finding.is_error());
@@ -251,13 +247,13 @@ fn of_nobody(nobody: &UnmatchedNode, plugins: &Plugins, node: &Node, inputs: &[T
             ),
         );
     }
-    // What TensorRT lacks of the standard is still what the standard says.
+    // The standard's inference applies even if TensorRT lacks the operator.
     let is_standard = nobody.finding.problem == UNSUPPORTED && node.domain().is_empty();
     let outputs = if is_standard { standard::outputs(node, inputs) } else { Vec::new() };
     Checked { findings, outputs, ..Checked::default() }
 }
 
-/// Lists the nodes of a model that are for plugins, and those that are nobody's.
+/// Lists a model's plugin nodes and nodes without an owner.
 #[must_use]
 pub fn list(file: impl AsRef<Path>, model: &Model, plugins: &Plugins) -> Report {
     let mut tensors = Tensors::new(model);
@@ -313,7 +309,7 @@ pub(super) fn report(
     })
 }
 
-/// The report as text; ends with a line end. Control characters of the file never reach the terminal.
+/// Formats the report with a final newline. Escapes control characters.
 #[must_use]
 pub fn table(report: &Report) -> String {
     let count = report.nodes.len();

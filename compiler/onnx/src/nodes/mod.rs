@@ -1,11 +1,10 @@
-//! ONNX models against plugins: what TensorRT's parser would make of a model's plugin nodes.
+//! Checks plugin nodes of ONNX models as TensorRT's parser reads them.
 //!
-//! Owns: which node is whose (`find`), what the parser passes of it (`plugin_fields`), what is known of its tensors (`tensors`, `standard`, `infer`), and
-//! what is wrong with it (`check`, `errors`); the list of them ([`list()`]), and what is written into them ([`annotate()`]); their
-//! shapes and launches ([`shapes()`]). What a plugin refuses is decided by [`cubinder_model::field`] and
-//! [`cubinder_launch`], which the runtime decides by as well. Never runs TensorRT, and never reads weights.
-//!
-//! Statements about TensorRT's parser were verified with TensorRT-RTX 1.7.1; `tests/tests/it/onnx.rs` compares the findings with it.
+//! Owns lookup (`find`), parsed attributes (`plugin_fields`), tensors (`tensors`, `standard`, `infer`), checks
+//! (`check`, `errors`), and the commands' work ([`list()`], [`annotate()`], [`shapes()`]). [`cubinder_model::field`]
+//! and [`cubinder_launch`], shared with the runtime, decide what a plugin rejects. Never runs TensorRT or reads
+//! weights. Parser behavior was observed with TensorRT-RTX 1.7.1; `tests/tests/it/onnx.rs` compares the findings with
+//! it.
 
 mod annotate;
 mod bind;

@@ -2,7 +2,6 @@
 
 use crate::{Model, NodeId, Owner};
 
-/// A name: its beginning, if it is long.
 pub(super) fn short(name: &str) -> String {
     const MOST: usize = 120;
     match name.char_indices().nth(MOST) {
@@ -11,27 +10,24 @@ pub(super) fn short(name: &str) -> String {
     }
 }
 
-/// `1 node`, `2 nodes`.
+/// Formats `1 node`, `2 nodes`.
 pub(super) fn plural(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Names in backquotes, separated by commas.
 pub(super) fn quoted(names: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A domain as messages have it.
 pub(super) fn domain_text(domain: &str) -> String {
     if domain.is_empty() { "the default domain".to_owned() } else { format!("the domain `{domain}`") }
 }
 
-/// An operator with its domain: `mmcv::RoIAlign`.
+/// Formats an operator with its domain: `mmcv::RoIAlign`.
 pub(super) fn full_op(domain: &str, op: &str) -> String {
     if domain.is_empty() { op.to_owned() } else { format!("{domain}::{op}") }
 }
 
-/// A node's name, or its number in its graph.
 pub(super) fn node_name(model: &Model, id: NodeId) -> String {
     match model.node(id).map(|node| node.proto.name()) {
         Some(name) if !name.is_empty() => short(name),
@@ -39,7 +35,7 @@ pub(super) fn node_name(model: &Model, id: NodeId) -> String {
     }
 }
 
-/// Where a graph is: nothing for the network.
+/// Describes a graph; `None` for the network.
 pub(super) fn graph_name(model: &Model, graph: usize) -> Option<String> {
     match &model.graphs.get(graph)?.owner {
         Owner::Model => None,

@@ -1,14 +1,13 @@
-//! What TensorRT's ONNX parser passes to a plugin of a node's attribute.
+//! Plugin fields that TensorRT's ONNX parser creates from attributes (observed with TensorRT-RTX 1.7.1).
 //!
-//! Owns that table. What the plugin makes of it is [`cubinder_model::field`]'s business. Seen with TensorRT-RTX 1.7.1: the type follows the
-//! node and not what the plugin declares, integers lose their upper 32 bits without a word, and of tensors the parser knows a few types only.
+//! The type follows the node, not the plugin; integers silently lose their upper 32 bits; few tensor types exist.
+//! [`cubinder_model::field`] interprets the fields.
 
 use crate::proto::attribute_proto::AttributeType;
 use crate::proto::tensor_proto::DataType;
 use crate::proto::{AttributeProto, TensorProto};
 use cubinder_model::field::{Field, FieldType};
 
-/// A field that the parser makes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ParsedField {
     ty: FieldType,
@@ -16,17 +15,16 @@ pub(super) struct ParsedField {
     bytes: Vec<u8>,
 }
 
-/// Why an attribute does not arrive as it is; what is wrong with it as messages say it.
+/// Why an attribute arrives changed, as a predicate for messages.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Loss {
-    /// An integer is cut to 32 bits.
     #[error("is cut to 32 bits")]
     Cut {
-        /// Which of a list.
+        /// Index in a list.
         element: Option<usize>,
         value: i64,
     },
-    /// It has the value of this attribute of a call, which is not known.
+    /// Refers to an unknown value of a function's call.
     #[error("is what each call of the function says in `{0}`")]
     OfCalls(String),
     #[error(
@@ -44,17 +42,16 @@ pub(super) enum Loss {
 }
 
 impl ParsedField {
-    /// The field as a creator gets it.
     pub(super) fn field(&self) -> Field<'_> {
         let length = i32::try_from(self.length).unwrap_or(i32::MAX);
         Field { ty: self.ty, length, bytes: Some(&self.bytes) }
     }
 }
 
-/// What the parser passes.
+/// Returns the parser's field.
 ///
 /// # Errors
-/// Where that is not what the node says.
+/// It would differ from the attribute.
 pub(super) fn parsed_field(attribute: &AttributeProto) -> Result<ParsedField, Loss> {
     if let Some(name) = reference(attribute) {
         return Err(Loss::OfCalls(name.to_owned()));
@@ -72,12 +69,11 @@ pub(super) fn parsed_field(attribute: &AttributeProto) -> Result<ParsedField, Lo
     }
 }
 
-/// The type that an attribute says it has.
 pub(super) fn kind(attribute: &AttributeProto) -> AttributeType {
     AttributeType::try_from(attribute.r#type.unwrap_or_default()).unwrap_or(AttributeType::Undefined)
 }
 
-/// The attribute of the function's call whose value an attribute takes; none where it has a value of its own.
+/// Returns the call's attribute that this one refers to.
 pub(super) fn reference(attribute: &AttributeProto) -> Option<&str> {
     Some(attribute.ref_attr_name()).filter(|name| !name.is_empty())
 }
@@ -98,7 +94,7 @@ fn floats(values: &[f32]) -> ParsedField {
     ParsedField { ty: FieldType::FLOAT32, length: values.len(), bytes }
 }
 
-/// Texts, each with a NUL behind it.
+/// Joins NUL-terminated texts.
 fn text(texts: &[&[u8]]) -> ParsedField {
     let mut bytes = Vec::new();
     for text in texts {
@@ -131,13 +127,12 @@ fn of_tensor(tensor: &TensorProto) -> Result<ParsedField, Loss> {
     Ok(ParsedField { ty, length: count, bytes })
 }
 
-/// How many elements a tensor has.
 pub(super) fn elements(tensor: &TensorProto) -> Option<usize> {
     let extents = tensor.dims.iter().map(|extent| usize::try_from(*extent).ok());
     extents.into_iter().try_fold(1_usize, |product, extent| product.checked_mul(extent?))
 }
 
-/// A tensor's data as the parser passes them: doubles as floats of 32 bits.
+/// Returns data as the parser passes it: doubles become 32-bit floats.
 fn data(tensor: &TensorProto, element: DataType) -> Vec<u8> {
     let raw = tensor.raw_data();
     let numbers = || tensor.int32_data.iter();
@@ -148,7 +143,7 @@ fn data(tensor: &TensorProto, element: DataType) -> Vec<u8> {
                 .flat_map(|value| (value as f32).to_ne_bytes())
                 .collect()
         }
-        // Bytes of ONNX are little endian, as those of every machine with TensorRT-RTX are.
+        // ONNX is little endian, as are all machines with TensorRT-RTX.
         _ if !raw.is_empty() => raw.to_vec(),
         DataType::Float => tensor.float_data.iter().flat_map(|value| value.to_ne_bytes()).collect(),
         DataType::Int8 => numbers().map(|value| *value as u8).collect(),
@@ -159,7 +154,6 @@ fn data(tensor: &TensorProto, element: DataType) -> Vec<u8> {
     }
 }
 
-/// ONNX's name for an element type, in small letters.
 pub(super) fn element_name(element: DataType) -> String {
     element.as_str_name().to_ascii_lowercase()
 }

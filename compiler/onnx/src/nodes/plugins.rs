@@ -1,7 +1,7 @@
-//! The plugins that a model is held against, and the model itself.
+//! Opens the model and the plugins to check it against.
 //!
-//! Owns what kinds of files have them: manifests, plugin libraries, bundles, and engines that carry a library. A node in an engine is no plugin any
-//! more: what its build has decided has been left out of it.
+//! Owns which files contain plugins: manifests, plugin libraries, bundles, and engines that carry a library. An
+//! engine's nodes are not usable as plugins: the parts that the build decided are removed.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use crate::eval::{self, Subject};
 use crate::library;
 use crate::source;
 
-/// Plugins by their names.
+/// Plugins, found by name.
 #[derive(Debug, Default)]
 pub struct Plugins {
     list: Vec<Subject>,
-    /// What the reader of the files should know.
+    /// Warnings of reading the files.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Plugins {
-    /// Those of some files.
+    /// Reads the plugins of some files.
     ///
     /// # Errors
-    /// Where one cannot be read, or has no plugins; and where two have the same name, namespace and version and differ.
+    /// A file is unreadable or has no plugins; plugins of one name, namespace and version differ.
     pub fn open(files: &[PathBuf]) -> Result<Plugins, Vec<Diagnostic>> {
         let mut plugins = Plugins::default();
         let mut errors = Vec::new();
@@ -62,7 +62,7 @@ impl Plugins {
         if errors.is_empty() { Ok(plugins) } else { Err(errors) }
     }
 
-    /// Those of one file that was read.
+    /// Collects the plugins of one file.
     #[must_use]
     pub fn from_subjects(subjects: Vec<Subject>) -> Plugins {
         Plugins { list: subjects, warnings: Vec::new() }
@@ -84,30 +84,30 @@ impl Plugins {
         Ok(())
     }
 
-    /// A plugin by its place.
+    /// Returns a plugin by its index.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Subject> {
         self.list.get(index)
     }
 
-    /// The plugins of a name, in every namespace and version, with their places.
+    /// Returns all plugins of a name with their indices.
     pub fn named<'p>(&'p self, name: &'p str) -> impl Iterator<Item = (usize, &'p Subject)> {
         self.list.iter().enumerate().filter(move |(_, subject)| subject.plugin.name == name)
     }
 
-    /// The names of all plugins.
+    /// Returns the names of all plugins.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|subject| subject.plugin.name.as_str())
     }
 
-    /// Whether there are none.
+    /// Returns whether the collection is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 }
 
-/// What is said of a file that is something else than what has plugins; none where it is not known what.
+/// Returns an error for a recognized file without plugins.
 fn without_plugins(file: &Path) -> Option<Diagnostic> {
     let name = file.display().to_string();
     if !std::fs::metadata(file).ok()?.is_file() || file.extension().is_some_and(|end| end == "toml") {
@@ -117,7 +117,7 @@ fn without_plugins(file: &Path) -> Option<Diagnostic> {
         return Some(ModelWithoutPlugins { file: name }.into());
     }
     let bytes = source::read(file, source::LARGEST_BINARY).ok()?;
-    // Without a bundle it is the library that runs engines.
+    // A library without a bundle is the runtime library.
     let attached = library::read_bytes(file, &bytes).ok()?;
     attached.is_none().then(|| RuntimeWithoutPlugins { file: name }.into())
 }
@@ -125,7 +125,7 @@ fn without_plugins(file: &Path) -> Option<Diagnostic> {
 /// Reads a model.
 ///
 /// # Errors
-/// Where there is no such file, or it is no model.
+/// A missing, unreadable or foreign file.
 pub fn open_model(path: &Path) -> Result<Model, Diagnostic> {
     let unreadable = |why: &dyn std::fmt::Display, help| -> Diagnostic {
         UnreadableModel { file: path.display().to_string(), why: why.to_string(), help }.into()
@@ -150,7 +150,7 @@ pub fn open_model(path: &Path) -> Result<Model, Diagnostic> {
     })
 }
 
-/// How the file begins that Git leaves where the large one is not fetched (Git LFS, `docs/spec.md`).
+/// Start of a file that Git LFS did not fetch (Git LFS, `docs/spec.md`).
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 fn begins_with(path: &Path, expected: &[u8]) -> bool {

@@ -1,5 +1,4 @@
-//! Which tensors there are, and where they come from: the inputs and weights of a graph, what its nodes give, and what graphs around it
-//! have.
+//! Finds producers of tensors: inputs, weights and nodes of a graph and its enclosing graphs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,10 +9,9 @@ use super::finding::Finding;
 use super::names::{node_name, short};
 use super::tensors::{Tensor, Tensors};
 
-/// Looks up what produces tensors.
 pub(super) struct Producers<'a> {
     model: &'a Model,
-    /// By graph: its tensors, each with the node that gives it; `None` for inputs and weights. Filled on first use.
+    /// Per graph: tensors with their nodes, `None` for inputs and weights. Filled on first use.
     graphs: Vec<Option<HashMap<&'a str, Option<usize>>>>,
 }
 
@@ -35,7 +33,6 @@ impl<'a> Producers<'a> {
         Some(self.graphs.get_mut(graph)?.get_or_insert_with(all))
     }
 
-    /// Findings about inputs of a node that are no tensors of the model.
     pub(super) fn missing(&mut self, graph: usize, node: &Node) -> Vec<Finding> {
         let model = self.model;
         let mut missing: Vec<&str> = Vec::new();
@@ -48,7 +45,7 @@ impl<'a> Producers<'a> {
         missing.into_iter().map(|name| MissingTensor { name: short(name) }.into()).collect()
     }
 
-    /// The first node on the way to a tensor that gives what is not known from what is, for messages.
+    /// Describes the first upstream node with known inputs and unknown outputs.
     pub(super) fn origin(&mut self, tensors: &Tensors, graph: usize, name: &str) -> Option<String> {
         let model = self.model;
         let producers = self.graph(graph)?;
@@ -70,7 +67,7 @@ impl<'a> Producers<'a> {
     }
 }
 
-/// Whether all that others could need is known: the dimensions, and the values of a few integers, which may be a shape.
+/// Returns whether dimensions, and values that may be a shape, are known.
 fn is_whole(tensor: &Tensor) -> bool {
     let may_be_shape = tensor.rank().is_some_and(|rank| rank <= 1) && tensor.is_integer();
     tensor.has_known_shape() && (tensor.values.is_some() || !may_be_shape)

@@ -1,7 +1,7 @@
-//! The plugin nodes of a model with their shapes and launches: `cubinder eval` for a whole model.
+//! `cubinder eval` for a model's plugin nodes.
 //!
-//! Owns how the shapes of inputs become those of every tensor: names of dimensions are bound by what is given, and the rest follows node by node
-//! ([`super::list`]). What a launch comes to is [`crate::eval`]'s business.
+//! Owns propagation of input shapes: binds dimension names, then infers node by node ([`super::list`]).
+//! [`crate::eval`] computes launches.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -27,32 +27,32 @@ use crate::reported_path::ReportedPath;
 /// The plugin nodes of a model with their shapes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShapesReport {
-    /// The model, as the user named it.
+    /// The model's path, as the user wrote it.
     pub file: ReportedPath,
-    /// The names of dimensions with what they stand for, in order of their names.
+    /// Extents of dimension names, sorted by name.
     pub dims: Vec<(String, i64)>,
-    /// The nodes, in the file's order.
+    /// The nodes, in file order.
     pub nodes: Vec<EvaluatedNode>,
 }
 
 /// A node with its launches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedNode {
-    /// The node, with the shapes that follow from what was given.
+    /// The node with its inferred shapes.
     #[serde(flatten)]
     pub node: NodeReport,
-    /// What it comes to; none where that cannot be told, which is among the findings then.
+    /// Its evaluation; `None` if a finding prevents it.
     pub evaluation: Option<Evaluation>,
 }
 
 impl ShapesReport {
-    /// Everything that is wrong or not known, as messages.
+    /// Returns everything invalid or unknown as messages.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         folded(self.nodes.iter().map(|found| &found.node))
     }
 
-    /// Whether every node can be launched.
+    /// Returns whether every node can be launched.
     #[must_use]
     pub fn is_right(&self) -> bool {
         let mut nodes = self.nodes.iter();
@@ -60,11 +60,10 @@ impl ShapesReport {
     }
 }
 
-/// Evaluates the plugin nodes of a model for the shapes that `given` has. `query` has what the nodes do not say: facts of the device, formats,
-/// alignments.
+/// Evaluates plugin nodes for shapes `given`; `query` has device facts, formats and alignments.
 ///
 /// # Errors
-/// What is given and cannot be.
+/// Values that cannot be bound.
 pub fn shapes(
     file: impl AsRef<Path>,
     model: &Model,
@@ -92,14 +91,11 @@ pub fn shapes(
     Ok(ShapesReport { file: ReportedPath::from(&file), dims, nodes: nodes.collect() })
 }
 
-/// What was found of a node: what it comes to, and what is wrong.
 type Outcome = (Option<Evaluation>, Vec<Finding>);
 
-/// Evaluates nodes; those that are alike once.
 struct Evaluator<'a> {
     compiler: &'a Compiler,
     query: &'a Query,
-    /// What is said of the names of dimensions that stand for nothing yet; none where there are none.
     open: Option<String>,
     known: HashMap<String, Outcome>,
 }
@@ -155,14 +151,12 @@ impl Evaluator<'_> {
     }
 }
 
-/// What is given of a tensor that a node gives.
 fn denied((name, given, found): &(String, Tensor, Tensor)) -> Diagnostic {
     let text = |tensor: &Tensor| tensor.shape_text().unwrap_or_default();
     let option = if given.values.is_some() { "values" } else { "shape" };
     DeniedTensor { option, name, given: text(given), found: text(found) }.into()
 }
 
-/// What is to be said of names of the network's dimensions that stand for nothing.
 fn open_text(model: &Model, open: &BTreeSet<String>) -> Option<String> {
     let inputs = model.graphs.first()?.inputs.iter();
     let dims: Vec<Dim> = inputs.filter_map(|input| of_type(input.ty.as_ref()?).dims).flatten().collect();
@@ -171,7 +165,7 @@ fn open_text(model: &Model, open: &BTreeSet<String>) -> Option<String> {
     (!names.is_empty()).then(|| format!("nothing says what {} of the network's inputs is", quoted(names)))
 }
 
-/// What has to be known of a node's inputs and is not; `origin` says which operator a tensor is not known from.
+/// Reports unknown facts of inputs; `origin` names the operator that causes them.
 fn missing(
     plugin: &Plugin,
     inputs: &[Tensor],
@@ -210,7 +204,6 @@ fn missing(
     findings
 }
 
-/// What a node asks of [`eval`].
 fn query(plugin: &Plugin, inputs: &[Tensor], more: &Query) -> Query {
     let mut query = more.clone();
     for (input, tensor) in plugin.inputs.iter().zip(inputs) {
@@ -226,7 +219,7 @@ fn query(plugin: &Plugin, inputs: &[Tensor], more: &Query) -> Query {
     query
 }
 
-/// The report as text; ends with a line end. Control characters of the file never reach the terminal.
+/// Formats the report with a final newline. Escapes control characters.
 #[must_use]
 pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
     let mut text = format!("{}: {}\n", report.file, plural(report.nodes.len(), "plugin node"));
@@ -246,7 +239,6 @@ pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
                     kind: "model",
                     evaluations: vec![evaluation.clone()],
                 };
-                // Without the line that names the file.
                 let table = eval::table(&whole);
                 text.push_str(table.split_once("\n\n").map_or(table.as_str(), |(_, rest)| rest));
             }
@@ -256,12 +248,10 @@ pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
     harmless(&text, false)
 }
 
-/// Whether something is wrong with a node, rather than not known.
 fn is_refused(node: &NodeReport) -> bool {
     node.findings.iter().any(|finding| finding.is_error() && finding.problem != "unknown_shape")
 }
 
-/// The variant and its launches, a line each.
 fn launches(evaluation: &Evaluation) -> String {
     let mut text = String::new();
     if let Some(why) = &evaluation.refused {
@@ -286,17 +276,17 @@ fn launches(evaluation: &Evaluation) -> String {
             bytes => format!(", {bytes} bytes shared"),
         };
         let (grid, block) = (extents(launch.grid), extents(launch.block));
-        // Of a grid without blocks nothing else is computed.
+        // An empty grid has no other launch values.
         let rest = if launch.empty { "nothing to do".to_owned() } else { format!("block {block}{shared}") };
         let _ = writeln!(text, "  {}: grid {grid}, {rest}", launch.kernel);
     }
     text
 }
 
-/// Leaves the nodes of that name.
+/// Keeps only nodes of that name.
 ///
 /// # Errors
-/// There is none.
+/// None has the name.
 pub fn only(report: &mut ShapesReport, model: &Model, name: &str) -> Result<(), Diagnostic> {
     let names: Vec<String> = report.nodes.iter().map(|found| found.node.node.clone()).collect();
     report.nodes.retain(|found| found.node.node == name);

@@ -1,8 +1,7 @@
-//! What ordinary operators give: types and shapes, and what small tensors of integers hold, because shapes follow from those.
+//! Infers types, shapes and small integer values of ordinary operators.
 //!
-//! Owns one table, by op type. Operators that work element by element and the arithmetic of shapes are here, those that move elements in
-//! [`moving`], those with windows and products in [`windows`]. The rules are those of the ONNX standard (operator sets 7 to 27), with NumPy's broadcasting.
-//! What is not in the table, or not known well enough, is not known. Never guesses.
+//! Owns a table by op type: element-wise operators and shape arithmetic here, others in [`moving`] and [`windows`].
+//! Follows ONNX operator sets 7 to 27 with NumPy's broadcasting. Never guesses.
 
 mod moving;
 mod windows;
@@ -14,9 +13,9 @@ use crate::proto::tensor_proto::DataType as Element;
 use super::plugin_fields::reference;
 use super::tensors::{Dim, MOST_VALUES, Tensor, constant, known_element};
 
-/// The outputs of a node of the standard's default domain, the first ones; none where it is not in the table.
+/// Returns the first outputs of a default-domain node; empty if not in the table.
 pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
-    // What the calls of a function say differently is no default.
+    // An attribute that calls set differently has no default.
     if node.proto.attribute.iter().any(|stated| reference(stated).is_some()) {
         return Vec::new();
     }
@@ -31,7 +30,7 @@ pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
     outputs.unwrap_or_default()
 }
 
-/// The operators whose output has the type and the shape of the first input.
+/// Output type and shape equal the first input's.
 const SAME_SHAPE: &str = "Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization BitwiseNot Ceil Celu Clip Cos Cosh CumSum Elu Erf \
      Exp Floor Gelu GroupNormalization HardSigmoid HardSwish Hardmax InstanceNormalization LRN LayerNormalization LeakyRelu Log \
      LogSoftmax LpNormalization Mish Neg PRelu Reciprocal Relu Round ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh \
@@ -43,7 +42,7 @@ fn single_output(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
         "Identity" => first().cloned(),
         op if SAME_SHAPE.split(' ').any(|known| known == op) => first().map(like),
         "RMSNormalization" => {
-            // The standard gives it the type of the scale, and its shape inference that of the input.
+            // The standard specifies the scale's type; its inference uses the input's.
             let (input, scale) = (first()?, inputs.get(1)?);
             Some(Tensor::new(input.element.filter(|_| input.element == scale.element), input.dims.clone()))
         }
@@ -84,7 +83,7 @@ fn single_output(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     }
 }
 
-/// A tensor of the same type and shape, whose values are others.
+/// Returns an unvalued tensor of the same type and shape.
 fn like(tensor: &Tensor) -> Tensor {
     Tensor::new(tensor.element, tensor.dims.clone())
 }
@@ -101,12 +100,11 @@ fn ints<'n>(node: &'n Node, name: &str) -> Option<&'n [i64]> {
     node.attribute(name).map(|attribute| attribute.ints.as_slice())
 }
 
-/// The element type that an attribute says.
 fn stated_element(node: &Node, name: &str) -> Option<Element> {
     int(node, name).and_then(|stated| i32::try_from(stated).ok()).and_then(known_element)
 }
 
-/// An axis counted from the front; none where there is no such axis.
+/// Returns a non-negative axis; `None` if out of range.
 fn axis(stated: i64, rank: usize) -> Option<usize> {
     let rank_signed = i64::try_from(rank).ok()?;
     let place = if stated < 0 { stated.checked_add(rank_signed)? } else { stated };
@@ -125,7 +123,7 @@ fn broadcast_all(inputs: &[Tensor]) -> Option<Vec<Dim>> {
     shapes.try_fold(first, |all, dims| broadcast(&all, dims?))
 }
 
-/// NumPy's rule: from the last on, extents are equal, or one of them is 1. None where they are not.
+/// Broadcasts by NumPy's rule; `None` if extents mismatch.
 pub(super) fn broadcast(left: &[Dim], right: &[Dim]) -> Option<Vec<Dim>> {
     let rank = left.len().max(right.len());
     let at = |dims: &[Dim], place: usize| {
@@ -140,7 +138,7 @@ fn together(left: Dim, right: Dim) -> Option<Dim> {
         (left, right) if left == right => Some(left),
         (Dim::Known(1), other) | (other, Dim::Known(1)) => Some(other),
         (Dim::Known(_), Dim::Known(_)) => None,
-        // What is not known is 1 or the same.
+        // The unknown extent is 1 or equal.
         (Dim::Known(extent), _) | (_, Dim::Known(extent)) => Some(Dim::Known(extent)),
         _ => Some(Dim::Unknown),
     }
@@ -153,9 +151,8 @@ fn arithmetic(op: &str, inputs: &[Tensor]) -> Option<Tensor> {
     Some(Tensor { values, ..Tensor::new(left.element.or(right.element), dims) })
 }
 
-/// Integers of shapes, computed as far as they are known.
 fn values_of(op: &str, left: &Tensor, right: &Tensor) -> Option<Vec<Dim>> {
-    // Beyond one dimension values are no list any more.
+    // Values are a list only up to one dimension.
     let is_list = |tensor: &Tensor| tensor.rank().is_some_and(|rank| rank <= 1);
     if ![left, right].into_iter().all(|tensor| tensor.is_integer() && is_list(tensor)) {
         return None;
@@ -171,7 +168,7 @@ fn values_of(op: &str, left: &Tensor, right: &Tensor) -> Option<Vec<Dim>> {
     (0..count).map(|place| Some(within(element, number(op, &at(left, place)?, &at(right, place)?)))).collect()
 }
 
-/// A value, where the type holds it: what is beyond wraps, and is none that shapes are meant to have.
+/// Returns a representable value; others would wrap.
 fn within(element: Element, value: Dim) -> Dim {
     match value {
         Dim::Known(value) if element == Element::Int32 && i32::try_from(value).is_err() => Dim::Unknown,
@@ -184,7 +181,7 @@ fn number(op: &str, left: &Dim, right: &Dim) -> Dim {
         ("Add", Dim::Known(left), Dim::Known(right)) => left.checked_add(*right),
         ("Sub", Dim::Known(left), Dim::Known(right)) => left.checked_sub(*right),
         ("Mul", Dim::Known(left), Dim::Known(right)) => left.checked_mul(*right),
-        // Towards zero, as integers are divided.
+        // Integer division truncates towards zero.
         ("Div", Dim::Known(left), Dim::Known(right)) => left.checked_div(*right),
         ("Add" | "Sub", other, Dim::Known(0)) | ("Mul" | "Div", other, Dim::Known(1)) => {
             return other.clone();
@@ -200,7 +197,7 @@ fn number(op: &str, left: &Dim, right: &Dim) -> Dim {
 fn cast(node: &Node, input: &Tensor) -> Option<Tensor> {
     let element = stated_element(node, "to");
     let integers = element.filter(|element| matches!(element, Element::Int64 | Element::Int32));
-    // Values of floats are none that are known, so nothing is rounded here.
+    // Float values are never known, so no rounding happens.
     let values = integers.and_then(|element| {
         Some(input.values.as_ref()?.iter().map(|value| within(element, value.clone())).collect())
     });

@@ -1,7 +1,6 @@
-//! What is known of the tensors of a model.
+//! Known types, shapes and values of tensors.
 //!
-//! Owns the types and shapes that a model says, and the order in which nodes add to them. What ordinary operators add is [`super::standard`]'s
-//! business, and what plugins add their own.
+//! Owns the model's descriptions and merging of inferred facts; [`super::standard`] and plugins infer.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -15,32 +14,30 @@ use serde::Serialize;
 
 use super::plugin_fields::{element_name, elements};
 
-/// The most dimensions, and the most values, of a tensor that are followed. TensorRT has 8 dimensions at most, and shapes are short.
+/// Maximum tracked dimensions and values per tensor; TensorRT allows 8 dimensions.
 pub(super) const MOST_VALUES: usize = 64;
 
-/// The most bytes of a dimension's name. Names are copied from tensor to tensor.
+/// Maximum bytes of a dimension's name, which is copied between tensors.
 pub(super) const MOST_NAME_BYTES: usize = 64;
 
-/// One extent of a shape: in JSON a number, a name, or null.
+/// One extent: in JSON a number, a name, or null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Dim {
-    /// So many.
+    /// A number.
     Known(i64),
-    /// As many as the name stands for: `batch`.
+    /// A named extent: `batch`.
     Named(String),
-    /// Nothing is known.
+    /// No value is known.
     Unknown,
 }
 
-/// What is known of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Tensor {
-    /// Its element type.
     pub(super) element: Option<Element>,
-    /// Its shape, as far as it is known; none where not even the rank is.
+    /// Its shape; `None` if the rank is unknown.
     pub(super) dims: Option<Vec<Dim>>,
-    /// What a small tensor of integers holds.
+    /// Values of a small integer tensor.
     pub(super) values: Option<Vec<Dim>>,
 }
 
@@ -69,27 +66,25 @@ impl Tensor {
         Some(self.dims.as_ref()?.len())
     }
 
-    /// Whether every dimension is known.
     pub(super) fn has_known_shape(&self) -> bool {
         self.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.extent().is_some()))
     }
 
-    /// The shape as TensorRT announces it, with -1 for what is not known.
+    /// Returns the shape as TensorRT passes it: -1 for unknown extents.
     pub(super) fn announced(&self) -> Option<Vec<i64>> {
         Some(self.dims.as_ref()?.iter().map(|dim| dim.extent().unwrap_or(-1)).collect())
     }
 
-    /// What it holds, if all of it is known.
     pub(super) fn known_values(&self) -> Option<Vec<i64>> {
         self.values.as_ref()?.iter().map(Dim::extent).collect()
     }
 
-    /// The type that a plugin sees: TensorRT makes single floats of doubles (seen with TensorRT-RTX 1.7.1).
+    /// Returns the plugin's type: TensorRT converts doubles to floats (observed with TensorRT-RTX 1.7.1).
     pub(super) fn data_type(&self) -> Option<DataType> {
         data_type(self.element?)
     }
 
-    /// Type for people: a manifest's name, else ONNX's.
+    /// Returns the type's name: a manifest's, else ONNX's.
     pub(super) fn type_text(&self) -> Option<String> {
         let element = self.element?;
         Some(match data_type(element) {
@@ -98,12 +93,10 @@ impl Tensor {
         })
     }
 
-    /// Whether its elements are integers that shapes are made of.
     pub(super) fn is_integer(&self) -> bool {
         matches!(self.element, Some(Element::Int32 | Element::Int64))
     }
 
-    /// Shape for people: `10x3x?xwidth`.
     pub(super) fn shape_text(&self) -> Option<String> {
         let dims = self.dims.as_ref()?;
         if dims.is_empty() {
@@ -112,7 +105,6 @@ impl Tensor {
         Some(dims.iter().map(Dim::to_string).collect::<Vec<_>>().join("x"))
     }
 
-    /// Takes over what `other` knows beyond this.
     fn learn(&mut self, other: Tensor) {
         self.element = self.element.or(other.element);
         self.values = self.values.take().or(other.values);
@@ -120,7 +112,7 @@ impl Tensor {
             (None, dims) => self.dims = dims,
             (Some(known), Some(dims)) if known.len() == dims.len() => {
                 for (known, dim) in known.iter_mut().zip(dims) {
-                    // A number is worth more than a name, and a name that the model gives more than one that was found.
+                    // Numbers replace names; the model's names replace inferred ones.
                     let is_number = matches!(dim, Dim::Known(_)) && !matches!(known, Dim::Known(_));
                     if is_number || *known == Dim::Unknown {
                         *known = dim;
@@ -131,14 +123,14 @@ impl Tensor {
         }
     }
 
-    /// What a node gives, with what the model says of it where that is not found. What is found is right: TensorRT finds it itself, and does not read what is said.
+    /// Merges facts; inferred ones take precedence, since TensorRT ignores stated ones.
     fn over(self, stated: Tensor) -> Tensor {
         let is_same = |found: &Element| stated.element.is_some_and(|stated| !is_other_type(stated, *found));
         let element = if self.element.as_ref().is_some_and(is_same) { stated.element } else { self.element };
         let dims = match (self.dims, stated.dims) {
             (Some(found), Some(stated)) if found.len() == stated.len() => {
                 let one = |(found, stated): (Dim, Dim)| match (&found, &stated) {
-                    // The model's names are those that can be given.
+                    // Users can bind only the model's names.
                     (Dim::Unknown, _) | (Dim::Named(_), Dim::Named(_)) => stated,
                     _ => found,
                 };
@@ -149,12 +141,10 @@ impl Tensor {
         Tensor { element: element.or(stated.element), dims, values: self.values.or(stated.values) }
     }
 
-    /// Whether another's type cannot be this one's, as TensorRT has types.
     pub(super) fn is_other_type(&self, other: &Tensor) -> bool {
         matches!((self.element, other.element), (Some(one), Some(other)) if is_other_type(one, other))
     }
 
-    /// Whether another's shape cannot be this one's: in rank, or in a number.
     pub(super) fn is_other_shape(&self, other: &Tensor) -> bool {
         let (Some(one), Some(other)) = (&self.dims, &other.dims) else { return false };
         let is_other = |(one, other): (&Dim, &Dim)| matches!((one, other), (Dim::Known(one), Dim::Known(other)) if one != other);
@@ -167,7 +157,7 @@ fn is_other_type(one: Element, other: Element) -> bool {
     one != other && (as_one.is_none() || as_one != as_other)
 }
 
-/// The types of TensorRT with ONNX's; the first of several is the one that plugins give.
+/// TensorRT's types with ONNX's; plugins return the first of several.
 const TYPES: [(DataType, Element); 11] = [
     (DataType::F32, Element::Float),
     (DataType::F32, Element::Double),
@@ -182,31 +172,27 @@ const TYPES: [(DataType, Element); 11] = [
     (DataType::Bool, Element::Bool),
 ];
 
-/// The type that TensorRT has for an element type of ONNX; none where plugins get no such tensor.
+/// Returns TensorRT's type; `None` if plugins cannot receive it.
 pub(super) fn data_type(element: Element) -> Option<DataType> {
     TYPES.into_iter().find(|(_, onnx)| *onnx == element).map(|(ty, _)| ty)
 }
 
-/// ONNX's element type for one of TensorRT's.
 pub(super) fn element(ty: DataType) -> Option<Element> {
     TYPES.into_iter().find(|(known, _)| *known == ty).map(|(_, onnx)| onnx)
 }
 
-/// The tensors of every graph, by name.
 #[derive(Debug, Default)]
 pub(super) struct Tensors {
     graphs: Vec<HashMap<String, Tensor>>,
     parents: Vec<Option<usize>>,
-    /// What the model says of tensors and is not what nodes give.
+    /// The model's descriptions that differ from inferred ones.
     stale: HashMap<(usize, String), Tensor>,
-    /// The tensors that the user says something of.
     given: HashSet<(usize, String)>,
-    /// Of those the ones that are not what nodes give: the name, what is given, what it is.
+    /// User-supplied facts that differ from inferred ones: name, supplied, inferred.
     pub(super) denied: Vec<(String, Tensor, Tensor)>,
 }
 
 impl Tensors {
-    /// What the model says of them.
     pub(super) fn new(model: &Model) -> Tensors {
         let mut tensors = Tensors::default();
         for graph in &model.graphs {
@@ -216,12 +202,11 @@ impl Tensors {
         tensors
     }
 
-    /// A tensor that nodes of a graph can name: one of the graph's own, or of those around it.
     pub(super) fn get(&self, graph: usize, name: &str) -> Option<&Tensor> {
         self.graphs.get(self.home(graph, name)?)?.get(name)
     }
 
-    /// What the model says of a tensor, where that is not what a node gives.
+    /// Returns a description that differs from the inferred tensor.
     pub(super) fn stale(&self, graph: usize, name: &str) -> Option<&Tensor> {
         if self.stale.is_empty() {
             return None;
@@ -229,13 +214,12 @@ impl Tensors {
         self.stale.get(&(self.home(graph, name)?, name.to_owned()))
     }
 
-    /// The graph that a tensor is of.
     fn home(&self, graph: usize, name: &str) -> Option<usize> {
         let mut around = std::iter::successors(Some(graph), |graph| *self.parents.get(*graph)?);
         around.find(|graph| self.graphs.get(*graph).is_some_and(|known| known.contains_key(name)))
     }
 
-    /// The graph that has a tensor of that name: the network, where it has one.
+    /// Returns the graph with this tensor, preferring the network.
     pub(super) fn find(&self, model: &Model, name: &str) -> Option<usize> {
         (0..self.graphs.len()).find(|graph| {
             let is_known = self.graphs.get(*graph).is_some_and(|known| known.contains_key(name));
@@ -244,7 +228,6 @@ impl Tensors {
         })
     }
 
-    /// What dimensions are called.
     pub(super) fn dim_names(&self) -> BTreeSet<String> {
         let dims =
             self.graphs.iter().flat_map(HashMap::values).filter_map(|tensor| tensor.dims.as_ref()).flatten();
@@ -252,7 +235,6 @@ impl Tensors {
         dims.filter_map(name).collect()
     }
 
-    /// Says what the user says of a tensor, whatever the model does.
     pub(super) fn give(&mut self, graph: usize, name: &str, tensor: Tensor) {
         if let Some(known) = self.graphs.get_mut(graph) {
             known.insert(name.to_owned(), tensor);
@@ -260,9 +242,8 @@ impl Tensors {
         }
     }
 
-    /// Puts extents in the place of names of dimensions.
     pub(super) fn rename(&mut self, change: &dyn Fn(&str) -> Option<Dim>) {
-        // Few names stand for many dimensions, and reading a name is slow.
+        // Few names occur often, and parsing is slow.
         let mut changed: HashMap<String, Option<Dim>> = HashMap::new();
         for tensor in self.graphs.iter_mut().flat_map(HashMap::values_mut) {
             for dim in tensor.dims.iter_mut().flatten() {
@@ -276,7 +257,7 @@ impl Tensors {
         }
     }
 
-    /// Adds what a node of a graph gives. It is worth more than what the model says; what the user says has to be so.
+    /// Adds a node's output, which overrides the model's description and is checked against user-supplied facts.
     pub(super) fn found(&mut self, graph: usize, name: &str, mut tensor: Tensor) {
         tensor.dims = tensor.dims.filter(|dims| dims.len() <= MOST_VALUES);
         tensor.values = tensor.values.filter(|values| values.len() <= MOST_VALUES);
@@ -298,14 +279,13 @@ impl Tensors {
         let mut old = std::mem::take(stated);
         if is_shape || is_type {
             self.stale.insert(place, old.clone());
-            // Of a shape that is wrong in a part the rest is worth nothing.
+            // A partly wrong shape is discarded entirely.
             old.dims = old.dims.filter(|_| !is_shape);
         }
         *stated = tensor.over(old);
     }
 }
 
-/// What a graph says of its tensors.
 fn described(graph: &Graph) -> HashMap<String, Tensor> {
     let mut known: HashMap<String, Tensor> = HashMap::new();
     for initializer in &graph.initializers {
@@ -323,7 +303,7 @@ fn described(graph: &Graph) -> HashMap<String, Tensor> {
     known
 }
 
-/// What a type says; nothing for what is no tensor.
+/// Converts a type; empty for non-tensors.
 pub(super) fn of_type(ty: &TypeProto) -> Tensor {
     let Some(Kind::TensorType(tensor)) = &ty.value else { return Tensor::default() };
     let dim = |dim: &crate::proto::tensor_shape_proto::Dimension| match &dim.value {
@@ -342,7 +322,6 @@ pub(super) fn known_element(number: i32) -> Option<Element> {
     Element::try_from(number).ok().filter(|element| *element != Element::Undefined)
 }
 
-/// What is known of a tensor whose data the model holds.
 pub(super) fn constant(tensor: &TensorProto) -> Tensor {
     let dims = tensor.dims.iter().map(|extent| if *extent >= 0 { Dim::Known(*extent) } else { Dim::Unknown });
     let dims = (tensor.dims.len() <= MOST_VALUES).then(|| dims.collect());
@@ -352,7 +331,6 @@ pub(super) fn constant(tensor: &TensorProto) -> Tensor {
     Tensor { element, dims, values }
 }
 
-/// What a small tensor of integers holds.
 fn integers(tensor: &TensorProto) -> Option<Vec<i64>> {
     let raw = tensor.raw_data();
     let values: Vec<i64> = match known_element(tensor.data_type())? {
@@ -369,8 +347,7 @@ fn integers(tensor: &TensorProto) -> Option<Vec<i64>> {
     (Some(values.len()) == elements(tensor)).then_some(values)
 }
 
-/// The nodes of a graph so that each comes after those whose outputs it takes, else as they are in the file. A model should have them so,
-/// and TensorRT sorts them itself; those of a circle come last.
+/// Returns nodes in dataflow order, else file order; cycles come last. TensorRT sorts too.
 pub(super) fn in_order(graph: &Graph) -> Vec<usize> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Over 1,000 models of the `onnx` package: none is changed, no node is a plugin's, and derived shapes equal ONNX's.
+//! Over 1,000 models of the `onnx` package: none changes or has plugins, and inferred shapes equal ONNX's.
 
 // Clippy exempts test functions, but not their helpers.
 #![allow(clippy::unwrap_used)]
@@ -25,7 +25,7 @@ fn plugins() -> Plugins {
     Plugins::from_subjects(eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list)
 }
 
-/// TensorRT prefers the plugin without a namespace (observed with TensorRT-RTX 1.7.1).
+/// Observed with TensorRT-RTX 1.7.1.
 #[test]
 fn the_empty_namespace_comes_before_the_domain() {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
@@ -54,7 +54,6 @@ fn the_empty_namespace_comes_before_the_domain() {
     }
 }
 
-/// Returns whether the `onnx` package exists.
 fn write_models(folder: &Path, client: &str, arguments: &[&str]) -> bool {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let (Some(python), Some(paths)) =
@@ -94,7 +93,6 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
     assert!(models.len() > 1500, "{} models", models.len());
     let plugins = plugins();
     let (mut shapes, mut types) = (0, 0);
-    // Operators that TensorRT lacks.
     let mut met = BTreeSet::new();
     for (name, bytes) in &models {
         let model = Model::read(Cursor::new(bytes)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -120,11 +118,11 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
     }
     let lacked: BTreeSet<&str> = include_str!("operators_tensorrt_lacks.txt").lines().collect();
     assert!(met.iter().all(|op| lacked.contains(op.as_str())) && met.len() >= 40, "{met:?}");
-    // The counts when this was written.
+    // Counts of the pinned `onnx` package.
     assert!(shapes >= 500 && types >= 700, "{shapes} shapes and {types} types follow");
 }
 
-/// Compares derived outputs with the model's; returns the numbers of derived shapes and types.
+/// Compares inferred outputs with the model's; counts inferred shapes and types.
 fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize, usize) {
     let stated = Tensors::new(&model);
     let outputs = std::mem::take(&mut model.graphs[0].outputs);
@@ -133,7 +131,6 @@ fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize,
     walk(&model, plugins, &mut found);
     let (mut shapes, mut types) = (0, 0);
     for output in outputs {
-        // Declared, not derived.
         if model.graphs[0].inputs.iter().any(|input| input.name == output.name) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! A changed model as a file: whole or not at all.
+//! Writes an edited model atomically.
 
 use std::fs;
 use std::io::BufWriter;
@@ -11,10 +11,10 @@ use crate::diagnostic::Diagnostic;
 use crate::source;
 use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 
-/// Writes the model that was read from `from` to `to`, which may be the same, with the changes.
+/// Writes the edited model `from` to `to`, which may be the same file.
 ///
 /// # Errors
-/// Where that cannot be done. What was there before is there still, then.
+/// I/O errors; an existing file stays unchanged.
 pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic> {
     let unwritable = |why: &str, help| -> Diagnostic {
         UnwritableModel { file: to.display().to_string(), why: why.to_owned(), help }.into()
@@ -22,7 +22,7 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     if to.is_dir() {
         return Err(unwritable("it is a folder", None));
     }
-    // A link stays one: what it leads to is replaced.
+    // A link stays a link; its target is replaced.
     let place = match (fs::canonicalize(to), fs::symlink_metadata(to)) {
         (Ok(place), _) => place,
         (Err(_), Ok(known)) if known.is_symlink() => return Err(unwritable("it is a link to nothing", None)),
@@ -41,7 +41,7 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     atomic_file::check_replaceable(&place, to, "`--output`")?;
     let refused = |error: &std::io::Error| atomic_file::file_error("write", to, error);
     let made = AtomicFile::beside(&place).map_err(|error| refused(&error))?;
-    // The umask is for new files: one that was there keeps its permissions.
+    // An existing file keeps its permissions, despite the umask.
     if let Some(known) = known {
         made.file().set_permissions(known.permissions()).map_err(|error| refused(&error))?;
     }
@@ -50,10 +50,10 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     made.persist(&place).map_err(|error| refused(&error))
 }
 
-/// The model as it would be read again, had it been written.
+/// Returns the edited model without writing it.
 ///
 /// # Errors
-/// Where it cannot be read any more.
+/// The result is unreadable.
 pub fn changed(from: &Path, edits: &Edits<'_>) -> Result<Model, Diagnostic> {
     let source = source::open(from).map_err(|error| unreadable(from, &error))?;
     Model::read(edits.view(source)).map_err(|error| unreadable(from, &error))
@@ -63,7 +63,7 @@ fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Diagnostic {
     UnreadableModel { file: file.display().to_string(), why: error.to_string(), help: None }.into()
 }
 
-/// The warning about weights that lie beside a model and not beside where it is written to.
+/// Warns about external weights missing beside the new file.
 #[must_use]
 pub fn weights_left_behind(model: &Model, from: &Path, to: &Path) -> Option<Diagnostic> {
     let same = match (fs::canonicalize(parent_folder(from)), fs::canonicalize(parent_folder(to))) {

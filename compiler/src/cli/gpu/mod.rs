@@ -1,8 +1,7 @@
-//! What the commands that run kernels on a GPU have in common.
+//! Shared code of commands that use a GPU.
 //!
-//! Owns: what is to be run ([`Opened`]), the process that runs it ([`process`], and from its inside [`worker`]), a node with its shapes
-//! ([`shaped`]), and why there is no report ([`stopped`]). A kernel that writes where it should not takes its process with it, so none
-//! runs in that of the command.
+//! Owns opening ([`Opened`]), worker processes ([`process`], [`worker`]), nodes with shapes ([`shaped`]), and failure
+//! reports ([`stopped`]). Kernels never run in the command's process, because a faulty one can end it.
 
 pub(super) mod process;
 pub(super) mod protocol;
@@ -21,16 +20,16 @@ use cubinder_source::source;
 use super::node::WhichNode;
 pub(super) use stopped::{Messages, Stopped};
 
-/// What is to be run, before anything is compiled.
+/// A subject to run, before its compile.
 pub(super) struct Opened {
-    /// The manifest, library, bundle or engine.
+    /// Manifest, library, bundle or engine.
     pub(super) path: PathBuf,
     pub(super) subject: Subject,
     pub(super) cases: Option<Cases>,
 }
 
 impl Opened {
-    /// What `file` is, or names where it is one of cases; `on` in the place of what it names.
+    /// Opens `file`, or its cases' subject, which `on` replaces.
     pub(super) fn open(file: &Path, on: Option<&Path>, which: &WhichNode) -> Result<Opened, Vec<Diagnostic>> {
         let cases = cases_of(file)?;
         let named = cases.as_ref().map_or(file, |cases| &cases.subject);
@@ -44,7 +43,7 @@ impl Opened {
     }
 }
 
-/// Leaves the plugin of the manifest `named`, where it is one and the plugin is among them.
+/// Keeps the plugin of the manifest `named`, if present.
 fn of_same_plugin(subjects: &mut Vec<Subject>, named: &Path) {
     let is_manifest = named.extension().is_some_and(|extension| extension == "toml");
     let own = if is_manifest { eval::open(named).ok().and_then(|mut own| own.list.pop()) } else { None };
@@ -54,7 +53,6 @@ fn of_same_plugin(subjects: &mut Vec<Subject>, named: &Path) {
     }
 }
 
-/// The cases, where the file is one of cases.
 fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
     if path.extension().is_none_or(|extension| extension != "toml") {
         return Ok(None);

@@ -1,6 +1,4 @@
-//! A process that runs kernels, as the command sees it.
-//!
-//! Owns starting it, what goes to it and comes from it, and its end: nothing that it started outlives it.
+//! A worker process as the command sees it: start, input, output, and end with all children.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -16,43 +14,36 @@ use serde::de::DeserializeOwned;
 use super::Stopped;
 use super::protocol::{Greeting, send};
 
-/// How long a process that has nothing more to do may take to end. The driver gives memory back, and Python ends.
+/// Exit timeout of an idle process: the driver frees memory, Python exits.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The longest part of a line that is shown.
 const SHOWN: usize = 80;
 
-/// A process of this command that runs kernels.
 pub(in crate::cli) struct Process {
     child: Child,
     jobs: Option<ChildStdin>,
-    /// What it says, by lines.
     lines: Receiver<String>,
-    /// Whether it has been waited for: its number may be another process's now.
+    /// It was waited for; its process number may be reused.
     is_over: bool,
-    /// What it does, for messages: `runs kernels`.
+    /// Its task, for messages: `runs kernels`.
     purpose: &'static str,
 }
 
-/// Why there is no event.
 pub(in crate::cli) enum Lost {
-    /// None came in time.
     Silent,
-    /// The process ended.
     Ended,
-    /// What came is no event.
     Garbled(String),
 }
 
 impl Process {
-    /// Starts a process with the command line of this one.
+    /// Starts a process with this command's arguments.
     pub(in crate::cli) fn start(
         purpose: &'static str,
         timeout: Duration,
     ) -> Result<(Process, DeviceInfo), Stopped> {
         let program = std::env::current_exe()
             .map_err(|error| Stopped::failed(format!("cannot tell which program this is: {error}")))?;
-        // The command's name comes first: nothing goes before it.
+        // The subcommand must stay the first argument.
         let mut rest = std::env::args_os().skip(1);
         let name = rest.next();
         let mut child = Command::new(program)
@@ -61,7 +52,7 @@ impl Process {
             .args(rest)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A group of its own: what it starts is ended with it.
+            // A process group, so that its children end with it.
             .process_group(0)
             .spawn()
             .map_err(|error| {
@@ -90,7 +81,6 @@ impl Process {
         }
     }
 
-    /// Sends a job.
     pub(in crate::cli) fn send(&mut self, job: &impl Serialize) -> Result<(), String> {
         match &mut self.jobs {
             Some(jobs) => send(jobs, job),
@@ -98,7 +88,7 @@ impl Process {
         }
     }
 
-    /// The next event, if it comes within `timeout`.
+    /// Returns the next event within `timeout`.
     pub(in crate::cli) fn next<E: DeserializeOwned>(&mut self, timeout: Duration) -> Result<E, Lost> {
         match self.lines.recv_timeout(timeout) {
             Ok(line) => parse(&line).map_err(Lost::Garbled),
@@ -107,7 +97,6 @@ impl Process {
         }
     }
 
-    /// Ends it after an event was lost; returns what happened.
     pub(in crate::cli) fn end_after(&mut self, lost: Lost, timeout: Duration) -> String {
         match lost {
             Lost::Silent => self.end(&format!("nothing came of it in {} s", timeout.as_secs())),
@@ -116,7 +105,7 @@ impl Process {
         }
     }
 
-    /// Ends it with all that it started; returns `why` with its exit status.
+    /// Ends the process and its children; returns `why` with the exit status.
     pub(in crate::cli) fn end(&mut self, why: &str) -> String {
         self.kill();
         match self.wait() {
@@ -138,7 +127,7 @@ impl Process {
         self.child.wait()
     }
 
-    /// Whether it has ended, without taking the answer from `wait`.
+    /// Checks for the exit without reaping the process.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&self.child)), options).map_or(true, |status| status.is_some())
@@ -150,14 +139,14 @@ impl Drop for Process {
         if self.is_over {
             return;
         }
-        // Without jobs it ends by itself.
+        // The process exits when its job stream is closed.
         self.jobs = None;
         let start = Instant::now();
         while !self.has_ended() && start.elapsed() < GRACE {
             std::thread::sleep(Duration::from_millis(2));
         }
         self.kill();
-        // Whether it had ended by itself does not matter any more.
+        // The exit status is irrelevant here.
         let _ = self.wait();
     }
 }

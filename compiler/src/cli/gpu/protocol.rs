@@ -1,4 +1,4 @@
-//! What a command and the process that runs its kernels say to each other before the first job, and how jobs are sent.
+//! A worker's first message, and the encoding of jobs.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,25 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use super::Messages;
 
-/// The first line of a report about `path`.
 pub(in crate::cli) fn heading(gpu: &DeviceInfo, path: &Path) -> String {
     let DeviceInfo { name, capability, .. } = gpu;
     format!("{} on {name} ({capability}, driver for CUDA {})\n", path.display(), gpu.driver_cuda())
 }
 
-/// What the process says first, one line of JSON.
+/// A worker's first message, one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::cli) enum Greeting {
-    /// It is ready.
     Ready(DeviceInfo),
-    /// There is no GPU, and why.
     NoGpu(String),
-    /// It cannot run anything.
     Failed(Messages),
 }
 
-/// Sends a job: its length in bytes, then itself.
+/// Sends a job, prefixed by its length in bytes.
 pub(in crate::cli) fn send(to: &mut impl Write, job: &impl Serialize) -> Result<(), String> {
     let bytes = postcard::to_allocvec(job).map_err(|error| error.to_string())?;
     let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
@@ -37,7 +33,7 @@ pub(in crate::cli) fn send(to: &mut impl Write, job: &impl Serialize) -> Result<
         .map_err(|error| error.to_string())
 }
 
-/// The next job; none where there are no more.
+/// Returns the next job; `None` at the end.
 pub(in crate::cli) fn receive<J: DeserializeOwned>(from: &mut impl Read) -> Option<J> {
     let mut length = [0; 4];
     from.read_exact(&mut length).ok()?;

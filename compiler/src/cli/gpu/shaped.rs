@@ -1,4 +1,4 @@
-//! A node with its shapes: everything that depends neither on a variant nor on the data of tensors.
+//! A node with shapes, independent of variants and tensor data.
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_gpu::Node;
@@ -10,29 +10,25 @@ use cubinder_node::query::Query;
 use cubinder_node::trial::{Array, InputData, Trial, count, data};
 use cubinder_source::diagnostic::Diagnostic;
 
-/// A node with its shapes. Tensors are its inputs, then its outputs.
+/// A node with its shapes. Tensors are inputs, then outputs.
 pub(in crate::cli) struct Shaped<'a> {
     pub(in crate::cli) plugin: &'a Plugin,
     pub(in crate::cli) resolved: ResolvedQuery,
     device: Device,
-    /// The tensors' shapes; a dimension that the kernels decide is [`UNKNOWN_EXTENT`].
+    /// Shapes; data-dependent extents are [`UNKNOWN_EXTENT`].
     shapes: Vec<Vec<i64>>,
-    /// The tensors' shapes if the kernels write as much as they may.
+    /// Shapes with data-dependent extents at their maximum.
     largest: Vec<Vec<i64>>,
-    /// The bound of each size tensor, by output; `None` for others.
+    /// Bounds of size tensors, by output; `None` for other outputs.
     pub(in crate::cli) bounds: Vec<Option<i64>>,
 }
 
-/// Why there is no such node.
 pub(in crate::cli) enum ShapeError {
-    /// The runtime would refuse it.
     Refused(String),
-    /// User errors.
     Mistaken(Vec<Diagnostic>),
 }
 
 impl ShapeError {
-    /// In one line.
     pub(in crate::cli) fn text(self) -> String {
         match self {
             ShapeError::Refused(why) => why,
@@ -42,7 +38,6 @@ impl ShapeError {
 }
 
 impl<'a> Shaped<'a> {
-    /// The node that `query` describes, on this device.
     pub(in crate::cli) fn new(
         subject: &'a Subject,
         query: &Query,
@@ -89,22 +84,18 @@ impl<'a> Shaped<'a> {
         self.shapes.get(tensor).map_or(&[], Vec::as_slice)
     }
 
-    /// The outputs with their indices over inputs, then outputs.
     pub(in crate::cli) fn outputs(&self) -> impl Iterator<Item = (usize, &'a Output)> {
         (self.plugin.inputs.len()..).zip(&self.plugin.outputs)
     }
 
-    /// How many elements a tensor has at most.
     pub(in crate::cli) fn max_elements(&self, tensor: usize) -> usize {
         self.largest.get(tensor).and_then(|shape| count(shape)).unwrap_or(0)
     }
 
-    /// The shapes of the outputs once the size tensors hold these.
     pub(in crate::cli) fn shapes_for(&self, sizes: &[Option<i64>]) -> Result<Vec<Vec<i64>>, String> {
         with_sizes(self.plugin, &self.resolved, sizes)
     }
 
-    /// The data of an input; random data have this shape.
     pub(in crate::cli) fn data(
         &self,
         trial: &Trial,
@@ -132,12 +123,10 @@ impl<'a> Shaped<'a> {
     }
 }
 
-/// The data of an input that a trial gives.
 pub(in crate::cli) fn trial_data<'t>(trial: &'t Trial, input: &Input) -> Option<&'t InputData> {
     trial.inputs.iter().find(|(name, _)| *name == input.name).map(|(_, data)| data)
 }
 
-/// The bounds of the size tensors.
 fn bounds(plugin: &Plugin, facts: &Facts<'_>) -> Result<Vec<Option<i64>>, String> {
     let mut steps = Steps::default();
     let bound = |output: &Output| {
@@ -151,7 +140,6 @@ fn bounds(plugin: &Plugin, facts: &Facts<'_>) -> Result<Vec<Option<i64>>, String
     plugin.outputs.iter().map(bound).collect()
 }
 
-/// The outputs' shapes for these `sizes`.
 fn with_sizes(
     plugin: &Plugin,
     resolved: &ResolvedQuery,

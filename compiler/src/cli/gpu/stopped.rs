@@ -1,4 +1,4 @@
-//! Why a command that runs kernels has no report, and how it reports that.
+//! Why a GPU command has no report.
 
 use std::process::ExitCode;
 
@@ -8,25 +8,19 @@ use serde_json::json;
 
 use crate::cli::output::{MessageFormat, fail, print, show};
 
-/// The exit code if there is no GPU.
 const NO_GPU: u8 = 3;
 
-/// Why there is no report.
 pub(in crate::cli) enum Stopped {
-    /// User errors.
     Mistaken(Vec<Diagnostic>),
-    /// There is no GPU.
     NoGpu(String),
-    /// Nothing can be run.
     Failed(Messages),
 }
 
-/// Diagnostics of another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::cli) struct Messages {
     human: String,
     json: String,
-    /// The first one without its notes.
+    /// The first diagnostic without notes.
     headline: String,
 }
 
@@ -51,7 +45,6 @@ impl Stopped {
         Stopped::Failed([Diagnostic::error(why)][..].into())
     }
 
-    /// In one line.
     pub(in crate::cli) fn headline(&self) -> &str {
         match self {
             Stopped::Mistaken(errors) => errors.first().map_or("", |error| &error.message),
@@ -60,7 +53,7 @@ impl Stopped {
         }
     }
 
-    /// Reports it, as JSON if `json` says so. `verb` is what the command does on a GPU; `allowed` is its `--allow-no-gpu`, if it has that.
+    /// Reports the reason. `verb` names the use of the GPU; `allowed` is `--allow-no-gpu`, if it exists.
     pub(in crate::cli) fn report(self, json: bool, verb: &str, allowed: Option<bool>) -> ExitCode {
         match self {
             Stopped::Mistaken(errors) => return fail(errors, MessageFormat::new(json)),

@@ -1,7 +1,6 @@
-//! What the process that runs kernels begins with: its events, the device, and code for it.
+//! Start of a worker process: events, device, and code.
 //!
-//! It reads jobs from standard input and says what comes of them on what was standard output. Kernels, the driver and other libraries
-//! print to standard error in its place: what they print is for people.
+//! Reads jobs from stdin and writes events to the original stdout. All other output goes to stderr.
 
 use std::fs::File;
 use std::io::Write;
@@ -26,10 +25,10 @@ use super::protocol::Greeting;
 use crate::cli::nvrtc;
 use crate::cli::output::open_project;
 
-/// Opens the device and compiles what `open` returns for it; `asked` is how its project is opened, but for manifests and targets.
+/// Opens the device and compiles the result of `open`; `asked` has the other project options.
 ///
 /// # Errors
-/// The exit code of the process if it can run nothing, which it has reported.
+/// The exit code, after reporting.
 pub(in crate::cli) fn begin(
     device: u32,
     nvrtc: Option<&Path>,
@@ -37,8 +36,7 @@ pub(in crate::cli) fn begin(
     open: impl FnOnce() -> Result<Opened, Vec<Diagnostic>>,
 ) -> Result<(Events, Context, Opened), ExitCode> {
     let events = Events::take().map_err(|_| ExitCode::FAILURE)?;
-    // Where the command is ended nobody would end this process, and a kernel may not end by itself. Where that cannot be had, it ends
-    // when it asks for the next job.
+    // A kernel may never end, so the worker must die with the command, or at its next read.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let context = match Driver::load().and_then(|driver| Context::open(driver, device)) {
         Ok(context) => context,
@@ -58,7 +56,6 @@ pub(in crate::cli) fn begin(
     }
 }
 
-/// The code objects of what was compiled.
 pub(in crate::cli) fn objects(subject: &Subject) -> &[CodeObject] {
     match &subject.origin {
         SubjectOrigin::Compiled(objects) => objects,
@@ -66,19 +63,18 @@ pub(in crate::cli) fn objects(subject: &Subject) -> &[CodeObject] {
     }
 }
 
-/// Where what it says goes.
 pub(in crate::cli) struct Events(File);
 
 impl Events {
-    /// What is standard output, for events alone; what is printed goes to standard error from now on.
+    /// Takes over stdout for events; other prints go to stderr.
     fn take() -> std::io::Result<Events> {
-        // No process that is started from here has it.
+        // The duplicate is not inherited by child processes.
         let own = std::io::stdout().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdout(std::io::stderr())?;
         Ok(Events(own.into()))
     }
 
-    /// What nobody hears needs no saying: the command has ended, and so will this process.
+    /// Ignores errors: if the command has ended, this process will.
     pub(in crate::cli) fn say(&self, event: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(event) {
             let _ = (&self.0).write_all((text + "\n").as_bytes());
@@ -91,7 +87,6 @@ impl Events {
     }
 }
 
-/// What was opened, with code for the device.
 fn compiled(
     opened: &Opened,
     nvrtc: Option<&Path>,
@@ -108,7 +103,7 @@ fn compiled(
     Ok(Subject { plugin, origin: SubjectOrigin::Compiled(code.into()), ..opened.subject.clone() })
 }
 
-/// Compiles a manifest for the device alone: for what the project has for just this device (`sm_90a`), else for its architecture.
+/// Compiles a manifest for the device: its exact target (`sm_90a`), else its architecture.
 fn compile_for(
     nvrtc: Option<PathBuf>,
     path: &Path,
@@ -122,7 +117,7 @@ fn compile_for(
     };
     let overrides = nvrtc::overrides(nvrtc);
     let targets: Vec<Target> = match &subject.origin {
-        // Where all code is there already, it is for the GPUs that it is for.
+        // Precompiled code has its own targets.
         SubjectOrigin::Manifest(resolved) if is_all_there(resolved) => {
             return compile_bundle(&open(Vec::new())?, &overrides, true, &ProgressBar::hidden());
         }
@@ -145,7 +140,6 @@ fn compile_for(
     compiled.map_err(|errors| errors.into_iter().map(explained).collect())
 }
 
-/// Whether there is nothing to compile.
 fn is_all_there(manifest: &Resolved) -> bool {
     let units = &manifest.draft.units;
     !units.is_empty() && units.iter().all(|unit| unit.foreign.is_some())

@@ -46,7 +46,7 @@ pub(super) struct Arguments {
     pub(super) json: bool,
 }
 
-/// Whether nothing is left to do.
+/// Returns whether the written model has no remaining problems.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (model, plugins) = arguments.subject.open()?;
     let mapping = Mapping::parse(&arguments.mapping, &plugins)?;
@@ -86,7 +86,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(!wrong)
 }
 
-/// That the output is none of the files that the plugins come from.
 fn not_over_plugins(output: &Path, plugins: &[PathBuf]) -> Result<(), Diagnostic> {
     match plugins.iter().find(|plugin| is_same_file(plugin, output)) {
         Some(plugin) => Err(Diagnostic::error(format!(
@@ -98,7 +97,6 @@ fn not_over_plugins(output: &Path, plugins: &[PathBuf]) -> Result<(), Diagnostic
     }
 }
 
-/// The changes.
 #[derive(Serialize)]
 struct Changes<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -23,13 +23,13 @@ pub(super) struct Arguments {
     pub(super) json: bool,
 }
 
-/// Whether TensorRT takes every node.
+/// Returns whether TensorRT accepts every node.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (model, plugins) = arguments.subject.open()?;
     let report = nodes::list(&arguments.subject.model, &model, &plugins);
     let mut diagnostics = plugins.warnings;
     diagnostics.extend(report.diagnostics());
-    // The table first: messages are about what is in it.
+    // The table comes first: the messages refer to it.
     if !arguments.json {
         print(&nodes::table(&report));
         if !diagnostics.is_empty() {

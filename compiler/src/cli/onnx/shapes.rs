@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     pub(super) json: bool,
 }
 
-/// Whether every plugin node can be launched.
+/// Returns whether every plugin node can be launched.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (model, plugins) = arguments.subject.open()?;
     let mut query = Query::parse(&[

@@ -1,16 +1,16 @@
-//! With which addresses a variant is run: with aligned ones, and with the worst for which its guard holds.
+//! Addresses for test runs: aligned, and as little aligned as a variant's guard allows.
 
 use cubinder_expr::Node;
 use cubinder_model::Plugin;
 use cubinder_node::eval::stated_alignment;
 use cubinder_node::query::DEFAULT_ALIGNMENT;
 
-/// Of what the address of each tensor, over inputs, then outputs, is a multiple and of no larger power of two.
+/// Exact power-of-two alignment of each tensor's address, inputs then outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Addresses(pub(super) Vec<u64>);
 
 impl Addresses {
-    /// What is to be said of them: nothing where all are as TensorRT's usually are.
+    /// Describes the addresses; `None` if all have TensorRT's usual alignment.
     pub(super) fn text(&self, plugin: &Plugin) -> Option<String> {
         let tensors = self.0.iter().enumerate().filter(|(_, bytes)| **bytes < DEFAULT_ALIGNMENT);
         let words: Vec<String> = tensors
@@ -19,7 +19,7 @@ impl Addresses {
         (!words.is_empty()).then(|| format!("with {}", words.join(", ")))
     }
 
-    /// Both names of one memory have the address of that memory.
+    /// Both names of aliased memory share the address.
     fn with(&self, plugin: &Plugin, tensor: usize, bytes: u64) -> Addresses {
         let storage = plugin.storage_of(tensor);
         let each = self.0.iter().enumerate();
@@ -28,8 +28,8 @@ impl Addresses {
     }
 }
 
-/// The addresses that are tried with a node whose tensors' elements have these sizes. Where a person says the alignments, they are these;
-/// else they are aligned, and as guards ask for it just enough and not enough, for all tensors and for one after the other.
+/// Returns user-specified alignments, or else full alignment and the alignments just at and below guards'
+/// requirements, for all tensors and for each. `elements` has element sizes.
 pub(super) fn choices(plugin: &Plugin, elements: &[u64], given: &[(String, u64)]) -> Vec<Addresses> {
     let aligned = Addresses(vec![DEFAULT_ALIGNMENT; plugin.tensor_count()]);
     if !given.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn choices(plugin: &Plugin, elements: &[u64], given: &[(String, u64)]
             all.push(choice);
         }
     };
-    // An address is never worse than the elements ask for.
+    // Addresses are always multiples of the element size.
     let least = |tensor: usize, bytes: u64| bytes.max(elements.get(tensor).copied().unwrap_or(1));
     let mut steps: Vec<u64> =
         alignments.iter().flat_map(|(_, bytes)| [*bytes, (*bytes / 2).max(1)]).collect();
@@ -62,7 +62,6 @@ pub(super) fn choices(plugin: &Plugin, elements: &[u64], given: &[(String, u64)]
     all
 }
 
-/// What guards ask about addresses: tensors and powers of two.
 fn asked_alignments(plugin: &Plugin) -> Vec<(usize, u64)> {
     let mut all = Vec::new();
     let guards = plugin.variants.iter().filter_map(|variant| variant.guard.as_ref());
@@ -102,7 +101,7 @@ mod tests {
         assert_eq!(said, [Addresses(vec![8, DEFAULT_ALIGNMENT])]);
     }
 
-    /// `x` and `y` are asked for 8 bytes: aligned as far and not so far, together and one by one.
+    /// `x` and `y` need 8 bytes: tried at and below, together and separately.
     #[test]
     fn each_choice_that_guards_tell_apart_is_tried() {
         let planted = plugin("../tests/data/testing/planted.toml");
@@ -111,7 +110,7 @@ mod tests {
         assert_eq!(found, expected.map(|(x, y)| Addresses(vec![x, y])));
     }
 
-    /// What a person states and what a guard asks counts for the memory, under either of its names.
+    /// Alignments apply to the memory under both names.
     #[test]
     fn both_names_of_an_alias_have_one_address() {
         let mut add = plugin("elemwise_add_plugin_.toml");

@@ -1,7 +1,7 @@
 //! `cubinder test`.
 //!
-//! Owns the command. Kernels run in a process of its own ([`worker`]), which may be lost; this one ([`supervise`]) says what is run and
-//! collects what came of it.
+//! Kernels run in a separate process ([`worker`]), which may crash; this one ([`supervise`]) sends jobs and collects
+//! results.
 
 mod addresses;
 mod node;
@@ -104,14 +104,13 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Whether everything is right.
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     let tested = Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)?;
     let base = base(arguments, &tested)?;
     let listed = listed(arguments, &tested, &base)?;
     let mut supervisor = match Supervisor::start(Duration::from_secs(arguments.timeout.max(1))) {
         Err(Stopped::NoGpu(why)) => {
-            // Errors that need no GPU are reported all the same.
+            // Errors that need no GPU are reported anyway.
             let mistakes = mistakes(&tested, &base, &listed);
             return Err(if mistakes.is_empty() { Stopped::NoGpu(why) } else { mistakes.into() });
         }
@@ -135,11 +134,10 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     Ok(report.end())
 }
 
-/// What is wrong with the trials, as far as it shows without a GPU.
 fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed<'_>]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     if listed.is_empty() {
-        // Nodes with random shapes have the reference of the command line.
+        // Nodes with random shapes use the command line's reference.
         all.extend(
             base.reference.as_ref().and_then(|it| trial::check_reference(it).err()).map(Diagnostic::error),
         );
@@ -165,7 +163,6 @@ fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed<'_>]) -> Vec<Diagnos
     all
 }
 
-/// What holds for everything that is run.
 fn base(arguments: &Arguments, tested: &Opened) -> Result<Trial, Vec<Diagnostic>> {
     let mut base = tested.cases.as_ref().map(Cases::defaults).unwrap_or_default();
     base.variant = arguments.variant;
@@ -178,16 +175,12 @@ fn base(arguments: &Arguments, tested: &Opened) -> Result<Trial, Vec<Diagnostic>
     Ok(base)
 }
 
-/// Something to run.
 struct Listed<'c> {
-    /// A case of the file, with its number there.
     case: Option<(usize, &'c cases::Case)>,
     name: String,
-    /// The trial, or why there is none.
     trial: Result<Trial, String>,
 }
 
-/// The cases of the file, or the node of the command line.
 fn listed<'c>(
     arguments: &Arguments,
     tested: &'c Opened,

@@ -1,4 +1,4 @@
-//! A node that is to be run, and its data: everything that does not depend on a variant.
+//! A node to run with its data, independent of variants.
 
 use cubinder_expr::Value;
 use cubinder_launch::Device;
@@ -10,21 +10,15 @@ use cubinder_node::trial::{Array, FunctionRef, Number, Tolerance, Trial, default
 use super::protocol::{Fault, Kind};
 use crate::cli::gpu::shaped::{ShapeError, Shaped};
 
-/// A node with its shapes and data.
 pub(super) struct Node<'a> {
     pub(super) shaped: Shaped<'a>,
-    /// The data of the inputs.
     pub(super) inputs: Vec<Array>,
-    /// The expected values of the outputs, and their source.
     pub(super) expected: Vec<Option<(Array, String)>>,
     pub(super) tolerances: Vec<Tolerance>,
 }
 
-/// Why there is no such node.
 pub(super) enum NodeError {
-    /// The runtime would refuse it.
     Refused(String),
-    /// A user error.
     Wrong(Fault),
 }
 
@@ -33,7 +27,6 @@ fn wrong(text: String) -> NodeError {
 }
 
 impl<'a> Node<'a> {
-    /// The node that `trial` describes, with its data.
     pub(super) fn new(
         subject: &'a Subject,
         trial: &Trial,

@@ -1,4 +1,4 @@
-//! Nodes with random shapes, and the smallest of those that fail.
+//! Tests nodes with random shapes and shrinks failures.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,10 @@ use super::report::{Case, Report};
 use super::supervise::{Outcome, Supervisor};
 use super::{Opened, protocol::Kind};
 
-/// How often something smaller is tried.
 const SHRINKS: usize = 200;
-/// For how long nothing more is tried after that.
 const SHRINKING: Duration = Duration::from_secs(60);
 
-/// Runs `several` nodes, up to the first that fails; `known` are what a person wrote.
+/// Runs `several` nodes up to the first failure; `known` are user-written.
 pub(super) fn run(
     tested: &Opened,
     base: &Trial,
@@ -37,7 +35,7 @@ pub(super) fn run(
             continue;
         };
         let outcome = supervisor.run(&trial(tested, base, &drawn, &name, seed), None);
-        // If the GPU is lost nothing was run, so these sizes say nothing.
+        // With a lost GPU these sizes did not run.
         let is_lost = kinds(&outcome).contains(&Some(Kind::GpuLost));
         let is_found = outcome.is_wrong() && !is_lost;
         let (sizes, outcome) = match is_found {
@@ -65,7 +63,6 @@ pub(super) fn run(
     }
 }
 
-/// A node of a person's as one that others can be made like.
 fn sizes(tested: &Opened, trial: &Trial) -> Option<Sizes> {
     let resolved = eval::resolve_query(&tested.subject, &trial.query).ok()?;
     let variants = &tested.subject.plugin.variants;
@@ -76,13 +73,12 @@ fn sizes(tested: &Opened, trial: &Trial) -> Option<Sizes> {
 fn trial(tested: &Opened, base: &Trial, sizes: &Sizes, name: &str, seed: u64) -> Trial {
     let mut query = sizes.query(&tested.subject.plugin);
     if tested.subject.attributes.is_some() {
-        // A node of an engine has its own.
+        // A node of an engine has fixed attributes.
         query.attributes.clear();
     }
     Trial { name: name.to_owned(), query, seed, ..base.clone() }
 }
 
-/// The smallest node that was found to fail in the same way.
 fn shrink(
     tested: &Opened,
     base: &Trial,
@@ -94,7 +90,7 @@ fn shrink(
     let plugin = &tested.subject.plugin;
     let mut left = SHRINKS;
     let started = Instant::now();
-    // Each of those would take as long, or the memory of the device, again.
+    // Smaller nodes would also reach the timeout or memory limit.
     if kinds(&outcome).iter().any(|kind| matches!(kind, Some(Kind::Timeout | Kind::Memory))) {
         return (smallest, outcome);
     }
@@ -123,7 +119,6 @@ fn kinds(outcome: &Outcome) -> Vec<Option<Kind>> {
     outcome.faults().map(|(_, fault)| Some(fault.kind)).chain(refused).collect()
 }
 
-/// A node for people, as the command line takes it.
 fn text(tested: &Opened, sizes: &Sizes) -> String {
     let query = sizes.query(&tested.subject.plugin);
     let mut words: Vec<String> = Vec::new();
@@ -150,7 +145,6 @@ fn text(tested: &Opened, sizes: &Sizes) -> String {
     words.join(" ")
 }
 
-/// A value as `--attr` takes it.
 fn plain(value: &cubinder_expr::Value) -> String {
     match value {
         cubinder_expr::Value::Str(text) => text.clone(),

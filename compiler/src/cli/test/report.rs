@@ -1,4 +1,4 @@
-//! What is shown, to people as it comes and to programs at the end.
+//! The test report: text incrementally, JSON at the end.
 
 use cubinder_gpu::DeviceInfo;
 use cubinder_node::trial::Mismatch;
@@ -13,13 +13,12 @@ use super::{Arguments, Opened};
 use crate::cli::gpu::protocol::heading;
 use crate::cli::output::print;
 
-/// A case and what came of it.
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) outcome: Outcome,
-    /// Whether the node is to be refused: that is decided by what the case expects of the launch.
+    /// The case expects the runtime to refuse the node.
     pub(super) expects_refusal: bool,
-    /// The node as options of the command line, where it was made at random.
+    /// A random node as command-line options.
     pub(super) found: Option<String>,
 }
 
@@ -29,14 +28,12 @@ impl Case {
     }
 }
 
-/// What is shown of a run of the command.
 pub(super) struct Report<'a> {
     json: bool,
     tested: &'a Opened,
     gpu: DeviceInfo,
     cases: Vec<Case>,
     notes: Vec<String>,
-    /// What is wrong with the whole.
     failures: Vec<String>,
 }
 
@@ -66,12 +63,11 @@ impl<'a> Report<'a> {
         self.notes.push(note);
     }
 
-    /// Something that makes the whole fail, whatever came of the cases.
     pub(super) fn fail(&mut self, why: String) {
         self.failures.push(why);
     }
 
-    /// The outputs of a case that was run of which nothing says what is right. What a size tensor holds shows in the shape of another.
+    /// Returns outputs without expected values, except size tensors, which other shapes verify.
     fn unheld(&self, case: &Case) -> Vec<&str> {
         if case.expects_refusal || case.is_wrong() {
             return Vec::new();
@@ -83,7 +79,6 @@ impl<'a> Report<'a> {
         outputs.map(|output| output.name.as_str()).filter(|name| !is_held(name)).collect()
     }
 
-    /// Shows what comes last; whether everything is right.
     pub(super) fn end(&mut self) -> bool {
         if self.cases.is_empty() && self.failures.is_empty() {
             self.fail("nothing was run; say a node with `--shape`, or leave out `--random 0`".to_owned());
@@ -155,7 +150,7 @@ fn case_json(case: &Case, unheld: &[&str]) -> Value {
     })
 }
 
-/// A case for people; of the outputs of which nothing says what is right those are named that others of the case are not like.
+/// Formats a case; lists unverified outputs if others are verified.
 fn text(case: &Case, unheld: &[&str]) -> String {
     let verdict = if case.is_wrong() { "FAILED" } else { "ok" };
     let ran: Vec<String> = case.outcome.ran.iter().filter(|ran| ran.id != 0).map(variant_text).collect();
@@ -196,7 +191,7 @@ fn text(case: &Case, unheld: &[&str]) -> String {
     text
 }
 
-/// `1`, `2 with 5 choices of addresses`.
+/// Formats `1`, `2 with 5 choices of addresses`.
 fn variant_text(ran: &VariantResult) -> String {
     match ran.addresses {
         0 | 1 => ran.id.to_string(),
@@ -213,7 +208,6 @@ fn fault_lines(ran: &VariantResult, fault: &Fault) -> Vec<String> {
     lines
 }
 
-/// The first elements as a table.
 fn element_lines(mismatch: &Mismatch) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:?}"));
     let mut rows = vec![["at", "found", "expected", "difference"].map(str::to_owned)];

@@ -1,8 +1,7 @@
-//! One variant of a node on the device: its addresses, its results, and what is wrong with them.
+//! Runs one variant of a node on the device and checks the results.
 //!
-//! Each choice of addresses is run twice. Before each run everything that the kernels should write, and everything around it, is filled
-//! with a byte that differs between the runs. That shows what is not written, what is written elsewhere, and results that depend on what
-//! was in memory before.
+//! Each choice of addresses runs twice, with memory filled with a different byte each time. This reveals unwritten
+//! elements, stray writes, and dependence on uninitialized memory.
 
 use cubinder_gpu::{Code, Context, Guarded, NodeMemory, Prepared, RunError, Side, Stray, Stream};
 use cubinder_launch as launch;
@@ -14,21 +13,18 @@ use super::addresses::{Addresses, choices};
 use super::node::Node;
 use super::protocol::{Fault, Kind, VariantResult};
 
-/// What memory holds before the first run, and before the second: no numbers that a kernel is likely to write, and other bits in each
-/// half of a byte, so that no element is the same in both.
+/// Fill bytes of both runs: unlikely results that differ in each half byte, so that no element is equal in both.
 const PATTERNS: [u8; 2] = [0xff, 0x5a];
 
-/// The result of a run.
 struct RunResult {
-    /// The bytes of each output.
     outputs: Vec<Vec<u8>>,
     faults: Vec<Fault>,
 }
 
-/// The results of the variant that ran before, by output, which count if nothing else says what is right.
+/// Results of the previous variant, expected if no other values exist.
 pub(super) type Baseline = Option<(i32, Vec<Array>)>;
 
-/// Runs a variant. Returns `None` if its guard is satisfied for none of the addresses that are tried.
+/// Runs a variant; `None` if its guard rejects all tried addresses.
 pub(super) fn variant(
     code: &Code<'_>,
     context: &Context,
@@ -55,7 +51,7 @@ pub(super) fn variant(
             result.faults.push(fault);
         }
         if result.is_broken || !result.faults.is_empty() {
-            // What is wrong with aligned addresses is wrong with others, too.
+            // Faults with aligned addresses recur with others.
             break;
         }
     }
@@ -76,13 +72,12 @@ impl Bench<'_, '_> {
         Fault { kind, tensor: tensor.map(str::to_owned), text, elements: None, addresses }
     }
 
-    /// Why a run has no result.
     fn failure(&self, why: &RunError, result: &mut VariantResult) -> Fault {
         let (kind, text) = match why {
             RunError::Refused(_) => (Kind::Refused, why.to_string()),
             RunError::TooLarge => (Kind::Memory, why.to_string()),
             RunError::Driver(error) => {
-                // A list of errors that last ages: one of them shows in that it comes again.
+                // A list of lasting errors would age; they recur at synchronization.
                 let lasts =
                     error.lasts() || error.call == "cuCtxSynchronize" || self.context.synchronize().is_err();
                 result.is_broken |= lasts;
@@ -106,7 +101,7 @@ impl Bench<'_, '_> {
         let (first, second) = (first?, second?);
         add(&mut result.faults, first.faults);
         add(&mut result.faults, second.faults);
-        // Lengths are the same for all runs of a node.
+        // Equal lengths in all runs make this unambiguous.
         result.digests.insert(Digest::compute(&first.outputs.concat()).to_string());
         if let Err(fault) = self.judge(&first.outputs, &second.outputs, result, baseline) {
             result.faults.push(fault);
@@ -114,7 +109,7 @@ impl Bench<'_, '_> {
         Ok(())
     }
 
-    /// Runs once, from memory with `pattern` in every byte but those of inputs.
+    /// Runs once, with all memory except inputs filled with `pattern`.
     fn once(
         &self,
         prepared: &Prepared<'_>,
@@ -202,10 +197,10 @@ impl Bench<'_, '_> {
         layout::unpack(bytes, self.node.shaped.ty(tensor), self.node.shaped.format(tensor), shape)
     }
 
-    /// Compares the outputs of two runs with each other and with the expected ones.
+    /// Compares the outputs of two runs with each other and the expected ones.
     ///
     /// # Errors
-    /// If a size tensor holds no size.
+    /// An invalid size in a size tensor.
     fn judge(
         &self,
         first: &[Vec<u8>],
@@ -303,7 +298,7 @@ impl Bench<'_, '_> {
             return;
         }
         let wrong = |array: &Array| compare(array, right, tolerance, &unwritten);
-        // That the second run differs has been reported.
+        // A difference of the second run is already reported.
         let second = || if is_alike { wrong(&pair.other) } else { None };
         let found = match wrong(&pair.one) {
             Some(found) => Some((found, "")),
@@ -322,7 +317,6 @@ impl Bench<'_, '_> {
         }
     }
 
-    /// The outputs' shapes with the sizes that the kernels wrote.
     fn sizes(&self, first: &[Vec<u8>], second: &[Vec<u8>]) -> Result<Vec<Vec<i64>>, Fault> {
         let bounds = self.node.shaped.outputs().zip(&self.node.shaped.bounds);
         let size = |(((tensor, output), bound), (first, second)): (((usize, &Output), &Option<i64>), _)| {
@@ -352,7 +346,6 @@ impl Bench<'_, '_> {
     }
 }
 
-/// An output after each of two runs.
 struct OutputPair<'r> {
     name: &'r str,
     is_alias: bool,
@@ -361,8 +354,7 @@ struct OutputPair<'r> {
 }
 
 impl OutputPair<'_> {
-    /// The elements that are in both runs as memory was before. They are among those that are `unlike` in the two runs, since memory
-    /// differs before each.
+    /// Returns elements that kept the fill in both runs, among the `unlike` ones.
     fn unwritten(&self, unlike: &[usize]) -> Vec<usize> {
         if self.is_alias {
             return Vec::new();
@@ -383,7 +375,7 @@ fn are(count: usize) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }
 
-/// Adds what is not there yet: two runs find most things twice.
+/// Adds new faults only: two runs find most faults twice.
 fn add(faults: &mut Vec<Fault>, new: Vec<Fault>) {
     for fault in new {
         let is_known = faults.iter().any(|known| known.kind == fault.kind && known.tensor == fault.tensor);

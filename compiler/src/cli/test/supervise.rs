@@ -1,4 +1,4 @@
-//! The command's side: it starts the process that runs kernels, sends it jobs, and starts another where it is lost.
+//! Starts workers, sends jobs, and replaces lost workers.
 
 use std::time::Duration;
 
@@ -9,28 +9,23 @@ use super::protocol::{Event, Fault, Job, Kind, VariantResult};
 use crate::cli::gpu::Stopped;
 use crate::cli::gpu::process::{Lost, Process};
 
-/// The results of a trial.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Outcome {
-    /// What the case expects otherwise of the launch.
     pub(super) differs: Vec<String>,
-    /// Why the runtime refuses the node.
     pub(super) refused: Option<String>,
     pub(super) ran: Vec<VariantResult>,
 }
 
 impl Outcome {
-    /// The variants whose faults are there.
     pub(super) fn faults(&self) -> impl Iterator<Item = (&VariantResult, &Fault)> {
         self.ran.iter().flat_map(|ran| ran.faults.iter().map(move |fault| (ran, fault)))
     }
 
-    /// Whether anything is wrong with a node that should run.
     pub(super) fn is_wrong(&self) -> bool {
         !self.differs.is_empty() || self.refused.is_some() || self.faults().next().is_some()
     }
 
-    /// Adds the result of a variant. Faults of an earlier process remain.
+    /// Adds a variant's result, keeping faults of an earlier process.
     fn add(&mut self, mut ran: VariantResult) {
         match self.ran.iter_mut().find(|known| known.id == ran.id && ran.id != 0) {
             Some(known) => {
@@ -47,17 +42,15 @@ impl Outcome {
 
 const PURPOSE: &str = "runs kernels";
 
-/// The current process that runs kernels.
 pub(super) struct Supervisor {
     timeout: Duration,
     process: Option<Process>,
     gpu: DeviceInfo,
-    /// Why no other process could be started: nothing is run any more.
     lost: Option<String>,
 }
 
 impl Supervisor {
-    /// Starts the first process with the command line of this one.
+    /// Starts the first worker with this command's arguments.
     pub(super) fn start(timeout: Duration) -> Result<Supervisor, Stopped> {
         let (process, gpu) = Process::start(PURPOSE, timeout)?;
         Ok(Supervisor { timeout, process: Some(process), gpu, lost: None })
@@ -67,7 +60,6 @@ impl Supervisor {
         &self.gpu
     }
 
-    /// Runs all variants that serve a trial, in as many processes as it takes.
     pub(super) fn run(&mut self, trial: &Trial, case: Option<usize>) -> Outcome {
         let mut outcome = Outcome::default();
         let mut skip = Vec::new();
@@ -87,13 +79,13 @@ impl Supervisor {
             match self.job(process, &job, &mut outcome) {
                 Ended::Done => return outcome,
                 Ended::Lost(Some(variant)) if !skip.contains(&variant) => skip.push(variant),
-                // Without a variant under way it would be lost the same way again.
+                // With no variant running, the next worker would fail equally.
                 Ended::Lost(_) => return outcome,
             }
         }
     }
 
-    /// The process at hand, or another; none where none can be started, now or before.
+    /// Returns the current or a new worker, if possible.
     fn process(&mut self) -> Option<Process> {
         if self.process.is_none() && self.lost.is_none() {
             match Process::start(PURPOSE, self.timeout) {
@@ -131,26 +123,23 @@ impl Supervisor {
     }
 }
 
-/// How a job ended.
 #[derive(Debug, PartialEq)]
 enum Ended {
     Done,
-    /// The process is lost, or nothing can be run in it any more; this variant was running.
+    /// The worker is unusable; the running variant.
     Lost(Option<i32>),
 }
 
-/// The state of a job.
 struct JobState<'o> {
     outcome: &'o mut Outcome,
-    /// The variant that was started and has no result yet.
     under_way: Option<i32>,
 }
 
 impl JobState<'_> {
-    /// Takes the next event of a job. Returns how the job ended, if it did.
+    /// Processes an event; returns how the job ended, if it did.
     ///
     /// # Errors
-    /// If it cannot come now: then another one was lost, and the state is unknown.
+    /// An out-of-order event.
     fn take(&mut self, event: Event) -> Result<Option<Ended>, &'static str> {
         match (event, self.under_way) {
             (Event::Starts(variant), None) => self.under_way = Some(variant),

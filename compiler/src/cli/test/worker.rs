@@ -1,4 +1,4 @@
-//! The process that runs kernels: a test of each variant that serves a node.
+//! The process that tests each variant of a node.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::cli::gpu::protocol::{Greeting, receive};
 use crate::cli::gpu::worker::{Events, begin, objects};
 use crate::cli::output::environment_path;
 
-/// Runs jobs until there are no more, or until nothing can be run any more.
+/// Runs jobs until the stream ends or the GPU fails.
 pub(super) fn work(arguments: &Arguments) -> ExitCode {
     let nvrtc = arguments.nvrtc.as_deref();
     let begun = begin(arguments.device, nvrtc, &ProjectOptions::default(), || {
@@ -82,7 +82,6 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// Whether nothing can be run any more.
     fn job(&mut self, job: &Job) -> bool {
         if let Some((cases, index)) = self.cases.zip(job.case)
             && let Some(case) = cases.list.get(index)
@@ -94,7 +93,6 @@ impl<'w> Worker<'w> {
                 let differences = verdict.differences.iter().map(ToString::to_string);
                 self.events.say(&Event::Differs(differences.collect()));
             }
-            // What is misspelt cannot be run.
             if case.is_refusal() || is_mistaken {
                 return false;
             }
@@ -118,7 +116,7 @@ impl<'w> Worker<'w> {
     fn variants(&self, node: &Node<'_>, job: &Job) -> bool {
         let plugin = node.shaped.plugin;
         let signature = node.shaped.resolved.signature();
-        // All of them run, so it is no matter in which order.
+        // All variants run, so their order is irrelevant.
         let tactic = job.trial.variant.unwrap_or(AUTO_TACTIC);
         let order = match launch::in_order(plugin, &signature, tactic, &Facts::default()) {
             Ok(order) => order,
@@ -150,7 +148,6 @@ impl<'w> Worker<'w> {
     }
 }
 
-/// The Python that runs references.
 fn python(arguments: &Arguments) -> PathBuf {
     let named = arguments.python.clone().or_else(|| environment_path("CUBINDER_PYTHON"));
     named.unwrap_or_else(|| PathBuf::from("python3"))

@@ -1,6 +1,6 @@
-//! The data of inputs while variants are measured: as in `cubinder test` if they are small, otherwise a part of it repeatedly.
+//! Input data for measurements: as in `cubinder test` if small, else a repeated part.
 //!
-//! Results are not compared, and the time of a kernel seldom depends on values; if it does (`range` of coordinates), the part has them too.
+//! A kernel's time seldom depends on values; if it does (`range` of coordinates), the part has that range.
 
 use cubinder_launch::tensor_bytes;
 use cubinder_model::Input;
@@ -8,13 +8,13 @@ use cubinder_node::trial::{InputData, Trial, layout};
 
 use crate::cli::gpu::shaped::{Shaped, trial_data};
 
-/// The most bytes of random numbers for an input. A larger one repeats them.
+/// Maximum random bytes per input; larger ones repeat them.
 const MOST: u64 = 1 << 23;
 
-/// The bytes of each input in its memory layout, or a part to repeat; empty for a shape input.
+/// Returns each input's bytes in memory layout, or a part to repeat; empty for shape inputs.
 ///
 /// # Errors
-/// Data of the case that the input cannot have.
+/// Data that do not fit the input.
 pub(super) fn inputs_bytes(node: &Shaped<'_>, trial: &Trial) -> Result<Vec<Vec<u8>>, String> {
     let inputs = node.plugin.inputs.iter().enumerate();
     let all = inputs.map(|(index, input)| match input.values {
@@ -37,7 +37,7 @@ fn input_bytes(node: &Shaped<'_>, trial: &Trial, index: usize, input: &Input) ->
     let bytes = tensor_bytes(ty, format, shape).ok_or("it has more bytes than memory holds")?;
     match columns.filter(|_| bytes > MOST) {
         Some(columns) => {
-            // Whole bytes of elements of any size.
+            // A whole number of bytes for any element size.
             let elements = i64::try_from(MOST / u64::from(ty.size().unwrap_or(1))).unwrap_or(1);
             let part = [(elements / columns).max(1), columns];
             Ok(node.data(trial, (index, input), &part)?.bytes().to_vec())

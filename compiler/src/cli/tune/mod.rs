@@ -1,7 +1,7 @@
 //! `cubinder tune`.
 //!
-//! Owns the command. Variants are measured in a process of its own ([`worker`]), which may be lost; this one says what is measured
-//! ([`selection`]) and shows what came of it ([`report`]).
+//! Variants are measured in a separate process ([`worker`]), which may crash; this one selects cases ([`selection`])
+//! and reports ([`report`]).
 
 mod data;
 mod notes;
@@ -91,7 +91,6 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Whether all was measured, and written if it should be.
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     let opened = Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)?;
     let cases = selection::cases(arguments, &opened)?;
@@ -118,14 +117,13 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
             Err(error) => errors.push(error),
         }
     }
-    // The results are shown even if they cannot be written: measuring took a while.
+    // Write failures must not hide slow measurements.
     let outcome = write(output, report.points(), &opened.subject, &mut errors);
     show(&mut errors, MessageFormat::new(arguments.json));
     report.end(&notes, &outcome, &errors);
     Ok(errors.is_empty())
 }
 
-/// Writes the points, unless something went wrong.
 fn write(
     output: Option<Output>,
     points: Vec<Point>,
@@ -145,12 +143,10 @@ fn write(
     })
 }
 
-/// The process that measures.
 struct Measuring {
     process: Process,
     gpu: DeviceInfo,
     timeout: Duration,
-    /// Whether nothing can be measured any more: a kernel took the process with it, or the device.
     is_over: bool,
 }
 
@@ -167,7 +163,6 @@ impl Measuring {
         })
     }
 
-    /// The times of a node's variants, and their code.
     fn node(&mut self, trial: &Trial) -> Result<(Measured, String), Diagnostic> {
         let job = Job::Node(Box::new(trial.clone()));
         self.ask(&format!("the case `{}`", trial.name), &job, |event| match event {
@@ -176,7 +171,6 @@ impl Measuring {
         })
     }
 
-    /// The result of a job, as `result` has it.
     fn ask<T>(
         &mut self,
         what: &str,
@@ -187,7 +181,7 @@ impl Measuring {
             let of_variant = variant.map(|variant| format!("variant {variant}: ")).unwrap_or_default();
             Diagnostic::error(format!("{what} cannot be measured: {of_variant}{why}"))
         };
-        // Unless the job ends as it should, the process is not used again.
+        // After an irregular end, the process is not reused.
         self.is_over = true;
         let event = self.job(job).map_err(|(variant, why)| cannot(variant, &why))?;
         if let Event::Failed { variant, why, is_broken } = event {
@@ -198,7 +192,7 @@ impl Measuring {
         result(event).ok_or_else(|| cannot(None, "the process that measures said something else"))
     }
 
-    /// The event that ends a job; else why it did not end, and the variant that ran for the first time then.
+    /// Returns a job's final event, or the error and the variant in its first run.
     fn job(&mut self, job: &Job) -> Result<Event, (Option<i32>, String)> {
         let mut begun = None;
         self.process.send(job).map_err(|why| (None, self.process.end(&why)))?;

@@ -1,4 +1,4 @@
-//! Notes about all that was measured.
+//! Notes about all measurements.
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,21 @@ use cubinder_model::{Plugin, Variant};
 use cubinder_node::eval::{Subject, resolve_query};
 use cubinder_node::tuning::{ALIKE, Point};
 
-/// A case that was measured.
 pub(super) struct MeasuredCase {
     pub(super) point: Point,
     pub(super) measured: Measured,
 }
 
-/// The variants, the fastest first.
 pub(super) fn ranking(measured: &Measured) -> Vec<&Timing> {
     let mut order: Vec<&Timing> = measured.variants.iter().collect();
     order.sort_by(|one, other| one.microseconds.median.total_cmp(&other.microseconds.median));
     order
 }
 
-/// How far the upper quartile of the times of a variant may be above the lower one, before something else seems to use the device.
+/// Maximum ratio of a variant's time quartiles; above it, the device seems shared.
 const STEADY: f64 = 1.05;
 
-/// Only all cases together show which variants could be removed.
+/// Returns notes; removable variants show only in complete measurements.
 pub(super) fn of_all(subject: &Subject, done: &[MeasuredCase], is_whole: bool) -> Vec<String> {
     let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
     if is_whole {
@@ -33,8 +31,7 @@ pub(super) fn of_all(subject: &Subject, done: &[MeasuredCase], is_whole: bool) -
     notes
 }
 
-/// The variants that are the fastest in no case, as far as that is known: an id has a row for each type, format and attribute for which it is
-/// compiled, and all of them have to have been measured.
+/// Returns never-fastest variants. All rows of an id (types, formats, compiled attributes) must be measured.
 fn never_fastest(subject: &Subject, done: &[MeasuredCase]) -> Vec<i32> {
     let plugin = &subject.plugin;
     let measured: BTreeSet<usize> = done.iter().flat_map(|done| rows(subject, done)).collect();
@@ -48,7 +45,6 @@ fn never_fastest(subject: &Subject, done: &[MeasuredCase]) -> Vec<i32> {
     ids.into_iter().filter(|id| is_known(*id) && is_never(*id)).collect()
 }
 
-/// The rows of the plugin's variants that were measured in a case.
 fn rows(subject: &Subject, done: &MeasuredCase) -> Vec<usize> {
     let Ok(resolved) = resolve_query(subject, &done.point.query) else { return Vec::new() };
     let node = resolved.signature();
@@ -60,7 +56,6 @@ fn rows(subject: &Subject, done: &MeasuredCase) -> Vec<usize> {
     rows.filter(|(_, variant)| is_measured(variant)).map(|(row, _)| row).collect()
 }
 
-/// How good is what is taken now.
 fn taken_note(done: &[MeasuredCase]) -> Option<String> {
     let ratio = |done: &MeasuredCase| {
         let best = ranking(&done.measured).first()?.microseconds.median;
@@ -79,7 +74,6 @@ fn taken_note(done: &[MeasuredCase]) -> Option<String> {
     Some(note)
 }
 
-/// That times are far apart.
 fn spread_note(done: &[MeasuredCase]) -> Option<String> {
     let spread = |timed: &Timing| timed.microseconds.upper_quartile / timed.microseconds.lower_quartile;
     let worst = |done: &MeasuredCase| done.measured.variants.iter().map(spread).max_by(f64::total_cmp);
@@ -102,7 +96,7 @@ fn is_among_fastest(done: &MeasuredCase, id: i32) -> bool {
     best.zip(own).is_some_and(|(best, own)| own <= best * ALIKE)
 }
 
-/// Whether a variant is the last that some types, formats and attributes have: it serves what the guards of the others refuse.
+/// Returns whether a variant is the last of some types, formats and attributes: a fallback.
 fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
     let is_last = |own: &Variant| {
         let alike = |other: &&Variant| {
@@ -123,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Variant 2 is there for one of the types, and there the last.
+    /// Variant 2 is the last of one type.
     const MANIFEST: &str = r#"schema = 1
 [plugin]
 name = "copy"

@@ -1,4 +1,4 @@
-//! The file of measured times that the command writes.
+//! The written file of measured times.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,20 @@ use super::Arguments;
 use super::project::{FOLDER, MeasuredProject, Unpacked};
 use crate::cli::output::current_folder;
 
-/// The file of measured times to write.
 pub(super) struct Output {
     path: PathBuf,
     device: Device,
-    /// Whether all cases are measured: then no other point of the plugin remains.
+    /// All cases are measured: the plugin's older points are removed.
     is_whole: bool,
-    /// The measured manifest, if it exists.
     manifest: Option<PathBuf>,
-    /// The file of the command line.
     file: PathBuf,
 }
 
 impl Output {
-    /// The file; `None` in a dry run.
+    /// Opens the file; `None` in a dry run.
     ///
     /// # Errors
-    /// If it exists and is no such file, or of another GPU.
+    /// Not a tuning file, or another GPU's.
     pub(super) fn open(
         arguments: &Arguments,
         cases: &Cases,
@@ -50,10 +47,10 @@ impl Output {
         Ok(Some(Output { path, device, is_whole, manifest, file }))
     }
 
-    /// Merges the points into the file, which may have changed while they were measured.
+    /// Merges points into the file, which may have changed meanwhile.
     ///
     /// # Errors
-    /// If it cannot be written, or takes no points any more.
+    /// I/O errors; points that no longer fit.
     pub(super) fn write(self, points: Vec<Point>, subject: &Subject) -> Result<Written, Vec<Diagnostic>> {
         let (path, count) = (self.path.as_path(), points.len());
         let new = Tuning { device: self.device, points };
@@ -77,7 +74,6 @@ impl Output {
     }
 }
 
-/// The versions of the plugin of which nothing is left.
 fn gone(known: Option<Tuning>, merged: &Tuning, plugin: &str) -> BTreeSet<String> {
     let is_left = |old: &Point| {
         merged.points.iter().any(|new| (&new.plugin, &new.version) == (&old.plugin, &old.version))
@@ -87,25 +83,21 @@ fn gone(known: Option<Tuning>, merged: &Tuning, plugin: &str) -> BTreeSet<String
     gone.map(|old| old.version).collect()
 }
 
-/// What was written.
 pub(super) struct Written {
     pub(super) path: PathBuf,
-    /// How many points are new.
     pub(super) points: usize,
-    /// How many others are there.
     pub(super) others: usize,
-    /// The versions of the plugin whose points went, because they are not there any more.
+    /// Removed versions of the plugin that no longer exist.
     pub(super) gone: BTreeSet<String>,
-    /// Why nothing packs it.
     pub(super) unpacked: Option<Unpacked>,
-    /// The project's files of other GPUs that count as the one at hand, with their names, as far as they are of the plugin.
+    /// Files of other GPUs, with names, that match this GPU and have points of the plugin.
     pub(super) alike: Vec<(PathBuf, String)>,
 }
 
-/// The file of `--out`, or that of the GPU in its folder; else in the folder of tuning.
+/// Returns the file in `--out` (a file or folder) or in the tuning folder.
 ///
 /// # Errors
-/// Where `--out` is neither.
+/// `--out` is neither a tuning file nor a folder.
 fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Result<PathBuf, Diagnostic> {
     let name = tuning::file_name(device);
     let Some(out) = &arguments.out else { return Ok(home(arguments, manifest).join(FOLDER).join(name)) };
@@ -121,15 +113,13 @@ fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Resu
     }
 }
 
-/// The manifest of the cases, where it is one and is there.
 fn manifest(cases: &Cases) -> Option<PathBuf> {
     let subject = &cases.subject;
     let is_manifest = subject.extension().is_some_and(|it| it == "toml") && subject.is_file();
     is_manifest.then(|| path::shown(subject))
 }
 
-/// The folder of the nearest `cubinder.toml` above the manifest; where there is none that of the manifest; and without a manifest that of the
-/// cases.
+/// Returns the folder of the manifest's `cubinder.toml`, else of the manifest, else of the cases.
 fn home(arguments: &Arguments, manifest: Option<&Path>) -> PathBuf {
     let folder = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
     let Some(manifest) = manifest else { return folder(&arguments.file) };

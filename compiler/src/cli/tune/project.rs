@@ -1,4 +1,4 @@
-//! The project of the measured manifest: its other manifests and files of measured times.
+//! The measured manifest's project: its other manifests and tuning files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,24 @@ use cubinder_source::{path, source};
 
 use crate::cli::output::{current_folder, open_project};
 
-/// The folder of files of tuning, beside `cubinder.toml` or a manifest.
+/// Folder of tuning files, beside `cubinder.toml` or a manifest.
 pub(super) const FOLDER: &str = "tuning";
 
-/// The measured manifest, if it exists, with its project.
 pub(super) struct MeasuredProject {
     manifest: Option<PathBuf>,
     project: Project,
 }
 
-/// Why nothing packs a file.
+/// Why no project packs a file.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unpacked {
-    /// The project's `cubinder.toml` does not name it, and would with these patterns.
+    /// `cubinder.toml` would match it with these patterns.
     Unnamed { config: PathBuf, patterns: Vec<String> },
-    /// There is no `cubinder.toml`. The manifest, where there is one.
+    /// Without a `cubinder.toml`; the manifest, if it exists.
     Alone(Option<PathBuf>),
 }
 
 impl MeasuredProject {
-    /// Without a manifest the project is that of the cases. `None` if it cannot be opened.
     pub(super) fn open(manifest: Option<&Path>, cases: &Path) -> Option<MeasuredProject> {
         let project = match manifest {
             Some(manifest) => {
@@ -44,8 +42,8 @@ impl MeasuredProject {
         Some(MeasuredProject { manifest: manifest.map(Path::to_owned), project })
     }
 
-    /// The versions of a plugin that there are: those of the project's manifests; without a project those of the manifests that lie beside
-    /// the one that was measured. None where one of them cannot be read, because it may be of any version, and where there is no manifest.
+    /// Returns a plugin's versions in the project, or in manifests beside the measured one. `None` if any is
+    /// unreadable or none exists.
     pub(super) fn versions(&self, plugin: &str) -> Option<Vec<String>> {
         let manifest = self.manifest.as_deref()?;
         let paths = match &self.project.config {
@@ -61,7 +59,6 @@ impl MeasuredProject {
         Some(versions)
     }
 
-    /// Why nothing packs the file; none where something does.
     pub(super) fn unpacked(&self, path: &Path) -> Option<Unpacked> {
         let Some(config) = &self.project.config else { return Some(Unpacked::Alone(self.manifest.clone())) };
         let file = path.canonicalize().ok()?;
@@ -74,7 +71,7 @@ impl MeasuredProject {
         Some(Unpacked::Unnamed { config: config.source.path.clone(), patterns })
     }
 
-    /// The project's files of other GPUs whose points mix with those of the file, with the GPUs' names.
+    /// Returns files of other GPUs, with names, whose points mix with this file's.
     pub(super) fn alike(&self, path: &Path, own: &Tuning) -> Vec<(PathBuf, String)> {
         let is_of_plugin = |point: &Point| own.points.iter().any(|known| known.plugin == point.plugin);
         let (files, _) = self.project.read_tuning();
@@ -91,7 +88,6 @@ fn opened(asked: ProjectOptions) -> Option<Project> {
     open_project(ProjectOptions { is_measured: true, ..asked }).ok()?
 }
 
-/// The manifests in the folder of one.
 fn beside(manifest: &Path) -> Option<Vec<PathBuf>> {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut manifests = Vec::new();
@@ -105,7 +101,7 @@ fn beside(manifest: &Path) -> Option<Vec<PathBuf>> {
     Some(manifests)
 }
 
-/// What names a file in a `cubinder.toml`: all in the folder of such files, and the file alone elsewhere.
+/// Returns the `cubinder.toml` pattern: the whole tuning folder, else this file.
 fn pattern(file: &Path, folder: &Path) -> String {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let below =

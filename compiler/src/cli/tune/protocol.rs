@@ -1,28 +1,25 @@
-//! What the command and the process that measures say to each other.
+//! The protocol between the command and the measuring process.
 
 use cubinder_gpu::measure::{Measured, Step};
 use cubinder_node::trial::Trial;
 use serde::{Deserialize, Serialize};
 
-/// Something to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Job {
-    /// How fast the device copies.
     CopyRate,
-    /// The variants of a node.
     Node(Box<Trial>),
 }
 
-/// What comes of it, one line of JSON each. A step means that the one before it has ended; everything else ends a job.
+/// An event, one line of JSON. A step ends the previous one; other events end the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
-    /// Bytes that are read and written in a second; `None` if there is not enough memory for it.
+    /// Bytes read and written per second; `None` without enough memory.
     CopyRate(Option<f64>),
     /// A step starts.
     Step(Step),
-    /// All of a node was measured: this code ([`cubinder_node::tuning::code_of`]).
+    /// A node's measurements and its code ([`cubinder_node::tuning::code_of`]).
     Measured { measured: Measured, code: String },
-    /// It was not, and why; if it is broken, nothing can be measured any more.
+    /// Why the measurement failed; if broken, no more can run.
     Failed { variant: Option<i32>, why: String, is_broken: bool },
 }

@@ -1,4 +1,4 @@
-//! What is shown, to people as it comes and to programs at the end.
+//! The tuning report: text incrementally, JSON at the end.
 
 use cubinder_gpu::DeviceInfo;
 use cubinder_gpu::measure::Timing;
@@ -19,17 +19,15 @@ use crate::cli::gpu::protocol::heading;
 use crate::cli::obligations::failed_json;
 use crate::cli::output::print;
 
-/// The file that was written, or why nothing was; `None` in a dry run.
+/// The written file, or why none; `None` in a dry run.
 pub(super) type Outcome = Option<Result<Written, &'static str>>;
 
-/// What is shown of a run of the command.
 pub(super) struct Report<'a> {
     json: bool,
-    /// Whether all cases are measured.
     is_whole: bool,
     opened: &'a Opened,
     gpu: DeviceInfo,
-    /// Bytes a second.
+    /// Bytes per second.
     copies: Option<f64>,
     done: Vec<MeasuredCase>,
 }
@@ -55,7 +53,7 @@ impl<'a> Report<'a> {
         self.done.push(done);
     }
 
-    /// The points for the file, without those that launch nothing.
+    /// Returns the points for the file, except those without launches.
     pub(super) fn points(&self) -> Vec<Point> {
         let time = |timed: &Timing| (timed.variant, timed.microseconds.median);
         let point = |done: &MeasuredCase| Point {
@@ -65,7 +63,7 @@ impl<'a> Report<'a> {
         self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
     }
 
-    /// Shows the rest of the report; `errors` have been shown.
+    /// Shows the rest of the report; `errors` are already shown.
     pub(super) fn end(&self, of_cases: &[String], outcome: &Outcome, errors: &[Diagnostic]) {
         let is_whole = self.is_whole && errors.is_empty();
         let mut notes = notes::of_all(&self.opened.subject, &self.done, is_whole);
@@ -110,7 +108,6 @@ fn done_json(done: &MeasuredCase) -> Value {
     case
 }
 
-/// A case for people: its variants, the fastest first.
 fn table(done: &MeasuredCase) -> String {
     let MeasuredCase { point, measured } = done;
     let mut words: Vec<String> = point
@@ -152,14 +149,12 @@ fn written_notes(written: &Written) -> impl Iterator<Item = String> {
     gone_note(written).into_iter().chain(unpacked_note(written)).chain(alike)
 }
 
-/// That points were removed which nothing could pack any more.
 fn gone_note(written: &Written) -> Option<String> {
     let plural = if written.gone.len() == 1 { "" } else { "s" };
     let what = format!("what was measured of version{plural} {} went", quoted(&written.gone));
     (!written.gone.is_empty()).then(|| format!("{what}: no manifest has it any more"))
 }
 
-/// How what was written is packed, where nothing does so yet.
 fn unpacked_note(written: &Written) -> Option<String> {
     let path = written.path.display();
     Some(match written.unpacked.as_ref()? {

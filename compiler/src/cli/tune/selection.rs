@@ -1,4 +1,4 @@
-//! What is measured: the cases that describe nodes which run.
+//! Selects the cases to measure.
 
 use cubinder_gpu::DeviceInfo;
 use cubinder_node::cases::{self, Cases};
@@ -13,23 +13,20 @@ use super::Arguments;
 use crate::cli::gpu::Opened;
 use crate::cli::gpu::shaped::{ShapeError, Shaped};
 
-/// The cases that are measured, and what there is to say of others.
 pub(super) struct Selection {
     list: Vec<Trial>,
     notes: Vec<String>,
 }
 
-/// A case with its node.
 pub(super) struct DescribedNode {
     pub(super) trial: Trial,
-    /// Without times.
     pub(super) point: Point,
 }
 
-/// The cases that say the shapes: those of the file, or those that the manifest names.
+/// Returns the file's cases, or those that the manifest names.
 ///
 /// # Errors
-/// Where there are none, and what is wrong with those that the manifest names.
+/// Missing or invalid cases.
 pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
     if let Some(cases) = &opened.cases {
         return Ok(cases.clone());
@@ -46,10 +43,10 @@ pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec
     }
 }
 
-/// Those of the cases that run and that the command line asks for.
+/// Returns the selected runnable cases.
 ///
 /// # Errors
-/// Every mistake in them, and where none is left.
+/// Invalid cases, or none selected.
 pub(super) fn select(
     arguments: &Arguments,
     opened: &Opened,
@@ -79,16 +76,16 @@ pub(super) fn select(
     if errors.is_empty() { Ok(Selection { list, notes }) } else { Err(errors) }
 }
 
-/// Addresses are what memory gives: the best ones. A reference is not asked.
+/// Removes alignments and reference: allocations are aligned, results not compared.
 fn without_addresses(trial: Trial) -> Trial {
     let query = Query { aligned: Vec::new(), ..trial.query };
     Trial { query, reference: None, outputs: Vec::new(), ..trial }
 }
 
-/// The nodes as a file of tuning describes them, without times. Cases that describe a node once more are left out.
+/// Describes nodes as in a tuning file, without times and duplicates.
 ///
 /// # Errors
-/// What the runtime would refuse.
+/// Nodes that the runtime would refuse.
 pub(super) fn describe_nodes(
     opened: &Opened,
     selected: Selection,
@@ -117,7 +114,6 @@ pub(super) fn describe_nodes(
     if errors.is_empty() { Ok((described, notes)) } else { Err(errors) }
 }
 
-/// The node without times.
 fn point(node: &Shaped<'_>, case: &str) -> Point {
     let (plugin, resolved) = (node.plugin, &node.resolved);
     let inputs = || plugin.inputs.iter().map(|input| input.name.clone());
@@ -146,7 +142,6 @@ fn point(node: &Shaped<'_>, case: &str) -> Point {
     }
 }
 
-/// A point's node for programs.
 pub(super) fn point_json(point: &Point) -> Value {
     fn object<T>(pairs: &[(String, T)], value: impl Fn(&T) -> Value) -> Value {
         pairs.iter().map(|(name, it)| (name.clone(), value(it))).collect::<Map<_, _>>().into()

@@ -1,4 +1,4 @@
-//! The process that measures.
+//! The measuring process.
 
 use std::process::ExitCode;
 
@@ -18,12 +18,10 @@ use crate::cli::gpu::protocol::{Greeting, receive};
 use crate::cli::gpu::shaped::Shaped;
 use crate::cli::gpu::worker::{Events, begin, objects};
 
-/// The bytes that are copied for the rate of copies: far more than caches hold.
+/// Bytes per copy, far above cache sizes.
 const COPIED: usize = 256 << 20;
-/// How often.
 const COPIES: u32 = 15;
 
-/// Measures until there is no more, or until nothing can be run any more.
 pub(super) fn work(arguments: &Arguments) -> ExitCode {
     let asked = ProjectOptions { is_measured: true, ..ProjectOptions::default() };
     let begun = begin(arguments.device, arguments.nvrtc.as_deref(), &asked, || {
@@ -71,7 +69,6 @@ impl Worker<'_> {
         }
     }
 
-    /// The times of the variants of a node.
     fn node(&self, trial: &Trial) -> Result<Event, Failure> {
         let device = self.context.device();
         let shaped = Shaped::new(self.subject, &trial.query, device.facts());
@@ -88,7 +85,7 @@ impl Worker<'_> {
     }
 
     fn failed(&self, failure: &Failure) -> Event {
-        // A list of errors that last ages: one of them shows in that it comes again.
+        // A list of lasting errors would age; they recur at synchronization.
         let lasts = |error: &DriverError| error.lasts() || self.context.synchronize().is_err();
         let is_broken = matches!(&failure.why, RunError::Driver(error) if lasts(error));
         Event::Failed { variant: failure.variant, why: failure.why.to_string(), is_broken }

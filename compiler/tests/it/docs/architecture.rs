@@ -1,4 +1,4 @@
-//! The pages about the code: every path that they name exists.
+//! Every path in pages about the code exists.
 
 use std::path::Path;
 
@@ -10,11 +10,10 @@ const PAGES: [&str; 5] = [
     "docs/contributing/verification.md",
 ];
 
-/// Top-level folders of the repository.
 const FOLDERS: [&str; 7] =
     ["compiler/", "docs/", "kernels/", "manifests/", "runtime-plugin/", "tests/", "xtask/"];
 
-/// The paths between backquotes that start at a top-level folder; of `a/{b,c}` one for each.
+/// Returns backquoted paths from top-level folders; expands `a/{b,c}`.
 fn paths(page: &str) -> Vec<String> {
     let spans = page
         .lines()
@@ -44,7 +43,7 @@ fn named_paths_exist() {
     }
 }
 
-/// A path may leave out the extension of a Rust module.
+/// Rust modules may omit the extension.
 fn is_there(root: &Path, path: &str) -> bool {
     root.join(path).exists() || root.join(format!("{path}.rs")).exists()
 }
@@ -55,7 +54,7 @@ fn reads_paths() {
     assert_eq!(paths(text), ["compiler/a/c.rs", "compiler/b/c.rs", "xtask/"]);
 }
 
-/// The external crates in `[workspace.dependencies]` of a manifest.
+/// Returns the external crates in a manifest's `[workspace.dependencies]`.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let table = manifest.split("\n[workspace.dependencies]\n").nth(1).expect("the table exists");
     let table = table.split("\n[").next().unwrap_or(table);

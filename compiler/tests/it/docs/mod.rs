@@ -1,6 +1,6 @@
-//! Compares the tables of the documentation with the program: keys and types (`docs/manifest.md`, `docs/cubinder-toml.md`), operators and
-//! functions (`docs/expressions.md`), rules (`docs/rules.md`), commands (`docs/cli.md`), and the plugins that ship (`docs/plugins.md`, `docs/plugins/*.md`). `cargo xtask docs` sets
-//! `CUBINDER_UPDATE_DOCS=1`, with which the tests write the tables. Examples are compiled.
+//! Compares documentation tables with the program, and compiles examples: keys and types (`docs/manifest.md`,
+//! `docs/cubinder-toml.md`), `docs/expressions.md`, `docs/rules.md`, `docs/cli.md`, and included plugins
+//! (`docs/plugins.md`, `docs/plugins/*.md`). `cargo xtask docs` writes the tables by `CUBINDER_UPDATE_DOCS=1`.
 
 mod architecture;
 mod plugins;
@@ -22,14 +22,13 @@ use cubinder_source::rules;
 
 const END: &str = "<!-- end -->";
 
-/// Markers of what `cargo xtask bench kernels --publish` writes.
+/// Markers of tables that `cargo xtask bench kernels --publish` writes.
 const OTHERS: [&str; 1] = ["<!-- times -->"];
 
 fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/manifest.md")
 }
 
-/// Returns every table of a manifest once.
 fn tables() -> Vec<&'static Table> {
     let mut tables = vec![&ROOT];
     for index in 0.. {
@@ -43,7 +42,7 @@ fn tables() -> Vec<&'static Table> {
     tables
 }
 
-/// Returns the markers of `docs/manifest.md` and the tables that follow them, each up to `<!-- end -->`.
+/// Returns the tables of `docs/manifest.md` with their markers.
 fn generated() -> Vec<(String, String)> {
     let mut parts: Vec<(String, String)> =
         tables().into_iter().map(|table| (format!("<!-- keys: {} -->", name(table)), keys(table))).collect();
@@ -52,7 +51,6 @@ fn generated() -> Vec<(String, String)> {
     parts
 }
 
-/// How a marker calls a table.
 fn name(table: &Table) -> &str {
     match table.path {
         "" => "file",
@@ -80,7 +78,6 @@ fn the_references_tables_are_those_of_the_program() {
     hold("cubinder-toml.md", &[("<!-- keys: library -->".to_owned(), keys(&LIBRARY))]);
 }
 
-/// Holds what stands between markers of a page below `docs` against what is to stand there, or writes it.
 fn hold(page: &str, generated: &[(String, String)]) {
     let path = path().with_file_name(page);
     let before = std::fs::read_to_string(&path).expect("the page is there");
@@ -120,7 +117,7 @@ fn head(cells: &[&str]) -> String {
     format!("{}|{}\n", row(cells), "---|".repeat(cells.len()))
 }
 
-/// Returns the table of keys. A kind of a table, such as `[[launches]] with code`, lists only keys that differ from those of the table itself.
+/// Returns the table of keys; for a kind, such as `[[launches]] with code`, without keys equal to the table's own.
 fn keys(table: &Table) -> String {
     let header = table.title.split_once(" with ").map(|(header, _)| header);
     let base = tables().into_iter().find(|base| Some(base.title) == header);
@@ -160,7 +157,7 @@ fn attribute_types() -> String {
     head(&["type", "list", "in expressions", "ONNX kind", "from ONNX"]) + &rows.collect::<String>()
 }
 
-/// Returns how values change on the way from ONNX through TensorRT's parser (TensorRT-RTX 1.7).
+/// Describes how TensorRT's parser converts ONNX values (TensorRT-RTX 1.7).
 fn conversion(element: AttributeElement) -> &'static str {
     match element {
         AttributeElement::I8 | AttributeElement::I16 => "wrapped to 32 bits, then checked",
@@ -203,7 +200,7 @@ const BINARY: [BinaryOp; 14] = [
     BinaryOp::Div,
 ];
 
-/// How tightly an operator binds, by its row in the reference, and what it does.
+/// Returns an operator's row, by precedence, and description.
 fn described(op: BinaryOp) -> (usize, &'static str) {
     match op {
         BinaryOp::Or => (1, "booleans; evaluates `b` only if `a` is false"),
@@ -245,7 +242,7 @@ fn operators() -> String {
     head(&["level", "operator", "operands"]) + &rows.collect::<String>()
 }
 
-/// The parser groups as the rows of the table say.
+/// The parser's precedence equals the table's.
 #[test]
 fn operators_bind_as_the_reference_says() {
     let root = |text: &str| match expr::parse(text).expect(text).kind {
@@ -273,7 +270,7 @@ fn operators_bind_as_the_reference_says() {
     ));
 }
 
-/// How a function is called, what it gives, and a call without names.
+/// Returns a function's signature, result, and a call without names.
 fn function(builtin: Builtin) -> (&'static str, &'static str, &'static str) {
     match builtin {
         Builtin::Min => (
@@ -372,13 +369,12 @@ fn rules_table() -> String {
     head(&["code", "rule"]) + &rows.collect::<String>()
 }
 
-/// Returns a row for a command, or for each of its subcommands, from the program's help.
+/// Returns rows for a command or its subcommands, from the help.
 fn command_rows(command: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_cubinder")).args(command).arg("-h").output();
     let help = String::from_utf8_lossy(&output.expect("the program runs").stdout).into_owned();
     let Some((_, list)) = help.split_once("\nCommands:\n") else { return command_row(&help) };
     let lines = list.lines().take_while(|line| !line.is_empty());
-    // Continued descriptions are indented further.
     let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     let names = names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help");
     names.map(|name| command_rows(&[command, &[name.to_owned()]].concat())).collect()
@@ -397,7 +393,7 @@ fn command_row(help: &str) -> String {
     row(&[&format!("`{}`", usage.replace("[OPTIONS] ", "")), &options.join(", ")])
 }
 
-/// The blocks of TOML that are whole manifests, in the reference and in the page for those who come from Python.
+/// Complete manifests in the reference and the page for Python users.
 #[test]
 fn the_examples_compile() {
     let pages = [("manifest.md", 1), ("from-python-plugins.md", 1)];

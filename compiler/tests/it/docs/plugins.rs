@@ -1,4 +1,4 @@
-//! The tables of the included plugins' pages, from their manifests and test cases.
+//! Tables of included plugins, from manifests and test cases.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use cubinder_source::source;
 
 use super::{head, hold, row};
 
-/// The plugins in the order of the index, by their manifests and the files of cases that hold them against a reference.
+/// Manifests in index order, with test cases against a reference.
 const PLUGINS: [(&str, &str); 7] = [
     ("cubinder/rms_norm", "rms_norm"),
     ("cubinder/add_rms_norm", "add_rms_norm"),
@@ -25,11 +25,9 @@ const PLUGINS: [(&str, &str); 7] = [
     ("circ_pad_plugin", "circ_pad"),
 ];
 
-/// A plugin that ships.
 struct Shipped {
     manifest: Manifest,
     plugin: Plugin,
-    /// The tolerances and the reference of all cases.
     defaults: Trial,
 }
 
@@ -100,7 +98,6 @@ fn names(types: &[DataType]) -> String {
     types.iter().map(|ty| format!("`{}`", ty.name())).collect::<Vec<_>>().join(" ")
 }
 
-/// Inputs and outputs, and what the type parameters may be.
 fn tensors(shipped: &Shipped) -> String {
     let Shipped { manifest, plugin, .. } = shipped;
     let mut text = head(&["tensor", "type", "shape", "meaning"]);
@@ -138,7 +135,6 @@ fn rank(input: &Input) -> String {
     }
 }
 
-/// What a manifest says of a shape beside the rank.
 fn limits(limits: &ShapeLimits) -> Option<String> {
     let mut parts = Vec::new();
     if !limits.dims.is_empty() {
@@ -188,10 +184,9 @@ fn allowed(attribute: &Attribute) -> String {
     }
 }
 
-/// A value as people write it.
 fn shown(attribute: &Attribute, value: &Value) -> String {
     match value {
-        #[allow(clippy::cast_possible_truncation)] // the attribute holds no more
+        #[allow(clippy::cast_possible_truncation)] // the attribute's range is smaller
         Value::Float(value) if attribute.ty.element == AttributeElement::F32 => {
             format!("`{:?}`", *value as f32)
         }
@@ -208,7 +203,6 @@ fn requirements(plugin: &Plugin) -> String {
     }
 }
 
-/// The variants with their guards, and the functions that guards and rules call.
 fn variants(shipped: &Shipped) -> String {
     let Shipped { manifest, .. } = shipped;
     let mut text = head(&["variant", "types", "constants", "condition"]);
@@ -238,7 +232,6 @@ fn constants(variant: &VariantDecl) -> String {
     constants.collect::<Vec<_>>().join(" ")
 }
 
-/// The tolerances of the tests, by element type.
 fn tolerances(shipped: &Shipped) -> String {
     let Shipped { manifest, plugin, defaults, .. } = shipped;
     let elements = &manifest.types[0].alternatives;

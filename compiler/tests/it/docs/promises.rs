@@ -1,5 +1,4 @@
-//! The table of promises in `docs/contributing/promises.md`: each row has a page, and tests that exist.
-//! `tests/tests/it/book.rs` checks the links.
+//! Rows of `docs/contributing/promises.md` have a page and existing tests. `tests/tests/it/book.rs` checks links.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The three cells of each row, without heads and lines.
+/// Returns the cells of each row, without heads and rules.
 fn rows(page: &str) -> Vec<[&str; 3]> {
     let mut rows = Vec::new();
     for line in page.lines().filter(|line| line.starts_with("| ") && *line != "| promise | page | test |") {
@@ -19,12 +18,10 @@ fn rows(page: &str) -> Vec<[&str; 3]> {
     rows
 }
 
-/// The words between backquotes.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Whether the text of a Rust file has this test function.
 fn has_test(text: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -35,7 +32,6 @@ fn has_test(text: &str, name: &str) -> bool {
     lines.iter().enumerate().any(|(at, line)| line.starts_with(&head) && is_test(at))
 }
 
-/// Whether this file is a test of `compiler/tests/cases`.
 fn is_case(word: &str) -> bool {
     is_manifest(word) || word.starts_with("docs/rules/") && word.ends_with(".md")
 }
@@ -79,7 +75,6 @@ fn every_promise_has_a_page_and_tests_that_exist() {
     assert!(wrong.is_empty(), "docs/contributing/promises.md:\n{}", wrong.join("\n"));
 }
 
-/// The test above finds what is wrong.
 #[test]
 fn a_function_that_is_no_test_is_none() {
     let text = "#[test]\n#[ignore = \"slow\"]\nfn one() {}\n\nfn helper() {}\n    #[test]\n    fn two(a in 0..2) {}\n";

@@ -1,10 +1,10 @@
-//! What the README and the help promise, compared with the pages that know.
+//! The README's and help's promises agree with the reference pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// A family of TensorRT and a version: `("TensorRT-RTX", "1.7")`.
+/// A TensorRT family and version: `("TensorRT-RTX", "1.7")`.
 type Release = (String, String);
 
 fn read(page: &str) -> String {
@@ -12,14 +12,14 @@ fn read(page: &str) -> String {
     std::fs::read_to_string(path).expect("the page is there")
 }
 
-/// The releases of `TensorRT-RTX 1.4, 1.5 and 1.6`.
+/// Parses `TensorRT-RTX 1.4, 1.5 and 1.6`.
 fn releases(text: &str) -> BTreeSet<Release> {
     let text = text.replace("full TensorRT", "TensorRT").replace(" and ", ", ");
     let (family, versions) = text.trim().split_once(' ').expect("a family and versions");
     versions.split(',').map(|version| (family.to_owned(), version.trim().to_owned())).collect()
 }
 
-/// The clauses of the README's line: `works with TensorRT-RTX 1.7; does not work with ...`.
+/// Returns clauses: `works with TensorRT-RTX 1.7; does not work with ...`.
 fn readme() -> BTreeMap<String, BTreeSet<Release>> {
     let text = read("README.md");
     let line = text.lines().find_map(|line| line.strip_prefix("Releases: ")).expect("a line of releases");
@@ -29,11 +29,10 @@ fn readme() -> BTreeMap<String, BTreeSet<Release>> {
     clauses.map(|(verdict, named)| (verdict.to_owned(), releases(named))).collect()
 }
 
-/// The rows of the table of TensorRT's releases: what was released, and the verdict.
 fn support() -> Vec<(BTreeSet<Release>, String)> {
     let text = read("docs/support.md");
     let section = text.split("\n## ").find(|section| section.starts_with("TensorRT\n")).expect("a section");
-    // The first table of the section; the second one is about headers.
+    // The section's second table is about headers.
     let rows =
         section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     let rows = rows.filter(|line| line.starts_with("| TensorRT"));
@@ -59,7 +58,7 @@ fn the_readme_names_the_releases_of_the_support_page() {
     assert_eq!(readme, known, "README.md and docs/support.md differ");
 }
 
-/// A reader of the first screen learns what was tested with NVIDIA's software, and what was not.
+/// The first screen states what was tested with NVIDIA's software.
 #[test]
 fn pages_with_results_say_first_what_was_tested() {
     for page in
@@ -74,7 +73,7 @@ fn pages_with_results_say_first_what_was_tested() {
     }
 }
 
-/// The package `cubinder` on the package index is not this project's, so pip has to be given the wheel's file.
+/// The index's `cubinder` is unrelated: pip needs the wheel's file.
 #[test]
 fn nothing_recommends_the_package_on_the_index() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

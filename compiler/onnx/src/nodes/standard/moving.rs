@@ -1,4 +1,4 @@
-//! Operators that move elements, leave some out, or put them together.
+//! Operators that move, drop or combine elements.
 
 use crate::Node;
 use crate::proto::tensor_proto::DataType as Element;
@@ -36,7 +36,7 @@ fn with(input: &Tensor, dims: Option<Vec<Dim>>, values: Option<Vec<Dim>>) -> Ten
     Tensor { element: input.element, dims, values }
 }
 
-/// The shape that a tensor of integers says; of one whose length alone is known, a shape of that rank.
+/// Returns the shape in an integer tensor's values, or one of its known rank.
 pub(super) fn shape_of_values(tensor: &Tensor) -> Option<Vec<Dim>> {
     if let Some(values) = &tensor.values {
         let extent = |value: &Dim| {
@@ -81,7 +81,7 @@ fn reshape(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(dims)
 }
 
-/// The extent that the others leave: names that are on both sides count for nothing.
+/// Returns the remaining extent; names on both sides cancel.
 fn left_over(input: &Tensor, dims: &[Dim], rest: usize) -> Dim {
     let Some(before) = &input.dims else { return Dim::Unknown };
     let mut before: Vec<Dim> = before.clone();
@@ -113,7 +113,7 @@ fn flatten(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
     Some(vec![extent(before), extent(after)])
 }
 
-/// Integers, as an attribute or as an input says them; `None` if they are not known.
+/// Returns integers from an attribute or input, when known.
 fn stated_ints(node: &Node, name: &str, inputs: &[Tensor], place: usize) -> Option<Vec<i64>> {
     match ints(node, name) {
         Some(list) => Some(list.to_vec()),
@@ -121,12 +121,11 @@ fn stated_ints(node: &Node, name: &str, inputs: &[Tensor], place: usize) -> Opti
     }
 }
 
-/// Whether a node has an input in this place.
 fn has_input(node: &Node, place: usize) -> bool {
     node.proto.input.get(place).is_some_and(|name| !name.is_empty())
 }
 
-/// Axes, as an attribute or as a second input says them; `Some(None)` if neither does.
+/// Returns axes from an attribute or input; `Some(None)` if both are absent.
 fn axes(node: &Node, inputs: &[Tensor], place: usize) -> Option<Option<Vec<i64>>> {
     match ints(node, "axes").is_some() || has_input(node, place) && inputs.len() > place {
         true => stated_ints(node, "axes", inputs, place).map(Some),
@@ -183,7 +182,7 @@ fn concat(node: &Node, inputs: &[Tensor]) -> Tensor {
             shapes.iter().try_fold(0_i64, |total, dims| total.checked_add(dims.get(place)?.extent()?));
         dims[place] = total.map_or(Dim::Unknown, Dim::Known);
         for (other, dim) in dims.iter_mut().enumerate().filter(|(other, _)| *other != place) {
-            // All of them are equal, so one that is known speaks for all.
+            // All extents are equal, so any known one applies.
             let mut known = shapes.iter().filter_map(|dims| dims.get(other));
             if let Some(found) = known.find(|dim| dim.extent().is_some()) {
                 *dim = found.clone();
@@ -242,7 +241,7 @@ fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
             return unknown();
         };
         let Some(extent) = dims[place].extent() else {
-            // All of it, whatever that is.
+            // The full range keeps the extent.
             if !(*start == 0 && *end >= i64::from(i32::MAX) && step == 1) {
                 dims[place] = Dim::Unknown;
                 values = None;
@@ -260,7 +259,7 @@ fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
     Tensor { element: data.element, dims: Some(dims), values }
 }
 
-/// The first element and how many, of `extent`, with Python's rules; none for steps of 0.
+/// Returns first element and count by Python's slicing rules.
 fn kept(extent: i64, start: i64, end: i64, step: i64) -> Option<(i64, usize)> {
     if extent == 0 || step == 0 {
         return (step != 0).then_some((0, 0));
@@ -319,7 +318,7 @@ fn tile(inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(dims.iter().zip(times).map(dim).collect())
 }
 
-/// Only with sizes that are taken as they are: scales are floats, and a policy that keeps the ratio computes with floats too.
+/// Only for explicit sizes: scales and aspect-ratio policies need floats.
 fn resize(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let rank = inputs.first()?.rank()?;
     let policy = node.attribute("keep_aspect_ratio_policy").map_or(&b"stretch"[..], |policy| policy.s());
@@ -333,7 +332,7 @@ fn resize(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(sizes.unwrap_or_else(|| vec![Dim::Unknown; rank]))
 }
 
-/// Blocks of `blocksize` by `blocksize` channels become places, or the other way round.
+/// Moves `blocksize` x `blocksize` channels to space, or back.
 fn blocks(node: &Node, input: &Tensor, to_space: bool) -> Option<Vec<Dim>> {
     let dims = input.dims.as_ref().filter(|dims| dims.len() == 4)?;
     let size = int(node, "blocksize").filter(|size| (1..=i64::from(u16::MAX)).contains(size))?;
@@ -408,7 +407,7 @@ pub(super) fn split(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     Some(sizes.into_iter().map(part).collect())
 }
 
-/// Equal parts. Since operator set 18, where a node says how many they are (`is_uneven`), the last one may be smaller.
+/// Splits equally. Since operator set 18, with an explicit count (`is_uneven`), the last part may be smaller.
 fn equal_parts(extent: &Dim, count: usize, is_uneven: bool) -> Vec<Dim> {
     let unknown = vec![Dim::Unknown; count];
     let (Some(extent), Ok(parts @ 1..)) = (extent.extent(), i64::try_from(count)) else { return unknown };

@@ -1,4 +1,4 @@
-//! Values that only resemble shapes, and attributes of later operator sets.
+//! Values that resemble shapes, and attributes of later operator sets.
 
 use crate::proto::AttributeProto;
 use crate::proto::tensor_proto::DataType as Element;

@@ -59,7 +59,7 @@ pub(super) fn global_pool(input: &Tensor) -> Option<Tensor> {
     places(input, |dims| Some(vec![Dim::Known(1); dims.len()]))
 }
 
-/// A tensor with other extents behind the batch and the channels.
+/// Returns a tensor with other spatial extents.
 fn places(input: &Tensor, extents: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Option<Tensor> {
     let dims = input.dims.as_ref().and_then(|dims| {
         let (head, rest) = dims.split_at_checked(2)?;
@@ -68,7 +68,7 @@ fn places(input: &Tensor, extents: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Optio
     Some(Tensor::new(input.element, dims))
 }
 
-/// How many windows fit into each extent; an extent that cannot be told is not known.
+/// Returns the number of windows per extent, when known.
 fn windows(node: &Node, extents: &[Dim], kernel: Option<&[i64]>) -> Option<Vec<Dim>> {
     let count = extents.len();
     let list = |name: &str, default: i64| {
@@ -100,9 +100,9 @@ fn windows(node: &Node, extents: &[Dim], kernel: Option<&[i64]>) -> Option<Vec<D
         }
         let more = if ceil { stride - 1 } else { 0 };
         let windows = free.checked_add(more)? / stride + 1;
-        // One that begins in the padding behind does not count since operator set 19, and did before.
+        // Windows that start in end padding count only before operator set 19.
         let begins_behind = (windows - 1).checked_mul(stride)? >= extent.checked_add(pads[place])?;
-        // Without padding the standard's formula has none that reaches beyond, and its shape inference has.
+        // Without padding, the standard's formula drops partial windows; its inference counts them.
         let is_beyond = auto == b"VALID" && windows != free / stride + 1;
         (!ceil || !begins_behind && !is_beyond).then_some(windows)
     };

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::Result;
 use crate::panics;
+use crate::raw::{PluginField, PluginFieldCollection};
 
 /// Runs `body`; a panic becomes an error with its text.
 ///
@@ -59,5 +60,8 @@ pub(crate) unsafe fn slice_to_fill<'a, T: Copy>(data: *mut T, count: i32, initia
 
 pub(crate) struct Foreign<T>(pub(crate) T);
 
-// SAFETY: shared references only read it and the constants behind its pointers.
-unsafe impl<T> Sync for Foreign<T> {}
+// SAFETY: a field is only read, and its pointers refer to constants or are null.
+unsafe impl Sync for Foreign<PluginField> {}
+
+// SAFETY: a collection is only read, and its pointer refers to a constant or is null.
+unsafe impl Sync for Foreign<PluginFieldCollection> {}

@@ -23,7 +23,7 @@ use super::formula::{has_ranks, reads, truth};
 use super::syntax::parts;
 use super::{CheckedDraft, Obligation};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::Text;
+use crate::manifest::{FunctionDecl, Text};
 use crate::rules;
 
 /// Three inputs of any rank.
@@ -123,7 +123,8 @@ fn combinations(plugin: &Plugin, tensors: &BTreeSet<u32>) -> Option<Vec<Vec<(u32
 }
 
 fn report(view: &DraftView<'_>, part: String, expr: &Expr, text: &Text, problem: &Problem) -> Diagnostic {
-    let (range, reason) = match locate(text, expr, problem.node) {
+    let functions = &view.resolved.manifest.functions;
+    let (range, reason) = match locate(text, expr, functions, problem.node) {
         Some(range) => (range, problem.reason.to_owned()),
         None => {
             let node = print_node(expr, problem.node, view.plugin);
@@ -144,17 +145,24 @@ fn help(shape: &Expr) -> &'static str {
     }
 }
 
-/// Locates a part, if the text has as many of its form: expressions have functions and constants replaced.
-fn locate(text: &Text, expr: &Expr, part: NodeId) -> Option<Range<usize>> {
+/// Locates a part, if the text has the same forms in the same order: expressions are folded, and `functions` are inlined.
+fn locate(text: &Text, expr: &Expr, functions: &[FunctionDecl], part: NodeId) -> Option<Range<usize>> {
     let syntax = parse(&text.value).ok()?;
-    let wanted = form(expr.nodes.get(part as usize)?)?;
-    let written = parts(&syntax).into_iter().filter(|part| written_form(part) == Some(wanted));
-    let written: Vec<&Syntax> = written.collect();
-    let alike = expr.nodes.iter().enumerate().filter(|(_, node)| form(node) == Some(wanted));
-    let alike: Vec<usize> = alike.map(|(index, _)| index).collect();
-    let position = alike.iter().position(|index| *index == part as usize)?;
-    let found = written.get(position).filter(|_| written.len() == alike.len())?;
-    Some(text.locate(found.span.clone()))
+    let parts = parts(&syntax);
+    let is_inlined = |part: &&Syntax| match &part.kind {
+        SyntaxKind::Call { function, .. } => functions.iter().any(|decl| decl.name.value == *function),
+        _ => false,
+    };
+    if parts.iter().any(is_inlined) {
+        return None;
+    }
+    let written: Vec<_> = parts.into_iter().filter(|part| written_form(part).is_some()).collect();
+    let nodes = expr.nodes.iter().enumerate().filter(|(_, node)| form(node).is_some());
+    let nodes: Vec<_> = nodes.collect();
+    let forms_agree = written.len() == nodes.len()
+        && written.iter().zip(&nodes).all(|(part, (_, node))| written_form(part) == form(node));
+    let position = nodes.iter().position(|(index, _)| *index == part as usize).filter(|_| forms_agree)?;
+    Some(text.locate(written.get(position)?.span.clone()))
 }
 
 fn form(node: &Node) -> Option<&'static str> {
@@ -169,9 +177,9 @@ fn form(node: &Node) -> Option<&'static str> {
     }
 }
 
-fn written_form(part: &Syntax) -> Option<&str> {
+fn written_form(part: &Syntax) -> Option<&'static str> {
     match &part.kind {
-        SyntaxKind::Call { function, .. } => Some(function),
+        SyntaxKind::Call { function, .. } => Builtin::from_name(function).map(Builtin::name),
         SyntaxKind::Unary(operator, _) => Some(operator.symbol()),
         SyntaxKind::Binary(operator, ..) => Some(operator.symbol()),
         SyntaxKind::Conditional { .. } => Some("if"),

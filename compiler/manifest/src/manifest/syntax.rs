@@ -292,11 +292,12 @@ impl Explainer<'_> {
 
     fn header_before(&self, end: usize) -> Option<Range<usize>> {
         let before = self.text().get(..end)?;
-        before.rmatch_indices('[').find_map(|(at, _)| {
-            let line = self.line_of(at);
-            let text = self.text().get(line.clone())?;
-            let (header, start) = (without_comment(text.trim()), line.start + text.find('[')?);
-            header.starts_with('[').then(|| start..start + header.len())
+        let mut start = before.len();
+        before.split_inclusive('\n').rev().find_map(|line| {
+            start -= line.len();
+            let at = start + (line.len() - line.trim_start().len());
+            let header = without_comment(line.trim());
+            header.starts_with('[').then(|| at..at + header.len())
         })
     }
 

@@ -99,7 +99,11 @@ impl Process {
 
     pub(in crate::cli) fn end_after(&mut self, lost: Lost, timeout: Duration) -> String {
         match lost {
-            Lost::Silent => self.end(&format!("nothing came of it in {} s", timeout.as_secs())),
+            // The exit status would be that of Cubinder's own signal.
+            Lost::Silent => {
+                self.end("");
+                format!("nothing came of it in {} s", timeout.as_secs())
+            }
             Lost::Ended => self.end(&format!("the process that {} ended", self.purpose)),
             Lost::Garbled(why) => self.end(&why),
         }

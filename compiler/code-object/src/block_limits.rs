@@ -1,17 +1,14 @@
-//! Limits of a block that depend on the architecture or the registers of a kernel.
+//! Block limits by architecture or register count.
 
 use cubinder_model::Arch;
 
-/// 32-bit registers of a block, on every architecture from 7.0 on. CUDA C++ Programming Guide 13.0, table of technical
-/// specifications; no header has it (`regsPerBlock` is a property of the device).
+/// 32-bit registers per block from 7.0 on (CUDA C++ Programming Guide 13.0, technical specifications; in no header).
 pub const MAX_BLOCK_REGISTERS: i64 = 65_536;
 
-/// The most shared memory a block may have, static and dynamic together, bytes; nothing for an architecture that is not
-/// known here.
+/// Returns the maximum shared memory of a block in bytes, `None` for unknown architectures.
 ///
-/// CUDA C++ Programming Guide 13.0, table of technical specifications; no header has it (`sharedMemPerBlockOptin` is a
-/// property of the device). It agrees with the largest carve-out of a multiprocessor in `cuda_occupancy.h` 13.0.96
-/// (`cudaOccAlignUpShmemSizeVoltaPlus`): the same below 8.0, and from there on 1 KiB less, which the driver keeps.
+/// Source: CUDA C++ Programming Guide 13.0, technical specifications. Equals the largest carve-out in
+/// `cuda_occupancy.h` 13.0.96 (`cudaOccAlignUpShmemSizeVoltaPlus`), less the driver's 1 KiB from 8.0 on.
 #[must_use]
 pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
     let kib = match (arch.major, arch.minor) {
@@ -25,7 +22,7 @@ pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
     Some(kib * 1024)
 }
 
-/// The most threads of a block, in whole warps, for which a multiprocessor has enough registers.
+/// Returns the maximum threads of a block that the registers allow, in whole warps.
 #[must_use]
 pub fn max_threads_with(registers: u32) -> Option<i64> {
     const WARP: i64 = 32;
@@ -35,9 +32,8 @@ pub fn max_threads_with(registers: u32) -> Option<i64> {
     (1..=MOST_WARPS).map(|warps| warps * WARP).take_while(fits).last()
 }
 
-/// The registers that the hardware asks for before it starts a block: those of a warp in whole units, for the warps of
-/// the block rounded up to the sub-partitions of a multiprocessor (`cudaOccMaxBlocksPerSMRegsLimit`, `cuda_occupancy.h`
-/// 13.0.96; both numbers are the same for 7.0 to 12.x).
+/// Returns the registers that a block needs: units per warp, for warps rounded up to sub-partitions
+/// (`cudaOccMaxBlocksPerSMRegsLimit`, `cuda_occupancy.h` 13.0.96; equal for 7.0 to 12.x).
 #[must_use]
 pub fn block_registers(threads: i64, registers: u32) -> Option<i64> {
     const THREADS_OF_A_WARP: i64 = 32;

@@ -6,54 +6,53 @@ use serde::{Deserialize, Serialize};
 /// A kernel's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// The kernel as the debug information names it: `scale<float,4>`, without namespaces.
+    /// The name in debug information: `scale<float,4>`, without namespaces.
     pub kernel: String,
-    /// In the kernel's own order.
+    /// In declaration order.
     pub params: Vec<Param>,
 }
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
-    /// Its name; empty where the author gave it none.
+    /// Its name, possibly empty.
     pub name: String,
-    /// What it takes.
+    /// Its type.
     pub ty: ParamType,
-    /// The type as C++ writes it: `const float*`.
+    /// Its C++ spelling: `const float*`.
     pub spelling: String,
 }
 
-/// What a parameter takes.
+/// A parameter's type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParamType {
     /// A pointer.
     Pointer {
-        /// What it points to, without `const`.
+        /// The pointee's name without `const`.
         pointee: String,
-        /// Its size in bytes; absent for `void` and types that are only declared.
+        /// Its bytes; `None` for `void` and incomplete types.
         pointee_size: Option<u32>,
-        /// Whether the kernel promises not to write through it.
+        /// Whether it is `const`.
         is_const: bool,
-        /// What the pointee is made of.
+        /// The pointee's parts.
         leaf: Leaf,
     },
-    /// A number or a boolean.
+    /// A number or boolean.
     Scalar(ScalarType),
-    /// An enumeration, by the integers that it takes for certain. The debug information of NVRTC 13.0 (DWARF 2) does not say which
-    /// integer type it has; its names may show it.
+    /// An enumeration, as integers that certainly represent it: the DWARF 2 of NVRTC 13.0 lacks its integer type.
     Enum(ScalarType),
-    /// A struct that holds nothing but an array of numbers, such as `cubinder::array<int, 8>`.
+    /// A struct with only an array of numbers, such as `cubinder::array<int, 8>`.
     Array {
-        /// The type of an element.
+        /// The element type.
         element: ScalarType,
-        /// How many there are.
+        /// The length.
         len: u32,
     },
-    /// Anything else.
+    /// Another type.
     Other {
         /// Its name.
         name: String,
-        /// Its size in bytes; 0 where it is not known.
+        /// Its bytes, 0 if unknown.
         size: u32,
     },
 }
@@ -67,32 +66,32 @@ impl From<ScalarType> for ParamType {
     }
 }
 
-/// What all parts of a pointee are.
+/// The common kind of a pointee's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leaf {
-    /// Numbers of one type: `float`, `float4`, `uint2`.
+    /// One type of number: `float`, `float4`, `uint2`.
     Scalar(ScalarType),
     /// `__half`, `__half2`
     Half,
     /// `__nv_bfloat16`, `__nv_bfloat162`
     Bfloat16,
-    /// An enumeration of this width.
+    /// An enumeration.
     Enum {
-        /// Width in bytes.
+        /// Bytes.
         bytes: u8,
     },
     /// Pointers or functions.
     Address,
-    /// Nothing of the above, several kinds of parts, or not said: `void`, a union, a type that is only declared.
+    /// Mixed, unsupported or unknown parts: `void`, unions, incomplete types.
     Opaque,
     /// `__nv_fp8_e4m3`, `__nv_fp8x4_e4m3`
     Float8,
-    /// Floats of 8 bits that no tensor has: `__nv_fp8_e5m2`, `__nv_fp8x4_e5m2`, `__nv_fp8_e8m0`
+    /// 8-bit floats that no tensor has: `__nv_fp8_e5m2`, `__nv_fp8x4_e5m2`, `__nv_fp8_e8m0`
     OtherFloat8,
 }
 
 impl Leaf {
-    /// Size in bytes, where it is known.
+    /// Returns the size in bytes, if known.
     #[must_use]
     pub fn size(self) -> Option<u32> {
         match self {
@@ -107,7 +106,7 @@ impl Leaf {
 }
 
 impl Signature {
-    /// The parameter with this name and its position.
+    /// Returns the named parameter and its position.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(usize, &Param)> {
         self.params.iter().enumerate().find(|(_, param)| param.name == name)

@@ -1,4 +1,4 @@
-//! Reads code objects: the kernels of cubins and PTX, what their launches must satisfy, and the names and types of their parameters.
+//! Reads kernels, launch requirements and parameters of cubins and PTX.
 
 pub mod block_limits;
 pub mod cubin;

@@ -1,4 +1,4 @@
-//! One precompiled code object, as read from its file.
+//! A precompiled code object.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,33 @@ use cubinder_model::{CodeObject, Digest, KernelFacts, Target};
 use crate::cubin::{LaunchRules, PtxOrigin};
 use crate::kernel_signature::Signature;
 
-/// What a file of code holds.
+/// A code file's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedCode {
-    /// What it is for.
+    /// Its target.
     pub target: Target,
-    /// The code as the run time takes it: PTX has no NUL.
+    /// The code; PTX without NUL.
     pub bytes: Vec<u8>,
     /// The kernels, sorted by symbol; at least one.
     pub kernels: Vec<KernelFacts>,
-    /// What each of them demands of its launch, by symbol.
+    /// Launch requirements by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
-    /// The kernels' parameters from the debug information of a cubin, by symbol.
+    /// Parameters by symbol, from debug information.
     pub signatures: BTreeMap<String, Signature>,
-    /// The release of CUDA that made a cubin, where it says so.
+    /// A cubin's CUDA release, if known.
     pub release: Option<(u32, u32)>,
-    /// What made a cubin, where it says so; else empty.
+    /// A cubin's compiler, or empty.
     pub tool: String,
-    /// Of PTX: its version, and what else it says.
+    /// PTX's version and further facts.
     pub ptx: Option<((u32, u32), PtxOrigin)>,
-    /// What `NAME.ttir` beside the file says, where Triton wrote one.
+    /// The contents of Triton's `NAME.ttir` beside the file.
     pub triton: Option<Function>,
-    /// Whether a cubin does not tell what architecture it was compiled for, and is therefore taken to run on that of its header alone.
+    /// Whether the suffix is unknown: the cubin is assumed to run only on its header's architecture.
     pub is_alone: bool,
 }
 
 impl LoadedCode {
-    /// The code as a bundle has it.
+    /// Returns the code for a bundle.
     #[must_use]
     pub fn object(&self) -> CodeObject {
         CodeObject {
@@ -45,28 +45,28 @@ impl LoadedCode {
     }
 }
 
-/// The function of a kernel.
+/// Triton's kernel function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its name.
     pub name: String,
     /// Its parameters.
     pub arguments: Vec<Argument>,
-    /// The Python file that defines it and the line there, from 1, where the text says so.
+    /// Its definition in Python: file, and line from 1.
     pub place: Option<(String, u32)>,
 }
 
-/// A parameter of a kernel of Triton's.
+/// A Triton kernel's parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// What the author calls it.
+    /// Its name.
     pub name: String,
-    /// Its type: `f32`, `i64`; of a pointer what it points to.
+    /// Its type (`f32`, `i64`) or pointee.
     pub ty: String,
     /// Whether it is a pointer.
     pub is_pointer: bool,
-    /// What the value is a multiple of, for which the code was made.
+    /// The divisibility that the code assumes.
     pub divisibility: Option<u32>,
-    /// What else the code was made for that is not understood here.
+    /// Other specializations, not understood.
     pub unknown: Vec<String>,
 }

@@ -1,39 +1,37 @@
-//! What a CUDA text may include: a scan that finds too much rather than too little.
+//! Finds possible includes of a CUDA text, rather too many than too few.
 //!
-//! It works on bytes, because a header and the names in it need not be UTF-8. It does not know which parts of a text are
-//! compiled, nor comments or strings as such. It looks for the words of include directives wherever they can be, after
-//! joining continued lines. Names that only the preprocessor can know (`#include MACRO`) and words that depend on the time
-//! are reported as such; a text with one is not cached. Words that macros build with `##`, such as `__has_ ## include`,
-//! cannot be found: [`Pasting`] finds the pieces that such a word needs.
+//! Works on bytes with continued lines joined, ignoring conditions, comments and strings. Computed includes
+//! (`#include MACRO`) and time macros prevent caching. Pasted words (`__has_ ## include`) are invisible; [`Pasting`]
+//! finds their pieces.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Something in a text that makes the compile depend on more than the text.
+/// A dependency of a compile beyond its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
-    /// The byte of the text where the word stands.
+    /// The word's byte offset.
     pub at: usize,
-    /// What it makes the compile depend on.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// What it is.
+/// A kind of dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// `"name"`: looked for beside the file first.
+    /// `"name"`: searched beside the file first.
     Quoted(Vec<u8>),
-    /// `<name>`: looked for in the include folders only.
+    /// `<name>`: searched in include folders only.
     Angled(Vec<u8>),
-    /// A name that only the preprocessor can tell.
+    /// Known only to the preprocessor.
     Computed,
-    /// `__DATE__` and the like.
+    /// `__DATE__` and similar.
     Time,
 }
 
 impl Directive {
-    /// The name that is included, where it is in the text and is UTF-8.
+    /// Returns the included name, if explicit and UTF-8.
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
             Kind::Quoted(name) | Kind::Angled(name) => str::from_utf8(name).ok(),
@@ -42,12 +40,12 @@ impl Directive {
     }
 }
 
-/// The path that an include directive names.
+/// Returns a directive's path.
 pub fn path_of(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
 }
 
-/// Whether a text includes nothing but headers of CUDA, which use no names of the manifest.
+/// Returns whether all includes are CUDA's, which use no manifest names.
 pub fn includes_only_cuda_headers(text: &str) -> bool {
     directives(text).iter().all(|directive| match &directive.kind {
         Kind::Angled(name) => name.starts_with(b"cuda_"),
@@ -56,11 +54,10 @@ pub fn includes_only_cuda_headers(text: &str) -> bool {
     })
 }
 
-/// The operators that look for files, and the macros that depend on the time.
 const LOOKUPS: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
 const TIMES: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
 
-/// The directives of a text, in its order.
+/// Returns a text's directives in order.
 pub fn directives(text: impl AsRef<[u8]>) -> Vec<Directive> {
     let text = text.as_ref();
     let joined = Joined::new(text);
@@ -74,11 +71,11 @@ pub fn directives(text: impl AsRef<[u8]>) -> Vec<Directive> {
             word if LOOKUPS.contains(&word) => match skip_space(after).strip_prefix(b"(") {
                 Some(argument) => Some(name(argument)),
                 None if is_asked_for(before) => None,
-                // A macro can stand for it, or bring the parenthesis.
+                // A macro may be the operand or supply the parenthesis.
                 None => Some(Kind::Computed),
             },
             word if TIMES.contains(&word) => Some(Kind::Time),
-            // A macro of the toolkit, such as `_CCCL_HAS_INCLUDE`, can stand for an operator.
+            // Toolkit macros such as `_CCCL_HAS_INCLUDE` may be operators.
             word if is_named_as_lookup(word) && !is_asked_for(before) => Some(Kind::Computed),
             _ => None,
         };
@@ -92,20 +89,20 @@ pub fn directives(text: impl AsRef<[u8]>) -> Vec<Directive> {
     found
 }
 
-/// Whether a word has the name of an operator that looks for files in it, in any case.
+/// Ignores case.
 fn is_named_as_lookup(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     ["has_include", "has_embed"].iter().any(|name| word.contains(name))
 }
 
-/// What a text has of the words that macros can build with `##`.
+/// Pieces of words that macros could paste with `##`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pasting {
-    /// Whether it has a word that starts or ends an operator or macro that counts, and little else: `__has_`, `TIME__`.
+    /// Has a part of a relevant word: `__has_`, `TIME__`.
     pub piece: bool,
-    /// Whether it has `_` or `__` as a word.
+    /// It has the word `_` or `__`.
     pub underscore: bool,
-    /// Whether it has the operator.
+    /// It has the operator `##`.
     pub operator: bool,
 }
 
@@ -126,35 +123,33 @@ impl Pasting {
         found
     }
 
-    /// Adds what another text has.
+    /// Merges another text's pieces.
     pub fn add(&mut self, other: Pasting) {
         self.piece |= other.piece;
         self.underscore |= other.underscore;
         self.operator |= other.operator;
     }
 
-    /// Whether macros may build a word that the scan does not see. The operator may be in a header that is built into the
-    /// compiler; `_` alone is also a name.
+    /// Returns whether macros may build a relevant word. Built-in headers may have the operator; `_` may be a name.
     pub fn may_build_a_word(self) -> bool {
         self.piece || (self.underscore && self.operator)
     }
 }
 
-/// Whether a word is the first part of a word that matters, or all of one but its first underscores.
+/// Matches a relevant word's first part, or all but leading underscores.
 fn is_piece(word: &[u8]) -> bool {
     LOOKUPS.iter().chain(&TIMES).any(|full| {
         let full = full.as_bytes();
         let is_first = full.starts_with(word) && word.len() < full.len();
         let is_last = full.ends_with(word) && (1..3).contains(&(full.len() - word.len()));
-        // `__has_include` is a prefix of `__has_include_next`, and the scan sees it.
+        // The scan finds `__has_include`, a prefix of `__has_include_next`.
         (is_first || is_last) && !LOOKUPS.iter().any(|lookup| lookup.as_bytes() == word)
     })
 }
 
-/// A text whose continued lines are joined, and where its bytes came from.
 struct Joined {
     text: Vec<u8>,
-    /// Position in the joined text, and how many bytes were left out up to it.
+    /// Joined offset, bytes removed so far.
     cuts: Vec<(usize, usize)>,
 }
 
@@ -164,7 +159,7 @@ impl Joined {
         let (mut rest, mut left_out) = (text, 0);
         while let Some(backslash) = rest.iter().position(|byte| *byte == b'\\') {
             let after = &rest[backslash + 1..];
-            // Compilers allow blanks between the backslash and the line break.
+            // Compilers allow blanks before the line break.
             let blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
             let continued = after[blanks..].starts_with(b"\n");
             let kept = if continued { backslash } else { backslash + 1 };
@@ -194,19 +189,18 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c')
 }
 
-/// The next identifier that can matter, from `at` on.
 fn next_word(text: &[u8], at: usize) -> Option<(usize, &[u8])> {
     let start = at + text[at..].iter().position(|byte| is_word(*byte))?;
     let length = text[start..].iter().take_while(|byte| is_word(**byte)).count();
     Some((start, &text[start..start + length]))
 }
 
-/// Whether the text ends in `#` or `%:`, blanks and comments aside.
+/// Returns whether the text ends in `#` or `%:`, except blanks and comments.
 fn follows_hash(text: &[u8]) -> bool {
     trim_space_end(text).is_none_or(|text| text.ends_with(b"#") || text.ends_with(b"%:"))
 }
 
-/// Whether the text ends in `#ifdef`, `defined(` or the like: the word that follows is only asked for.
+/// Matches `#ifdef`, `defined(` and similar, which only test the next word.
 fn is_asked_for(text: &[u8]) -> bool {
     let Some(text) = trim_space_end(text) else { return false };
     let Some(before) = trim_space_end(text.strip_suffix(b"(").unwrap_or(text)) else { return false };
@@ -220,7 +214,7 @@ fn is_asked_for(text: &[u8]) -> bool {
     }
 }
 
-/// The text without blanks and comments at its end; nothing where a comment ends that began nowhere.
+/// Trims blanks and comments; `None` if a comment has no start.
 fn trim_space_end(text: &[u8]) -> Option<&[u8]> {
     let mut text = text;
     loop {
@@ -233,7 +227,7 @@ fn trim_space_end(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The text after blanks and comments.
+/// Skips blanks and comments.
 fn skip_space(text: &[u8]) -> &[u8] {
     let mut text = text;
     loop {
@@ -250,7 +244,6 @@ fn position(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|bytes| bytes == wanted)
 }
 
-/// The name after the word of a directive.
 fn name(text: &[u8]) -> Kind {
     let text = skip_space(text);
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();

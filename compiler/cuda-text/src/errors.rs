@@ -1,4 +1,4 @@
-//! The diagnostics of names of kernels.
+//! The diagnostics of kernel names.
 
 use cubinder_source::diagnostics;
 

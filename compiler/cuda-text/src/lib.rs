@@ -1,4 +1,4 @@
-//! Reads CUDA C++ without a compiler: kernels, include directives, and the names that a text uses of its manifest.
+//! Reads CUDA C++ without a compiler: kernels, include directives, and uses of manifest names.
 
 pub mod cuda;
 pub mod directives;

@@ -1,20 +1,17 @@
-//! The names that a CUDA text takes from the generated header.
-//!
-//! Not found are names that macros of files without the word `manifest` make of that word itself (`mani ## fest`).
+//! Finds the generated header's names in CUDA text, unless files without the word `manifest` paste it (`mani ## fest`).
 
 use std::collections::BTreeSet;
 
 use crate::cuda::{Token, TokenKind, lex, word};
 
-/// By what name kernels take what their manifest declares.
+/// The name that qualifies manifest declarations in kernels.
 pub const MANIFEST: &str = "manifest";
 
-/// The names that a text takes from the generated header; nothing where an alias, a macro or a class that inherits decides, or one that
-/// another text brings.
+/// Returns the header names that a text uses, `None` if uncertain: aliases, macros, inheritance, other texts.
 #[must_use]
 pub fn names_taken(text: &str) -> Option<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    // Most headers know nothing of manifests.
+    // Most headers do not use manifests.
     if !text.contains(MANIFEST) {
         return Some(names);
     }
@@ -32,7 +29,7 @@ pub fn names_taken(text: &str) -> Option<BTreeSet<String>> {
     (!lexed.is_odd).then_some(names)
 }
 
-/// Adds the names that tokens take; nothing where they take the manifest as a whole.
+/// Adds the names in tokens; `None` if `manifest` is used as a whole.
 fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Option<()> {
     for (at, token) in tokens.iter().enumerate() {
         let found = word(text, Some(token));
@@ -45,7 +42,7 @@ fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Opti
                 }
                 names.insert(word(text, Some(member)).to_owned());
             }
-            // The header's own: the class behind it.
+            // The header's class behind `manifest`.
             TokenKind::Word if found.starts_with("manifest__") => return None,
             TokenKind::Quoted if before(2) == "_Pragma" => {
                 names.extend(names_taken(found.trim_matches('"'))?);
@@ -56,14 +53,13 @@ fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Opti
     Some(())
 }
 
-/// Returns the names that a text uses of the generated header; every name of the text if it uses `manifest` in a way that hides them.
+/// Returns the header names that a text uses, or all its words.
 #[must_use]
 pub fn manifest_names(text: &str) -> BTreeSet<String> {
     names_taken(text).unwrap_or_else(|| words(text).map(str::to_owned).collect())
 }
 
-/// The names that a generated header uses outside of comments and preprocessor lines. An option that defines one as a macro would
-/// change the header.
+/// Returns a generated header's names, which options must not define as macros.
 #[must_use]
 pub fn header_names(header: &str) -> BTreeSet<String> {
     let code = header.lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -72,7 +68,7 @@ pub fn header_names(header: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The identifiers of a text, and what looks like one in comments and strings.
+/// Returns all words, including those of comments and strings.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| !word.is_empty())

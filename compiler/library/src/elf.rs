@@ -1,8 +1,6 @@
-//! As much of ELF64 as the injector needs: header, program headers, section headers, notes.
-//!
-//! Layouts: System V ABI, chapters "Object Files" and "Program Loading" (gABI 4.3; `elf.h` of glibc 2.36 has the same).
-//! Owns reading and writing of these records and what must hold between them for the dynamic linker to map the file
-//! (the checks of glibc's `_dl_map_object_from_fd`). Never trusts a number of the file; never interprets code or symbols.
+//! Reads and writes ELF64 headers and notes (System V ABI, "Object Files" and "Program Loading", gABI 4.3; `elf.h` of
+//! glibc 2.36), with the checks of glibc's `_dl_map_object_from_fd`. Must not trust numbers of the file, or interpret
+//! code or symbols.
 
 use std::ops::Range;
 
@@ -22,16 +20,16 @@ pub(super) const PF_R: u32 = 4;
 pub(super) const SHT_PROGBITS: u32 = 1;
 pub(super) const SHF_ALLOC: u64 = 2;
 
-/// The smallest page of the machines that run TensorRT.
+/// The smallest page of machines with TensorRT.
 pub(super) const PAGE: u64 = 0x1000;
 
 const ET_DYN: u16 = 3;
-/// The first count or index that means "look elsewhere" (`SHN_LORESERVE`).
+/// `SHN_LORESERVE`: greater values are stored elsewhere.
 const RESERVED_COUNT: u16 = 0xff00;
-/// Names of sections are short; a table of names beyond this is a lie.
+/// Larger tables are invalid.
 const NAMES_LIMIT: u64 = 16 << 20;
 
-/// Declares a record whose fields follow each other in the file, little endian.
+/// Little-endian and without padding.
 macro_rules! record {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $ty:ty,)* }) => {
         $(#[$doc])*
@@ -43,7 +41,7 @@ macro_rules! record {
         impl $name {
             pub(super) fn decode(bytes: &[u8]) -> $name {
                 let mut bytes = bytes.iter().copied();
-                // Records are read whole, so there are enough bytes.
+                // Records are read whole.
                 $(let $field = <$ty>::from_le_bytes(std::array::from_fn(|_| bytes.next().unwrap_or_default()));)*
                 $name { $($field),* }
             }
@@ -86,7 +84,7 @@ record! {
 }
 
 impl Segment {
-    /// Where the bytes of memory from `address` lie in the file, if the file holds all of them.
+    /// Returns the file range if the file contains all of it.
     pub(super) fn file_range(&self, address: u64, length: u64) -> Option<Range<u64>> {
         let skip = address.checked_sub(self.address)?;
         let inside = skip.checked_add(length)? <= self.file_size;
@@ -95,18 +93,16 @@ impl Segment {
     }
 }
 
-/// The records of one file.
 #[derive(Debug, Clone)]
 pub(super) struct Elf {
     header: [u8; 64],
     pub(super) segments: Vec<Segment>,
-    /// Empty where the file has no section headers.
+    /// Empty without section headers.
     pub(super) sections: Vec<Section>,
     names: Vec<u8>,
 }
 
 impl Elf {
-    /// Reads and checks the records.
     pub(super) fn read(library: &[u8]) -> Result<Elf, Problem> {
         let Some(header) = library.first_chunk::<64>() else {
             return Err(Problem::Kind(format!("{} bytes are too few for ELF", library.len())));
@@ -128,14 +124,13 @@ impl Elf {
         u64_at(&self.header, 40)
     }
 
-    /// Bytes of the table of program headers in the file.
     pub(super) fn segments_range(&self) -> Range<u64> {
-        // Both were read from the file, so the sum is not beyond its end.
+        // Both are within the file, so the sum is too.
         let start = self.segments_offset();
         start..start.saturating_add(SEGMENT_SIZE.saturating_mul(self.segments.len() as u64))
     }
 
-    /// The header with another table of section headers.
+    /// Points the header to another section table.
     pub(super) fn header_with_sections(&self, offset: u64, count: u16) -> Vec<u8> {
         let mut header = self.header.to_vec();
         let offset = offset.to_le_bytes();
@@ -146,7 +141,6 @@ impl Elf {
         header
     }
 
-    /// The sections with this name.
     pub(super) fn sections_named(&self, name: &str) -> impl Iterator<Item = &Section> {
         self.sections.iter().filter(move |section| self.name_of(section) == Some(name.as_bytes()))
     }
@@ -156,13 +150,11 @@ impl Elf {
         rest.split(|&byte| byte == 0).next()
     }
 
-    /// The bytes of the file that the memory from `address` is mapped from.
     pub(super) fn file_range(&self, address: u64, length: u64) -> Option<Range<u64>> {
         self.segments.iter().find_map(|segment| segment.file_range(address, length))
     }
 }
 
-/// The table as the file holds it.
 pub(super) fn encode_segments(segments: &[Segment]) -> Vec<u8> {
     segments.iter().flat_map(Segment::encode).collect()
 }
@@ -201,7 +193,7 @@ fn read_segments(library: &[u8], elf: &Elf) -> Result<Vec<Segment>, Problem> {
     Ok(table.chunks_exact(slot::PROGRAM_HEADER_SIZE).map(Segment::decode).collect())
 }
 
-/// What the dynamic linker asks for. A file that breaks it does not load, with a bundle or without.
+/// Checks the dynamic linker's requirements.
 fn check_segments(segments: &[Segment], length: u64) -> Result<(), Problem> {
     if !segments.iter().any(|segment| segment.kind == PT_DYNAMIC) {
         return Err(Problem::Kind("it has no dynamic section".to_owned()));
@@ -268,7 +260,7 @@ fn read_names(library: &[u8], elf: &Elf) -> Result<Vec<u8>, Problem> {
     Ok(bytes(library, section.offset, section.size, "the names of the sections")?.to_vec())
 }
 
-/// `length` bytes from `offset`; `what` names them in the error.
+/// Returns bytes of the file; `what` names them in errors.
 pub(super) fn bytes<'l>(
     library: &'l [u8],
     offset: u64,
@@ -286,26 +278,24 @@ pub(super) fn bytes<'l>(
     })
 }
 
-/// As [`bytes`], for a number of bytes known in advance.
+/// Is [`bytes`] for a constant length.
 pub(super) fn array<const N: usize>(library: &[u8], offset: u64, what: &str) -> Result<[u8; N], Problem> {
     bytes(library, offset, N as u64, what)?
         .try_into()
         .map_err(|_| Problem::Malformed(format!("{what} is cut off")))
 }
 
-/// What a segment of notes holds, as far as we ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notes {
-    /// Our note and nothing else.
+    /// Only our note.
     Ours,
     /// Our note among others.
     Merged,
-    /// Not our note.
+    /// Other notes.
     Foreign,
 }
 
-/// Looks for our note in the bytes of a segment of notes. The notes before it are not walked over: their padding
-/// differs between linkers, and the bytes of our note are what is looked for.
+/// Finds our note by its bytes: linkers pad notes differently.
 pub(super) fn notes_in(bytes: &[u8]) -> Notes {
     if bytes == slot::NOTE {
         return Notes::Ours;
@@ -325,7 +315,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array_at(bytes, at))
 }
 
-/// `N` bytes from `at` of a record; records are read whole, so there are as many.
+/// Returns bytes of a record. Records are read whole, so the bytes exist.
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.iter_mut().zip(bytes.iter().skip(at)).for_each(|(to, from)| *to = *from);

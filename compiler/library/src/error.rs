@@ -1,4 +1,4 @@
-//! Why a library could not be read or written: which file, what is wrong, how to mend it.
+//! Errors of reading and writing libraries.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use cubinder_model::slot::{self, SlotError};
 use cubinder_source::atomic_file;
 use cubinder_source::diagnostic::Diagnostic;
 
-/// A file that could not be handled.
+/// A file's error.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}`: {problem}", path.display())]
 pub struct LibraryError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: Problem,
 }
@@ -35,47 +35,47 @@ impl From<LibraryError> for Diagnostic {
     }
 }
 
-/// What can be wrong.
+/// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The operating system refused to read, or what was asked first.
+    /// Reading failed.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// What it answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// The operating system refused to write.
+    /// Writing failed.
     #[error("cannot {action}: {source}")]
     Unwritten {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// What it answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// Not an ELF file, or one for another kind of machine or use.
+    /// Not ELF, or for another machine or use.
     #[error("not a shared library this compiler can handle: {0}")]
     Kind(String),
-    /// An ELF file that contradicts itself.
+    /// Inconsistent ELF.
     #[error("damaged ELF file: {0}")]
     Malformed(String),
     /// The file has no descriptor.
     #[error("not a Cubinder runtime library: it has no descriptor (section `{}`)", slot::SECTION)]
     NoDescriptor,
-    /// The file has several.
+    /// The file has several descriptors.
     #[error("{count} descriptors (section `{}`) found, expected one", slot::SECTION)]
     ManyDescriptors {
-        /// How many.
+        /// Their number.
         count: usize,
     },
-    /// The descriptor is not readable.
+    /// The descriptor is unreadable.
     #[error("the descriptor at byte {offset} is damaged: {source}")]
     Descriptor {
-        /// Where it lies in the file.
+        /// Its file offset.
         offset: u64,
-        /// What is wrong with it.
+        /// Its error.
         source: SlotError,
     },
     /// No program header is reserved for the bundle.
@@ -84,7 +84,7 @@ pub enum Problem {
         slot::NOTE_SECTION
     )]
     NoNote,
-    /// The linker put the note into one segment with others.
+    /// The linker merged the note's segment with others.
     #[error(
         "the linker merged the note `{}` with other notes: its segment has {found} bytes, expected {}",
         slot::NOTE_SECTION,
@@ -94,19 +94,19 @@ pub enum Problem {
         /// Bytes of the segment.
         found: u64,
     },
-    /// There is no bundle to take out.
+    /// The library has no bundle to remove.
     #[error("it has no bundle")]
     NoBundle,
-    /// The library without the bundle cannot be given back.
+    /// The library without the bundle cannot be restored.
     #[error("another tool changed this library after the bundle was put in ({0}), so it cannot be restored")]
     Changed(&'static str),
-    /// A bundle of no bytes.
+    /// The bundle is empty.
     #[error("the bundle to put in is empty")]
     EmptyBundle,
-    /// Addresses, offsets or counts outgrow the format.
+    /// Addresses, offsets or counts exceed the format.
     #[error("{0}")]
     TooLarge(String),
-    /// The new library does not have the bundle where the plan put it.
+    /// The new library's bundle is not at the planned offset.
     #[error("the bundle is not found in the new library: {0}")]
     ReadBack(String),
 }

@@ -1,6 +1,4 @@
-//! Where a library keeps its descriptor, its note and its bundle.
-//!
-//! Owns the search. Never changes anything; anything but one clear answer is an error.
+//! Finds a library's descriptor, note and bundle. Ambiguity is an error.
 
 use std::ops::Range;
 
@@ -9,7 +7,6 @@ use cubinder_model::slot::{self, Attachment};
 use super::elf::{self, Elf, Notes, Segment, array, bytes};
 use super::error::Problem;
 
-/// A descriptor in a file.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) offset: u64,
@@ -22,13 +19,12 @@ impl Slot {
         self.offset..self.offset.saturating_add(slot::SIZE as u64)
     }
 
-    /// The address of the bundle.
     pub(super) fn bundle_address(&self, attachment: &Attachment) -> Option<u64> {
         self.address.checked_add_signed(attachment.delta)
     }
 }
 
-/// Finds the descriptor: by the name of its section, else by its magic in what is mapped read-only.
+/// Finds the descriptor by section name, then by magic in read-only memory.
 pub(super) fn slot(library: &[u8], elf: &Elf) -> Result<Slot, Problem> {
     let named: Vec<_> = elf.sections_named(slot::SECTION).collect();
     let address = match *named.as_slice() {
@@ -58,7 +54,7 @@ pub(super) fn slot(library: &[u8], elf: &Elf) -> Result<Slot, Problem> {
     Ok(Slot { offset, address, attachment })
 }
 
-/// The address of the one magic in read-only memory.
+/// Returns the address of the only magic.
 fn scan(library: &[u8], elf: &Elf) -> Result<u64, Problem> {
     let mut found = Vec::new();
     let read_only = |segment: &&Segment| {
@@ -82,9 +78,8 @@ fn scan(library: &[u8], elf: &Elf) -> Result<u64, Problem> {
     }
 }
 
-/// The index of the program header that our note reserves.
 pub(super) fn note(library: &[u8], elf: &Elf) -> Result<usize, Problem> {
-    /// Segments of notes are a few hundred bytes; a longer one is not read.
+    /// Usually a few hundred bytes.
     const LIMIT: u64 = 64 * 1024;
     let candidates = elf.segments.iter().enumerate();
     for (index, segment) in candidates.filter(|(_, segment)| segment.kind == elf::PT_NOTE) {
@@ -100,7 +95,7 @@ pub(super) fn note(library: &[u8], elf: &Elf) -> Result<usize, Problem> {
     Err(Problem::NoNote)
 }
 
-/// The index of the segment that maps the bundle and nothing else.
+/// Finds the segment; it must map exactly the bundle.
 pub(super) fn bundle_segment(elf: &Elf, slot: &Slot, attachment: &Attachment) -> Option<usize> {
     let address = slot.bundle_address(attachment)?;
     elf.segments.iter().position(|segment| {

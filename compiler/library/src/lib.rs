@@ -1,13 +1,9 @@
-//! Putting a bundle into a prebuilt shared library, without compiler or linker.
+//! Writes bundles into prebuilt shared libraries and reads them, without a linker. Must not interpret bundles, or
+//! change files in place (a process may have them mapped).
 //!
-//! The runtime library has a descriptor and a note (layout: [`cubinder_model::slot`]). The bundle goes to the end of
-//! the file; the note's program header becomes a `PT_LOAD` that maps it, and the descriptor says how far from itself it
-//! lies. The dynamic linker does the rest. A copy of the section headers with one more follows the bundle, so that
-//! `strip` and `patchelf` carry it along.
-//!
-//! Owns reading and changing such files. Same inputs, same bytes: the descriptor also remembers what the library was,
-//! so a bundle is removed without a trace, and replacing one yields what a fresh library would have got.
-//! Never: knows what a bundle says; changes a file in place (a process may have it mapped).
+//! The bundle is appended; the note's program header ([`cubinder_model::slot`]) becomes its `PT_LOAD`, and the
+//! descriptor stores its distance and the original, so bundles can be removed or replaced exactly. New section headers
+//! follow, so that `strip` and `patchelf` keep it.
 
 mod elf;
 mod error;
@@ -32,56 +28,56 @@ use plan::{Plan, Target};
 /// A bundle in a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
-    /// What the library does with it.
+    /// The library's use of it.
     pub mode: Mode,
-    /// Where it lies in the file, in bytes.
+    /// Its byte range in the file.
     pub range: Range<u64>,
-    /// The digest of the library without it; `None` if that cannot be restored.
+    /// The original library's digest, if restorable.
     pub base: Option<Digest>,
 }
 
-/// Writes the library `base` with `bundle` to `out`, which may be `base`.
+/// Writes `base` with `bundle` to `out`, which may be `base`.
 ///
 /// # Errors
-/// As [`draft`].
+/// Those of [`draft`].
 pub fn inject(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<(), LibraryError> {
     persist(draft(base, bundle, mode, out)?, out)
 }
 
-/// Writes the library `base` with `bundle` beside `out`, with the permissions of `base`. A bundle that `base` has already is
-/// replaced: the result is what the library without it would have got, unless a tool such as `strip` changed the file in
-/// between; then the new bundle is appended, and the old one's bytes stay in the file, mapped by nothing.
+/// Writes `base` with `bundle` beside `out`, with the permissions of `base`. A previous bundle is replaced exactly, or,
+/// if a tool such as `strip` changed the file since, stays unmapped.
 ///
 /// # Errors
-/// `base` is no runtime library, is damaged, or has no program header to spare; `bundle` is empty; `out` cannot be written.
+/// `base` is not a runtime library, damaged, or without reserved program header; `bundle` is empty; `out` cannot be
+/// written.
 pub fn draft(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<AtomicFile, LibraryError> {
     let (library, permissions) = open(base)?;
     let library = with_bundle(library, bundle, mode).map_err(LibraryError::for_file(base))?;
     write(&library, permissions, out).map_err(LibraryError::for_file(out))
 }
 
-/// Writes the library `library` to `out` as it was before a bundle came in, byte for byte. `out` may be `library`.
+/// Writes the original of `library` to `out`, which may be `library`.
 ///
 /// # Errors
-/// `library` has no bundle, or a tool changed the file since the bundle came in; or as [`draft`].
+/// `library` has no bundle or was changed since; or those of [`draft`].
 pub fn detach(library: &Path, out: &Path) -> Result<(), LibraryError> {
     let (attached, permissions) = open(library)?;
     let restored = restore(&attached).map_err(LibraryError::for_file(library))?;
     persist(write(&restored, permissions, out).map_err(LibraryError::for_file(out))?, out)
 }
 
-/// Says whether the library at `path` has a bundle, and where; `None` for a runtime library without one.
+/// Returns the bundle of the library at `path`, if any.
 ///
 /// # Errors
-/// The file cannot be read, is no runtime library ([`Problem::Kind`], [`Problem::NoDescriptor`]) or is damaged.
+/// The file is unreadable, damaged, or not a runtime library ([`Problem::Kind`], [`Problem::NoDescriptor`]).
 pub fn read(path: &Path) -> Result<Option<Attached>, LibraryError> {
     read_bytes(path, &open(path)?.0)
 }
 
-/// As [`read`], for a library in memory; `path` names it in errors.
+/// Reads a library in memory; `path` names it in errors.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Option<Attached>, LibraryError> {
     attached(bytes).map_err(LibraryError::for_file(path))
 }
@@ -102,7 +98,7 @@ fn open(path: &Path) -> Result<(Vec<u8>, Permissions), LibraryError> {
 }
 
 fn write(library: &[u8], permissions: Permissions, out: &Path) -> Result<AtomicFile, Problem> {
-    // Checked first, because the error about the file beside `out` would name that file.
+    // Checked first: later errors would name the temporary file.
     std::fs::metadata(parent_folder(out))
         .map_err(|source| Problem::Io { action: "open its folder", source })?;
     let creating = |source| Problem::Unwritten { action: "create a temporary file beside it", source };
@@ -133,7 +129,6 @@ fn attached(library: &[u8]) -> Result<Option<Attached>, Problem> {
     Ok(Some(Attached { mode: attachment.mode, range, base }))
 }
 
-/// The library with the bundle; one that it has already is replaced.
 fn with_bundle(library: Vec<u8>, bundle: &[u8], mode: Mode) -> Result<Vec<u8>, Problem> {
     if bundle.is_empty() {
         return Err(Problem::EmptyBundle);
@@ -168,7 +163,7 @@ fn plan_first(library: Vec<u8>, mode: Mode, length: u64) -> Result<(Vec<u8>, Pla
     Ok((library, plan))
 }
 
-/// For a library that a tool changed after it got its bundle: the segment is taken over, the old bytes stay.
+/// Plans an append: the previous bundle's segment is reused, its bytes stay.
 fn plan_append(library: Vec<u8>, mode: Mode, length: u64) -> Result<(Vec<u8>, Plan), Problem> {
     let elf = Elf::read(&library)?;
     let slot = find::slot(&library, &elf)?;
@@ -179,7 +174,6 @@ fn plan_append(library: Vec<u8>, mode: Mode, length: u64) -> Result<(Vec<u8>, Pl
     Ok((library, plan))
 }
 
-/// The library without its bundle.
 fn restore(library: &[u8]) -> Result<Vec<u8>, Problem> {
     let elf = Elf::read(library)?;
     let slot: Slot = find::slot(library, &elf)?;

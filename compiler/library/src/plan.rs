@@ -1,6 +1,4 @@
-//! What changes in a library when a bundle comes in or goes out, as values.
-//!
-//! Owns the arithmetic: offsets, addresses, the order of program headers. Never does I/O.
+//! Plans changes of offsets, addresses and program headers to add or remove a bundle. Must not do I/O.
 
 use std::ops::Range;
 
@@ -10,17 +8,15 @@ use super::elf::{self, Elf, PAGE, Section, Segment};
 use super::error::Problem;
 use super::find::{self, Slot};
 
-/// How to write a library with a bundle: the old file with patches, zeros up to `offset`, the bundle, and where there
-/// are section headers, zeros up to them and their table.
+/// The old file with patches, zeros up to `offset`, the bundle, then zeros and section headers if present.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) patches: Vec<Patch>,
     pub(super) offset: u64,
-    /// The table of section headers.
+    /// The section headers.
     pub(super) sections: Option<Patch>,
 }
 
-/// Bytes that replace the file's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Patch {
     pub(super) offset: u64,
@@ -28,32 +24,31 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    /// Replaces the bytes; those behind the end are left out.
+    /// Bytes after the end are dropped.
     pub(super) fn apply(&self, library: &mut [u8]) {
         let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
         library.iter_mut().skip(offset).zip(&self.bytes).for_each(|(to, from)| *to = *from);
     }
 }
 
-/// The offsets of the bundle and of the section headers in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     bundle: u64,
     sections: u64,
 }
 
-/// A library about to get a bundle.
+/// The library to change.
 pub(super) struct Target<'a> {
     pub(super) elf: &'a Elf,
     pub(super) slot: &'a Slot,
     /// Bytes of its file.
     pub(super) length: u64,
-    /// The program header that becomes the bundle's: the note's, or that of the bundle to replace.
+    /// The note's, or the previous bundle's.
     pub(super) index: usize,
 }
 
 impl Target<'_> {
-    /// The plan for a bundle of `length` bytes; `undo` as the descriptor shall say it.
+    /// Plans the addition of a bundle; `undo` is stored in the descriptor.
     pub(super) fn attach(&self, mode: Mode, length: u64, undo: Option<Undo>) -> Result<Plan, Problem> {
         let layout = layout(self.length, length)?;
         let mut segments = self.elf.segments.clone();
@@ -63,7 +58,7 @@ impl Target<'_> {
         let old = segments.remove(self.index);
         let segment = bundle_segment(&segments, layout.bundle, length)?;
         let address = segment.address;
-        // The dynamic linker wants PT_LOADs in the order of their addresses, and this one has the highest.
+        // The linker requires ascending addresses.
         let last = segments.iter().rposition(|segment| segment.kind == elf::PT_LOAD);
         segments.insert(last.map_or(0, |last| last + 1), segment);
 
@@ -88,7 +83,7 @@ impl Target<'_> {
         Ok(Plan { patches, offset: layout.bundle, sections: table })
     }
 
-    /// The section headers with one for the bundle: tools that rewrite files keep a segment only with its sections.
+    /// Adds a section for the bundle: tools keep only segments with sections.
     fn sections(&self, old: &Segment, range: Range<u64>, address: u64) -> Result<Vec<Section>, Problem> {
         let mut sections = self.elf.sections.clone();
         let size = range.end - range.start;
@@ -99,7 +94,7 @@ impl Target<'_> {
             *section = Section { address, offset: range.start, size, ..section.clone() };
             return Ok(sections);
         }
-        // `.cubinder` is the end of `.note.cubinder`, so the table of names need not grow.
+        // The name is a suffix of `.note.cubinder`.
         let note = self.elf.sections_named(slot::NOTE_SECTION).next();
         let name = note.and_then(|note| note.name.checked_add(".note".len() as u32)).ok_or_else(|| {
             Problem::Malformed(format!("it has section headers, but none for `{}`", slot::NOTE_SECTION))
@@ -119,7 +114,7 @@ impl Target<'_> {
         Ok(sections)
     }
 
-    /// The three places that are patched must not share a byte.
+    /// Checks that patches do not overlap.
     fn check_apart(&self) -> Result<(), Problem> {
         let places = [
             ("the ELF header", 0..elf::HEADER_SIZE),
@@ -137,7 +132,7 @@ impl Target<'_> {
     }
 }
 
-/// The library before its bundle: how long it was and what to patch; or why that cannot be told any more.
+/// Plans the removal; fails if the original cannot be restored.
 pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Patch>), &'static str> {
     let attachment = slot.attachment.as_ref().ok_or("it has no bundle")?;
     let undo = attachment.undo.as_ref().ok_or("its bundle was replaced after that")?;
@@ -170,7 +165,6 @@ pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Pa
     Ok((undo.length, patches))
 }
 
-/// What the descriptor has to remember of a library about to get its first bundle.
 pub(super) fn undo(target: &Target<'_>, digest: [u8; 32]) -> Option<Undo> {
     let note_header = target.elf.segments.get(target.index)?.encode();
     Some(Undo {
@@ -183,7 +177,7 @@ pub(super) fn undo(target: &Target<'_>, digest: [u8; 32]) -> Option<Undo> {
     })
 }
 
-/// A read-only segment above all others, at `offset` of the file.
+/// Returns a segment above all others.
 fn bundle_segment(segments: &[Segment], offset: u64, length: u64) -> Result<Segment, Problem> {
     let loads = || segments.iter().filter(|segment| segment.kind == elf::PT_LOAD);
     let align = loads().map(|segment| segment.align).max().unwrap_or(PAGE).max(PAGE);
@@ -255,7 +249,7 @@ mod tests {
         segment(elf::PT_LOAD, offset, size, 0x1000)
     }
 
-    /// The records of a file of [`LENGTH`] bytes with these program headers and no section headers.
+    /// Without section headers.
     fn library(segments: &[Segment]) -> Elf {
         let mut file = vec![0; LENGTH];
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
@@ -271,13 +265,12 @@ mod tests {
         Slot { offset, address: offset, attachment: None }
     }
 
-    /// The kinds and addresses in the table of program headers that a plan writes.
     fn table(plan: &Plan) -> Vec<(u32, u64)> {
         let segments = plan.patches[0].bytes.chunks(56).map(Segment::decode);
         segments.map(|segment| (segment.kind, segment.address)).collect()
     }
 
-    /// Wherever a linker puts the note, the bundle follows the last `PT_LOAD`, and taking it out restores the order.
+    /// The note's position varies by linker; removal must restore the order.
     #[test]
     fn the_bundle_follows_the_last_load_and_the_note_returns() {
         let note = || segment(elf::PT_NOTE, 0x300, 16, 8);
@@ -306,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Pages of 64 KiB: offset and address agree modulo the alignment, and no page is shared.
+    /// 64 KiB pages: offset and address agree modulo the alignment; no page is shared.
     #[test]
     fn the_largest_alignment_counts() {
         let elf = library(&[
@@ -329,7 +322,7 @@ mod tests {
             let target = Target { elf: &elf, slot: &slot(offset), length: LENGTH as u64, index: 2 };
             target.attach(Mode::Ops, 5, None).map(|_| ()).map_err(|problem| problem.to_string())
         };
-        // The table ends at byte 64 + 3 * 56 = 232.
+        // The table ends at 64 + 3 * 56 = 232.
         assert_eq!(said(232), Ok(()));
         let overlap = "damaged ELF file: the table of program headers overlaps the descriptor";
         assert_eq!(said(231), Err(overlap.to_owned()));

@@ -1,4 +1,4 @@
-//! The foreign functions, by the names and types of `nvrtc.h`, and the library that holds them.
+//! NVRTC's foreign functions, as in `nvrtc.h`, and the loaded library.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -8,7 +8,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::error::LoadError;
 
-/// `nvrtcResult`: 0 is success.
+/// `nvrtcResult`.
 pub(crate) type ResultCode = c_int;
 /// `NVRTC_SUCCESS`.
 pub(crate) const SUCCESS: ResultCode = 0;
@@ -17,15 +17,12 @@ pub(crate) const INVALID_OPTION: ResultCode = 5;
 /// `NVRTC_ERROR_COMPILATION`.
 pub(crate) const COMPILATION: ResultCode = 6;
 
-/// `nvrtcProgram`: a pointer to something that only NVRTC knows.
+/// `nvrtcProgram`, an opaque pointer.
 pub(crate) type ProgramHandle = *mut c_void;
 
-/// Declares the functions of the library by their names in `nvrtc.h`, and looks them up.
 macro_rules! api {
     ($($name:literal $visibility:vis $field:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// A loaded NVRTC. NVRTC may be called from any number of threads at once, and so may this.
-        ///
-        /// The library stays in the process until it ends: NVRTC registers handlers at exit, and unloading gains nothing.
+        /// A loaded NVRTC, usable from several threads. Never unloaded: it registers exit handlers.
         #[derive(Debug, Clone, Copy)]
         pub struct Nvrtc {
             version: (i32, i32),
@@ -33,13 +30,12 @@ macro_rules! api {
         }
 
         impl Nvrtc {
-            /// Loads the library at `path` for good and looks up every function.
             fn load_functions(path: &Path) -> Result<Nvrtc, LoadError> {
                 let library = keep_loaded(path)?;
                 let version = version_of(&library, path)?;
                 let missing = |function| LoadError::TooOld { path: path.to_owned(), found: version, function };
-                // SAFETY: each field's type is the function's type in `nvrtc.h`, C calling convention, and the library stays
-                // loaded: `keep_loaded` holds a reference of its own.
+                // SAFETY: each field has the function's type and calling convention in `nvrtc.h`; `keep_loaded` keeps
+                // the library.
                 Ok(Nvrtc { version, $($field: *unsafe { library.get($name) }.map_err(|_| missing($name))?,)* })
             }
         }
@@ -66,14 +62,11 @@ api! {
 }
 
 impl Nvrtc {
-    /// Loads the library file at `path`, which has to be absolute, and the built-in headers
-    /// (`libnvrtc-builtins.so.<major>.<minor>`) that lie beside it.
-    ///
-    /// NVRTC opens its built-in headers by bare name at the first compile. They are loaded here by absolute path, so that
-    /// the loader already knows the name and no search path is needed.
+    /// Loads the library at the absolute `path`, and `libnvrtc-builtins.so.<major>.<minor>` beside it, which NVRTC
+    /// would search by bare name at the first compile.
     ///
     /// # Errors
-    /// Where the file is no NVRTC, lacks a function, or has no built-in headers beside it.
+    /// If it is not NVRTC, or lacks a function or its built-in headers.
     pub fn load(path: &Path) -> Result<Nvrtc, LoadError> {
         if !path.is_absolute() {
             return Err(LoadError::NotAbsolute(path.to_owned()));
@@ -88,36 +81,36 @@ impl Nvrtc {
         Ok(nvrtc)
     }
 
-    /// The release of CUDA it belongs to, as `(major, minor)`.
+    /// Returns the CUDA release as `(major, minor)`.
     #[must_use]
     pub fn version(&self) -> (i32, i32) {
         self.version
     }
 
-    /// The architectures it can compile for, ascending, as numbers such as 89. Targets with a suffix (`90a`) are not listed.
+    /// Returns the supported architectures in ascending order (89), without suffixed ones (`90a`).
     ///
     /// # Errors
-    /// Where NVRTC refuses to tell.
+    /// If NVRTC fails.
     pub fn supported_archs(&self) -> Result<Vec<u32>, LoadError> {
         let mut count = 0;
-        // SAFETY: the pointer is to a live integer that the function writes.
+        // SAFETY: points to a live integer that the function writes.
         let code = unsafe { (self.number_of_archs)(&raw mut count) };
         self.check("nvrtcGetNumSupportedArchs", code)?;
         let mut archs: Vec<c_int> = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: the array has as many elements as the library has just said it will write.
+        // SAFETY: the array has the number of elements that the library reported.
         let code = unsafe { (self.archs)(archs.as_mut_ptr()) };
         self.check("nvrtcGetSupportedArchs", code)?;
         Ok(archs.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect())
     }
 
-    /// NVRTC's words for a result code.
+    /// Returns NVRTC's description of a result code.
     pub(crate) fn describe(&self, code: ResultCode) -> String {
-        // SAFETY: the function takes any number and returns a static text or null.
+        // SAFETY: accepts any number and returns a static string or null.
         let text = unsafe { (self.error_string)(code) };
         if text.is_null() {
             return format!("NVRTC error {code}");
         }
-        // SAFETY: not null, and NVRTC returns static texts that end in NUL.
+        // SAFETY: not null; NVRTC's strings are static and NUL-terminated.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
@@ -130,10 +123,10 @@ impl Nvrtc {
     }
 }
 
-/// `nvrtcVersion`, which every release has; asked before any other function is looked up.
+/// Every release has `nvrtcVersion`; called before other lookups.
 fn version_of(library: &Library, path: &Path) -> Result<(i32, i32), LoadError> {
     type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> ResultCode;
-    // SAFETY: the type is the function's in `nvrtc.h`, and it is called while the library is loaded.
+    // SAFETY: the type is that of `nvrtc.h`, and the library is loaded during the call.
     let Ok(function) = (unsafe { library.get::<Version>("nvrtcVersion") }) else {
         return Err(LoadError::NotNvrtc(path.to_owned()));
     };
@@ -145,11 +138,11 @@ fn version_of(library: &Library, path: &Path) -> Result<(i32, i32), LoadError> {
     }
 }
 
-/// Loads a library that is never unloaded again, and returns a handle that counts as one more reference.
+/// Returns another reference to the library.
 fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
     let open = || {
-        // SAFETY: loading runs the library's initializers. The caller names NVRTC or its built-in headers; both are meant
-        // to be loaded at run time and set up only their own state.
+        // SAFETY: loading runs initializers. NVRTC and its built-in headers are designed for run-time loading and
+        // initialize only their own state.
         unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| LoadError::Open(path.to_owned(), describe_load_error(&error, path)))
     };
@@ -157,7 +150,7 @@ fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
     open()
 }
 
-/// The loader's own words (dlerror(3)), which stand behind those of the crate. Where they begin with the path, without it: it is said already.
+/// Returns the message of dlerror(3) without the path, which the error has.
 fn describe_load_error(error: &libloading::Error, path: &Path) -> String {
     let words = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     match words.strip_prefix(&format!("{}: ", path.display())) {

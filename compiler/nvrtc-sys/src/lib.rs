@@ -1,11 +1,7 @@
-//! NVRTC's C interface, loaded at run time by absolute path.
+//! NVRTC's C interface, loaded by absolute path, as [`Nvrtc`]. Every failure is a value.
 //!
-//! Two rungs: `api` holds the foreign functions as they are, in [`Nvrtc`]; `program` one compile from creation to destruction.
-//!
-//! Owns: finding the functions in a library file, calling them, turning every failure into a value.
-//! Never: no search for the library (the caller names a file), no environment, no option of its own, no panic.
-//!
-//! Facts about the interface are from `nvrtc.h` of CUDA 13.0 and from trying the library of that release (13.0.88).
+//! Must not search for libraries, read the environment, add options or panic. Source: `nvrtc.h` of CUDA 13.0, tested
+//! with 13.0.88.
 
 mod api;
 mod error;

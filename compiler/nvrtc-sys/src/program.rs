@@ -1,4 +1,4 @@
-//! One compile: create, add names, compile, read the results, destroy.
+//! Runs one compile.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use crate::api::{COMPILATION, INVALID_OPTION, Nvrtc, ProgramHandle, ResultCode, SUCCESS};
 use crate::error::CompileError;
 
-/// What to compile.
+/// The input of a compile.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Program {
-    /// The text.
+    /// The source text.
     pub source: String,
-    /// What NVRTC calls it in messages. Its folder is searched for quoted includes unless `--no-source-include` is given.
+    /// Its name in messages; its folder is searched for quoted includes, unless `--no-source-include` is set.
     pub name: String,
-    /// Headers in memory: the name as in `#include`, and the text. They take precedence over every include folder.
+    /// Include names and texts of headers in memory, which precede include folders.
     pub headers: Vec<(String, String)>,
-    /// Options for NVRTC. The name of a folder may be any bytes but NUL.
+    /// NVRTC's options, any bytes but NUL.
     pub options: Vec<OsString>,
-    /// C++ names of kernels whose symbols are wanted; a template named here is instantiated.
+    /// C++ names of the wanted kernels; templates are instantiated.
     pub name_expressions: Vec<String>,
 }
 
@@ -30,30 +30,30 @@ pub struct Program {
 pub struct Output {
     /// Warnings and remarks.
     pub log: String,
-    /// The symbols, one for each name expression.
+    /// The symbol of each name expression.
     pub lowered_names: Vec<String>,
-    /// Machine code; empty where the target was virtual (`compute_80`).
+    /// Machine code; empty for virtual targets (`compute_80`).
     pub cubin: Vec<u8>,
-    /// PTX text, without the NUL that NVRTC ends it with.
+    /// PTX without its final NUL.
     pub ptx: Vec<u8>,
 }
 
 impl Nvrtc {
-    /// Compiles one program.
+    /// Compiles a program.
     ///
     /// # Errors
-    /// With NVRTC's log where it rejects the program or an option, and where a text holds a NUL byte.
+    /// NVRTC's log, or a string with a NUL byte.
     pub fn compile(&self, program: &Program) -> Result<Output, CompileError> {
         let names = strings(program.name_expressions.iter(), "name of a kernel")?;
         let options = strings(program.options.iter().map(|option| option.as_bytes()), "list of options")?;
         let handle = Handle::create(self, program)?;
         for name in &names {
-            // SAFETY: the handle is live and the name a C string that outlives the handle.
+            // SAFETY: the handle is live; the name is a C string that outlives it.
             let code = unsafe { (self.add_name_expression)(handle.raw, name.as_ptr()) };
             handle.check("nvrtcAddNameExpression", code)?;
         }
         let pointers = pointers(&options);
-        // SAFETY: the handle is live; the array holds as many C strings as its count says, all alive during the call.
+        // SAFETY: the handle is live; the array has as many C strings as its count, alive during the call.
         let code = unsafe { (self.compile_program)(handle.raw, count(options.len())?, pointers.as_ptr()) };
         handle.check("nvrtcCompileProgram", code)?;
         let lowered_names = names.iter().map(|name| handle.lowered_name(name)).collect::<Result<_, _>>()?;
@@ -66,7 +66,7 @@ impl Nvrtc {
     }
 }
 
-/// A program of NVRTC's, destroyed on drop.
+/// Destroyed on drop.
 struct Handle<'a> {
     api: &'a Nvrtc,
     raw: ProgramHandle,
@@ -79,7 +79,7 @@ impl<'a> Handle<'a> {
         let texts = strings(program.headers.iter().map(|(_, text)| text), "text of a header")?;
         let include_names = strings(program.headers.iter().map(|(name, _)| name), "name of a header")?;
         let mut handle = Handle { api, raw: ptr::null_mut() };
-        // SAFETY: every pointer is to a live C string or to an array of as many as the count says; NVRTC copies them.
+        // SAFETY: pointers are to live C strings, arrays have as many as the count; NVRTC copies them.
         let code = unsafe {
             (api.create_program)(
                 &raw mut handle.raw,
@@ -109,17 +109,16 @@ impl<'a> Handle<'a> {
 
     fn lowered_name(&self, expression: &CStr) -> Result<String, CompileError> {
         let mut lowered: *const c_char = ptr::null();
-        // SAFETY: the handle is live, the expression is one that was added to it, `lowered` is a live pointer to write.
+        // SAFETY: the handle is live, the expression was added to it, and `lowered` is writable.
         let code = unsafe { (self.api.get_lowered_name)(self.raw, expression.as_ptr(), &raw mut lowered) };
         self.check("nvrtcGetLoweredName", code)?;
         if lowered.is_null() {
             return Err(self.failed("nvrtcGetLoweredName", code, "no name was given back".to_owned()));
         }
-        // SAFETY: not null; NVRTC owns the text, which ends in NUL and lives as long as the program.
+        // SAFETY: not null; NVRTC owns the NUL-terminated text as long as the program lives.
         Ok(unsafe { CStr::from_ptr(lowered) }.to_string_lossy().into_owned())
     }
 
-    /// Asks for a size, then for as many bytes.
     fn read(
         &self,
         call: &'static str,
@@ -138,17 +137,17 @@ impl<'a> Handle<'a> {
         bytes: &mut Vec<u8>,
     ) -> ResultCode {
         let mut size = 0;
-        // SAFETY: the handle is live and `size` a live integer to write.
+        // SAFETY: the handle is live and `size` writable.
         let code = unsafe { size_of(self.raw, &raw mut size) };
         if code != SUCCESS || size == 0 {
             return code;
         }
         bytes.resize(size, 0);
-        // SAFETY: the handle is live and the buffer holds as many bytes as NVRTC has just said it will write.
+        // SAFETY: the handle is live; the buffer has the size that NVRTC reported.
         unsafe { copy_out(self.raw, bytes.as_mut_ptr().cast()) }
     }
 
-    /// NVRTC's messages so far; empty where it has none to give.
+    /// Returns NVRTC's messages, possibly empty.
     fn log(&self) -> String {
         if self.raw.is_null() {
             return String::new();
@@ -165,7 +164,7 @@ impl<'a> Handle<'a> {
 impl Drop for Handle<'_> {
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle came from `nvrtcCreateProgram` and is destroyed once. A failure leaves nothing to do.
+            // SAFETY: the handle is from `nvrtcCreateProgram` and destroyed once. Errors need no handling.
             unsafe { (self.api.destroy_program)(&raw mut self.raw) };
         }
     }

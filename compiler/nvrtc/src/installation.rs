@@ -1,7 +1,7 @@
-//! Where the files of an installed `cubinder` are, from the place of the program.
+//! Locates an installed `cubinder`'s files from the program's path; must not read other parts of the environment.
 //!
-//! Owns the layout that `cargo xtask dist` packs and pip unpacks: `bin/cubinder`, `lib/libcubinder.so`, `lib/cmake/cubinder`, `share/doc/cubinder`;
-//! in a Python environment, the packages beside the package `cubinder`. Never reads the environment, but for where this program is.
+//! `cargo xtask dist` and pip install `bin/cubinder`, `lib/libcubinder.so`, `lib/cmake/cubinder` and
+//! `share/doc/cubinder`; Python packages are beside `cubinder`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,6 @@ use crate::diagnostic::Diagnostic;
 pub const RUNTIME_LIBRARY: &str = "libcubinder.so";
 
 cubinder_source::diagnostics! {
-    /// The runtime library is in none of its places.
     struct NoRuntimeLibrary { places: String }
     error "the prebuilt runtime library `{RUNTIME_LIBRARY}` is not there" {
         note: "{places}";
@@ -20,7 +19,6 @@ cubinder_source::diagnostics! {
                cubinder-plugin` makes it";
     }
 
-    /// A folder of the installation is missing.
     struct NotInstalled<'a> { missing: &'a str, place: String }
     error "{missing}" {
         note: "{place}";
@@ -28,15 +26,15 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// A program in its place.
+/// An installed program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installation {
-    /// The program's file, links followed. Absent where the system does not tell.
+    /// The program's resolved path, if known.
     pub program: Option<PathBuf>,
 }
 
 impl Installation {
-    /// That of the program that runs.
+    /// Returns the running program's installation.
     #[must_use]
     pub fn of_this_program() -> Installation {
         let program = std::env::current_exe().ok();
@@ -47,18 +45,18 @@ impl Installation {
         self.program.as_deref().and_then(Path::parent)
     }
 
-    /// The folder above `bin`. A program in a folder of another name (a build folder) has none.
+    /// Returns the folder above `bin`, `None` for others, as in build folders.
     fn prefix(&self) -> Option<&Path> {
         self.folder().filter(|folder| folder.ends_with("bin")).and_then(Path::parent)
     }
 
-    /// The prebuilt runtime library, beside the program or in `../lib`.
+    /// Returns the runtime library, beside the program or in `../lib`.
     ///
     /// # Errors
-    /// If it is missing: the places, and how to name it.
+    /// If missing: the paths, and how to set it.
     pub fn runtime_library(&self) -> Result<PathBuf, Diagnostic> {
         let places = self.folder().map_or_else(Vec::new, |folder| {
-            // `..` would be shown: a program in `bin` has a folder above that has a name.
+            // Avoids `..` in messages.
             let lib = self.prefix().map_or_else(|| folder.join("../lib"), |prefix| prefix.join("lib"));
             vec![folder.join(RUNTIME_LIBRARY), lib.join(RUNTIME_LIBRARY)]
         });
@@ -72,23 +70,22 @@ impl Installation {
         })
     }
 
-    /// The folder of the CMake package.
+    /// Returns the CMake package's folder.
     ///
     /// # Errors
-    /// Where it is not there: the place.
+    /// If missing: its path.
     pub fn cmake_package(&self) -> Result<PathBuf, Diagnostic> {
         self.packed("the CMake package is not there", "lib/cmake/cubinder", "cubinder-config.cmake")
     }
 
-    /// The folder of the pages that messages call `docs/...`.
+    /// Returns the folder that messages call `docs/...`.
     ///
     /// # Errors
-    /// Where it is not there: the place.
+    /// If missing: its path.
     pub fn documentation(&self) -> Result<PathBuf, Diagnostic> {
         self.packed("the documentation is not there", "share/doc/cubinder", "manifest.md")
     }
 
-    /// A folder of the installation, which has a file by which it is known.
     fn packed(&self, missing: &str, folder: &str, file: &str) -> Result<PathBuf, Diagnostic> {
         let place = self.prefix().map(|prefix| prefix.join(folder));
         let found = place.clone().filter(|folder| folder.join(file).is_file());
@@ -101,11 +98,11 @@ impl Installation {
         })
     }
 
-    /// The folder of the Python packages that this program was installed with, by pip: the one that holds the package `cubinder`.
+    /// Returns the folder of Python packages with this installation's `cubinder`.
     #[must_use]
     pub fn python_packages(&self) -> Option<PathBuf> {
         let prefix = self.prefix()?;
-        // `pip install --target` puts `bin` among the packages.
+        // `pip install --target` puts `bin` beside the packages.
         let mut places = vec![prefix.to_owned()];
         for lib in ["lib", "lib64"] {
             let entries = std::fs::read_dir(prefix.join(lib)).into_iter().flatten().flatten();
@@ -126,7 +123,7 @@ impl Installation {
 mod tests {
     use super::*;
 
-    /// An installation of these files, all empty.
+    /// Creates empty files.
     fn tree(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();

@@ -1,11 +1,7 @@
-//! Files that appear whole or not at all.
+//! Writes files atomically, by renaming a synced draft `.cubinder-XXXXXX.tmp` beside the target.
 //!
-//! A file is made beside its place under a name of its own, `.cubinder-XXXXXX.tmp`, and renamed when all of it is on the disk. Whatever ends the
-//! process before that, what was there before is there still.
-//!
-//! Owns: those names, what is done with them, and taking away what a process that was killed has left: the next one that writes into that folder
-//! does it ([`sweep`]). A file that is being made is locked, and the lock goes with the process, so nobody takes away what is not left.
-//! Never: what is in the files. Messages are the caller's.
+//! Drafts are locked; [`sweep`] deletes the unlocked ones of killed processes. Must not know contents or write
+//! messages.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,28 +21,28 @@ const BEHIND: &str = ".tmp";
 const UNLOCKED: &str = ".part";
 const RANDOM: usize = 6;
 
-/// How often another name is tried where somebody takes away what was just made.
+/// Number of attempts if another process deletes the new draft.
 const TRIES: usize = 16;
 
-/// A file that is being made. Dropped, it is gone.
+/// A draft, deleted on drop.
 #[derive(Debug)]
 pub struct AtomicFile(NamedTempFile);
 
 impl AtomicFile {
-    /// An empty file beside `place`, with the permissions of a new file. What was left there is taken away first.
+    /// Sweeps the folder and creates an empty draft beside `place`.
     ///
     /// # Errors
-    /// Where the folder is not there, or cannot be written; and where `place` is a pipe, a device or a socket.
+    /// If the folder is missing or read-only, or `place` is a pipe, device or socket.
     pub fn beside(place: &Path) -> io::Result<AtomicFile> {
         may_replace(place)?;
         sweep(parent_folder(place));
         AtomicFile::in_folder(parent_folder(place))
     }
 
-    /// The same for who has asked for [`sweep`] already.
+    /// Creates a draft without a check of its target and without sweeping.
     ///
     /// # Errors
-    /// As [`AtomicFile::beside`].
+    /// If the folder is missing or read-only.
     pub fn in_folder(folder: &Path) -> io::Result<AtomicFile> {
         let new = |builder: &mut tempfile::Builder<'_, '_>| {
             builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
@@ -56,49 +52,48 @@ impl AtomicFile {
             match file.as_file().try_lock() {
                 Ok(()) if is_at(file.as_file(), file.path()) => return Ok(AtomicFile(file)),
                 Ok(()) | Err(fs::TryLockError::WouldBlock) => {}
-                // What cannot be locked gets a name that nobody takes away.
+                // Unlockable drafts get a name that is never swept.
                 Err(fs::TryLockError::Error(_)) => return new(named().suffix(UNLOCKED)).map(AtomicFile),
             }
         }
         Err(io::Error::other("others take away what is made there"))
     }
 
-    /// A file with `bytes` beside `place`.
+    /// Creates a draft with `bytes`.
     ///
     /// # Errors
-    /// As [`AtomicFile::beside`], and where there is no room.
+    /// Those of [`AtomicFile::beside`], or a full disk.
     pub fn with_bytes(place: &Path, bytes: &[u8]) -> io::Result<AtomicFile> {
         let mut draft = AtomicFile::beside(place)?;
         draft.file_mut().write_all(bytes)?;
         Ok(draft)
     }
 
-    /// The file, to be written.
+    /// Returns the draft for writing.
     pub fn file_mut(&mut self) -> &mut File {
         self.0.as_file_mut()
     }
 
-    /// The file.
+    /// Returns the draft.
     #[must_use]
     pub fn file(&self) -> &File {
         self.0.as_file()
     }
 
-    /// Puts the file into its place, over what is there.
+    /// Replaces `place`.
     ///
     /// # Errors
-    /// Where it does not get to the disk, or the place cannot be taken.
+    /// If syncing or renaming fails.
     pub fn persist(self, place: &Path) -> io::Result<()> {
-        // Some file systems find out only now that they have no room; and what is renamed before it is on the disk may be empty after the power
-        // went.
+        // Some file systems detect a full disk only now; unsynced files may be empty after power failure.
         self.file().sync_all()?;
         self.persist_unsynced(place)
     }
 
-    /// The same for what is looked at for damage when it is read: it need not be on the disk.
+    /// Replaces `place` without syncing, for contents checked when read.
     ///
     /// # Errors
-    /// Where the place cannot be taken.
+    /// If renaming fails.
     pub fn persist_unsynced(self, place: &Path) -> io::Result<()> {
         self.put(place).map(drop)
     }
@@ -109,14 +104,14 @@ impl AtomicFile {
     }
 }
 
-/// Why something was not put into its place.
+/// Why a file was not placed.
 #[derive(Debug)]
 pub struct NotPersisted {
-    /// The place.
+    /// Its path.
     pub place: PathBuf,
-    /// What the system answered.
+    /// The system's error.
     pub error: io::Error,
-    /// Places that could not be given back what was there before.
+    /// Paths whose previous file could not be restored.
     pub changed: Vec<PathBuf>,
 }
 
@@ -134,15 +129,15 @@ impl From<NotPersisted> for Diagnostic {
     }
 }
 
-/// Puts files into their places, over what is there: all or none, in their order, and not mixed with those of another process that writes the same. A process
-/// that is killed in between leaves the first of them.
+/// Replaces all files or none, in order, and never interleaved with another process. A killed process leaves the first
+/// ones replaced.
 ///
 /// # Errors
-/// The first that cannot be placed. What was there is back where it was, where the file system has hard links.
+/// The first failure. Previous files are restored if the file system has hard links.
 pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
     replace_files(files, |draft, place, is_last| {
         let before = match is_last {
-            // Nothing behind it can fail.
+            // The last replacement is never undone.
             true => Before::Unknown,
             false if is_absent(place) => Before::Absent,
             false => second_name(place).map_or(Before::Unknown, |(name, file)| Before::Kept(name, file)),
@@ -151,23 +146,21 @@ pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), No
     })
 }
 
-/// Puts files into places where nothing is: all or none, in their order.
+/// Creates all files or none, in order.
 ///
 /// # Errors
-/// The first that cannot be placed, also because something is there.
+/// The first failure, also for an existing file.
 pub fn persist_all_new<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
     replace_files(files, |draft, place, _| {
         Ok(Placed { file: put_new(draft, place)?, place: place.to_owned(), before: Before::Absent })
     })
 }
 
-/// Puts a file where nothing is: by a rename that refuses to replace, or a second name in the place of the first (`persist_noclobber` has both); where the
-/// file system has neither, as 9P under Windows, by [`claim`].
+/// Renames without replacing, or links (`persist_noclobber`); without either, as on 9P under Windows, uses [`claim`].
 fn put_new(draft: AtomicFile, place: &Path) -> io::Result<File> {
     draft.0.persist_noclobber(place).or_else(|refused| put_otherwise(refused, place))
 }
 
-/// Falls back to [`claim`] if the file system lacks the calls.
 fn put_otherwise(refused: PersistError, place: &Path) -> io::Result<File> {
     match is_unknown_there(&refused.error) {
         true => claim(AtomicFile(refused.file), place),
@@ -175,15 +168,14 @@ fn put_otherwise(refused: PersistError, place: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether a file system knows no such call, by what link(2) and rename(2) of Linux say of it. `EPERM` may be a right that is missing: then the next call
-/// says so, too.
+/// Matches errors of unsupported calls, by link(2) and rename(2). For a missing permission the next call fails too.
 fn is_unknown_there(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let unknown = [Errno::PERM, Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL];
     Errno::from_io_error(error).is_some_and(|error| unknown.contains(&error))
 }
 
-/// Takes the name with an empty file, which only one can make, and puts the draft over it. A process that is killed in between leaves the empty file.
+/// Reserves the name with an empty file, which a killed process leaves, and replaces it.
 fn claim(draft: AtomicFile, place: &Path) -> io::Result<File> {
     let claim = File::create_new(place)?;
     draft.put(place).map_err(|error| match is_at(&claim, place) && fs::remove_file(place).is_err() {
@@ -192,7 +184,6 @@ fn claim(draft: AtomicFile, place: &Path) -> io::Result<File> {
     })
 }
 
-/// What was placed, and what was there before.
 struct Placed {
     file: File,
     place: PathBuf,
@@ -201,7 +192,7 @@ struct Placed {
 
 enum Before {
     Absent,
-    /// Under a second name, which nobody takes away while the file is locked.
+    /// Never swept while locked.
     Kept(TempPath, File),
     Unknown,
 }
@@ -233,7 +224,7 @@ fn replace_files<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Gives a place back what was there before; the place where that cannot be. What another process has put there since is its own.
+/// Restores the previous file; returns its path on failure. Newer files of other processes are kept.
 fn undo(placed: Placed) -> Option<PathBuf> {
     let Placed { file, place, before } = placed;
     if !is_at(&file, &place) {
@@ -247,15 +238,14 @@ fn undo(placed: Placed) -> Option<PathBuf> {
     (!is_undone).then_some(place)
 }
 
-/// Refuses to replace anything but a regular file: a rename over a device such as `/dev/null` takes it from every other program. A link to such a thing is
-/// refused too, because `/dev/stdout` is one. Other links are replaced, and not what they name.
+/// Rejects pipes, devices and sockets: replacing `/dev/null` would affect every program. Links to them (`/dev/stdout`)
+/// are rejected; other links are replaced, not their targets.
 fn may_replace(place: &Path) -> io::Result<()> {
-    // `/dev/stdout` and its kind, whatever they are redirected to.
     if fs::read_link(place).is_ok_and(|named| named.starts_with("/proc")) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular));
     }
     match fs::metadata(place) {
-        // A folder cannot be replaced with a file, which the system says.
+        // The system reports folders.
         Ok(facts) if !facts.is_file() && !facts.is_dir() => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular))
         }
@@ -268,17 +258,15 @@ fn may_replace(place: &Path) -> io::Result<()> {
 #[error("a pipe, a device or a socket is there, and only regular files are replaced")]
 struct NotRegular;
 
-/// How often other processes are waited for that have locked folders to place files there, for [`PAUSE`] each, 5 s in all: placing takes
-/// milliseconds, unless the process is stopped.
+/// Waits of [`PAUSE`], 5 s in total, for a folder's lock; placing takes milliseconds.
 const PAUSES: usize = 1000;
 
-/// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Locks folders against others that place several files there, for as long as what it gives is held. Where a folder cannot be locked, or another
-/// holds it too long, it goes without: files are whole all the same.
+/// Excludes other processes that place several files, until dropped. On failure continues unlocked: each file is still
+/// atomic.
 fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
-    // In one order, so that no two wait for each other.
+    // A fixed order prevents deadlocks.
     let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
     let mut pauses = std::iter::repeat_n(PAUSE, PAUSES);
     let locked = |folder: PathBuf| {
@@ -294,7 +282,7 @@ fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
     folders.into_iter().filter_map(locked).collect()
 }
 
-/// Makes files under names that [`sweep`] knows.
+/// Starts a draft with a name for [`sweep`].
 fn named() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(BEFORE).suffix(BEHIND).rand_bytes(RANDOM);
@@ -305,16 +293,16 @@ fn is_absent(place: &Path) -> bool {
     fs::symlink_metadata(place).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Gives what is at `place` a second name, under which it can come back.
+/// Adds a second name, to restore the file.
 fn second_name(place: &Path) -> io::Result<(TempPath, File)> {
     let file = OpenOptions::new().read(true).custom_flags(nonblock()).open(place)?;
-    // Where it cannot be locked, nobody takes away what is locked by nobody either: see `sweep_one`.
+    // On failure `sweep_one` cannot lock it either and keeps it.
     let _ = file.try_lock();
     let link = named().make_in(parent_folder(place), |name| fs::hard_link(place, name))?;
     Ok((link.into_temp_path(), file))
 }
 
-/// Takes away what processes that are no more have left in a folder. What cannot be taken away stays.
+/// Deletes drafts of ended processes, where possible.
 pub fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -325,7 +313,7 @@ pub fn sweep(folder: &Path) {
 }
 
 fn sweep_one(path: &Path, shared: &[FsWord]) {
-    // Locks of network file systems ask for a file that can be written.
+    // Network locks need writable files.
     let open =
         |can_write: bool| OpenOptions::new().read(true).write(can_write).custom_flags(nonblock()).open(path);
     let Ok(file) = open(true).or_else(|_| open(false)) else { return };
@@ -336,16 +324,16 @@ fn sweep_one(path: &Path, shared: &[FsWord]) {
     }
 }
 
-/// Without it a pipe that took a name meanwhile would be waited for.
+/// Prevents waiting for a pipe that replaced the file.
 fn nonblock() -> i32 {
     rustix::fs::OFlags::NONBLOCK.bits().cast_signed()
 }
 
-/// How old a file has to be where a lock may be unknown to other machines.
+/// The minimum age if locks may be invisible to other machines.
 const LONG_AGO: Duration = Duration::from_secs(3600);
 
-/// File systems where a lock may be one machine's own, by `f_type` of statfs(2): NFS, FUSE, 9P, Lustre, CIFS and SMB 2, CephFS, GPFS, AFS (Linux 6.12,
-/// `include/uapi/linux/magic.h` and the file systems' own headers).
+/// File systems whose locks may be local, by `f_type` of statfs(2): NFS, FUSE, 9P, Lustre, CIFS and SMB 2, CephFS,
+/// GPFS, AFS (Linux 6.12, `include/uapi/linux/magic.h` and their headers).
 const SHARED: [FsWord; 9] = [
     0x6969,
     0x6573_5546,
@@ -358,7 +346,7 @@ const SHARED: [FsWord; 9] = [
     0x5346_414f,
 ];
 
-/// Whether a file that is not locked is one that somebody left, by the types of file systems that several machines share.
+/// Returns whether an unlocked file is abandoned; `shared` lists shared file systems.
 fn is_left(file: &File, shared: &[FsWord]) -> bool {
     let is_shared = rustix::fs::fstatfs(file).is_ok_and(|facts| shared.contains(&facts.f_type));
     let age = file.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed());
@@ -372,13 +360,12 @@ fn is_of_draft(name: &OsStr) -> bool {
     })
 }
 
-/// Whether an open file is still the one of that name.
 fn is_at(file: &File, path: &Path) -> bool {
     let (Ok(file), Ok(there)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
     (file.dev(), file.ino()) == (there.dev(), there.ino())
 }
 
-/// What is said where something cannot be written: ``cannot write `PATH`: No space left on device``, and what to do about it.
+/// Returns the error of a failed write, with a fix: ``cannot write `PATH`: No space left on device``.
 #[must_use]
 pub fn file_error(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("cannot {action} `{}`: {error}", path.display()));
@@ -388,7 +375,7 @@ pub fn file_error(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
     }
 }
 
-/// What to do where something cannot be written.
+/// Returns the fix for a failed write.
 #[must_use]
 pub fn write_help(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
@@ -406,12 +393,11 @@ pub fn write_help(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Refuses to replace a pipe, a device or a socket, and a file that may not be written, which is to stay as it is: a rename asks for nothing but its folder. `shown` is what the
-/// file is called, `other` what names another one. Libraries alone are replaced all the same, as a linker does it: they have the permissions of what they
-/// are made from.
+/// Rejects pipes, devices, sockets and read-only files, which a rename would replace. Messages contain `shown`, and
+/// `other` as another way to name a file. Libraries are not checked, as by linkers.
 ///
 /// # Errors
-/// Where it is there and no regular file, read-only, or another's.
+/// If it exists and is not regular, not writable, or another user's.
 pub fn check_replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
     may_replace(place).map_err(|error| file_error("write", shown, &error))?;
     let Some(facts) = fs::metadata(place).ok().filter(fs::Metadata::is_file) else { return Ok(()) };
@@ -430,7 +416,7 @@ pub fn check_replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), 
     }
 }
 
-/// The folder of a file that is named, perhaps without one.
+/// Returns a file's folder, or `.`.
 #[must_use]
 pub fn parent_folder(place: &Path) -> &Path {
     place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

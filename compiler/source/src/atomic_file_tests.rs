@@ -59,7 +59,7 @@ fn all_are_placed_or_none() {
 fn places_that_cannot_be_restored_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (link, blocked) = (folder.path().join("link"), folder.path().join("blocked"));
-    // A link that names nothing gets no second name.
+    // A dangling link gets no second name.
     std::os::unix::fs::symlink("nothing", &link).unwrap();
     fs::create_dir_all(blocked.join("in")).unwrap();
     let placing = |place| (AtomicFile::with_bytes(place, b"new").unwrap(), place);
@@ -113,7 +113,7 @@ fn what_may_not_be_written_is_not_replaceable() {
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let place = folder.path().join("file");
     fs::write(&place, "old").unwrap();
-    // Someone can write it, but not the user that runs the check: root may write everything, so the thread becomes another user.
+    // Root may write everything, so the thread becomes another user.
     let is_root = rustix::process::geteuid().is_root();
     fs::set_permissions(&place, Permissions::from_mode(if is_root { 0o200 } else { 0o020 })).unwrap();
     let check = move || {
@@ -155,7 +155,7 @@ fn only_regular_files_are_replaced() {
     assert!(fs::metadata(at("link to a pipe")).unwrap().file_type().is_fifo());
     assert!(fs::metadata(at("socket")).unwrap().file_type().is_socket());
     assert_eq!(names(folder.path()), before);
-    // A link to a file is replaced, not the file; so is one that names nothing.
+    // Links are replaced, not their targets, even if dangling.
     fs::write(at("file"), "old").unwrap();
     for target in ["file", "nothing"] {
         let link = at(&format!("link to {target}"));
@@ -177,7 +177,7 @@ fn two_that_write_a_pair_do_not_mix_it() {
             places.iter().map(|place| (AtomicFile::with_bytes(place, text.as_bytes()).unwrap(), place));
         persist_all(placings.collect()).unwrap();
     };
-    // Who is last with one has to be last with the other.
+    // The last writer must be the same for both files.
     for round in 0..150 {
         std::thread::scope(|scope| {
             for thread in ["1", "2", "3", "4"] {
@@ -218,7 +218,7 @@ fn nobody_loses_what_he_makes_to_another() {
     assert_eq!(names(folder.path()), ["0", "1", "2", "3"]);
 }
 
-/// What each way to put a file where nothing is has to hold.
+/// Both ways must create without replacing.
 const NEW: [fn(AtomicFile, &Path) -> io::Result<File>; 2] = [put_new, claim];
 
 #[test]

@@ -1,29 +1,26 @@
-//! Tables of plain text.
-//!
-//! Owns the layout of every table that a command prints. Rust's own padding (`{cell:<width$}`) panics above 65,535 characters, so
-//! this module has its own padding.
+//! Formats plain-text tables. Pads itself, because Rust's `{cell:<width$}` panics above 65,535 characters.
 
 use crate::diagnostic::harmless;
 
-/// The widest cell that moves the columns behind it, in characters. A longer one moves its own row only.
+/// In characters; longer cells shift only their row.
 const WIDEST: usize = 60;
 
-/// The side of a column at which its cells start.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Texts.
+    /// For text.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
-/// Lays out rows in columns that are two spaces apart, behind `indent` spaces. Each row is one line, without spaces at its end.
+/// Formats rows as lines of columns, two spaces apart and indented.
 ///
-/// Columns beyond those of `align` are aligned left. A left-aligned cell at the end of its row widens no column.
+/// Columns without `align` are left-aligned. A left-aligned last cell does not widen its column.
 #[must_use]
 pub fn columns<Row: AsRef<[Cell]>, Cell: AsRef<str>>(rows: &[Row], indent: usize, align: &[Align]) -> String {
     let align = |column: usize| align.get(column).copied().unwrap_or(Align::Left);
-    // A line end inside a cell would look like another row.
+    // A line end in a cell would look like another row.
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.as_ref().iter().map(|cell| one_line(cell.as_ref())).collect()).collect();
     let mut widths: Vec<usize> = Vec::new();
@@ -97,7 +94,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any strings and widths: one line a row, every cell in its order, and no line far above its cells.
+        /// One line per row, all cells in order, bounded lengths.
         #[test]
         fn rows_are_lines_with_their_cells(
             rows in prop::collection::vec(prop::collection::vec(cell(), 0..5), 0..5),

@@ -1,4 +1,4 @@
-//! Diagnostics with places in source files, the catalogue of their rules, and reading and writing of files.
+//! Diagnostics with spans, the catalogue of rules, and reading and writing files.
 
 pub mod atomic_file;
 pub mod columns;

@@ -1,9 +1,9 @@
-//! Paths as messages show them.
+//! Paths in messages.
 
 use std::path::{Component, Path, PathBuf};
 
-/// How messages call a file: `manifests/../kernels/k.cu` is `kernels/k.cu`. A way through a symbolic link stays as it is,
-/// because `..` behind a link is another folder. What is opened is always the path itself.
+/// Simplifies `manifests/../kernels/k.cu` to `kernels/k.cu` for messages. `..` after a symbolic link is kept, as it
+/// leads elsewhere. Files are opened by their original path.
 #[must_use]
 pub fn shown(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
@@ -22,7 +22,7 @@ pub fn shown(path: &Path) -> PathBuf {
     if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
 }
 
-/// Whether both paths exist and name one file.
+/// Returns whether both paths exist and name one file.
 #[must_use]
 pub fn is_same_file(first: &Path, second: &Path) -> bool {
     let second = std::fs::canonicalize(second);

@@ -1,7 +1,5 @@
-//! Paths in reports: how people and programs read a path that need not be UTF-8.
-//!
-//! Owns the JSON form of every path that a command prints (`docs/json.md`) and that it sends to its worker processes. serde's own form
-//! of a path is an error where the path is not UTF-8, which `json!` turns into a panic.
+//! Paths in JSON output (`docs/json.md`) and for worker processes, which need not be UTF-8: serde rejects others, and
+//! `json!` panics.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-/// A path in a report. As text, and in JSON, a UTF-8 path is that string. In JSON every other path is an object: `text`, in which `U+FFFD`
-/// replaces bytes that are not UTF-8, and `bytes`, an array of numbers.
+/// A path in a report: a string if UTF-8, else in JSON an object with `text` (`U+FFFD` for invalid bytes) and `bytes`,
+/// an array of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportedPath(PathBuf);
 
@@ -38,7 +36,7 @@ impl Serialize for ReportedPath {
     }
 }
 
-/// A path between two processes of `cubinder`: its bytes, for `#[serde(with = "as_bytes")]`.
+/// A path between `cubinder` processes as bytes, for `#[serde(with = "as_bytes")]`.
 pub mod as_bytes {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -49,15 +47,15 @@ pub mod as_bytes {
     /// Writes the path's bytes.
     ///
     /// # Errors
-    /// As those of the serializer.
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         path.as_os_str().as_bytes().serialize(serializer)
     }
 
-    /// Reads a path that [`serialize`] wrote.
+    /// Reads a path from [`serialize`].
     ///
     /// # Errors
-    /// As those of the deserializer.
+    /// Those of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         Ok(OsString::from_vec(Vec::deserialize(deserializer)?).into())
     }
@@ -85,7 +83,7 @@ mod tests {
         assert_eq!(json!(latin), json!({"text": "caf\u{fffd}/x", "bytes": [99, 97, 102, 233, 47, 120]}));
     }
 
-    /// The bytes that a program reads out of the JSON form.
+    /// Decodes the JSON form.
     fn read_back(value: &Value) -> Option<Vec<u8>> {
         match value {
             Value::String(text) => Some(text.clone().into_bytes()),

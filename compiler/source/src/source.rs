@@ -1,8 +1,5 @@
-//! Reading files that a user names.
-//!
-//! Owns: the only functions of the compiler that open a file for reading. All of them accept regular files alone, because a pipe
-//! may wait for its writer for ever and a device may have no end, and all of them have a limit.
-//! Never: what a file means, and no search for files.
+//! Reads files, with a size limit and regular ones only: pipes may block and devices never end. No other module of the
+//! compiler opens files for reading.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -15,23 +12,23 @@ use rustix::fs::OFlags;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::path::shown;
 
-/// The largest text, bytes. Texts that people write are far shorter, and a longer file must not fill the memory.
+/// Maximum bytes of a text, to bound memory.
 pub const LARGEST_TEXT: usize = 64 << 20;
 
-/// The largest library, engine or bundle, bytes. Engines carry a network's weights.
+/// Maximum bytes of a library, engine or bundle. Engines contain weights.
 pub const LARGEST_BINARY: usize = 1 << 37;
 
-/// Opens a regular file. A folder opens too, and fails when it is read.
+/// Opens a regular file, or a folder, which fails when read.
 ///
 /// # Errors
-/// Where it cannot be opened, or is a pipe, a device or a socket.
+/// If it cannot be opened, or is a pipe, device or socket.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Before it is opened, because opening some devices does something.
+    // Opening some devices has side effects.
     check_kind(&std::fs::metadata(path)?)?;
     open_at_once(path)
 }
 
-/// [`open`] after its first check. Another file may have taken the name since: without the flags a pipe would be waited for.
+/// A pipe may have replaced the checked file.
 fn open_at_once(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -46,10 +43,10 @@ fn check_kind(facts: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Opens a regular file, and no folder.
+/// Opens a regular file, not a folder.
 ///
 /// # Errors
-/// As [`open`], and where it is a folder.
+/// Those of [`open`], or if it is a folder.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     match file.metadata()?.is_dir() {
@@ -61,17 +58,17 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// Reads a regular file.
 ///
 /// # Errors
-/// Where it cannot be read, or has more than `most` bytes or more than this machine's memory.
+/// If unreadable, or above `most` bytes or this machine's memory.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     read_opened(&open(path)?, most)
 }
 
-/// As [`read`], for a file that [`open`] has opened.
+/// Reads a file of [`open`].
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
-    // The size that a file states may be wrong: files of `/proc` state none.
+    // Files of `/proc` state size zero.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"));
     let stated = file.metadata()?.len();
@@ -91,10 +88,10 @@ pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
     if bytes.len() > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads a regular file, with a message that names it.
+/// Reads a regular file; the message names it.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     read(path, most).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => format!("`{}` has more than {most} bytes", shown(path).display()),
@@ -102,11 +99,10 @@ pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads a regular text file, which messages call as [`shown`] says. A byte order mark at its start, which some editors write, is no
-/// part of the text.
+/// Reads a text without byte order mark; messages use its [`shown`] path.
 ///
 /// # Errors
-/// When it cannot be read, is not a regular file, is not UTF-8 or is larger than 64 MiB.
+/// If unreadable, not regular, not UTF-8, or above 64 MiB.
 pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let name = shown(path);
     let bytes = read(path, LARGEST_TEXT).map_err(|error| {
@@ -171,12 +167,12 @@ mod tests {
         let error = bytes(&path, 3).unwrap_err();
         assert!(error.starts_with('`') && error.ends_with("has more than 3 bytes"), "{error}");
         assert_eq!(bytes(&path, LARGEST_BINARY).unwrap(), b"text");
-        // Nor is a file larger than the memory, which takes no room on the disk.
+        // Sparse, and larger than the memory.
         let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
         let kibibytes = memory.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
         File::options().write(true).open(&path).unwrap().set_len((kibibytes + 1) << 10).unwrap();
         assert_eq!(read(&path, usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-        // A terabyte that takes no room is not tried, and a file that states no size is read as far as the limit.
+        // A sparse terabyte is rejected; a file without stated size is read up to the limit.
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&path, LARGEST_TEXT).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let error = text(&path).unwrap_err().remove(0).message;

@@ -1,21 +1,21 @@
-//! Lists and numbers in messages.
+//! Formats lists and numbers.
 
 use std::fmt::Display;
 
-/// Names in backticks: `` `a`, `b` ``.
+/// Formats names in backticks: `` `a`, `b` ``.
 #[must_use]
 pub fn quoted<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// `1 plugin`, `2 plugins`.
+/// Formats `1 plugin`, `2 plugins`.
 #[must_use]
 pub fn counted<N: Display + PartialEq + From<bool> + Copy>(number: N, noun: &str) -> String {
     let plural = if number == N::from(true) { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// A size in bytes, with at most three digits before the unit: `1.5 MiB`.
+/// Formats bytes with at most three digits before the unit: `1.5 MiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

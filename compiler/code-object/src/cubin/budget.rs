@@ -1,14 +1,13 @@
-//! How much of a file is read.
+//! Limits how much of a file is read.
 
 use super::CubinError;
 
-/// What names and notes of a file may have together, in lengths of the file. They lie side by side, so that they are shorter than the file, but
-/// for strings that end alike and share their ends.
+/// In file lengths. Names and notes are disjoint, except for strings that share their ends.
 const MOST: usize = 2;
-/// The longest name of a symbol or a section. Those of CUTLASS, which are the longest that people have, are a tenth of it.
+/// Ten times CUTLASS's longest name.
 const LONGEST_NAME: usize = 1 << 16;
 
-/// What may still be read. Names and notes that overlap could make any number of bytes out of a small file.
+/// The remaining bytes: overlapping names and notes could expand a small file without limit.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: usize,
@@ -19,7 +18,6 @@ impl Budget {
         Budget { left: bytes.len().saturating_mul(MOST) }
     }
 
-    /// Notes that are going to be read.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), CubinError> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
             CubinError::Elf("its names and notes overlap, and have more bytes than the file".to_owned())
@@ -27,7 +25,7 @@ impl Budget {
         Ok(())
     }
 
-    /// A name that was looked for up to its end.
+    /// Counts a name that was searched for its end.
     pub(super) fn name<'n>(&mut self, name: &'n [u8]) -> Result<&'n [u8], CubinError> {
         self.spend(name.len())?;
         if name.len() > LONGEST_NAME {

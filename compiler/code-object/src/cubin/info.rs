@@ -1,7 +1,5 @@
-//! The records of `.nv.info` and `.nv.info.<kernel>`.
-//!
-//! A record is: format (1 nothing, 2 a byte, 3 a half word, 4 sized), attribute, then two bytes that are the value or,
-//! for sized records, the length of what follows.
+//! Parses `.nv.info` and `.nv.info.<kernel>`: records of format (1 none, 2 byte, 3 half word, 4 sized), attribute, and
+//! two bytes of value or length.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +16,19 @@ const MAX_STACK_SIZE: u8 = 0x23;
 const REGISTER_COUNT: u8 = 0x2f;
 const CLUSTER_SIZE: u8 = 0x3d;
 const IS_CLUSTERED: u8 = 0x3e;
-/// A word, as ptxas 12.9 and 13.0 write it for `.maxclusterrank`.
+/// A word for `.maxclusterrank` (ptxas 12.9 and 13.0).
 const MAX_CLUSTER_RANK: u8 = 0x3f;
 const PARAM_INFO_V2: u8 = 0x45;
 
-/// No kernel has more: 32,764 bytes of parameters, at least one byte each.
+/// 32,764 parameter bytes, at least one each.
 const MAX_PARAMS: usize = 32_764;
 
-/// What `.nv.info` says about one function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FunctionNotes {
     pub(super) registers: Option<u32>,
     pub(super) stack: Option<u32>,
 }
 
-/// What `.nv.info.<kernel>` says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KernelNotes {
     pub(super) max_threads: Option<u32>,
@@ -40,7 +36,7 @@ pub(super) struct KernelNotes {
     pub(super) params: Vec<KernelParam>,
 }
 
-/// Reads `.nv.info`: facts by the index of the function's symbol.
+/// Parses `.nv.info` by symbol index.
 pub(super) fn functions(notes: &[u8]) -> Result<BTreeMap<usize, FunctionNotes>, CubinError> {
     let mut functions: BTreeMap<usize, FunctionNotes> = BTreeMap::new();
     for record in records(notes, ".nv.info") {
@@ -58,7 +54,7 @@ pub(super) fn functions(notes: &[u8]) -> Result<BTreeMap<usize, FunctionNotes>, 
     Ok(functions)
 }
 
-/// Reads `.nv.info.<kernel>`.
+/// Parses `.nv.info.<kernel>`.
 pub(super) fn kernel(notes: &[u8], kernel: &str) -> Result<KernelNotes, CubinError> {
     let damaged = |what: String| CubinError::Info { kernel: kernel.to_owned(), what };
     let mut own = KernelNotes::default();
@@ -105,9 +101,8 @@ pub(super) fn kernel(notes: &[u8], kernel: &str) -> Result<KernelNotes, CubinErr
     Ok(own)
 }
 
-/// One parameter: a word, its ordinal, its offset, then a word whose upper 14 bits are the size. In version 2, for kernels with more than
-/// 4 KiB of parameters, its lower half is the size, then flags (0, and 0x0500 for pointers from 10.0 on; read off NVRTC 13.0 for 8.9, 9.0
-/// and 12.0).
+/// Parses a word, ordinal, offset, and a word with the size in its upper 14 bits. Version 2 (above 4 KiB) has the size
+/// in the lower half, then flags (0, or 0x0500 for pointers from 10.0 on; NVRTC 13.0 for 8.9, 9.0 and 12.0).
 fn param(value: &[u8], is_v2: bool) -> Option<(u16, KernelParam)> {
     let last = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
     let size = if is_v2 { last & 0xffff } else { last >> 18 };
@@ -118,7 +113,6 @@ pub(super) fn half(value: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(value.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-/// The first words of a value; zero where it is shorter.
 fn words<const N: usize>(value: &[u8]) -> [u32; N] {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(value.chunks_exact(4)) {
@@ -127,7 +121,7 @@ fn words<const N: usize>(value: &[u8]) -> [u32; N] {
     words
 }
 
-/// Walks the records. A record of an unknown format ends the walk with an error, because its length is not known.
+/// Iterates over records up to an unknown format, whose length is unknown.
 fn records<'a>(
     notes: &'a [u8],
     kernel: &'a str,

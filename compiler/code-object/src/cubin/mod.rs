@@ -1,10 +1,8 @@
-//! Reading code objects: which kernels are inside, their parameters, registers, shared memory.
+//! Reads kernels, parameters, registers and shared memory of cubins ([`read`]) and PTX ([`read_ptx`]). Must not trust
+//! the bytes: any input yields facts or an error, never a panic.
 //!
-//! Owns: the layout of NVIDIA's cubins as far as it is needed ([`read`]), and a light reader of PTX ([`read_ptx`]).
-//! Never: no trust in the bytes. Any input gives facts or an error, never a panic.
-//!
-//! Nothing of the format is documented by NVIDIA. What is stated here was read off the output of NVRTC 12.9 (ABI version 7
-//! for architectures below 10.0, 8 from there on) and 13.0 (ABI version 8), for architectures 5.2 to 12.1.
+//! NVIDIA does not document the cubin format; facts are from NVRTC 12.9 (ABI version 7 below 10.0, else 8) and 13.0
+//! (version 8), for 5.2 to 12.1.
 
 mod budget;
 mod info;
@@ -24,52 +22,49 @@ pub use origin::{CubinOrigin, cubin_origin, is_fatbin};
 
 pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, opaque, ptx_origin, read_ptx, renamed};
 
-/// What a cubin says.
+/// A cubin's facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CubinFacts {
-    /// The architecture as a number: 89. A suffix is not always there: NVRTC 13.0 writes the same header for `sm_90` and `sm_90a`
-    /// ([`cubin_origin`] looks further).
+    /// The architecture: 89. `sm_90` and `sm_90a` have the same header (NVRTC 13.0); see [`cubin_origin`].
     pub arch: u32,
     /// The kernels, sorted by symbol.
     pub kernels: Vec<KernelFacts>,
-    /// What each of them demands of its launch, by symbol.
+    /// Their launch requirements by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
 }
 
-/// What a kernel demands of its launch besides what its [`KernelFacts`] say.
+/// A kernel's launch requirements beyond its [`KernelFacts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchRules {
-    /// The one size that its blocks may have, in x, y and z: `__block_size__` in CUDA, `.reqntid` in PTX.
+    /// `__block_size__` in CUDA, `.reqntid` in PTX.
     pub block: Option<[u32; 3]>,
-    /// Its clusters, where it has more than one block in them: `__cluster_dims__` in CUDA.
+    /// `__cluster_dims__`, if larger than one block.
     pub cluster: Option<Cluster>,
-    /// Whether the grid counts clusters: `.blocksareclusters` in PTX. Of cubins it is not known.
+    /// `.blocksareclusters` in PTX: the grid counts clusters. Unknown for cubins.
     pub blocks_are_clusters: bool,
-    /// The most blocks of its clusters, where it says so: the third number of `__launch_bounds__` in CUDA, `.maxclusterrank` in PTX.
+    /// Maximum blocks of a cluster: third number of `__launch_bounds__`, `.maxclusterrank`.
     pub max_cluster: Option<u32>,
-    /// Of PTX how many blocks should fit a multiprocessor at the same time, where it says so: the second number of `__launch_bounds__` in CUDA,
-    /// `.minnctapersm` in PTX.
+    /// Minimum resident blocks: second number of `__launch_bounds__`, `.minnctapersm`; PTX only.
     pub min_blocks: Option<u32>,
-    /// Of PTX the most registers of a thread, where it says so: `__maxnreg__` in CUDA, `.maxnreg` in PTX.
+    /// `__maxnreg__`, `.maxnreg`; PTX only.
     pub max_registers: Option<u32>,
-    /// Of PTX the static shared memory that it declares, in bytes: at least so much. 0 for cubins, whose facts have all of it.
+    /// PTX's least static shared memory in bytes; 0 for cubins, whose facts have it.
     pub shared_bytes: u32,
     /// Whether it has dynamic shared memory.
     pub dynamic_shared: Dynamic,
 }
 
-/// Whether a kernel has dynamic shared memory: `extern __shared__` in CUDA, `.extern .shared` in PTX.
+/// Whether a kernel has dynamic shared memory (`extern __shared__`, `.extern .shared`).
 ///
-/// Of cubins the section `.nv.shared.NAME` tells (ptxas 12.9 and 13.0): it is there where the kernel has any shared memory, with the bytes of the
-/// static part. Where one kernel of a PTX module has dynamic shared memory, all of them get the section.
+/// Cubins have a section `.nv.shared.NAME` with the static part's bytes for any shared memory (ptxas 12.9 and 13.0),
+/// and for all kernels of a PTX module if one has dynamic shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dynamic {
-    /// It has none.
+    /// No dynamic shared memory.
     No,
-    /// It has some.
+    /// Some dynamic shared memory.
     Yes,
-    /// The code does not tell: a cubin's kernel with static shared memory may have both, and one of several kernels may have what another
-    /// has.
+    /// Unknown: a kernel may have both, or the section is due to another kernel.
     #[default]
     NotTold,
 }
@@ -77,9 +72,9 @@ pub enum Dynamic {
 /// Clusters of blocks (9.0 and later).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cluster {
-    /// Of these many blocks in x, y and z.
+    /// The blocks in x, y and z.
     Of([u32; 3]),
-    /// Of the size that the launch says.
+    /// The launch chooses the size.
     AtLaunch,
 }
 
@@ -90,27 +85,27 @@ impl Cluster {
     }
 }
 
-/// Why bytes are no cubin.
+/// Why bytes are not a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CubinError {
     /// Not ELF, or damaged.
     #[error("not a readable ELF file: {0}")]
     Elf(String),
-    /// ELF, but for another machine.
+    /// ELF for another machine.
     #[error("an ELF file for machine {0}, not for NVIDIA GPUs (190)")]
     Machine(u16),
-    /// A version of the ABI whose layout is not known.
+    /// An unknown ABI version.
     #[error("the cubin has ABI version {0}, which is not known: expected 7 or 8")]
     Abi(u8),
-    /// The notes about a kernel make no sense.
+    /// A kernel's invalid notes.
     #[error("the notes about `{kernel}` are damaged: {what}")]
     Info {
-        /// The section they are in.
+        /// The section's kernel.
         kernel: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// Not PTX text.
+    /// Not PTX.
     #[error("not readable PTX: {0}")]
     Ptx(String),
 }
@@ -124,17 +119,17 @@ impl From<object::read::Error> for CubinError {
 type Header = FileHeader64<LittleEndian>;
 type Sections<'a> = SectionTable<'a, Header>;
 
-/// A function symbol with this bit in `st_other` is a kernel (`STO_CUDA_ENTRY`).
+/// Marks kernels in `st_other` of function symbols.
 const STO_CUDA_ENTRY: u8 = 0x10;
-/// From 9.0 on the system keeps this much of each kernel's shared memory, and the section's size counts it.
+/// Reserved per kernel from 9.0 on and included in the section's size.
 const RESERVED_SHARED_BYTES: u64 = 1024;
-/// The section that says so.
+/// Present if shared memory is reserved.
 const RESERVED_SHARED: &[u8] = b".nv.shared.reserved.0";
 
-/// Reads a cubin.
+/// Parses a cubin.
 ///
 /// # Errors
-/// Where the bytes are no cubin, or one whose layout is not known.
+/// If the layout is unknown or invalid.
 pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     let header = Header::parse(bytes)?;
     let endian = header.endian()?;
@@ -171,12 +166,11 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
         are_unsure.for_each(|own| own.dynamic_shared = Dynamic::NotTold);
     }
     kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
-    // Names that are no text may become the same one.
+    // Invalid names may convert to the same text.
     kernels.dedup_by(|a, b| a.symbol == b.symbol);
     Ok(CubinFacts { arch, kernels, rules })
 }
 
-/// The architecture of the header as a number: 89.
 fn arch_of(header: &Header) -> Result<u32, CubinError> {
     let flags = header.e_flags.get(LittleEndian).0;
     match header.e_ident.abi_version {
@@ -186,10 +180,10 @@ fn arch_of(header: &Header) -> Result<u32, CubinError> {
     }
 }
 
-/// Reads the kernels of a code object of either kind.
+/// Returns the kernels of a cubin or PTX.
 ///
 /// # Errors
-/// As [`read`] and [`read_ptx`].
+/// Those of [`read`] and [`read_ptx`].
 pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinError> {
     match target.kind {
         TargetKind::Cubin => Ok(read(bytes)?.kernels),
@@ -197,10 +191,10 @@ pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinEr
     }
 }
 
-/// What the kernel with this symbol demands of its launch; nothing where the code has no such kernel.
+/// Returns a kernel's launch requirements, none if the code lacks it.
 ///
 /// # Errors
-/// As [`read`] and [`read_ptx`].
+/// Those of [`read`] and [`read_ptx`].
 pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
     let mut rules = match target.kind {
         TargetKind::Cubin => read(bytes)?.rules,
@@ -241,7 +235,7 @@ fn kernel(
     Ok((facts, LaunchRules { dynamic_shared, ..own.rules }))
 }
 
-/// The sections of a file by their names: a file with many kernels has as many times four of them. Of two with one name the first.
+/// The first of equal names: there are four sections per kernel.
 struct SectionsByName<'a>(HashMap<&'a [u8], &'a SectionHeader64<LittleEndian>>);
 
 impl<'a> SectionsByName<'a> {
@@ -261,13 +255,13 @@ impl<'a> SectionsByName<'a> {
         self.0.get(name).map(|header| Ok(header.data(LittleEndian, bytes)?)).transpose()
     }
 
-    /// The size of a section that has no bytes in the file.
+    /// Returns the size of a section without file contents.
     fn size_of(&self, name: &[u8]) -> Option<u64> {
         let header = self.0.get(name)?;
         (header.sh_type(LittleEndian) == SHT_NOBITS).then(|| header.sh_size(LittleEndian))
     }
 
-    /// The number of registers in the code section's header: the highest byte of `sh_info`. Zero where it is not used.
+    /// Returns the highest byte of `sh_info`, `None` if zero.
     fn registers(&self, name: &[u8]) -> Option<u32> {
         Some(self.0.get(name)?.sh_info(LittleEndian) >> 24).filter(|registers| *registers > 0)
     }

@@ -1,12 +1,12 @@
-//! What cubins of other compilers say of where they come from, and whether a driver could load them.
+//! Determines a cubin's compiler, suffix and missing symbols.
 //!
-//! Of ABI version 7 the header says it: its version is the release of CUDA (129 for 12.9), and a bit of its flags is set for `sm_90a` and not for
-//! `sm_90`. Read off cubins of ptxas 11.8.89, 12.0.140, 12.4.131, 12.8.93 and 12.9.86 for 5.2 to 9.0, which have no notes. Of version 8, which
-//! these make from 10.0 on and ptxas 13 for all, the header's version is 1, and notes say it.
+//! Headers of ABI version 7 (ptxas 11.8.89, 12.0.140, 12.4.131, 12.8.93 and 12.9.86 for 5.2 to 9.0, without notes) have
+//! the CUDA release as version (129 for 12.9) and a flag for `sm_90a`. Version 8 (these from 10.0 on, ptxas 13 for all)
+//! has header version 1, and notes.
 //!
-//! The notes, read off cubins of ptxas 12.8, 12.9 and 13.4, nvcc 13.0 and NVRTC 13.0, are `.note.nv.tkinfo` (owner `NVIDIA Corp`, type 2000: six
-//! words, of which words 2 to 5 are where the tool's name, its release, its build and its options begin among the texts behind them) and
-//! `.note.nv.cuinfo` (type 1000: a half word 2, the architecture, the release of CUDA as 134 for 13.4; ptxas 12.8 and 12.9 do not write it).
+//! Notes (ptxas 12.8, 12.9 and 13.4, nvcc 13.0, NVRTC 13.0): `.note.nv.tkinfo` (owner `NVIDIA Corp`, type 2000: six
+//! words, 2 to 5 of which are offsets of the tool's name, release, build and options in the following texts),
+//! `.note.nv.cuinfo` (type 1000: a half word 2, architecture, CUDA release 134 for 13.4; not of ptxas 12.8 and 12.9).
 
 use std::collections::HashSet;
 
@@ -19,34 +19,34 @@ use cubinder_model::ArchSuffix;
 use super::info::half;
 use super::{Budget, CubinError, Header, SectionsByName};
 
-/// Where a cubin comes from.
+/// A cubin's origin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CubinOrigin {
-    /// The suffix of the architecture that it was made for, where it says which that is.
+    /// The architecture's suffix, if known.
     pub suffix: Option<ArchSuffix>,
-    /// The release of CUDA that made it: 13.4 is `(13, 4)`.
+    /// The CUDA release, if known: 13.4 is `(13, 4)`.
     pub release: Option<(u32, u32)>,
-    /// The tool that made it, such as `ptxas-blackwell 13.4`; empty where no note says it.
+    /// The tool, such as `ptxas-blackwell 13.4`; empty without a note.
     pub tool: String,
-    /// Whether it has still to be linked (`nvcc -dc`).
+    /// Whether it is unlinked (`nvcc -dc`).
     pub is_relocatable: bool,
-    /// Symbols that it uses and does not have, each once.
+    /// Undefined symbols, without duplicates.
     pub undefined: Vec<String>,
 }
 
-/// How a fatbin begins (`fatbinary_section.h` 13.0: `FATBINC_MAGIC` of the wrapper, and the data themselves).
+/// `fatbinary_section.h` 13.0: `FATBINC_MAGIC` of the wrapper, and the data's magic.
 const FATBINS: [[u8; 4]; 2] = [[0x50, 0xed, 0x55, 0xba], [0xb1, 0x43, 0x62, 0x46]];
 
-/// Whether bytes are a fatbin: several code objects in one file.
+/// Returns whether bytes are a fatbin: several code objects in one file.
 #[must_use]
 pub fn is_fatbin(bytes: &[u8]) -> bool {
     FATBINS.iter().any(|magic| bytes.starts_with(magic))
 }
 
-/// Reads where a cubin comes from.
+/// Parses a cubin's origin.
 ///
 /// # Errors
-/// Where the bytes are no readable ELF file.
+/// If the bytes are not readable ELF.
 pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
     let header = Header::parse(bytes)?;
     let (endian, arch) = (header.endian()?, super::arch_of(header)?);
@@ -63,7 +63,7 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
             continue;
         }
         let name = budget.name(symbols.symbol_name(endian, symbol)?)?;
-        // Places that the driver fills in have names of its own: `.nv.reservedSmem.offset0`.
+        // The driver fills in names such as `.nv.reservedSmem.offset0`.
         if !name.is_empty() && !name.starts_with(b".") && known.insert(name) {
             undefined.push(String::from_utf8_lossy(name).into_owned());
         }
@@ -82,7 +82,6 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
     })
 }
 
-/// Suffix and release, where the header says them.
 fn of_header(header: &Header) -> Result<CubinOrigin, CubinError> {
     const FOR_ONE_ALONE: u32 = 0x800;
     const FIRST_WITH_SUFFIX: u32 = 90;
@@ -98,7 +97,6 @@ fn of_header(header: &Header) -> Result<CubinOrigin, CubinError> {
     })
 }
 
-/// Suffix, release and tool, where the tool's note says them; the cubin is for this architecture.
 fn tool(note: &[u8], arch: u32) -> CubinOrigin {
     let (tool, says, options) = (text(note, 2), text(note, 3), text(note, 5));
     let number = says.rsplit_once("release ").map(|(_, number)| number.split(',').next().unwrap_or_default());
@@ -114,12 +112,12 @@ fn tool(note: &[u8], arch: u32) -> CubinOrigin {
     }
 }
 
-/// A release of CUDA as one number: 134 is 13.4.
+/// Parses a CUDA release: 134 is 13.4.
 fn release(number: u32) -> Option<(u32, u32)> {
     (100..1000).contains(&number).then_some((number / 10, number % 10))
 }
 
-/// The bytes of a note: sizes of name and description and the type, a word each; the name, filled up to whole words.
+/// Skips a note's three words (sizes of name and description, type) and its padded name.
 fn description(section: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| Some(u32::from_le_bytes(section.get(at..at + 4)?.try_into().ok()?));
     let (name, size) = (usize::try_from(word(0)?).ok()?, usize::try_from(word(4)?).ok()?);
@@ -127,7 +125,7 @@ fn description(section: &[u8]) -> Option<&[u8]> {
     section.get(start..start.checked_add(size)?)
 }
 
-/// The text of a tool's note that the word with this index points to.
+/// Returns the text at the offset in this word.
 fn text(note: &[u8], word: usize) -> String {
     const TEXTS: usize = 24;
     let from = || {
@@ -140,8 +138,7 @@ fn text(note: &[u8], word: usize) -> String {
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
 }
 
-/// The suffix of the architecture that a tool was told to compile for (`-arch sm_90a`, `--gpu-name=sm_90a`); nothing where it is not the one
-/// of the header, or where several are named.
+/// Parses `-arch sm_90a` or `--gpu-name=sm_90a`; `None` if ambiguous or in conflict with the header.
 fn suffix(options: &str, number: u32) -> Option<ArchSuffix> {
     let words: Vec<&str> = options.split([' ', '=', '\t', ',']).filter(|word| !word.is_empty()).collect();
     let is_option = |word: &str| matches!(word, "-arch" | "--arch" | "--gpu-name" | "-gpu-name");
@@ -189,7 +186,7 @@ mod tests {
         std::fs::read(format!("{}/../../tests/data/code/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     }
 
-    /// ptxas 12.9 writes no notes for these, and nvcc 13.0 does.
+    /// For these, ptxas 12.9 writes no notes, but nvcc 13.0 does.
     #[test]
     fn the_release_is_in_the_header_or_in_a_note() {
         let release = |bytes: &[u8]| cubin_origin(bytes).unwrap().release;
@@ -210,7 +207,7 @@ mod tests {
         assert_eq!(release(&without(&with_tool, b".note.nv.tkinfo")), None);
     }
 
-    /// The words of the header are those of ptxas 12.0, 12.4, 12.8 and 12.9 for `sm_90` and `sm_90a`.
+    /// Header words of ptxas 12.0, 12.4, 12.8 and 12.9 for `sm_90` and `sm_90a`.
     #[test]
     fn the_header_of_abi_7_tells_the_suffix() {
         let mut cubin = data("triton/f32-sm_80-any/axpy.cubin");

@@ -1,7 +1,7 @@
-//! A light reader of PTX: the header and the parameters of each entry.
+//! Reads the header and entries of PTX in one scan ([`scan`]).
 //!
-//! It reads what NVRTC, nvcc, Triton and Numba write, by the grammar of the PTX ISA (9.0): directives at the start of words, parameters
-//! as `.param [.align N] .type [.ptr ...] name[[bytes]]`. Goes over a text once, whatever is in it ([`scan`]).
+//! Supports NVRTC, nvcc, Triton and Numba. Parameters are `.param [.align N] .type [.ptr ...] name[[bytes]]` (PTX ISA
+//! 9.0).
 
 mod rename;
 mod scan;
@@ -18,58 +18,58 @@ use self::scan::{Head, Module, Tokens, integer};
 use self::variable::{Element, element, lengths, variables};
 use super::{Cluster, CubinError, LaunchRules};
 
-/// What a PTX text says.
+/// A PTX text's facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PtxFacts {
-    /// `.version`, the edition of the PTX language: `(9, 0)`.
+    /// `.version` of PTX: `(9, 0)`.
     pub version: (u32, u32),
     /// `.target`: `sm_89`.
     pub target: String,
-    /// The entries, sorted by symbol. Registers and memory are known only to the driver that compiles it.
+    /// The entries by symbol; the driver determines registers and memory.
     pub kernels: Vec<KernelFacts>,
-    /// What each of them demands of its launch, by symbol.
+    /// Their launch requirements by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
 }
 
-/// What a parameter of PTX says of itself besides its size.
+/// The kind of a PTX parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PtxParam {
-    /// `.ptr`, or the body uses it so: an address.
+    /// An address, by `.ptr` or use.
     Pointer,
-    /// `.u32`, `.s64`: an integer, or an address of which nothing is known.
+    /// `.u32`, `.s64`: an integer, perhaps an address.
     Integer,
     /// `.f32`, `.f64`.
     Float,
-    /// `.b32`, `.b8 x[16]`: bits of anything.
+    /// `.b32`, `.b8 x[16]`: untyped bits.
     Bits,
 }
 
-/// What an entry of PTX from another compiler says of itself besides its [`KernelFacts`].
+/// An entry's facts beyond its [`KernelFacts`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PtxEntry {
     /// Its symbol.
     pub symbol: String,
-    /// Its parameters, as many as the facts have.
+    /// Its parameters, parallel to the facts'.
     pub params: Vec<PtxParam>,
-    /// Of each of them whether the body certainly writes to the memory that it points to.
+    /// Whether the body certainly writes through each parameter.
     pub are_written: Vec<bool>,
 }
 
-/// What PTX from another compiler says of itself besides its [`PtxFacts`].
+/// A PTX text's facts beyond [`PtxFacts`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PtxOrigin {
-    /// Functions and variables that are declared and used, and that it does not have (`.extern .func`, `.extern .global`), each once.
+    /// Used but undefined functions and variables, without duplicates.
     pub undefined: Vec<String>,
-    /// The entries, in the text's order.
+    /// The entries in text order.
     pub entries: Vec<PtxEntry>,
-    /// The bits of an address: 32 where it does not say (PTX ISA 9.0, `.address_size`).
+    /// Bits of an address, 32 by default (PTX ISA 9.0, `.address_size`).
     pub address_bits: u32,
 }
 
-/// Reads what [`read_ptx`] leaves out.
+/// Parses the facts that [`read_ptx`] omits.
 ///
 /// # Errors
-/// As [`read_ptx`].
+/// Those of [`read_ptx`].
 pub fn ptx_origin(bytes: &[u8]) -> Result<PtxOrigin, CubinError> {
     let text = text_of(bytes)?;
     let module = scan::module(&text).map_err(|(_, error)| error)?;
@@ -91,7 +91,7 @@ fn entry_with_uses(entry: &Entry<'_>) -> PtxEntry {
     }
 }
 
-/// What a text has, with all that is known of its entries; else what could be read of its beginning, and why the rest could not.
+/// Parses a module; errors include the readable head.
 fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     let mut module = scan::module(text)?;
     let shared = shared::entries(&module);
@@ -102,13 +102,13 @@ fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     Ok(module)
 }
 
-/// Identifiers, registers (`%r1`) and directives (`.shared`).
+/// Splits identifiers, registers (`%r1`), directives (`.shared`).
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(is_letter(c) || matches!(c, '$' | '%' | '.'))).filter(|word| !word.is_empty())
 }
 
-/// Functions and variables that are only declared, and used. ptxas 12.9 and 13.0 refuse such functions and variables without a length, and fill
-/// other variables with zeros, with a warning: what another file has there is lost.
+/// Returns used but undefined functions and variables. ptxas 12.9 and 13.0 reject them, but zero-fill sized variables
+/// with a warning, losing another file's data.
 fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
     let of_module = || module.variables.iter().filter(|one| one.space != ".shared");
     let names = |is_extern: bool| {
@@ -116,7 +116,7 @@ fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
         declarations.flat_map(|one| variables(one.text)).map(|variable| variable.name)
     };
     let defined: HashSet<&str> = names(false).collect();
-    // How often each is declared.
+    // Declarations per name.
     let mut declared: HashMap<&str, usize> = HashMap::new();
     let mut order: Vec<&str> = Vec::new();
     for name in module.declared.iter().copied().chain(names(true)).filter(|name| !defined.contains(name)) {
@@ -137,14 +137,14 @@ fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
     order.into_iter().filter(is_used).map(str::to_owned).collect()
 }
 
-/// Reads a PTX text, with or without a NUL at its end.
+/// Parses PTX, with or without a final NUL.
 ///
 /// # Errors
-/// Where it has no `.version` or `.target`, or an entry's parameters cannot be read.
+/// If `.version`, `.target` or parameters are invalid.
 pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
     let text = text_of(bytes)?;
     let module = module(&text);
-    // What is no PTX at all is told before what is wrong with it.
+    // Report text that is not PTX before other errors.
     let head = module.as_ref().map_or_else(|(head, _)| *head, |module| module.head);
     let version = head.version.and_then(|version| {
         let (major, minor) = version.split_once('.')?;
@@ -165,7 +165,7 @@ fn text_of(bytes: &[u8]) -> Result<String, CubinError> {
     Ok(without_comments(text))
 }
 
-/// The text with blanks in the place of comments and of what stands between quotes.
+/// Replaces comments and quoted text by blanks.
 fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -188,7 +188,6 @@ fn without_comments(text: &str) -> String {
     clean
 }
 
-/// A parameter as it is read.
 #[derive(Debug)]
 struct Param<'t> {
     /// Empty for arrays of bytes.
@@ -198,17 +197,15 @@ struct Param<'t> {
     kind: PtxParam,
 }
 
-/// An entry as it is read.
 #[derive(Debug)]
 struct Entry<'t> {
     facts: KernelFacts,
     rules: LaunchRules,
     params: Vec<Param<'t>>,
-    /// What stands between its braces; nothing where it is only declared.
+    /// `None` for a declaration.
     body: Option<&'t str>,
 }
 
-/// An entry: its name, its parameters, the directives behind them, its body.
 fn entry<'t>(
     symbol: &str,
     list: &'t str,
@@ -244,7 +241,6 @@ fn entry<'t>(
     Ok(Entry { facts, rules, params, body })
 }
 
-/// The words after a directive that starts with this name.
 fn directive<'a>(directives: &'a str, name: &str) -> Option<&'a str> {
     directives
         .split('.')
@@ -256,7 +252,7 @@ fn is_letter(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// `maxntid 256, 2` as three numbers: what is left out is 1.
+/// Parses `maxntid 256, 2`; missing numbers are 1.
 fn numbers(directives: &str, name: &str, symbol: &str) -> Result<Option<[u32; 3]>, CubinError> {
     let Some(text) = directive(directives, name) else { return Ok(None) };
     let mut axes = [1; 3];
@@ -271,7 +267,6 @@ fn numbers(directives: &str, name: &str, symbol: &str) -> Result<Option<[u32; 3]
     Ok(Some(axes))
 }
 
-/// The parameters of a list.
 fn params<'t>(list: &'t str, symbol: &str) -> Result<Vec<Param<'t>>, CubinError> {
     let mut params: Vec<Param<'t>> = Vec::new();
     for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
@@ -285,7 +280,6 @@ fn params<'t>(list: &'t str, symbol: &str) -> Result<Vec<Param<'t>>, CubinError>
     Ok(params)
 }
 
-/// A parameter behind others that end at `end`.
 fn param(text: &str, end: u32) -> Option<Param<'_>> {
     let mut tokens = Tokens::new(text);
     tokens.word().filter(|word| *word == ".param")?;
@@ -406,13 +400,13 @@ mod tests {
         let origin = ptx_origin(text.as_bytes()).unwrap();
         assert_eq!((origin.address_bits, origin.entries.len()), (64, 2));
         assert_eq!(facts.rules["k"].shared_bytes, 32);
-        // The definition may stand first.
+        // The definition may precede a declaration.
         let text = ".version 8.5\n.target sm_90\n.entry k() .reqntid 64 { ret; }\n.entry k();\n";
         assert_eq!(launch_rules(text.as_bytes(), "k").unwrap().block, Some([64, 1, 1]));
         assert_eq!(ptx_origin(text.as_bytes()).unwrap().address_bits, 32);
     }
 
-    /// As ptxas 12.9 and 13.0 read them.
+    /// As in ptxas 12.9 and 13.0.
     #[test]
     fn bounds_are_read_in_every_spelling_or_refused() {
         let text = |directives: &str| {
@@ -456,7 +450,7 @@ mod tests {
         assert_eq!(undefined(".extern .global .u64 table;\n.global .u64 pointer = table;"), ["table"]);
     }
 
-    /// The limit that ptxas 12.9 and 13.0 hold such texts against is of the sum.
+    /// ptxas 12.9 and 13.0 limit the sum.
     #[test]
     fn shared_memory_is_that_of_all_that_is_called() {
         let shared = |module: &str, body: &str| {
@@ -478,7 +472,7 @@ mod tests {
         assert_eq!(shared(called, "st.shared.u32 [t], 1; call g, ();"), (416, yes));
     }
 
-    /// Following every call of every entry would take 10,000 times 10,000 steps.
+    /// Following every call would take 10,000 times 10,000 steps.
     #[test]
     fn calls_are_followed_so_far() {
         let functions: String =

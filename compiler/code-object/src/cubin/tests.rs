@@ -25,7 +25,7 @@ proptest! {
     }
 }
 
-/// A cubin with kernels' symbols (offsets into `names`) in its first section, and `notes` in all others.
+/// Builds a cubin with kernel symbols (offsets into `names`) in its first section and `notes` in all others.
 fn handmade(kernels: &[u32], names: &[u8], sections: &[u32], section_names: &[u8], notes: &[u8]) -> Vec<u8> {
     let word = u32::to_le_bytes;
     let long = u64::to_le_bytes;

@@ -1,7 +1,6 @@
-//! DWARF as NVRTC 13.0 writes it with `--device-debug`, into PTX and into cubins: version 2, one unit, names in place.
+//! Reads DWARF of NVRTC 13.0 (`--device-debug`): version 2, one unit, inline names.
 //!
-//! Only names, types and sizes are read. They need no relocation: references between types are relative to the unit, and
-//! addresses are not looked at; a function is found by its linkage name.
+//! Names, types and sizes need no relocation: type references are unit-relative, and functions have linkage names.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,10 +18,10 @@ pub enum SignatureError {
     /// Not ELF, or damaged.
     #[error("not a readable ELF file: {0}")]
     Elf(String),
-    /// The debug information is damaged.
+    /// Damaged debug information.
     #[error("the debug information is damaged: {0}")]
     Dwarf(String),
-    /// The debug information does not mention the kernel.
+    /// The debug information lacks the kernel.
     #[error("the debug information has no function `{0}`")]
     MissingFunction(String),
 }
@@ -35,19 +34,18 @@ impl From<gimli::Error> for SignatureError {
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Types refer to each other; nobody nests them deeper than this.
 const MAX_DEPTH: usize = 64;
-/// A longer name is cut off. Entries share their names, so that few bytes can be many names.
+/// Longer names are truncated: few bytes can be the names of many entries.
 const MAX_NAME: usize = 4096;
-/// What names of entries may have together, in lengths of the file: each is looked through for its end.
+/// In file lengths; each name is searched for its end.
 const MOST_NAMES: usize = 64;
-/// Bytes of text in the signatures of one file.
+/// Bytes per file.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Reads the parameters of kernels from a PTX text with debug information: those that it mentions, by symbol.
+/// Parses signatures in PTX by symbol, for kernels with debug information.
 ///
 /// # Errors
-/// If the debug information is damaged.
+/// If it is damaged.
 pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String, Signature>, SignatureError> {
     let text = String::from_utf8_lossy(ptx);
     let sections = ptx::sections(&text);
@@ -57,10 +55,10 @@ pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String,
     signatures(load, ptx.len(), symbols)
 }
 
-/// [`read_ptx`] of a cubin.
+/// Parses signatures in a cubin, like [`read_ptx`].
 ///
 /// # Errors
-/// Where the bytes are no ELF, or the debug information is damaged.
+/// If ELF or debug information is damaged.
 pub fn read_cubin(
     cubin: &[u8],
     symbols: &BTreeSet<&str>,
@@ -77,7 +75,6 @@ pub fn read_cubin(
     signatures(load, cubin.len(), symbols)
 }
 
-/// The signatures in the sections of a file of so many bytes.
 fn signatures<'f>(
     load: impl FnMut(gimli::SectionId) -> Result<Cow<'f, [u8]>, SignatureError>,
     length: usize,
@@ -102,7 +99,7 @@ fn signatures<'f>(
     Ok(found)
 }
 
-/// What may still be read and written.
+/// The remaining amounts.
 struct Budget {
     names: usize,
     text: usize,
@@ -116,10 +113,10 @@ impl Budget {
     }
 }
 
-/// The leaves of types, by their offsets: a type that is a part of many is inspected once.
+/// By type offset, so that each type is inspected once.
 type Leaves = HashMap<usize, Option<Leaf>>;
 
-/// One entry, with the few attributes that matter.
+/// An entry's relevant attributes.
 #[derive(Debug, Default)]
 struct Entry<'d> {
     /// In the unit.
@@ -127,15 +124,14 @@ struct Entry<'d> {
     tag: u16,
     name: Option<&'d [u8]>,
     linkage_name: Option<&'d [u8]>,
-    /// The offset in the unit of what it refers to.
     ty: Option<usize>,
     size: Option<u64>,
     encoding: Option<u64>,
-    /// The number of elements of a dimension.
+    /// A dimension's length.
     count: Option<u64>,
-    /// Of an enumeration: the least and the greatest number that its names stand for.
+    /// The least and greatest enumerator.
     named: Option<(i64, i64)>,
-    /// Offsets of the children.
+    /// The children's offsets.
     children: Vec<usize>,
 }
 
@@ -144,13 +140,11 @@ impl<'d> Entry<'d> {
         DwTag(self.tag)
     }
 
-    /// Its name as text.
     fn text(&self) -> Option<Cow<'d, str>> {
         self.name.map(|name| String::from_utf8_lossy(name.get(..MAX_NAME).unwrap_or(name)))
     }
 }
 
-/// The entries of a unit by their offsets, which are in their order.
 struct Entries<'d>(BTreeMap<usize, Entry<'d>>);
 
 impl<'d> Entries<'d> {
@@ -160,7 +154,6 @@ impl<'d> Entries<'d> {
         budget: &mut Budget,
     ) -> Result<Entries<'d>, SignatureError> {
         let mut entries: BTreeMap<usize, Entry<'d>> = BTreeMap::new();
-        // The open entries from the root down.
         let mut path: Vec<usize> = Vec::new();
         let mut cursor = unit.entries();
         while let Some(die) = cursor.next_dfs()? {
@@ -190,7 +183,7 @@ impl<'d> Entries<'d> {
                             other => other.udata_value(),
                         };
                     }
-                    // `named` is read only from enumerations, whose only children with a value are enumerators.
+                    // In enumerations only enumerators have values.
                     gimli::DW_AT_const_value => {
                         if let (Some(parent), Some(number)) = (&mut parent, value.sdata_value()) {
                             let (least, most) = parent.named.unwrap_or((number, number));
@@ -209,7 +202,6 @@ impl<'d> Entries<'d> {
         Ok(Entries(entries))
     }
 
-    /// The functions with these symbols, each with its own.
     fn functions<'s>(&self, symbols: &BTreeSet<&'s str>) -> Vec<(&'s str, &Entry<'d>)> {
         let functions = self.0.values().filter(|entry| entry.tag() == gimli::DW_TAG_subprogram);
         let named = |entry: &'_ Entry<'d>| {
@@ -229,7 +221,7 @@ impl<'d> Entries<'d> {
         for param in self.children(function, gimli::DW_TAG_formal_parameter) {
             let name = param.text().unwrap_or_default().into_owned();
             let spelling = self.spelling(param.ty, 0);
-            // What it points to is spelled once more.
+            // The type stores the pointee's spelling too.
             Budget::spend(&mut budget.text, name.len() + 2 * spelling.len())?;
             params.push(Param { name, ty: self.param_type(param.ty, leaves), spelling });
         }
@@ -244,7 +236,7 @@ impl<'d> Entries<'d> {
         entry.children.iter().filter_map(|offset| self.0.get(offset)).filter(move |child| child.tag() == tag)
     }
 
-    /// The type behind typedefs and qualifiers, and whether one of them was `const`.
+    /// Resolves typedefs and qualifiers; returns also whether one was `const`.
     fn strip(&self, mut offset: Option<usize>) -> (Option<&Entry<'d>>, bool) {
         let mut is_const = false;
         for _ in 0..MAX_DEPTH {
@@ -289,7 +281,7 @@ impl<'d> Entries<'d> {
 
     fn pointer(&self, target: Option<usize>, leaves: &mut Leaves) -> ParamType {
         let (entry, _) = self.strip(target);
-        // What is only declared has the size 0.
+        // Incomplete types have size 0.
         let size = entry.and_then(|entry| self.size(entry, 0)).filter(|size| *size > 0);
         let spelling = self.spelling(target, 0);
         ParamType::Pointer {
@@ -300,7 +292,7 @@ impl<'d> Entries<'d> {
         }
     }
 
-    /// Whether nothing can be written to a type: an array is `const` if its elements are.
+    /// Returns whether a type is `const`; arrays are if their elements are.
     fn is_const(&self, mut offset: Option<usize>) -> bool {
         for _ in 0..MAX_DEPTH {
             let (entry, is_const) = self.strip(offset);
@@ -330,7 +322,6 @@ impl<'d> Entries<'d> {
         self.children(array, gimli::DW_TAG_subrange_type).map(|dimension| dimension.count).collect()
     }
 
-    /// The one thing that all parts of a type are.
     fn leaf(&self, entry: &Entry<'d>, leaves: &mut Leaves, depth: usize) -> Option<Leaf> {
         if let Some(known) = leaves.get(&entry.offset) {
             return *known;
@@ -338,7 +329,7 @@ impl<'d> Entries<'d> {
         if depth > MAX_DEPTH {
             return None;
         }
-        // A type that is a part of itself has none.
+        // A recursive type has no leaf.
         leaves.insert(entry.offset, None);
         let leaf = self.leaf_of(entry, leaves, depth);
         leaves.insert(entry.offset, leaf);
@@ -350,7 +341,7 @@ impl<'d> Entries<'d> {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
             (gimli::DW_TAG_structure_type, Some(b"__half")) => Some(Leaf::Half),
             (gimli::DW_TAG_structure_type, Some(b"__nv_bfloat16")) => Some(Leaf::Bfloat16),
-            // One, or vectors of two and four: `__nv_fp8x2_e4m3`.
+            // Scalars, or vectors of two and four: `__nv_fp8x2_e4m3`.
             (gimli::DW_TAG_structure_type, Some(name)) if name.starts_with(b"__nv_fp8") => {
                 Some(if name.ends_with(b"_e4m3") { Leaf::Float8 } else { Leaf::OtherFloat8 })
             }
@@ -369,7 +360,7 @@ impl<'d> Entries<'d> {
         }
     }
 
-    /// The array that a struct holds and nothing else.
+    /// Returns the array in a struct without other fields.
     fn array(&self, entry: &Entry<'d>, depth: usize) -> Option<(ScalarType, u32)> {
         if depth > MAX_DEPTH || entry.tag() != gimli::DW_TAG_structure_type {
             return None;
@@ -388,7 +379,7 @@ impl<'d> Entries<'d> {
         Some((scalar(self.strip(inner.ty).0?)?, u32::try_from(len).ok()?))
     }
 
-    /// The type as C++ writes it, qualifiers to the left.
+    /// Spells a type, with qualifiers to the left.
     fn spelling(&self, offset: Option<usize>, depth: usize) -> String {
         let entry = offset.and_then(|offset| self.0.get(&offset)).filter(|_| depth <= MAX_DEPTH);
         let Some(entry) = entry else { return "void".to_owned() };
@@ -414,13 +405,12 @@ impl<'d> Entries<'d> {
     }
 }
 
-/// NVRTC's own name for `bool` in template arguments, and blanks as people write them.
+/// Replaces NVRTC's name of `bool` and normalizes blanks.
 fn plain(name: &str) -> String {
     name.replace("__nv_bool", "bool").replace(',', ", ").replace(",  ", ", ")
 }
 
-/// The integers that every type with these least and greatest names holds. NVRTC 13.0 writes the numbers of an enumeration of 8
-/// unsigned bytes as if they had a sign.
+/// Returns integers that certainly represent the enumerators. NVRTC 13.0 writes 8-byte unsigned ones as signed.
 fn of_enumeration(named: Option<(i64, i64)>, bytes: u8) -> ScalarType {
     let (least, most) = named.unwrap_or_default();
     let bits = bytes * 8 - 1;

@@ -1,6 +1,4 @@
-//! Reads kernels' parameter names and types from the debug information of a compile.
-//!
-//! It comes from `--device-debug`, in PTX or in cubins. No C++ text is read, and no argument is checked.
+//! Reads kernel parameters from debug information (`--device-debug`) of PTX or cubins.
 
 mod dwarf;
 mod ptx;

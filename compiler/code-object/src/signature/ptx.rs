@@ -1,16 +1,14 @@
-//! The debug information of a PTX text.
-//!
-//! Owns how PTX writes sections (PTX ISA 9.0, "Debugging Directives: .section"; NVRTC 12.9 to 13.5, tried): between braces, one
-//! directive a line: `.b8`, `.b16`, `.b32` or `.b64` with numbers, or with labels, whose values only an assembler knows.
+//! Reads debug sections of PTX (PTX ISA 9.0, "Debugging Directives: .section"; NVRTC 12.9 to 13.5): one directive per
+//! line, `.b8` to `.b64`, with numbers or labels, whose values only an assembler knows.
 
 use std::collections::BTreeMap;
 
-/// An empty line table (DWARF 2, 6.2.4): the length of the rest, version, length of the header behind it, and then the length of an
-/// instruction, whether lines are statements, the least step and the number of steps, the first opcode without a length; no folder, no file.
+/// An empty line table (DWARF 2, 6.2.4): length, version, header length, instruction length, statement flag, least
+/// step, steps, opcode base.
 const NO_LINES: [u8; 17] = [13, 0, 0, 0, 2, 0, 7, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0];
 
-/// The sections by name. A label stands there as zero: of names and types none is needed. The line table, which an assembler makes of `.loc`,
-/// is empty.
+/// Returns sections by name. Labels become zero, and assemblers make the line table from `.loc`; names and types need
+/// neither.
 pub(super) fn sections(text: &str) -> BTreeMap<&str, Vec<u8>> {
     let mut found: BTreeMap<&str, Vec<u8>> = BTreeMap::from([(".debug_line", NO_LINES.into())]);
     let mut open: Option<&mut Vec<u8>> = None;
@@ -28,7 +26,7 @@ pub(super) fn sections(text: &str) -> BTreeMap<&str, Vec<u8>> {
     found
 }
 
-/// How many bytes each value of a directive has, and the values.
+/// Returns a directive's bytes per value, and the values.
 fn data(line: &str) -> Option<(usize, &str)> {
     let (directive, values) = line.split_once([' ', '\t'])?;
     let width = match directive {

@@ -37,7 +37,7 @@ fn elf(sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     [body, table].concat()
 }
 
-/// Debug information of `k(S* x)`: each struct consists of two of the previous one, the first of two `float`.
+/// Debug information of `k(S* x)`: each struct has two fields of the previous type, the first two `float`.
 fn nested(levels: u32) -> Vec<u8> {
     let abbreviations = [
         &[1, 0x11, 1, 0, 0][..],                     // a unit, with entries
@@ -50,7 +50,7 @@ fn nested(levels: u32) -> Vec<u8> {
         &[0],
     ];
     let head = [4, 0, 0, 0, 0, 0, 8];
-    // Offsets count from the length, which precedes this.
+    // Offsets include the preceding length field.
     let place = |unit: &Vec<u8>| u32::try_from(unit.len() + 4).unwrap().to_le_bytes();
     let mut unit = [&head[..], &[1]].concat();
     let mut last = place(&unit);

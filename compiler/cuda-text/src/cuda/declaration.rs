@@ -1,21 +1,18 @@
-//! One declaration with `__global__` in it.
-//!
-//! Owns which words can stand around a kernel's name. Each word that is not known may be a macro, and makes the kernel unsure.
+//! Parses a declaration with `__global__`. Unknown words may be macros and make the kernel uncertain.
 
 use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, word};
 use super::parameter;
 use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
 
-/// What a declaration is.
 pub(super) enum Outcome {
-    /// A kernel; namespaces are only those of its own name.
+    /// Without the namespaces around the declaration.
     Kernel(Box<Kernel>),
-    /// `template __global__ void k<float>(...)`: it declares nothing new.
+    /// `template __global__ void k<float>(...)`, which declares no new kernel.
     Instantiation,
 }
 
-/// Reads the tokens before the body or the semicolon; `None` if they are not understood.
+/// Parses a declaration; `None` if its tokens are unknown.
 pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Option<Outcome> {
     Reader { text, tokens, around, at: 0, template: None, doubt: None }.read()
 }
@@ -29,14 +26,13 @@ struct Reader<'t> {
     doubt: Option<Doubt>,
 }
 
-/// The name of a kernel and where its parameters begin.
 struct Name {
     namespaces: Vec<Namespace>,
-    /// The token of the last part.
+    /// The token of the last component.
     at: usize,
-    /// The token of the opening parenthesis.
+    /// The opening parenthesis.
     open: usize,
-    /// The token after the closing one.
+    /// The token after the closing parenthesis.
     end: usize,
 }
 
@@ -55,7 +51,7 @@ impl Reader<'_> {
                 "template" if self.word(self.at + 1) != "<" => return Some(Outcome::Instantiation),
                 "template" => self.template()?,
                 "extern" if self.word(self.at + 1).starts_with('"') => self.at += 2,
-                // These say nothing about what the kernel takes, with or without an argument list.
+                // Without influence on parameters.
                 "static" | "inline" | "extern" | "constexpr" | "void" | "auto" | "__global__"
                 | "__noinline__" | "__inline__" | "__forceinline__" | "__device_builtin__" => self.at += 1,
                 "__launch_bounds__" | "__maxnreg__" | "__block_size__" | "__cluster_dims__"
@@ -79,7 +75,7 @@ impl Reader<'_> {
         None
     }
 
-    /// `template <...>`; nothing where it does not end.
+    /// Parses `template <...>`; `None` if unterminated.
     fn template(&mut self) -> Option<()> {
         let open = self.at + 1;
         let end = after_angles(self.text, self.tokens, open)?;
@@ -118,14 +114,13 @@ impl Reader<'_> {
             _ if parameter::is_number(text, before) => TemplateKind::Value,
             _ => TemplateKind::Other,
         };
-        // The first word is the type, or says that it is one.
+        // The first word is the type, `typename` or `class`.
         let name = before.iter().skip(1).rev().find(is_name).map(|token| word(text, Some(token)));
         let name = name.filter(|name| !parameter::is_fundamental(name)).unwrap_or_default().to_owned();
         TemplateParam { name, kind, has_default: equals.is_some() }
     }
 
-    /// The kernel's name, if it stands here. Anything else is a doubt, and stepped over; it is also nothing where the
-    /// declaration cannot be read on, and then there is none.
+    /// Parses the kernel's name. Unknown tokens become a doubt, or end the declaration.
     fn name(&mut self) -> Option<Name> {
         let mut parts = Vec::new();
         let mut at = self.at;
@@ -144,7 +139,7 @@ impl Reader<'_> {
         };
         let mut open = at;
         if self.word(open) == "<" {
-            // `k<float>(` specializes; anything else is the name of a type.
+            // `k<float>(` specializes; other words are types.
             self.doubt(Doubt::Specialization);
             let Some(end) = after_angles(self.text, self.tokens, open) else {
                 self.at = self.tokens.len();
@@ -175,12 +170,12 @@ impl Reader<'_> {
         Some(Name { namespaces, at: last, open, end })
     }
 
-    /// Whether only what can follow the parameters of a kernel is left.
+    /// Returns whether only valid trailing tokens remain.
     fn ends_after(&mut self, end: usize) -> bool {
         let rest = self.tokens.get(end..).unwrap_or_default();
         let mut words = rest.iter().map(|token| word(self.text, Some(token)));
         let is_end = words.clone().all(|word| matches!(word, "noexcept" | "->" | "void"));
-        // A constraint is not read.
+        // Constraints are not parsed.
         is_end || words.next() == Some("requires")
     }
 
@@ -233,7 +228,6 @@ impl Reader<'_> {
     }
 }
 
-/// Tokens as they stand in the text.
 fn written<'t>(text: &'t str, tokens: &[Token]) -> &'t str {
     let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return "" };
     text.get(first.range.start..last.range.end).unwrap_or_default()

@@ -1,48 +1,44 @@
-//! The tokens of a C++ text, and its preprocessor lines.
-//!
-//! Owns what a token is. Comments are left out; literals are one token each, so nothing inside of them is seen. Never decides
-//! which parts of a text are compiled. One pass over any text.
+//! Tokenizes C++ text and preprocessor lines in one pass, without comments. Must not decide which parts are compiled.
 
 use std::ops::Range;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// A name or a keyword.
     Word,
     /// A number.
     Number,
-    /// A string or a character in quotes.
+    /// A quoted string or character.
     Quoted,
-    /// `::`, `...`, `->`, or any other single character.
+    /// `::`, `...`, `->`, or another single character.
     Symbol,
 }
 
-/// A token and where it stands.
+/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// Its kind.
     pub kind: TokenKind,
-    /// Its bytes in the text.
+    /// Its byte range.
     pub range: Range<usize>,
 }
 
 /// A preprocessor line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
-    /// How many tokens of the text come before it.
+    /// The number of preceding tokens.
     pub before: usize,
-    /// What follows the `#`: the directive's name and its arguments.
+    /// The tokens after `#`.
     pub tokens: Vec<Token>,
 }
 
-/// The text of a token; empty where there is none.
+/// Returns a token's text, empty for `None`.
 pub fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
-/// The token after the group that the bracket at `open` begins; nothing where it does not end. Brackets of all kinds count as
-/// one: where they do not match, the text is no C++.
+/// Returns the index after the group at `open`, if it ends. Bracket kinds are not distinguished.
 pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -58,7 +54,7 @@ pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<u
     None
 }
 
-/// The token after the `>` that closes the `<` at `open`; nothing where there is none.
+/// Returns the index after the matching `>`, if any.
 pub(super) fn after_angles(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
     let (mut at, mut depth) = (open, 0_usize);
     while at < tokens.len() {
@@ -79,8 +75,7 @@ pub(super) fn after_angles(text: &str, tokens: &[Token], open: usize) -> Option<
     None
 }
 
-/// A list taken apart at its commas, those in brackets aside; nothing where brackets do not match, and no parts where there
-/// are no tokens.
+/// Splits at commas outside of brackets; `None` if brackets mismatch.
 pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [Token]>> {
     let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
     if tokens.is_empty() {
@@ -103,16 +98,16 @@ pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [
     Some(parts)
 }
 
-/// A text in its parts.
+/// A tokenized text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lexed {
     pub tokens: Vec<Token>,
     pub directives: Vec<Directive>,
-    /// Whether the text has what is not understood here: a name over two lines, or a digraph.
+    /// Whether a name crosses lines, or a digraph occurs; both are unsupported.
     pub is_odd: bool,
 }
 
-/// Takes a text apart.
+/// Tokenizes a text.
 pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, begins_line: true, is_odd: false };
     let mut lexed = Lexed::default();
@@ -132,7 +127,6 @@ pub fn lex(text: &str) -> Lexed {
 struct Lexer<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// Whether no token of the line was read.
     begins_line: bool,
     is_odd: bool,
 }
@@ -142,7 +136,7 @@ impl Lexer<'_> {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Reads a token, `in_line` up to the end of the line.
+    /// Returns the next token; `in_line` stops at the line's end.
     fn next(&mut self, in_line: bool) -> Option<Token> {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
@@ -163,7 +157,7 @@ impl Lexer<'_> {
         None
     }
 
-    /// Where the next line begins, if a backslash at `at` joins it to this one. Compilers allow blanks between the two.
+    /// Returns the next line's start after a backslash, which blanks may follow.
     fn continuation(&self, at: usize) -> Option<usize> {
         let blanks =
             self.bytes[at + 1..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
@@ -175,7 +169,7 @@ impl Lexer<'_> {
         let Some(next) = self.continuation(self.at) else { return };
         let blank = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
         let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
-        // A name or a symbol may go on in the next line.
+        // A token may continue in the next line.
         self.is_odd |= !blank(before) && !blank(self.bytes.get(next));
         self.at = next;
     }
@@ -225,7 +219,7 @@ impl Lexer<'_> {
         TokenKind::Quoted
     }
 
-    /// A number in the preprocessor's sense: `1'000u`, `0x1p-3f`, `.5e+2`.
+    /// Skips a preprocessing number: `1'000u`, `0x1p-3f`, `.5e+2`.
     fn number(&mut self) -> TokenKind {
         let mut last = 0;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -243,8 +237,7 @@ impl Lexer<'_> {
         TokenKind::Number
     }
 
-    /// A literal up to its closing quote. One that is not closed ends with its line: that is no C++, but may be a text that
-    /// is not compiled.
+    /// Skips a literal; an unclosed one, possible in disabled text, ends with its line.
     fn quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -261,7 +254,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `R"delimiter(...)delimiter"`, from the quote on.
+    /// Skips `R"delimiter(...)delimiter"` from the quote on.
     fn raw(&mut self) {
         const LONGEST_DELIMITER: usize = 16;
         let body = &self.bytes[self.at + 1..];
@@ -291,7 +284,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Letters of other scripts are letters: every byte of theirs is above ASCII.
+/// Non-ASCII bytes count as letters.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }

@@ -1,4 +1,4 @@
-//! The kernel that a name means: found in a text by path and template arguments, or why it is not found.
+//! Finds kernels in a text by path and template arguments.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::errors::{ManifestTypeAsArgument, NotAKernel, TemplateMisfit, Undeclar
 
 /// The result of a lookup.
 pub enum KernelLookup<'k> {
-    /// This kernel, with these template arguments.
+    /// This kernel with these template arguments.
     Kernel(&'k Kernel, Vec<Argument>),
-    /// The text has no such kernel, for certain.
+    /// The text certainly lacks the kernel.
     Missing,
-    /// It has the kernel, and the template arguments do not fit: why.
+    /// The template arguments do not fit, for this reason.
     TemplateMisfit(&'k Kernel, String),
-    /// The text does not decide it.
+    /// The text does not decide.
     Unsure(Doubt),
 }
 
-/// Looks a kernel up by the name that a manifest gives.
+/// Finds a kernel by the manifest's name.
 pub fn find<'k>(kernels: &'k Kernels, name: &str) -> KernelLookup<'k> {
     let Some(name) = name::parse(name) else { return KernelLookup::Unsure(Doubt::Syntax) };
     let named: Vec<&Kernel> = kernels.kernels.iter().filter(|kernel| kernel.is_named(&name.path)).collect();
@@ -49,7 +49,7 @@ fn not_there<'k>(kernels: &Kernels, name: &Name) -> KernelLookup<'k> {
     if let Some(doubt) = kernels.doubts.first() {
         return KernelLookup::Unsure(doubt.clone());
     }
-    // A kernel may have another name than the text says.
+    // A macro may rename kernels.
     let mut doubts = kernels.kernels.iter().filter_map(|kernel| kernel.doubt.as_ref());
     if let Some(doubt) = doubts.find(|doubt| matches!(doubt, Doubt::Macro(_))) {
         return KernelLookup::Unsure(doubt.clone());
@@ -61,7 +61,6 @@ fn not_there<'k>(kernels: &Kernels, name: &Name) -> KernelLookup<'k> {
     KernelLookup::Missing
 }
 
-/// Whether two declarations can be of one kernel.
 fn is_same(one: &Kernel, other: &Kernel) -> bool {
     let types = |kernel: &Kernel| kernel.params.iter().map(|param| param.ty.clone()).collect::<Vec<_>>();
     one.namespaces == other.namespaces
@@ -69,7 +68,6 @@ fn is_same(one: &Kernel, other: &Kernel) -> bool {
         && types(one) == types(other)
 }
 
-/// Why the template arguments do not fit.
 fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
     let called = kernel.path();
     let (params, arguments) = match (&kernel.template, &name.arguments) {
@@ -102,8 +100,7 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
     })
 }
 
-/// Explains from the text why a compiler knows no such kernel; `messages` are the compiler's about it, and `undefined` are the names that
-/// it reports to be undeclared.
+/// Explains a kernel that the compiler did not find, with its `messages` and `undefined` names.
 #[must_use]
 pub fn explain_unknown(
     kernel: &str,
@@ -115,7 +112,6 @@ pub fn explain_unknown(
 ) -> Diagnostic {
     let kernels = read(&source.text);
     let diagnostic = match find(&kernels, kernel) {
-        // The compiler's messages add nothing.
         KernelLookup::Missing => return missing_in(kernel, span, file, &kernels),
         KernelLookup::TemplateMisfit(found, problem) => {
             template_misfit(kernel, span, source, found, &problem)
@@ -137,7 +133,7 @@ pub fn explain_unknown(
     messages.iter().fold(diagnostic, |diagnostic, text| diagnostic.note(format!("NVRTC says: {text}")))
 }
 
-/// Returns the error for a kernel that the text does not have.
+/// Returns the error for a missing kernel.
 pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
     const MAX_LISTED: usize = 16;
     let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
@@ -171,7 +167,7 @@ fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A kernel with the template arguments that the manifest gives it, where their number fits.
+/// Adds the manifest's template arguments if their number fits.
 fn as_written(kernel: &Kernel, span: &Span) -> String {
     let text = span.source.text.get(span.range.clone()).unwrap_or_default();
     let Some(name) = name::parse(text.trim_matches(['"', '\''])) else { return kernel.usage() };
@@ -184,7 +180,7 @@ fn as_written(kernel: &Kernel, span: &Span) -> String {
     }
 }
 
-/// The kernel that a path was probably meant to be: in another namespace, or spelt nearly so.
+/// Finds the name in another namespace, or a similar one.
 fn near<'k>(path: &str, kernels: &'k Kernels) -> Option<&'k Kernel> {
     let last = path.rsplit("::").next().unwrap_or_default();
     let all = &kernels.kernels;
@@ -198,7 +194,7 @@ fn near<'k>(path: &str, kernels: &'k Kernels) -> Option<&'k Kernel> {
         .or_else(|| nearly(last, all.iter().map(|kernel| kernel.name.clone()).collect()))
 }
 
-/// Returns the error for template arguments that do not fit.
+/// Returns the error for mismatched template arguments.
 pub fn template_misfit(
     name: &str,
     span: &Span,
@@ -213,8 +209,7 @@ pub fn template_misfit(
     TemplateMisfit { problem, name, span, kernel: kernel_span, usage: &usage, parameters }.into()
 }
 
-/// Returns the error for a template argument that nothing declares. `declared` is what a kernel's template arguments can name of the
-/// manifest.
+/// Returns the error for a template argument that is not `declared` in the manifest.
 pub fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
     let span = word_in(span, name);
     if let Some(ty) = DataType::from_name(name).map(DataType::cuda_name) {
@@ -225,7 +220,7 @@ pub fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagno
     UndeclaredArgument { name, file, span, declared, near }.into()
 }
 
-/// Returns the place of a word in a place; the place itself if it does not contain the word.
+/// Returns the span of a word in a span, else the span.
 pub fn word_in(span: &Span, name: &str) -> Span {
     let text = span.source.text.get(span.range.clone()).unwrap_or_default();
     let inner = text.trim_start_matches(['"', '\'']);

@@ -1,8 +1,7 @@
-//! A light reader of CUDA C++: which kernels a text declares, with their template parameters and parameters.
+//! Reads kernels of CUDA C++ without a compiler, for `cubinder check` and messages.
 //!
-//! It reads kernels without a compiler ([`read`]), for `cubinder check`, which has no NVRTC, and for messages. It knows no macros, no types that are declared elsewhere and no
-//! included text; where one of these could change what it read it says so ([`Doubt`]), and nothing is an error because of
-//! what it does not know. Never reads a file, never fails, and takes time in proportion to the text.
+//! Macros, external types and includes are unknown; if they matter, the result is a [`Doubt`], not an error. Must not
+//! read files or fail; linear time.
 
 mod declaration;
 mod lexer;
@@ -19,119 +18,119 @@ pub use lexer::{Token, TokenKind, lex, word};
 pub use reader::read;
 pub use surroundings::is_cuda_header;
 
-/// The kernels of a text.
+/// A text's kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kernels {
-    /// The kernels that the text declares, in its order: a declaration and its definition are two.
+    /// The declarations in text order.
     pub kernels: Vec<Kernel>,
-    /// Why the text may have kernels that are not among them, each reason once.
+    /// Why further kernels may exist, without duplicates.
     pub doubts: Vec<Doubt>,
-    /// Other functions outside of classes, by name: one may be a kernel that lacks its `__global__`.
+    /// Functions outside of classes, which may lack `__global__`.
     pub functions: Vec<String>,
-    /// Whether `using` or a namespace of another name makes names known by more than their own path.
+    /// Whether `using` or a namespace alias adds paths.
     pub has_imports: bool,
-    /// Names that every CUDA text knows as types and that this one declares itself, such as `half`.
+    /// Redeclared CUDA types, such as `half`.
     pub own_types: Vec<String>,
 }
 
-/// A declaration of a kernel.
+/// A kernel declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
     /// Its name.
     pub name: String,
-    /// Where the name stands.
+    /// The name's range.
     pub name_range: Range<usize>,
-    /// The namespaces around it, outermost first.
+    /// The enclosing namespaces, outermost first.
     pub namespaces: Vec<Namespace>,
-    /// Its template parameters; absent where it is no template.
+    /// The template parameters of a template.
     pub template: Option<Vec<TemplateParam>>,
-    /// Its parameters in their order.
+    /// The parameters in order.
     pub params: Vec<Param>,
-    /// Where the list of parameters stands, with its parentheses.
+    /// The parameter list with parentheses.
     pub params_range: Range<usize>,
-    /// Whether this is the definition.
+    /// Whether it is a definition.
     pub has_body: bool,
-    /// Why it may be something else than it seems; `None` if the declaration was understood as a whole.
+    /// Why it is uncertain, if so.
     pub doubt: Option<Doubt>,
 }
 
-/// A namespace around a kernel.
+/// An enclosing namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
-    /// Its name; empty where it has none.
+    /// Its name, possibly empty.
     pub name: String,
-    /// Whether names in it are known without it: it has no name, or is `inline`.
+    /// Whether names may omit it: anonymous or `inline`.
     pub is_transparent: bool,
 }
 
 /// A template parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateParam {
-    /// Its name; empty where it has none.
+    /// Its name, possibly empty.
     pub name: String,
-    /// What it takes.
+    /// Its kind.
     pub kind: TemplateKind,
-    /// Whether it can be left out.
+    /// Whether it has a default.
     pub has_default: bool,
 }
 
-/// What a template parameter takes.
+/// The kind of a template parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateKind {
     /// A type.
     Type,
-    /// A number or a boolean.
+    /// A number or boolean.
     Value,
-    /// A template, or something that a declaration elsewhere decides.
+    /// A template, or decided by a declaration in another text.
     Other,
 }
 
 /// A parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
-    /// Its name; empty where it has none.
+    /// Its name, possibly empty.
     pub name: String,
-    /// All of it in the text.
+    /// Its whole range.
     pub range: Range<usize>,
     /// Its type.
     pub ty: Type,
 }
 
-/// A type, as far as it can be read.
+/// A type as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Type {
-    /// The type without `const` and pointers, words with single blanks: `unsigned int`, `cubinder::array<int, 4>`, `T`.
+    /// Without `const` and pointers: `unsigned int`, `cubinder::array<int, 4>`, `T`.
     pub base: String,
-    /// How many pointers are around it; an array parameter is a pointer.
+    /// The number of pointers; arrays count as pointers.
     pub pointers: u8,
-    /// Whether what the outermost pointer points to is `const`.
+    /// Whether the outermost pointer's target is `const`.
     pub is_const: bool,
-    /// Whether it is something that is not read: a reference, a function.
+    /// Whether it is unsupported: a reference, a function.
     pub is_other: bool,
-    /// Whether it says `__restrict__`.
+    /// Whether it has `__restrict__`.
     pub is_restrict: bool,
 }
 
-/// Why the reader cannot tell.
+/// Why a kernel is uncertain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Doubt {
-    /// `#if` in the declaration or around it.
+    /// `#if` in or around the declaration.
     Conditional,
-    /// A macro, or a word that can only be one.
+    /// A macro, or a word that must be one.
     Macro(String),
-    /// A macro of the text has `__global__` in it.
+    /// A macro with `__global__`.
     KernelMacro(String),
-    /// A file that is included and was not read.
+    /// An included file that was not read.
     Include(String),
-    /// A parameter pack, in the template or in the parameters.
+    /// A template or parameter pack.
     Pack,
-    /// A specialization of a template.
+    /// A template specialization.
     Specialization,
-    /// Several kernels of the name.
+    /// Several kernels with the name.
     Overloaded,
-    /// The name may be made known by `using` or a namespace of another name.
+    /// `using` or a namespace alias may declare the name.
     Import,
-    /// C++ that the reader does not understand.
+    /// Unsupported C++.
     Syntax,
 }
 
@@ -151,7 +150,7 @@ impl std::fmt::Display for Doubt {
     }
 }
 
-/// The token that ends last before a place of a text; nothing where a preprocessor line is between them.
+/// Returns the last token before an offset, unless a preprocessor line intervenes.
 pub fn token_before(text: &str, at: usize) -> Option<Range<usize>> {
     let lexed = lexer::lex(text);
     let index = lexed.tokens.partition_point(|token| token.range.end <= at);
@@ -160,7 +159,7 @@ pub fn token_before(text: &str, at: usize) -> Option<Range<usize>> {
     (!is_between).then(|| token.range.clone())
 }
 
-/// Where the parameters of a kernel are in its file, where just one declaration can be meant.
+/// Returns the parameters' range of an unambiguous kernel.
 pub fn parameters_of(kernel: &str, text: &str) -> Option<Range<usize>> {
     let path = name::parse(kernel)?.path;
     let kernels = read(text).kernels;
@@ -170,14 +169,14 @@ pub fn parameters_of(kernel: &str, text: &str) -> Option<Range<usize>> {
 }
 
 impl Kernel {
-    /// The name with its namespaces, as a manifest has to write it: those without a name and `inline` ones are left out.
+    /// Returns the qualified name without anonymous and `inline` namespaces.
     #[must_use]
     pub fn path(&self) -> String {
         let outer = self.namespaces.iter().filter(|namespace| !namespace.is_transparent);
         outer.map(|namespace| format!("{}::", namespace.name)).chain([self.name.clone()]).collect()
     }
 
-    /// Whether C++ finds it by this path from outside of all namespaces.
+    /// Returns whether C++ finds the kernel by this path.
     #[must_use]
     pub fn is_named(&self, path: &str) -> bool {
         let mut wanted = path.trim().trim_start_matches("::").rsplit("::").map(str::trim);
@@ -185,7 +184,7 @@ impl Kernel {
             return false;
         }
         let wanted: Vec<&str> = wanted.collect();
-        // How many of them may be found so far: one that is transparent may be written or left out, and another one may have its name.
+        // Possible numbers of matched components: transparent namespaces are optional.
         let mut found = BTreeSet::from([0]);
         for namespace in self.namespaces.iter().rev() {
             let matched = found.iter().filter(|count| wanted.get(**count) == Some(&namespace.name.as_str()));
@@ -198,7 +197,7 @@ impl Kernel {
         found.contains(&wanted.len())
     }
 
-    /// The kernel as a manifest could name it, with its own template parameters: `detail::scale<T, N>`.
+    /// Returns the name with template parameters: `detail::scale<T, N>`.
     #[must_use]
     pub fn usage(&self) -> String {
         let path = self.path();

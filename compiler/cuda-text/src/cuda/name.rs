@@ -1,4 +1,4 @@
-//! A kernel as a manifest names it, and what its template arguments make of the types in a declaration.
+//! Parses kernel names of manifests and substitutes template arguments in parameter types.
 
 use cubinder_expr::{DataType, ScalarType, Value};
 
@@ -7,25 +7,25 @@ use super::parameter;
 use super::{Kernel, TemplateKind, Type};
 use crate::kernel_signature::{Leaf, ParamType};
 
-/// `outer::scale<float, 4>` in its parts.
+/// A parsed name: `outer::scale<float, 4>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// `outer::scale`
     pub path: String,
-    /// The template arguments, where there are angle brackets.
+    /// The template arguments, if in angle brackets.
     pub arguments: Option<Vec<Argument>>,
 }
 
 /// A template argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// As it is written.
+    /// Its text.
     pub text: String,
-    /// What it is for certain; nothing where a declaration elsewhere decides.
+    /// Its kind, if certain.
     pub kind: Option<TemplateKind>,
 }
 
-/// Takes a kernel's name apart; nothing where it is none.
+/// Parses a kernel's name.
 pub fn parse(name: &str) -> Option<Name> {
     let open = name.find('<').unwrap_or(name.len());
     let path: String = name.get(..open)?.split_whitespace().collect();
@@ -58,29 +58,29 @@ fn argument(text: &str, tokens: &[Token]) -> Argument {
     Argument { text: text.get(start..end).unwrap_or_default().to_owned(), kind }
 }
 
-/// A parameter's type with the template arguments put in.
+/// A parameter's type after substitution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// As C++ writes it: `const float*`.
+    /// The C++ spelling: `const float*`.
     pub spelling: String,
-    /// What it takes, where that is certain.
+    /// Its type, if certain.
     pub ty: Option<ParamType>,
-    /// Whether the pointee is known: its `const` is all that there is.
+    /// Whether the pointee's `const` is certain.
     pub knows_pointee: bool,
 }
 
-/// What names stand for in one row of the table of variants.
+/// The meaning of names in a row of the variants table.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateContext<'a> {
-    /// The kernel, with its template parameters.
+    /// The kernel.
     pub kernel: &'a Kernel,
-    /// What they are.
+    /// Its template arguments.
     pub arguments: &'a [Argument],
-    /// The types that the manifest declares.
+    /// The manifest's types.
     pub types: &'a [(String, DataType)],
-    /// The constants that the manifest declares.
+    /// The manifest's constants.
     pub constants: &'a [(String, Value)],
-    /// Known names that the text gives another meaning.
+    /// Known type names that the text redeclares.
     pub own_types: &'a [String],
 }
 
@@ -101,13 +101,13 @@ impl TemplateContext<'_> {
     }
 }
 
-/// What a kernel's parameter is in a row.
+/// Resolves a parameter's type.
 pub fn resolve(ty: &Type, meanings: TemplateContext<'_>) -> Resolved {
     let own_types = meanings.own_types;
     let pointee = |name: &str| element(name).filter(|_| !own_types.iter().any(|own| own == name));
     let base = put_in(&ty.base, meanings);
     let constness = if ty.is_const { "const " } else { "" };
-    // Only one level of `const` is kept, and it is that of the outermost pointer.
+    // The kept `const` is that of the outermost pointer.
     let spelling = match ty.pointers {
         0 => base.clone(),
         1 => format!("{constness}{base}*"),
@@ -135,7 +135,6 @@ pub fn resolve(ty: &Type, meanings: TemplateContext<'_>) -> Resolved {
     Resolved { spelling, ty: resolved, knows_pointee: known.is_some() && ty.pointers == 1 }
 }
 
-/// A type with what template parameters and `manifest::` names stand for in their places.
 fn put_in(base: &str, meanings: TemplateContext<'_>) -> String {
     let tokens = lex(base).tokens;
     let at = |index: usize| word(base, tokens.get(index));
@@ -157,7 +156,7 @@ fn put_in(base: &str, meanings: TemplateContext<'_>) -> String {
     out
 }
 
-/// What is passed by value, where that is certain: numbers, and arrays of them.
+/// Returns the type of a number or array of numbers, if certain.
 fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamType> {
     if let Some(array) = base.strip_prefix("cubinder::array<").and_then(|rest| rest.strip_suffix('>')) {
         let (element, len) = array.rsplit_once(',')?;
@@ -175,16 +174,16 @@ fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamTyp
     }
 }
 
-/// Whether every CUDA text knows a type of this name.
+/// Returns whether CUDA predeclares a type of this name.
 pub fn is_known_type(name: &str) -> bool {
     element(name).is_some()
 }
 
-/// What a type is made of, and its size in bytes where it has one.
+/// Kind, and bytes if complete.
 type Parts = (Leaf, Option<u32>);
 
-/// What types that need no declaration of the author's are made of, and their size in bytes: C++'s own, those of `<cstdint>`,
-/// CUDA's vectors (`vector_types.h` 13.0), its numbers of 16 and 8 bits, and the generated header's pairs of 4 bits. `long` is that of Linux: 8 bytes.
+/// Returns kind and bytes of types of C++, `<cstdint>`, CUDA (vectors of `vector_types.h` 13.0, 16-bit and 8-bit
+/// floats) and the generated header (4-bit pairs). `long` has 8 bytes, as on Linux.
 pub fn element(name: &str) -> Option<Parts> {
     let scalar = |scalar: ScalarType| Some((Leaf::Scalar(scalar), Some(scalar.size())));
     let int = |bytes: u8| scalar(ScalarType::Int { bytes });

@@ -1,10 +1,9 @@
-//! One parameter of a kernel: its type and its name.
+//! Parses a kernel parameter.
 
 use super::lexer::{Token, TokenKind, after_angles, after_group, word};
 use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Param, Type};
 
-/// Whether the word is part of the name of one of C++'s own types.
 pub(super) fn is_fundamental(word: &str) -> bool {
     matches!(
         word,
@@ -12,7 +11,6 @@ pub(super) fn is_fundamental(word: &str) -> bool {
     ) || matches!(word, "wchar_t" | "char8_t" | "char16_t" | "char32_t")
 }
 
-/// Whether a template parameter of this declaration takes a number for certain.
 pub(super) fn is_number(text: &str, tokens: &[Token]) -> bool {
     let mut words = tokens.iter().map(|token| word(text, Some(token))).filter(|word| *word != "const");
     words.next().is_some_and(|word| {
@@ -21,10 +19,7 @@ pub(super) fn is_number(text: &str, tokens: &[Token]) -> bool {
     }) && !words.any(|word| matches!(word, "*" | "&"))
 }
 
-/// Reads a parameter.
-///
-/// # Errors
-/// Why it cannot be told what it is.
+/// Parses a parameter; fails if uncertain.
 pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Result<Param, Doubt> {
     let words = || tokens.iter().map(|token| word(text, Some(token)));
     if let Some(name) = words().find(|word| around.macro_of(word) == Some(Macro::Anything)) {
@@ -46,7 +41,7 @@ pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Resul
     if reader.at < declared.len() {
         return Err(reader.left_over());
     }
-    // A single unknown word may be a macro that stands for the type and the name, or for several parameters.
+    // May be a macro for type and name, or for several parameters.
     if name.is_empty() && ty.pointers == 0 && !is_fundamental {
         return Err(Doubt::Macro(ty.base));
     }
@@ -73,13 +68,13 @@ impl Reader<'_> {
         if self.is_name() { Doubt::Macro(self.word().to_owned()) } else { Doubt::Syntax }
     }
 
-    /// Steps over words that say nothing; whether `const` was among them.
+    /// Skips qualifiers; returns whether one is `const`.
     fn qualifiers(&mut self) -> Result<bool, Doubt> {
         let mut is_const = false;
         loop {
             match self.word() {
                 "const" => is_const = true,
-                // Words that say nothing about what is passed.
+                // Without influence on the type.
                 "volatile" | "register" | "__restrict__" | "__restrict" | "__grid_constant__"
                 | "typename" | "struct" | "class" => {}
                 name if self.around.macro_of(name) == Some(Macro::Nothing) => {}
@@ -93,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the type before the pointers; whether it is `const`, and one of C++'s own.
+    /// Parses the type before pointers; returns also whether it is `const` and fundamental.
     fn base(&mut self) -> Result<(String, bool, bool), Doubt> {
         let mut is_const = self.qualifiers()?;
         let mut words: Vec<&str> = Vec::new();
@@ -133,7 +128,7 @@ impl Reader<'_> {
         Ok((name, is_const, false))
     }
 
-    /// Reads pointers and arrays, and returns the name. `is_const` is whether the type so far is.
+    /// Parses pointers and arrays; returns the name. `is_const` describes the type so far.
     fn declarator(&mut self, ty: &mut Type, mut is_const: bool) -> Result<String, Doubt> {
         loop {
             match self.word() {
@@ -156,14 +151,13 @@ impl Reader<'_> {
             name = self.word().to_owned();
             self.at += 1;
         } else if self.word() == "(" {
-            // A pointer to a function or to arrays.
+            // A pointer to a function or arrays.
             return Err(Doubt::Syntax);
         }
         if self.word() == "[" {
             ty.pointers = ty.pointers.saturating_add(1);
             ty.is_const = is_const;
             self.skip_group()?;
-            // It points to an array.
             ty.is_other |= self.word() == "[";
             while self.word() == "[" {
                 self.skip_group()?;
@@ -178,7 +172,6 @@ impl Reader<'_> {
     }
 }
 
-/// Template arguments with the blanks that people write.
 fn spaced(text: &str, tokens: &[Token]) -> String {
     let mut out = String::new();
     let mut last_is_word = false;

@@ -1,4 +1,4 @@
-//! Finding the declarations of kernels among everything else that stands outside of functions and classes.
+//! Finds kernel declarations outside of functions and classes.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::lexer::{Lexed, TokenKind, after_group, lex, word};
 use super::surroundings::Surroundings;
 use super::{Doubt, Kernels, Namespace, name, parameter};
 
-/// Reads the kernels of a text. Any text has an answer.
+/// Reads the kernels of any text.
 #[must_use]
 pub fn read(text: &str) -> Kernels {
     let lexed = lex(text);
@@ -27,30 +27,29 @@ pub fn read(text: &str) -> Kernels {
     reader.finish()
 }
 
-/// More around one another are not kept: every kernel has its own copy of their names.
+/// Deeper nesting is dropped: every kernel copies the names.
 const MAX_NAMESPACES: usize = 32;
 
 struct Reader<'t> {
     text: &'t str,
     lexed: &'t Lexed,
     around: Surroundings,
-    /// For each open brace with declarations inside, how many names of namespaces it added.
+    /// Names added by each open brace.
     scopes: Vec<usize>,
     namespaces: Vec<Namespace>,
-    /// How many times `__global__` stood in a declaration that was read.
+    /// `__global__` in parsed declarations.
     seen: usize,
-    /// Whether brackets do not match: then nothing is certain.
+    /// Mismatched brackets: all is uncertain.
     is_broken: bool,
     found: Kernels,
 }
 
-/// The declaration that is being read.
 #[derive(Default, Clone, Copy)]
 struct Open {
     start: usize,
-    /// How many times it has `__global__`.
+    /// Its occurrences of `__global__`.
     globals: usize,
-    /// Whether it has a constraint, whose braces are inside of it.
+    /// A constraint may contain braces.
     is_constrained: bool,
 }
 
@@ -97,7 +96,7 @@ impl<'t> Reader<'t> {
         end.unwrap_or(self.lexed.tokens.len())
     }
 
-    /// Goes into the braces of a namespace or of `extern "C"`; false for any other.
+    /// Enters a namespace or `extern "C"`; returns false otherwise.
     fn enter(&mut self, head: Range<usize>) -> bool {
         let mut at = head.start;
         if self.word(at) == "extern" && head.len() == 2 {
@@ -139,7 +138,7 @@ impl<'t> Reader<'t> {
         if names.is_empty() {
             names.push(Namespace { name: String::new(), is_transparent: true });
         }
-        // A namespace under a condition may be another one, or none.
+        // A conditional namespace may differ or be missing.
         self.is_broken |= self.around.is_conditional(&(head.start..head.end + 1));
         if self.namespaces.len() + names.len() > MAX_NAMESPACES {
             self.is_broken = true;
@@ -171,7 +170,7 @@ impl<'t> Reader<'t> {
                 let mut namespaces = self.namespaces.clone();
                 namespaces.append(&mut kernel.namespaces);
                 kernel.namespaces = namespaces;
-                // With the brace or the semicolon that ends it.
+                // Includes the brace or semicolon.
                 if self.around.is_conditional(&(range.start..range.end + 1)) {
                     kernel.doubt = Some(Doubt::Conditional);
                 }
@@ -182,7 +181,6 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The name of the function that a declaration declares, if it is one.
     fn function_name(&self, range: Range<usize>) -> Option<&'t str> {
         let tokens = self.lexed.tokens.get(range).unwrap_or_default();
         let mut pairs = tokens.iter().zip(tokens.iter().skip(1));
@@ -194,10 +192,10 @@ impl<'t> Reader<'t> {
         name.map(|(name, _)| word(self.text, Some(name)))
     }
 
-    /// A declaration of something else: what names it makes known.
+    /// Records imported names.
     fn other(&mut self, range: Range<usize>) {
         match self.word(range.start) {
-            // An alias of a type imports nothing.
+            // Type aliases import no names.
             "using" if self.word(range.start + 2) == "=" => {}
             // `using namespace a;`, `using a::b;`, `namespace a = b;`
             "using" | "namespace" => self.found.has_imports = true,
@@ -209,7 +207,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Known types that stand where a declaration makes them something else: `struct half`, `using half =`, `typedef x half;`.
+    /// Finds `struct half`, `using half =`, `typedef x half;`.
     fn own_types(&self) -> Vec<String> {
         let mut own: Vec<String> = Vec::new();
         for at in 0..self.lexed.tokens.len() {

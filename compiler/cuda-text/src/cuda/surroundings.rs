@@ -1,6 +1,4 @@
-//! What preprocessor lines say about the text around a kernel.
-//!
-//! Owns macros, conditions and includes, as far as a reader without a preprocessor can weigh them. Never expands anything.
+//! Evaluates macros, conditions and includes around kernels without a preprocessor. Must not expand anything.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,29 +6,27 @@ use std::ops::Range;
 use super::Doubt;
 use super::lexer::{Directive, Lexed, TokenKind, word};
 
-/// A macro, by what it can do to a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Macro {
-    /// It stands for a number.
+    /// A number.
     Number,
-    /// It stands for nothing, or for `__restrict__`.
+    /// Empty, or `__restrict__`.
     Nothing,
-    /// It may stand for anything.
+    /// Any text.
     Anything,
 }
 
-/// What preprocessor lines say.
 pub(super) struct Surroundings {
     macros: HashMap<String, Macro>,
-    /// Where conditions begin, change or end: tokens before, and how many are open after.
+    /// Preceding tokens, and open conditions afterwards.
     conditions: Vec<(usize, usize)>,
-    /// Why the text may have kernels that cannot be seen.
+    /// Why there may be invisible kernels.
     pub(super) doubts: Vec<Doubt>,
-    /// Whether a condition has brackets that do not match within it: then nothing is certain.
+    /// Mismatched brackets within a condition: all is uncertain.
     pub(super) is_broken: bool,
 }
 
-/// Headers that bring no kernels and no macros that stand for declarations: Cubinder's own, and those of CUDA and C.
+/// Headers without kernels or macros for declarations.
 const HEADERS: &str = "
     assert.h cooperative_groups.h cuComplex.h cubinder.h cuda.h cuda_awbarrier.h cuda_bf16.h
     cuda_fp16.h cuda_fp4.h cuda_fp6.h cuda_fp8.h cuda_pipeline.h cuda_pipeline_primitives.h
@@ -38,10 +34,10 @@ const HEADERS: &str = "
     math_constants.h mma.h stddef.h stdint.h stdio.h string.h vector_types.h
 ";
 
-/// Folders of CUDA's own headers.
+/// Folders of CUDA's headers.
 const FOLDERS: [&str; 5] = ["cooperative_groups/", "cub/", "cuda/", "nv/", "thrust/"];
 
-/// Whether a header is one of CUDA's by its name.
+/// Returns whether a header is CUDA's, by name.
 pub fn is_cuda_header(name: &str) -> bool {
     HEADERS.split_whitespace().any(|header| header == name)
         || FOLDERS.iter().any(|folder| name.starts_with(folder))
@@ -55,7 +51,6 @@ impl Surroundings {
             doubts: Vec::new(),
             is_broken: lexed.is_odd,
         };
-        // How deep in brackets the text is after each token.
         let mut depth = 0_i64;
         let after = lexed.tokens.iter().map(|token| {
             depth += match word(text, Some(token)) {
@@ -66,7 +61,7 @@ impl Surroundings {
             depth
         });
         let depths: Vec<i64> = std::iter::once(0).chain(after).collect();
-        // Of each open condition the depth of brackets where it began.
+        // At each open condition's start.
         let mut open: Vec<i64> = Vec::new();
         for directive in without_guard(text, lexed) {
             let depth = depths.get(directive.before).copied().unwrap_or_default();
@@ -109,7 +104,7 @@ impl Surroundings {
         self.add_macro(name, if has_parameters { Macro::Anything } else { meaning });
     }
 
-    /// What is defined twice must mean the same twice.
+    /// Conflicting definitions may mean anything.
     fn add_macro(&mut self, name: &str, meaning: Macro) {
         let known = self.macros.entry(name.to_owned()).or_insert(meaning);
         if *known != meaning {
@@ -124,7 +119,6 @@ impl Surroundings {
             TokenKind::Quoted => word(text, Some(first)).trim_matches('"'),
             _ => whole.trim_matches(['<', '>']),
         };
-        // `<type_traits>`
         let is_of_cpp =
             first.kind != TokenKind::Quoted && whole.starts_with('<') && !name.contains(['.', '/']);
         let is_known = is_cuda_header(name);
@@ -139,23 +133,22 @@ impl Surroundings {
         }
     }
 
-    /// Whether these tokens, or some of them, are compiled only under a condition.
+    /// Returns whether a condition surrounds or splits these tokens.
     pub(super) fn is_conditional(&self, tokens: &Range<usize>) -> bool {
         let before = self.conditions.partition_point(|(at, _)| *at <= tokens.start);
         let open = before.checked_sub(1).and_then(|last| self.conditions.get(last)).map_or(0, |last| last.1);
         open > 0 || self.conditions.get(before).is_some_and(|(at, _)| *at < tokens.end)
     }
 
-    /// What the text itself makes of a word; nothing where it defines no such macro.
     pub(super) fn macro_of(&self, word: &str) -> Option<Macro> {
         self.macros.get(word).copied()
     }
 }
 
-/// More reasons say nothing more.
+/// More reasons add no information.
 const MAX_DOUBTS: usize = 8;
 
-/// The preprocessor lines without the guard that is around the text of a header.
+/// Skips the include guard.
 fn without_guard<'l>(text: &str, lexed: &'l Lexed) -> &'l [Directive] {
     let lines = lexed.directives.as_slice();
     let [first, second, inner @ .., last] = lines else { return lines };
@@ -166,7 +159,7 @@ fn without_guard<'l>(text: &str, lexed: &'l Lexed) -> &'l [Directive] {
     if !(same && is_whole && is_guard) {
         return lines;
     }
-    // The last line must end what the first began.
+    // The last line must close the first one's condition.
     let mut open = 0_usize;
     for line in inner {
         match word(text, line.tokens.first()) {

@@ -155,7 +155,7 @@ fn a_namespace_that_need_not_be_said_may_have_the_name_of_one_that_must() {
     }
 }
 
-/// Regression: the reader used a sign as a namespace.
+/// Regression: the reader took a sign for a namespace.
 #[test]
 fn a_sign_is_no_namespace() {
     for text in ["namespace a : { __global__ void k() {} }", "namespace a::: { __global__ void k() {} }"] {
@@ -215,6 +215,6 @@ fn time_grows_with_the_text_alone() {
         let _ = read(&format!("__global__ void {text}"));
         let _ = read(&format!("template <{text}"));
     }
-    // Takes a second if time is linear, else minutes.
+    // Linear time needs a second, quadratic minutes.
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }

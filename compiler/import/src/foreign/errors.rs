@@ -7,11 +7,9 @@ use cubinder_model::Target;
 use crate::diagnostic::Span;
 
 cubinder_source::diagnostics! {
-    /// A file cannot be read.
     pub(super) struct UnreadableFile { reason: String }
     error(CODE_FILE) "{reason}" {}
 
-    /// A file is no code that can be launched.
     pub(super) struct UnusableFile<'a> {
         name: &'a str, why: String, libdevice: Option<&'static str>, fix: Option<&'static str>
     }
@@ -20,7 +18,7 @@ cubinder_source::diagnostics! {
         help ?fix: "{fix}";
     }
 
-    /// Two files of one table are for the same GPUs: it would be chance which of them runs.
+    /// The choice between equal targets would be arbitrary.
     pub(super) struct SameTarget<'a> {
         code: &'a str, target: Target, second: Span, first: Span, which: Option<&'static str>, assumed: String
     }
@@ -31,7 +29,6 @@ cubinder_source::diagnostics! {
         help: "leave one of them out; or say in `for` of two `[[code]]` tables which types and constants each was made for";
     }
 
-    /// The manifest's name of a kernel is that of several.
     pub(super) struct AmbiguousName<'a> { name: &'a str, count: usize, code: &'a str, kernels: String, span: Span }
     error(KERNEL_NOT_FOUND) "`{name}` may be any of {count} kernels of `{code}`" {
         at span: "the kernel is named here";
@@ -39,7 +36,6 @@ cubinder_source::diagnostics! {
         help: "name the instance, such as `kernel = \"perm<float, 1>\"`, or the symbol";
     }
 
-    /// The manifest names none of several kernels.
     pub(super) struct Unnamed<'a> { code: &'a str, kernels: String, span: Span }
     error(KERNEL_NOT_FOUND) "nothing says which kernel of its files `{code}` is" {
         at span: "the files have several";
@@ -47,7 +43,6 @@ cubinder_source::diagnostics! {
         help: "say `kernel = \"...\"` in this `[[code]]`";
     }
 
-    /// A file lacks the kernel.
     pub(super) struct MissingKernel<'a> {
         symbol: &'a str, kernels: String, file: Span, named: Option<Span>, unnamed: Option<&'static str>, fix: String
     }
@@ -58,7 +53,6 @@ cubinder_source::diagnostics! {
         help: "{fix}";
     }
 
-    /// The command's name of a kernel is that of several.
     pub(super) struct AmbiguousArgument<'a> { name: &'a str, count: usize, kernels: String }
     error(KERNEL_NOT_FOUND) "`{name}` may be any of {count} kernels" {
         note: "they are {kernels}";
@@ -72,7 +66,6 @@ cubinder_source::diagnostics! {
         help: "name one of them: `--kernel SYMBOL`";
     }
 
-    /// A file lacks the kernel that the command names.
     pub(super) struct NoSuchKernel<'a> {
         file: Display<'a>, symbol: &'a str, kernels: Option<String>, near: Option<&'a str>
     }
@@ -81,7 +74,6 @@ cubinder_source::diagnostics! {
         help ?near: "did you mean `{near}`?";
     }
 
-    /// No file of the code runs on some targets.
     pub(super) struct Unserved<'a> {
         code: &'a str, targets: String, present: String, name: Span, wanted: String, requested: Vec<Span>,
         no_ptx: Option<&'static str>

@@ -1,4 +1,4 @@
-//! One file of code: what it is, what it is for, what is in it, and whether a driver could load it.
+//! Reads one code file: its format, target and kernels, and whether a driver could load it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,39 +17,37 @@ use crate::path;
 use crate::signature;
 use crate::source;
 
-/// The largest file that is read.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Functions that every driver has: what `printf`, `assert`, `malloc` and `free` of a kernel become (CUDA C++ Programming Guide 13.0,
-/// "Formatted Output", "Assertion", "Dynamic Global Memory Allocation"; names as nvcc 13.0 writes them).
+/// Functions of every driver, for `printf`, `assert`, `malloc` and `free` (CUDA C++ Programming Guide 13.0, "Formatted
+/// Output", "Assertion", "Dynamic Global Memory Allocation"; nvcc 13.0).
 const OF_THE_DRIVER: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 
-/// Reads a file. `kind` is what the manifest says that it is.
+/// Reads a file of the `kind` that the manifest states.
 ///
 /// # Errors
-/// Why it cannot be used, without a place.
+/// Why it is unusable, without a span.
 pub fn load(path: &Path, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     let bytes = source::bytes(path, MAX_BYTES).map_err(|reason| UnreadableFile { reason })?;
     let loaded = load_bytes(&path::shown(path).display().to_string(), bytes, kind)?;
     Ok(LoadedCode { triton: beside(path), ..loaded })
 }
 
-/// What Triton says of a kernel beside its code. A text that is not there, or that is not understood, says nothing.
+/// Reads Triton's text beside the code, if valid.
 fn beside(path: &Path) -> Option<Function> {
     let bytes = source::bytes(&path.with_extension("ttir"), MAX_BYTES).ok()?;
     ttir::function(std::str::from_utf8(&bytes).ok()?).ok()
 }
 
-/// [`load`] of bytes; errors call them by this name.
+/// Parses bytes; errors show `name`.
 ///
 /// # Errors
-/// Why they cannot be used, without a place.
+/// Why they are unusable, without a span.
 pub fn load_bytes(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     parse(bytes, kind)
         .map_err(|Unusable { why, libdevice, fix }| UnusableFile { name, why, libdevice, fix }.into())
 }
 
-/// Why bytes are no code that can be launched, and how to fix it.
 #[derive(Debug)]
 struct Unusable {
     why: String,
@@ -72,11 +70,11 @@ impl From<CubinError> for Unusable {
     }
 }
 
-/// The first architecture that code can be specific to: `sm_90a` (PTX ISA 9.0, `.target`).
+/// The first architecture with suffixes: `sm_90a` (PTX ISA 9.0, `.target`).
 const FIRST_WITH_SUFFIX: u32 = 90;
-/// How files of ELF begin.
+/// The magic of ELF.
 const ELF: &[u8] = b"\x7fELF";
-/// How archives begin.
+/// The magic of archives.
 const ARCHIVE: &[u8] = b"!<arch>\n";
 
 fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Unusable> {
@@ -107,14 +105,14 @@ fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Unusable> {
         let fix = "mark what is launched with `__global__`; of templates, instantiate one";
         return unusable("it has no kernel", fix);
     }
-    // The runtime would refuse it.
+    // The runtime library would reject it.
     match image::check(loaded.target.kind, &loaded.bytes) {
         Ok(()) => Ok(loaded),
         Err(why) => unusable(&why.to_string(), "have the compiler write the file again"),
     }
 }
 
-/// CuPy takes off the last byte of what NVRTC gives, as if it were the NUL of a text (seen with 14.2). It is a zero: the last one of a header.
+/// Restores the final zero of NVRTC's output, which CuPy (14.2) strips as if it were a NUL.
 fn completed(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = bytes.len() as u64;
     if image::check(TargetKind::Cubin, &bytes) == Err(Malformed::CutOff { end: len + 1, len }) {
@@ -132,7 +130,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
         return Err(Unusable::new("it has not been linked", Some(fix)));
     }
     check_defined(&origin.undefined)?;
-    // From 9.0 on code can be for one architecture alone: what neither header nor note tells is not taken to run elsewhere.
+    // From 9.0 on code can be specific to an architecture; assume so if unknown.
     let is_alone = origin.suffix.is_none() && facts.arch >= FIRST_WITH_SUFFIX;
     let unknown = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
     let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))
@@ -140,7 +138,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let symbols = facts.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
     Ok(LoadedCode {
         target: Target { kind: TargetKind::Cubin, arch },
-        // What cannot be read tells nothing.
+        // Unreadable debug information yields no signatures.
         signatures: signature::read_cubin(&bytes, &symbols).unwrap_or_default(),
         kernels: facts.kernels,
         rules: facts.rules,
@@ -164,7 +162,7 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let target = facts.target.replacen("sm_", "compute_", 1).parse::<Target>().map_err(|_| {
         Unusable::new(format!("its `.target`, `{}`, is no architecture that is known", facts.target), None)
     })?;
-    // Compilers that give a text as C does write its NUL too. The run time puts one there.
+    // Some compilers include the NUL, which the runtime library adds itself.
     while bytes.last() == Some(&0) {
         bytes.pop();
     }
@@ -182,7 +180,6 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     })
 }
 
-/// Checks that everything that the code calls and reads is in it, or in every driver.
 fn check_defined(undefined: &[String]) -> Result<(), Unusable> {
     let missing = undefined.iter().map(String::as_str).filter(|name| !OF_THE_DRIVER.contains(name));
     let missing: Vec<&str> = missing.take(8).collect();
@@ -214,7 +211,7 @@ mod tests {
         format!(".version 9.0\n.target {target}\n.address_size 64\n{body}").into_bytes()
     }
 
-    /// As CuPy and Numba write them: both are what the run time takes.
+    /// As CuPy and Numba write them; the runtime library accepts both.
     #[test]
     fn a_byte_too_few_or_a_nul_too_many_is_mended() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/code/scale.sm_90.cubin");

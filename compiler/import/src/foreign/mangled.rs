@@ -1,4 +1,4 @@
-//! The types of a kernel's parameters out of its symbol: C++ writes them there, and so does Numba.
+//! Parses parameter types from the mangled symbols of C++ and Numba.
 
 use cubinder_cuda_text::cuda::name;
 use cubinder_expr::DataType;
@@ -6,39 +6,37 @@ use cubinder_expr::DataType;
 use crate::kernel_signature::Leaf;
 use crate::resolve;
 
-/// The longest symbol that is taken apart.
 const MAX_SYMBOL: usize = 4096;
 
-/// A parameter as a symbol has it.
+/// A parameter in a symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mangled {
-    /// A pointer to this, to `const` or not.
+    /// A pointer to this type, and whether it is `const`.
     Pointer(String, bool),
-    /// A number, and its size in bytes.
+    /// A number and its bytes.
     Number(String, u32),
-    /// An array of numbers by value: its element, the size of one in bytes, how many there are.
+    /// An array by value: element, bytes per element, length.
     Array(String, u32, u32),
-    /// An array of Numba's: its element, how many dimensions it has, and whether it lies row by row.
+    /// A Numba array: element, dimensions, whether it is C-contiguous.
     Numba(String, usize, bool),
 }
 
-/// What a symbol of C++ says, as it is written there.
+/// A demangled C++ symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demangled {
-    /// The name alone: `perm`.
+    /// The unqualified name: `perm`.
     pub name: String,
-    /// The name with all that it stands in: `ops::Outer<int>::perm`.
+    /// The qualified name: `ops::Outer<int>::perm`.
     pub qualified: String,
-    /// Both: `ops::Outer<int>::perm<float, 1>`.
+    /// With template arguments: `ops::Outer<int>::perm<float, 1>`.
     pub full: String,
-    /// The types of its parameters: `float const*`.
+    /// The parameter types: `float const*`.
     pub params: Vec<String>,
 }
 
-/// The most bytes that a symbol is written out to: what it repeats by reference can double with every few letters.
+/// Back-references can double the length with every few characters.
 const MAX_DEMANGLED: usize = 1 << 14;
 
-/// A text that takes no more than [`MAX_DEMANGLED`] bytes.
 struct Bounded(String);
 
 impl std::fmt::Write for Bounded {
@@ -51,7 +49,7 @@ impl std::fmt::Write for Bounded {
     }
 }
 
-/// What a symbol tells; nothing where it is a plain one, or too long.
+/// Demangles a symbol, if mangled and not too long.
 pub fn demangle(symbol: &str) -> Option<Demangled> {
     if symbol.len() > MAX_SYMBOL || !symbol.starts_with("_Z") {
         return None;
@@ -62,11 +60,11 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     let inner = text.0.strip_suffix(')')?;
     let open = closed(&text.0)?;
     let (head, params) = (inner.get(..open)?, inner.get(open + 1..)?);
-    // What it gives back stands before it where it is an instance of a template.
+    // Symbols of template instances start with the return type.
     let called = head.get(outside(head, " ")..).unwrap_or_default();
     let end = called.ends_with('>').then(|| closed(called)).flatten().unwrap_or(called.len());
     let (qualified, arguments) = called.split_at_checked(end)?;
-    // Tags of an ABI, as Numba has them, are no part of what people call it.
+    // Drops ABI tags, which Numba writes.
     let qualified = qualified.split('[').next().unwrap_or_default().to_owned();
     let name = qualified.get(outside(&qualified, "::")..).unwrap_or_default().to_owned();
     let full = format!("{qualified}{arguments}");
@@ -77,7 +75,7 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     Some(Demangled { name, qualified, full, params })
 }
 
-/// Where what follows the last of these that stands in no bracket begins; else 0.
+/// Returns the offset after the last separator outside of brackets, or 0.
 fn outside(text: &str, separator: &str) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -93,7 +91,7 @@ fn outside(text: &str, separator: &str) -> usize {
     0
 }
 
-/// The bracket that the last one of a text closes.
+/// Returns the partner of the last bracket.
 fn closed(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     text.bytes().enumerate().rev().find_map(|(at, byte)| {
@@ -106,7 +104,7 @@ fn closed(text: &str) -> Option<usize> {
     })
 }
 
-/// The parts between commas that are in no bracket and in no quotes.
+/// Splits at commas outside of brackets and quotes.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let (mut depth, mut is_quoted) = (0_usize, false);
     text.split(|c: char| {
@@ -123,7 +121,7 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// A parameter as C++ writes it; `None` if it is none of these.
+/// Parses a C++ parameter; `None` if unsupported.
 pub fn mangled(text: &str) -> Option<Mangled> {
     if let Some((name, arguments)) = text.split_once('<')
         && let Some(arguments) = arguments.strip_suffix('>')
@@ -148,13 +146,12 @@ pub fn mangled(text: &str) -> Option<Mangled> {
     number(text).map(|(name, size)| Mangled::Number(name, size))
 }
 
-/// What a type of C++'s or CUDA's own is made of, and its size. A class of the author's may be called `half` or `int8_t`.
+/// User classes may be named `half` or `int8_t`.
 fn builtin(name: &str) -> Option<(Leaf, Option<u32>)> {
     let is_reserved = name.starts_with("__") || !name.contains(['_', ':']) && !name.starts_with("half");
     name::element(name).filter(|_| is_reserved)
 }
 
-/// The manifest's name of the numbers that a type is made of.
 fn number_name(leaf: Leaf) -> Option<String> {
     match leaf {
         Leaf::Scalar(scalar) => Some(scalar.to_string()),
@@ -165,19 +162,18 @@ fn number_name(leaf: Leaf) -> Option<String> {
     }
 }
 
-/// The manifest's name of a number of CUDA's, and its size in bytes.
 fn number(text: &str) -> Option<(String, u32)> {
     let (leaf, size) = builtin(text)?;
     Some((number_name(leaf)?, size.filter(|_| size == leaf.size())?))
 }
 
-/// The manifest's name of what a pointer of C++ points to: a number, a vector of CUDA's, `void`, or a float that no tensor has.
+/// Returns the manifest's name of a pointee: number, CUDA vector, `void`, or a float without tensors.
 pub fn element(text: &str) -> Option<String> {
     builtin(text)?;
     Some(number(text).map_or_else(|| text.to_owned(), |(name, _)| name))
 }
 
-/// The element of a tensor that a pointer to this can read; `None` if no tensor has such elements.
+/// Returns `None` if no tensor has such elements.
 pub(super) fn tensor_element(pointee: &str) -> Option<&'static str> {
     let (leaf, _) = resolve::element(pointee)?;
     DataType::from_name(&number_name(leaf)?).map(DataType::name)
@@ -231,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Names that C++ and CUDA reserve, and none that a class of the author's can have.
+    /// Reserved names of C++ and CUDA, which user classes cannot have.
     #[test]
     fn builtin_types_have_names_in_manifests() {
         for (text, name, of_tensor) in [
@@ -255,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Each level names the one before twice, by reference.
+    /// Each level refers to the previous one twice.
     #[test]
     fn what_doubles_with_every_level_is_not_written_out() {
         let mut symbol = "_Z1k1A1pIS_S_ES0_IS1_S1_E".to_owned();

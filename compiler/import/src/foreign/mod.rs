@@ -1,7 +1,5 @@
-//! Reads the files of precompiled code.
-//!
-//! Owns which files can be used ([`read`]) and which of them serves a target ([`serving`]); `cubinder-analysis` checks launches of the code.
-//! Never compiles or links anything: a file is taken as it is or refused with what to do.
+//! Reads precompiled code ([`read`]) and selects a target's file ([`serving`]); `cubinder-analysis` checks launches.
+//! Must not compile or link: unusable files are errors with a fix.
 
 mod errors;
 mod file;
@@ -26,8 +24,7 @@ use crate::manifest::CodeKind;
 use crate::resolve::{ForeignCode, ForeignFile, Resolved};
 use crate::rules;
 
-/// Reads the files of a plugin's code into it, and settles which kernel of them is launched. A unit of which something is wrong keeps what
-/// could be read.
+/// Reads a plugin's code files and selects kernels. Units with errors keep the readable parts.
 pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
     let mut known: HashMap<(PathBuf, CodeKind), Result<Arc<LoadedCode>, Diagnostic>> = HashMap::new();
     let mut errors: Vec<Diagnostic> = Vec::new();
@@ -70,7 +67,7 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
     fold_file_errors(errors)
 }
 
-/// Of what is said of several files of code, or of several tables of it, in the same words, one message with all places.
+/// Merges equal diagnostics of several files or tables.
 #[must_use]
 pub fn fold_file_errors(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     const OF_FILES: [Code; 5] = [
@@ -83,7 +80,7 @@ pub fn fold_file_errors(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     fold(diagnostics, |one| one.code.is_some_and(|code| OF_FILES.contains(&code)))
 }
 
-/// Files that are for the same GPUs: it would be chance which of them runs.
+/// Reports equal targets: the choice would be arbitrary.
 fn twice(code: &ForeignCode) -> Vec<Diagnostic> {
     let loaded: Vec<(&ForeignFile, &LoadedCode)> =
         code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?))).collect();
@@ -107,12 +104,12 @@ fn twice(code: &ForeignCode) -> Vec<Diagnostic> {
     found
 }
 
-/// The kernel that is launched: the one that the manifest names, or the only one of the files. `None` if no file could be read.
+/// Returns the named or only kernel; `None` if no file was readable.
 fn symbol(code: &ForeignCode) -> Result<Option<String>, Vec<Diagnostic>> {
     let loaded = || code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?)));
     let Some((_, first)) = loaded().next() else { return Ok(None) };
     let named = code.kernel.as_ref();
-    // The other files have the same kernel by the same symbol, or lack it.
+    // All files must have this symbol.
     let found = names::symbol(&first.kernels, named.map(|(name, _)| name.as_str()));
     let symbol = match (found, named) {
         (Ok(symbol), _) => symbol,

@@ -1,27 +1,23 @@
-//! Kernels by what people call them: their symbols, and for kernels of C++ the names that their symbols stand for.
-//!
-//! Owns which kernel a name means. A name that could mean two means none.
+//! Resolves kernel names: symbols, or the C++ names that they encode. Ambiguous names resolve to none.
 
 use cubinder_model::KernelFacts;
 
 use super::mangled::{Demangled, demangle};
 
-/// So many kernels of a file are listed.
 const MOST: usize = 8;
-/// A longer name of C++ helps nobody.
+/// Longer C++ names are omitted.
 const LONGEST: usize = 80;
 
-/// Why it is not clear which kernel is meant.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::foreign) enum Unclear<'k> {
-    /// All of these have the name, as instances of a template do: their symbols.
+    /// The symbols with this name, such as template instances.
     Several(Vec<&'k str>),
     /// None of several kernels is named.
     Unnamed,
 }
 
-/// The symbol of the kernel that a name means, or of the only one: a symbol (`_Z4permIfLi1EEvPKf`), an instance of a template
-/// (`perm<float, 1>`), or a name (`perm`), qualified (`ops::perm`) or not. A name of no kernel is returned as it is.
+/// Finds a symbol (`_Z4permIfLi1EEvPKf`), template instance (`perm<float, 1>`) or name (`perm`, `ops::perm`), or the
+/// only kernel. Unknown names are returned unchanged.
 pub(in crate::foreign) fn symbol<'k>(
     kernels: &'k [KernelFacts],
     name: Option<&'k str>,
@@ -50,14 +46,13 @@ pub(in crate::foreign) fn symbol<'k>(
     }
 }
 
-/// Whether people may call it so: with all that it stands in (`ops::Outer<int>::perm`) or with the last parts of that.
+/// Matches `ops::Outer<int>::perm` or its last components.
 fn is_called(full: &str, wanted: &str) -> bool {
     let full = without_blanks(full);
     let before = full.strip_suffix(wanted).filter(|_| !wanted.is_empty());
     before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
 }
 
-/// The kernels' names, a few of them: symbols, with what they stand for in C++.
 pub(in crate::foreign) fn listed<'k>(symbols: impl Iterator<Item = &'k str>) -> String {
     let all: Vec<&str> = symbols.collect();
     let few: Vec<String> = all.iter().take(MOST).map(|symbol| shown(symbol)).collect();
@@ -134,7 +129,7 @@ mod tests {
         assert_eq!(symbol(&kernels(&[F32, F64]), Some("perm")), Err(Unclear::Several(vec![F32, F64])));
         assert_eq!(symbol(&kernels(&[F32, F64]), None), Err(Unclear::Unnamed));
         assert_eq!(symbol(&kernels(&[F32]), None), Ok(F32));
-        // A symbol is never another's name.
+        // Symbols take precedence.
         assert_eq!(symbol(&kernels(&["perm", F32, F64]), Some("perm")), Ok("perm"));
     }
 

@@ -1,4 +1,4 @@
-//! Which file of code serves which target.
+//! Selects the code file for a target.
 
 use cubinder_model::fit::{ComputeCapability, Fit, fit, order};
 use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
@@ -7,10 +7,10 @@ use super::errors::Unserved;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ForeignCode, ForeignFile, PluginDraft};
 
-/// The file that serves a target, by index; none where no file does, or where files could not be read.
+/// Returns the index of the file for a target, if any.
 ///
-/// `sm_90` asks for code that runs on 9.0: machine code for it or a lower minor, else PTX that the driver compiles there, unless
-/// machine code alone is wanted. `compute_80` asks for PTX for 8.0 and all that is newer.
+/// `sm_90` needs machine code for 9.0 or a lower minor version, else PTX if `ptx_serves`; `compute_80` PTX for 8.0 and
+/// newer.
 #[must_use]
 pub fn serving(code: &ForeignCode, asked: Target, ptx_serves: bool) -> Option<usize> {
     let files: Vec<(usize, Target)> = code.files.iter().enumerate().filter_map(loaded).collect();
@@ -30,12 +30,11 @@ pub fn serving(code: &ForeignCode, asked: Target, ptx_serves: bool) -> Option<us
     files.get(best).map(|(index, _)| *index)
 }
 
-/// The precompiled code of a plugin.
 fn codes(draft: &PluginDraft) -> impl Iterator<Item = &ForeignCode> {
     draft.units.iter().filter_map(|unit| unit.foreign.as_ref())
 }
 
-/// Whether PTX runs on all that is newer where that is asked for.
+/// Returns whether PTX runs on everything newer, if requested.
 fn is_as_lasting(found: Arch, asked: Arch) -> bool {
     match asked.suffix {
         ArchSuffix::None => found.suffix == ArchSuffix::None,
@@ -48,24 +47,24 @@ fn loaded((index, file): (usize, &ForeignFile)) -> Option<(usize, Target)> {
     Some((index, file.loaded.as_ref()?.target))
 }
 
-/// What is so of a cubin that does not tell its suffix ([`super::Loaded::is_alone`]).
+/// Explains a cubin whose suffix is unknown.
 pub(super) fn taken_alone(target: Target) -> String {
     let Arch { major, minor, .. } = target.arch;
     format!("does not tell whether it was compiled for {major}.{minor} alone, and is taken to be")
 }
 
-/// Machine code that is asked for, and that PTX alone serves: the driver compiles it when an engine is loaded.
+/// A target that only PTX serves, compiled by the driver when an engine is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromPtx {
-    /// What the manifest calls the code.
+    /// The code's name in the manifest.
     pub code: String,
-    /// What was asked for.
+    /// The requested target.
     pub target: Target,
-    /// What the PTX is for.
+    /// The PTX's target.
     pub ptx: Target,
 }
 
-/// What of a plugin's code PTX alone serves, each once.
+/// Returns the targets that only PTX serves, without duplicates.
 #[must_use]
 pub fn from_ptx(draft: &PluginDraft, asked: &[Target], ptx_serves: bool) -> Vec<FromPtx> {
     let mut found: Vec<FromPtx> = Vec::new();
@@ -82,7 +81,7 @@ pub fn from_ptx(draft: &PluginDraft, asked: &[Target], ptx_serves: bool) -> Vec<
     found
 }
 
-/// All targets that a plugin's files are for, in their order, each with its place.
+/// Returns the files' targets in order, with spans.
 #[must_use]
 pub fn file_targets(draft: &PluginDraft) -> Vec<(Target, Span)> {
     let files = codes(draft).flat_map(|code| &code.files);
@@ -93,13 +92,13 @@ pub fn file_targets(draft: &PluginDraft) -> Vec<(Target, Span)> {
     all
 }
 
-/// Whether some file of a plugin's code could not be read, which was told.
+/// Returns whether a file was unreadable, as already reported.
 #[must_use]
 pub fn lacks_files(draft: &PluginDraft) -> bool {
     codes(draft).flat_map(|code| &code.files).any(|file| file.loaded.is_none())
 }
 
-/// What has no code for targets that are asked for, each once; nothing is said of code whose files could not all be read.
+/// Reports requested targets without code, unless files were unreadable.
 #[must_use]
 pub fn unserved(draft: &PluginDraft, asked: &[(Target, Option<Span>)], ptx_serves: bool) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();

@@ -1,17 +1,17 @@
-//! A light reader of Triton's intermediate text (`NAME.ttir`): the kernel's parameters, and what they were specialized for.
+//! Reads a kernel's parameters and specializations from `NAME.ttir` of Triton 3.9.0:
 //!
-//! Read off Triton 3.9.0: `tt.func public @NAME(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Triton passes these
-//! parameters and up to two more pointers.
+//! `tt.func public @NAME(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Code has up to two more
+//! pointers.
 
 use std::collections::BTreeMap;
 
 use super::mangled::parts;
 use crate::loaded::{Argument, Function};
 
-/// Reads the kernel of a text.
+/// Parses the text's kernel.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Why it is unreadable.
 pub fn function(text: &str) -> Result<Function, String> {
     let (_, rest) = text.split_once("tt.func public @").ok_or("it has no `tt.func public`")?;
     let (name, rest) = rest.split_once('(').ok_or("the kernel has no parameters")?;
@@ -32,7 +32,6 @@ pub fn function(text: &str) -> Result<Function, String> {
     Ok(Function { name, arguments, place })
 }
 
-/// Where the parenthesis that stands before a text is closed.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quoted) = (0_usize, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -48,14 +47,13 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// What lines such as `#loc12 = loc("x_ptr"(#loc))` say of a location, without `loc(`.
+/// Parses lines such as `#loc12 = loc("x_ptr"(#loc))` without `loc(`.
 fn locations(text: &str) -> BTreeMap<&str, &str> {
     let line = |line| str::split_once(line, " = loc(").filter(|(place, _)| place.starts_with('#'));
     text.lines().filter_map(line).collect()
 }
 
-/// The name of a location, and the file and the line that it ends at. Triton puts the name of a local variable around that of the argument which
-/// it was assigned from: the innermost name is the argument's.
+/// Resolves a location. Names of local variables enclose that of the assigned argument: use the innermost.
 fn named<'t>(
     location: &'t str,
     locations: &BTreeMap<&'t str, &'t str>,

@@ -1,7 +1,5 @@
-//! The files that a unit may read, and their contents.
-//!
-//! Every include that the scan finds is looked for at every place where the compiler could look, first match or not. A place
-//! where nothing is counts too: a file that appears there changes the key. Files that are found are scanned in turn.
+//! Finds the files that a unit may read, recursively, with digests. All possible paths of an include count: a file that
+//! appears at an absent one changes the key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,7 +14,7 @@ use crate::directives::{Kind, Pasting, directives, path_of};
 use crate::manifest_names::names_taken;
 use crate::source;
 
-/// What a file was when it was first read in this process.
+/// Facts about a file when first read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Facts {
     digest: Digest,
@@ -26,15 +24,14 @@ struct Facts {
     names: Option<BTreeSet<String>>,
 }
 
-/// What is at a place where a compiler may look for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileState {
-    /// Nothing that a compiler can include: it tries the next folder.
+    /// Not includable; the compiler tries the next folder.
     Nothing,
     File(Arc<Facts>),
-    /// A pipe or a device, whose end a compiler may never reach.
+    /// A pipe or device, which a compiler may read forever.
     Endless,
-    /// Something that a compiler may be able to read although this process is not, or that is too large.
+    /// Too large, or readable only by the compiler.
     Unreadable,
 }
 
@@ -48,7 +45,7 @@ impl FileState {
     }
 }
 
-/// The files of all units of a session: each is read once.
+/// A session's files, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct Files(Mutex<HashMap<PathBuf, FileState>>);
 
@@ -74,29 +71,27 @@ impl Files {
         place
     }
 
-    /// The first place that is not as it was when it was read.
+    /// Returns the first path that changed since it was read.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
         let known = self.states();
         let changed = known.iter().filter(|(path, place)| digest_of(path) != place.digest());
         changed.map(|(path, _)| path).min().cloned()
     }
 
-    /// Whether a compiler finds no file at a place.
     pub(crate) fn is_absent(&self, path: &Path) -> bool {
         self.state(path) == FileState::Nothing
     }
 
-    /// The names that a file takes from the manifest; nothing where that cannot be known.
+    /// Returns the manifest names that a file uses, if known.
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
         self.state(path).facts()?.names.clone()
     }
 }
 
-/// The bytes of a file, or what else is there.
 fn read(path: &Path) -> Result<Vec<u8>, FileState> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     match std::fs::metadata(path) {
-        // NVRTC passes over folders (13.0).
+        // NVRTC skips folders (13.0).
         Ok(facts) if facts.is_dir() => Err(FileState::Nothing),
         Ok(facts) if !facts.is_file() => Err(FileState::Endless),
         Ok(_) => source::read(path, source::LARGEST_TEXT).map_err(|_| FileState::Unreadable),
@@ -105,12 +100,11 @@ fn read(path: &Path) -> Result<Vec<u8>, FileState> {
     }
 }
 
-/// Whether a compiler finds no file at a place now.
+/// Checks on the disk whether compilers find no file.
 pub(crate) fn is_absent(path: &Path) -> bool {
     read(path) == Err(FileState::Nothing)
 }
 
-/// The digest of the file that is there now, if one is.
 fn digest_of(path: &Path) -> Option<Digest> {
     read(path).ok().map(|bytes| Digest::compute(&bytes))
 }
@@ -119,27 +113,25 @@ fn scan(text: impl AsRef<[u8]>) -> Vec<Kind> {
     directives(text).into_iter().map(|directive| directive.kind).collect()
 }
 
-/// What a compile of one unit reads besides its own text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dependencies {
-    /// Every place that was looked at, and the digest of what is there.
+    /// Candidates with their digests.
     places: BTreeMap<PathBuf, Option<Digest>>,
-    /// Whether all of it could be found. If not, the compile must not be cached.
+    /// If false, the result must not be cached.
     pub(crate) complete: bool,
-    /// Whether a file of the project includes something whose name only the preprocessor can tell.
+    /// A project file has a computed include.
     pub(crate) computed: bool,
-    /// An include that is a pipe or a device: a compiler that reads it may wait for ever.
+    /// An included pipe or device, which may never end.
     pub(crate) endless: Option<PathBuf>,
-    /// Whether a header of the toolkit includes something whose name only the preprocessor can tell, so that all of the toolkit's headers
-    /// are inputs.
+    /// A toolkit header has a computed include, so all are inputs.
     pub(crate) trusts_toolkit: bool,
 }
 
 impl Dependencies {
-    /// Looks for everything that `unit` may include, compiled with the user's `options`: they can define macros.
+    /// Finds what `unit` may include. The user's `options` can define macros.
     ///
-    /// `toolkit` are the folders of the CUDA headers. In them a name that only the preprocessor can tell is taken to name
-    /// another file there (Thrust and libcu++ choose parts of themselves that way): see [`Dependencies::trusts_toolkit`].
+    /// Computed includes of `toolkit` headers are assumed to name others there, as in Thrust and libcu++; see
+    /// [`Dependencies::trusts_toolkit`].
     pub(crate) fn find(
         unit: &TranslationUnit,
         options: &[String],
@@ -164,7 +156,7 @@ impl Dependencies {
                 FileState::Nothing => {}
                 FileState::File(facts) => {
                     let in_toolkit = toolkit.iter().any(|folder| path.starts_with(folder));
-                    // Of the toolkit's own words only the operator matters.
+                    // Of the toolkit's text only the operator matters.
                     let words = !in_toolkit;
                     let Pasting { piece, underscore, operator } = facts.pasting;
                     let underscore = words && underscore;
@@ -176,12 +168,11 @@ impl Dependencies {
             }
             found.places.insert(path, place.digest());
         }
-        // A word that macros build may look for any file.
+        // Pasted tokens could include any file.
         found.complete &= !pasting.may_build_a_word();
         found
     }
 
-    /// Adds the places where the includes of one file may be.
     fn follow(
         &mut self,
         includes: &[Kind],
@@ -206,17 +197,15 @@ impl Dependencies {
         }
     }
 
-    /// The files that were found, with the digests of their bytes.
     pub(crate) fn found(&self) -> impl Iterator<Item = (&Path, Digest)> {
         self.places.iter().filter_map(|(place, digest)| Some((place.as_path(), (*digest)?)))
     }
 
-    /// Whether the key holds a file under this name.
     pub(crate) fn holds(&self, file: &Path) -> bool {
         matches!(self.places.get(file), Some(Some(_)))
     }
 
-    /// Whether the key holds a file that the compiler reports to have read, under this name or another one.
+    /// Returns whether the key contains the file, under any name.
     pub(crate) fn covers(&self, file: &Path) -> bool {
         if self.holds(file) {
             return true;
@@ -225,8 +214,7 @@ impl Dependencies {
         self.found().any(|(known, _)| known.canonicalize().is_ok_and(|known| known == file))
     }
 
-    /// Adds the places and what is there to a key. Paths count as they are given to the compiler, because `__FILE__` can
-    /// carry them into the code.
+    /// Paths are unchanged, as `__FILE__` can put them into code.
     pub(crate) fn hash(&self, key: KeyHasher) -> KeyHasher {
         self.places.iter().fold(key, |key, (place, digest)| {
             let digest = digest.as_ref().map_or(b"absent".as_slice(), |digest| &digest.0);
@@ -234,19 +222,18 @@ impl Dependencies {
         })
     }
 
-    /// Whether every place still holds what it held. Asked after a compile: what was compiled from files that changed
-    /// meanwhile must not be stored under the old key.
+    /// Returns whether all files are unchanged: results of changed files must not be stored.
     pub(crate) fn still_hold(&self) -> bool {
         self.places.iter().all(|(place, digest)| digest_of(place) == *digest)
     }
 }
 
-/// The names, sizes and times of all files below a folder. Links to folders are not followed below the first.
+/// Digests names, sizes and times. Only top links to folders are followed.
 pub(crate) fn stamp_of_folder(folder: &Path) -> Digest {
     let mut files: Vec<(PathBuf, u64, Option<Duration>)> = Vec::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {
-        // A folder that cannot be read holds nothing that a compile could read.
+        // Unreadable for the compiler too.
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, kind) = (entry.path(), entry.file_type());
             if kind.is_ok_and(|kind| kind.is_dir()) {

@@ -1,7 +1,7 @@
-//! Entries on disk: `<cache>/code/<2 hex digits>/<62 hex digits>`.
+//! Cache entries on disk: `<cache>/code/<2 hex digits>/<62 hex digits>`, with a magic, a digest of key and value, and
+//! the value.
 //!
-//! An entry is a magic, the digest of key and value, and the value. It is written beside its place and renamed, so readers
-//! see a whole entry or none, whatever other processes do. A damaged entry is a miss and is replaced, and so is what is no file that ends.
+//! Renames make writes atomic. Damaged entries and other than regular files are misses and get replaced.
 
 use std::collections::HashSet;
 use std::io::{self, Read as _, Write as _};
@@ -17,11 +17,10 @@ use cubinder_source::atomic_file::{self, AtomicFile};
 
 const MAGIC: &[u8; 8] = b"cubincd1";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
-/// The most bytes of a value. Code is far shorter; what lies in the place of an entry may be anything.
+/// Far above code: the path may contain anything.
 const MAX_VALUE: u64 = 256 << 20;
 
 cubinder_source::diagnostics! {
-    /// The cache cannot be written.
     struct NotStored<'a> { error: io::Error, folder: Display<'a> }
     warning "compiled code cannot be kept: {error}" {
         note: "tried to write below `{folder}`";
@@ -30,31 +29,30 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// The store. Reading and writing never fail: what cannot be read is a miss, and the first thing that cannot be written
-/// ends writing with a warning.
+/// The store. Unreadable entries are misses; the first failed write disables writing with a warning.
 #[derive(Debug)]
 pub struct Cache {
     root: Option<PathBuf>,
-    /// The warning about the first failed write, `None` once it is taken.
+    /// The first failure; `Some(None)` once reported.
     failure: Mutex<Option<Option<Diagnostic>>>,
-    /// The folders that were looked through for what killed processes left.
+    /// Folders already swept.
     swept: Mutex<HashSet<PathBuf>>,
 }
 
 impl Cache {
-    /// The store in `<cache>/code`, which is created when the first entry is written.
+    /// Opens `<cache>/code`, created by the first write.
     #[must_use]
     pub fn open(cache: &Path) -> Cache {
         Cache { root: Some(cache.join("code")), failure: Mutex::default(), swept: Mutex::default() }
     }
 
-    /// A store that holds nothing and takes nothing.
+    /// Returns a store that stores no entries.
     #[must_use]
     pub fn disabled() -> Cache {
         Cache { root: None, failure: Mutex::default(), swept: Mutex::default() }
     }
 
-    /// The value stored under `key`, if it is there and undamaged.
+    /// Returns the value for `key` if present and undamaged.
     #[must_use]
     pub fn get(&self, key: &Digest) -> Option<Vec<u8>> {
         let mut entry = source::open(&self.path(key)?).ok()?;
@@ -72,7 +70,7 @@ impl Cache {
         (is_kept(&value) && digest == check(key, &value).0).then_some(value)
     }
 
-    /// Stores `value` under `key`, over what is there.
+    /// Stores or replaces the value for `key`.
     pub fn put(&self, key: &Digest, value: &[u8]) {
         let Some(place) = self.path(key).filter(|_| is_kept(value)) else { return };
         if self.lock().is_some() {
@@ -97,7 +95,7 @@ impl Cache {
         draft.persist_unsynced(place)
     }
 
-    /// The warning about the first failed write, once.
+    /// Returns the first failed write's warning once.
     #[must_use]
     pub fn take_warning(&self) -> Option<Diagnostic> {
         self.lock().as_mut()?.take()
@@ -114,12 +112,11 @@ impl Cache {
     }
 }
 
-/// Whether a value is as short as those that are stored.
 fn is_kept(value: &[u8]) -> bool {
     value.len() as u64 <= MAX_VALUE
 }
 
-/// The digest covers the key too, so that an entry under a wrong name is noticed.
+/// Covers the key, so that an entry under a wrong name is a miss.
 fn check(key: &Digest, value: &[u8]) -> Digest {
     KeyHasher::new("entry").field(&key.0).field(value).finish()
 }
@@ -200,7 +197,6 @@ mod tests {
         assert_eq!(files_below(folder.path()).len(), 1);
     }
 
-    /// A cache with one value, `a value`; its key, and the file that has it.
     fn with_one_entry(folder: &Path) -> (Cache, Digest, PathBuf) {
         let key = Digest::compute(b"key");
         let cache = Cache::open(folder);
@@ -247,7 +243,7 @@ mod tests {
             ),
             (&|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), false),
             (&|path| std::fs::create_dir(path).unwrap(), false),
-            // A terabyte that takes no room.
+            // A sparse terabyte.
             (&longer, true),
         ];
         for (make, is_replaced) in make {
@@ -258,7 +254,6 @@ mod tests {
             cache.put(&key, b"a value");
             assert_eq!(cache.get(&key).is_some(), is_replaced);
             assert_eq!(cache.take_warning().is_none(), is_replaced);
-            // Only regular files are replaced.
             std::fs::remove_file(&place).or_else(|_| std::fs::remove_dir(&place)).unwrap();
             cache.put(&key, b"a value");
             let cache = Cache::open(folder.path());

@@ -1,8 +1,7 @@
-//! The text of `cubinder.h`: what every kernel sees of its manifest.
+//! Writes `cubinder.h`, the manifest as kernels see it.
 //!
-//! Owns how types and constants of a variant are said in C++. What a kernel does not use must leave nothing in its machine
-//! code: a variant's code depends on the names that its kernel reads, not on those that are there. Where these names are known no other is in the
-//! text, so that variants which differ in others have the same text.
+//! Unused names must not change machine code. Known unused names are omitted, so variants that differ only in those
+//! share one text.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +9,8 @@ use cubinder_expr::{DataType, Format, Value};
 
 use crate::resolve::{Table, Unit};
 
-/// The header of a unit: CUDA's headers for 16-bit and 8-bit floats where the plugin has such types (each costs 10 to 20 ms a compile),
-/// `cubinder::array`, what the manifest needs besides, and the variant's parameters and constants as members of `manifest`, with
-/// these of its tables; where the `names` that the kernel takes are known, with these alone.
+/// Returns a unit's header: CUDA's headers for used 16-bit and 8-bit floats (10 to 20 ms each), helpers, and `manifest`
+/// with parameters, constants and tables, limited to `names` if known.
 #[must_use]
 pub fn header(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) -> String {
     let mut text = String::from("#ifndef CUBINDER_H\n#define CUBINDER_H\n");
@@ -37,7 +35,7 @@ pub fn header(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) 
     text
 }
 
-/// What an array argument of a manifest is to the kernel. An aggregate without padding: its layout is that of `T[N]`.
+/// The type of array arguments, laid out like `T[N]`, without padding.
 const ARRAY: &str = "\
 namespace cubinder {
 // N numbers passed by value.
@@ -52,8 +50,7 @@ struct array {
 }
 ";
 
-/// What a tensor of `i4` is to the kernel: a byte with two elements. The one with the lower index is in the lower half (ONNX 1.16, "INT4";
-/// TensorRT stores them alike).
+/// Two `i4` elements, the first in the lower half (ONNX 1.16, "INT4"; TensorRT).
 const PAIR: &str = "\
 namespace cubinder {
 // Two integers from -8 to 7, side by side in a tensor: the first is `low`.
@@ -69,7 +66,7 @@ struct i4x2 {
 }
 ";
 
-/// The formats, and what they make of a shape: what [`Format`] says, in C++.
+/// Returns [`Format`] in C++.
 fn formats() -> String {
     let names = Format::ALL.map(Format::name).join(", ");
     let each = |value: &dyn Fn(Format) -> String| -> String {
@@ -113,10 +110,10 @@ fn formats() -> String {
     )
 }
 
-/// The data of a table. It is made from a template for the reason for which `manifest` is: without a use nothing is left of it.
+/// Writes a table's data as a template, which leaves no code if unused.
 ///
-/// NVRTC reads a string much faster than numbers: a megabyte of `float` takes about a fifth of the time (13.0, measured). The byte that ends
-/// the string is one more than the elements have. No table is empty: code with one whose file was not read would be that of another kernel.
+/// NVRTC reads strings about five times as fast as numbers (a megabyte of `float`, 13.0). The NUL is an extra byte.
+/// Empty tables would compile to another kernel's code.
 fn data(table: &Table) -> String {
     let Table { name, data, .. } = table;
     if data.is_empty() {
@@ -133,8 +130,7 @@ fn data(table: &Table) -> String {
     )
 }
 
-/// Bytes as a string of C++ has them: letters and digits as they are, all others by three octal digits, so that nothing in it looks like
-/// anything else.
+/// Escapes all but letters and digits as three octal digits.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 4);
     for byte in bytes {
@@ -148,8 +144,8 @@ fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-/// What `manifest` has of a table. NVRTC (12.9 and 13.0, tried) refuses arrays in device memory as members, and references to them:
-/// it is an object that stands for the array, and is seen through when code is made.
+/// Writes a table's member, an object that replaces the array and optimizes away: NVRTC rejects device arrays and
+/// references to them as members (12.9, 13.0).
 fn table(table: &Table) -> String {
     let Table { name, ty, data, .. } = table;
     let (length, ty) = (data.len() / ty.size(), ty.cuda_name());
@@ -165,11 +161,8 @@ fn table(table: &Table) -> String {
     )
 }
 
-/// `manifest`, with the parameters and constants of a variant.
-///
-/// It is a class made from a template, because NVRTC keeps every constant of a namespace in the machine code, used or not
-/// (13.0, tried: some 600 bytes, and other bytes for each value), and of such a class only the members that are used. No
-/// constant can have the class's own name: two underscores in a row are refused.
+/// Writes `manifest` as a class template, of which NVRTC keeps only used members; unused constants of a namespace stay
+/// in machine code (13.0: some 600 bytes). Its double underscores are reserved, so constants cannot have its name.
 fn manifest(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) -> String {
     let declared = |name: &String| !name.is_empty() && names.is_none_or(|names| names.contains(name));
     let types = unit.types.iter().map(|(name, ty)| (name, format!("using {name} = {}", ty.cuda_name())));
@@ -201,7 +194,7 @@ fn manifest(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) ->
     )
 }
 
-/// A macro would replace the name in its declaration, and what is said about that explains nothing.
+/// Rejects a macro of this name, whose errors would be incomprehensible.
 fn no_macro(name: &str) -> String {
     format!(
         "#ifdef {name}\n\
@@ -210,19 +203,19 @@ fn no_macro(name: &str) -> String {
     )
 }
 
-/// The type and the literal of a constant; nothing for what cannot be one.
+/// Returns type and literal, `None` if it cannot be a constant.
 fn constant(value: &Value) -> Option<(&'static str, String)> {
     match value {
         Value::Bool(value) => Some(("bool", value.to_string())),
         Value::Int(value) => Some(match i32::try_from(*value) {
-            // The least one has no literal of its own.
+            // The least value has no literal.
             Ok(i32::MIN) => ("int", format!("-{} - 1", i32::MAX)),
             Ok(value) => ("int", value.to_string()),
             Err(_) if *value == i64::MIN => ("long long", format!("-{}LL - 1", i64::MAX)),
             Err(_) => ("long long", format!("{value}LL")),
         }),
         Value::Float(value) if value.is_finite() => Some(match single(*value) {
-            // The shortest decimal that rounds to the very number; it has a point or an exponent.
+            // The shortest decimal that rounds to this number, with a point or exponent.
             Some(single) => ("float", format!("{single:?}f")),
             None => ("double", format!("{value:?}")),
         }),
@@ -230,8 +223,7 @@ fn constant(value: &Value) -> Option<(&'static str, String)> {
     }
 }
 
-/// The nearest `float`, where it says the value as well as a `float` can: not beyond the range, and not below the least normal
-/// number, where digits are lost.
+/// Returns `None` out of range, and for subnormal numbers, which lose digits.
 fn single(value: f64) -> Option<f32> {
     let single = value as f32;
     (single.is_normal() || f64::from(single) == value).then_some(single)
@@ -293,7 +285,7 @@ mod tests {
             ..draft(Path::new(""), "", "k", &[]).0
         };
         insta::assert_snapshot!(manifest(&unit, &[], None));
-        // What no kernel takes is not in it: variants that differ in nothing else have one text.
+        // Unused names are omitted, so such variants share one text.
         let taken = ["EPS".to_owned(), "other".to_owned()].into();
         let text = manifest(&unit, &[], Some(&taken));
         assert!(text.contains("EPS") && !text.contains("BLOCK") && !text.contains("using T"), "{text}");

@@ -1,7 +1,5 @@
-//! The translation unit of one launch of one variant.
-//!
-//! Owns: the header `cubinder.h` that every unit sees, and how the author's text is joined to it.
-//! Never: no look into the author's code beyond the names that it takes from the manifest, no rewriting of it, no file is opened.
+//! Builds a launch's translation unit from `cubinder.h` and the user's text. Must not open files or rewrite the user's
+//! code.
 
 mod header;
 mod native;
@@ -18,32 +16,31 @@ use crate::directives::includes_only_cuda_headers;
 use crate::manifest_names::{manifest_names, names_taken};
 use crate::resolve::{Table, Unit};
 
-/// The name by which units include the prelude.
+/// The name that units include.
 pub const PRELUDE_NAME: &str = "cubinder.h";
 
-/// One text for NVRTC, and what is needed to talk about it.
+/// A text for NVRTC, with what diagnostics need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranslationUnit {
-    /// What NVRTC calls the author's file in messages and in `__FILE__`.
+    /// The file's name in messages and `__FILE__`.
     pub name: String,
-    /// The text that is compiled: the prelude's include, then the author's file with its own line numbers.
+    /// The prelude's include, then the user's file with its own line numbers.
     pub text: String,
     /// The text of `cubinder.h`.
     pub prelude: Arc<Source>,
-    /// The author's file.
+    /// The user's file.
     pub source: Arc<Source>,
-    /// The folder of the author's file, as it was named: the first place where its quoted includes are looked for.
+    /// The file's folder as the user writes it, first searched for quoted includes.
     pub folder: PathBuf,
-    /// The kernel, as C++ names it.
+    /// The kernel's C++ name.
     pub kernel: String,
-    /// Where the manifest names the kernel.
+    /// The kernel's name in the manifest.
     pub kernel_span: Span,
 }
 
-/// Joins the prelude and the author's file.
+/// Joins the prelude and the user's file.
 ///
-/// `name` is what messages and `__FILE__` say: see [`display_name`]. `names` are those of the manifest that the header has, all where there are
-/// none: see [`names_needed`].
+/// `name` is its [`display_name`]; `names` are the header's manifest names ([`names_needed`]), all if `None`.
 #[must_use]
 pub fn translation_unit(
     unit: &Unit,
@@ -69,7 +66,7 @@ pub fn translation_unit(
     }
 }
 
-/// The tables that a kernel's text may use: those that it names, and all where it includes what may name them.
+/// Returns the tables that a text names, or all if an include may name them.
 pub fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
     if unit.tables.is_empty() {
         return Vec::new();
@@ -79,8 +76,7 @@ pub fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
     unit.tables.iter().filter(|table| may_use_all || names.contains(&table.name)).collect()
 }
 
-/// The names of the manifest that a unit's header needs, where these are known: those that its kernel's name takes, and those `of_text`. One
-/// that the manifest does not have may be a macro's, which stands for others.
+/// Returns the manifest names in the kernel's name and `of_text`, if known. Unknown names may be macros for others.
 #[must_use]
 pub fn names_needed(unit: &Unit, of_text: Option<&BTreeSet<String>>) -> Option<BTreeSet<String>> {
     let mut names = names_taken(&unit.kernel)?;
@@ -94,8 +90,8 @@ pub fn names_needed(unit: &Unit, of_text: Option<&BTreeSet<String>>) -> Option<B
     names.iter().all(is_declared).then_some(names)
 }
 
-/// How a file is called so that compiled bytes do not depend on where the project lies, nor on how it was named: the way from
-/// `root` to it, and the whole path where both have nothing in common. `a/../b` becomes `b`.
+/// Returns the path from `root`, or the whole path if unrelated, so that compiled bytes do not depend on the project's
+/// location. `a/../b` becomes `b`.
 #[must_use]
 pub fn display_name(path: &Path, root: &Path) -> String {
     let whole = |path: &Path| {
@@ -112,7 +108,7 @@ pub fn display_name(path: &Path, root: &Path) -> String {
     way.to_string_lossy().into_owned()
 }
 
-/// Removes `.` and `x/..` from a path without looking at the disk.
+/// Removes `.` and `x/..` without reading the disk.
 pub fn without_detours(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {

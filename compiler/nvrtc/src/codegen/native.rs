@@ -1,9 +1,8 @@
-//! The kernel that TensorRT launches itself, around the author's.
+//! Generates the kernel that TensorRT itself launches. Must not read the user's text.
 //!
-//! TensorRT passes addresses and 32-bit integers in its own order ([`cubinder_launch::native`]); this kernel puts the author's arguments
-//! together again and calls the author's kernel, which has become a part of it. Owns the text of that kernel. Never: no look into the
-//! author's text, which is compiled as it is: before it `__global__` is made to say "a function of the device, always inlined" (not `inline`, which
-//! explicit instantiations may not have). A kernel that such a function cannot be (`__grid_constant__`, `__cluster_dims__`) does not compile so (NVRTC 13.0).
+//! It rebuilds arguments from TensorRT's addresses and 32-bit integers ([`cubinder_launch::native`]) and calls the
+//! user's kernel: `__global__` becomes an always-inlined device function (not `inline`, which explicit instantiations
+//! reject). `__grid_constant__` and `__cluster_dims__` do not compile so (NVRTC 13.0).
 
 use std::fmt::Write as _;
 
@@ -12,20 +11,19 @@ use cubinder_model::{Arg, ArgValue, Launch, Plugin};
 
 use super::TranslationUnit;
 
-/// What the author's kernel says of its launches, which holds for the kernel around it.
+/// The launch bounds of the user's and the generated kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchBounds {
-    /// The most threads of a block.
+    /// Maximum threads of a block.
     pub max_threads: Option<u32>,
-    /// As many blocks as should fit a multiprocessor at the same time.
+    /// Minimum resident blocks per multiprocessor.
     pub min_blocks: Option<u32>,
 }
 
-/// What stands before the author's text. An author's macro cannot change it; what stands behind that text has names of its own for that.
+/// Precedes the user's text, whose macros thus cannot change it; the text after it uses reserved names.
 ///
-/// An address becomes a pointer of the parameter's type, and words become a number, or an array of them, of the parameter's type, which is asked of
-/// the kernel: what a type could be made of otherwise does not matter. The type was held against the manifest before, and its size is held against
-/// the words here.
+/// Converts addresses and words to the kernel's parameter types, already checked against the manifest. Sizes are
+/// checked here.
 const BEFORE: &str = "\
 namespace cubinder_native {
 template <int INDEX, typename... PARAMS> struct cubinder_nth;
@@ -61,16 +59,16 @@ __device__ __forceinline__ T cubinder_numbers(WORDS... given)
 #define __launch_bounds__(...)
 ";
 
-/// What stands behind it, before the kernel.
+/// The text between the user's and the kernel.
 const BEHIND: &str = "#undef __global__\n#undef __launch_bounds__\n#line 1 \"kernel for TensorRT\"\n";
 
-/// The symbol of the kernel around a kernel of this plugin: what profilers show, and by what the kernel is found in an engine.
+/// Returns the generated kernel's symbol, shown by profilers and stored in engines.
 #[must_use]
 pub fn native_symbol(plugin: &Plugin) -> String {
     native::symbol(&plugin.namespace, &plugin.name)
 }
 
-/// The unit of the kernel around that of `unit`, which `launch` launches.
+/// Returns the unit of the generated kernel for `unit` and `launch`.
 #[must_use]
 pub fn native_unit(
     unit: &TranslationUnit,
@@ -85,7 +83,6 @@ pub fn native_unit(
     TranslationUnit { text: format!("{head}{BEFORE}{rest}{BEHIND}{kernel}"), kernel: symbol, ..unit.clone() }
 }
 
-/// The kernel itself.
 fn kernel(symbol: &str, author: &str, plugin: &Plugin, launch: &Launch, bounds: LaunchBounds) -> String {
     let words = native::words(launch);
     let inputs = (0..plugin.inputs.len()).map(|index| format!("const void* cubinder_in{index}"));
@@ -115,7 +112,6 @@ fn kernel(symbol: &str, author: &str, plugin: &Plugin, launch: &Launch, bounds: 
     text
 }
 
-/// What the author's kernel is given for an argument.
 fn argument(author: &str, index: usize, arg: &Arg, plugin: &Plugin, words: &[Word]) -> String {
     let ty = format!("cubinder_native::cubinder_param<{index}, decltype(&{author})>::type");
     let address = |of: &str| format!("cubinder_native::cubinder_address<{ty}>({of})");
@@ -123,7 +119,7 @@ fn argument(author: &str, index: usize, arg: &Arg, plugin: &Plugin, words: &[Wor
         ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
             return address(&tensor_name(*tensor as usize, plugin));
         }
-        // Refused before: such a launch goes the other way.
+        // Rejected earlier: such launches use the runtime library.
         ArgValue::Scratch(_) => return address("nullptr"),
         ArgValue::Scalar { ty, .. } | ArgValue::Array { ty, .. } => *ty,
     };
@@ -135,7 +131,7 @@ fn argument(author: &str, index: usize, arg: &Arg, plugin: &Plugin, words: &[Wor
     format!("cubinder_native::cubinder_numbers<{ty}, {}>({})", number.size().min(4), of_arg.join(", "))
 }
 
-/// The parameter that has a tensor's address: an output that shares an input's memory has none of its own.
+/// Returns the address parameter; outputs that alias an input use its parameter.
 fn tensor_name(tensor: usize, plugin: &Plugin) -> String {
     match tensor.checked_sub(plugin.inputs.len()) {
         None => format!("cubinder_in{tensor}"),
@@ -185,7 +181,6 @@ mod tests {
         }
     }
 
-    /// The PTX of the kernel around a kernel of `text` with these arguments.
     fn ptx(test: &str, text: &str, kernel: &str, args: Vec<Arg>, bounds: LaunchBounds) -> Option<String> {
         let (toolkit, nvrtc) = nvrtc(test)?;
         let author = unit(Path::new("."), text, kernel, &[DataType::F32]);
@@ -254,7 +249,7 @@ mod tests {
             arg("t", array(uint_of(2), 3)),
             arg("x", ArgValue::ReadTensor(0)),
         ];
-        // One cannot be made without a value, and two can be made of anything, so of nothing that comes here.
+        // A type without a default value, and one that converts from anything.
         let text = "enum class mode : int { off };\n\
                     struct celsius { float degrees; __device__ explicit celsius(float of) : degrees(of) {} };\n\
                     struct pair { short of[3]; template <typename T> __device__ pair(T&&) : of{} {} };\n\
@@ -265,13 +260,12 @@ mod tests {
         let Some(ptx) = ptx("arguments_of_every_type", text, "k", args, LaunchBounds::default()) else {
             return;
         };
-        // 1 input, 1 that says whether there is anything to do, 6 and 1 and 1 and 1 and 2 and 1 and 2 and 1 and 3 words, 1 output.
+        // Pointers: 1 input, 1 output. Words: 1 for whether to run, then 6, 1, 1, 1, 2, 1, 2, 1, 3.
         let entry = ptx.split(".entry").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
         assert_eq!(entry.matches(".param .u64").count(), 2, "{entry}");
         assert_eq!(entry.matches(".param .u32").count(), 1 + 6 + 1 + 1 + 1 + 2 + 1 + 2 + 1 + 3, "{entry}");
-        // Each is read, but for what the kernel does not add: an element of `s`, which is two words, and two of `t`.
+        // All but one element of `s` (two words) and two of `t` are read.
         assert_eq!(ptx.matches("ld.param").count(), 2 + 1 + 18 - 4, "{ptx}");
-        // Nothing of it goes through memory.
         assert!(!ptx.contains(".local"), "{ptx}");
     }
 

@@ -1,59 +1,57 @@
-//! What NVRTC's messages are about.
-//!
-//! The only reader of the wording, which is that of NVRTC 13.0: a message in other words is [`Cause::Other`].
+//! Classifies NVRTC's messages by the wording of 13.0; others are [`Cause::Other`]. No other module may depend on the
+//! wording.
 
-/// What a message is about.
+/// The cause of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Cause {
-    /// An `#include` names a file that is in no folder.
+    /// An included file is in no include folder.
     MissingFile(String),
-    /// A name without a declaration.
+    /// An undeclared name.
     UndefinedName(String),
-    /// A class or a namespace without this member.
+    /// A class or namespace lacks this member.
     NoMember {
-        /// The class or namespace, qualified.
+        /// The qualified class or namespace.
         scope: String,
-        /// The name.
+        /// The member.
         member: String,
     },
-    /// A `;` is expected.
+    /// A missing `;`.
     ExpectedSemicolon,
-    /// Another error of syntax.
+    /// Another syntax error.
     Syntax,
-    /// An error of syntax after which the parser does not recover.
+    /// A syntax error from which the parser does not recover.
     UnrecoverableSyntax,
-    /// The text ends too early.
+    /// An unexpected end of the text.
     EndOfFile,
-    /// A function that is marked neither `__global__` nor `__device__`.
+    /// A function without `__global__` or `__device__`.
     UnmarkedFunction,
-    /// A kernel has too many bytes of parameters.
+    /// The parameters exceed their limit.
     ParameterSpace(Excess),
-    /// A kernel has too much static shared memory.
+    /// The static shared memory exceeds its limit.
     SharedMemory(Excess),
-    /// A kernel's name is that of several functions.
+    /// A kernel's name denotes several functions.
     Overloaded(String),
-    /// A kernel's name cannot be resolved; another message says why.
+    /// A kernel's name cannot be resolved; another message gives the reason.
     NameExpression,
-    /// An option is rejected, which this text names.
+    /// A rejected option, named in the text.
     Option(String),
-    /// Anything else.
+    /// Any other cause.
     #[default]
     Other,
 }
 
-/// How far a kernel exceeds a limit, in bytes.
+/// A kernel's excess over a limit, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excess {
-    /// What it has.
+    /// The kernel's bytes.
     pub needed: u64,
-    /// What it may have.
+    /// The limit.
     pub limit: u64,
-    /// Its mangled name.
+    /// The kernel's mangled name.
     pub symbol: Option<String>,
 }
 
 impl Cause {
-    /// Parses the text of a message.
     pub(super) fn parse(text: &str) -> Cause {
         let after = |start: &str| text.split_once(start).map(|(_, rest)| rest);
         let quoted = |start: &str| after(start)?.split('"').next().map(str::to_owned);
@@ -90,7 +88,7 @@ impl Cause {
     }
 }
 
-/// `32768 bytes, max 32764)` or `0x13880 bytes, 0xc000 max)`, from the stages behind the front end.
+/// Parses `32768 bytes, max 32764)` or `0x13880 bytes, 0xc000 max)`.
 fn excess(text: &str, rest: &str) -> Option<Excess> {
     let (needed, rest) = rest.split_once(" bytes")?;
     let (_, rest) = rest.split_once(", ")?;
@@ -102,13 +100,13 @@ fn excess(text: &str, rest: &str) -> Option<Excess> {
     Some(Excess { needed: bytes(needed)?, limit: bytes(limit)?, symbol: symbol(text).map(str::to_owned) })
 }
 
-/// The mangled name in such a message: `Entry function 'k' uses`, `in function k`.
+/// Parses `Entry function 'k' uses` or `in function k`.
 fn symbol(text: &str) -> Option<&str> {
     let quoted = text.split_once("function '").and_then(|(_, rest)| rest.split('\'').next());
     quoted.or_else(|| text.split_once("in function ").map(|(_, symbol)| symbol.trim()))
 }
 
-/// The architecture that ptxas requires: `Instruction 'griddepcontrol' requires .target sm_90 or higher`.
+/// Parses ptxas's `Instruction 'griddepcontrol' requires .target sm_90 or higher`.
 pub(super) fn required_arch(line: &str) -> Option<u32> {
     line.split_once("requires .target sm_")?.1.strip_suffix(" or higher")?.parse().ok()
 }

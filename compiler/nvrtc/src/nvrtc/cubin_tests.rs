@@ -39,7 +39,6 @@ fn compiled_text(test: &str, target: &str, text: &str, kernel: &str) -> Option<V
     Some(raw.bytes)
 }
 
-/// One cubin for all tests that damage it.
 fn sample(test: &str) -> Option<&'static [u8]> {
     static SAMPLE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     SAMPLE.get_or_init(|| compiled(test, "sm_90")).as_deref()
@@ -88,7 +87,7 @@ fn ptx_and_machine_code_agree_on_parameters() {
     }
 }
 
-/// From 4 KiB of parameters on NVRTC writes another record.
+/// From 4 KiB of parameters on, NVRTC writes a different record.
 #[test]
 fn more_than_4_kib_of_parameters_are_read() {
     let test = "more_than_4_kib_of_parameters_are_read";
@@ -162,7 +161,7 @@ fn shared_memory_of_the_launch_is_told_from_that_of_the_kernel() {
             assert_eq!((rules.dynamic_shared, told), expected, "{body} {target}");
         }
     }
-    // One of several kernels may have what another of them has.
+    // Another kernel may launch kernels.
     let text = format!(
         "extern \"C\" __global__ void other(float* y) {{ {launched} }}\nextern \"C\" __global__ void k(float* y) {{}}\n"
     );
@@ -173,7 +172,7 @@ fn shared_memory_of_the_launch_is_told_from_that_of_the_kernel() {
     }
 }
 
-/// Layout of ABI version 7, which NVRTC 12.9 writes: only the place of the architecture in the flags differs.
+/// ABI version 7 of NVRTC 12.9 differs only in the position of the architecture in the flags.
 #[test]
 fn the_older_abi_is_read() {
     let Some(cubin) = sample("the_older_abi_is_read") else { return };

@@ -1,4 +1,4 @@
-//! NVRTC's messages in the user's own files.
+//! Reports NVRTC's messages in the user's files.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,42 +17,41 @@ use crate::diagnostic::{Diagnostic, Label, Severity, Source, Span};
 use crate::rules;
 use crate::source;
 
-/// A message about a compile, with its cause.
+/// A compile message with its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileMessage {
-    /// What NVRTC reported.
+    /// The cause.
     pub cause: Cause,
-    /// Whose text it is about.
+    /// The author of the text with the error.
     pub author: Author,
     /// The message in the user's files.
     pub diagnostic: Diagnostic,
 }
 
-/// Who wrote a text.
+/// The author of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// The author of the kernel.
+    /// The kernel's author.
     User,
-    /// Cubinder or NVRTC: the generated header, or one that NVRTC carries.
+    /// Cubinder (the generated header) or NVRTC (a built-in header).
     Compiler,
     /// NVIDIA: CUDA's headers.
     Cuda,
 }
 
 impl CompileMessage {
-    /// A message that is not NVRTC's.
     pub(super) fn new(diagnostic: impl Into<Diagnostic>) -> CompileMessage {
         CompileMessage { cause: Cause::Other, author: Author::User, diagnostic: diagnostic.into() }
     }
 }
 
-/// The messages without their causes.
+/// Returns the messages without their causes.
 #[must_use]
 pub fn diagnostics(messages: Vec<CompileMessage>) -> Vec<Diagnostic> {
     messages.into_iter().map(|message| message.diagnostic).collect()
 }
 
-/// The messages of one compile in the user's files. `library` are the folders of CUDA's headers, which the author cannot fix.
+/// Reports a log; `library` is CUDA's include folders, which users cannot fix.
 pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -> Vec<CompileMessage> {
     let mut files = Files { unit, library, opened: HashMap::new() };
     let (of_name, others): (Vec<&Message>, Vec<&Message>) =
@@ -64,7 +63,7 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -
             findings.push(finding);
         }
     }
-    // If the text itself has errors, a kernel that cannot be named is a consequence, as warnings may be.
+    // These cause kernel name errors and warnings.
     let is_error = |finding: &Finding<'_>| finding.message.severity == Severity::Error;
     let broken = findings.iter().any(is_error);
     findings.retain(|finding| !broken || is_error(finding));
@@ -76,7 +75,7 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -
     messages
 }
 
-/// The first error of each line, with the number of those that follow it: they are mostly its consequences.
+/// Keeps each line's first error and counts the others: most are consequences.
 fn first_of_each_line(messages: Vec<CompileMessage>, unit: &TranslationUnit) -> Vec<CompileMessage> {
     let line = |CompileMessage { diagnostic, .. }: &CompileMessage| {
         let span = &diagnostic.primary.as_ref()?.span;
@@ -119,10 +118,9 @@ fn first_of_each_line(messages: Vec<CompileMessage>, unit: &TranslationUnit) -> 
     kept.into_iter().map(|(message, _)| message).collect()
 }
 
-/// The file that NVRTC itself puts before every text (13.0).
+/// Included before every text (13.0).
 const BUILT_IN: &str = "__nv_nvrtc_builtin_header.h";
 
-/// The kernel's name in the manifest fits nothing in the source.
 fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> CompileMessage {
     let TranslationUnit { kernel, name: file, kernel_span, .. } = unit;
     let names = |name: fn(&Cause) -> Option<&String>| messages.iter().filter_map(move |it| name(&it.cause));
@@ -137,7 +135,7 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> CompileMessa
     let undefined = names(|cause| if let Cause::UndefinedName(name) = cause { Some(name) } else { None });
     let undefined: Vec<&str> = undefined.map(String::as_str).collect();
     let diagnostic = lookup::explain_unknown(kernel, kernel_span, &unit.source, file, &reported, &undefined);
-    // A name before the arguments is the kernel's own.
+    // The kernel itself.
     let arguments = kernel.split_once('<').map_or("", |(_, arguments)| arguments);
     let mut words = arguments.split(|c: char| !c.is_alphanumeric() && c != '_');
     let undefined = words.find(|word| undefined.contains(word));
@@ -145,24 +143,22 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> CompileMessa
     CompileMessage { cause, author: Author::User, diagnostic }
 }
 
-/// A message of the log, and its place in the user's files.
 struct Finding<'m> {
     message: &'m Message,
     place: Place,
 }
 
-/// Whose text a message is about, and where it is.
 enum Place {
-    /// The generated header or NVRTC's own, by this name.
+    /// By name.
     GivenHeader(&'static str),
     /// One of CUDA's headers.
     LibraryHeader(LibraryHeader),
-    /// The author's text; `None` if the file cannot be read, or the message has no location.
+    /// `None` if the file is unreadable or no location is known.
     Text(Option<Span>),
 }
 
 impl Finding<'_> {
-    /// Whether it adds nothing to an earlier one. A header is reported once, and a character of several bytes has a message for each byte.
+    /// Returns whether a message is redundant: headers are reported once, and NVRTC reports each byte of a character.
     fn repeats(&self, earlier: &Finding<'_>) -> bool {
         match (&self.place, &earlier.place) {
             (Place::GivenHeader(header), Place::GivenHeader(other)) => header == other,
@@ -175,7 +171,6 @@ impl Finding<'_> {
     }
 }
 
-/// The texts that a log points into.
 struct Files<'a> {
     unit: &'a TranslationUnit,
     library: &'a [PathBuf],
@@ -183,7 +178,6 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Finds the place of a message.
     fn locate<'m>(&mut self, message: &'m Message) -> Finding<'m> {
         let in_header = || {
             let location = message.location.as_ref().filter(|_| message.severity == Severity::Error)?;
@@ -202,7 +196,6 @@ impl Files<'_> {
         Finding { message, place }
     }
 
-    /// Renders a message in the user's files.
     fn render(&mut self, Finding { message, place }: Finding<'_>) -> CompileMessage {
         let TranslationUnit { name, kernel_span, .. } = self.unit;
         let (file, kernel) = (name.clone(), kernel_span.clone());
@@ -224,7 +217,7 @@ impl Files<'_> {
         CompileMessage { cause, author, diagnostic }
     }
 
-    /// A message in NVRTC's own words. Updates its cause if the parser does not recover from it.
+    /// Reports in NVRTC's words; updates the cause if the parser does not recover.
     fn reported(&mut self, message: &Message, span: Option<Span>, cause: &mut Cause) -> Diagnostic {
         let mut diagnostic = match message.severity {
             Severity::Error => Diagnostic::error(&message.text).code(rules::KERNEL_ERROR),
@@ -271,7 +264,7 @@ impl Files<'_> {
         diagnostic
     }
 
-    /// Adds the place of a message, the kernel in the manifest if it has none.
+    /// Adds a location, by default the kernel's location in the manifest.
     fn with_place(
         &self,
         diagnostic: Diagnostic,
@@ -285,8 +278,7 @@ impl Files<'_> {
         }
     }
 
-    /// The end of the text before an error, if it looks as if it lacks its `;`: NVRTC complains about the first word after it, on a
-    /// line below.
+    /// NVRTC marks the next token, perhaps on a later line; returns the end of the text before.
     fn missing_semicolon(&self, cause: &Cause, error: &Diagnostic) -> Option<Span> {
         let is_of_syntax = matches!(cause, Cause::ExpectedSemicolon | Cause::Syntax);
         let span = error.primary.as_ref().map(|label| &label.span).filter(|_| is_of_syntax)?;
@@ -300,7 +292,7 @@ impl Files<'_> {
         (between.contains('\n') && !ends).then(|| Span::new(&span.source, before))
     }
 
-    /// A function that is neither a kernel nor for kernels. NVRTC's own advice, an option, would make the kernel none.
+    /// NVRTC suggests an option that would break kernels.
     fn unmarked(&self, message: &Message, span: Option<Span>) -> Diagnostic {
         let name = span.as_ref().map(|span| &span.source.text[span.range.clone()]);
         let name = name.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
@@ -314,7 +306,7 @@ impl Files<'_> {
         let source = self.source(&location.file)?;
         let line = line_range(&source.text, location.line)?;
         let token = match &location.excerpt {
-            // The caret counts only where the log shows the very line that the file has.
+            // The caret applies only to the logged line.
             Some((excerpt, column)) if source.text[line.clone()].trim_end() == excerpt.trim_end() => {
                 Some(token_at(&source.text, line.start + column, &line)).filter(|token| !token.is_empty())
             }
@@ -324,7 +316,6 @@ impl Files<'_> {
         Some(Span { source, range })
     }
 
-    /// A file that NVRTC names: the author's, the prelude, or a header on disk.
     fn source(&mut self, file: &str) -> Option<Arc<Source>> {
         if file == self.unit.name {
             return Some(Arc::clone(&self.unit.source));
@@ -340,17 +331,17 @@ impl Files<'_> {
         self.opened.entry(file.to_owned()).or_insert_with(open).clone()
     }
 
-    /// An error in one of CUDA's headers to which only an `#include` of the author's text led: reported there, once for each.
+    /// Reports the user's `#include` that led to the error.
     fn in_the_library(&self, reported: String, location: &Location) -> Option<LibraryHeader> {
         let folder = self.library.iter().filter(|folder| Path::new(&location.file).starts_with(folder));
         let folder = folder.max_by_key(|folder| folder.components().count())?;
         let below = Path::new(&location.file).strip_prefix(folder).ok()?;
-        // There is better advice about this one.
+        // `cuda.h` has better advice.
         if below == Path::new("cuda.h") {
             return None;
         }
         let is_in_folder = |name: &str| folder.join(name).is_file();
-        // Of several the one from the same part of the library is the likeliest.
+        // Prefer a header from the same part of the library.
         let is_near = |name: &str| {
             is_in_folder(name) && Path::new(name).components().next() == below.components().next()
         };
@@ -360,13 +351,12 @@ impl Files<'_> {
         Some(LibraryHeader { name, file, line: location.line, reported, directive })
     }
 
-    /// Where the author's file includes this header by name.
     fn included_at(&self, file: &str) -> Option<Span> {
         let is_named = |name: &str| Path::new(file).ends_with(name.trim_start_matches("./"));
         if file == self.unit.name { None } else { self.directive(&is_named).map(|(_, span)| span) }
     }
 
-    /// The first `#include` of the author's file of which the name is as wanted, and its line.
+    /// Returns the first `#include` with a wanted name.
     fn directive(&self, is_wanted: &dyn Fn(&str) -> bool) -> Option<(String, Span)> {
         let source = &self.unit.source;
         let named = |directive: crate::directives::Directive| {
@@ -380,7 +370,6 @@ impl Files<'_> {
     }
 }
 
-/// The bytes of a line, counted from 1, without its line break.
 fn line_range(text: &str, line: usize) -> Option<Range<usize>> {
     let mut start = 0;
     for _ in 1..line {
@@ -396,7 +385,6 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     start..start.max(range.start + line.trim_end().len())
 }
 
-/// The word, or the single character, that starts at `at` in `line`.
 fn token_at(text: &str, at: usize, line: &Range<usize>) -> Range<usize> {
     let mut start = at.min(line.end);
     while !text.is_char_boundary(start) {
@@ -408,8 +396,7 @@ fn token_at(text: &str, at: usize, line: &Range<usize>) -> Range<usize> {
     start..start + length
 }
 
-/// The diagnostics of one unit for several targets, each reported once. One that some targets do not have names those that have it; if
-/// only notes differ, each names its targets.
+/// Merges a unit's diagnostics for several targets. Those of some targets only, or their notes, name them.
 #[must_use]
 pub fn merge_targets(of_targets: &[(Target, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
     let mut merged: Vec<Merged> = Vec::new();
@@ -440,12 +427,11 @@ fn add(targets: &mut Vec<Target>, target: Target) {
     }
 }
 
-/// A diagnostic of some targets.
 struct Merged {
-    /// The notes left out.
+    /// Without notes.
     diagnostic: Diagnostic,
     targets: Vec<Target>,
-    /// Each note, with the targets that have it.
+    /// With its targets.
     notes: Vec<(String, Vec<Target>)>,
 }
 
@@ -462,7 +448,7 @@ impl Merged {
                 false => format!("for {}: {note}", names(&of_note)),
             })
             .collect();
-        // A place that is the target itself says so.
+        // A span over the target already names it.
         let is_target = matches!((&diagnostic.primary, targets.as_slice()), (Some(label), [only])
             if label.span.source.text.get(label.span.range.clone())
                 .is_some_and(|text| text.trim_matches(['"', '\'']) == only.to_string()));
@@ -483,7 +469,6 @@ mod tests {
         let line = line_range(text, 2).unwrap();
         assert_eq!(&text[trimmed(text, line.clone())], "int ä = y;");
         assert_eq!(&text[token_at(text, line.start + 1, &line)], "int");
-        // The middle of `ä`, and beyond the end.
         assert_eq!(&text[token_at(text, line.start + 6, &line)], "ä");
         assert_eq!(&text[token_at(text, line.start + 99, &line)], "");
         assert_eq!(line_range(text, 4), None);
@@ -491,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_message_of_every_target_is_said_once() {
-        // At the target itself it need not be said.
+        // A span over the target already names it.
         let manifest = Source::new("m.toml", "\"sm_90\"");
         let at = Diagnostic::error("no").at(Span::new(&manifest, 0..7), "here");
         let of_one = [("sm_80".parse().unwrap(), vec![]), ("sm_90".parse().unwrap(), vec![at.clone()])];

@@ -1,24 +1,20 @@
-//! What authors expect of the host's C and C++ library, and what device code has instead.
-//!
-//! Owns: the advice for NVRTC's messages about headers and names that only the host, or only a later GPU, has.
-//! Never: no file, no look at the source. NVRTC brings no header of the host's library; some of its functions are built in, and
-//! libcu++ (in the CUDA headers) has the rest below `cuda/std/`. Tried with NVRTC 13.0 and the pinned headers.
+//! Suggests device-side replacements of the host's C and C++ libraries: NVRTC's built-in functions, or libcu++ (CUDA
+//! headers, `cuda/std/`). Tested with NVRTC 13.0 and the pinned headers. Must not read files.
 
 use super::cause::Cause;
 
-/// Headers of the host, and the one that has the same.
 const REPLACED: [(&str, &str); 3] = [
     ("stdint.h inttypes.h cinttypes", "cuda/std/cstdint"),
     ("limits.h", "cuda/std/climits"),
     ("time.h", "cuda/std/ctime"),
 ];
 
-/// Headers that libcu++ has by the same name.
+/// With the same name in libcu++.
 const IN_CUDA_STD: &str = "array atomic barrier bit chrono climits cmath complex concepts cstdint ctime expected functional \
                            initializer_list iterator limits mdspan memory numeric optional ratio span tuple type_traits utility \
                            variant version";
 
-/// Headers whose use in device code is built into NVRTC.
+/// Their device functions are built in.
 const BUILT_IN: [(&str, &str); 8] = [
     ("assert.h cassert", "`assert` is built in"),
     ("math.h", "functions such as `sqrtf` are built in; `INFINITY` and `NAN` are in `<cuda/std/cmath>`"),
@@ -30,11 +26,9 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("float.h cfloat", "the limits of types are `cuda::std::numeric_limits<T>` in `<cuda/std/limits>`"),
 ];
 
-/// Headers of the host without an equivalent.
 const HOST_ONLY: &str = "algorithm cerrno ctype.h errno.h exception filesystem fstream iomanip iostream map mutex new random set \
                          sstream stdarg.h stdexcept string string_view thread unordered_map vector";
 
-/// Names that a header declares.
 const NAMES: [(&str, &str); 6] = [
     (
         "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t intmax_t uintmax_t",
@@ -55,7 +49,7 @@ fn find(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(names, _)| has(names, name)).map(|(_, found)| *found)
 }
 
-/// How to fix an error if the host's library was expected. `file` is the one with the error.
+/// Returns `None` unless the error in `file` assumes the host's library.
 pub(super) fn help(cause: &Cause, file: &str) -> Option<String> {
     match cause {
         Cause::MissingFile(_) if file.ends_with("/cuda.h") => {

@@ -1,26 +1,24 @@
-//! NVRTC's log as values.
+//! Parses the log of the EDG front end in NVRTC 12.9 and 13.0, and of `ptxas`, which has no locations.
 //!
-//! The format is that of the EDG front end, as NVRTC 12.9 and 13.0 write it: a line `file(line): severity #number: text`, two
-//! spaces and the source line, two spaces and a caret below it (counted in bytes, tabs kept), then lines of context,
-//! then an empty line. `ptxas` writes lines of its own, without a place.
+//! A message is `file(line): severity #number: text`, the source line and a caret line (byte column, tabs kept), each
+//! after two spaces, then context lines and an empty line.
 
 use super::cause::{Cause, required_arch};
 use crate::diagnostic::Severity;
 
-/// The file to which NVRTC attributes errors in name expressions (13.0).
+/// For errors in name expressions (13.0).
 const NAME_MAP: &str = "__nv_name_map";
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) severity: Severity,
     pub(super) location: Option<Location>,
-    /// The number of a warning: `174`.
+    /// A warning's number: `174`.
     pub(super) number: Option<String>,
     pub(super) cause: Cause,
-    /// What is wrong, with code between backticks.
+    /// Code is between backticks.
     pub(super) text: String,
-    /// How the compiler came there, one line each.
+    /// One per step.
     pub(super) context: Vec<Context>,
 }
 
@@ -38,34 +36,31 @@ impl Message {
         }
     }
 
-    /// Whether it differs from another in nothing but the place in its line.
+    /// Compares messages without columns.
     pub(super) fn says_the_same(&self, other: &Message) -> bool {
         let line = |message: &Message| message.location.clone().map(|it| Location { excerpt: None, ..it });
         let (one, other) = [self, other].map(|it| Message { location: line(it), ..it.clone() }).into();
         one == other
     }
 
-    /// Whether it is about a kernel's name in the manifest.
     pub(super) fn is_of_name(&self) -> bool {
         self.location.as_ref().is_some_and(|location| location.file == NAME_MAP)
     }
 }
 
-/// A line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Location {
-    /// The file as NVRTC knows it.
+    /// The file as NVRTC names it.
     pub(super) file: String,
-    /// From 1.
+    /// Counted from 1.
     pub(super) line: usize,
-    /// The line as the log shows it and the byte in it that the caret marks.
+    /// The logged line, and the caret's byte.
     pub(super) excerpt: Option<(String, usize)>,
 }
 
-/// A line that says how the compiler came to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Context {
-    /// With code between backticks.
+    /// Code is between backticks.
     pub(super) text: String,
     pub(super) location: Option<Location>,
 }
@@ -77,7 +72,7 @@ impl Context {
             return None;
         }
         let line = line.strip_prefix("detected during ").unwrap_or(line);
-        // Candidates are mostly those of a header.
+        // Candidates are mostly in headers.
         let line = line.split(" (declared at line ").next().unwrap_or(line);
         let located = line.rsplit_once(" at line ").and_then(|(text, location)| {
             let (number, file) = location.split_once(" of ")?;
@@ -91,17 +86,15 @@ impl Context {
     }
 }
 
-/// A log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Log {
     pub(super) messages: Vec<Message>,
-    /// Lines in no known form.
+    /// Unrecognized lines.
     pub(super) rest: Vec<String>,
-    /// The highest architecture that one of them requires.
     pub(super) required_arch: Option<u32>,
 }
 
-/// Reads a log. Any text will do: what is not understood is kept in [`Log::rest`].
+/// Parses a log; unrecognized lines go to [`Log::rest`].
 pub(super) fn parse(text: &str) -> Log {
     let mut log = Log::default();
     let lines: Vec<&str> = text.lines().collect();
@@ -119,7 +112,7 @@ pub(super) fn parse(text: &str) -> Log {
     log
 }
 
-/// Reads the excerpt and the context of a message, up to an empty line or the next message.
+/// Parses a message's body, up to an empty line or the next message.
 fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
     if let (Some(excerpt), Some(caret), Some(location)) =
         (lines.get(at), lines.get(at + 1), &mut message.location)
@@ -130,7 +123,7 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
         location.excerpt = Some((excerpt.to_owned(), column - 2));
         at += 2;
     }
-    // Whether what comes is a note about another place, such as a candidate that does not fit.
+    // Notes are about other locations, such as candidates.
     let mut is_note = false;
     let mut context: Vec<&str> = Vec::new();
     while let Some(line) = lines.get(at) {
@@ -139,7 +132,7 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
         } else if line.trim().is_empty() || !line.starts_with(' ') {
             break;
         } else if line.trim() == "^" {
-            // The line before is the excerpt, after the rest of the text.
+            // The excerpt.
             let excerpt = at.checked_sub(1).and_then(|before| lines.get(before)?.strip_prefix("  "));
             let column = line.find('^').and_then(|column| column.checked_sub(2));
             if !is_note {
@@ -160,24 +153,23 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
     at
 }
 
-/// `file(line): note #3326-D: text`.
+/// Matches `file(line): note #3326-D: text`.
 fn is_note_header(line: &str) -> bool {
     !line.starts_with(' ') && line.split_once("): note").is_some_and(|(_, rest)| rest.starts_with([':', ' ']))
 }
 
-/// The first line of a message.
 fn header(line: &str) -> Option<Message> {
     located(line).or_else(|| at_end(line)).or_else(|| from_ptxas(line)).or_else(|| from_nvrtc(line))
 }
 
-/// `At end of source: error: text`.
+/// Parses `At end of source: error: text`.
 fn at_end(line: &str) -> Option<Message> {
     let (severity, number, text) = severity(line.strip_prefix("At end of source: ")?)?;
     let text = format!("{text} at the end of the file");
     Some(Message { cause: Cause::EndOfFile, ..Message::new(severity, None, number, &text) })
 }
 
-/// `file(line): error: text`. The file's name may contain anything, so the first location that fits is used.
+/// Parses `file(line): error: text`. File names may contain anything: the first match counts.
 fn located(line: &str) -> Option<Message> {
     if line.starts_with(' ') {
         return None;
@@ -194,13 +186,13 @@ fn located(line: &str) -> Option<Message> {
     })
 }
 
-/// `warning #174-D: text`.
+/// Parses `warning #174-D: text`.
 fn severity(text: &str) -> Option<(Severity, Option<String>, &str)> {
     let levels = [
         ("catastrophic error", Severity::Error),
         ("internal error", Severity::Error),
         ("error", Severity::Error),
-        // The code generator behind the front end.
+        // Written by the code generator.
         ("Error", Severity::Error),
         ("warning", Severity::Warning),
         ("remark", Severity::Warning),
@@ -215,7 +207,7 @@ fn severity(text: &str) -> Option<(Severity, Option<String>, &str)> {
     })
 }
 
-/// `ptxas error   : text`.
+/// Parses `ptxas error   : text`.
 fn from_ptxas(line: &str) -> Option<Message> {
     let (word, text) = line.strip_prefix("ptxas ")?.split_once(':')?;
     let severity = match word.trim() {
@@ -226,12 +218,12 @@ fn from_ptxas(line: &str) -> Option<Message> {
     Some(Message::new(severity, None, None, text))
 }
 
-/// `nvrtc: error: text`.
+/// Parses `nvrtc: error: text`.
 fn from_nvrtc(line: &str) -> Option<Message> {
     Some(Message::new(Severity::Error, None, None, line.strip_prefix("nvrtc: error: ")?))
 }
 
-/// Quoted code in NVRTC's and ptxas' messages, between backticks as everywhere else.
+/// Replaces NVRTC's and ptxas's quotes by backticks.
 fn ticks(text: &str) -> String {
     let text = match text.strip_prefix("Entry function '").and_then(|rest| rest.split_once('\'')) {
         Some((symbol, rest)) => &format!("entry function `{symbol}`{rest}"),
@@ -240,12 +232,12 @@ fn ticks(text: &str) -> String {
     if text.matches('"').count().is_multiple_of(2) { text.replace('"', "`") } else { text.to_owned() }
 }
 
-/// What NVRTC reports about an option that it rejects, `None` if it is the architecture.
+/// Returns the rejected option's message, `None` for the architecture.
 pub(super) fn rejected_option(log: &str) -> Option<&str> {
     (!log.contains("--gpu-architecture")).then(|| log.trim().trim_start_matches("nvrtc: error: "))
 }
 
-/// Lines that only count or repeat.
+/// Matches counts and repetitions.
 fn is_summary(line: &str) -> bool {
     line.contains(" detected in the compilation of \"")
         || line.starts_with("Compilation terminated.")

@@ -1,8 +1,5 @@
-//! Compiling a unit with NVRTC.
-//!
-//! Owns: the options, the call, and NVRTC's log as diagnostics in the user's files; the processes that NVRTC may run in
-//! ([`workers`]); and the session that answers from the cache where it can ([`Session`]).
-//! Never: no GPU, no judgement about what the code object contains (`cubinder-analysis` does that).
+//! Compiles units with NVRTC: options, calls, diagnostics, worker processes ([`workers`]) and the cached [`Session`].
+//! Must not use a GPU or check compiled code (`cubinder-analysis` does).
 
 mod cause;
 mod diagnose;
@@ -35,35 +32,33 @@ use errors::{Crash, Failure, Nul, RejectedOption, UnknownTarget};
 use options::Purpose;
 use workers::{Ending, NvrtcInfo, WorkerFailure, WorkerOutput, Workers};
 
-/// What NVRTC takes the program's file to be. It looks for quoted includes in that file's folder, and there can be none below
-/// `/dev/null`: the folder of the author's file is an include folder, and the current folder must not count. Messages and
-/// `__FILE__` have the name of the `#line` in the text. The option `--no-source-include` would do more: headers would no
-/// longer find their neighbours (13.0, tried).
+/// NVRTC searches this file's folder for quoted includes: `/dev/null` has none, unlike the current folder, and
+/// `--no-source-include` would also hide headers beside headers (13.0). Messages use the text's `#line`.
 const PROGRAM_NAME: &str = "/dev/null/k.cu";
 
-/// Has NVRTC's front end print the name of each file that it opens, one blank before it for each file that it is included from.
-/// No document of NVIDIA has it; 12.9, 13.0 and 13.5 do so, and the code is the same with it.
+/// Prints each opened file, indented by include depth. Undocumented; NVRTC 12.9, 13.0 and 13.5 accept it without
+/// changing code.
 const TRACE_INCLUDES: &str = "-Xcudafe=--trace_includes";
 
-/// The first line of every trace.
+/// Starts every trace.
 const BUILT_IN_HEADER: &str = "__nv_nvrtc_builtin_header.h";
 
-/// What the front end calls texts that are in no file.
+/// Traced names without file.
 const BUILT_IN: [&str; 3] = [BUILT_IN_HEADER, "__nv_name_map", PRELUDE_NAME];
 
-/// The files that a compile read, as far as NVRTC reports them.
+/// The files that a compile read, according to NVRTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadFiles {
-    /// NVRTC cannot be asked.
+    /// Tracing is unavailable.
     NotAsked,
-    /// NVRTC was asked and printed no trace, so the compile may have read any file.
+    /// NVRTC printed no trace; any file may have been read.
     Unknown,
-    /// The files of the trace.
+    /// The traced files.
     Traced(Vec<PathBuf>),
 }
 
 impl ReadFiles {
-    /// Parses the standard error of a compile with [`TRACE_INCLUDES`]; `None` for a compile without.
+    /// Parses standard error of a compile with [`TRACE_INCLUDES`].
     fn parse(printed: Option<&[u8]>) -> ReadFiles {
         match printed.map(traced) {
             None => ReadFiles::NotAsked,
@@ -73,7 +68,6 @@ impl ReadFiles {
     }
 }
 
-/// The files of a trace; `None` if `printed` contains no trace.
 fn traced(printed: &[u8]) -> Option<Vec<PathBuf>> {
     let has_trace = printed.split(|byte| *byte == b'\n').any(|line| line == BUILT_IN_HEADER.as_bytes());
     let lines = printed.split(|byte| *byte == b'\n').map(|line| {
@@ -85,17 +79,15 @@ fn traced(printed: &[u8]) -> Option<Vec<PathBuf>> {
     has_trace.then(|| lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
-/// The stack of a compile. NVRTC recurses over the program; with a default thread's 2 MiB deep templates overflow it.
+/// NVRTC recurses over the program; deep templates overflow a default thread's 2 MiB.
 const STACK_BYTES: usize = 64 << 20;
 
-/// What compiles.
 #[derive(Debug, Clone)]
 enum Compiler {
-    /// NVRTC in this process.
     InProcess(Arc<Nvrtc>),
-    /// NVRTC in worker processes, and its description.
+    /// Worker processes and their NVRTC.
     Workers(Arc<Workers>, NvrtcInfo),
-    /// A function that stands in for NVRTC.
+    /// A replacement for NVRTC.
     #[cfg(test)]
     StandIn(fn(&Program) -> Result<WorkerOutput, CompileError>),
 }
@@ -110,7 +102,7 @@ impl Compiler {
         }
     }
 
-    /// Compiles. A worker process also asks NVRTC which files it reads.
+    /// Compiles; worker processes also trace includes.
     fn compile(&self, program: Program) -> Result<Result<WorkerOutput, CompileError>, WorkerFailure> {
         match self {
             Compiler::InProcess(nvrtc) => {
@@ -129,7 +121,7 @@ impl Compiler {
                     let mut asking = program.clone();
                     asking.options.push(TRACE_INCLUDES.into());
                     match workers.compile(&asking)? {
-                        // NVRTC rejects this option, or one of the user's.
+                        // NVRTC rejects the trace option or a user's.
                         Err(CompileError::Option(_)) => {}
                         result => return Ok(result),
                     }
@@ -146,7 +138,6 @@ impl Compiler {
     }
 }
 
-/// Compiles several kernels of a unit's text at once.
 fn call_for(
     compiler: &Compiler,
     unit: &TranslationUnit,
@@ -176,16 +167,16 @@ fn call_for(
     }
 }
 
-/// Does this in a thread of its own, whose stack is large enough for NVRTC. It gives its result, and whether a compile has failed.
+/// Runs `work` with a stack large enough for NVRTC. It returns its result and whether a compile failed.
 ///
-/// The thread of a compile that failed stays until the process ends: NVRTC 13.0 keeps something of it, and a process whose
-/// thread is gone crashes at its end, or in a later compile (seen where a kernel's parameters are larger than 32,764 bytes).
+/// The thread of a failed compile stays: NVRTC 13.0 keeps state of it, and without the thread crashes at exit or in a
+/// later compile (seen above 32,764 parameter bytes).
 fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'static) -> io::Result<T> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("nvrtc".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || {
         let (result, has_failed) = work();
-        // Who asked waits for it, so it is there.
+        // The receiver is waiting, so this cannot fail.
         let _ = sender.send(result);
         if has_failed {
             loop {
@@ -224,7 +215,7 @@ fn failure(
     messages
 }
 
-/// The options are ours and the user's; the architecture is the likeliest to be rejected.
+/// Reports a rejected option; the likeliest cause is the architecture, as options are checked before.
 fn rejected_option(log: &str, nvrtc: &NvrtcInfo, target: Target) -> CompileMessage {
     let (major, minor) = nvrtc.version;
     match log::rejected_option(log) {

@@ -1,4 +1,4 @@
-//! The settings of a compile, and the options that NVRTC gets.
+//! The settings of a compile and NVRTC's options.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,24 @@ use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc_option::{PTXAS, is_named};
 
-/// What a project says about its compiles.
+/// A project's compile settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Folders of the project's headers, as the user names them, searched after the source's own folder.
+    /// Include folders as the user writes them, after the source's own.
     pub include: Vec<PathBuf>,
-    /// Options for NVRTC, each of which has passed [`crate::nvrtc_option::check_options`].
+    /// NVRTC options that passed [`crate::nvrtc_option::check_options`].
     pub options: Vec<String>,
 }
 
-/// What kind of compile it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Code for an engine.
+    /// Code for a target.
     Code(Target),
-    /// Debug information about kernels' parameters, for an architecture. It is in PTX as it is in a cubin, which takes longer to make, the more so
-    /// the more kernels there are. Nothing else of the output is used.
+    /// Debug information of parameters as PTX, which compiles faster than a cubin.
     Signature(Arch),
 }
 
 impl Purpose {
-    /// What is compiled for.
     pub(super) fn target(self) -> Target {
         match self {
             Purpose::Code(target) => target,
@@ -39,7 +36,7 @@ impl Purpose {
     }
 }
 
-/// The include folders in the order of search: the source's own, the project's, the toolkit's.
+/// Returns the source's, the project's and the toolkit's folders, in search order.
 pub fn include_folders(unit: &TranslationUnit, settings: &Settings, toolkit: &[PathBuf]) -> Vec<PathBuf> {
     let own = std::iter::once(&unit.folder);
     own.chain(&settings.include).chain(toolkit).map(|folder| non_empty(folder)).collect()
@@ -49,17 +46,16 @@ fn non_empty(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }
 
-/// The first NVRTC that is given a seed.
+/// The first release with `--frandom-seed`.
 const SEEDED: (i32, i32) = (13, 0);
 
-/// A warning about code from an NVRTC of this version, the same for each kernel.
+/// Warns about older releases, which are not reproducible.
 pub(super) fn doubts(version: (i32, i32)) -> Option<Diagnostic> {
     let (major, minor) = version;
     (version < SEEDED).then(|| NotReproducible { major, minor }.into())
 }
 
-/// The options of one compile, the same for the same input. `version` is NVRTC's: options that came later are left out for
-/// older ones.
+/// Returns the options, which depend on the arguments only; older `version`s get fewer options.
 pub(super) fn options(
     unit: &TranslationUnit,
     purpose: Purpose,
@@ -78,14 +74,14 @@ pub(super) fn options(
     }));
     options.push("--modify-stack-limit=false".into());
     if version >= SEEDED {
-        // Names with internal linkage hold a hash of the working folder and the number of the process otherwise (tried).
+        // Names with internal linkage would contain a hash of the working folder and the process's number (tested).
         options.push(format!("--frandom-seed={}", seed(unit)).into());
-        // NVRTC's own cache looks for the GPU driver and writes into the user's home (tried).
+        // NVRTC's cache looks for the GPU driver and writes into the home folder (tested).
         options.push("--no-cache".into());
     }
     if let Purpose::Signature(_) = purpose {
         options.push("--device-debug".into());
-        // Before the user's options: what they define, the code's compile sees as well.
+        // Before the user's options, whose definitions the code sees too.
         options.extend(ONLY_DEBUGGING_DEFINES.map(|name| format!("--undefine-macro={name}").into()));
         options.extend(without_optimizer(&settings.options).into_iter().map(OsString::from));
     } else {
@@ -94,25 +90,24 @@ pub(super) fn options(
     options
 }
 
-/// The macros that NVRTC defines with `--device-debug` and not without it. The text of a signature must be that of the code.
+/// Signatures and code must see equal macros.
 pub(super) const ONLY_DEBUGGING_DEFINES: [&str; 1] = ["__CUDACC_DEBUG__"];
 
-/// Whether these options put line information into the code.
+/// Returns whether the options add line information to the code.
 pub fn has_line_information(options: &[String]) -> bool {
     options.iter().any(|option| is_named(option, &LINE_INFORMATION))
 }
 
-/// How the option is called that asks for line information.
 const LINE_INFORMATION: [&str; 2] = ["generate-line-info", "lineinfo"];
 
-/// The user's options without those that contradict `--device-debug`. They do not change parameters.
+/// Removes conflicting options, which do not change parameters.
 fn without_optimizer(options: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
         if is_named(option, &PTXAS) {
             if !option.contains('=') {
-                // Its value is the next one.
+                // The option's value is the next argument.
                 rest.next();
             }
         } else if !is_named(option, &["dopt", "Ofast-compile", "Ofc"]) && !is_named(option, &LINE_INFORMATION)
@@ -123,7 +118,7 @@ fn without_optimizer(options: &[String]) -> Vec<String> {
     kept
 }
 
-/// A number that only the text decides.
+/// Returns a seed that depends on the text only.
 fn seed(unit: &TranslationUnit) -> String {
     let [a, b, c, d, ..] = Digest::compute(unit.text.as_bytes()).0;
     format!("0x{:08x}", u32::from_le_bytes([a, b, c, d]))

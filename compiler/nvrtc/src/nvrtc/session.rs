@@ -1,6 +1,4 @@
-//! Compiling with the cache in front of NVRTC.
-//!
-//! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
+//! Compiles through the cache. NVRTC is loaded at the first cache miss.
 
 mod entry;
 
@@ -29,79 +27,79 @@ use crate::signature::{self, SignatureError};
 use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path};
 
-/// Grows when the meaning of an entry changes within a release.
+/// Changes with the meaning of an entry within a release.
 const FORMAT: &str = "cubinder code 6";
 
-/// Everything that compiles of one project have in common. May be used from any number of threads.
+/// Compiles a project's units; may be used from several threads.
 #[derive(Debug)]
 pub struct Session {
     toolkit: Toolkit,
-    /// Those of units that have none of their own.
+    /// For units without their own.
     settings: Arc<Settings>,
     cache: Cache,
-    /// Decides, with a unit and a target, what comes out.
+    /// Determines the result, with unit and target.
     base: Digest,
-    /// The processes that compile; without them NVRTC is called in this one.
+    /// `None` calls NVRTC in this process.
     workers: Option<Arc<Workers>>,
     compiler: OnceLock<Result<Compiler, Diagnostic>>,
     files: Files,
-    /// Stands for all headers of the toolkit; made when the first unit needs it.
+    /// Represents the toolkit's headers; computed on demand.
     toolkit_stamp: OnceLock<Digest>,
     statistics: Mutex<Statistics>,
 }
 
-/// A unit whose includes are known.
+/// A unit with its resolved includes.
 #[derive(Debug, Clone)]
 pub struct PreparedUnit {
-    /// The unit itself.
+    /// The unit.
     pub unit: TranslationUnit,
-    /// The folders and options that it is compiled with.
+    /// The unit's folders and options.
     pub settings: Arc<Settings>,
     dependencies: Dependencies,
     key: Digest,
 }
 
 impl PreparedUnit {
-    /// Whether it includes files of the project whose names only the preprocessor can tell.
+    /// Returns whether the project has computed includes.
     #[must_use]
     pub fn has_computed_includes(&self) -> bool {
         self.dependencies.computed
     }
 }
 
-/// The code of one unit for one target.
+/// A unit's code for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledKernel {
-    /// The code and what it says about its kernels.
+    /// The code object.
     pub object: CodeObject,
-    /// The symbol of the unit's kernel; [`CodeObject::kernels`] of `object` holds its facts.
+    /// The kernel's symbol in [`CodeObject::kernels`].
     pub symbol: String,
-    /// NVRTC's warnings, and one about NVRTC itself where it is an old one.
+    /// NVRTC's warnings, and one if NVRTC is an old release.
     pub warnings: Vec<Diagnostic>,
-    /// The release of the NVRTC that compiled it.
+    /// The release of NVRTC that compiled it.
     pub nvrtc: (i32, i32),
-    /// Whether it came from the cache.
+    /// Whether the cache had it.
     pub cached: bool,
 }
 
-/// What a session has done.
+/// Counters of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// How often NVRTC was called.
+    /// The number of calls of NVRTC.
     pub nvrtc_calls: u64,
-    /// The sum of the times of those calls. Calls run side by side, so it can exceed the time that passed.
+    /// The sum of their times, which overlap.
     pub nvrtc_time: Duration,
-    /// How many results came from the cache.
+    /// The number of cached results.
     pub cache_hits: u64,
-    /// Whether NVRTC was loaded at all.
+    /// Whether NVRTC was loaded.
     pub nvrtc_loaded: bool,
 }
 
 impl Session {
-    /// Starts a session. Reads which NVRTC is there, without loading it.
+    /// Starts a session without loading NVRTC.
     ///
     /// # Errors
-    /// Where NVRTC's file cannot be read, and for each option that is not the user's to set.
+    /// If NVRTC's file is unreadable, and each option that users may not set.
     pub fn new(toolkit: Toolkit, settings: Settings, cache: Cache) -> Result<Session, Vec<Diagnostic>> {
         let options = settings.options.iter().map(String::as_str);
         let refused: Vec<Diagnostic> = check_options(options).into_iter().map(|(_, error)| error).collect();
@@ -123,26 +121,26 @@ impl Session {
         })
     }
 
-    /// The same, compiling in processes of `program`, which answers [`super::workers::WORKER`] with [`super::workers::serve`].
+    /// Compiles in processes of `program`, which answers [`super::workers::WORKER`] by [`super::workers::serve`].
     #[must_use]
     pub fn in_processes_of(mut self, program: Option<PathBuf>) -> Session {
         self.workers = program.map(|program| Arc::new(Workers::new(&program, &self.toolkit.nvrtc)));
         self
     }
 
-    /// Finds what a unit includes. Each header is read once in a session.
+    /// Resolves a unit's includes, reading each header once per session.
     #[must_use]
     pub fn prepare(&self, unit: TranslationUnit) -> PreparedUnit {
         self.prepare_with(unit, Arc::clone(&self.settings))
     }
 
-    /// [`Session::prepare`] with settings of the unit's own, whose options have passed [`check_options`].
+    /// Resolves includes with the unit's own settings, whose options passed [`check_options`].
     #[must_use]
     pub fn prepare_with(&self, unit: TranslationUnit, settings: Arc<Settings>) -> PreparedUnit {
         let include = include_folders(&unit, &settings, &self.toolkit.include);
         let mut dependencies =
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
-        // Worker processes are started without these variables.
+        // Worker processes start without these variables.
         let has_variable =
             self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
         if has_variable || !read_no_file(&settings.options) {
@@ -162,11 +160,10 @@ impl Session {
         PreparedUnit { unit, settings, dependencies, key }
     }
 
-    /// The names that a unit's text and all that it includes take from the manifest; nothing where that cannot be known. See
-    /// [`names_taken`].
+    /// Returns the manifest names that the unit uses, if known; see [`names_taken`].
     #[must_use]
     pub fn names_taken(&self, prepared: &PreparedUnit) -> Option<BTreeSet<String>> {
-        // A macro that stands for it.
+        // A macro may expand to `manifest`.
         if prepared.settings.options.iter().any(|option| option.contains(MANIFEST)) {
             return None;
         }
@@ -177,10 +174,10 @@ impl Session {
         Some(names)
     }
 
-    /// The code of a unit for a target, from the cache or from NVRTC.
+    /// Returns a unit's code, from the cache or NVRTC.
     ///
     /// # Errors
-    /// What NVRTC says, in the user's files; or that NVRTC cannot be loaded.
+    /// NVRTC's errors in the user's files, or that it cannot be loaded.
     pub fn compile(
         &self,
         prepared: &PreparedUnit,
@@ -212,11 +209,11 @@ impl Session {
         Ok(CompiledKernel { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }
 
-    /// The kernel's parameters for `target`'s architecture, from the cache or from a compile with debug information. Another
-    /// architecture may have other parameters: `cubinder-analysis` compares them.
+    /// Returns the kernel's parameters for `target`'s architecture, from the cache or a compile with debug information.
+    /// `cubinder-analysis` compares architectures.
     ///
     /// # Errors
-    /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.
+    /// Those of [`Session::compile`], or unreadable debug information.
     pub fn signature(
         &self,
         prepared: &PreparedUnit,
@@ -226,14 +223,14 @@ impl Session {
         found.pop().flatten().ok_or(errors)
     }
 
-    /// [`Session::signature`] of each of several units that differ in nothing but their kernels: those that the cache does not have come from one
-    /// compile. Where that fails, for whichever of them, they have none: alone the others may have one.
+    /// Returns each [`Session::signature`] of units that differ only in their kernels, from one compile. If it fails,
+    /// uncached ones are `None`, even if they would compile separately.
     #[must_use]
     pub fn signatures(&self, units: &[&PreparedUnit], target: Target) -> Vec<Option<Signature>> {
         self.find_signatures(units, target).0
     }
 
-    /// The signatures that are known, and the errors of the compile that should have given the others.
+    /// Returns the known signatures, and the compile's errors.
     fn find_signatures(
         &self,
         units: &[&PreparedUnit],
@@ -261,7 +258,6 @@ impl Session {
         (found, Vec::new())
     }
 
-    /// The signatures of units from one compile, and the files that it read.
     fn compile_signatures(
         &self,
         units: &[&PreparedUnit],
@@ -281,17 +277,17 @@ impl Session {
         };
         let symbols: BTreeSet<&str> = output.lowered_names.iter().map(String::as_str).collect();
         let read = signature::read_ptx(&output.ptx, &symbols).map_err(unreadable)?;
-        // Two names of one kernel have one symbol.
+        // Two spellings of a kernel have one symbol.
         let missing = |symbol: &String| unreadable(SignatureError::MissingFunction(symbol.clone()));
         let find = |symbol| read.get(symbol).cloned().ok_or_else(|| missing(symbol));
         let signatures = output.lowered_names.iter().map(find).collect::<Result<_, _>>()?;
         Ok((signatures, ReadFiles::parse(printed.as_deref())))
     }
 
-    /// The release of NVRTC. It is loaded for that only where its files do not tell.
+    /// Returns NVRTC's release, loading it only if its files do not state it.
     ///
     /// # Errors
-    /// Where it has to be loaded and cannot be.
+    /// If it cannot be loaded.
     pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
         match self.toolkit.release() {
             Some(release) => Ok(release),
@@ -301,34 +297,33 @@ impl Session {
 
     fn compiler(&self) -> Result<&Compiler, Diagnostic> {
         if let Some(workers) = self.workers.as_ref().filter(|_| self.compiler.get().is_none()) {
-            // Each of several threads that come here at once will need one, and only one of them waits below.
+            // Each waiting thread needs a process; only one waits below.
             workers.start();
         }
         let compiler = self.compiler.get_or_init(|| load(&self.toolkit, self.workers.as_ref()));
         compiler.as_ref().map_err(Clone::clone)
     }
 
-    /// Has the processes that compile end, as nothing more is to be compiled: they need not be waited for. What is compiled all the same starts
-    /// others.
+    /// Stops idle worker processes without waiting; later compiles start new ones.
     pub fn stop_idle(&self) {
         self.workers.iter().for_each(|workers| workers.stop_idle());
     }
 
-    /// The files of the project that a unit includes; `None` if only the preprocessor knows them.
+    /// Returns the included project files, `None` with computed includes.
     #[must_use]
     pub fn included_files<'p>(&self, prepared: &'p PreparedUnit) -> Option<Vec<&'p Path>> {
         prepared.dependencies.complete.then(|| self.found_files(prepared).map(|(file, _)| file).collect())
     }
 
-    /// The files of the project that a unit includes, with the digests of their bytes, but for those whose names only the preprocessor
-    /// knows: see [`PreparedUnit::has_computed_includes`].
+    /// Returns the included project files with digests, without computed includes
+    /// ([`PreparedUnit::has_computed_includes`]).
     pub fn found_files<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = (&'p Path, Digest)> {
         let of_toolkit = |file: &Path| self.toolkit.include.iter().any(|folder| file.starts_with(folder));
         prepared.dependencies.found().filter(move |(file, _)| !of_toolkit(file))
     }
 
-    /// The headers of the toolkit that a unit may include, by their names from the folder on that has them, with the digests of their bytes. Where the
-    /// toolkit lies and how many folders it has does not matter. Those whose names only the preprocessor can tell are not among them.
+    /// Returns the possibly included toolkit headers with digests, without computed includes. Names are relative to
+    /// include folders, so the toolkit's location does not matter.
     pub fn found_headers<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = (&'p Path, Digest)> {
         let of_toolkit = |file: &'p Path| {
             let names = self.toolkit.include.iter().filter_map(|folder| file.strip_prefix(folder).ok());
@@ -337,13 +332,12 @@ impl Session {
         prepared.dependencies.found().filter_map(move |(file, digest)| Some((of_toolkit(file)?, digest)))
     }
 
-    /// Asked when all is compiled: an error where a file that a unit includes, or may include, is another than when the units were prepared. Code from
-    /// before the change and code from after it are not of one library, and what is said of it would be true of one of both only.
+    /// Checks after compiling that included files are unchanged: a library must not mix states.
     ///
     /// # Errors
-    /// The first such file.
+    /// The first changed file.
     pub fn check_unchanged(&self) -> Result<(), Diagnostic> {
-        // What comes from the cache was compiled from what was read.
+        // Cached code was compiled from the files as read.
         let is_compiled = self.statistics().nvrtc_calls > 0;
         match is_compiled.then(|| self.files.changed()).flatten() {
             None => Ok(()),
@@ -351,47 +345,46 @@ impl Session {
         }
     }
 
-    /// NVRTC and its headers.
+    /// Returns NVRTC's and its headers' paths.
     #[must_use]
     pub fn toolkit(&self) -> &Toolkit {
         &self.toolkit
     }
 
-    /// What the session has done so far.
+    /// Returns the counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics { nvrtc_loaded: self.compiler.get().is_some(), ..self.count(|_| {}) }
     }
 
-    /// Updates the statistics, and returns them.
     fn count(&self, update: impl FnOnce(&mut Statistics)) -> Statistics {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         update(&mut statistics);
         *statistics
     }
 
-    /// The warning of the cache, if it has one and has not given it yet.
+    /// Returns the cache's warning once.
     #[must_use]
     pub fn take_cache_warning(&self) -> Option<Diagnostic> {
         self.cache.take_warning()
     }
 
-    /// The key of what comes of a unit, with every option that NVRTC gets. Which of them an older NVRTC does not get follows
-    /// from its identity. Line information says where files are, from the current folder on (13.0, tried).
+    /// Computes a key over all options; NVRTC's identity determines which it gets. Line information contains paths
+    /// relative to the current folder (13.0).
     fn key(&self, kind: &str, prepared: &PreparedUnit, purpose: Purpose) -> Digest {
         let settings = &prepared.settings;
         let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
         let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
         let mut key = KeyHasher::new(kind).field(&prepared.key.0);
         if !matches!(purpose, Purpose::Signature(_)) && has_line_information(&settings.options) {
-            // Without a current folder there is none that NVRTC could write.
+            // Without a current folder NVRTC cannot write one either.
             let folder = std::env::current_dir().unwrap_or_default();
             key = key.field(folder.as_os_str().as_encoded_bytes());
         }
         options.iter().fold(key, |key, option| key.field(option.as_encoded_bytes())).finish()
     }
 
-    /// What `read` makes of an entry of the cache. One that cannot be read, or of which it makes nothing, is a miss.
+    /// Reads an entry; unreadable ones are misses.
     fn stored<T: DeserializeOwned, R>(
         &self,
         prepared: &PreparedUnit,
@@ -410,7 +403,7 @@ impl Session {
         Some(entry)
     }
 
-    /// Stores an entry, unless the compile may have read a file that the key lacks. If NVRTC cannot be asked, the scan alone decides.
+    /// Stores an entry, except of compiles that may have read a file outside the key. Without trace the scan decides.
     fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T, read: &ReadFiles) {
         let dependencies = &prepared.dependencies;
         let absent: Option<Vec<PathBuf>> = match read {
@@ -430,22 +423,21 @@ impl Session {
         };
         if dependencies.complete && dependencies.still_hold() {
             let stored = Stored { value: entry, absent: absent.into_iter().map(PathBuf::into).collect() };
-            // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
+            // Cannot fail for these types; otherwise the next build recompiles.
             if let Ok(bytes) = postcard::to_allocvec(&stored) {
                 self.cache.put(key, &bytes);
             }
         }
     }
 
-    /// The places where a file would be found before this header of the toolkit, whose name only the preprocessor knew. `None` if the key does
-    /// not cover the toolkit's headers, or the file is not one of them.
+    /// Returns paths that precede a computed include of the toolkit, `None` if the key does not cover `file`.
     fn places_before(&self, prepared: &PreparedUnit, file: &Path) -> Option<Vec<PathBuf>> {
         if !prepared.dependencies.trusts_toolkit {
             return None;
         }
         let folders = include_folders(&prepared.unit, &prepared.settings, &self.toolkit.include);
         let project = folders.len() - self.toolkit.include.len();
-        // A folder of the toolkit may be inside of another one.
+        // Toolkit folders may be nested.
         let of_toolkit = folders.iter().enumerate().skip(project);
         let names = of_toolkit.filter_map(|(at, folder)| Some((at, file.strip_prefix(folder).ok()?)));
         let places: Vec<PathBuf> = names
@@ -454,7 +446,6 @@ impl Session {
         (!places.is_empty()).then_some(places)
     }
 
-    /// Compiles several kernels of a text; also returns the release of NVRTC.
     fn call(
         &self,
         prepared: &PreparedUnit,
@@ -479,11 +470,10 @@ impl Session {
     }
 }
 
-/// Adds to missing files of CUDA that there are no CUDA headers, if so and if there is no better advice.
+/// Adds a note about missing CUDA headers to errors without help.
 fn with_missing_headers(mut errors: Vec<CompileMessage>, toolkit: &Toolkit) -> Vec<CompileMessage> {
     let Some(why) = &toolkit.without_headers else { return errors };
     for CompileMessage { cause, diagnostic, .. } in &mut errors {
-        // One of the author's is missing with CUDA's headers as without.
         let is_of_cuda = matches!(cause, Cause::MissingFile(name) if cuda::is_cuda_header(name) || name.starts_with("crt/"));
         if is_of_cuda && diagnostic.help.is_none() {
             diagnostic.notes.push(why.message.clone());
@@ -494,8 +484,7 @@ fn with_missing_headers(mut errors: Vec<CompileMessage>, toolkit: &Toolkit) -> V
     errors
 }
 
-/// What stands for the toolkit's headers as a whole: for pinned packages the version, which their folders' names hold; for
-/// any other toolkit the names, sizes and times of all its headers.
+/// Digests the toolkit's headers: the version of pinned packages, else names, sizes and times of all headers.
 fn stamp(toolkit: &Toolkit) -> Digest {
     let key = KeyHasher::new("toolkit");
     let key = toolkit.include.iter().fold(key, |key, folder| {
@@ -505,10 +494,7 @@ fn stamp(toolkit: &Toolkit) -> Digest {
     key.finish()
 }
 
-/// Loads the toolkit's NVRTC, here or in one of these processes.
-///
-/// # Errors
-/// Where it cannot be loaded, with the commands that help.
+/// Loads NVRTC; fails with commands that help.
 fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, Diagnostic> {
     let loaded = match workers {
         None => Nvrtc::load(&toolkit.nvrtc)

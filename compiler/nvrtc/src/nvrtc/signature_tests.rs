@@ -1,4 +1,4 @@
-//! Reads signatures from what NVRTC compiled.
+//! Reads signatures from NVRTC's output.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ fn a_signature_reads_like_cuda() {
     assert_eq!(none.to_string(), "none()");
 }
 
-/// Both are called `n`: what binds by name has to look.
+/// Both parameters are named `n`.
 #[test]
 fn the_parameters_of_a_pack_share_its_name() {
     let text = "template <class... Ts> __global__ void k(const float* x, Ts... n) {}\n";
@@ -101,7 +101,7 @@ __global__ void k(Plain p, const Byte b, Below n, Large l, Long w, Narrow c, Tru
     let types: Vec<ParamType> = found.params.into_iter().map(|param| param.ty).collect();
     let (natural, unsigned) = (|bits| ScalarType::Natural { bits }, |bytes| ScalarType::UInt { bytes });
     let short = ScalarType::Int { bytes: 2 };
-    // `Narrow` has a name that `bool` does not hold; `Truth` and `Flag` differ in nothing.
+    // `bool` cannot represent a name of `Narrow`; `Truth` and `Flag` are alike.
     let expected = [
         natural(31),
         unsigned(1),
@@ -114,9 +114,9 @@ __global__ void k(Plain p, const Byte b, Below n, Large l, Long w, Narrow c, Tru
         natural(15),
     ];
     assert_eq!(types[..9], expected.map(ParamType::Enum));
-    // One without names is written as the integer that it is.
+    // An enum without names is its integer type.
     assert_eq!(types[9], ParamType::Scalar(ScalarType::Int { bytes: 4 }));
-    // The names of both are -1.
+    // Both name -1.
     assert_eq!(types[10..], [natural(63), natural(63)].map(ParamType::Enum));
 }
 

@@ -1,4 +1,4 @@
-//! Compiles with the real NVRTC.
+//! Compiles with NVRTC.
 
 use super::*;
 use crate::codegen::translation_unit;
@@ -192,7 +192,6 @@ fn a_header_finds_its_neighbour() {
     };
     write("kernels/part/a.h", "#include \"b.h\"\n#include \"cubinder.h\"\n");
     write("kernels/part/b.h", "#define VALUE 3\n");
-    // The generated `cubinder.h` takes precedence everywhere.
     write("kernels/part/cubinder.h", "#error not this one\n");
     for include in ["\"part/a.h\"", "<part/a.h>"] {
         let text = format!("#include {include}\n__global__ void k(int* x) {{ *x = VALUE; }}\n");
@@ -226,7 +225,7 @@ fn the_headers_of_cuda_can_be_included() {
     }
 }
 
-/// The user cannot fix the library's files.
+/// Users cannot fix the library's files.
 #[test]
 fn an_error_in_a_library_is_told_where_it_is_included() {
     let Some((toolkit, nvrtc)) = nvrtc("an_error_in_a_library_is_told_where_it_is_included") else { return };
@@ -238,7 +237,6 @@ fn an_error_in_a_library_is_told_where_it_is_included() {
     assert_eq!(error.message, "`cub/cub.cuh` holds what NVRTC does not compile");
     let place = &error.primary.as_ref().unwrap().span;
     assert_eq!(&place.source.text[place.range.clone()], "#include <cub/cub.cuh>");
-    // Errors in the user's text keep their place.
     let text = "#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_cluster().sync(); }\n";
     let unit = self::unit(Path::new("."), text, "k", &[]);
     let errors =
@@ -249,7 +247,7 @@ fn an_error_in_a_library_is_told_where_it_is_included() {
 #[test]
 fn the_current_folder_is_not_searched() {
     let Some((toolkit, nvrtc)) = nvrtc("the_current_folder_is_not_searched") else { return };
-    // Relative to the tests' current folder the file exists; `src` is the unit's nominal folder.
+    // Relative to the tests' folder the file exists, but the unit's is `src`.
     assert!(Path::new("src/nvrtc/mod.rs").is_file());
     let folder = tempfile::tempdir().unwrap();
     for (name, header) in [("test.cu", "src/nvrtc/mod.rs"), ("src/test.cu", "nvrtc/mod.rs")] {
@@ -343,12 +341,12 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     }
     let unused = text.replace(" + manifest::large[i % 2]", "");
     assert_ne!(unused, text);
-    // Unused tables are omitted even if an included text might name them.
+    // Unused tables are omitted even if an included text could name them.
     let unused = code(&format!("#if __has_include(\"none.cuh\")\n#endif\n{unused}"));
     assert!(!unused.windows(large.len()).any(|window| window == large));
 }
 
-/// Kernels may read tables through pointers to vectors.
+/// Kernels may read tables as vectors.
 #[test]
 fn tables_lie_at_multiples_of_16_bytes() {
     let Some((toolkit, nvrtc)) = nvrtc("tables_lie_at_multiples_of_16_bytes") else { return };
@@ -384,7 +382,7 @@ fn line_information_leaves_the_machine_code_as_it_is() {
     assert!(plain.1 < lines.1, "there is line information");
 }
 
-/// The largest possible table takes one or two seconds.
+/// Takes one to two seconds.
 #[test]
 fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     let Some((toolkit, nvrtc)) = nvrtc("a_table_of_a_mebibyte_is_compiled_in_reasonable_time") else {
@@ -412,7 +410,6 @@ fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     let time = start.elapsed();
     println!("{time:?}");
     assert!(raw.bytes.windows(bytes.len()).any(|window| window == bytes));
-    // Other tests may be running.
     assert!(time < std::time::Duration::from_secs(60), "{time:?}");
     let start = std::time::Instant::now();
     let signature =
@@ -441,7 +438,7 @@ const MACROS: [&str; 16] = [
     "_DEBUG",
 ];
 
-/// Possible macros in NVRTC's files. Some strings are unreadable, hence [`MACROS`].
+/// Returns possible macros in NVRTC's files. Some strings are unreadable, hence [`MACROS`].
 fn macro_names(nvrtc: &Path) -> std::collections::BTreeSet<String> {
     let mut names: std::collections::BTreeSet<String> = MACROS.map(str::to_owned).into();
     let folder = nvrtc.parent().unwrap();
@@ -452,12 +449,12 @@ fn macro_names(nvrtc: &Path) -> std::collections::BTreeSet<String> {
         let words = words.filter(|word| (5..64).contains(&word.len()) && word.starts_with(b"__"));
         names.extend(words.filter_map(|word| String::from_utf8(word.to_vec()).ok()));
     }
-    // The time, and preprocessor operators.
+    // Excludes the time and preprocessor operators.
     names.retain(|name| name != "__TIME__" && !name.starts_with("__VA_") && !name.starts_with("__has_"));
     names
 }
 
-/// Parameter names and code come from different compiles of the same text.
+/// Parameter names and code come from different compiles of one text.
 #[test]
 fn the_compile_of_a_signature_sees_the_macros_of_the_code() {
     let Some((toolkit, nvrtc)) = nvrtc("the_compile_of_a_signature_sees_the_macros_of_the_code") else {

@@ -1,11 +1,7 @@
-//! NVRTC in processes of its own.
+//! Runs NVRTC in processes, one per concurrent compile: NVRTC serializes compiles within a process (13.0, tested), and
+//! a crash ends only one.
 //!
-//! One process compiles one program at a time, whatever the number of its threads: NVRTC takes turns with itself (13.0, tried). As many
-//! processes as there are compiles at once use all processors. A program that NVRTC crashes on takes such a process with it, and nothing
-//! else.
-//!
-//! Owns: starting the processes, what goes to them and comes back, and both ends of it: [`Workers`] asks, [`serve`] answers.
-//! Never: what is compiled and what it means.
+//! Owns the processes and both ends of their messages ([`Workers`], [`serve`]). Must not interpret what is compiled.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -24,60 +20,55 @@ use serde::{Deserialize, Serialize};
 
 use super::{BUILT_IN, in_a_thread};
 
-/// The first argument of a process that compiles; the second is NVRTC's file.
+/// A worker's first argument; NVRTC's path is the second.
 pub const WORKER: &str = "--nvrtc-worker";
 
-/// The longest message, bytes. Texts and code are far shorter; what is longer is none of ours.
+/// In bytes, far above texts and code.
 const MAX_MESSAGE: u32 = 1 << 30;
 
-/// How such a process asks for memory (mallopt(3), environment variables of glibc): it keeps what a compile gave back for the next one. NVRTC
-/// takes and gives back tens of megabytes for each program; with a page fault for every page of them a short kernel takes 6 % more processor
-/// time (13.0, tried). What they need is freed with the process. Another C library does not read them.
+/// Makes glibc (mallopt(3)) keep freed memory. NVRTC allocates tens of megabytes per program, whose page faults cost a
+/// short kernel 6 % processor time (13.0).
 const MEMORY: [(&str, &str); 3] = [
-    // One heap for all threads, one of which compiles at a time.
+    // One heap: threads compile in turn.
     ("MALLOC_ARENA_MAX", "1"),
-    // No limit: a gibibyte that nobody asked for is not there.
+    // Effectively no limit.
     ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
-    // The most that glibc takes: what is larger is mapped, and unmapped.
+    // glibc's maximum; larger blocks are mapped and unmapped.
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
 ];
 
-/// How the environment variables begin that NVRTC and its parts read (13.0.88): more options, another version of NVVM, folders of modules, places of
-/// debug output.
+/// Variables of NVRTC 13.0.88: options, NVVM versions, module folders, debug output.
 const READ_BY_NVRTC: [&str; 5] = ["NVRTC", "NV_NVVM", "NVVM_", "EDG_", "DUMP_KNOBS"];
 
-/// Whether NVRTC reads an environment variable of this name.
 pub(super) fn is_read_by_nvrtc(name: &OsStr) -> bool {
     READ_BY_NVRTC.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
-/// The result of a compile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WorkerOutput {
     pub(super) output: Output,
-    /// What NVRTC printed to standard error, where the process keeps it.
+    /// NVRTC's standard error, if captured.
     pub(super) printed: Option<Vec<u8>>,
 }
 
-/// Processes that compile, as many as compiles run at once.
+/// Worker processes, one per concurrent compile.
 #[derive(Debug)]
 pub struct Workers {
     program: PathBuf,
     nvrtc: PathBuf,
-    /// Those that load NVRTC.
+    /// Loading NVRTC.
     starting: Mutex<Vec<Worker>>,
     idle: Mutex<Vec<Worker>>,
-    /// Those that were told to end.
+    /// Killed, not yet reaped.
     ending: Mutex<Vec<Worker>>,
-    /// Set after the first compile that fails only with [`super::TRACE_INCLUDES`]: such a compile costs a process.
+    /// Set after the first compile that fails only with [`super::TRACE_INCLUDES`]: each failure costs a process.
     pub(super) cannot_trace: AtomicBool,
 }
 
-/// What an NVRTC says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NvrtcInfo {
     pub(super) version: (i32, i32),
-    /// The architectures it compiles for, or why it does not tell.
+    /// The supported architectures, or why they are unknown.
     pub(super) archs: Result<Vec<u32>, String>,
 }
 
@@ -88,21 +79,17 @@ impl NvrtcInfo {
     }
 }
 
-/// Why a process gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkerFailure {
-    /// It could not be started.
     Start(String),
-    /// It ended: NVRTC crashed, or somebody ended it.
+    /// NVRTC crashed, or the process was killed.
     Ended(Ending),
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ending {
-    /// Its exit status, or the error of the exchange with it.
+    /// Exit status, or error of the exchange.
     pub(super) reason: String,
-    /// The last lines that it printed.
     pub(super) printed: Vec<String>,
 }
 
@@ -113,14 +100,14 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Maximum number of lines in [`Ending::printed`], and of characters in each.
+/// Lines of [`Ending::printed`], and characters of each.
 const MAX_LINES: usize = 5;
 const MAX_CHARACTERS: usize = 300;
 
-/// How much of the end of the output is read for them, bytes.
+/// Bytes read from the end.
 const MAX_OUTPUT: u64 = 8 << 10;
 
-/// Returns the last lines of a process's output, without the trace of includes.
+/// Returns the last lines, without the include trace.
 fn last_lines(mut output: &File) -> io::Result<Vec<String>> {
     let length = output.metadata()?.len();
     output.seek(SeekFrom::Start(length.saturating_sub(MAX_OUTPUT)))?;
@@ -135,14 +122,12 @@ fn last_lines(mut output: &File) -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The first message of a process: its NVRTC, or why it does not load.
 type Greeting = Result<NvrtcInfo, String>;
 
-/// The answer to a program.
 type Answer = Result<WorkerOutput, CompileError>;
 
 impl Workers {
-    /// Processes of `program` with [`WORKER`] and `nvrtc`; none is started yet.
+    /// Creates the pool without starting a process.
     pub(super) fn new(program: &Path, nvrtc: &Path) -> Workers {
         Workers {
             program: program.to_owned(),
@@ -154,35 +139,27 @@ impl Workers {
         }
     }
 
-    /// Starts one that who asks will need, and does not wait for it: NVRTC takes as long to load as to compile a short kernel. Where it cannot
-    /// be started whoever needs it is told.
+    /// Starts a process without waiting: loading NVRTC takes as long as a short compile. Failures are reported on use.
     pub(super) fn start(&self) {
         if let Ok(worker) = Worker::start(&self.program, &self.nvrtc) {
             push(&self.starting, worker);
         }
     }
 
-    /// What NVRTC says of itself.
-    ///
-    /// # Errors
-    /// Where a process cannot be started, or NVRTC does not load in it.
     pub(super) fn about(&self) -> Result<NvrtcInfo, String> {
         let (worker, about) = self.started()?;
         push(&self.idle, worker);
         Ok(about)
     }
 
-    /// One that has compiled nothing yet.
+    /// Returns a process without compiles.
     fn started(&self) -> Result<(Worker, NvrtcInfo), String> {
         let starting = pop(&self.starting).map_or_else(|| Worker::start(&self.program, &self.nvrtc), Ok);
         let cannot = |error: io::Error| format!("cannot start `{}`: {error}", self.program.display());
         starting.map_err(cannot)?.ready(&self.nvrtc)
     }
 
-    /// Compiles in a process that has nothing to do, or in another one.
-    ///
-    /// # Errors
-    /// Where the process is lost. One that has compiled something before may have been lost for that: then a new one tries again.
+    /// Compiles in an idle or new process. If a process is lost that had compiled before, a new one retries.
     pub(super) fn compile(&self, program: &Program) -> Result<Answer, WorkerFailure> {
         if let Some(worker) = pop(&self.idle)
             && let Ok(answer) = self.ask(worker, program)
@@ -193,16 +170,15 @@ impl Workers {
         self.ask(worker, program)
     }
 
-    /// How many processes wait for something to do.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.starting.lock().unwrap().len() + self.idle.lock().unwrap().len()
     }
 
-    /// Has those that have nothing to do end, and does not wait for it.
+    /// Stops idle processes without waiting.
     pub(super) fn stop_idle(&self) {
         for mut worker in std::iter::from_fn(|| pop(&self.starting).or_else(|| pop(&self.idle))) {
-            // It is ended once more, and waited for, when it is dropped.
+            // Its drop kills and reaps it.
             let _ = worker.child.kill();
             push(&self.ending, worker);
         }
@@ -212,7 +188,7 @@ impl Workers {
         let answer = send(&mut worker.jobs, program).and_then(|()| receive::<Answer>(&mut worker.answers));
         match answer {
             Ok(result) => {
-                // NVRTC keeps something of a compile that failed.
+                // NVRTC keeps state of a failed compile.
                 if result.is_ok() {
                     push(&self.idle, worker);
                 }
@@ -224,7 +200,7 @@ impl Workers {
 }
 
 impl Drop for Workers {
-    /// They end side by side.
+    /// Processes exit in parallel.
     fn drop(&mut self) {
         self.stop_idle();
     }
@@ -240,25 +216,23 @@ fn push<T>(list: &Mutex<Vec<T>>, item: T) {
     }
 }
 
-/// One process.
 #[derive(Debug)]
 struct Worker {
     child: Child,
     jobs: ChildStdin,
     answers: ChildStdout,
-    /// Its standard error.
+    /// Standard error.
     printed: File,
 }
 
 impl Worker {
-    /// Starts a process, which loads NVRTC.
     fn start(program: &Path, nvrtc: &Path) -> io::Result<Worker> {
-        // A file in memory of this process, which is still there after a crash of the other one.
+        // A memory file of this process survives a crash of the worker.
         let printed = File::from(rustix::fs::memfd_create("nvrtc", MemfdFlags::CLOEXEC)?);
         let mut command = Command::new(program);
         command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(printed.try_clone()?).envs(MEMORY);
-        // The key of the cache holds no environment.
+        // The cache key does not cover the environment.
         std::env::vars_os().filter(|(name, _)| is_read_by_nvrtc(name)).for_each(|(name, _)| {
             command.env_remove(name);
         });
@@ -268,7 +242,6 @@ impl Worker {
         Ok(Worker { child, jobs, answers, printed })
     }
 
-    /// Waits until NVRTC is loaded.
     fn ready(mut self, nvrtc: &Path) -> Result<(Worker, NvrtcInfo), String> {
         match receive::<Greeting>(&mut self.answers) {
             Ok(greeting) => greeting.map(|about| (self, about)),
@@ -276,24 +249,23 @@ impl Worker {
         }
     }
 
-    /// How it ended; `error` says what was tried where it has not.
+    /// Returns how the process ended; `error` is the reason if it has not exited.
     fn end(mut self, error: &io::Error) -> Ending {
         let is_over = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
         if !is_over {
-            // What it says is no answer.
+            // Its messages are invalid.
             let _ = self.child.kill();
         }
         let reason = match self.child.wait() {
             Ok(status) if is_over => describe(status),
             _ => error.to_string(),
         };
-        // The ending is reported without them too.
         Ending { reason, printed: last_lines(&self.printed).unwrap_or_default() }
     }
 }
 
 impl Drop for Worker {
-    /// It ends when it is asked nothing more, but not where a compile has no end.
+    /// A closed pipe does not end a compile that never returns.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -309,10 +281,10 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Answers until there is nothing more to compile, or a compile has failed: what NVRTC keeps of it ends with the process.
+/// Serves compiles until the input closes, or one fails, whose state in NVRTC the exit removes.
 ///
 /// # Errors
-/// If the calling process is gone, or if standard error is not the file that [`Workers`] gives its processes.
+/// If the caller exited, or standard error is not the file of [`Workers`].
 pub fn serve(
     nvrtc: &Path,
     jobs: impl Read + Send + 'static,
@@ -324,14 +296,14 @@ pub fn serve(
         Err(error) => return send(&mut answers, &Greeting::Err(error.to_string())),
     };
     send(&mut answers, &Greeting::Ok(NvrtcInfo::query(&nvrtc)))?;
-    // One thread reads, compiles and answers: where threads hand over, a processor may idle until the other one wakes.
+    // One thread reads, compiles and answers: a processor may go idle during handovers.
     in_a_thread(move || match answer(&nvrtc, jobs, answers, printed) {
         Ok(has_failed) => (Ok(()), has_failed),
         Err(error) => (Err(error), true),
     })?
 }
 
-/// Compiles one after the other; whether the last compile has failed.
+/// Answers programs in order; returns whether the last compile failed.
 fn answer(
     nvrtc: &Nvrtc,
     mut jobs: impl Read,
@@ -344,7 +316,7 @@ fn answer(
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error),
         };
-        // All descriptors of the file have one position.
+        // All descriptors of the file share one position.
         printed.set_len(0)?;
         printed.rewind()?;
         let result = nvrtc.compile(&program);
@@ -359,7 +331,7 @@ fn answer(
     }
 }
 
-/// A length of four bytes, the lowest first, and as many bytes of postcard; written at once, so that who reads wakes once.
+/// Sends a little-endian `u32` length and postcard in one write: the reader wakes once.
 fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     let mut bytes = postcard::to_extend(message, vec![0; 4]).map_err(io::Error::other)?;
     let length = bytes.len() - 4;
@@ -377,7 +349,7 @@ fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
     if length > MAX_MESSAGE {
         return Err(io::Error::other("what it says is no answer"));
     }
-    // What is not there is not allocated.
+    // Allocates only the bytes that arrive.
     let mut bytes = Vec::new();
     from.take(u64::from(length)).read_to_end(&mut bytes)?;
     if bytes.len() < length as usize {

@@ -1,19 +1,16 @@
-//! Which of NVIDIA's drivers load what an NVRTC makes.
+//! Returns the NVIDIA drivers that load an NVRTC release's output (Linux). Must not call a driver or load NVRTC.
 //!
-//! Owns the table of releases and nothing else: it never asks a driver or loads NVRTC. Linux only, as TensorRT's plugin
-//! libraries here are.
-//!
-//! Source: CUDA Toolkit release notes 13.2 Update 2 and 13.3, section "CUDA Driver", the tables "CUDA Toolkit and Minimum Required
-//! Driver Version for CUDA Minor Version Compatibility" (cubins) and "CUDA Toolkit and Corresponding Driver Versions" (PTX);
-//! CUDA Compatibility, "Minor Version Compatibility": PTX is not covered by it, because the driver's own compiler has to know the
-//! PTX version. The update releases of a minor version bring no new PTX version, so the first one decides.
+//! Sources: CUDA Toolkit release notes 13.2 Update 2 and 13.3, "CUDA Driver", tables "CUDA Toolkit and Minimum Required
+//! Driver Version for CUDA Minor Version Compatibility" (cubins) and "CUDA Toolkit and Corresponding Driver Versions"
+//! (PTX, which CUDA Compatibility, "Minor Version Compatibility", excludes). Updates add no PTX version, so a minor
+//! version's first driver counts.
 
 use crate::manifest::DriverVersion;
 
-/// A release of CUDA, and so of NVRTC: 13.0 is `(13, 0)`.
+/// A CUDA release: 13.0 is `(13, 0)`.
 pub type Release = (i32, i32);
 
-/// The first driver for each release, oldest first.
+/// Each release's first driver, oldest first.
 const RELEASES: &[(Release, DriverVersion)] = &[
     ((11, 0), DriverVersion([450, 51, 5])),
     ((11, 1), DriverVersion([455, 23, 0])),
@@ -39,40 +36,39 @@ const RELEASES: &[(Release, DriverVersion)] = &[
     ((13, 3), DriverVersion([610, 43, 2])),
 ];
 
-/// The oldest driver that loads the cubins of a release; nothing for a major version that is not known.
+/// Returns the oldest driver for a release's cubins, if its major version is known.
 ///
-/// By the table of minor version compatibility, 11.x needs 450.80.02, 12.x 525.60.13 and 13.x the branch 580: but for 11.x, the
-/// first driver of the major version's first release.
+/// Minor version compatibility: 450.80.02 for 11.x, 525.60.13 for 12.x, branch 580 for 13.x. Except for 11.x that is
+/// the major version's first driver.
 #[must_use]
 pub fn oldest_for_cubins(release: Release) -> Option<DriverVersion> {
     match release {
-        // Minor version compatibility came later than the first driver of 11.0.
+        // Minor version compatibility is newer than 11.0's first driver.
         (11, _) => Some(DriverVersion([450, 80, 2])),
         (major, _) => oldest_for_ptx((major, 0)),
     }
 }
 
-/// The oldest driver that compiles the PTX of a release; nothing for a release that is not known.
+/// Returns the oldest driver that compiles a release's PTX, if known.
 #[must_use]
 pub fn oldest_for_ptx(release: Release) -> Option<DriverVersion> {
     RELEASES.iter().find(|(known, _)| *known == release).map(|(_, driver)| *driver)
 }
 
-/// The newest release that is known.
+/// Returns the newest known release.
 #[must_use]
 pub fn newest_release() -> Release {
     RELEASES.last().map_or((0, 0), |(release, _)| *release)
 }
 
-/// Whether a driver that was named, perhaps in part, is as new as `oldest`: `580` is any of that branch, `580.65` any of that
-/// minor release.
+/// Returns whether a driver is as new as `oldest`; `580` means any of that branch, `580.65` any of that minor release.
 #[must_use]
 pub fn reaches(named: DriverVersion, oldest: DriverVersion) -> bool {
     let given = named.0.iter().rposition(|part| *part > 0).map_or(0, |last| last + 1);
     named.0[..given] >= oldest.0[..given]
 }
 
-/// The newest known release whose cubins and PTX, as far as they are asked for, a driver loads.
+/// Returns the newest release whose requested cubins and PTX a driver loads.
 #[must_use]
 pub fn newest_for(driver: DriverVersion, cubins: bool, ptx: bool) -> Option<Release> {
     let enough = |oldest: Option<DriverVersion>| oldest.is_some_and(|oldest| reaches(driver, oldest));

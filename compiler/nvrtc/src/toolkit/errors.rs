@@ -1,51 +1,46 @@
-//! The diagnostics about places of NVRTC and of CUDA's headers.
+//! The diagnostics about locating NVRTC and CUDA's headers.
 
 use std::io;
 use std::path::Display;
 
 cubinder_source::diagnostics! {
-    /// There is no NVRTC at a place.
     pub(super) struct NoNvrtc { found: String, help: String }
     error "{found}" {
         note: "NVRTC compiles the kernels; it needs no GPU and no CUDA toolkit";
         help: "{help}";
     }
 
-    /// There are no CUDA headers at a place.
     pub(super) struct NoHeaders { found: String, help: &'static str }
     error "{found}" {
         note: "types of 16 or 8 bits, cooperative groups and the CUDA C++ library are in headers that NVRTC does not carry itself";
         help: "{help}";
     }
 
-    /// `CUDA_HOME` names no folder. Another toolkit would be one that the user did not name.
+    /// `CUDA_HOME` is not a folder. No fallback: the user named a toolkit.
     pub(super) struct NoHome<'a> { home: Display<'a> }
     error "`CUDA_HOME` names `{home}`, which is no folder" {
         help: "correct it, or unset it: then NVIDIA's Python packages are used, as `cubinder paths` says";
     }
 
-    /// No variable says where the cache is.
     pub(super) struct NoCache { help: String }
     error "there is no cache folder to look for NVRTC in" {
         note: "none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only";
         help: "{help}";
     }
 
-    /// A place cannot be inspected.
     pub(super) struct Inaccessible<'a> { path: Display<'a>, error: io::Error }
     error "`{path}` cannot be looked at: {error}" {
         help: "let the user who runs this read it and enter the folders on the way to it, or name another place with \
                `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`";
     }
 
-    /// NVRTC's file cannot be read.
     pub(super) struct UnreadableNvrtc<'a> { path: Display<'a>, error: io::Error }
     error "cannot read `{path}`: {error}" {
         note: "the cache of compiled code has to know which NVRTC it is for";
         help: "name one that can be read, with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`";
     }
 
-    /// CUDA's headers are of another release than NVRTC, which is untested.
+    /// An untested combination of releases.
     pub(super) struct OtherHeaders<'a> {
         major: i32, minor: i32, nvrtc_major: i32, nvrtc_minor: i32, folder: Display<'a>, nvrtc: Display<'a>
     }
@@ -55,7 +50,6 @@ cubinder_source::diagnostics! {
                `CUBINDER_NVRTC` names another NVRTC";
     }
 
-    /// The data file in the program is damaged.
     pub(super) struct BrokenPins<'a> { reason: &'a str }
     error "this build of `cubinder` carries a broken `toolkit.toml`" {
         note: "{reason}";

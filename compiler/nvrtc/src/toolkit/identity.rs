@@ -1,7 +1,5 @@
-//! Which NVRTC a file is, without loading 110 MB.
-//!
-//! The identity is made of the GNU build ids of the library and of the built-in headers beside it: notes that the linker
-//! derives from the contents, a few kilobytes to read. A library without one is hashed whole: slower, never wrong.
+//! Identifies an NVRTC without loading 110 MB, by GNU build ids of the library and its built-in headers, else by its
+//! digest.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -16,7 +14,6 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use crate::cache::KeyHasher;
 use crate::source;
 
-/// The identity of NVRTC's file and of every `libnvrtc-builtins.so*` beside it.
 pub(super) fn of_nvrtc(path: &Path) -> io::Result<Digest> {
     let mut key = KeyHasher::new("NVRTC");
     for file in std::iter::once(path.to_owned()).chain(builtins_beside(path)?) {

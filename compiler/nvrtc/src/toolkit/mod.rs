@@ -1,8 +1,5 @@
-//! Where NVRTC and the CUDA headers are.
-//!
-//! Owns: the order of places, the pins, the identity of the NVRTC at hand.
-//! Never: no download (that is `cargo xtask setup`), no loading of NVRTC, no environment except in
-//! [`Overrides::from_env`].
+//! Locates NVRTC and the CUDA headers, and identifies them. Must not download (`cargo xtask setup` does), load NVRTC,
+//! or read the environment except in [`Overrides::from_env`].
 
 pub mod drivers;
 mod errors;
@@ -21,32 +18,32 @@ use crate::source;
 use cubinder_model::Digest;
 use errors::{Inaccessible, NoCache, NoHeaders, NoHome, NoNvrtc, OtherHeaders, UnreadableNvrtc};
 
-/// What the user and the environment say about places. Read once, at the edge.
+/// Paths from the command line and the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--nvrtc` or `CUBINDER_NVRTC`: NVRTC's file, or a folder that holds it.
+    /// `--nvrtc` or `CUBINDER_NVRTC`: NVRTC's file or folder.
     pub nvrtc: Option<PathBuf>,
     /// `CUDA_HOME`: an installed CUDA toolkit.
     pub cuda_home: Option<PathBuf>,
-    /// The folder of the Python packages that this program was installed with.
+    /// The Python packages of this installation.
     pub packages: Option<PathBuf>,
-    /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder. Absent where there is no home either.
+    /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder, if any.
     pub cache: Option<PathBuf>,
-    /// The program whose processes call NVRTC ([`crate::nvrtc::workers`]); without one it is called in this process.
+    /// The program of worker processes ([`crate::nvrtc::workers`]); `None` uses this process.
     pub workers: Option<PathBuf>,
 }
 
 impl Overrides {
-    /// Reads `CUBINDER_NVRTC`, `CUDA_HOME`, `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME`, and looks where this program is. An empty variable counts as
-    /// unset, and so does a relative `XDG_CACHE_HOME` (the XDG base directory specification says so) or `HOME`. `nvrtc` is what
-    /// the command line says and goes before the environment.
+    /// Reads `CUBINDER_NVRTC`, `CUDA_HOME`, `CUBINDER_CACHE`, `XDG_CACHE_HOME`, `HOME` and the program's path. Ignores
+    /// empty variables, and a relative `XDG_CACHE_HOME` (XDG base directory specification) or `HOME`. `nvrtc` of the
+    /// command line takes precedence.
     #[must_use]
     pub fn from_env(nvrtc: Option<PathBuf>) -> Overrides {
         let packages = Installation::of_this_program().python_packages();
         Overrides { packages, ..Overrides::from_variables(nvrtc, &|name| std::env::var_os(name)) }
     }
 
-    /// `cargo xtask setup` has the same rules (`cache_folder` of its `setup` module): it fills the cache that is read here.
+    /// Keep equal to `cache_folder` of `cargo xtask setup`, which fills this cache.
     fn from_variables(nvrtc: Option<PathBuf>, variables: &dyn Fn(&str) -> Option<OsString>) -> Overrides {
         let var = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name: &str| var(name).filter(|folder| folder.is_absolute());
@@ -58,33 +55,31 @@ impl Overrides {
     }
 }
 
-/// More than any header of CUDA has.
+/// Above any CUDA header.
 const MOST_OF_A_HEADER: usize = 16 << 20;
 
-/// NVRTC and the folders of headers that belong to it.
+/// NVRTC and its headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolkit {
-    /// NVRTC's file: absolute, links followed.
+    /// NVRTC's absolute path with links resolved.
     pub nvrtc: PathBuf,
-    /// Folders of CUDA headers, in the order of search.
+    /// CUDA include folders in search order.
     pub include: Vec<PathBuf>,
-    /// Whether the headers are the pinned packages', whose contents their version tells.
+    /// Whether the headers are pinned, so that their version identifies them.
     pub is_pinned: bool,
-    /// Where there are no headers: why not, for the author of a kernel that includes one. Others are compiled without.
+    /// Why headers are missing; kernels without CUDA headers still compile.
     pub without_headers: Option<Box<Diagnostic>>,
 }
 
 impl Toolkit {
-    /// Finds NVRTC, then its headers.
+    /// Finds NVRTC and its headers.
     ///
-    /// NVRTC: what `--nvrtc` or `CUBINDER_NVRTC` names, else what `CUDA_HOME` names, else the package in the Python environment that the
-    /// program was installed into, else the pinned package in the cache. A place that was named and holds none is an error: the next
-    /// place is not tried.
-    /// Headers: `CUDA_HOME`, else beside the NVRTC that was named, else the Python environment's, where all of them are there, else the
-    /// pinned packages in the cache. Where there are none, kernels that include none of them can be compiled all the same.
+    /// NVRTC: `--nvrtc` or `CUBINDER_NVRTC`, `CUDA_HOME`, the Python environment of this installation, the cache's
+    /// pinned package. A named path without NVRTC is an error. Headers: `CUDA_HOME`, beside a named NVRTC, the Python
+    /// environment if complete, the cache. Kernels without CUDA headers need none.
     ///
     /// # Errors
-    /// What is missing, what it is for, and the commands that help.
+    /// What is missing, its purpose, and commands that help.
     pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
         let nvrtc = locate_nvrtc(overrides)?;
         let installed = match named_headers(overrides, &nvrtc)? {
@@ -99,8 +94,7 @@ impl Toolkit {
         Ok(Toolkit { nvrtc, include, is_pinned: is_pinned && why.is_none(), without_headers: why })
     }
 
-    /// The release of CUDA that this NVRTC belongs to, without loading it: the name of the built-in headers beside it says so
-    /// (`libnvrtc-builtins.so.13.0`). Nothing where there are those of several releases; then only NVRTC itself can tell.
+    /// Returns NVRTC's release from the name of its built-in headers (`libnvrtc-builtins.so.13.0`), unless ambiguous.
     #[must_use]
     pub fn release(&self) -> Option<drivers::Release> {
         let entries = std::fs::read_dir(self.nvrtc.parent()?).ok()?;
@@ -117,8 +111,7 @@ impl Toolkit {
         }
     }
 
-    /// The release of CUDA that the headers are of, as `cuda.h` says it (`CUDA_VERSION`, 1000 a major and 10 a minor release; 13.0). Nothing where it is not
-    /// there or says none.
+    /// Reads `CUDA_VERSION` of `cuda.h` (1000 * major + 10 * minor; 13.0).
     fn release_of_headers(&self) -> Option<(&Path, drivers::Release)> {
         let (folder, text) = self.include.iter().find_map(|folder| {
             let bytes = source::bytes(&folder.join("cuda.h"), MOST_OF_A_HEADER).ok()?;
@@ -129,7 +122,7 @@ impl Toolkit {
         Some((folder, (version / 1000, version % 1000 / 10)))
     }
 
-    /// A warning where the headers are of another release than NVRTC: nobody has tried the two together.
+    /// Warns about headers of another release than NVRTC, which is untested.
     pub fn doubt_of_headers(&self, nvrtc: drivers::Release) -> Option<Diagnostic> {
         let (folder, headers) = self.release_of_headers().filter(|(_, headers)| *headers != nvrtc)?;
         let ((major, minor), (nvrtc_major, nvrtc_minor)) = (headers, nvrtc);
@@ -137,18 +130,17 @@ impl Toolkit {
         Some(OtherHeaders { major, minor, nvrtc_major, nvrtc_minor, folder, nvrtc }.into())
     }
 
-    /// What decides how this NVRTC compiles, without loading it.
+    /// Returns the identity of NVRTC without loading it.
     ///
     /// # Errors
-    /// Where the library's file cannot be read.
+    /// If its file is unreadable.
     pub fn nvrtc_identity(&self) -> Result<Digest, Diagnostic> {
         let path = &self.nvrtc;
         identity::of_nvrtc(path).map_err(|error| UnreadableNvrtc { path: path.display(), error }.into())
     }
 }
 
-/// What helps where the toolkit is not there. The name on the package index is used only where pip knows this program as its own: there
-/// it adds the extra to what is installed.
+/// Suggests the PyPI package only if pip installed this program; its extra adds the toolkit.
 fn help(overrides: &Overrides) -> String {
     let packages = match overrides.packages {
         Some(_) => {
@@ -161,10 +153,8 @@ fn help(overrides: &Overrides) -> String {
     format!("{packages} it with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`")
 }
 
-/// Where an installed CUDA toolkit keeps NVRTC. This list and the next are those of `cargo xtask setup` too (its `existing`
-/// module), in the same order.
+/// Keep this list and the next equal to `cargo xtask setup`'s (`existing`).
 const HOME_FOLDERS: [&str; 3] = ["lib64", "targets/x86_64-linux/lib", "lib"];
-/// Where NVRTC is looked for in a folder that was named for it.
 const NAMED_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"];
 
 fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
@@ -205,7 +195,6 @@ fn check_home(home: &Path) -> Result<(), Diagnostic> {
     Err(error.note("where `CUDA_HOME` is set, no other CUDA toolkit is looked for"))
 }
 
-/// The error about a pinned package that is not where it belongs.
 fn not_unpacked(place: &Path, package: &Package, missing: impl Into<Diagnostic>) -> Diagnostic {
     absent(&[place.to_owned()], missing).note(format!(
         "expected `{}` ({} {})",
@@ -215,12 +204,11 @@ fn not_unpacked(place: &Path, package: &Package, missing: impl Into<Diagnostic>)
     ))
 }
 
-/// The error about something that was looked for in these places: that it is missing, unless one of them cannot be inspected for another
-/// reason than that it does not exist.
+/// Reports why a path cannot be inspected, else `missing`.
 fn absent(places: &[PathBuf], missing: impl Into<Diagnostic>) -> Diagnostic {
     let inspect = |place: &Path| {
         if std::fs::metadata(place)?.is_dir() {
-            // Whether it may be entered, and whether it may be listed.
+            // Tests permission to enter and to list.
             std::fs::metadata(place.join("."))?;
             std::fs::read_dir(place)?;
         }
@@ -234,12 +222,11 @@ fn absent(places: &[PathBuf], missing: impl Into<Diagnostic>) -> Diagnostic {
     inaccessible.unwrap_or_else(|| missing.into())
 }
 
-/// A folder, and these in it.
 fn within(root: &Path, folders: &[&str]) -> Vec<PathBuf> {
     std::iter::once(root.to_owned()).chain(folders.iter().map(|folder| root.join(folder))).collect()
 }
 
-/// A file is taken as it is; in a folder the usual places are tried.
+/// Finds NVRTC in a file or folder.
 fn named_nvrtc(named: &Path) -> Option<PathBuf> {
     if named.is_file() {
         return std::fs::canonicalize(named).ok();
@@ -247,13 +234,11 @@ fn named_nvrtc(named: &Path) -> Option<PathBuf> {
     newest_in_any(named, &NAMED_FOLDERS)
 }
 
-/// The newest NVRTC in the first of the subfolders that has one.
 fn newest_in_any(root: &Path, folders: &[&str]) -> Option<PathBuf> {
     folders.iter().find_map(|folder| newest_in(&root.join(folder)))
 }
 
-/// The `libnvrtc.so*` with the highest version in its name; one without a version counts as lowest, because it is
-/// a link to one of the others where there are any.
+/// Returns the highest version in a name; no version is lowest, usually a link.
 fn newest_in(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
     let versions = entries.filter_map(|entry| {
@@ -269,7 +254,7 @@ fn newest_in(folder: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(newest).ok()
 }
 
-/// The headers of the toolkit that the user names, or that lie beside the NVRTC that the user names.
+/// Finds headers in `CUDA_HOME`, then beside a named NVRTC.
 fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     if let Some(home) = &overrides.cuda_home {
         check_home(home)?;
@@ -283,8 +268,8 @@ fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathB
     Ok(overrides.nvrtc.as_ref().and(beside).as_deref().and_then(headers_in))
 }
 
-/// The headers among the Python packages that this program was installed with. Those of several packages lie in one folder, as pip
-/// installs them; where one is missing they do not count, because they include each other.
+/// Finds the Python packages' headers: pip installs all into one folder; they include each other, so an incomplete set
+/// is ignored.
 fn headers_of_packages(overrides: &Overrides) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     let Some(folder) = &overrides.packages else { return Ok(None) };
     let mut include: Vec<PathBuf> = Vec::new();
@@ -328,7 +313,6 @@ fn no_headers(overrides: &Overrides, found: String) -> NoHeaders {
     NoHeaders { found, help }
 }
 
-/// The include folder and the folder of the C++ headers in it.
 fn headers_in(include: &Path) -> Option<Vec<PathBuf>> {
     if !include.join("cuda_fp16.h").is_file() {
         return None;

@@ -1,4 +1,4 @@
-//! The packages that the toolkit is made of, from `toolkit.toml`.
+//! The toolkit's packages in `toolkit.toml`.
 
 use std::path::PathBuf;
 
@@ -7,42 +7,42 @@ use serde::Deserialize;
 use super::errors::BrokenPins;
 use crate::diagnostic::Diagnostic;
 
-/// The text of the data file. `xtask` reads the same one to know what to fetch.
+/// The data file, which `xtask` reads too.
 const TOOLKIT_TOML: &str = include_str!("../../../toolkit.toml");
 
-/// What a package is for.
+/// A package's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It holds the compiler.
+    /// Contains the compiler.
     Nvrtc,
-    /// It holds headers.
+    /// Contains headers.
     Headers,
 }
 
-/// One package.
+/// A pinned package.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// What it is for.
+    /// Its role.
     pub role: Role,
-    /// Its name in the registry.
+    /// Its name on PyPI.
     pub name: String,
-    /// The version that is used.
+    /// Its pinned version.
     pub version: String,
-    /// Where NVRTC lies in it; packages with the role `nvrtc` have one.
+    /// NVRTC's path in it, for the role `nvrtc`.
     pub library: Option<PathBuf>,
-    /// The include folders in it.
+    /// Its include folders.
     #[serde(default)]
     pub include: Vec<PathBuf>,
-    /// A header in it that none of the others has; packages with the role `headers` have one.
+    /// A header unique to it, for the role `headers`.
     pub marker: Option<PathBuf>,
-    /// What it is for, in words.
+    /// Its purpose, in messages.
     pub purpose: String,
 }
 
 impl Package {
-    /// Its folder in `<cache>/toolkit/`.
+    /// Returns its folder in `<cache>/toolkit/`.
     #[must_use]
     pub fn folder(&self) -> String {
         format!("{}-{}", self.name, self.version)
@@ -55,10 +55,10 @@ struct File {
     package: Vec<Package>,
 }
 
-/// The pinned packages.
+/// Returns the pinned packages.
 ///
 /// # Errors
-/// Where `toolkit.toml` cannot be read, which is a mistake in this build.
+/// If `toolkit.toml` is invalid, a bug of this build.
 pub fn packages() -> Result<Vec<Package>, Diagnostic> {
     let file = toml::from_str::<File>(TOOLKIT_TOML);
     file.map(|file| file.package).map_err(|error| BrokenPins { reason: error.message() }.into())

@@ -60,7 +60,7 @@ fn what_is_named_goes_first() {
     }
 }
 
-/// `existing` of `cargo xtask setup` has the same test.
+/// Keep equal to the test of `existing` in `cargo xtask setup`.
 #[test]
 fn the_folders_of_a_toolkit_have_an_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn the_folders_of_a_toolkit_have_an_order() {
     }
 }
 
-/// Headers lie beside the link's target, as in `cargo xtask setup`.
+/// Headers are beside the link's target, as in `cargo xtask setup`.
 #[test]
 fn a_link_to_nvrtc_is_followed() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn a_link_to_nvrtc_is_followed() {
     assert_eq!(toolkit.include, [root.join("cuda/include")]);
 }
 
-/// `setup` of `cargo xtask setup` has the same test.
+/// Keep equal to the test of `setup` in `cargo xtask setup`.
 #[test]
 fn the_cache_is_where_the_user_says() {
     let cache = |variables: &[(&str, &str)]| {
@@ -182,7 +182,7 @@ fn headers_may_be_missing() {
     assert!(Toolkit::locate(&homeless).unwrap().without_headers.is_some());
 }
 
-/// Creates NVIDIA's packages as pip does, in shared folders.
+/// Creates NVIDIA's packages in shared folders, like pip.
 fn installed(packages: &Path) {
     for file in [
         "nvidia/cu13/lib/libnvrtc.so.13",

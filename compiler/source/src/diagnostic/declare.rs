@@ -1,10 +1,11 @@
-//! Diagnostics as types: fields that other code can match on, and one place that renders them.
+//! Declares diagnostics as types with fields, rendered in one place.
 
-/// Declares types of diagnostics and converts each [`From`](std::convert::From) its fields into a [`Diagnostic`](super::Diagnostic) or a `Vec` of one.
+/// Declares diagnostic types and converts each [`From`](std::convert::From) its fields into a
+/// [`Diagnostic`](super::Diagnostic) or a `Vec` of one.
 ///
-/// The severity takes the rule of the catalogue, if there is one. Each part calls the method of
-/// [`Diagnostic`](super::Diagnostic) of that name; `at` and `related` take a field that is a [`Span`](super::Span). Texts
-/// are format strings over the fields. `?FIELD` adds the part if the field is `Some`, `*FIELD` adds it for each element.
+/// The severity may name a rule. Each part calls the equally named method of [`Diagnostic`](super::Diagnostic); `at`
+/// and `related` need a [`Span`](super::Span) field. Texts are format strings over the fields. `?FIELD` adds the part
+/// if the field is `Some`, `*FIELD` adds it for each element.
 ///
 /// ```
 /// use cubinder_source::diagnostic::{Diagnostic, Source, Span};

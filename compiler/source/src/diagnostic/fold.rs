@@ -1,15 +1,12 @@
-//! Telling a mistake once that several places have.
-//!
-//! Owns when messages about different places are one. Never drops a place without saying how many there are.
+//! Merges equal diagnostics of several places. Omitted places are counted.
 
 use std::collections::HashMap;
 
 use super::{Diagnostic, Label, Span};
 
-/// So many other places are shown.
 const MOST: usize = 3;
 
-/// Of messages that say the same of different places the first, with the places of the others. `is_foldable` says which may be joined.
+/// Merges equal diagnostics into the first, with the others' spans, if `is_foldable`.
 #[must_use]
 pub fn fold(diagnostics: Vec<Diagnostic>, is_foldable: impl Fn(&Diagnostic) -> bool) -> Vec<Diagnostic> {
     let mut folded: Vec<(Diagnostic, Vec<Diagnostic>)> = Vec::new();
@@ -31,7 +28,6 @@ fn with_places(first: Diagnostic, others: &[Diagnostic]) -> Diagnostic {
     }
     let text = first.primary.as_ref().map(|label| label.text.clone());
     let mut joined = first;
-    // What is so of one of them alone would be read as if it were so of all.
     joined.notes.retain(|note| others.iter().all(|other| other.notes.contains(note)));
     let mut places: Vec<Label> = Vec::new();
     let mut spans: HashMap<usize, Vec<Span>> = HashMap::new();

@@ -1,14 +1,13 @@
-//! Where to read more: one line behind all messages, for people.
+//! Adds a final line that points to the rules' pages.
 
 use std::collections::BTreeSet;
 
 use super::{Code, Diagnostic, Severity};
 
-/// How many rules are named.
 const SHOWN: usize = 3;
 
-/// ``for more about C0101 and C0103: `cubinder explain C0101` ``: the rules of the errors, where there are none those of the
-/// warnings, in the order in which they are shown. Nothing where no message has a rule.
+/// Returns ``for more about C0101 and C0103: `cubinder explain C0101` ``, with the rules of the errors, else of the
+/// warnings.
 #[must_use]
 pub fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
     let severity = if super::has_errors(diagnostics) { Severity::Error } else { Severity::Warning };

@@ -1,4 +1,4 @@
-//! Messages for programs: one JSON object a line.
+//! Diagnostics as JSON, one object per line.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::line_column::clamp;
 use super::{Colour, Diagnostic, Label, Severity, render_one};
 use crate::reported_path::ReportedPath;
 
-/// One message. Fields are only ever added.
+/// Fields are only ever added.
 #[derive(Serialize)]
 struct Message<'a> {
     severity: &'static str,
@@ -22,7 +22,7 @@ struct Message<'a> {
     rendered: String,
 }
 
-/// A place with its label. Lines and columns count from 1, columns in characters; the range counts bytes from 0.
+/// Lines and columns (characters) count from 1, bytes of the range from 0.
 #[derive(Serialize)]
 struct Location<'a> {
     path: ReportedPath,
@@ -35,10 +35,10 @@ struct Location<'a> {
     label: &'a str,
 }
 
-/// All messages, a line each.
+/// Returns all diagnostics as lines.
 ///
 /// # Errors
-/// When a message cannot be written as JSON; there is no text for which that is known to happen.
+/// If serialization fails; no such text is known.
 pub fn to_json_lines(diagnostics: &[Diagnostic]) -> Result<String, serde_json::Error> {
     let mut text = String::new();
     for diagnostic in diagnostics {

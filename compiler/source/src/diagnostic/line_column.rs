@@ -1,22 +1,22 @@
-//! From bytes to lines and columns, and ranges made to fit their text.
+//! Converts bytes to lines and columns, and clamps ranges.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A position as editors count: lines and columns from 1, columns in characters.
+/// A position in an editor; columns are characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineColumn {
     /// The line, from 1.
     pub line: usize,
-    /// The character in the line, from 1; a tab counts as one.
+    /// The character from 1; a tab counts as one.
     pub column: usize,
 }
 
-/// Where the lines of a text start, found once: a text may have as many messages as lines.
+/// Computed once: a text may have as many messages as lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines(OnceLock<Vec<usize>>);
 
-/// Derived from the text, so equal wherever the texts are.
+/// Derived from the text, so equal if the texts are.
 impl PartialEq for Lines {
     fn eq(&self, _: &Lines) -> bool {
         true
@@ -39,15 +39,14 @@ impl Lines {
     }
 }
 
-/// The range, made to fit: inside the text, on character boundaries, its end not before its start.
+/// Clamps to the text and character boundaries.
 pub(super) fn clamp(text: &str, range: &Range<usize>) -> Range<usize> {
     let start = floor(text, range.start);
     let end = ceil(text, range.end).max(start);
     start..end
 }
 
-/// The part of a clamped range that lies on its first line, without the line's end. A range that begins at the end of
-/// the text, behind the last line's end, is moved to the end of that line: there is no line to show it in.
+/// Returns the range's part on its first line. A range at the end of the text moves to the last line's end.
 pub(super) fn on_one_line(text: &str, range: &Range<usize>) -> Range<usize> {
     let range = clamp(text, range);
     let mut start = range.start;
@@ -65,7 +64,6 @@ pub(super) fn on_one_line(text: &str, range: &Range<usize>) -> Range<usize> {
     start..range.end.clamp(start, line_end)
 }
 
-/// Where the line that ends at `at` stops, before its line end.
 fn trim_line_end(text: &str, at: usize) -> usize {
     let before = text.get(..at).unwrap_or(text);
     let before = before.strip_suffix('\n').unwrap_or(before);

@@ -1,7 +1,5 @@
-//! What a person who made a mistake is told: place, cause, what was found, what was expected, how to mend it.
-//!
-//! Owns the value types and how they are rendered: [`render`] for people, [`to_json_lines`] for editors and CI. Never
-//! decides what is an error, and never prints: texts are values.
+//! Diagnostics and their rendering: [`render`] for terminals, [`to_json_lines`] for editors and CI. Must not decide
+//! what is an error, or print.
 
 mod declare;
 mod fold;
@@ -28,57 +26,57 @@ pub use render::{Colour, render, render_one};
 pub use sink::Sink;
 pub use suggest::{lacking_type, suggest, suggest_type};
 
-/// A text that diagnostics can point into.
+/// A text with its path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Where it came from, as the user named it.
+    /// The path as the user writes it.
     pub path: PathBuf,
-    /// All of it.
+    /// The whole text.
     pub text: String,
     lines: Lines,
 }
 
 impl Source {
-    /// A source from its parts.
+    /// Creates a source.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
         Arc::new(Source { path: path.into(), text: text.into(), lines: Lines::default() })
     }
 
-    /// The position of a byte. A byte beyond the end is the end; one inside a character is that character.
+    /// Returns the position of a byte, clamped to the end and to characters.
     #[must_use]
     pub fn line_column(&self, byte: usize) -> LineColumn {
         self.lines.line_column(&self.text, byte)
     }
 }
 
-/// A place in a source: a range of bytes. A range that does not fit the text is clamped to it when shown.
+/// A byte range of a source, clamped when shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The text.
+    /// The source.
     pub source: Arc<Source>,
-    /// Bytes of it.
+    /// Its bytes.
     pub range: Range<usize>,
 }
 
 impl Span {
-    /// A span from its parts.
+    /// Creates a span.
     #[must_use]
     pub fn new(source: &Arc<Source>, range: Range<usize>) -> Span {
         Span { source: Arc::clone(source), range }
     }
 }
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// The work cannot be finished.
+    /// The command fails.
     Error,
-    /// The work goes on; the user should look.
+    /// The command continues.
     Warning,
 }
 
-/// The name of a rule: `C0101`. The rules are [`crate::rules`].
+/// A rule's code, `C0101`, of [`crate::rules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub &'static str);
 
@@ -88,38 +86,38 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// A place with a few words.
+/// A labelled span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The span.
     pub span: Span,
-    /// What is there, lower case, no full stop.
+    /// The text: lower case, no full stop.
     pub text: String,
 }
 
-/// One message to the user.
+/// A message to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// The rule that was broken, where it is one of the catalogue's ([`crate::rules`]).
+    /// The violated rule of [`crate::rules`].
     pub code: Option<Code>,
-    /// What is wrong, lower case, no full stop.
+    /// What is wrong: lower case, no full stop.
     pub message: String,
-    /// The place, where there is one.
+    /// Its location.
     pub primary: Option<Label>,
-    /// Other places that explain it.
+    /// Other relevant locations.
     pub related: Vec<Label>,
-    /// Facts that explain it.
+    /// Explanatory facts.
     pub notes: Vec<String>,
-    /// How to mend it.
+    /// The fix.
     pub help: Option<String>,
-    /// The declaration that it judges, if a check that knows more judges that again ([`Sink::supersede`]). It is not shown.
+    /// The declaration that it is about, if a later check may replace it ([`Sink::supersede`]). Not shown.
     pub subject: Option<Span>,
 }
 
 impl Diagnostic {
-    /// An error without a place.
+    /// Creates an error without location.
     #[must_use]
     pub fn error(message: impl Into<String>) -> Diagnostic {
         Diagnostic {
@@ -134,34 +132,34 @@ impl Diagnostic {
         }
     }
 
-    /// A warning without a place.
+    /// Creates a warning without location.
     #[must_use]
     pub fn warning(message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
     }
 
-    /// Says which rule was broken.
+    /// Sets the violated rule.
     #[must_use]
     pub fn code(mut self, code: Code) -> Diagnostic {
         self.code = Some(code);
         self
     }
 
-    /// Adds the place it is about.
+    /// Sets the location.
     #[must_use]
     pub fn at(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.primary = Some(Label { span, text: text.into() });
         self
     }
 
-    /// Names the declaration that it judges.
+    /// Sets the declaration.
     #[must_use]
     pub fn subject(mut self, subject: Span) -> Diagnostic {
         self.subject = Some(subject);
         self
     }
 
-    /// Adds another place.
+    /// Adds another location.
     #[must_use]
     pub fn related(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.related.push(Label { span, text: text.into() });
@@ -175,7 +173,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says how to mend it.
+    /// Sets the fix.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
@@ -183,8 +181,7 @@ impl Diagnostic {
     }
 }
 
-/// Orders messages by place: sources in the order in which they first appear, then by position; what has no place comes
-/// last. Messages about one place keep their order.
+/// Sorts stably by first appearance of the source and by position; no location comes last.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     let mut sources: Vec<Arc<Source>> = Vec::new();
     for label in diagnostics.iter().filter_map(|diagnostic| diagnostic.primary.as_ref()) {
@@ -199,14 +196,14 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
     });
 }
 
-/// `?` returns a single error where several are expected.
+/// Lets `?` return a single error as a list.
 impl From<Diagnostic> for Vec<Diagnostic> {
     fn from(diagnostic: Diagnostic) -> Vec<Diagnostic> {
         vec![diagnostic]
     }
 }
 
-/// Keeps each message once, where it came first: plugins share files, and so their mistakes.
+/// Removes later duplicates: plugins share files.
 pub fn dedup(diagnostics: &mut Vec<Diagnostic>) {
     let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
     let mut places: HashMap<(String, Option<usize>), Vec<usize>> = HashMap::new();
@@ -221,7 +218,7 @@ pub fn dedup(diagnostics: &mut Vec<Diagnostic>) {
     *diagnostics = kept;
 }
 
-/// Removes the diagnostics whose subject is that of one of `found`, which comes from a check that knows more.
+/// Removes diagnostics with a subject of `found`, from a check with more facts.
 pub fn supersede(diagnostics: &mut Vec<Diagnostic>, found: &[Diagnostic]) {
     let is_judged_again = |earlier: &Diagnostic| {
         earlier.subject.is_some() && found.iter().any(|it| it.subject == earlier.subject)
@@ -229,13 +226,12 @@ pub fn supersede(diagnostics: &mut Vec<Diagnostic>, found: &[Diagnostic]) {
     diagnostics.retain(|earlier| !is_judged_again(earlier));
 }
 
-/// Whether any of them is an error.
+/// Returns whether one is an error.
 #[must_use]
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
-/// Whether two sources are one text: the same object, or the same path and text.
 fn same_source(a: &Arc<Source>, b: &Arc<Source>) -> bool {
     Arc::ptr_eq(a, b) || (a.path == b.path && a.text == b.text)
 }

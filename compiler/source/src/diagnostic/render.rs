@@ -1,7 +1,5 @@
-//! Messages as a terminal shows them, in the manner of rustc.
-//!
-//! A label that spans several lines is shown on its first: what matters is where it begins, and a table of a manifest
-//! may be long. Control characters of the text never reach the terminal.
+//! Renders diagnostics for terminals like rustc. Labels are shown on their first line, as tables of manifests can be
+//! long. Control characters never reach the terminal.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,19 +10,18 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snip
 use super::line_column::on_one_line;
 use super::{Diagnostic, Label, Severity, Source, same_source};
 
-/// Whether escape sequences colour the text. The words are the same either way.
+/// Whether to use escape sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// Bare text.
+    /// No escape sequences.
     Plain,
     /// ANSI escape sequences.
     Ansi,
 }
 
-/// The most messages that are shown. Whoever has more does not read them.
 const MOST: usize = 100;
 
-/// All messages, each followed by an empty line; of very many the first, and how many more there are.
+/// Renders diagnostics up to a maximum, each followed by an empty line, and the number of the others.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], colour: Colour) -> String {
     let mut text = String::new();
@@ -46,7 +43,7 @@ pub fn render(diagnostics: &[Diagnostic], colour: Colour) -> String {
     text
 }
 
-/// One message, without a line end behind it.
+/// Renders one diagnostic without a final line end.
 #[must_use]
 pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
     let level = match diagnostic.severity {
@@ -75,14 +72,13 @@ pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
     }
     let renderer = match colour {
         Colour::Plain => Renderer::plain(),
-        // Links around file names would make the text depend on the terminal.
+        // Links would make the text depend on the terminal.
         Colour::Ansi => Renderer::styled().hyperlink(false),
     };
     renderer.render(&[group])
 }
 
-/// The lines that have labels, with one line before and after them: the renderer looks at every line that it is given, for every
-/// message.
+/// Bounds the renderer's time by passing only labelled lines and their neighbours.
 fn window(text: &str, labels: &Labels<'_>) -> Range<usize> {
     let spans = labels.iter().map(|(_, label)| on_one_line(text, &label.span.range));
     let all = spans.reduce(|all, span| all.start.min(span.start)..all.end.max(span.end));
@@ -104,7 +100,7 @@ fn annotation(kind: AnnotationKind, label: &Label, offset: usize) -> Annotation<
 
 type Labels<'a> = Vec<(AnnotationKind, &'a Label)>;
 
-/// The labels of each text, the primary one's first.
+/// The primary label's source comes first.
 fn by_source(diagnostic: &Diagnostic) -> Vec<(&Arc<Source>, Labels<'_>)> {
     let primary = diagnostic.primary.iter().map(|label| (AnnotationKind::Primary, label));
     let related = diagnostic.related.iter().map(|label| (AnnotationKind::Context, label));
@@ -119,7 +115,7 @@ fn by_source(diagnostic: &Diagnostic) -> Vec<(&Arc<Source>, Labels<'_>)> {
     groups
 }
 
-/// Words that may quote the user's text: control characters become visible, in one-line texts line ends too.
+/// Makes control characters visible, with `one_line` also line ends.
 pub fn harmless(text: &str, one_line: bool) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
@@ -132,8 +128,8 @@ pub fn harmless(text: &str, one_line: bool) -> String {
     result
 }
 
-/// An excerpt's text. The renderer replaces the ASCII control characters; the others (`U+0080` to `U+009F`, of which
-/// one begins escape sequences) become dots of the same length, so that no byte moves.
+/// Replaces `U+0080` to `U+009F`, which can start escape sequences, by dots of equal length. The renderer replaces
+/// ASCII controls.
 fn harmless_source(text: &str) -> Cow<'_, str> {
     let is_c1 = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
     if text.contains(is_c1) { Cow::Owned(text.replace(is_c1, "\u{b7}")) } else { Cow::Borrowed(text) }

@@ -2,41 +2,41 @@ use std::cell::RefCell;
 
 use super::{Diagnostic, dedup, has_errors, supersede};
 
-/// The diagnostics of a run, which phases report beside their results.
+/// Collects a run's diagnostics.
 ///
-/// It is not `Sync`: each parallel task has its own, so that the order does not depend on threads.
+/// Not `Sync`: one per parallel task makes the order independent of threads.
 #[derive(Debug, Default)]
 pub struct Sink(RefCell<Vec<Diagnostic>>);
 
 impl Sink {
     /// Appends diagnostics.
     pub fn report(&self, found: impl IntoIterator<Item = Diagnostic>) {
-        // The iterator may report, too.
+        // The iterator may report too.
         let found: Vec<Diagnostic> = found.into_iter().collect();
         self.0.borrow_mut().extend(found);
     }
 
-    /// Removes what was reported about the subjects of `found`.
+    /// Removes diagnostics with a subject of `found`.
     pub fn supersede(&self, found: &[Diagnostic]) {
         supersede(&mut self.0.borrow_mut(), found);
     }
 
-    /// Whether nothing was reported.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
-    /// All of them if one is an error.
+    /// Checks that none is an error.
     ///
     /// # Errors
-    /// The diagnostics.
+    /// All diagnostics.
     pub fn into_result(self) -> Result<(), Vec<Diagnostic>> {
         let all = self.into_diagnostics();
         if has_errors(&all) { Err(all) } else { Ok(()) }
     }
 
-    /// All of them, each once.
+    /// Returns all diagnostics without duplicates.
     #[must_use]
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         let mut all = self.0.into_inner();
@@ -58,7 +58,6 @@ mod tests {
         let about = |range| Span::new(&source, range);
         sink.report([warning("one"), warning("two").subject(about(0..1)), warning("one")]);
         sink.report([warning("three").subject(about(2..3))]);
-        // An iterator that reports, too.
         sink.report((0..1).map(|_| {
             sink.report([warning("inner")]);
             warning("outer")

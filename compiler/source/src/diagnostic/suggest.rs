@@ -1,15 +1,14 @@
-//! "Did you mean": the known name nearest to a misspelt one.
+//! Suggests similar names.
 
-/// Longer lists of candidates are not searched: every unknown name of a generated file would be compared with all of them.
+/// Generated files may have many unknown names.
 const MAX_CANDIDATES: usize = 1000;
 
-/// The candidate that `name` was probably meant to be: at most a third of its characters differ, counting a swap of
-/// neighbours as one; where several are equally near, the first.
+/// Returns the nearest candidate within a third of the characters; a swap of neighbours is one edit.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     let candidates: Vec<&str> = candidates.into_iter().take(MAX_CANDIDATES + 1).collect();
-    // A name that long is no slip of the pen, and the distance is quadratic.
+    // The distance is quadratic, and such a name is not misspelt.
     if length > 64 || candidates.len() > MAX_CANDIDATES {
         return None;
     }
@@ -22,7 +21,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
         let same_letters = candidate.eq_ignore_ascii_case(name);
         let distance = if same_letters { 0 } else { strsim::osa_distance(name, candidate) };
-        // Of a name of one character nothing is left when it is replaced.
+        // Replacing the only character leaves no similarity.
         let plausible = same_letters || (distance <= limit && distance < length.max(candidate_length));
         if plausible && best.is_none_or(|(nearest, _)| distance < nearest) {
             best = Some((distance, candidate));
@@ -31,8 +30,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// [`suggest`] for the name of a type: other languages' names of it come first. A type that is not among the candidates is none
-/// of them misspelt: [`lacking_type`].
+/// Suggests a type, preferring other languages' names. For types outside of the candidates see [`lacking_type`].
 #[must_use]
 pub fn suggest_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
@@ -42,14 +40,14 @@ pub fn suggest_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
-/// The type that a name clearly means, where it is none of the candidates.
+/// Returns the type that a name clearly denotes, if no candidate.
 #[must_use]
 pub fn lacking_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let wanted = meant_type(name)?;
     candidates.into_iter().all(|known| known != wanted).then_some(wanted)
 }
 
-/// The type that a name means in any language, as manifests call or would call it.
+/// Returns the manifest's type for a name of any language.
 fn meant_type(name: &str) -> Option<String> {
     let lower = name.to_ascii_lowercase();
     let (element, list) = match lower.strip_suffix("[]") {

@@ -1,7 +1,5 @@
-//! The catalogue of rules: a code for each kind of mistake in a manifest or in the kernels that it names.
-//!
-//! Owns the codes. Each rule has a page, `docs/rules/C0101.md`, which `cubinder explain C0101` prints; tests compare its examples with the checks. A
-//! code is never reused: see [`is_retired`]. Never decides whether a rule is violated: each stage does that.
+//! The catalogue of rules: codes, never reused ([`is_retired`]), and their pages `docs/rules/C0101.md` for
+//! `cubinder explain C0101`, whose examples tests compare with the checks. Must not check rules.
 
 mod page;
 
@@ -9,38 +7,38 @@ pub use page::Rule;
 
 use crate::diagnostic::Code;
 
-/// Declares the codes, the list of all of them, and the catalogue with their pages.
+/// Declares codes, their list, and the catalogue with pages.
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
         $($(#[$doc])* pub const $name: Code = Code($code);)*
 
-        /// Every code, in the order of the catalogue.
+        /// Every code in order.
         pub const ALL: &[Code] = &[$($name),*];
 
-        /// Every rule with its page, in the same order.
+        /// Every rule with its page, in order.
         pub const CATALOGUE: &[Rule] = &[
             $(Rule { code: $name, page: include_str!(concat!("../../../../docs/rules/", $code, ".md")) }),*
         ];
     };
 }
 
-/// Codes of removed rules, which no new rule takes.
+/// Codes of removed rules.
 const RETIRED: [u16; 3] = [414, 415, 416];
 
-/// Whether a text is the code of a removed rule.
+/// Returns whether a text is a removed rule's code.
 #[must_use]
 pub fn is_retired(text: &str) -> bool {
     number(text).is_some_and(|number| RETIRED.contains(&number))
 }
 
-/// The rule that a person means: `C0101`, `c0101`, `101`.
+/// Finds a rule by `C0101`, `c0101` or `101`.
 #[must_use]
 pub fn find(text: &str) -> Option<&'static Rule> {
     let wanted = number(text)?;
     CATALOGUE.iter().find(|rule| number(rule.code.0) == Some(wanted))
 }
 
-/// The rule that a person probably means by a code that [`find`] does not know: of those of its hundred the nearest.
+/// Returns the nearest rule of the same hundred for an unknown code.
 #[must_use]
 pub fn nearest(text: &str) -> Option<&'static Rule> {
     let wanted = number(text)?;
@@ -58,187 +56,187 @@ fn number(text: &str) -> Option<u16> {
 
 rules! {
     // The form of the manifest.
-    /// The text is no TOML.
+    /// Invalid TOML.
     NOT_TOML = "C0001";
-    /// The schema edition is missing or not known.
+    /// A missing or unknown schema edition.
     SCHEMA_EDITION = "C0002";
-    /// A key that this edition does not have.
+    /// A key that this edition lacks.
     UNKNOWN_KEY = "C0003";
-    /// A key or a table that must be there.
+    /// A missing key or table.
     MISSING_KEY = "C0004";
-    /// A value of another type or form than the key takes.
+    /// A value of the wrong type or form.
     WRONG_VALUE = "C0005";
-    /// A name that cannot be one: no identifier, too long, reserved.
+    /// An invalid name: no identifier, too long, reserved.
     BAD_NAME = "C0006";
-    /// A range that cannot be read, is empty or beyond what can be: ranks, lengths, limits.
+    /// An invalid, empty or impossible range of ranks, lengths or limits.
     BAD_RANGE = "C0007";
-    /// No type or format has this name.
+    /// An unknown type or format.
     UNKNOWN_TYPE = "C0008";
-    /// One name or value twice where each must be there once.
+    /// A duplicate name or value.
     DECLARED_TWICE = "C0009";
-    /// The default of an attribute is not of its type or breaks the attribute's own constraints.
+    /// A default that violates the attribute's type or constraints.
     BAD_DEFAULT = "C0010";
-    /// The number of a variant is not one that TensorRT takes.
+    /// A variant number that TensorRT rejects.
     VARIANT_ID = "C0011";
-    /// Constraints of an attribute that contradict each other or its type.
+    /// Attribute constraints that contradict each other or the type.
     BAD_CONSTRAINT = "C0012";
 
     // Names and expressions.
-    /// A name that nothing declares.
+    /// An undeclared name.
     UNKNOWN_NAME = "C0101";
-    /// The text is no expression.
+    /// An invalid expression.
     NOT_AN_EXPRESSION = "C0102";
-    /// A value of another kind than the operation or the key takes.
+    /// A value of the wrong kind for the operation or key.
     WRONG_KIND = "C0103";
-    /// An expression that has no value, whatever the node and the shapes.
+    /// An expression that never has a value.
     NO_VALUE = "C0104";
-    /// A name that is declared, but not to be used in this place.
+    /// A declared name that is not allowed here.
     OUT_OF_PLACE = "C0105";
-    /// A call with the wrong number of arguments, or of itself.
+    /// A call with the wrong number of arguments, or a recursive one.
     BAD_CALL = "C0106";
-    /// Something that is declared and never used.
+    /// An unused declaration.
     UNUSED = "C0107";
-    /// An expression that may have no value for some node or shape.
+    /// An expression without a value for some node or shape.
     MAY_HAVE_NO_VALUE = "C0108";
 
     // Variants, guards and rules about nodes.
-    /// A guard that can never hold.
+    /// A guard that is never satisfied.
     GUARD_NEVER_HOLDS = "C0201";
-    /// A guard that never fails.
+    /// A guard that is always satisfied.
     GUARD_NEVER_FAILS = "C0202";
-    /// Types for which no variant is left when every guard fails.
+    /// Types without a variant if every guard fails.
     NO_VARIANT_WITHOUT_GUARD = "C0203";
-    /// A rule about nodes that no node can meet, or that every node meets.
+    /// A rule about nodes that all or no nodes satisfy.
     REQUIRE_IS_CONSTANT = "C0204";
-    /// A type or format parameter that nothing decides.
+    /// An undetermined type or format parameter.
     UNDECIDED_TYPE = "C0205";
-    /// More variants than a plugin can have.
+    /// Too many variants.
     TOO_MANY_VARIANTS = "C0206";
-    /// A variant that can never be chosen, because one before it takes everything.
+    /// A variant that earlier ones always precede.
     UNREACHABLE_VARIANT = "C0207";
-    /// Two plugins of one name, version and namespace.
+    /// Two plugins with equal name, version and namespace.
     PLUGIN_TWICE = "C0208";
-    /// A format that tensors of a type or rank cannot have.
+    /// A format that a type or rank does not support.
     NO_SUCH_LAYOUT = "C0209";
-    /// An attribute that decides between variants, and that `timing` leaves out.
+    /// An attribute that selects variants but is missing in `timing`.
     TIMING_LEAVES_OUT = "C0210";
 
     // Launches.
-    /// A grid beyond the limits of every GPU.
+    /// A grid above every GPU's limits.
     GRID_LIMIT = "C0301";
-    /// A block beyond the limits of every GPU.
+    /// A block above every GPU's limits.
     BLOCK_LIMIT = "C0302";
     /// More shared memory than a block can have.
     SHARED_MEMORY_LIMIT = "C0303";
-    /// A value that does not fit the kernel's parameter.
+    /// A value outside of the kernel parameter's range.
     ARGUMENT_OVERFLOW = "C0304";
     /// An output shape that TensorRT cannot express.
     INEXPRESSIBLE_SHAPE = "C0305";
-    /// An output that no kernel gets.
+    /// An output that no kernel receives.
     UNWRITTEN_OUTPUT = "C0306";
-    /// An input that no kernel gets and no expression reads.
+    /// An input that no kernel or expression uses.
     UNREAD_INPUT = "C0307";
-    /// A dimension of an output that is below zero.
+    /// A negative output dimension.
     NEGATIVE_DIMENSION = "C0308";
-    /// Scratch memory of a size that cannot be.
+    /// An invalid scratch size.
     SCRATCH_LIMIT = "C0309";
-    /// Scratch memory that is read before anything wrote it.
+    /// Scratch memory that is read before it is written.
     UNWRITTEN_SCRATCH = "C0310";
-    /// A step's condition that never holds or always does.
+    /// A step's condition that is constant.
     STEP_CONDITION = "C0311";
-    /// A memset of what must not be filled.
+    /// A memset of a tensor that cannot be filled.
     NOT_FILLABLE = "C0312";
-    /// A cluster that is too large, or of which the grid is no multiple.
+    /// A cluster that is too large or does not divide the grid.
     CLUSTER_LIMIT = "C0313";
     /// A cooperative launch that may not fit on the device.
     COOPERATIVE_GRID = "C0314";
 
     // Kernels.
-    /// The kernel's file cannot be read.
+    /// An unreadable kernel file.
     SOURCE_NOT_FOUND = "C0401";
-    /// The file has no such kernel.
+    /// A kernel that its file lacks.
     KERNEL_NOT_FOUND = "C0402";
-    /// The kernel has no such parameter.
+    /// A parameter that the kernel lacks.
     UNKNOWN_PARAMETER = "C0403";
-    /// A parameter that gets no argument.
+    /// A parameter without argument.
     MISSING_ARGUMENT = "C0404";
-    /// An argument of another type than the parameter.
+    /// An argument of the wrong type.
     ARGUMENT_MISFIT = "C0405";
-    /// The name of the kernel is no name of a kernel.
+    /// An invalid kernel name.
     BAD_KERNEL_NAME = "C0406";
-    /// The kernel does not compile.
+    /// A kernel that does not compile.
     KERNEL_ERROR = "C0407";
-    /// Parameters that share a name or have none.
+    /// Unnamed or equally named parameters.
     PARAMETER_NAMES = "C0408";
-    /// An input that the kernel could write to.
+    /// An input that the kernel could write.
     WRITABLE_INPUT = "C0409";
-    /// Dynamic shared memory of which the launch gives none.
+    /// Dynamic shared memory that the launch does not provide.
     NO_DYNAMIC_SHARED_MEMORY = "C0410";
-    /// A kernel that is launched before the step before it has ended, and does not wait for that.
+    /// A kernel that starts before the previous step ends, without waiting for it.
     NO_DEPENDENCY_WAIT = "C0411";
-    /// One memory for two parameters, of which one is `__restrict__`.
+    /// Aliased parameters, one `__restrict__`.
     RESTRICTED_ALIAS = "C0412";
-    /// The file of a table that cannot be read, or is none of its type.
+    /// A table's file that is unreadable or of another type.
     TABLE_FILE = "C0413";
 
     // Machine code.
-    /// Parameters that differ from one compile to the next.
+    /// Parameters that differ between compiles.
     PARAMETERS_DIFFER = "C0501";
-    /// More bytes of parameters than a launch can pass.
+    /// More parameter bytes than a launch can pass.
     PARAMETER_BYTES = "C0502";
     /// More static shared memory than a kernel can have.
     STATIC_SHARED_MEMORY = "C0503";
-    /// More registers than there are.
+    /// More registers than available.
     REGISTERS = "C0504";
-    /// A block that the kernel itself does not allow.
+    /// A block that the kernel does not allow.
     LAUNCH_BOUNDS = "C0505";
-    /// Clusters that the kernel asks for and the launch does not, or other ones.
+    /// Clusters of the kernel that the launch lacks or contradicts.
     CLUSTER = "C0506";
 
-    // What is compiled for.
-    /// A target that this NVRTC cannot compile for.
+    // Targets.
+    /// A target that this NVRTC does not support.
     TARGET_NOT_SERVED = "C0601";
-    /// A driver that cannot load what this NVRTC makes.
+    /// A driver that cannot load this NVRTC's output.
     DRIVER_TOO_OLD = "C0602";
-    /// A kind of code for which there is no target.
+    /// A kind of code without a target.
     CODE_WITHOUT_TARGET = "C0603";
-    /// An option that NVRTC does not take or that Cubinder sets itself.
+    /// An option that NVRTC rejects or Cubinder sets itself.
     NVRTC_OPTION = "C0604";
-    /// Code for a GPU that has not what the launch asks for.
+    /// Code for a GPU without a feature that the launch needs.
     FEATURE_OF_TARGET = "C0605";
 
-    // What ONNX can carry.
-    /// An attribute that ONNX and TensorRT's parser cannot carry exactly.
+    // ONNX.
+    /// An attribute that ONNX or TensorRT's parser cannot represent exactly.
     INEXACT_ATTRIBUTE = "C0701";
 
-    // Shape inputs, outputs in place, sizes that depend on data.
-    /// A shape input where memory of the device belongs.
+    // Shape inputs, in-place outputs, data-dependent sizes.
+    /// A shape input used as device memory.
     SHAPE_INPUT = "C0801";
-    /// An output in place that cannot be.
+    /// An invalid in-place output.
     ALIAS = "C0802";
-    /// A size that depends on data and cannot be one.
+    /// An invalid data-dependent size.
     SIZE_TENSOR = "C0803";
 
-    // Code that other compilers made.
-    /// A variant for which there is no code, or more than one.
+    // Precompiled code.
+    /// A variant with no code, or several.
     CODE_ROWS = "C0901";
-    /// A file of code that cannot be used.
+    /// An unusable code file.
     CODE_FILE = "C0902";
-    /// Parameters that are not those of the code.
+    /// Parameters that differ from the code's.
     CODE_PARAMETERS = "C0903";
-    /// A target for which there is no code.
+    /// A target without code.
     CODE_TARGETS = "C0904";
-    /// Something for which the code was made and which is not so.
+    /// A violated assumption of the code.
     CODE_ASSUMPTION = "C0905";
 
-    // What is measured.
-    /// A file of cases to measure that cannot be used.
+    // Measurements.
+    /// An unusable file of cases to measure.
     TUNE_FILE = "C1001";
 
-    // The native route.
+    // Launches by TensorRT itself.
     /// A plugin that TensorRT cannot launch itself.
     NO_NATIVE_ROUTE = "C1101";
-    /// A variant that is left out where TensorRT launches kernels itself.
+    /// A variant that is omitted if TensorRT launches kernels itself.
     LEFT_OUT_OF_ROUTE = "C1102";
 }
 

@@ -1,7 +1,5 @@
-//! A rule's page: its title, and how a terminal shows it.
-//!
-//! Owns the little of Markdown that the pages use: one title, headings of the second level, paragraphs, lists and fenced
-//! blocks. Never wraps: the pages are written for lines of that length.
+//! A rule's page in a Markdown subset: title, second-level headings, paragraphs, lists and fenced blocks. Lines are not
+//! wrapped.
 
 use crate::diagnostic::Code;
 
@@ -15,14 +13,14 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// What is wrong, in a few words.
+    /// Returns the title.
     #[must_use]
     pub fn title(&self) -> &'static str {
         let line = self.page.lines().next().unwrap_or_default();
         line.split_once(": ").map_or(line, |(_, title)| title).trim()
     }
 
-    /// The page for a terminal: headings are underlined, code is indented.
+    /// Formats the page for a terminal: underlined headings, indented code.
     #[must_use]
     pub fn plain(&self) -> String {
         let mut text = String::with_capacity(self.page.len() + 256);
@@ -50,7 +48,7 @@ impl Rule {
     }
 }
 
-/// The words of a heading and what is under them.
+/// Returns words and underline.
 fn heading(line: &str) -> Option<(&str, &'static str)> {
     let sub = line.strip_prefix("## ").map(|words| (words, "-"));
     sub.or_else(|| line.strip_prefix("# ").map(|words| (words, "=")))

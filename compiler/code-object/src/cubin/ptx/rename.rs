@@ -1,16 +1,14 @@
-//! PTX word by word: what is a name, and what is none because it stands in a comment or between quotes.
-//!
-//! Reads nothing of what the words mean, and takes any bytes.
+//! Renames identifiers in PTX, outside of comments and quotes. Does not parse; accepts any bytes.
 
-/// PTX in which a name is another one wherever it is a name: not in comments and texts between quotes, and not where a word is a directive or an
-/// operation (PTX ISA 9.0, "Identifiers", "Statements": an operation begins a statement, behind a label and a guard, or has a dot behind it).
+/// Renames an identifier outside of comments, quotes, directives and operations (PTX ISA 9.0, "Identifiers",
+/// "Statements": operations start a statement, after label and guard, or precede a dot).
 #[must_use]
 pub fn renamed(text: &[u8], name: &str, new: &str) -> Vec<u8> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$%".contains(&byte);
     let mut out = Vec::with_capacity(text.len() + new.len());
-    // What the next word may be: the first of a statement, or behind `@` and `@!` the guard, whose follower is the first again.
+    // Whether a statement starts, or a guard follows, after which a statement starts.
     let (mut begins, mut guards) = (true, false);
-    // Whether it stands behind `=`: braces hold names there, not statements.
+    // After `=`, braces contain names, not statements.
     let mut is_value = false;
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -38,7 +36,7 @@ pub fn renamed(text: &[u8], name: &str, new: &str) -> Vec<u8> {
     out
 }
 
-/// How long the piece is with which a text begins that is no word: a comment, a text between quotes, or one byte.
+/// Returns the length of the leading comment, quoted text, or single byte.
 pub fn opaque(text: &[u8]) -> usize {
     let until = |from: usize, end: &[u8]| {
         let rest = text.get(from..).unwrap_or_default();
@@ -69,7 +67,7 @@ mod tests {
             String::from_utf8(renamed(table.as_bytes(), "k", "l")).unwrap(),
             table.replace("{k,", "{l,").replace("{ k }", "{ l }").replace("entry k", "entry l")
         );
-        // An operation is none, though a kernel may be called so.
+        // Operations keep their name even if a kernel shares it.
         for (name, body) in
             [("add", "add.s32 %r1, %r1, 1;"), ("ret", "ret;"), ("exit", "L: @!%p1 exit;\n@%p2 exit;\n")]
         {

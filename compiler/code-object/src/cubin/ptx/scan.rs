@@ -1,47 +1,40 @@
-//! One way over a PTX text: what stands at its top level.
-//!
-//! Owns where entries begin and end. Each byte is looked at a bounded number of times: what belongs to an entry is not looked through for
-//! another one. Reads integers and no type.
+//! Scans the top level of a PTX text for entries, in linear time.
 
 use std::collections::HashMap;
 
 use super::{CubinError, Entry, entry};
 
-/// What stands at the beginning of a text, as it is written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Head<'t> {
-    /// Behind `.version`.
+    /// After `.version`.
     pub(super) version: Option<&'t str>,
-    /// Behind `.target`: the first of the list.
+    /// The first after `.target`.
     pub(super) target: Option<&'t str>,
 }
 
-/// What a text has.
 #[derive(Debug)]
 pub(super) struct Module<'t> {
     pub(super) head: Head<'t>,
     pub(super) address_bits: u32,
-    /// Each symbol once; of a declaration and a definition the definition.
+    /// Unique by symbol; definitions replace declarations.
     pub(super) entries: Vec<Entry<'t>>,
-    /// The names of `.extern .func`.
     pub(super) declared: Vec<&'t str>,
-    /// Functions that are there: their names and bodies.
     pub(super) functions: Vec<(&'t str, &'t str)>,
     pub(super) variables: Vec<Declaration<'t>>,
 }
 
-/// A declaration of variables of the whole module.
+/// A module-level variable declaration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Declaration<'t> {
     /// `.global`, `.const`, `.shared`.
     pub(super) space: &'t str,
-    /// Whether another file is to have them; of shared memory, the launch.
+    /// Defined by another file, or for shared memory by the launch.
     pub(super) is_extern: bool,
-    /// What stands behind the space, up to the semicolon.
+    /// From the state space to the semicolon.
     pub(super) text: &'t str,
 }
 
-/// What a text has, or what could be read of its beginning and why the rest could not. It has no comments, and nothing between quotes.
+/// Parses a text without comments and quotes; errors include the head.
 pub(super) fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     let mut tokens = Tokens::new(text);
     let mut module = Module {
@@ -55,7 +48,6 @@ pub(super) fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     let mut known: HashMap<String, usize> = HashMap::new();
     let mut error = None;
     let mut is_extern = false;
-    // The function whose body may follow.
     let mut function = None;
     while let Some(token) = tokens.next() {
         match token {
@@ -107,7 +99,6 @@ pub(super) fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     }
 }
 
-/// The words and signs of a text.
 pub(super) struct Tokens<'t> {
     text: &'t str,
     at: usize,
@@ -117,7 +108,7 @@ fn is_sign(byte: u8) -> bool {
     matches!(byte, b'(' | b')' | b'{' | b'}' | b'[' | b']' | b';' | b',' | b'=' | b'"')
 }
 
-/// What cannot stand between an entry's name and its body: something else begins there.
+/// Matches words that end an entry without a body.
 fn begins_another(word: &str) -> bool {
     matches!(
         word,
@@ -130,7 +121,7 @@ impl<'t> Tokens<'t> {
         Tokens { text, at: 0 }
     }
 
-    /// The next sign, or the next word: all up to a blank or a sign.
+    /// Returns the next sign, or the word before a blank or sign.
     pub(super) fn next(&mut self) -> Option<&'t str> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at)?.is_ascii_whitespace() {
@@ -146,21 +137,19 @@ impl<'t> Tokens<'t> {
         self.text.get(from..self.at)
     }
 
-    /// The next token, which stays there.
     pub(super) fn peek(&self) -> Option<&'t str> {
         Tokens { text: self.text, at: self.at }.next()
     }
 
-    /// The next word; nothing where a sign stands there.
     pub(super) fn word(&mut self) -> Option<&'t str> {
         self.peek().filter(|token| !token.bytes().next().is_some_and(is_sign))?;
         self.next()
     }
 
-    /// What stands up to the parenthesis that closes, behind the one that opens; nothing where none does.
+    /// Returns the text up to the closing parenthesis, if any.
     pub(super) fn parentheses(&mut self) -> Option<&'t str> {
         let rest = self.text.get(self.at..)?;
-        // Nothing but another entry's body has these, which is then in the place of the parenthesis.
+        // Another entry's body: the parenthesis is missing.
         let end = rest.find([')', '{', ';']).unwrap_or(rest.len());
         self.at += end;
         let inner = rest.get(..end)?;
@@ -168,7 +157,7 @@ impl<'t> Tokens<'t> {
         Some(inner)
     }
 
-    /// What stands between the brace that was read and its partner, or the end.
+    /// Returns the text after an opening brace, up to its partner or the end.
     pub(super) fn braces(&mut self) -> &'t str {
         let from = self.at;
         let mut depth = 1_usize;
@@ -186,7 +175,7 @@ impl<'t> Tokens<'t> {
         self.text.get(from..).unwrap_or_default()
     }
 
-    /// The name of a function: what it gives back, and attributes, stand before it.
+    /// Returns a function's name, after return value and attributes.
     fn function(&mut self) -> Option<&'t str> {
         loop {
             match self.peek()? {
@@ -202,7 +191,6 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// What stands up to the semicolon.
     fn statement(&mut self) -> &'t str {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let end = rest.find(';').unwrap_or(rest.len());
@@ -210,7 +198,6 @@ impl<'t> Tokens<'t> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// An entry from its name on.
     fn entry(&mut self) -> Option<Result<Entry<'t>, CubinError>> {
         let name = self.word().filter(|word| !begins_another(word))?;
         let mut list = "";
@@ -231,7 +218,7 @@ impl<'t> Tokens<'t> {
                     body = Some(self.braces());
                     break;
                 }
-                // A `.pragma` ends with what stands between quotes and a semicolon; it is no end of the entry.
+                // A `.pragma` ends with quotes and a semicolon.
                 ";" if before != "\"" => break,
                 word if begins_another(word) => break,
                 _ => {
@@ -245,7 +232,7 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// A number as PTX writes it (PTX ISA 9.0, "Integer Constants"): `64`, `64U`, `0x40`, `0100`, `0b1000000`.
+/// Parses `64`, `64U`, `0x40`, `0100`, `0b1000000` (PTX ISA 9.0, "Integer Constants").
 pub(super) fn integer(word: &str) -> Option<u32> {
     let word = word.strip_suffix('U').unwrap_or(word);
     let of = |prefixes: [&str; 2]| prefixes.iter().find_map(|prefix| word.strip_prefix(prefix));
@@ -255,7 +242,7 @@ pub(super) fn integer(word: &str) -> Option<u32> {
         _ if word.len() > 1 && word.starts_with('0') => (word, 8),
         _ => (word, 10),
     };
-    // `from_str_radix` takes a sign too.
+    // `from_str_radix` also accepts a sign.
     digits.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(())?;
     u32::from_str_radix(digits, radix).ok()
 }

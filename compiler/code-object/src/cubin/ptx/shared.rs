@@ -1,4 +1,4 @@
-//! SharedMemory memory of entries: what they, and the functions that they call, declare and use.
+//! The shared memory that entries and their callees declare and use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,30 +7,27 @@ use super::variable::{Variable, variables};
 use super::words;
 use crate::cubin::Dynamic;
 
-/// Names that are followed into functions, for all entries of a text together.
+/// Names followed into functions, for all entries together.
 const MOST_STEPS: usize = 1 << 22;
-/// No declaration of a variable in a body has more bytes than this.
+/// In bytes.
 const LONGEST_DECLARATION: usize = 1024;
 
-/// What is known of an entry's shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SharedMemory {
-    /// Bytes of its static shared memory: at least so many, because its parts are aligned in an order that the text does not tell. ptxas 12.9 and
-    /// 13.0 count what stands in the bodies, used or not, and what they name of the module's.
+    /// A lower bound: the order of aligned parts is unknown. ptxas 12.9 and 13.0 count all variables of bodies, and
+    /// named ones of the module.
     pub(super) bytes: u32,
     pub(super) dynamic: Dynamic,
 }
 
-/// What a name stands for.
 #[derive(Debug, Clone, Copy)]
 enum Symbol {
     Function(usize),
-    /// Static shared memory of the module: its number and its bytes.
+    /// Of the module: index and bytes.
     Static(usize, u32),
     Dynamic,
 }
 
-/// What stands in a body.
 #[derive(Debug, Default)]
 struct Body {
     bytes: u32,
@@ -39,7 +36,6 @@ struct Body {
     variables: Vec<(usize, u32)>,
 }
 
-/// Of each entry of a text, in its order.
 pub(super) fn entries(module: &Module<'_>) -> Vec<SharedMemory> {
     let named = symbols(module);
     let functions: Vec<Body> = module.functions.iter().map(|(_, text)| body(text, &named)).collect();
@@ -76,11 +72,11 @@ fn body(text: &str, named: &HashMap<&str, Symbol>) -> Body {
     body
 }
 
-/// The bytes of `.shared` variables of a body, and whether one of them is dynamic.
+/// Returns the bytes of `.shared` variables, and whether one is dynamic.
 fn declared(body: &str) -> (u32, bool) {
     let (mut all, mut is_dynamic) = (0_u32, false);
     for (at, word) in body.match_indices(".shared") {
-        // Loads and stores have it in the middle of a word: `ld.shared.b32`.
+        // `ld.shared.b32` is a load, not a declaration.
         let before = &body[..at];
         if !before.ends_with(|c: char| c.is_whitespace() || matches!(c, ';' | '{' | '}')) {
             continue;
@@ -96,7 +92,6 @@ fn declared(body: &str) -> (u32, bool) {
     (all, is_dynamic)
 }
 
-/// What an entry and all that it calls have.
 fn reached(entry: &Body, functions: &[Body], left: &mut usize) -> SharedMemory {
     let mut known: HashSet<usize> = HashSet::new();
     let mut counted: HashSet<usize> = HashSet::new();

@@ -1,33 +1,30 @@
-//! What the body of an entry does with its parameters: which it uses as addresses, and through which it writes.
-//!
-//! Reports only what is certain: a register counts if it has one definition, and that leads to one parameter.
+//! Determines which parameters an entry uses as addresses and writes through. A register counts only if its single
+//! definition leads to one parameter.
 
 use std::collections::HashMap;
 
-/// What an entry does with one parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ParamUse {
-    /// The parameter itself is an address of global or generic memory.
+    /// A global or generic address.
     pub(super) is_address: bool,
-    /// Something is written to memory at or behind that address.
+    /// Memory at or after it is written.
     pub(super) is_written: bool,
 }
 
-/// How a register gets its value.
+/// A register's definition.
 #[derive(Debug, Clone, Copy)]
 enum Definition<'t> {
-    /// From the parameter with this index.
+    /// The parameter's index.
     Parameter(usize),
-    /// The value of another register, or the same address in another state space.
+    /// A copy, or the address in another state space.
     Same(&'t str),
     Sum(&'t str, &'t str),
     Other,
 }
 
-/// Registers that are followed to a parameter.
+/// Registers between use and parameter.
 const MOST_STEPS: usize = 64;
 
-/// What a body does with the 64-bit parameters of these names, in their order.
 pub(super) fn uses(body: &str, params: &[&str]) -> Vec<ParamUse> {
     let positions: HashMap<&str, usize> = params.iter().enumerate().map(|(at, name)| (*name, at)).collect();
     let statements: Vec<Statement<'_>> = body.split(';').filter_map(Statement::read).collect();
@@ -53,7 +50,7 @@ struct Flow<'t> {
 }
 
 impl<'t> Flow<'t> {
-    /// The parameter whose value a register has.
+    /// Returns the parameter whose value a register has.
     fn itself(&self, mut register: &'t str) -> Option<usize> {
         for _ in 0..MOST_STEPS {
             match self.definitions.get(register)? {
@@ -65,7 +62,7 @@ impl<'t> Flow<'t> {
         None
     }
 
-    /// The parameter from whose address a register is counted. Of a sum one side is an address, and the other no parameter's.
+    /// Returns the parameter on which a register's address is based, if only one operand of a sum is a parameter.
     fn base(&self, mut register: &'t str) -> Option<usize> {
         let is_address = |param: &usize| self.uses.get(*param).is_some_and(|found| found.is_address);
         for _ in 0..MOST_STEPS {
@@ -78,7 +75,7 @@ impl<'t> Flow<'t> {
                     (Some(_), Some(_)) => return None,
                     (None, Some(_)) => other,
                     (Some(_), None) => one,
-                    // Offsets that are sums or copies themselves are ambiguous.
+                    // Offsets that are sums or copies are ambiguous.
                     (None, None) => match (self.is_sum(one), self.is_sum(other)) {
                         (true, false) => one,
                         (false, true) => other,
@@ -96,7 +93,6 @@ impl<'t> Flow<'t> {
     }
 }
 
-/// An instruction: its name and its operands.
 struct Statement<'t> {
     name: &'t str,
     operands: Vec<&'t str>,
@@ -106,7 +102,7 @@ impl<'t> Statement<'t> {
     fn read(text: &'t str) -> Option<Statement<'t>> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
         let mut text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '}'));
-        // Behind labels, which no second colon follows (`ld.param::entry`), and a guard.
+        // Skips labels, but not `ld.param::entry`, and a guard.
         while let Some((label, rest)) = text.split_once(':')
             && label.chars().all(is_name)
             && !rest.starts_with(':')
@@ -145,7 +141,6 @@ impl<'t> Statement<'t> {
         ["u64", "s64", "b64"].iter().any(|ty| self.has(ty))
     }
 
-    /// The registers that get a value, and how.
     fn definitions(&self, params: &HashMap<&str, usize>) -> Vec<(&'t str, Definition<'t>)> {
         let Some(first) = self.operand(0).filter(|_| !self.name.starts_with('.')) else { return Vec::new() };
         let definition = match (self.operand(1), self.operand(2), self.operand(3)) {
@@ -164,7 +159,7 @@ impl<'t> Statement<'t> {
         registers.filter(|name| !name.is_empty()).map(|name| (name, definition)).collect()
     }
 
-    /// The register with the address of global or generic memory that is accessed.
+    /// Returns the register with the accessed global or generic address.
     fn accessed(&self) -> Option<&'t str> {
         let is_access = ["ld", "st", "atom", "red"].iter().any(|operation| self.is(operation));
         let is_other = ["param", "shared", "local", "const"].iter().any(|space| self.has(space));
@@ -173,7 +168,7 @@ impl<'t> Statement<'t> {
         register.filter(|_| is_access && !is_other)
     }
 
-    /// The register with an address that is converted to one of another state space.
+    /// Returns the register whose address changes its state space.
     fn converted(&self) -> Option<&'t str> {
         let is_global = !["shared", "local", "const", "param"].iter().any(|space| self.has(space));
         self.operand(1).filter(|_| self.is("cvta") && is_global)

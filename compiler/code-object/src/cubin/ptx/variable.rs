@@ -1,19 +1,16 @@
-//! Declarations of variables: their names and bytes.
-//!
-//! By the grammar of the PTX ISA (9.0, "Variable Declarations"): `[.align N] [.v4] .type name[[N]...] [= ...] [, name...]`, as ptxas 12.9 and 13.0
-//! take it.
+//! Parses variable declarations as ptxas 12.9 and 13.0 do: `[.align N] [.v4] .type name[[N]...] [= ...] [, name...]`
+//! (PTX ISA 9.0, "Variable Declarations").
 
 use super::scan::{Tokens, integer};
 
-/// A variable of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Variable<'t> {
     pub(super) name: &'t str,
-    /// Its bytes; nothing where it says no length, as dynamic shared memory does, or one that is not understood.
+    /// `None` if unsized (dynamic shared memory) or unknown.
     pub(super) bytes: Option<u32>,
 }
 
-/// What stands behind the word of the state space, up to the semicolon. What is no declaration has no variables.
+/// Parses the text between state space and semicolon; empty if invalid.
 pub(super) fn variables(declaration: &str) -> Vec<Variable<'_>> {
     let mut tokens = Tokens::new(declaration);
     let mut found = Vec::new();
@@ -31,17 +28,16 @@ pub(super) fn variables(declaration: &str) -> Vec<Variable<'_>> {
     found
 }
 
-/// The type of an element.
+/// An element's type.
 pub(super) struct Element<'t> {
-    /// The word of the type: `.f32`.
+    /// The type: `.f32`.
     pub(super) word: &'t str,
-    /// Its bytes, those of all lanes of a vector; `None` if the type is not known.
+    /// Of all vector lanes; `None` if unknown.
     pub(super) bytes: Option<u32>,
-    /// The number behind an `.align` before the type.
+    /// The preceding `.align`.
     pub(super) align: Option<&'t str>,
 }
 
-/// The type of the variables or the parameter that follow; `None` if no type stands there.
 pub(super) fn element<'t>(tokens: &mut Tokens<'t>) -> Option<Element<'t>> {
     let (mut of_type, mut lanes, mut align) = (None, Some(1), None);
     while let Some(word) = tokens.peek().filter(|word| word.starts_with('.')) {
@@ -63,7 +59,7 @@ pub(super) fn element<'t>(tokens: &mut Tokens<'t>) -> Option<Element<'t>> {
     Some(Element { word, bytes, align })
 }
 
-/// The bytes of so many elements as the brackets say.
+/// Multiplies by the lengths in brackets.
 pub(super) fn lengths(tokens: &mut Tokens<'_>, element: Option<u32>) -> Option<u32> {
     let mut bytes = element;
     while tokens.peek() == Some("[") {
@@ -77,7 +73,7 @@ pub(super) fn lengths(tokens: &mut Tokens<'_>, element: Option<u32>) -> Option<u
     bytes
 }
 
-/// What a variable begins with.
+/// Skips an initializer.
 fn value(tokens: &mut Tokens<'_>) {
     tokens.next();
     if tokens.peek() == Some("{") {
@@ -90,7 +86,7 @@ fn value(tokens: &mut Tokens<'_>) {
     }
 }
 
-/// Bytes of a type: `.b32`, `.f16x2`.
+/// Returns a type's bytes: `.b32`, `.f16x2`.
 fn size_of_type(word: &str) -> Option<u32> {
     match word.trim_start_matches(['.', 'b', 'u', 's', 'f']) {
         "8" => Some(1),
@@ -106,7 +102,7 @@ fn size_of_type(word: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// What ptxas 12.9 and 13.0 make of `.maxntid`, and what they refuse.
+    /// `.maxntid` values that ptxas 12.9 and 13.0 accept or reject.
     #[test]
     fn numbers_are_read_as_ptxas_reads_them() {
         for (text, number) in [

@@ -1,4 +1,4 @@
-//! Cubins and PTX: what they tell of one kernel.
+//! Reads one kernel's facts from cubins and PTX.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::manifest::CodeKind;
 use crate::placeholder::{self, ELEMENT, unknown_type};
 use crate::source;
 
-/// What these files tell of a kernel: the one that is named, or the only one.
+/// Returns the facts about the named or only kernel.
 ///
 /// # Errors
-/// Files that cannot be used; where they have several kernels and none is named; where one lacks the kernel.
+/// Unusable files, an ambiguous kernel, or a file without it.
 pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<FoundPlugin, Vec<Diagnostic>> {
     let mut loaded: Vec<(CodeKind, PathBuf, LoadedCode)> = Vec::new();
     let mut errors = Vec::new();
@@ -54,7 +54,7 @@ pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<FoundPlugin, Vec
     if errors.is_empty() { Ok(found(&symbol, loaded)) } else { Err(errors) }
 }
 
-/// What a file is by its first bytes; one that cannot be read is told by who loads it.
+/// Returns the kind by the first bytes; unreadable files are reported later.
 fn kind_of(path: &Path) -> CodeKind {
     use std::io::Read;
     let mut magic = [0; 4];
@@ -65,7 +65,7 @@ fn kind_of(path: &Path) -> CodeKind {
     }
 }
 
-/// What is found of a kernel in these files, which all have it.
+/// Returns the facts about a kernel that all these files have.
 #[must_use]
 pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> FoundPlugin {
     let name = mangled::demangle(symbol).map_or_else(|| symbol.to_owned(), |demangled| demangled.name);
@@ -94,7 +94,6 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> Foun
     let fixed = says().map(|(_, bytes)| bytes).max().unwrap_or(0);
     variant.shared_bytes = match (is_said(Dynamic::Yes), is_said(Dynamic::No)) {
         (true, _) => None,
-        // PTX tells what the cubins beside it do not.
         (false, true) => Some("0".to_owned()),
         // All shared memory may be dynamic.
         (false, false) if fixed == 0 => None,
@@ -122,7 +121,7 @@ fn kernel_of<'l>(loaded: &'l LoadedCode, symbol: &str) -> Option<&'l KernelFacts
     loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)
 }
 
-/// The parameters: from debug information, from the symbol, or from sizes and what PTX says.
+/// Returns the parameters, in order of preference from debug information, symbol, sizes with PTX.
 fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<FoundParam> {
     let Some(facts) = loaded.iter().find_map(|(_, _, loaded)| kernel_of(loaded, symbol)) else {
         return Vec::new();
@@ -145,11 +144,10 @@ fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<Found
     facts.params.iter().enumerate().map(|(at, param)| bare(at, param.size, says(at))).collect()
 }
 
-/// A parameter of which nothing but its size is known, and perhaps what PTX says.
 fn bare(at: usize, size: u32, says: Option<PtxParam>) -> FoundParam {
     let name = format!("p{at}");
     let number = |ty: &str| FoundParam::new(&name, format!(": {ty}"), Role::Unknown);
-    // PTX does not tell these apart.
+    // PTX does not distinguish these.
     let about = match (says, size) {
         (Some(PtxParam::Pointer), _) => {
             return FoundParam::new(&name, format!(": {ELEMENT}*"), Role::Tensor);
@@ -182,7 +180,7 @@ fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
     FoundParam::new(&name, rest, role)
 }
 
-/// The parameters as a symbol has them; nothing where their sizes are not those of the file.
+/// Returns `None` if sizes differ from the file's.
 fn of_symbol(types: &[String], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
     let mut params = Vec::new();
     for (at, ty) in types.iter().enumerate() {
@@ -212,7 +210,7 @@ fn of_symbol(types: &[String], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
     fits.then(|| params.into_iter().map(|(_, param)| param).collect())
 }
 
-/// The parts of an array of Numba's, which are all passed on their own (numba-cuda 0.30, `ArrayModel`).
+/// See `ArrayModel` of numba-cuda 0.30.
 fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<FoundParam> {
     let tensor = placeholder::tensor(name);
     let part = |part: &str, ty: &str, value: String| {
@@ -240,7 +238,6 @@ fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<Fou
     }));
     params
 }
-/// What a pointer is bound to.
 fn role(pointee: &str, is_const: bool) -> Role {
     match (mangled::tensor_element(pointee), is_const) {
         (Some(element), true) => Role::Input(element.to_owned()),

@@ -1,7 +1,7 @@
-//! Manifests out of files that other compilers made: what the files tell, and marks where they do not.
+//! Writes manifests for precompiled code.
 //!
-//! Owns what is found ([`FoundPlugin`]) and the text that is made of it ([`write()`]). Nothing is guessed: where a person has to decide there stands a
-//! word in capitals that no manifest declares, so that `cubinder check` asks for each of them. Writes no file.
+//! Owns the facts ([`FoundPlugin`]) and their text ([`write()`]). Must not guess or write files: unknown facts become
+//! undeclared words in capitals, which `cubinder check` reports.
 
 mod files;
 mod text;
@@ -15,73 +15,73 @@ use std::path::PathBuf;
 
 use crate::manifest::CodeKind;
 
-/// What files tell of a plugin.
+/// The facts about a plugin in its files.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundPlugin {
-    /// What the plugin and its code are called.
+    /// The name of the plugin and its code.
     pub name: String,
-    /// What made the files; empty where they do not say.
+    /// The compiler of the files; empty if unknown.
     pub made_by: String,
-    /// What the type parameter `T` can be; none where there is no such parameter.
+    /// The types of the parameter `T`; empty without it.
     pub types: Vec<String>,
-    /// Constants that all code was made for, with their values.
+    /// Constants of all code, with values.
     pub constants: Vec<(String, String)>,
-    /// The variants, the most particular one first.
+    /// The variants, most specific first.
     pub variants: Vec<FoundVariant>,
-    /// Whether the grid is said in programs, each of which is a whole cluster in x, as Triton does.
+    /// Whether the grid counts Triton programs, each a cluster in x.
     pub counts_programs: bool,
-    /// What a person should know, as comments at the top.
+    /// Comments for the top of the manifest.
     pub remarks: Vec<String>,
 }
 
-/// One way of launching.
+/// A launch variant.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundVariant {
-    /// One for each type that `T` can be, else one.
+    /// One per type `T`, or one.
     pub codes: Vec<FoundCode>,
-    /// Constants of its own, with their values.
+    /// The variant's own constants, with values.
     pub constants: Vec<(String, String)>,
-    /// When it is right, where that is known to be not always.
+    /// Its condition, if known.
     pub guard: Option<String>,
-    /// What tells it apart, for people.
+    /// Its distinction from the others, as a description.
     pub about: String,
-    /// The block, where the files say which it is.
+    /// The block, if known.
     pub block: Option<[u32; 3]>,
-    /// Dynamic shared memory in bytes, as an expression, where the files say how much; none where they do not.
+    /// An expression of the dynamic shared bytes, if known.
     pub shared_bytes: Option<String>,
-    /// Whether some types take less of it.
+    /// Whether some types need fewer bytes.
     pub shared_differs_by_type: bool,
-    /// Clusters.
+    /// The cluster.
     pub cluster: Option<[u32; 3]>,
-    /// Whether all blocks run at once.
+    /// Whether all blocks must run at once.
     pub cooperative: bool,
-    /// Whether it may begin before the step before it has ended.
+    /// Whether it may start before the previous step ends.
     pub programmatic: bool,
 }
 
-/// The code of a variant for one type.
+/// A variant's code for one type.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundCode {
-    /// What `T` is.
+    /// The type `T`.
     pub ty: Option<String>,
     /// The kernel's symbol.
     pub kernel: String,
     /// Its parameters.
     pub params: Vec<FoundParam>,
-    /// The files.
+    /// Its files.
     pub files: Vec<(CodeKind, PathBuf)>,
 }
 
-/// A parameter.
+/// A kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundParam {
     /// Its name.
     pub name: String,
-    /// What stands behind the name: `: const f32* aligned(16)`, ` == 1`.
+    /// The text after the name: `: const f32* aligned(16)`, ` == 1`.
     pub rest: String,
-    /// What it is bound to.
+    /// Its binding.
     pub role: Role,
-    /// What a person should know of it; empty where that is nothing.
+    /// A comment, possibly empty.
     pub about: String,
 }
 
@@ -96,24 +96,24 @@ impl FoundParam {
     }
 }
 
-/// What a parameter is bound to.
+/// The binding of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Role {
     /// An input of this element type.
     Input(String),
     /// An output of this element type.
     Output(String),
-    /// A tensor of which it is not known whether it is read or written.
+    /// A tensor, input or output.
     Tensor,
-    /// Something that only a person knows.
+    /// A value that the user must supply.
     Unknown,
-    /// This expression, as TOML.
+    /// A TOML expression.
     Is(String),
-    /// A scratch buffer of these many bytes for each block.
+    /// A scratch buffer of this many bytes per block.
     Scratch(u64),
 }
 
-/// A name that can stand in a manifest.
+/// Converts a text to a name that manifests accept.
 #[must_use]
 pub fn identifier(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

@@ -1,4 +1,4 @@
-//! The manifest of what was found.
+//! Writes the manifest of a [`FoundPlugin`].
 
 use std::fmt::Write;
 use std::path::{Component, Display, Path, PathBuf};
@@ -8,15 +8,14 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::placeholder::{self, unknown_type};
 
-/// A manifest. Files are named relative to `folder`, which is the manifest's. Words in capitals that nothing declares are what a person has to
-/// say: `cubinder check` names each.
+/// Writes a manifest with file names relative to `folder`. `cubinder check` reports the placeholders in capitals.
 #[must_use]
 pub fn write(found: &FoundPlugin, folder: &Path) -> String {
     let mut text = String::from(
         "# Made by `cubinder import`. What is still to be said stands in capitals, and `cubinder check` asks for it.\n",
     );
     for remark in &found.remarks {
-        // Folders are named in them, and a comment is one line.
+        // Remarks contain folder names, but a comment is one line.
         let line: String = remark.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(text, "# {}.", line.trim_end_matches('.'));
     }
@@ -72,7 +71,7 @@ fn variant_table(text: &mut String, found: &FoundPlugin, index: usize, variant: 
     let _ = writeln!(text, "constants = {{ {} }}", constants.join(", "));
 }
 
-/// The shared memory of a variant as a constant: where variants differ, and each has the same on every GPU.
+/// Returns the bytes if variants differ and each is constant on all GPUs.
 fn own_bytes(found: &FoundPlugin, variant: &FoundVariant) -> Option<u64> {
     let number = |variant: &FoundVariant| variant.shared_bytes.as_ref()?.parse::<u64>().ok();
     let are_numbers = found.variants.iter().all(|variant| number(variant).is_some());
@@ -85,10 +84,9 @@ fn differs<T: PartialEq>(found: &FoundPlugin, of: impl Fn(&FoundVariant) -> T) -
     all.any(|other| Some(other) != first)
 }
 
-/// The variants that one launch launches, with their indices.
 type Step<'f> = Vec<(usize, &'f FoundVariant)>;
 
-/// The launches: variants that need other ones have their own.
+/// Groups variants with equal launch settings and scratch buffers.
 fn steps(found: &FoundPlugin) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     let alike = |one: &FoundVariant, other: &FoundVariant| {
@@ -104,7 +102,6 @@ fn steps(found: &FoundPlugin) -> Vec<Step<'_>> {
     steps
 }
 
-/// The scratch buffers of a variant.
 fn scratch_of(variant: &FoundVariant) -> Vec<(&str, u64)> {
     let params = variant.codes.iter().flat_map(|code| &code.params);
     let mut found: Vec<(&str, u64)> = params
@@ -118,13 +115,12 @@ fn scratch_of(variant: &FoundVariant) -> Vec<(&str, u64)> {
     found
 }
 
-/// The parameters of all code of these variants, each once.
 fn params<'f>(variants: impl Iterator<Item = &'f FoundVariant>) -> Vec<FoundParam> {
     let mut all: Vec<FoundParam> = Vec::new();
     for param in variants.flat_map(|variant| &variant.codes).flat_map(|code| &code.params) {
         match all.iter_mut().find(|known| known.name == param.name) {
             None => all.push(param.clone()),
-            // What one passes, a person has to say.
+            // The user must supply what one of them passes.
             Some(known) if matches!((&known.role, &param.role), (Role::Is(_), Role::Unknown)) => {
                 known.role = Role::Unknown;
             }
@@ -136,7 +132,7 @@ fn params<'f>(variants: impl Iterator<Item = &'f FoundVariant>) -> Vec<FoundPara
 
 fn tensors(text: &mut String, found: &FoundPlugin) {
     let params = params(found.variants.iter());
-    // What has 8 bytes may be an address.
+    // Parameters of 8 bytes may be addresses.
     let may_be = |param: &FoundParam| param.role == Role::Tensor || param.rest.ends_with(&unknown_type(8));
     let is_open = params.iter().any(may_be);
     let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
@@ -162,7 +158,6 @@ fn tensors(text: &mut String, found: &FoundPlugin) {
     }
 }
 
-/// The scratch buffers, each as large as the variant that needs most.
 fn scratch(text: &mut String, found: &FoundPlugin) {
     let mut all: Vec<(&str, u64)> = found.variants.iter().flat_map(scratch_of).collect();
     all.sort_unstable_by_key(|(name, bytes)| (*name, std::cmp::Reverse(*bytes)));
@@ -207,7 +202,7 @@ fn code_table(
 }
 
 cubinder_source::diagnostics! {
-    /// A path is not UTF-8, which manifests are.
+    /// The path is not UTF-8, but manifests are.
     struct UnnameablePath<'a> { path: Display<'a> }
     error "a manifest cannot name `{path}`" {
         note: "the path is not UTF-8, and TOML is";
@@ -215,10 +210,10 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Checks that a manifest in `folder` can name the files: TOML is UTF-8.
+/// Checks that a manifest in `folder`, which is UTF-8, can name the files.
 ///
 /// # Errors
-/// The first file whose path from there is not UTF-8.
+/// The first path that is not UTF-8.
 pub fn check_paths(found: &FoundPlugin, folder: &Path) -> Result<(), Diagnostic> {
     let codes = found.variants.iter().flat_map(|variant| &variant.codes);
     let mut paths = codes.flat_map(|code| &code.files).map(|(_, path)| relative(path, folder));
@@ -279,7 +274,8 @@ fn grid(text: &mut String, found: &FoundPlugin, variant: &FoundVariant) {
             placeholder::PROGRAMS.to_owned(),
             format!("Triton's grid, such as \"ceil_div(numel(y), {unit})\""),
         ),
-        // CUDA counts blocks, Triton programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c, 3.9).
+        // CUDA counts blocks, Triton programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c,
+        // 3.9).
         (true, cluster) => (
             format!("{cluster} * {}", placeholder::PROGRAMS),
             format!(
@@ -320,22 +316,19 @@ fn shared(text: &mut String, found: &FoundPlugin, step: &Step<'_>) {
     let _ = writeln!(text, "shared_bytes = {value}{about}");
 }
 
-/// A comment at the end of a line.
 fn comment(about: &str) -> String {
     if about.is_empty() { String::new() } else { format!("    # {about}") }
 }
 
-/// Strings of TOML, between commas.
 fn list<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> String {
     texts.into_iter().map(|text| quoted(text.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// A string of TOML.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// The way from a folder to a file, where both are known from the root or from the current folder alike.
+/// Returns the path from a folder to a file; both must be absolute or relative to the current folder.
 fn relative(file: &Path, folder: &Path) -> PathBuf {
     let (file, folder) = (resolved(file), resolved(folder));
     let shared = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
@@ -343,7 +336,7 @@ fn relative(file: &Path, folder: &Path) -> PathBuf {
     up.chain(file.components().skip(shared)).collect()
 }
 
-/// A path from the root without `..` and without links among its folders: `..` behind a link leads elsewhere. The last part is left as it is.
+/// Resolves `..` and links of folders, as `..` behind a link leads elsewhere, but not the last component.
 fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if path.is_dir() {

@@ -1,4 +1,4 @@
-//! What the cache stores of a compile.
+//! The cache entries of compiles.
 
 use std::ffi::OsString;
 
@@ -8,29 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::cubin;
 
-/// A result with places that the key cannot hold, because only the compiler knows which files it looks for.
+/// A result with paths that only the compiler knows and the key lacks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Stored<T> {
     pub(super) value: T,
-    /// Places where a file would take precedence over one that the compile read.
+    /// A file there would precede one that was read.
     pub(super) absent: Vec<OsString>,
 }
 
-/// What is stored for code: packed as bundles keep it, so that it is compressed once, by the thread that waited for it.
+/// Code packed as in bundles, so that it is compressed once, by the compiling thread.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CodeEntry {
     pub(super) nvrtc: (i32, i32),
     pub(super) symbol: String,
     pub(super) log: String,
-    /// Of the code as it is unpacked.
+    /// Of the unpacked code.
     pub(super) digest: Digest,
-    /// How long the code is, where it is packed.
+    /// The unpacked length if the code is packed.
     pub(super) unpacked: Option<usize>,
     pub(super) stored: Vec<u8>,
 }
 
 impl CodeEntry {
-    /// The code for a target in the output of a compile; `None` if there is none.
     pub(super) fn new(output: Output, nvrtc: (i32, i32), target: Target) -> Option<CodeEntry> {
         let Output { log, lowered_names, cubin, ptx } = output;
         let bytes = if target.kind == TargetKind::Cubin { cubin } else { ptx };
@@ -42,10 +41,7 @@ impl CodeEntry {
         Some(CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() })
     }
 
-    /// The code, with what it says of its kernels.
-    ///
-    /// # Errors
-    /// Why it cannot be read.
+    /// Parses the code; fails if unreadable.
     pub(super) fn object(&self, target: Target) -> Result<CodeObject, String> {
         let bytes = CodeBytes::from_stored(self.stored.clone(), self.unpacked);
         let bytes = bytes.ok_or_else(|| "it is kept as no code is".to_owned())?;

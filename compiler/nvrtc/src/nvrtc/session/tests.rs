@@ -1,4 +1,4 @@
-//! The real NVRTC, and cache entries of other releases.
+//! Tests sessions with NVRTC, and cache entries of other releases.
 
 mod builds;
 mod include_graphs;
@@ -54,7 +54,7 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     }
 }
 
-/// NVRTC gets raw bytes, and the key covers such headers.
+/// NVRTC accepts raw bytes, and the key covers such headers.
 #[test]
 fn the_name_of_an_include_folder_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -79,7 +79,7 @@ fn the_name_of_an_include_folder_need_not_be_utf_8() {
     assert!(!second.cached && second.object != first.object);
 }
 
-/// Runs itself as a child process, with `CACHE` in its environment.
+/// Runs itself as a child process with `CACHE` in the environment.
 #[test]
 fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
     const CACHE: &str = "CUBINDER_TEST_CACHE_OF_A_CHILD";
@@ -113,7 +113,6 @@ fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
     }
 }
 
-/// Does not load NVRTC.
 #[test]
 fn whatever_decides_the_bytes_is_in_the_key() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +149,7 @@ fn whatever_decides_the_bytes_is_in_the_key() {
     }
 }
 
-/// Child processes have other current folders.
+/// The current folder is per process, hence child processes.
 #[test]
 fn keys_hold_the_current_folder_for_line_information() {
     const FOLDER: &str = "CUBINDER_TEST_FOLDER_OF_A_CHILD";
@@ -186,7 +185,7 @@ fn keys_hold_the_current_folder_for_line_information() {
     assert_ne!(lines, others[1]);
 }
 
-/// A toolkit without a loadable NVRTC, with headers in `cuda`, and its folder.
+/// Has headers in `cuda`, but no loadable NVRTC.
 fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -233,15 +232,14 @@ fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
     assert!(after_reading(plain, &["own/a.h"]));
     assert!(!after_reading(plain, &["own/a.h", "own/b.h"]));
     assert!(!after_reading(plain, &["cuda/other.h"]));
-    // With a computed include the key covers the whole toolkit.
+    // A computed include makes the key cover the whole toolkit.
     assert!(after_reading(computed, &["own/a.h", "cuda/computed.h", "cuda/other.h"]));
     assert!(!after_reading(computed, &["own/b.h"]));
     assert!(!is_stored("#include NAME\n", ReadFiles::NotAsked));
-    // The key covers the file under any path.
+    // The key covers a file under any path.
     assert!(after_reading(plain, &["own/../own/a.h"]));
     let beside = format!("{computed}#include \"beside.h\"\n");
     assert!(after_reading(&beside, &["own/a.h", "cuda/computed.h", "cuda/beside.h", "cuda/b.h"]));
-    // Another file takes precedence by now.
     assert!(!after_reading(computed, &["cuda/b.h"]));
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// `a` for an address, `w` for one that is written to, `-` for nothing that is certain.
+/// Shows `a` for an address, `w` for a written one, `-` for uncertain.
 fn shown(body: &str) -> String {
     let used = uses(body, &["p", "q", "n"]);
     used.iter()
@@ -51,35 +51,29 @@ fn what_is_not_certain_is_left_out() {
         "add.s64 %rd4, %rd1, %rd2; setp.lt.u64 %p1, %rd4, %rd3; }",
         // Other memory.
         "st.shared.u64 [%rd1], %rd2; ld.local.u32 %r1, [%rd2]; ld.const.u32 %r1, [%rd3]; cvta.to.shared.u64 %rd4, %rd1; }",
-        // An offset or the address.
         "add.s64 %rd4, %rd1, %rd2; ld.global.u32 %r1, [%rd4]; }",
-        // One of two.
         "@%p1 mov.u64 %rd4, %rd1; @%p2 mov.u64 %rd4, %rd2; ld.global.u32 %r1, [%rd4]; }",
         "selp.b64 %rd4, %rd1, %rd2, %p1; st.global.u32 [%rd4], %r1; }",
-        // What lies at the address.
+        // A pointer loaded from the address.
         "mov.u64 %rd4, table; ld.global.u64 %rd5, [%rd4]; ld.global.u32 %r1, [%rd5]; }",
-        // Half of a parameter, and a part of one behind its start.
         "ld.param.u32 %r1, [p]; ld.global.u32 %r2, [%r1]; ld.param.u64 %rd4, [q+8]; ld.global.u32 %r2, [%rd4]; }",
         "ld.param.v2.u64 {%rd4, %rd5}, [p]; ld.global.u32 %r1, [%rd4]; }",
-        // One of the registers of a vector.
         "mov.u64 %rd4, %rd1; ld.global.v2.u64 {%rd5, %rd4}, [%rd6]; ld.global.u32 %r1, [%rd4]; }",
-        // Not a parameter, though it has the name of one.
         "ld.global.u64 %rd4, [p]; ld.global.u32 %r1, [%rd4]; }",
-        // Neither a copy nor a sum.
         "not.b64 %rd4, %rd1; ld.global.u32 %r1, [%rd4]; }",
-        // Another variable of the name.
+        // A shadowing variable.
         "{ .reg .b64 %rd1; mov.u64 %rd1, 5; ld.global.u32 %r1, [%rd1]; } }",
     ] {
         assert_eq!(shown(&format!("{LOADS}{body}")), "---", "{body}");
     }
-    // Which of two addresses is written.
+    // Unclear which address is written.
     let both = "cvta.to.global.u64 %rd4, %rd1; cvta.to.global.u64 %rd5, %rd2; selp.b64 %rd6, %rd4, %rd5, %p1; st.global.u32 [%rd6], %r1;";
     assert_eq!(shown(&format!("{LOADS}{both}")), "aa-");
     let sum = "cvta.to.global.u64 %rd4, %rd1; cvta.to.global.u64 %rd5, %rd2; add.s64 %rd6, %rd4, %rd5; st.global.u32 [%rd6], %r1;";
     assert_eq!(shown(&format!("{LOADS}{sum}")), "aa-");
     let difference = "ld.global.u32 %r1, [%rd1]; sub.s64 %rd4, %rd1, 4; st.global.u32 [%rd4], %r1;";
     assert_eq!(shown(&format!("{LOADS}{difference}")), "a--");
-    // A register that defines itself, and no statement at all.
+    // A self-definition, and no statement.
     assert_eq!(
         shown("mov.u64 %a, %b; mov.u64 %b, %a; st.global.u32 [%a], 1; add.s64 %c, %c, %c; st.u32 [%c], 1;"),
         "---"

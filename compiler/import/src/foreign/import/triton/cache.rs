@@ -1,7 +1,4 @@
-//! The outputs of Triton in folders and files that a person names.
-//!
-//! Owns which JSON files are such outputs, which of them are of the kernel that is imported, and which are left out: a cache has what was
-//! compiled for other GPUs and by other versions, and kernels that nobody asked for.
+//! Finds Triton's outputs of a kernel in folders and files, among those of other kernels, GPUs and releases.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,27 +9,23 @@ use super::text;
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::toml_reader::list;
 
-/// How many characters of a kernel's name Triton gives to files (`triton/compiler/compiler.py`, 3.9: `src.name[:150]`).
+/// Maximum characters in file names (`triton/compiler/compiler.py`, 3.9: `src.name[:150]`).
 const NAME_OF_FILES: usize = 150;
 
-/// A JSON file with what it says.
 pub(super) type Output = (PathBuf, Metadata);
 
-/// The outputs of one kernel.
 pub(super) struct Outputs {
     pub(super) all: Vec<Output>,
-    /// What a person should know of others.
+    /// About ignored outputs.
     pub(super) remark: Option<String>,
 }
 
-/// An output in a folder that cannot be imported.
 struct Unimported {
     json: PathBuf,
     why: Unusable,
 }
 
 impl Unimported {
-    /// Whether it may be of the kernel of this name.
     fn is_of(&self, kernel: &str) -> bool {
         let start: String = kernel.chars().take(NAME_OF_FILES).collect();
         self.json.file_stem().is_some_and(|stem| stem.to_string_lossy() == start)
@@ -43,10 +36,7 @@ impl Unimported {
     }
 }
 
-/// What these folders and files have of the kernel that is named, or of the only one.
-///
-/// # Errors
-/// Files that are not there or cannot be read; several kernels of which none is named; what is wrong with an output of the kernel.
+/// Returns the outputs of the named kernel, or the only one.
 pub(super) fn outputs(paths: &[PathBuf], kernel: Option<&str>) -> Result<Outputs, Vec<Diagnostic>> {
     let (mut found, mut left_out, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
@@ -64,7 +54,6 @@ pub(super) fn outputs(paths: &[PathBuf], kernel: Option<&str>) -> Result<Outputs
     of_kernel(found, &left_out, kernel).map_err(|error| vec![error])
 }
 
-/// Those of one kernel.
 fn of_kernel(
     found: Vec<Output>,
     left_out: &[Unimported],
@@ -80,7 +69,7 @@ fn of_kernel(
         }
         (None, _) => return Err(SeveralKernels { kernels: list(&shown) }.into()),
     };
-    // Another GPU's code of the same kernel is no mistake, where there is some for these.
+    // Ignore code for other GPUs if there is code for these.
     let is_mistake = |it: &&Unimported| {
         it.is_of(kernel) && (!names.contains(kernel) || matches!(it.why, Unusable::Wrong(_)))
     };
@@ -102,7 +91,7 @@ fn remark(left_out: &[Unimported]) -> Option<String> {
     Some(format!("{} {outputs} left out, such as `{}`: {}", left_out.len(), first.json.display(), first.why))
 }
 
-/// The outputs that a path means: a JSON file itself, or those in the folder and in the folders in it. Other JSON files of folders are left alone.
+/// Returns a file, or the outputs in a folder and its subfolders.
 fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<Unimported>), Diagnostic> {
     let cannot = |error: std::io::Error| Unreadable { path: path.display(), why: error.to_string() };
     if !path.is_dir() {
@@ -138,7 +127,7 @@ fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<Unimported>), Diagnostic> {
     }
 }
 
-/// Folders hold other JSON files, too: those of Triton's have its text beside them.
+/// Triton's JSON files have its text beside them.
 fn is_output(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".json") && !name.starts_with("__grp__") && file.with_extension("ttir").is_file()

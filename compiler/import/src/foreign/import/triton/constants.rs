@@ -1,6 +1,5 @@
-//! What code was made for that Triton does not write: the values of `tl.constexpr` parameters, as a person says them.
-//!
-//! Owns which value belongs to which compile, and the refusal where that is not said. Never guesses a value.
+//! Assigns the user's values of `tl.constexpr` parameters, which Triton does not write, to compiles. Must not guess:
+//! missing values are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +13,12 @@ use super::{ADDED, Compiled};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::toml_reader::list;
 
-/// A value that a parameter was fixed to.
+/// A parameter's constant value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fixed {
-    /// A number or a boolean, as manifests write it.
+    /// A number or boolean in a manifest's syntax.
     Number(String),
-    /// Anything else, which no manifest can hold against a node.
+    /// Another value, which manifests cannot check against a node.
     Word(String),
 }
 
@@ -31,14 +30,14 @@ impl std::fmt::Display for Fixed {
     }
 }
 
-/// Values that somebody says of a parameter: `BLOCK=1024`, `FOLDER:BLOCK=512`, `BLOCK=512,1024`.
+/// The user's values of a parameter: `BLOCK=1024`, `FOLDER:BLOCK=512`, `BLOCK=512,1024`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constant {
-    /// Of which outputs; of all, where nothing is said.
+    /// Restricts the values to this folder's outputs.
     pub folder: Option<String>,
     /// The parameter.
     pub name: String,
-    /// Its value. Of several each output has the one that is a size in it.
+    /// Its values; each output has the one that is a size in it.
     pub values: Vec<Fixed>,
 }
 
@@ -75,7 +74,7 @@ fn fixed(text: &str) -> Fixed {
         "False" | "false" => Fixed::Number("false".to_owned()),
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(number), _) => Fixed::Number(number.to_string()),
-            // As TOML writes it: a digit on both sides of the point.
+            // TOML requires a digit on both sides of the point.
             (_, Ok(number)) if number.is_finite() => Fixed::Number(format!("{number:?}")),
             _ => word(text),
         },
@@ -88,27 +87,21 @@ fn word(text: &str) -> Fixed {
 }
 
 impl Compiled {
-    /// Whether a value is the size of a `tl.arange` in it.
     pub(super) fn is_size(&self, value: &Fixed) -> bool {
         matches!(value, Fixed::Number(text) if text.parse().is_ok_and(|size| self.sizes.contains(&size)))
     }
 }
 
-/// The values of a compile, by name.
 pub(super) type Values = BTreeMap<String, Fixed>;
 
-/// What is said of the constants of several compiles.
 pub(super) struct Assigned {
-    /// The values of each compile, in their order.
+    /// In compile order.
     pub(super) values: Vec<Values>,
-    /// Those that something is said of on their own, by their numbers.
+    /// Compiles with values for their folder.
     scoped: BTreeSet<usize>,
 }
 
-/// The values of each compile.
-///
-/// # Errors
-/// Names that no output has; folders that there are not; values that cannot be told apart, or that are not said of all.
+/// Assigns values to compiles; fails for unknown names or folders, ambiguous values, and compiles without a value.
 pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigned, Diagnostic> {
     names_are_known(all, constants)?;
     let mut known: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -128,7 +121,7 @@ pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigne
     Ok(Assigned { values, scoped: known.into_values().flatten().collect() })
 }
 
-/// That each constant has a value in each compile, or is a parameter there, and that each value that is said is that of some compile.
+/// Checks values: each compile must have each constant, and each value must be used.
 fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) -> Result<(), Diagnostic> {
     for constant in constants {
         let has = |values: &Values| values.contains_key(&constant.name);
@@ -165,7 +158,7 @@ fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagn
     Ok(())
 }
 
-/// The values of one compile: what is said of its folder comes before what is said of all.
+/// Returns a compile's values; those for its folder take precedence.
 fn values_of(
     compiled: &Compiled,
     all: &[Compiled],
@@ -189,7 +182,7 @@ fn values_of(
     Ok(values)
 }
 
-/// The value among those said that is a size in this compile.
+/// Returns the value that is a size in this compile.
 fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<Fixed, Diagnostic> {
     if let [one] = constant.values.as_slice() {
         return Ok(one.clone());
@@ -208,7 +201,7 @@ fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<
     }
 }
 
-/// What is said of the `tl.constexpr` parameters of each compile: what is passed in some and a constant in others is no such parameter.
+/// Returns `tl.constexpr` values. A parameter that some compiles pass is not `tl.constexpr`.
 pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<String>> {
     let passed: BTreeSet<&String> = all.iter().flat_map(|compiled| &compiled.names).collect();
     let of = |values: &Values| {
@@ -218,10 +211,7 @@ pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<Strin
     values.iter().map(of).collect()
 }
 
-/// That each compile is told apart from the others by its types, its options and what is said of its constants.
-///
-/// # Errors
-/// Where two are not: a launch could not tell them apart, and a grid would be right for one of them alone.
+/// Checks that compiles differ in types, options or constants, so that a launch can choose and its grid fits.
 pub(super) fn are_told_apart(all: &[Compiled], said: &Assigned) -> Result<(), Diagnostic> {
     let mut sources: BTreeMap<(String, Vec<String>), &Compiled> = BTreeMap::new();
     let mut sizes: BTreeMap<Vec<String>, (usize, &Compiled)> = BTreeMap::new();
@@ -231,7 +221,7 @@ pub(super) fn are_told_apart(all: &[Compiled], said: &Assigned) -> Result<(), Di
         let class = compiled.class();
         let of_source = *sources.entry((class.clone(), own.clone())).or_insert(compiled);
         let (first, of_sizes) = *sizes.entry(own.clone()).or_insert((index, compiled));
-        // Sizes may follow the type of elements, where a person says values of each folder, and they are not the size of one alone.
+        // Sizes may depend on types if values are per folder and no size is exclusive.
         let is_scoped = said.scoped.contains(&first) && said.scoped.contains(&index);
         let are_sizes_right = of_sizes.sizes == compiled.sizes
             || is_scoped && values.values().all(|value| of_sizes.is_size(value) == compiled.is_size(value));
@@ -266,10 +256,9 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
     .into()
 }
 
-/// Compiles by their class.
 type ByClass<'c> = BTreeMap<String, Vec<&'c Compiled>>;
 
-/// Lines that say what tells compiles apart.
+/// Describes how compiles differ.
 fn described(all: &[Compiled]) -> Vec<String> {
     const MOST: usize = 12;
     let mut groups: BTreeMap<(u32, u32, Vec<u64>), ByClass<'_>> = BTreeMap::new();

@@ -1,6 +1,4 @@
-//! What a person should look at again: what is said of compiles and what is in them do not seem to belong together.
-//!
-//! Owns doubts alone, which become comments of the manifest. What is certainly wrong is refused elsewhere.
+//! Comments on constants that do not seem to match their compiles. Certain errors are rejected before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +6,6 @@ use super::constants::{Fixed, Values, of_constexpr};
 use super::listing::{OLDER, definition_places, list_folders};
 use super::{Compiled, options};
 
-/// Remarks about compiles and the values that are said of their constants.
 pub(super) fn remarks(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut remarks = sizes(all, values);
     remarks.extend(sources(all, values));
@@ -17,20 +14,17 @@ pub(super) fn remarks(all: &[Compiled], values: &[Values]) -> Vec<String> {
     remarks
 }
 
-/// What speaks against a value of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Doubt {
-    /// Each `tl.arange` has another size.
+    /// Every `tl.arange` has another size.
     Sizes,
-    /// The number is nowhere in the code.
     Numbers,
 }
 
-/// What speaks against a number being the value of a constant of this compile. Sizes of `tl.arange` are powers of 2
-/// (`triton/language/semantic.py`, 3.9: `arange`).
+/// Checks a number. Sizes of `tl.arange` are powers of 2 (`triton/language/semantic.py`, 3.9: `arange`).
 fn doubt(compiled: &Compiled, number: u64) -> Option<Doubt> {
     match number {
-        // Flags, and numbers that leave nothing behind.
+        // Flags, and numbers that leave no trace.
         0 | 1 => None,
         _ if compiled.sizes.contains(&number) => None,
         _ if number.is_power_of_two() && !compiled.sizes.is_empty() => Some(Doubt::Sizes),
@@ -38,7 +32,7 @@ fn doubt(compiled: &Compiled, number: u64) -> Option<Doubt> {
     }
 }
 
-/// Values that are no size of the code which they are said of: the grid would be that of other code.
+/// Reports sizes that the code lacks: the grid would be wrong.
 fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut doubtful: BTreeMap<(&str, u64, Doubt), Vec<&Compiled>> = BTreeMap::new();
     for (compiled, values) in all.iter().zip(values) {
@@ -71,11 +65,11 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
     doubtful.into_iter().map(remark).collect()
 }
 
-/// Compiles for the same constants that do not do the same, types aside.
+/// Reports equal constants with code that differs in more than types.
 fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut classes: BTreeMap<Vec<String>, BTreeMap<String, &Compiled>> = BTreeMap::new();
     for (compiled, own) in all.iter().zip(of_constexpr(all, values)) {
-        // Within a class operations are the same: all else is refused.
+        // Within a class operations are equal; differences were rejected.
         classes.entry(own).or_default().entry(compiled.class()).or_insert(compiled);
     }
     let differing = classes.values().find_map(|classes| {
@@ -93,7 +87,7 @@ fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
     differing.map(remark).into_iter().collect()
 }
 
-/// Whether two compiles do the same, types and integers that are constants aside; nothing where that cannot be told.
+/// Compares code without types and constant integers; `None` if unknown.
 fn do_the_same(one: &Compiled, other: &Compiled) -> Option<bool> {
     let of_other = |name: &String| {
         let at = other.names.iter().position(|known| known == name)?;
@@ -103,7 +97,7 @@ fn do_the_same(one: &Compiled, other: &Compiled) -> Option<bool> {
     for (name, argument) in one.names.iter().zip(&one.function.arguments) {
         match of_other(name) {
             Some(known) if known.is_pointer && argument.is_pointer => {
-                // Integers are added by other operations than floats are.
+                // Integer and float additions are different operations.
                 if known.ty != argument.ty && !(is_float(&known.ty) && is_float(&argument.ty)) {
                     return None;
                 }

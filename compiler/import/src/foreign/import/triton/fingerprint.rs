@@ -1,38 +1,34 @@
-//! What a kernel does whatever its types are and whatever was folded into it, so that code of an older source can be told.
+//! Fingerprints a kernel to detect code of older sources.
 //!
-//! Owns what of Triton's text follows the types and the constants of a compile. Read off `NAME.source` of Triton 3.9.0: for other element types
-//! there are other conversions and nothing else; where an integer is a constant, no more than the arithmetic of integers differs.
+//! Other element types change only conversions; a constant integer changes only integer arithmetic (`NAME.source` of
+//! Triton 3.9.0).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A kernel's operations, in two numbers that are the same for the same operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint {
-    /// All but conversions: the same for all floats as element types.
+    /// Without conversions: equal for all float element types.
     pub(super) without_types: u64,
-    /// Nor the arithmetic of integers, and what only moves values: the same whichever integers are constants.
+    /// Also without integer arithmetic and moves, which constant integers change.
     pub(super) without_integers: u64,
 }
 
-/// Whether an operation converts types (`arith` and `tt` of Triton 3.9).
+/// `arith` and `tt` of Triton 3.9.
 fn is_conversion(word: &str) -> bool {
     const ARITH: &str = "extf truncf bitcast sitofp uitofp fptosi fptoui extsi extui trunci index_cast";
     is_of("arith.", ARITH, word) || is_of("tt.", "fp_to_fp bitcast", word)
 }
 
-/// Whether an operation computes integers and addresses, or moves values.
 fn is_of_integers(word: &str) -> bool {
     const ARITH: &str = "constant select andi ori xori cmpi shli shrsi shrui addi subi muli divsi divui remsi remui maxsi maxui minsi \
                          minui ceildivsi ceildivui floordivsi";
     is_of("arith.", ARITH, word) || is_of("tt.", "addptr splat broadcast expand_dims advance", word)
 }
 
-/// Whether a word is one of these operations of a dialect.
 fn is_of(dialect: &str, operations: &str, word: &str) -> bool {
     word.strip_prefix(dialect).is_some_and(|word| operations.split(' ').any(|operation| operation == word))
 }
 
-/// The work that operations do.
 pub(super) fn fingerprint(operations: &str) -> Fingerprint {
     let (mut without_types, mut without_integers) = (DefaultHasher::new(), DefaultHasher::new());
     for (word, rest) in operations.lines().filter_map(operation) {
@@ -47,7 +43,6 @@ pub(super) fn fingerprint(operations: &str) -> Fingerprint {
     Fingerprint { without_types: without_types.finish(), without_integers: without_integers.finish() }
 }
 
-/// The name of an operation and what stands behind it.
 fn operation(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     let operation = match line.split_once(" = ") {
@@ -60,7 +55,7 @@ fn operation(line: &str) -> Option<(&str, &str)> {
     word.contains('.').then_some((word, rest))
 }
 
-/// A constant that is no float: floats are rounded to their types.
+/// Excludes floats, which are rounded to their type.
 fn whole_number<'r>(word: &str, rest: &'r str) -> Option<&'r str> {
     let (value, _) = rest.split_once(" : ").filter(|_| word == "arith.constant")?;
     let value = value.trim().trim_start_matches("dense<").trim_end_matches('>');

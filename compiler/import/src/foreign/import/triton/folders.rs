@@ -1,7 +1,5 @@
-//! Which compiles a person means by a folder: `ABCD` in `--constant ABCD:BLOCK=512`.
-//!
-//! Owns the ways of naming one. What is the beginning of several names means none of them: Triton names folders by digests, and a value that
-//! is taken for another compile makes a grid that is wrong without a word.
+//! Resolves a folder of the command line: `ABCD` in `--constant ABCD:BLOCK=512`. Ambiguous digests are errors: a value
+//! for the wrong compile silently breaks the grid.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,16 +9,11 @@ use super::errors::{AmbiguousFolder, NoFolder};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::toml_reader::list;
 
-/// The most folders that a message lists.
 const MOST_SHOWN: usize = 8;
 
-/// The compiles, by their numbers, that are in the folder that is meant: the one of this path, else the one of this name or digest, else
-/// the one whose name or digest starts so.
-///
-/// # Errors
-/// If there is no such folder, or it may be any of several.
+/// Returns a folder's compiles by path, name or digest, or a unique prefix.
 pub(super) fn meant(all: &[Compiled], folder: &str) -> Result<BTreeSet<usize>, Diagnostic> {
-    // Without links and `..`.
+    // Resolves links and `..`.
     let place = |compiled: &Compiled| {
         let path = compiled.path();
         std::fs::canonicalize(&path).unwrap_or(path)
@@ -46,7 +39,7 @@ pub(super) fn meant(all: &[Compiled], folder: &str) -> Result<BTreeSet<usize>, D
     }
 }
 
-/// The first of some folders, for people: by their names, or by their paths where names are there twice.
+/// Lists names, or paths if names repeat.
 fn shown(all: &[&Compiled]) -> String {
     let paths: BTreeSet<String> = all.iter().map(|it| it.path().display().to_string()).collect();
     let names: BTreeSet<String> = all.iter().map(|it| it.folder()).collect();

@@ -1,17 +1,16 @@
-//! Compiles as a remark or a message lists them: by their folders, and by the places of their definitions.
+//! Lists compiles in messages by folder and definition.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Compiled;
 
-/// The most folders, and the most places, that a remark lists.
 const MOST_SHOWN: usize = 4;
 
-/// What is to be done where the source may have changed between compiles.
+/// Help if the source may have changed between compiles.
 pub(super) const OLDER: &str = "Triton keeps what it compiled from an older source: if that is so here, import from a cache that was empty, or name the newest folders alone";
 
-/// Definitions of the kernel in several places of Python files, where the text says where it is. The same file may be in other folders.
+/// Lists definitions; `None` if only one. Folders may differ between copies.
 pub(super) fn definition_places(all: &[Compiled]) -> Option<String> {
     let mut places: BTreeMap<String, Vec<&Compiled>> = BTreeMap::new();
     for compiled in all {
@@ -30,7 +29,6 @@ pub(super) fn definition_places(all: &[Compiled]) -> Option<String> {
     (places.len() > 1).then(|| format!("The kernel was defined {}{more}. {OLDER}", texts.join(", and ")))
 }
 
-/// The folders of some compiles, for people.
 pub(super) fn list_folders(all: &[&Compiled]) -> String {
     let names: Vec<String> =
         all.iter().take(MOST_SHOWN).map(|compiled| format!("`{}`", compiled.folder())).collect();

@@ -1,14 +1,14 @@
-//! `NAME.json`, which Triton writes beside a kernel's code: what a launch has to give (Triton 3.4 to 3.9).
+//! Parses `NAME.json`, Triton's metadata of a kernel (3.4 to 3.9).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-/// What a JSON file says; what has no name here does not matter for a launch. What is null, or not there, is what it is without it.
+/// A launch's metadata; null and absent keys have their default.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     pub name: String,
-    /// What its folder is named by, in other letters.
+    /// The folder's name in another encoding.
     #[serde(default, deserialize_with = "or_default")]
     pub hash: String,
     #[serde(default)]
@@ -19,12 +19,12 @@ pub(super) struct Metadata {
     pub shared: u64,
     #[serde(default, deserialize_with = "or_default")]
     pub tensordesc_meta: Vec<serde_json::Value>,
-    /// All else.
+    /// All other keys.
     #[serde(flatten)]
     pub rest: BTreeMap<String, serde_json::Value>,
 }
 
-/// What a launch depends on besides arguments, in the order in which variants are tried.
+/// In the order in which variants are tried.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Launch {
     pub num_warps: u32,
@@ -46,14 +46,13 @@ pub(super) struct Launch {
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Target {
-    /// A number; a text where a person gave one to `GPUTarget`.
+    /// A number, or a string if the user passed one to `GPUTarget`.
     arch: serde_json::Value,
     #[serde(default = "warp_size")]
     pub warp_size: u32,
 }
 
 impl Target {
-    /// The compute capability, where it is one.
     fn capability(&self) -> Option<u64> {
         let number = self.arch.as_u64().or_else(|| self.arch.as_str()?.parse().ok());
         number.filter(|number| (10..1000).contains(number))
@@ -61,12 +60,11 @@ impl Target {
 }
 
 impl Metadata {
-    /// The compute capability, 90 for 9.0.
+    /// Returns 90 for 9.0.
     pub(super) fn capability(&self) -> u64 {
         self.target.capability().unwrap_or_default()
     }
 
-    /// Threads of a block.
     pub(super) const fn threads(&self) -> u32 {
         self.launch.num_warps.saturating_mul(self.target.warp_size)
     }
@@ -88,25 +86,21 @@ const fn warp_size() -> u32 {
     32
 }
 
-/// Why a text is no metadata of code for NVIDIA's GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
-    /// It is that of code for other GPUs.
+    /// For another backend.
     #[error("it is for `{0}`, not for NVIDIA GPUs")]
     Backend(String),
-    /// It is not as Triton writes it.
+    /// Not in Triton's format.
     #[error("{0}")]
     Wrong(String),
 }
 
-/// Reads a file's text.
-///
-/// # Errors
-/// Why it is no metadata of code for NVIDIA's GPUs.
+/// Parses metadata; fails if invalid or not for NVIDIA GPUs.
 pub(super) fn metadata(text: &str) -> Result<Metadata, Unusable> {
     let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
     let all: serde_json::Value = serde_json::from_str(text).map_err(wrong)?;
-    // What other backends write besides is theirs.
+    // Other backends write other keys.
     let backend = all.pointer("/target/backend").and_then(serde_json::Value::as_str);
     if let Some(other) = backend.filter(|backend| *backend != "cuda") {
         return Err(Unusable::Backend(other.to_owned()));

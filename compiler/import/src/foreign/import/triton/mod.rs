@@ -1,7 +1,6 @@
-//! What Triton writes into its cache for a kernel: `NAME.json`, `NAME.ttir`, `NAME.cubin`, `NAME.ptx`, one folder for each set of options.
+//! Imports a kernel from Triton's cache: `NAME.json`, `NAME.ttir`, `NAME.cubin`, `NAME.ptx` in a folder per compile.
 //!
-//! Owns what belongs to a compile, and what its files say of it. Which files there are is [`cache`]'s, what several compiles are together
-//! [`variants`]'s, and what Triton does not write [`constants`]'s.
+//! Owns one compile. [`cache`] finds files, [`variants`] combines compiles, [`constants`] assigns values.
 
 mod cache;
 mod constants;
@@ -34,13 +33,10 @@ use crate::foreign::ttir::function;
 use crate::loaded::Function;
 use crate::source;
 
-/// The most bytes of a JSON file or of Triton's text.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The most bytes of a Python file.
 const MAX_PYTHON: usize = 4 << 20;
 
-/// The most parameters of a kernel that are looked at.
 const MOST_ARGUMENTS: usize = 4096;
 
 /// One compile.
@@ -48,36 +44,36 @@ struct Compiled {
     json: PathBuf,
     metadata: Metadata,
     function: Function,
-    /// What the manifest calls the parameters, each once.
+    /// Unique names in the manifest.
     names: Vec<String>,
-    /// The operations before any pass: the same for all architectures, and others for other values of `tl.constexpr`. Empty where the file is not there.
+    /// Before any pass: depends on `tl.constexpr` values, not on the architecture. Empty if missing.
     source: String,
-    /// The sizes of `tl.arange` in it.
+    /// Sizes of `tl.arange`.
     sizes: BTreeSet<u64>,
-    /// All whole numbers in it.
+    /// All its integers.
     numbers: BTreeSet<u64>,
-    /// What it does, types and constants aside.
+    /// Without types and constants.
     fingerprint: Fingerprint,
-    /// How many of [`ADDED`] the code takes.
+    /// How many of [`ADDED`] the code has.
     added: usize,
-    /// All parameters that the author wrote, with names as in `names`, where the Python file is there and is still the one that was compiled.
+    /// All parameters of the Python file, if unchanged, named as in `names`.
     signature: Option<Vec<Parameter>>,
 }
 
 impl Compiled {
-    /// The folder that it is in.
+    /// Returns its folder.
     fn path(&self) -> PathBuf {
         let folder = self.json.parent().filter(|folder| *folder != Path::new(""));
         folder.unwrap_or(Path::new(".")).to_owned()
     }
 
-    /// What people call it: its folder's name.
+    /// Returns its folder's name.
     fn folder(&self) -> String {
         let name = self.json.parent().and_then(Path::file_name);
         name.map_or_else(|| ".".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// The parameters that are passed, with their types: compiles of one class and the same constants have the same operations.
+    /// Returns the class: compiles of one class with equal constants have equal operations.
     fn class(&self) -> String {
         let arguments = self.names.iter().zip(&self.function.arguments);
         let texts: Vec<String> = arguments
@@ -86,7 +82,7 @@ impl Compiled {
         texts.join(", ")
     }
 
-    /// What a person said to the compiler beside types and constants, and what it was specialized for.
+    /// Returns options and specializations, without types and constants.
     fn options(&self) -> String {
         let divisibility: Vec<Option<u32>> =
             self.function.arguments.iter().map(|it| it.divisibility).collect();
@@ -94,12 +90,10 @@ impl Compiled {
     }
 }
 
-/// What the outputs in these folders and of these JSON files tell of a kernel: the one that is named, or the only one. `constants` are
-/// values of parameters that Triton does not write.
+/// Reads the outputs of the named or only kernel. Triton does not write `constants`.
 ///
 /// # Errors
-/// Files that are not there, cannot be read or are of several kernels; what the code asks of a launch that cannot be given; outputs that
-/// cannot be told apart.
+/// Unreadable files, several kernels, unsupported launches, or indistinguishable outputs.
 pub fn triton(
     paths: &[PathBuf],
     kernel: Option<&str>,
@@ -152,10 +146,9 @@ fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
     Ok(compiled)
 }
 
-/// What the parameters are called that Triton adds to those of the author.
 const ADDED: [&str; 2] = ["global_scratch", "profile_scratch"];
 
-/// Names that can stand in a manifest, each once.
+/// Converts to unique manifest names.
 fn once<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in names {
@@ -171,7 +164,7 @@ fn once<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     found
 }
 
-/// The parameters as the author wrote them, where the Python file says so and still has those that were compiled.
+/// Returns the Python file's parameters, `None` if it no longer matches.
 fn signature(function: &Function) -> Option<Vec<Parameter>> {
     let (file, line) = function.place.as_ref()?;
     let path = Path::new(file);
@@ -179,13 +172,13 @@ fn signature(function: &Function) -> Option<Vec<Parameter>> {
         return None;
     }
     let text = String::from_utf8(source::bytes(path, MAX_PYTHON).ok()?).ok()?;
-    // A kernel's symbol may have more behind its name.
+    // The kernel's symbol may have a suffix.
     let parameters = python::parameters(&text, *line, &function.name)?;
     let mut rest = parameters.iter().filter(|parameter| !parameter.is_constexpr);
     let is_in_order =
         function.arguments.iter().all(|argument| rest.any(|parameter| parameter.name == argument.name));
     let names = once(parameters.iter().map(|parameter| parameter.name.as_str()));
-    // Where two names become one, it is not told which of them was passed.
+    // With equal names it is unknown which one was passed.
     if names.iter().zip(&parameters).any(|(name, parameter)| *name != identifier(&parameter.name)) {
         return None;
     }
@@ -194,13 +187,12 @@ fn signature(function: &Function) -> Option<Vec<Parameter>> {
     is_in_order.then(|| named.collect())
 }
 
-/// What is wrong with a text as Triton's metadata; nothing where it is right.
+/// Returns why a text is not Triton's metadata, `None` if it is.
 #[must_use]
 pub fn mistake_of_metadata(text: &str) -> Option<String> {
     metadata(text).err().map(|why| why.to_string())
 }
 
-/// Rejects what no launch of a manifest can give.
 fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
     let Compiled { json, metadata, function, .. } = compiled;
     let has_descriptors = !metadata.tensordesc_meta.is_empty()
@@ -226,14 +218,13 @@ fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
     Err(Unsupported { path: json.display(), why }.into())
 }
 
-/// The text without the places in Python files, and without what arguments were specialized for: what is left are the operations of the kernel,
-/// which are the same for the same values of `tl.constexpr`.
+/// Removes source locations and specializations: the rest depends on `tl.constexpr` values only.
 fn operations(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("#loc") && !line.contains("tt.func"));
     lines.map(|line| line.split(" loc(").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The sizes of `tl.arange` in a text: `tt.make_range {end = 1024 : i32, start = 0 : i32}`.
+/// Finds `tt.make_range {end = 1024 : i32, start = 0 : i32}`.
 fn sizes(text: &str) -> BTreeSet<u64> {
     let number = |text: &str, key: &str| -> Option<u64> {
         let (_, rest) = text.split_once(key)?;
@@ -247,7 +238,7 @@ fn sizes(text: &str) -> BTreeSet<u64> {
     text.lines().filter_map(range).collect()
 }
 
-/// The whole numbers in a text, those in names and in types such as `%c8_i32` left out: `arith.constant 8 : i32`, `tensor<8x64xf32>`.
+/// Finds integers (`arith.constant 8 : i32`, `tensor<8x64xf32>`) outside of names (`%c8_i32`).
 fn numbers(text: &str) -> BTreeSet<u64> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_%#@.".contains(c);
     // `8x64xf32` is a shape.

@@ -1,6 +1,4 @@
-//! What a person says to Triton's compiler beside types, constants and what a launch has to give.
-//!
-//! Owns which keys of `NAME.json` are such options, and that compiles which differ in one are not taken for the same.
+//! Compares compiler options in `NAME.json` other than types, constants and launch settings.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +7,15 @@ use serde_json::Value;
 use super::Compiled;
 use super::listing::list_folders;
 
-/// Keys that follow the architecture, or what came out of the compile (`CUDAOptions` and `make_cubin` in `triton/backends/nvidia/compiler.py`,
-/// 3.9). What a launch needs is read elsewhere.
+/// Keys determined by architecture, result (`CUDAOptions` and `make_cubin` in `triton/backends/nvidia/compiler.py`,
+/// 3.9) or launch.
 const NO_OPTIONS: &str = "arch warp_size supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes allowed_dot_input_precisions \
                           max_num_imprecise_acc_default backend_name cluster_dims tmem_size global_scratch_align profile_scratch_align";
 
-/// What Triton calls its own version. The code for one GPU may be by one version, and that for another by another.
+/// May differ between GPUs.
 const VERSION: &str = "triton_version";
 
-/// The options of a compile. A path is its last part: libraries are elsewhere on other machines.
+/// Returns the options, with paths reduced to file names: libraries are elsewhere on other machines.
 fn options(compiled: &Compiled) -> impl Iterator<Item = (&str, String)> {
     let is_option = |key: &str| NO_OPTIONS.split(' ').all(|other| other != key);
     let rest = compiled.metadata.rest.iter().filter(move |(key, _)| is_option(key));
@@ -34,7 +32,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What differs in the options of some compiles, for people; what one of them does not say is no difference.
+/// Describes differing options; missing ones do not differ.
 pub(super) fn differences(all: &[&Compiled]) -> Vec<String> {
     let mut values: BTreeMap<&str, BTreeMap<String, Vec<&Compiled>>> = BTreeMap::new();
     for compiled in all {
@@ -50,7 +48,7 @@ pub(super) fn differences(all: &[&Compiled]) -> Vec<String> {
     differing.map(line).collect()
 }
 
-/// A remark for each option in which compiles differ that are one plugin.
+/// Reports options in which compiles differ.
 pub(super) fn remarks(all: &[Compiled]) -> Vec<String> {
     let all: Vec<&Compiled> = all.iter().collect();
     let remark = |difference: String| {

@@ -1,8 +1,5 @@
-//! The parameters of a kernel as its Python file has them: Triton's own text leaves out those that became constants.
-//!
-//! Owns the list of parameters of one `def`. Understands no more of Python, and runs nothing.
+//! Parses a Python `def`: Triton's text lacks parameters that became constants. Must not run Python.
 
-/// A parameter of a function of Python.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub name: String,
@@ -10,10 +7,10 @@ pub(super) struct Parameter {
     pub is_constexpr: bool,
 }
 
-/// The longest list of parameters, in bytes.
+/// In bytes.
 const LONGEST: usize = 1 << 16;
 
-/// The parameters of the function `name` that is defined in this line, from 1; nothing where there is no such function, or more than plain parameters.
+/// Returns a function's parameters; `line` counts from 1. Returns `None` without such a function of plain parameters.
 pub(super) fn parameters(text: &str, line: u32, name: &str) -> Option<Vec<Parameter>> {
     let skipped = usize::try_from(line).ok()?.checked_sub(1)?;
     let start: usize = text.split_inclusive('\n').take(skipped).map(str::len).sum();
@@ -38,7 +35,7 @@ fn cut(text: &str, at: char) -> (&str, &str) {
     text.split_once(at).unwrap_or((text, ""))
 }
 
-/// The parts between commas of a list up to its closing parenthesis, without comments.
+/// Splits at commas up to the closing parenthesis, without comments.
 fn parts(list: &str) -> Option<Vec<String>> {
     let (mut depth, mut quote, mut comment) = (0_usize, None, false);
     let mut parts = vec![String::new()];
@@ -50,7 +47,7 @@ fn parts(list: &str) -> Option<Vec<String>> {
             ('\n', _) => comment = false,
             _ if comment => {}
             (_, Some(open)) if c == open => quote = None,
-            // An annotation may stand between quotes.
+            // Annotations may be quoted.
             (':' | '=', Some(_)) => {}
             (c, Some(_)) => parts.last_mut()?.push(c),
             ('"' | '\'', None) => quote = Some(c),
@@ -63,7 +60,7 @@ fn parts(list: &str) -> Option<Vec<String>> {
                     ')' | ']' | '}' => depth = depth.saturating_sub(1),
                     _ => {}
                 }
-                // What stands in brackets is no name, no colon and no default of a parameter.
+                // In brackets, `:` and `=` do not belong to the parameter.
                 if depth == 0 || !matches!(c, ':' | '=') {
                     parts.last_mut()?.push(c);
                 }

@@ -1,6 +1,5 @@
-//! The parameters that Triton adds behind those of the author: pointers to scratch memory.
-//!
-//! Owns how many there are. The version does not tell it for sure, and the code does: none up to Triton 3.1, one in 3.2 and 3.3, two since 3.4.
+//! Counts the scratch pointers that Triton appends to parameters: none up to 3.1, one in 3.2 and 3.3, two since 3.4.
+//! Code is more reliable than the version.
 
 use std::path::Path;
 
@@ -14,13 +13,10 @@ use crate::loaded::Function;
 use crate::manifest::CodeKind;
 use crate::source;
 
-/// How many parameters the code beside a JSON file has more than its text says.
-///
-/// # Errors
-/// Where there are fewer of them, or more than are known.
+/// Counts added parameters; fails if the code has fewer parameters than the text, or too many more.
 pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnostic> {
     let taken = CodeKind::ALL.into_iter().find_map(|kind| parameters(json, kind, &function.name));
-    // Without code nothing is launched: `cubinder check` asks for it.
+    // `cubinder check` reports missing code.
     let Some((kind, taken)) = taken else { return Ok(ADDED.len()) };
     let own = function.arguments.len();
     match taken.checked_sub(own) {
@@ -35,10 +31,7 @@ pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnosti
     }
 }
 
-/// That all code takes as many of them: one launch passes them to all.
-///
-/// # Errors
-/// Where versions of Triton are mixed that add other ones.
+/// Checks that all code has as many: one launch passes them.
 pub(super) fn is_alike(all: &[Compiled]) -> Result<(), Diagnostic> {
     let Some(first) = all.first() else { return Ok(()) };
     let Some(other) = all.iter().find(|compiled| compiled.added != first.added) else { return Ok(()) };
@@ -49,7 +42,7 @@ pub(super) fn is_alike(all: &[Compiled]) -> Result<(), Diagnostic> {
     Err(OtherScratch { outputs: outputs.into() }.into())
 }
 
-/// How many parameters a kernel takes in the file of this kind; nothing where there is none that can be read.
+/// Returns the number in this file, if readable.
 fn parameters(json: &Path, kind: CodeKind, symbol: &str) -> Option<(CodeKind, usize)> {
     let bytes = source::bytes(&json.with_extension(kind.name()), MAX_BYTES).ok()?;
     let kernels: Vec<KernelFacts> = match kind {

@@ -1,7 +1,5 @@
-//! Dynamic shared memory: how much a launch asks for where architectures take different amounts.
-//!
-//! Owns the expression. It gives each GPU what the code takes that may run there, whichever of it a library carries. Code that asks for more
-//! than a GPU has does not run there, and does not count.
+//! Computes dynamic shared memory if architectures differ: the maximum of all code that fits and runs on a GPU,
+//! whichever a library contains.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +7,20 @@ use cubinder_model::{Arch, ArchSuffix};
 
 use crate::block_limits::max_shared_bytes;
 
-/// The first compute capability of which Triton's PTX is for that architecture alone (`sm_90a`).
+/// From here on Triton's PTX is specific (`sm_90a`).
 const FIRST_ALONE: u64 = 90;
 
-/// The compute capabilities whose limits may be known: two digits and three.
+/// Two and three digits, possibly unknown.
 const CAPABILITIES: std::ops::RangeInclusive<u64> = 70..=129;
 
-/// The most that a block can have on GPUs of a compute capability, where that is known.
 fn limit(capability: u64) -> Option<u64> {
     let (major, minor) = (u8::try_from(capability / 10).ok()?, u8::try_from(capability % 10).ok()?);
     max_shared_bytes(Arch { major, minor, suffix: ArchSuffix::None }).map(u64::from)
 }
 
-/// Bytes by compute capability as an expression: `"36864 if device.capability >= 90 else 24576"`. `bytes` has what the code for each
-/// architecture takes.
+/// Returns, for example, `"36864 if device.capability >= 90 else 24576"`.
 pub(super) fn expression(bytes: &BTreeMap<u64, u64>) -> String {
-    // The PTX that is kept is that of the lowest architecture, and runs on all that are newer.
+    // The kept PTX is the lowest architecture's and runs on newer ones.
     let everywhere =
         bytes.first_key_value().filter(|(arch, _)| **arch < FIRST_ALONE).map(|(_, bytes)| *bytes);
     let end_of = |arch: u64| (arch / 10 + 1).saturating_mul(10);
@@ -37,12 +33,12 @@ pub(super) fn expression(bytes: &BTreeMap<u64, u64>) -> String {
         let ptx = everywhere.filter(|_| bytes.keys().next().is_some_and(|arch| *arch <= capability));
         let all: Vec<u64> = cubins.map(|(_, bytes)| *bytes).chain(ptx).collect();
         let fits = |bytes: &&u64| limit(capability).is_none_or(|limit| **bytes <= limit);
-        // Where no code fits it is said what it takes, and `cubinder check` refuses that.
+        // If no code fits, `cubinder check` rejects its size.
         all.iter().filter(fits).max().or(all.iter().max()).copied()
     };
     let mut pieces: Vec<(u64, u64)> = Vec::new();
     for step in steps {
-        // Where nothing runs it does not matter.
+        // Values for GPUs without code do not matter.
         if let Some(most) = taken(step)
             && pieces.last().is_none_or(|(_, last)| *last != most)
         {
@@ -64,19 +60,17 @@ mod tests {
         let expression = |bytes: &[(u64, u64)]| expression(&bytes.iter().copied().collect());
         assert_eq!(expression(&[]), "0");
         assert_eq!(expression(&[(80, 512), (90, 512)]), "512");
-        // From 10.0 on the PTX for 8.0 runs.
         assert_eq!(
             expression(&[(80, 24576), (90, 36864)]),
             "24576 if device.capability >= 100 else 36864 if device.capability >= 90 else 24576"
         );
-        // The PTX for 8.0 runs on 9.0 where the library has no other code.
         assert_eq!(expression(&[(80, 4096), (90, 1024)]), "4096");
         assert_eq!(expression(&[(90, 1), (100, 2)]), "2 if device.capability >= 100 else 1");
         assert_eq!(
             expression(&[(80, 1), (86, 3), (89, 2)]),
             "1 if device.capability >= 90 else 3 if device.capability >= 86 else 1"
         );
-        // 8.6 and 12.0 have 99 KiB: there only the code for them runs.
+        // 8.6 and 12.0 have 99 KiB, so only their own code runs.
         assert_eq!(
             expression(&[(80, 131_072), (120, 65536)]),
             "131072 if device.capability >= 130 else 65536 if device.capability >= 120 else 131072"
@@ -86,7 +80,6 @@ mod tests {
             "131072 if device.capability >= 90 else 65536 if device.capability >= 88 else 131072 if device.capability >= 87 else \
              65536 if device.capability >= 86 else 131072"
         );
-        // Where nothing fits it is what the code takes.
         assert_eq!(expression(&[(86, 131_072)]), "131072");
     }
 }

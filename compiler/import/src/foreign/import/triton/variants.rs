@@ -1,7 +1,5 @@
-//! Several compiles of one kernel as one plugin: types, architectures, and variants.
-//!
-//! Owns what is a type, what a variant, and which comes first. An argument that is a constant in some compiles and passed in others is one
-//! parameter of the plugin: `stride == 1` here, `stride: i32` there.
+//! Combines a kernel's compiles into one plugin with types and ordered variants. An argument may be constant in some
+//! variants (`stride == 1`) and passed in others (`stride: i32`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,18 +17,17 @@ use crate::manifest::toml_reader::list;
 use crate::placeholder::{ELEMENT, constant_of, fits, where_it_is};
 use crate::source;
 
-/// What is known of all compiles together.
 struct Plugin<'c> {
     all: &'c [Compiled],
-    /// All parameters that are passed in some compile or that the author wrote and that are no `tl.constexpr`, in the author's order as far as it is known.
+    /// Without `tl.constexpr`, in source order if known.
     names: Vec<String>,
-    /// Those whose type is `T`.
+    /// Of type `T`.
     varying: BTreeSet<String>,
-    /// `tl.constexpr` parameters of which nobody said a value.
+    /// `tl.constexpr` parameters without a value.
     unsaid: Vec<String>,
-    /// Constants that are the same in all compiles, and numbers.
+    /// Numbers, equal in all compiles.
     constants: BTreeMap<String, String>,
-    /// The values of parameters that are a word in some compile.
+    /// Non-numeric values of parameters.
     words: BTreeSet<(String, String)>,
 }
 
@@ -60,14 +57,14 @@ pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<FoundPlu
         let most = bytes.iter().filter_map(|(arch, bytes)| Some((*arch, *bytes.last()?))).collect();
         variant.shared_bytes = Some(shared::expression(&most));
         variant.shared_differs_by_type = bytes.values().any(|bytes| bytes.len() > 1);
-        // Triton names folders by digests: their order says nothing.
+        // Folders are named by digests, whose order is arbitrary.
         variant.codes.sort_by(|a, b| a.ty.cmp(&b.ty));
         variant.codes.iter_mut().for_each(lowest_ptx);
     }
     let versions: BTreeSet<&str> =
         all.iter().filter_map(|compiled| compiled.metadata.triton_version.as_deref()).collect();
     let variants: Vec<FoundVariant> = variants.into_values().collect();
-    // In the order in which they were said.
+    // In the user's order.
     let mut same: Vec<(String, String)> = plugin.constants.clone().into_iter().collect();
     same.sort_by_key(|(name, _)| constants.iter().position(|constant| constant.name == *name));
     Ok(FoundPlugin {
@@ -111,10 +108,8 @@ fn plugin<'c>(all: &'c [Compiled], values: &[Values]) -> Result<Plugin<'c>, Diag
     Ok(Plugin { all, names, varying, unsaid, constants, words })
 }
 
-/// What the manifest calls its own types and constants.
 const OWN: [&str; 4] = ["T", "CONFIG", "THREADS", "SHARED_BYTES"];
 
-/// The parameters of all compiles.
 fn union(all: &[Compiled]) -> Vec<String> {
     let written = |compiled: &Compiled| -> Option<Vec<String>> {
         let parameters = compiled.signature.as_ref()?.iter();
@@ -143,7 +138,7 @@ fn argument<'c>(compiled: &'c Compiled, name: &str) -> Option<&'c Argument> {
     compiled.function.arguments.get(at)
 }
 
-/// That a parameter is a pointer everywhere, or a number or a constant.
+/// Checks that a parameter is a pointer in all compiles or in none.
 fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
     let is_pointer = |compiled: &&Compiled| argument(compiled, name).is_some_and(|it| it.is_pointer);
     let Some(one) = all.iter().find(is_pointer) else { return Ok(()) };
@@ -155,7 +150,7 @@ fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
     }
 }
 
-/// The parameters whose types differ, all of them the same in each compile.
+/// Returns parameters whose types differ between compiles; within one they must be equal.
 fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagnostic> {
     let ty = |compiled: &Compiled, name: &str| {
         argument(compiled, name).filter(|it| it.is_pointer).map(|it| it.ty.clone())
@@ -174,14 +169,14 @@ fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagn
     Ok(varying)
 }
 
-/// What decides that compiles are one variant, everything but types and architecture; and which comes first: those that ask for most.
+/// The order of variants, whose compiles are equal; most requirements come first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
-    /// How many parameters are passed and can be anything.
+    /// Passed parameters without requirements.
     free: usize,
-    /// What is passed, with what it is a multiple of, and the types of numbers.
+    /// Divisibility, and types of numbers.
     passed: Vec<(String, Option<u32>, String)>,
-    /// Values with how long they are: numbers of fewer digits come first.
+    /// With lengths: fewer digits come first.
     constants: Vec<(String, usize, String)>,
     launch: Launch,
 }
@@ -228,7 +223,7 @@ impl Plugin<'_> {
         }
     }
 
-    /// The integers of a compile that other code for the same tensors takes with more bits. Triton itself chooses by the value of an argument.
+    /// Returns integers that other code for these tensors passes with more bits. Triton chooses by value.
     fn narrow<'s>(&'s self, compiled: &'s Compiled) -> impl Iterator<Item = (&'s str, u32)> {
         compiled.names.iter().filter_map(move |name| {
             let own = argument(compiled, name)?;
@@ -240,7 +235,7 @@ impl Plugin<'_> {
         })
     }
 
-    /// Numbers of several types that no range tells apart: floats, and booleans that are integers elsewhere.
+    /// Returns numbers whose types no range distinguishes: floats, and booleans beside integers.
     fn of_several_types(&self) -> Vec<&String> {
         let is_open = |(one, other): &(&Argument, &Argument)| {
             one.ty != other.ty && (bits(one).is_none() || bits(other).is_none())
@@ -248,7 +243,7 @@ impl Plugin<'_> {
         self.names.iter().filter(|name| self.side_by_side(name).iter().any(is_open)).collect()
     }
 
-    /// A number in each two compiles for the same tensors.
+    /// Pairs a number's arguments of compiles for equal tensors.
     fn side_by_side(&self, name: &str) -> Vec<(&Argument, &Argument)> {
         let types = |compiled: &Compiled| -> Vec<Option<String>> {
             self.varying.iter().map(|name| argument(compiled, name).map(|it| it.ty.clone())).collect()
@@ -265,7 +260,6 @@ impl Plugin<'_> {
             .collect()
     }
 
-    /// Whether a parameter has another value than this word in some compile.
     fn has_other_words(&self, name: &str, word: &str) -> bool {
         self.words.iter().any(|(other, value)| other == name && value != word)
     }
@@ -310,7 +304,7 @@ impl Plugin<'_> {
         FoundCode { ty: ty.map(|it| manifest_type(&it.ty)), kernel: it.name.clone(), params, files }
     }
 
-    /// The parameters that this compile has as constants and that are none of `tl.constexpr`.
+    /// Returns constant parameters, except `tl.constexpr`.
     fn folded(&self, compiled: &Compiled, values: &Values) -> Vec<FoundParam> {
         let mut params = Vec::new();
         for name in self.names.iter().filter(|name| !compiled.names.contains(name)) {
@@ -395,7 +389,7 @@ impl Plugin<'_> {
     }
 }
 
-/// How many bits an integer has that can be told from a longer one by its value.
+/// Returns an integer's bits, `None` if values do not show the length.
 fn bits(argument: &Argument) -> Option<u32> {
     let bits = argument.ty.strip_prefix('i').filter(|_| !argument.is_pointer)?.parse().ok()?;
     [8, 16, 32, 64].contains(&bits).then_some(bits)
@@ -409,7 +403,7 @@ fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
             .about("add `const` if the kernel only reads it".to_owned());
     }
     let multiple = argument.divisibility.map(|number| format!(" multiple_of({number})")).unwrap_or_default();
-    // Numbers that manifests do not pass by value, by the integers that have their bits.
+    // Manifests pass these as integers of the same bits.
     let bits = match argument.ty.as_str() {
         "f16" | "bf16" => "u16",
         "f8E4M3FN" | "f8E5M2" | "f8E4M3FNUZ" | "f8E5M2FNUZ" => "u8",
@@ -421,7 +415,7 @@ fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
     ))
 }
 
-/// What a manifest calls a type of Triton's. One that it does not have stays, and `cubinder check` asks what it is.
+/// Converts Triton's type; `cubinder check` reports unknown ones.
 fn manifest_type(ty: &str) -> String {
     let is_word = !ty.is_empty() && ty.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let ours = match ty {
@@ -433,8 +427,7 @@ fn manifest_type(ty: &str) -> String {
     ours.to_owned()
 }
 
-/// Keeps of several pieces of PTX the one of the lowest architecture that is for all newer ones; those for one architecture alone have
-/// their cubins.
+/// Keeps the lowest PTX that runs on newer architectures; specific ones have cubins.
 fn lowest_ptx(code: &mut FoundCode) {
     let number = |path: &Path| -> Option<u32> {
         let bytes = source::bytes(path, MAX_BYTES).ok()?;

@@ -59,7 +59,6 @@ fn signatures_of_one_text_come_from_one_compile() {
         session.signatures(&prepared.iter().collect::<Vec<_>>(), target("sm_89"))
     };
     let alone = Session::new(toolkit.clone(), Settings::default(), Cache::disabled()).unwrap();
-    // The third equals the first.
     let kernels = ["k<float, 1>", "k<int, 2>", "k<float, 2 - 1>"];
     let expected: Vec<_> = prepared(&alone, &kernels)
         .iter()
@@ -70,7 +69,6 @@ fn signatures_of_one_text_come_from_one_compile() {
     let found: Vec<_> = all(&cold, &kernels).into_iter().map(Option::unwrap).collect();
     assert_eq!(found, expected);
     assert_eq!((cold.statistics().nvrtc_calls, cold.statistics().cache_hits), (1, 0));
-    // Only missing kernels are compiled.
     let warm = session(&toolkit, cache.path());
     let found = all(&warm, &["k<int, 2>", "k<float, 4>", "k<int, 3>"]);
     assert_eq!(found, [Some(expected[1].clone()), None, None]);
@@ -162,7 +160,7 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     assert!(errors[0].help.is_some());
 }
 
-/// As with an NVRTC that the user named.
+/// Like an NVRTC that the user named.
 #[test]
 fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     let Some(whole) = toolkit("without_headers_what_needs_none_is_compiled_and_the_rest_is_told") else {
@@ -186,11 +184,10 @@ fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"));
     let errors = compile("#include \"mine.h\"\n__global__ void k(float* x) {}").unwrap_err();
     assert_eq!(errors[0].notes, [""; 0], "a file of the author's");
-    // The generated header includes one for `f16`.
+    // For `f16` the generated header includes a CUDA header.
     let half = unit(folder.path(), "__global__ void k(float* x) { }", "k", &[DataType::F16]);
     let errors = session.compile(&session.prepare(half), target("sm_89")).map_err(diagnostics).unwrap_err();
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"), "{errors:?}");
-    // Only missing CUDA headers get the note.
     let errors = compile("#include <vector>\n__global__ void k(float* x) { }").unwrap_err();
     assert!(errors[0].notes.is_empty() && errors[0].help.is_some(), "{errors:?}");
     let errors = compile("__global__ void k(float* x) { *y = 1; }").unwrap_err();
@@ -215,7 +212,6 @@ fn code_that_uses_the_cuda_library_is_kept_with_any_toolkit() {
     }
 }
 
-/// Names do not depend on the machine.
 #[test]
 fn headers_are_named_from_the_toolkit_on_wherever_it_lies() {
     let found = |folders: [&str; 2], inner: &str| {

@@ -1,4 +1,4 @@
-//! Compiles of random include graphs, options and edits with and without a cache agree.
+//! Compiles random include graphs, options and edits with and without a cache.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +13,7 @@ use crate::diagnostic::{Source, Span};
 use crate::nvrtc_option::check_options;
 use crate::test_support::toolkit;
 
-/// One is not UTF-8, one has a blank, some are in folders.
+/// With non-UTF-8 bytes, a blank and folders.
 const NAMES: [&[u8]; 7] =
     [b"a.h", b"b.h", b"caf\xe9.h", b"sub/c.h", b"sub/d.h", b"two words.h", b"../inc/e.h"];
 
@@ -30,7 +30,7 @@ struct Project {
 
 impl Project {
     fn new(seed: u64) -> Project {
-        // In memory, because there are thousands.
+        // Thousands of projects: prefer memory.
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         for folder in FOLDERS {
@@ -46,13 +46,12 @@ impl Project {
         project
     }
 
-    /// A random path for the header with this index in [`NAMES`].
     fn place(&mut self, name: usize) -> PathBuf {
         let folder = self.root.path().join(self.rng.choice(FOLDERS).unwrap());
         folder.join(OsStr::from_bytes(NAMES[name]))
     }
 
-    /// One of [`NAMES`] from `first` on, often the one that is not UTF-8.
+    /// Returns one of [`NAMES`] from `first` on, often the non-UTF-8 one.
     fn name(&mut self, first: usize) -> usize {
         match first <= NOT_UTF_8 && self.rng.u8(..3) == 0 {
             true => NOT_UTF_8,
@@ -70,7 +69,7 @@ impl Project {
         std::fs::write(place, bytes).unwrap();
     }
 
-    /// Includes only later headers, so the graph is acyclic.
+    /// Includes later headers only, so the graph is acyclic.
     fn header(&mut self, name: usize) -> Vec<u8> {
         let mut lines = Vec::new();
         for _ in 0..self.rng.usize(1..4) {
@@ -79,7 +78,7 @@ impl Project {
         lines
     }
 
-    /// The kernel's text is UTF-8, so it includes only such names.
+    /// The kernel's text must be UTF-8.
     fn write_text(&mut self) {
         let mut text = "extern \"C\" __global__ void k(volatile int* x) {\n".to_owned();
         for _ in 0..self.rng.usize(1..4) {
@@ -93,7 +92,6 @@ impl Project {
         self.text = text + "}\n";
     }
 
-    /// Includes name headers from `first` on.
     fn line(&mut self, first: usize) -> Vec<u8> {
         let number = self.rng.u32(1..1000);
         let statement = format!("x[{}] = {number};\n", self.rng.u32(..8)).into_bytes();
@@ -178,7 +176,7 @@ impl Project {
     }
 }
 
-/// The code's digest, and whether it came from the cache.
+/// The code's digest, and whether it was cached.
 type Result = std::result::Result<(Digest, bool), ()>;
 
 struct Run<'r> {
@@ -187,7 +185,6 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Compiles as a new process does.
     fn compile(&self, project: &Project, settings: &Settings, cache: Cache) -> Result {
         let session = Session::new(self.toolkit.clone(), settings.clone(), cache).unwrap();
         session.compiler.set(Ok(self.compiler.clone())).unwrap();
@@ -196,7 +193,7 @@ impl Run<'_> {
         compiled.map(|compiled| (compiled.object.digest, compiled.cached)).map_err(drop)
     }
 
-    /// Compares compiles around an edit, with and without a cache; returns whether the last one was a hit.
+    /// Returns whether the compile after the edit hit.
     fn check(&self, seed: u64, meanwhile: bool) -> bool {
         let mut project = Project::new(seed);
         let cache = project.root.path().join("cache");
@@ -233,7 +230,7 @@ fn what_is_cached_is_what_a_stand_in_makes() {
     };
     let run = Run { toolkit: &toolkit, compiler: Compiler::StandIn(preprocessor::compile) };
     let hits = (0..10_000).filter(|seed| run.check(*seed, true)).count();
-    // Without hits the comparison would prove nothing.
+    // Without hits the test would prove nothing.
     assert!(hits > 2_000, "{hits}");
 }
 
@@ -246,7 +243,6 @@ fn what_is_cached_is_what_nvrtc_makes() {
     assert!(hits > 40, "{hits}");
 }
 
-/// Both agree on which project states are equal.
 #[test]
 fn the_stand_in_reads_as_nvrtc_does() {
     let Some(toolkit) = toolkit("the_stand_in_reads_as_nvrtc_does") else { return };
@@ -266,7 +262,7 @@ fn the_stand_in_reads_as_nvrtc_does() {
         let after = results(&project);
         assert_eq!(before[0].is_ok(), before[1].is_ok(), "seed {seed}\n{}", project.text);
         assert_eq!(after[0].is_ok(), after[1].is_ok(), "seed {seed}\n{}", project.text);
-        // One output may keep statements without effect.
+        // Statements without effect may remain in only one output.
         if before[1] == after[1] {
             assert_eq!(before[0], after[0], "seed {seed}\n{}", project.text);
         }
@@ -293,7 +289,7 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         (Compiler::StandIn(|program| Ok(reads("sub/../b.h", program))), true),
         (Compiler::StandIn(|program| Ok(reads("unknown.h", program))), false),
         (Compiler::StandIn(|program| Ok(reads("other.h", program))), false),
-        // An NVRTC that prints no trace.
+        // Without a trace.
         (Compiler::StandIn(|program| Ok(prints(b"", program))), false),
         (Compiler::StandIn(|program| Ok(prints(b"something else\n", program))), false),
     ];
@@ -322,7 +318,7 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
     }
 }
 
-/// A macro selects a toolkit header, until a project file of that name exists.
+/// A macro selects a toolkit header until the project has a file of that name.
 #[test]
 fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
     fn traced(program: &nvrtc_sys::Program) -> std::result::Result<WorkerOutput, CompileError> {
@@ -364,7 +360,6 @@ fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
         std::fs::write(before.join("chosen.h"), "int of_project;\n").unwrap();
         let (of_project, is_hit) = compile();
         assert!(!is_hit && of_project != of_toolkit, "{folder}");
-        // The key does not cover this file.
         assert_eq!(compile(), (of_project, false));
         std::fs::remove_file(before.join("chosen.h")).unwrap();
         assert_eq!(compile(), (of_toolkit, true));

@@ -1,7 +1,6 @@
-//! A stand-in for NVRTC: a small preprocessor that prints its text in the comments of a PTX kernel.
+//! A replacement for NVRTC that prints its preprocessed text in comments of a PTX kernel.
 //!
-//! It shares no code with the include scan, and evaluates conditions and macros. It reads options as NVRTC 13.0.88
-//! does.
+//! Independent of the include scan; evaluates conditions and macros, and reads options like NVRTC 13.0.88.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,14 +13,13 @@ use nvrtc_sys::{CompileError, Output, Program};
 use crate::nvrtc::workers::WorkerOutput;
 
 thread_local! {
-    /// A file to write during the compile: whether before the first read, path, and bytes.
+    /// A file to write during the compile: whether before the first read, path, bytes.
     pub(super) static WRITTEN_MEANWHILE: RefCell<Option<(bool, PathBuf, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
 pub(super) fn compile(program: &Program) -> Result<WorkerOutput, CompileError> {
     let write = |is_before: bool| {
         let due = WRITTEN_MEANWHILE.take_if(|(before, ..)| *before == is_before);
-        // The path may be a dangling link.
         due.into_iter().for_each(|(_, path, bytes)| drop(std::fs::write(path, bytes)));
     };
     write(true);
@@ -51,7 +49,7 @@ impl<T> TakeIf<T> for std::thread::LocalKey<RefCell<Option<T>>> {
     }
 }
 
-/// A macro's parameters, if any, and its replacement.
+/// Parameters, if any, and replacement.
 type Macro = (Option<Vec<String>>, String);
 
 #[derive(Default)]
@@ -118,11 +116,11 @@ impl State {
         Ok(())
     }
 
-    /// Each byte becomes the character of its number.
+    /// Maps each byte to the character of its number.
     fn text(&mut self, bytes: &[u8], beside: Option<&Path>) -> Result<(), String> {
         let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
         let text = without_comments(&text.replace("\\\r\n", "").replace("\\\n", ""));
-        // For each `#if`: whether its lines are active, and its `#else`.
+        // Per `#if`: whether its lines are active, and its `#else`.
         let mut conditions: Vec<(bool, bool)> = Vec::new();
         for line in text.lines() {
             let counts = conditions.iter().all(|(counts, _)| *counts);
@@ -176,7 +174,6 @@ impl State {
         self.macros.insert(name.to_owned(), (params, body.trim().to_owned()));
     }
 
-    /// Replaces macros and `__has_include`.
     fn expand(&self, text: &str, beside: Option<&Path>) -> String {
         let mut text = text.to_owned();
         for _ in 0..8 {
@@ -223,7 +220,6 @@ impl State {
     }
 }
 
-/// Ranges of identifiers outside of quotes.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut quote = None;
@@ -253,7 +249,7 @@ fn named(text: &str) -> Option<(String, bool)> {
 }
 
 fn latin(text: &str) -> Vec<u8> {
-    // Options are ASCII; files passed through byte for byte.
+    // Options are ASCII; files keep their bytes.
     text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect()
 }
 

@@ -440,6 +440,14 @@ mod tests {
         assert_eq!(open("ä = ]]"), []);
     }
 
+    /// Quadratic work would take minutes.
+    #[test]
+    fn a_line_of_brackets_is_read_once() {
+        let brackets = "[".repeat(300_000);
+        let report = explained(&format!("[plugins]\na = '{brackets}'\n[plugin]\n[plugin]\n"));
+        assert!(report.contains("`plugin`"), "{}", report.len());
+    }
+
     #[test]
     fn words_without_quotes() {
         let values = [

@@ -436,7 +436,10 @@ fn what_hangs_is_named_where_it_is_known() {
         Some(run.stderr)
     };
     let Some(first) = hangs("3") else { return };
-    assert!(first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 2 s\n"), "{first}");
+    assert!(
+        first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 2 s\n"),
+        "{first}"
+    );
     let round = hangs("60").expect("as before");
     assert!(round.contains("`a vector` cannot be measured: nothing came of it in 2 s\n"), "{round}");
     // All rounds exceed two seconds in total, but none alone.

@@ -15,7 +15,6 @@ use cubinder_model::thin::{NoCode, thin as thin_bundle};
 use cubinder_model::{Bundle, Digest, Target};
 use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 use cubinder_source::diagnostic::Diagnostic;
-use cubinder_source::source;
 use cubinder_source::words::quoted;
 
 use crate::compile::draft_library;
@@ -125,7 +124,7 @@ fn cannot(action: &str, path: &Path, error: &dyn std::fmt::Display) -> Diagnosti
 }
 
 fn open(path: &Path) -> Result<Source, Diagnostic> {
-    let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot("read", path, &error))?;
+    let bytes = cubinder_library::read_file(path)?;
     let attached = match cubinder_library::read_bytes(path, &bytes) {
         Ok(Some(attached)) => attached,
         Ok(None) => {

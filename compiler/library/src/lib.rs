@@ -71,7 +71,15 @@ pub fn detach(library: &Path, out: &Path) -> Result<(), LibraryError> {
 /// # Errors
 /// The file is unreadable, damaged, or not a runtime library ([`Problem::Kind`], [`Problem::NoDescriptor`]).
 pub fn read(path: &Path) -> Result<Option<Attached>, LibraryError> {
-    read_bytes(path, &open(path)?.0)
+    read_bytes(path, &read_file(path)?)
+}
+
+/// Returns the bytes of the file at `path`, for [`read_bytes`].
+///
+/// # Errors
+/// The file cannot be read or is a folder.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, LibraryError> {
+    Ok(open(path)?.0)
 }
 
 /// Reads a library in memory; `path` names it in errors.

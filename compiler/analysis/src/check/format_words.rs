@@ -2,6 +2,7 @@
 //! folding removes them.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use cubinder_expr::{BinaryOp, Syntax, SyntaxKind, parse};
@@ -53,7 +54,11 @@ fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
             // A variable may have a tensor's name.
             (None, SyntaxKind::Comprehension { over, .. }) => left.push(over),
             (None, SyntaxKind::Field { .. }) => {}
-            (None, _) => left.extend(children(syntax).into_iter().rev()),
+            (None, _) => {
+                let mut parts = children(syntax);
+                parts.sort_by_key(|part| Reverse(part.span.start));
+                left.extend(parts);
+            }
         }
     }
     found
@@ -122,6 +127,15 @@ mod tests {
                 "{guard}: {found:?}"
             );
         }
+    }
+
+    #[test]
+    fn words_are_explained_in_the_order_of_the_text() {
+        let found = findings("x.format == 'hwc9' if x.format == 'chw9' else false");
+        let words = |it: &Diagnostic| -> Vec<String> {
+            it.notes.iter().filter_map(|note| Some(note.split_once("never ")?.1.to_owned())).collect()
+        };
+        assert!(found.iter().any(|it| words(it) == ["`hwc9`", "`chw9`"]), "{found:?}");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! first, `cubinder compile`. Never prints, never compiles.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::error::Error as _;
+use std::sync::{Arc, LazyLock};
 
 use cubinder_analysis::check::{self, Obligation};
 use cubinder_analysis::kernel_text::{self, OpenSource, UncheckedKernel};
@@ -123,8 +123,7 @@ pub fn check_sources(project: &Project, sources: Vec<ManifestText>, open: &OpenS
 }
 
 fn check_texts(projects: Vec<(&Project, Vec<ManifestText>)>, open: &OpenSource<'_>) -> CheckReport {
-    let manifests = projects.iter().map(|(_, sources)| sources.len()).sum();
-    in_thread_pool(manifests, || {
+    in_thread_pool(|| {
         let plans = projects
             .into_iter()
             .map(|(project, sources)| resolve_manifests(project, sources).plan(Purpose::Check));
@@ -133,15 +132,18 @@ fn check_texts(projects: Vec<(&Project, Vec<ManifestText>)>, open: &OpenSource<'
     })
 }
 
-/// Runs `work` in the caller's thread pool, else in a new one of at most `limit` threads.
-pub(crate) fn in_thread_pool<R: Send>(limit: usize, work: impl FnOnce() -> R + Send) -> R {
-    if rayon::current_thread_index().is_some() {
+/// Runs `work` in the caller's thread pool, else in the global one. Uses only this thread if no other can start.
+pub(crate) fn in_thread_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    // Rayon panics if it starts the global pool on demand and fails.
+    static HAS_GLOBAL_POOL: LazyLock<bool> = LazyLock::new(|| {
+        let built = rayon::ThreadPoolBuilder::new().build_global();
+        // Errors of starting threads have a source; a pool that exists already is an error without one.
+        built.err().is_none_or(|error| error.source().is_none())
+    });
+    if rayon::current_thread_index().is_some() || *HAS_GLOBAL_POOL {
         return work();
     }
-    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let builder = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads);
-    let pool = builder(processors.min(limit).max(1)).build();
-    match pool.or_else(|_| builder(1).use_current_thread().build()) {
+    match rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
         Ok(pool) => pool.install(work),
         Err(_) => work(),
     }

@@ -143,7 +143,7 @@ pub fn compile_bundle(
 fn with_warnings<T: Send>(
     phases: impl FnOnce(&Sink) -> Result<T, Vec<Diagnostic>> + Send,
 ) -> Result<(T, Vec<Diagnostic>), Vec<Diagnostic>> {
-    in_thread_pool(usize::MAX, || {
+    in_thread_pool(|| {
         let warnings = Sink::default();
         let result = phases(&warnings);
         let warnings = warnings.into_diagnostics();

@@ -25,7 +25,7 @@ use cubinder_model::{Bundle, Digest, Provenance, container};
 use cubinder_node::tuning::{self, OutdatedMeasurement};
 use cubinder_nvrtc::nvrtc::{Session, Statistics};
 use cubinder_nvrtc::toolkit::Overrides;
-use cubinder_source::diagnostic::{Diagnostic, Sink};
+use cubinder_source::diagnostic::{Diagnostic, Sink, dedup};
 use cubinder_source::{atomic_file, source};
 use indicatif::ProgressBar;
 
@@ -149,7 +149,11 @@ fn with_warnings<T: Send>(
         let warnings = warnings.into_diagnostics();
         match result {
             Ok(result) => Ok((result, warnings)),
-            Err(errors) => Err([errors, warnings].concat()),
+            Err(errors) => {
+                let mut found = [errors, warnings].concat();
+                dedup(&mut found);
+                Err(found)
+            }
         }
     })
 }

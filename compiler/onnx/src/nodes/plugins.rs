@@ -3,6 +3,7 @@
 //! Owns which files contain plugins: manifests, plugin libraries, bundles, and engines that carry a library. An
 //! engine's nodes are not usable as plugins: the parts that the build decided are removed.
 
+use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ use crate::source;
 #[derive(Debug, Default)]
 pub struct Plugins {
     list: Vec<Subject>,
+    /// Indices in `list` by name.
+    by_name: HashMap<String, Vec<usize>>,
     /// Warnings of reading the files.
     pub warnings: Vec<Diagnostic>,
 }
@@ -65,7 +68,9 @@ impl Plugins {
     /// Collects the plugins of one file.
     #[must_use]
     pub fn from_subjects(subjects: Vec<Subject>) -> Plugins {
-        Plugins { list: subjects, warnings: Vec::new() }
+        let mut plugins = Plugins::default();
+        subjects.into_iter().for_each(|subject| plugins.push(subject));
+        plugins
     }
 
     fn add(&mut self, subject: Subject, file: &Path) -> Result<(), Diagnostic> {
@@ -79,9 +84,14 @@ impl Plugins {
                 let (file, name) = (file.display().to_string(), plugin.full_name());
                 return Err(OtherPlugin { file, name, version: &plugin.version }.into());
             }
-            None => self.list.push(subject),
+            None => self.push(subject),
         }
         Ok(())
+    }
+
+    fn push(&mut self, subject: Subject) {
+        self.by_name.entry(subject.plugin.name.clone()).or_default().push(self.list.len());
+        self.list.push(subject);
     }
 
     /// Returns a plugin by its index.
@@ -91,8 +101,9 @@ impl Plugins {
     }
 
     /// Returns all plugins of a name with their indices.
-    pub fn named<'p>(&'p self, name: &'p str) -> impl Iterator<Item = (usize, &'p Subject)> {
-        self.list.iter().enumerate().filter(move |(_, subject)| subject.plugin.name == name)
+    pub fn named(&self, name: &str) -> impl Iterator<Item = (usize, &Subject)> {
+        let indices = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        indices.iter().filter_map(|index| Some((*index, self.list.get(*index)?)))
     }
 
     /// Returns the names of all plugins.

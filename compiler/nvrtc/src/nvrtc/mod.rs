@@ -98,7 +98,16 @@ impl Compiler {
             Compiler::InProcess(nvrtc) => NvrtcInfo::query(nvrtc),
             Compiler::Workers(_, about) => about.clone(),
             #[cfg(test)]
-            Compiler::StandIn(_) => NvrtcInfo { version: (13, 0), archs: Ok(Vec::new()) },
+            Compiler::StandIn(_) => NvrtcInfo { version: self.version(), archs: Ok(Vec::new()) },
+        }
+    }
+
+    fn version(&self) -> (i32, i32) {
+        match self {
+            Compiler::InProcess(nvrtc) => nvrtc.version(),
+            Compiler::Workers(_, about) => about.version,
+            #[cfg(test)]
+            Compiler::StandIn(_) => (13, 0),
         }
     }
 
@@ -148,7 +157,7 @@ fn call_for(
 ) -> Result<WorkerOutput, Vec<CompileMessage>> {
     let target = purpose.target();
     let include = include_folders(unit, settings, toolkit_include);
-    let options = options::options(unit, purpose, settings, &include, compiler.about().version);
+    let options = options::options(unit, purpose, settings, &include, compiler.version());
     let program = Program {
         source: unit.text.clone(),
         name: PROGRAM_NAME.to_owned(),
@@ -160,7 +169,7 @@ fn call_for(
         Ok(result) => result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include)),
         Err(WorkerFailure::Start(reason)) => Err(vec![CompileMessage::new(Diagnostic::error(reason))]),
         Err(WorkerFailure::Ended(Ending { reason, printed })) => {
-            let (major, minor) = compiler.about().version;
+            let (major, minor) = compiler.version();
             let (file, kernel) = (unit.name.clone(), unit.kernel_span.clone());
             Err(vec![CompileMessage::new(Crash { major, minor, file, target, kernel, reason, printed })])
         }

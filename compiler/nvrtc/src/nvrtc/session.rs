@@ -291,7 +291,7 @@ impl Session {
     pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
         match self.toolkit.release() {
             Some(release) => Ok(release),
-            None => self.compiler().map(|compiler| compiler.about().version),
+            None => self.compiler().map(Compiler::version),
         }
     }
 
@@ -466,7 +466,7 @@ impl Session {
             statistics.nvrtc_time += start.elapsed();
         });
         let result = result.map_err(|errors| with_missing_headers(errors, &self.toolkit));
-        Ok((result?, compiler.about().version))
+        Ok((result?, compiler.version()))
     }
 }
 

@@ -156,18 +156,19 @@ impl<'d, 'p> Trial<'d, 'p> {
             return if self.steps == 0 { TrialOutcome::Unknown } else { TrialOutcome::Outside };
         };
         let mut result = TrialOutcome::Outside;
+        let (tensors, held) = (slices(&shapes), slices(&values));
+        let count = self.domain.plugin.tensor_count();
+        let alignments: Vec<Vec<u64>> = self.alignments.iter().map(|&all| vec![all; count]).collect();
         let devices = self.devices.iter();
-        let worlds = devices.flat_map(|&device| self.alignments.iter().map(move |&all| (device, all)));
-        for (device, alignment) in worlds {
-            let (tensors, held) = (slices(&shapes), slices(&values));
-            let alignments = vec![alignment; self.domain.plugin.tensor_count()];
+        let worlds = devices.flat_map(|&device| alignments.iter().map(move |all| (device, all)));
+        for (device, alignments) in worlds {
             let world = Facts {
                 attributes,
                 shapes: &tensors,
                 values: &held,
                 sizes: &sizes,
                 device,
-                alignments: &alignments,
+                alignments,
                 ..Facts::default()
             };
             let assumed = self.domain.assumptions.iter();

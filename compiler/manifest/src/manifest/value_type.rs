@@ -47,20 +47,24 @@ impl<'t> Section<'t> {
 /// A type that is read from a table.
 pub(crate) trait Declaration: Sized {
     const KINDS: &'static Kinds;
-    /// Its name in errors: `an attribute`.
-    const NAMED: &'static str = "";
-    /// Whether each has its own header: `[attributes.NAME]`.
-    const HAS_HEADER: bool = true;
-
-    fn reserved() -> Vec<&'static str> {
-        Vec::new()
-    }
 
     fn help(_: &TomlReader, _: &Entry<'_>) -> Option<String> {
         None
     }
 
     fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<Self>;
+}
+
+/// A declaration with a user-defined name.
+pub(crate) trait NamedDeclaration: Declaration {
+    /// Its name in errors: `an attribute`.
+    const NAMED: &'static str;
+    /// Whether each has its own header: `[attributes.NAME]`.
+    const HAS_HEADER: bool = true;
+
+    fn reserved() -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 /// An entry of a table with user-defined names.
@@ -126,7 +130,7 @@ impl<T: Declaration> ValueType for ArrayOf<T> {
 /// A table of tables with user-defined names.
 pub(crate) struct NamedTables<T>(PhantomData<T>);
 
-impl<T: Declaration> ValueType for NamedTables<T> {
+impl<T: NamedDeclaration> ValueType for NamedTables<T> {
     type Value<'t> = Vec<T>;
     const NAME: &'static str = "table of tables";
     const NESTED: Nested = Nested::Named(T::KINDS);

@@ -46,13 +46,16 @@ value_types! {
     NumberRange -> Entry<'t>: "number or range", json!({ "type": ["integer", "number", "string"] }), TomlReader::unread;
 }
 
-impl Declaration for AttributeDecl {
-    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&ATTRIBUTE], but_for: None };
+impl NamedDeclaration for AttributeDecl {
     const NAMED: &'static str = "an attribute";
 
     fn reserved() -> Vec<&'static str> {
         RESERVED.to_vec()
     }
+}
+
+impl Declaration for AttributeDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&ATTRIBUTE], but_for: None };
 
     fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<AttributeDecl> {
         if RESERVED.contains(&name.value.as_str()) {

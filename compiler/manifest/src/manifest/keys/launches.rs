@@ -126,9 +126,12 @@ impl Line for ArgDecl {
     }
 }
 
+impl NamedDeclaration for ScratchDecl {
+    const NAMED: &'static str = "a scratch buffer";
+}
+
 impl Declaration for ScratchDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&SCRATCH], but_for: None };
-    const NAMED: &'static str = "a scratch buffer";
 
     fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<ScratchDecl> {
         let Scratch { bytes } = Row::read_all(toml, section);

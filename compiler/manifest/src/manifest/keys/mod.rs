@@ -25,7 +25,7 @@ use super::errors::*;
 use super::toml_reader::{Entry, Section, TomlReader, list};
 use super::value_type::{
     AnyText, ArrayOf, Debug, Declaration, Expression, ExpressionText, FilePath, Identifier, Line, Lines,
-    NamedTables, Row, Switch, TableOf, table, value_types,
+    NamedDeclaration, NamedTables, Row, Switch, TableOf, table, value_types,
 };
 use super::*;
 use crate::diagnostic::{lacking_type, suggest_type};

@@ -158,10 +158,13 @@ fn constant(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ConstantDecl> {
     Some(ConstantDecl { name, value, value_range: entry.range.clone() })
 }
 
-impl Declaration for FunctionDecl {
-    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&FUNCTION], but_for: None };
+impl NamedDeclaration for FunctionDecl {
     const NAMED: &'static str = "a function";
     const HAS_HEADER: bool = false;
+}
+
+impl Declaration for FunctionDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&FUNCTION], but_for: None };
 
     fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<FunctionDecl> {
         let Function { params, body } = Row::read_all(toml, section);

@@ -34,9 +34,12 @@ value_types! {
         ] }), TomlReader::unread;
 }
 
+impl NamedDeclaration for TableDecl {
+    const NAMED: &'static str = "a table";
+}
+
 impl Declaration for TableDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], but_for: None };
-    const NAMED: &'static str = "a table";
 
     fn read(toml: &mut TomlReader, name: Located<String>, mut section: Section<'_>) -> Option<TableDecl> {
         if section.has("file") {

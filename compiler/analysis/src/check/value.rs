@@ -56,8 +56,26 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
 
 /// Returns whether evaluation can fail: names, lists and lengths cannot.
 fn can_fail(expr: &Expr) -> bool {
-    use Node::{Binary, Call, Comprehension, Conditional, Index, Unary};
-    let computes = |node: &Node| matches!(node, Unary(..) | Binary(..) | Call(..) | Index { .. });
-    let chooses = |node: &Node| matches!(node, Conditional { .. } | Comprehension { .. });
-    expr.nodes.iter().any(|node| computes(node) || chooses(node))
+    expr.nodes.iter().any(|node| match node {
+        Node::Unary(..)
+        | Node::Binary(..)
+        | Node::Conditional { .. }
+        | Node::Index { .. }
+        | Node::Call(..)
+        | Node::Comprehension { .. } => true,
+        Node::Int(_)
+        | Node::Float(_)
+        | Node::Bool(_)
+        | Node::Str(_)
+        | Node::Attribute(_)
+        | Node::Shape(_)
+        | Node::Rank(_)
+        | Node::Numel(_)
+        | Node::Aligned { .. }
+        | Node::Device(_)
+        | Node::Values(_)
+        | Node::Size(_)
+        | Node::Local(_)
+        | Node::Array(_) => false,
+    })
 }

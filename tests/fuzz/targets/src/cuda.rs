@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use cubinder_analysis::kernel_text;
 use cubinder_cuda_text::cuda::{self, Kernels};
 use cubinder_cuda_text::manifest_names::manifest_names;
 use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_source::diagnostic::{Diagnostic, Source};
 
+use crate::manifest::check_kernels;
 use crate::show::show;
 use crate::{Target, seeds};
 
@@ -95,5 +95,5 @@ fn places(text: &str, kernels: &Kernels) {
 
 fn launch(resolved: &Resolved, source: &Arc<Source>) {
     let open = |_: &Path| -> Result<Arc<Source>, Vec<Diagnostic>> { Ok(Arc::clone(source)) };
-    show(&kernel_text::check(resolved, &[], &[], &open).diagnostics);
+    show(&check_kernels(resolved, &open).diagnostics);
 }

@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use cubinder_analysis::{check, kernel_text};
+use cubinder_analysis::check;
+use cubinder_analysis::kernel_text::{self, CheckedText, OpenSource};
 use cubinder_expr::Value;
 use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_model::container::{self, Container};
@@ -47,10 +48,20 @@ fn run(bytes: &[u8]) {
             show_refusal(&wrong.errors);
             if let Some(sketch) = wrong.sketch {
                 show(&check::check(&sketch, &[], sketch.manifest.compile.route()).diagnostics);
-                show(&kernel_text::check(&sketch, &[], &[], &open).diagnostics);
+                show(&check_kernels(&sketch, &open).diagnostics);
             }
         }
     }
+}
+
+/// Checks kernel texts with the manifest's targets and options.
+pub(crate) fn check_kernels(resolved: &Resolved, open: &OpenSource<'_>) -> CheckedText {
+    let options = resolved.manifest.compile.options.iter().map(|option| option.value.clone());
+    kernel_text::check(resolved, &targets(resolved), &options.collect::<Vec<_>>(), open)
+}
+
+fn targets(resolved: &Resolved) -> Vec<Gpu> {
+    resolved.manifest.compile.targets.iter().map(|target| target.value).collect()
 }
 
 fn accepted(resolved: Resolved) {
@@ -65,12 +76,11 @@ fn accepted(resolved: Resolved) {
             expr.validate(attributes, tensors).expect("the compiler makes trees");
         }
     }
-    let targets: Vec<Gpu> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
+    let targets = targets(&resolved);
     let route = resolved.manifest.compile.route();
     let checked = check::check(&resolved, &targets, route);
     show(&checked.diagnostics);
-    let options = resolved.manifest.compile.options.iter().map(|option| option.value.clone());
-    let kernels = kernel_text::check(&resolved, &targets, &options.collect::<Vec<_>>(), &open);
+    let kernels = check_kernels(&resolved, &open);
     show(&kernels.diagnostics);
     show(&check::check_arguments(&resolved, &targets, route, &kernels.args).diagnostics);
     packs(&resolved);

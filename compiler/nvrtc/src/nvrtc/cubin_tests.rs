@@ -56,6 +56,8 @@ fn kernels_are_read_for_every_architecture() {
         ("sm_120", 120),
     ] {
         let Some(bytes) = compiled("kernels_are_read_for_every_architecture", target) else { return };
+        // The ABI version of the ELF header.
+        assert!(matches!(bytes[8], 7 | 8), "{target}");
         let facts = read(&bytes).unwrap();
         assert_eq!(facts.arch, arch);
         let [none, first, plain] = facts.kernels.as_slice() else { panic!("{facts:?}") };

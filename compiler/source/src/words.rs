@@ -15,7 +15,7 @@ pub fn counted<N: Display + PartialEq + From<bool> + Copy>(number: N, noun: &str
     format!("{number} {noun}{plural}")
 }
 
-/// Formats bytes with at most three digits before the unit: `1.5 MiB`.
+/// Formats bytes in the largest unit in which they round to at least 1: `1.5 MiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -24,9 +24,22 @@ pub fn size(bytes: u64) -> String {
     }
     let mut value = bytes as f64 / 1024.0;
     let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
+    // One decimal rounds 1023.95 to 1024.0.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn a_size_that_rounds_to_the_next_unit_is_in_that_unit() {
+        let sizes = [0, 1023, 1024, 1_048_524, 1_048_525, 1_048_575, 1_048_576, u64::MAX];
+        let texts = ["0 B", "1023 B", "1.0 KiB", "1023.9 KiB", "1.0 MiB", "1.0 MiB", "1.0 MiB", "16.0 EiB"];
+        assert_eq!(sizes.map(size), texts);
+    }
 }

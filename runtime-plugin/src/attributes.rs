@@ -1,16 +1,14 @@
-//! A node's attributes, from TensorRT's fields.
-//!
-//! [`cubinder_model::field`] converts values; this module owns names and a creator's declarations.
+//! A node's attributes, from TensorRT's fields; [`cubinder_model::field`] converts values.
 
 use cubinder_expr::Value;
 use cubinder_model::field::{Field as Passed, FieldType, attribute_value};
 use cubinder_model::{Attribute, AttributeElement, AttributeType, Plugin};
 use trt_abi::{Error, Field, PluginFieldType, Result};
 
-/// TensorRT's attribute that requests ahead-of-time (1) or just-in-time (0) code.
+/// Requests ahead-of-time (1) or just-in-time (0) code.
 pub(crate) const AOT: &std::ffi::CStr = c"aot";
 
-/// Returns a value for each of the plugin's attributes, in its order, with defaults.
+/// Returns a value for each of the plugin's attributes, in its order.
 pub(crate) fn from_fields(plugin: &Plugin, fields: &[Field<'_>]) -> Result<Vec<Value>> {
     plugin.attributes.iter().map(|attribute| from_field(attribute, fields)).collect()
 }
@@ -99,7 +97,7 @@ mod tests {
                 field_type: PluginFieldType::INT32,
                 length,
             };
-            // SAFETY: the name outlives the field, and there are no data to read.
+            // SAFETY: the name outlives the field, which has no data.
             let field = unsafe { Field::from_raw(&raw) }.unwrap();
             let error = read(&field).unwrap_err();
             assert!(error.contains("has no usable data"), "{error}");

@@ -2,7 +2,7 @@
 //!
 //! | library | registers |
 //! |---|---|
-//! | `libcubinder.so`, no bundle | `Kernel`: runs engines whose nodes carry their code; `Kernel` of older versions, which rejects them |
+//! | `libcubinder.so`, no bundle | `Kernel`: runs engines whose nodes carry their code; rejects older ones |
 //! | `lib<name>.so` | the ops of its bundle |
 //! | `lib<name>-code.so` | `Kernel-<digest>`: runs engines whose nodes refer to its bundle |
 
@@ -31,7 +31,7 @@ pub(crate) struct NodeCreator<K> {
     kind: K,
 }
 
-/// Creates plugins of an op for the builder, by either route.
+/// For the builder, by either route.
 pub(crate) struct Op {
     own: Arc<OwnBundle>,
     index: usize,
@@ -116,7 +116,6 @@ impl Op {
         Definition::Bundle { own: Arc::clone(&self.own), index: self.index }
     }
 
-    /// The identity by which engines find this library's runtime.
     fn core(&self) -> Identity {
         match self.form {
             Form::Fields => identity::generic(),
@@ -129,7 +128,7 @@ impl Op {
         Error::invalid(format!("{namespace}::{name} `{node}`: {error}"))
     }
 
-    /// Returns a node's attribute values in a build; `elsewhere` is the error at run time.
+    /// `elsewhere` is the error at run time.
     fn values(
         &self,
         node: &str,
@@ -267,7 +266,6 @@ mod tests {
         Arc::new(OwnBundle::read(bytes.leak()).unwrap())
     }
 
-    /// Builds look up the op's name, engines the core's.
     #[test]
     fn each_route_has_its_identity() {
         let own = own_bundle();
@@ -315,7 +313,6 @@ mod tests {
         drop(alive);
     }
 
-    /// Running needs neither the record nor data of later versions.
     #[test]
     fn what_follows_a_node_in_sections_is_passed_over_and_kept() {
         use crate::definition::BuildFacts;
@@ -392,7 +389,7 @@ mod tests {
         let last = good.len() - 1;
         let errors =
             [&[][..], &good[..100], &changed(0, 0), &newer, &changed(last, !good[last])].map(refused);
-        // The file is rewritten with every change of the format.
+        // Changes with the format.
         let is_digest = |word: &str| word.len() >= 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
         let errors = errors.join("\n");
         let found: Vec<&str> = errors.split([' ', ',', ';', '\n']).filter(|word| is_digest(word)).collect();
@@ -418,7 +415,7 @@ mod tests {
         assert_eq!(refused, versions);
     }
 
-    /// TensorRT-RTX keeps a dangling creator if a library has two of one name.
+    /// TensorRT-RTX would keep a dangling creator.
     #[test]
     fn no_two_creators_share_a_name() {
         assert_eq!(identity::GENERIC_NAME.to_str().unwrap(), format!("Kernel{FORMAT_VERSION}"));

@@ -19,14 +19,13 @@ use crate::engine_model;
 pub(crate) struct OwnBundle {
     pub(crate) bundle: Bundle,
     pub(crate) digest: Digest,
-    /// The sections after the bundle; nodes copy their part of the record.
+    /// Nodes copy their part of the record.
     sections: &'static [u8],
-    /// Parsed when the first node is written.
     record: OnceLock<Option<ContainerRecord>>,
 }
 
 impl OwnBundle {
-    /// Reads the bundle without copying its code.
+    /// Does not copy the code.
     pub(crate) fn read(bytes: &'static [u8]) -> Result<OwnBundle> {
         let refused = |error: &str| {
             Error::new(
@@ -47,7 +46,7 @@ impl OwnBundle {
         OwnBundle { bundle, digest, sections, record: OnceLock::new() }
     }
 
-    /// Parsed once, because nodes are many and the record has an entry for each plugin.
+    /// Parsed once for all nodes.
     fn record(&self) -> Option<&ContainerRecord> {
         let read = || ContainerRecord::find(self.sections, self.digest, &self.bundle.code);
         self.record.get_or_init(read).as_ref()
@@ -80,7 +79,7 @@ pub(crate) enum Definition {
     Node {
         node: Arc<Node>,
         digest: Digest,
-        /// The sections after the container, for serializing the node again.
+        /// For serializing the node again.
         sections: Arc<[u8]>,
     },
 }
@@ -112,7 +111,7 @@ impl Definition {
         }
     }
 
-    /// Returns the variants that serve these attributes, and tensors of these kinds if known.
+    /// `None`: any tensors.
     pub(crate) fn reachable(
         &self,
         kinds: Option<&TensorKinds>,
@@ -134,7 +133,6 @@ impl Definition {
         })
     }
 
-    /// Returns the node with only the variants that serve it and their code.
     pub(crate) fn node(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Node {
         let mut kept = CodeSubset::new(self.code());
         let reachable = self.reachable_rows(known.kinds, attributes);
@@ -150,7 +148,7 @@ impl Definition {
         }
     }
 
-    /// Serializes [`Definition::node`] and its record.
+    /// With its record.
     pub(crate) fn field(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Vec<u8> {
         let node = self.node(known, attributes);
         let mut bytes = container::write_node(&node);
@@ -169,7 +167,6 @@ impl Definition {
         bytes
     }
 
-    /// Returns `None` for a definition from an engine.
     pub(crate) fn reference(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
         let has = |kinds: &TensorKinds, variant: &Variant| {
@@ -205,7 +202,7 @@ pub(crate) struct Restored {
     pub(crate) workspace_bytes: Option<u64>,
 }
 
-/// The nodes in use, by container digest: equal nodes are many, and are created again for every context.
+/// The nodes in use, by container digest: equal nodes are created again for every context.
 static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 
 pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
@@ -241,14 +238,14 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
     })
 }
 
-/// Frees the table when no node is in use. Does not wait for its lock.
+/// Frees an unused table. Does not wait for its lock.
 pub(crate) fn forget_nodes() {
     if let Ok(mut nodes) = NODES.try_lock() {
         drop(std::mem::take(&mut *nodes));
     }
 }
 
-/// A poisoned lock is safe to use: every change is one step.
+/// A poisoned lock is safe: every change is one step.
 fn nodes() -> MutexGuard<'static, BTreeMap<Digest, Weak<Node>>> {
     NODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -296,7 +293,6 @@ fn read_field(bytes: &[u8]) -> Result<Container> {
     Ok(found.container)
 }
 
-/// Checks the sections after the node for damage; running needs none of them.
 fn check_end(bytes: &[u8], length: usize, digest: Digest) -> Result<()> {
     let rest = bytes.get(length..).unwrap_or_default();
     provenance::check(rest, digest)

@@ -6,7 +6,6 @@ use cubinder_model::provenance::{Origin, Read, Section};
 
 use super::*;
 
-/// A file of this format version in `tests/data/compat`.
 fn file(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
     std::fs::read(format!("{folder}/{FORMAT_VERSION}/{name}")).unwrap()
@@ -151,7 +150,6 @@ fn library_of(count: usize) -> Arc<OwnBundle> {
     Arc::new(OwnBundle::read(bytes.leak()).unwrap())
 }
 
-/// Neither a node's record nor the time to write it grows with the library.
 #[test]
 fn a_node_takes_what_it_has_and_not_what_its_library_has() {
     const NODES: usize = 20;

@@ -1,12 +1,10 @@
-//! The bundle that the compiler inserted into this library's file, if any.
+//! The bundle in this library's file, if any: the compiler fills in the descriptor, and turns the note's program
+//! header into the bundle's segment.
 //!
-//! Owns two statics that the compiler finds in the file: the descriptor, which it fills in, and a note whose program
-//! header it turns into the bundle's segment, which the dynamic linker maps.
-//!
-//! Never opens files, searches the process's libraries, exports a symbol (another copy's could replace it), or compares
-//! with the magic (the constant would be a second copy in the file).
+//! Never exports a symbol (another copy's could replace it), or compares with the magic (the constant would be a
+//! second copy in the file).
 
-// Reads of two statics whose bytes change after linking, and their sections.
+// Two statics whose bytes change after linking, and their sections.
 #![allow(unsafe_code)]
 
 use cubinder_model::slot::{self, Mode};
@@ -14,14 +12,13 @@ use cubinder_model::slot::{self, Mode};
 #[repr(C, align(16))]
 struct Descriptor([u8; slot::SIZE]);
 
-/// The note. Alignment 8 separates it from the build id, which has 4; the compiler rejects a library whose linker
-/// merged them.
+/// Alignment 8 separates it from the build id, which has 4.
 #[repr(C, align(8))]
 struct Note([u8; slot::NOTE_SIZE]);
 
 const _: () = assert!(align_of::<Descriptor>() == slot::ALIGN && size_of::<Descriptor>() == slot::SIZE);
 
-// The attributes need literals: `slot::SECTION` and `slot::NOTE_SECTION`.
+// Attributes need literals: `slot::SECTION` and `slot::NOTE_SECTION`.
 #[used]
 #[unsafe(link_section = ".cubinder.desc")]
 static DESCRIPTOR: Descriptor = Descriptor(slot::GENERIC);
@@ -43,17 +40,11 @@ impl std::fmt::Display for UnknownDescriptor {
     }
 }
 
-/// Returns the bundle in this library and the library's mode; `None` in the generic library.
-///
-/// # Errors
-/// A descriptor that this version does not know.
-///
-/// The descriptor is trusted like the code in the same file. The bundle's bytes are not; their reader checks them.
+/// Returns this library's bundle and mode; `None` in the generic library. The reader checks the bundle.
 pub fn attached() -> Result<Option<(Mode, &'static [u8])>, UnknownDescriptor> {
     let descriptor = &raw const DESCRIPTOR.0;
-    // SAFETY: both pointers come from statics of exactly these types: valid, aligned, initialized and never written in
-    // this process. Volatile, because the file's bytes differ from the initializers that the optimizer sees; reading
-    // the note only keeps it from being dropped by the linker.
+    // SAFETY: pointers to statics of these types, never written in this process. Volatile, because the file's bytes
+    // differ from the initializers; the read of the note keeps the linker from dropping it.
     let (words, _) = unsafe { (descriptor.read_volatile(), (&raw const NOTE.0).read_volatile()) };
     let (mode, delta, length) = slot::own_words(&words);
     if (mode, delta, length) == (0, 0, 0) {
@@ -64,10 +55,8 @@ pub fn attached() -> Result<Option<(Mode, &'static [u8])>, UnknownDescriptor> {
     let length = usize::try_from(length).map_err(|_| unknown)?;
     let delta = isize::try_from(delta).map_err(|_| unknown)?;
     let start = descriptor.addr().wrapping_add_signed(delta);
-    // SAFETY: only the compiler writes a mode other than 0, with a read-only segment of `length` bytes (at most
-    // `isize::MAX`) that the dynamic linker maps `delta` bytes from the descriptor, as long as this library. The bytes
-    // belong to no Rust object, so a pointer with exposed provenance may read them; they are never written, and any
-    // `u8` is valid.
+    // SAFETY: the compiler writes a read-only segment of `length` bytes (at most `isize::MAX`), mapped `delta` bytes
+    // from the descriptor as long as this library, and part of no Rust object.
     let bundle = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(start), length) };
     Ok(Some((mode, bundle)))
 }

@@ -1,15 +1,12 @@
-//! The part of a plugin's model that an engine keeps.
-//!
-//! Removes what only people and builders read, and what the build has decided for good. Keeps all checks of launches:
-//! ranks, limits, rules of attributes, guards.
+//! The part of a plugin's model that an engine keeps: all checks of launches, but no texts for people and no settled
+//! choices.
 
 use cubinder_expr::Value;
 use cubinder_launch::{Facts, Rule, Steps};
 use cubinder_model::model::tuning;
 use cubinder_model::{Attribute, Input, Output, Plugin, Requirement, TunedDevice, TunedPoint, Variant};
 
-/// Returns a node's model; `variants` have their indices in the plugin. Drops requirements that attributes and ranks
-/// decide, because the inputs' ranks are then fixed.
+/// `variants` have their indices in the plugin. Drops requirements that attributes and the now fixed ranks decide.
 pub(crate) fn of_node(
     plugin: &Plugin,
     variants: Vec<(usize, Variant)>,
@@ -74,7 +71,6 @@ mod tests {
         Expr { nodes: vec![left, right, Part::Binary(op, 0, 1)] }
     }
 
-    /// `x` of rank 1 to 3, with requirements about its rank and about its shape.
     fn plugin() -> Plugin {
         let require = |left, text: &str| Requirement {
             expr: expr(left, BinaryOp::Le, Part::Attribute(0)),

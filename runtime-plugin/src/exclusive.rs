@@ -1,7 +1,5 @@
-//! A cell for one thread at a time that never waits.
-//!
-//! TensorRT promises that one thread at a time uses an execution context and its plugin objects. This cell turns a
-//! violation into an error instead of undefined behavior, for one atomic swap.
+//! A cell for one thread at a time that never waits: a violation of TensorRT's promise about an execution context's
+//! plugin objects becomes an error instead of undefined behavior.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +10,18 @@ pub(crate) struct Exclusive<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: only `with` reaches `value`, and it lends one `&mut T` at a time; `T: Send` allows any thread.
+// SAFETY: `with` lends one `&mut T` at a time; `T: Send` allows any thread.
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
-    /// Uses the value; `None` if another thread, or an outer call, is using it.
+    /// Returns `None` if another thread, or an outer call, is using the value.
     #[inline]
     pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.busy.swap(true, Ordering::Acquire) {
             return None;
         }
         let _release = Release(&self.busy);
-        // SAFETY: the flag was false and is now true, so no other reference exists; `_release` resets it after the
-        // reference is gone, also when `use_it` unwinds.
+        // SAFETY: the flag was false, so no other reference exists; `_release` resets it afterwards.
         Some(use_it(unsafe { &mut *self.value.get() }))
     }
 }

@@ -1,23 +1,21 @@
-//! TensorRT plugins from a bundle or from serialized fields.
-//!
-//! This crate is the shared library: as `libcubinder.so` it runs engines; with a bundle (see [`descriptor`]) it is a
-//! library of ops or of code.
+//! TensorRT plugins from a bundle or from serialized fields: as `libcubinder.so` this library runs engines; with a
+//! bundle (see [`descriptor`]) it is a library of ops or of code.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`descriptor`] | the bundle in this library's file |
-//! | `definition`, `identity` | a plugin's model and code; the names under which engines find it |
+//! | `definition`, `identity` | a plugin's model and code; core names |
 //! | `engine_model` | the part of a model that an engine keeps |
-//! | `creators`, `attributes` | what TensorRT registers; attribute values |
+//! | `creators`, `attributes` | creators; attribute values |
 //! | `plugin` | the object that TensorRT calls |
-//! | [`launch`] | the steps of an enqueue, evaluated once per shape change |
+//! | [`launch`] | the steps of an enqueue |
 //! | [`code`] | choosing and loading code objects |
-//! | [`driver`] | the CUDA driver's C interface, found at run time |
+//! | [`driver`] | the CUDA driver's C interface |
 //! | `nvtx` | ranges in profilers' timelines |
 //!
 //! Invariants:
 //! - It never depends on the compiler, and knows no operator.
-//! - No panic leaves it (`trt-abi` catches them); it only prints through TensorRT's logger.
+//! - It only prints through TensorRT's logger.
 //! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
 //! - Objects of a build make no CUDA call before `onShapeChange` or `enqueue`.
 //! - `enqueue` does not allocate, lock or hash.

@@ -1,4 +1,4 @@
-//! Runs the Python client `clients/registry.py`, a TensorRT-RTX application. Never judges its answers.
+//! Runs `clients/registry.py`, a TensorRT-RTX application in Python.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Starts Python with TensorRT-RTX's bindings and onnx.
+/// Python with TensorRT-RTX's bindings and onnx.
 #[derive(Debug, Clone)]
 pub struct Application {
     python: PathBuf,
@@ -20,12 +20,12 @@ pub struct Application {
 pub struct Answer {
     /// The client's members.
     pub members: Value,
-    /// TensorRT's log during the step: severity and text.
+    /// Of the step: severity and text.
     pub log: Vec<(String, String)>,
 }
 
 impl Application {
-    /// Returns the application that `CUBINDER_TEST_PYTHON` and related variables name, or `None` if unset.
+    /// Returns the application of `CUBINDER_TEST_PYTHON` and related variables, if set.
     #[must_use]
     pub fn from_environment() -> Option<Application> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
@@ -36,11 +36,8 @@ impl Application {
         })
     }
 
-    /// Returns the same Python with `folder` first in its package path, and without `unlisted` in the loader's search
-    /// path.
-    ///
-    /// # Errors
-    /// Fails if a path contains the search path separator.
+    /// Prepends `folder` to the package path and removes `unlisted` from the loader's path. Fails if a path
+    /// contains the separator.
     pub fn with_packages(&self, folder: &Path, unlisted: &Path) -> Result<Application> {
         let others = std::env::split_paths(&self.python_path);
         let python_path = std::env::join_paths(std::iter::once(folder.to_path_buf()).chain(others))?;
@@ -62,10 +59,7 @@ impl Application {
         command
     }
 
-    /// Runs `steps` in a new process and returns their answers.
-    ///
-    /// # Errors
-    /// Fails if the process fails, is killed, or prints anything except answers.
+    /// Runs `steps` in a new process, which must print only answers.
     pub fn run(&self, steps: &[Value]) -> Result<Vec<Answer>> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/registry.py");
         let mut child = self
@@ -107,13 +101,13 @@ impl Answer {
         self.members["ok"] == Value::Bool(true)
     }
 
-    /// Returns a member that is a list of strings.
+    /// Returns a list of strings.
     #[must_use]
     pub fn texts(&self, member: &str) -> Vec<String> {
         self.members[member].as_array().into_iter().flatten().map(string).collect()
     }
 
-    /// Returns the log lines that contain `part`, prefixed with their severity.
+    /// Returns log lines that contain `part`, with their severity.
     #[must_use]
     pub fn said(&self, part: &str) -> Vec<String> {
         let lines = self.log.iter().filter(|(_, text)| text.contains(part));

@@ -1,5 +1,4 @@
-//! Compiles this repository's plugins in both forms into a temporary folder. Never builds the compiler; `CUBINDER_BIN`
-//! and `CUBINDER_RUNTIME_LIBRARY` name the built files.
+//! Compiles this repository's plugins in both forms, with `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,13 +9,13 @@ use tempfile::TempDir;
 /// Inputs of a compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
-    /// Paths relative to the repository root; if empty, the manifests of `cubinder.toml`.
+    /// Relative to the repository; if empty, the manifests of `cubinder.toml`.
     pub manifests: &'a [&'a str],
-    /// The targets of the kernels.
+    /// Of the kernels.
     pub targets: &'a [&'a str],
 }
 
-/// A plugin library and the runtime library for its engines.
+/// A plugin library and its engines' runtime library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// Has the creators for ONNX models.
@@ -28,7 +27,7 @@ pub struct Pair {
 /// Compiled libraries.
 #[derive(Debug)]
 pub struct Compiled {
-    /// One entry per plugin library.
+    /// By plugin library.
     pub libraries: Vec<Pair>,
     _folder: Option<TempDir>,
 }
@@ -36,9 +35,6 @@ pub struct Compiled {
 impl Compiled {
     /// Returns the libraries in `CUBINDER_TEST_LIBRARIES`, otherwise compiles `recipe`; `None` if neither is
     /// configured.
-    ///
-    /// # Errors
-    /// The compiler fails or a folder cannot be read.
     pub fn from_environment(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let generic = variable("CUBINDER_RUNTIME_LIBRARY");
@@ -49,10 +45,7 @@ impl Compiled {
         Compiled::by(recipe)
     }
 
-    /// Compiles `recipe`; `None` if no compiler or runtime library is configured.
-    ///
-    /// # Errors
-    /// The compiler fails or a folder cannot be read.
+    /// Compiles `recipe`; `None` without a compiler or runtime library.
     pub fn by(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         match (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY")) {
@@ -62,7 +55,6 @@ impl Compiled {
     }
 }
 
-/// Compiles both forms.
 fn compile(compiler: &Path, generic: &Path, recipe: Recipe<'_>) -> Result<Compiled> {
     let folder = tempfile::tempdir()?;
     let mut libraries = Vec::new();

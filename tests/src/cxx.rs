@@ -1,4 +1,4 @@
-//! Runs the C++ compiler and caches its results. Entries are complete before they get their names.
+//! Runs the C++ compiler and caches complete results.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use cubinder_model::Digest;
 
 use crate::headers::Generation;
 
-/// Options of every C++ file. NVIDIA's headers use their own deprecated parts.
+/// NVIDIA's headers use their own deprecated parts.
 const OPTIONS: [&str; 8] = [
     "-std=c++17",
     "-g1",
@@ -28,14 +28,14 @@ pub fn compiler() -> OsString {
     std::env::var_os("CXX").unwrap_or_else(|| "g++".into())
 }
 
-/// Returns the compiler's version output, or `None` if it cannot run.
+/// Returns the compiler's version output, if it runs.
 #[must_use]
 pub fn compiler_version() -> Option<String> {
     let output = Command::new(compiler()).arg("--version").output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the options for compiling against `generation`, whose headers are below `headers`.
+/// Returns the options for `generation`, whose headers are below `headers`.
 #[must_use]
 pub fn options(headers: &Path, generation: Generation) -> Vec<OsString> {
     let mut options: Vec<OsString> = OPTIONS.iter().map(Into::into).collect();
@@ -46,10 +46,7 @@ pub fn options(headers: &Path, generation: Generation) -> Vec<OsString> {
     options
 }
 
-/// Runs the compiler in `folder`.
-///
-/// # Errors
-/// Fails if it cannot run or rejects its input; the error contains its output.
+/// Runs the compiler in `folder`; errors contain its output.
 pub fn compile(folder: &Path, arguments: &[OsString]) -> Result<()> {
     let compiler = compiler();
     let output = Command::new(&compiler).current_dir(folder).args(arguments).output().with_context(|| {
@@ -64,10 +61,7 @@ pub fn compile(folder: &Path, arguments: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// Returns a folder that `build` fills once per `key`. Safe across processes.
-///
-/// # Errors
-/// Returns errors of `build` and of the file system.
+/// Returns a folder that `build` fills once per `key`, safe across processes.
 pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let root = target().join("conformance");
     let ready = root.join(format!("{name}-{}", digest(key).short()));
@@ -86,10 +80,7 @@ pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>
     Ok(ready)
 }
 
-/// Returns every file of a folder in a fixed order, for cache keys.
-///
-/// # Errors
-/// Fails if the folder or a file cannot be read.
+/// Returns a folder's files in a fixed order, for cache keys.
 pub fn sources(folder: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {

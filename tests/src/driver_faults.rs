@@ -1,4 +1,4 @@
-//! Builds the library that fails driver calls of plugin libraries (`tests/driver-faults`).
+//! Builds `tests/driver-faults`, which fails driver calls of plugin libraries.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,9 +8,6 @@ use anyhow::{Context, Result};
 use crate::cxx;
 
 /// Builds the preloadable library `out`.
-///
-/// # Errors
-/// Fails if the C compiler is missing or rejects the source.
 pub fn build(out: &Path) -> Result<()> {
     // Optimized, so that the tail call in `dlsym` is a jump.
     let options =

@@ -1,5 +1,4 @@
-//! Builds and runs the checks of the run path with a stand-in driver (`tests/fake-driver`), without a GPU. Never judges
-//! a library.
+//! Builds and runs the run path's checks with a stand-in driver (`tests/fake-driver`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +31,7 @@ const DRIVER_NAME: &str = "-Wl,-soname,libcuda.so.1";
 
 const TOOL: &str = "libtool.so";
 
-/// The driver release to simulate.
+/// The simulated driver release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     /// CUDA 13.0.
@@ -53,26 +52,26 @@ impl Age {
 /// The checks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// `circ_pad_plugin`, `elemwise_add_plugin` and the plugins of `tests/data/run`, for the device.
+    /// `circ_pad_plugin`, `elemwise_add_plugin` and the plugins of `tests/data/run`.
     Plugins,
     /// The tiles of `tests/data/run`, only for `sm_75` and `sm_90a`.
     OtherDevices,
-    /// The library of [`Subject::Plugins`] with a profiler. With `EXPECTED_WARNING` set, no ranges and that warning,
-    /// none if empty.
+    /// [`Subject::Plugins`] with a profiler; with `EXPECTED_WARNING` set, no ranges and that warning, none if
+    /// empty.
     Ranges,
     /// The tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
     Faults,
-    /// The same, closed during a capture.
+    /// [`Subject::Faults`], closed during a capture.
     Captures,
-    /// The same, in many threads.
+    /// [`Subject::Faults`] in many threads.
     Threads,
-    /// The same; the process exits while they work.
+    /// [`Subject::Faults`]; the process exits while they work.
     Ends,
-    /// Plugins of `tests/conformance/general_cases.cpp`, for the device.
+    /// Plugins of `tests/conformance/general_cases.cpp`.
     General,
 }
 
-/// The program of the checks and both drivers.
+/// The checks' program and both drivers.
 #[derive(Clone, Debug)]
 pub struct Checks {
     folder: PathBuf,
@@ -80,9 +79,6 @@ pub struct Checks {
 
 impl Checks {
     /// Builds the checks, or returns a cached build.
-    ///
-    /// # Errors
-    /// Headers, compiler or sources are missing or invalid.
     pub fn build() -> Result<Checks> {
         let headers = headers::folder()?;
         let own = cxx::sources(&folder())?;
@@ -107,18 +103,12 @@ impl Checks {
         Ok(Checks { folder })
     }
 
-    /// Runs the checks of `subject` on a pair of libraries.
-    ///
-    /// # Errors
-    /// The program cannot be started.
+    /// Checks a pair of libraries.
     pub fn run(&self, subject: Subject, pair: &Pair, age: Age) -> Result<Run> {
         self.run_with(subject, pair, age, &[])
     }
 
-    /// Like [`Checks::run`], with additional environment variables.
-    ///
-    /// # Errors
-    /// The program cannot be started.
+    /// Runs as [`Checks::run`], with more environment variables.
     pub fn run_with(
         &self,
         subject: Subject,
@@ -154,19 +144,13 @@ impl Checks {
         self.folder.join(Age::New.folder()).join(DRIVER)
     }
 
-    /// Runs the program with the machine's own driver, if any.
-    ///
-    /// # Errors
-    /// The program cannot be started.
+    /// Runs the program with the machine's driver, if any.
     pub fn run_without(&self, arguments: &[&str]) -> Result<Run> {
         Run::of(Command::new(self.folder.join("run")).args(arguments).env_remove("LD_LIBRARY_PATH"))
     }
 }
 
 /// Returns the stand-in driver's folder, for `LD_LIBRARY_PATH`. Needs no NVIDIA headers.
-///
-/// # Errors
-/// Compiler or sources are missing or invalid.
 pub fn driver_folder(age: Age) -> Result<PathBuf> {
     let own = cxx::sources(&folder())?;
     let described = format!("{C_OPTIONS:?} {DRIVER_SOURCES:?} {:?}", cxx::compiler_version());

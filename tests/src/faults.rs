@@ -1,5 +1,4 @@
-//! Runs programs with a failing file call, killed before one, or without new threads (`tests/fault-shim`). Never judges
-//! the result.
+//! Runs programs with a failing file call, killed before one, or without new threads (`tests/fault-shim`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,11 +10,11 @@ use crate::cxx;
 /// The effect on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Kills the process (SIGKILL) before the call.
+    /// SIGKILL before the call.
     Killed,
-    /// Only this call fails, with an errno.
+    /// This call fails with an errno.
     Once(i32),
-    /// This call and all later ones fail.
+    /// This and all later calls fail.
     Lasting(i32),
 }
 
@@ -33,11 +32,11 @@ pub const READ_ONLY: i32 = 30;
 pub enum Who {
     /// The started process.
     Program,
-    /// Its worker processes for NVRTC and GPUs, each counted separately.
+    /// Workers for NVRTC and GPUs, counted separately.
     Workers,
 }
 
-/// The handling of writes to streams.
+/// Writes to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
     /// Uncounted, so that errors are always reported.
@@ -46,14 +45,14 @@ pub enum Streams {
     Counted,
 }
 
-/// A fault to inject.
+/// An injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Processes whose calls count.
+    /// Whose calls count.
     pub who: Who,
-    /// Whether writes to streams count.
+    /// How writes to streams count.
     pub streams: Streams,
-    /// The number of the call, from 1; 0 for no fault.
+    /// The call, from 1; 0 for no fault.
     pub at: usize,
     /// Its effect.
     pub kind: Kind,
@@ -72,20 +71,17 @@ fn library(folder: &Path, source: &str) -> PathBuf {
     folder.join(source).with_extension("so")
 }
 
-/// The result of a command.
+/// A finished command.
 #[derive(Debug)]
 pub struct Done {
-    /// Exit status and output.
+    /// Status and output.
     pub output: Output,
-    /// In order: `openat /folder/file`; `say 1` is a write to a stream.
+    /// In order: `openat /folder/file`; `say 1` writes to a stream.
     pub calls: Vec<String>,
 }
 
 impl Shim {
     /// Builds the libraries.
-    ///
-    /// # Errors
-    /// The compiler is missing or rejects the source.
     pub fn build() -> Result<Shim> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fault-shim");
         let read = |name: &str| std::fs::read(sources.join(name)).context("cannot read the shim's source");
@@ -103,15 +99,12 @@ impl Shim {
         Ok(Shim { folder })
     }
 
-    /// Limits the number of threads that a command can start.
+    /// Limits the threads that a command can start.
     pub fn limit_threads(&self, command: &mut Command, threads: usize) {
         command.env("LD_PRELOAD", library(&self.folder, THREADS)).env("FAULT_THREADS", threads.to_string());
     }
 
     /// Runs a command with a fault.
-    ///
-    /// # Errors
-    /// The command does not start.
     pub fn run(&self, command: &mut Command, fault: Fault) -> Result<Done> {
         let Fault { who, streams, at, kind } = fault;
         let folder = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Plugin libraries from models written in Rust, independent of manifests. They can be built with but not run.
+//! Plugin libraries from models in Rust, independent of manifests. They can be built with but not run.
 
 use std::path::Path;
 
@@ -19,11 +19,11 @@ pub struct Draft {
     scope: Scope,
 }
 
-/// The type and format of a tensor in a row of the variant table.
+/// Type and format in a row of the variant table.
 pub type Tensor = (DataType, Format);
 
 impl Draft {
-    /// Creates a plugin in the namespace `sample` with `i32` attributes and their defaults.
+    /// Creates a plugin in the namespace `sample` with `i32` attributes.
     #[must_use]
     pub fn new(name: &str, attributes: &[(&str, i64)]) -> Draft {
         let mut scope = Scope::new();
@@ -56,13 +56,13 @@ impl Draft {
         self
     }
 
-    /// Adds an input with a rank in `ranks`.
+    /// Adds an input with these ranks.
     #[must_use]
     pub fn input(self, name: &str, ranks: (u8, u8)) -> Draft {
         self.declare(name, ranks, TensorKind::Plain).with_input(name, ranks, None)
     }
 
-    /// Adds a one-dimensional shape input of at most 8 values from 0 to `most`.
+    /// Adds a one-dimensional shape input of up to 8 values from 0 to `most`.
     #[must_use]
     pub fn shape_input(self, name: &str, most: i64) -> Draft {
         let values = Some(Interval { min: 0, max: most });
@@ -87,27 +87,18 @@ impl Draft {
     }
 
     /// Compiles an expression over the declarations so far.
-    ///
-    /// # Errors
-    /// Returns the expression's errors.
     pub fn expr(&self, text: &str) -> Result<Expr> {
         let typed = expr::compile(text, &self.scope).map_err(|errors| anyhow!("`{text}`: {errors:?}"))?;
         Ok(typed.expr)
     }
 
-    /// Adds an output, whose dimensions may be sizes added before.
-    ///
-    /// # Errors
-    /// The shape is invalid.
+    /// Adds an output; dimensions may be earlier sizes.
     pub fn output(self, name: &str, shape: &str) -> Result<Draft> {
         let shape = Draft { scope: self.scope.clone().with_sizes(), ..self.clone() }.expr(shape)?;
         Ok(self.declare(name, (0, 8), TensorKind::Plain).with_output(name, shape, None, None))
     }
 
-    /// Adds an output that aliases input number `alias`.
-    ///
-    /// # Errors
-    /// The input does not exist.
+    /// Adds an output that aliases this input.
     pub fn alias(self, name: &str, alias: usize) -> Result<Draft> {
         let input = self.plugin.inputs.get(alias).context("no such input")?;
         let (shape, alias) = (self.expr(&format!("{}.shape", input.name))?, u32::try_from(alias)?);
@@ -115,9 +106,6 @@ impl Draft {
     }
 
     /// Adds a size output.
-    ///
-    /// # Errors
-    /// A bound is invalid.
     pub fn size(self, name: &str, upper: &str, opt: &str) -> Result<Draft> {
         let bound = SizeBound { upper: self.expr(upper)?, opt: self.expr(opt)? };
         let shape = self.expr("[]")?;
@@ -131,10 +119,7 @@ impl Draft {
         self
     }
 
-    /// Adds a variant for tensors of these kinds, optionally with a scratch buffer of `scratch` bytes.
-    ///
-    /// # Errors
-    /// The size is invalid.
+    /// Adds a variant for these tensors, optionally with `scratch` bytes.
     pub fn variant(mut self, id: i32, tensors: &[Tensor], scratch: Option<&str>) -> Result<Draft> {
         let int = |value| Expr { nodes: vec![expr::Node::Int(value)] };
         let launch = Launch {
@@ -175,10 +160,7 @@ fn target() -> Result<Target> {
     "sm_89".parse().map_err(|error| anyhow!("{error}"))
 }
 
-/// Writes the library `out` with these plugins, based on the runtime library `base`, and returns its bundle's digest.
-///
-/// # Errors
-/// The model is invalid, or the library cannot be written.
+/// Writes the library `out`, based on the runtime library `base`; returns its bundle's digest.
 pub fn write(base: &Path, plugins: Vec<Plugin>, mode: Mode, out: &Path) -> Result<Digest> {
     let bytes = b"no code at all".to_vec();
     let kernel = KernelFacts {

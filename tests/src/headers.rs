@@ -1,5 +1,5 @@
-//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`. Never builds that crate or copies
-//! a header into this repository.
+//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`, which is neither built
+//! nor copied.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,20 +8,20 @@ use anyhow::{Context, Result, bail, ensure};
 
 const CRATE: &str = "trtx-sys";
 
-/// A TensorRT release that the oracle simulates.
+/// A simulated TensorRT release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// Its name in tests and folders.
+    /// In tests and folders.
     pub name: &'static str,
-    /// The headers' folder: absolute, or relative to `TensorRT-Headers`.
+    /// Absolute, or relative to `TensorRT-Headers`.
     pub folder: &'static str,
-    /// File name of the oracle's library: TensorRT's with the suffix `_oracle`.
+    /// TensorRT's file name with the suffix `_oracle`.
     pub library: &'static str,
-    /// The result of `getInferLibVersion`; `None` for the headers' version.
+    /// Returned by `getInferLibVersion`; `None` for the headers' version.
     pub version: Option<u32>,
 }
 
-/// Every release with available headers, oldest first in each product.
+/// Releases with headers, oldest first in each product.
 ///
 /// TensorRT 10 has none; plugin libraries see it as TensorRT-RTX 1.4 (loggers without a base class).
 pub const GENERATIONS: [Generation; 7] = [
@@ -44,13 +44,10 @@ pub const GENERATIONS: [Generation; 7] = [
     },
 ];
 
-/// Environment variable for a folder with further releases, such as `10.8`, each with NVIDIA's `include`.
+/// Environment variable for a folder of further releases, such as `10.8`, each with NVIDIA's `include`.
 pub const MORE: &str = "CUBINDER_TEST_HEADERS";
 
 /// Returns [`GENERATIONS`] and those in [`MORE`].
-///
-/// # Errors
-/// The folder cannot be read, or a release in it has no headers.
 pub fn generations() -> Result<Vec<Generation>> {
     let mut all = GENERATIONS.to_vec();
     let Some(folder) = std::env::var_os(MORE).filter(|value| !value.is_empty()).map(PathBuf::from) else {
@@ -79,15 +76,12 @@ const fn rtx(name: &'static str, folder: &'static str) -> Generation {
     Generation { name, folder, library: "libtensorrt_rtx_oracle.so", version: None }
 }
 
-/// Fetches the crate if needed and returns its folder `TensorRT-Headers`, which includes a minimal
+/// Fetches the crate if needed. Returns its `TensorRT-Headers`, with a minimal
 /// `cuda_runtime_api.h`.
-///
-/// # Errors
-/// Cargo cannot fetch the crate, or it has no headers.
 pub fn folder() -> Result<PathBuf> {
     let manifest = manifest();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // For one platform only, without compiling.
+    // For one platform, without compiling.
     let output = Command::new(cargo)
         .args([
             "metadata",
@@ -126,7 +120,7 @@ pub fn folder() -> Result<PathBuf> {
     Ok(headers)
 }
 
-/// Returns the manifest that pins the crate.
+/// Returns the pinning manifest.
 #[must_use]
 pub fn manifest() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("headers/Cargo.toml")

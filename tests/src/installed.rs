@@ -1,5 +1,5 @@
-//! Cubinder installed from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` into empty folders. Never uses a network:
-//! NVIDIA's packages are repacked from `cargo xtask setup`.
+//! Cubinder installed from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL`. Uses no network: NVIDIA's
+//! packages are repacked from `cargo xtask setup`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct Said {
     pub stderr: String,
 }
 
-/// A folder with an installation and an empty home.
+/// An installation with an empty home.
 #[derive(Debug)]
 pub struct Installed {
     folder: TempDir,
@@ -26,10 +26,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Unpacks the archive; `None` if the environment names none.
-    ///
-    /// # Errors
-    /// The archive is invalid or has more than one folder.
+    /// Unpacks the archive, if named by the environment.
     pub fn archive() -> Result<Option<Installed>> {
         let Some(archive) = std::env::var_os("CUBINDER_TEST_ARCHIVE") else { return Ok(None) };
         let folder = tempfile::tempdir()?;
@@ -42,11 +39,7 @@ impl Installed {
         Installed::with_home(folder, prefix).map(Some)
     }
 
-    /// Creates a virtual Python environment with the wheel, optionally with its extra `cuda13`; `None` if the
-    /// environment names none.
-    ///
-    /// # Errors
-    /// Python or pip fails.
+    /// Creates a Python environment with the wheel, if named, optionally with its extra `cuda13`.
     pub fn wheel(with_cuda: bool) -> Result<Option<Installed>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (Some(wheel), Some(python)) = (variable("CUBINDER_TEST_WHEEL"), variable("CUBINDER_TEST_PYTHON"))
@@ -55,7 +48,7 @@ impl Installed {
         };
         let folder = tempfile::tempdir()?;
         let prefix = folder.path().join("a venv");
-        // Without pip, because Debian packages `ensurepip` separately.
+        // Debian packages `ensurepip` separately.
         capture(Command::new(&python).args(["-m", "venv", "--without-pip"]).arg(&prefix))?;
         let wheels = folder.path().join("wheels");
         std::fs::create_dir(&wheels)?;
@@ -102,17 +95,14 @@ impl Installed {
         &self.prefix
     }
 
-    /// Creates a work folder that is deleted with the installation.
-    ///
-    /// # Errors
-    /// The folder cannot be created.
+    /// Creates a folder that is deleted with the installation.
     pub fn work(&self, name: &str) -> Result<PathBuf> {
         let work = self.folder.path().join(name);
         std::fs::create_dir_all(&work)?;
         Ok(work)
     }
 
-    /// Returns a command as in a fresh session, without this process's environment.
+    /// Returns a command with a fresh environment.
     #[must_use]
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let bin = self.prefix.join("bin");
@@ -125,7 +115,6 @@ impl Installed {
 }
 
 fn pack(python: &Path, package: &Package, wheels: &Path) -> Result<()> {
-    // Uncompressed, because the files are used once.
     const SCRIPT: &str = "\
 import pathlib, sys, zipfile
 folder, wheel = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -148,10 +137,7 @@ with zipfile.ZipFile(wheel, 'w', zipfile.ZIP_STORED) as archive:
     capture(Command::new(python).args(["-c", SCRIPT]).arg(folder).arg(wheels.join(wheel))).map(drop)
 }
 
-/// Runs a program that must succeed.
-///
-/// # Errors
-/// The program cannot run or fails; the error includes its output.
+/// Runs a program that must succeed; errors include its output.
 pub fn capture(command: &mut Command) -> Result<Said> {
     let Output { status, stdout, stderr } =
         command.output().with_context(|| format!("`{}` cannot be run", command.get_program().display()))?;

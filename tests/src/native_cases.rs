@@ -1,7 +1,6 @@
-//! Test cases for native plugins, to run on a GPU by every route.
+//! Test cases for native plugins, to compare the routes' bytes on a GPU.
 //!
-//! Chooses random nodes ([`fn@write`]) that every runnable variant accepts on GPUs since compute capability 8.0. Only
-//! the bytes of the routes are compared.
+//! Chooses random nodes ([`fn@write`]) that every runnable variant accepts since compute capability 8.0.
 
 use std::path::Path;
 
@@ -17,20 +16,18 @@ use toml::Table;
 
 use crate::native_route::{bundle, known};
 
-/// Random nodes drawn per plugin, before removing duplicates.
+/// Per plugin, before removing duplicates.
 pub const NODES: u64 = 60;
 
 const SHIPPED: &str = "tests/data/testing/shipped";
 
-/// Minimum of the supported GPUs: 8.6, 8.9 and 12.0 limit a block to 99 KiB of shared memory (CUDA C++ programming
-/// guide 13.0, "technical specifications per compute capability"). Native launches have less ([`SHARED_BYTES`]).
+/// Minimum of the supported GPUs: 8.6, 8.9 and 12.0 limit a block to 99 KiB of shared memory (CUDA C++
+/// programming guide 13.0, "technical specifications per compute capability"). Native launches have less
+/// ([`SHARED_BYTES`]).
 const DEVICE: Device = Device { sms: 40, shared_bytes: 99 << 10, capability: 80 };
 
-/// Writes cases for the single plugin of the native `library` to `output` and returns their number. Shipped plugins
-/// reuse the data of their own cases, because indices must be valid.
-///
-/// # Errors
-/// The library does not have exactly one plugin, no node is found, or a file cannot be read or written.
+/// Writes cases for the single plugin of a native `library`; returns their number. Shipped plugins reuse
+/// their own cases' data, because indices must be valid.
 pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
     let bundle = bundle(library)?;
     let [plugin] = bundle.plugins.as_slice() else {
@@ -61,7 +58,7 @@ pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
     Ok(count)
 }
 
-/// Whether every runnable variant has a launch that [`DEVICE`] supports.
+/// Whether [`DEVICE`] supports a launch of every runnable variant.
 fn is_launched(plugin: &Plugin, sizes: &Sizes) -> bool {
     let inputs: Vec<&[i64]> = sizes.shapes.iter().map(Vec::as_slice).collect();
     let values: Vec<&[i64]> = sizes.values.iter().map(Vec::as_slice).collect();

@@ -1,5 +1,4 @@
-//! Native plugins: the list of this repository's, and the program that acts as TensorRT for them
-//! (`tests/native-route`).
+//! Native plugins of this repository, and the program in TensorRT's role (`tests/native-route`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use crate::cxx;
 use crate::headers::{self, GENERATIONS};
 use crate::oracle;
 
-/// Every native plugin of this repository; the last has PTX of another compiler.
+/// The last one has PTX of another compiler.
 pub const MANIFESTS: [&str; 18] = [
     "manifests/circ_pad_plugin.toml",
     "manifests/elemwise_add_plugin.toml",
@@ -35,7 +34,7 @@ pub const MANIFESTS: [&str; 18] = [
     "tests/data/ok/native_code.toml",
 ];
 
-/// Templates of valid nodes for plugins with dependent shapes.
+/// Returns valid nodes of plugins with dependent shapes.
 #[must_use]
 pub fn known(plugin: &Plugin) -> Vec<Sizes> {
     match plugin.name.as_str() {
@@ -49,10 +48,7 @@ pub fn known(plugin: &Plugin) -> Vec<Sizes> {
     }
 }
 
-/// Reads the bundle in a plugin library.
-///
-/// # Errors
-/// The library cannot be read or has no bundle.
+/// Reads a plugin library's bundle.
 pub fn bundle(library: &Path) -> Result<Bundle> {
     let bytes = std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
     let found = container::scan(&bytes).find_map(|(_, found)| match found.ok()?.container {
@@ -63,9 +59,6 @@ pub fn bundle(library: &Path) -> Result<Bundle> {
 }
 
 /// Builds the program, or returns a cached build.
-///
-/// # Errors
-/// The headers or the C++ compiler are missing.
 pub fn build() -> Result<PathBuf> {
     let generation = GENERATIONS.into_iter().find(|generation| generation.name == "enterprise-11.4");
     let generation = generation.context("there are no headers of TensorRT Enterprise 11.4")?;

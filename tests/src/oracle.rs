@@ -1,4 +1,4 @@
-//! Builds and runs the conformance oracle for a TensorRT release and parses its output. Never judges a library.
+//! Builds and runs the conformance oracle for a TensorRT release and parses its output.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::headers::{self, Generation};
 
 pub(crate) const SEPARATE: [&str; 3] = ["main.cpp", "heap.cpp", "broken.cpp"];
 
-/// The oracle for one release, and a faulty plugin library for the same headers.
+/// With a faulty plugin library for the same headers.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     /// The simulated release.
@@ -24,9 +24,9 @@ pub struct Oracle {
 pub enum Outcome {
     /// The check passed.
     Passed,
-    /// The found and the expected value.
+    /// Found and expected value.
     Failed(String),
-    /// The reason why the check cannot run here.
+    /// The reason to skip.
     Skipped(String),
 }
 
@@ -39,21 +39,21 @@ pub struct Check {
     pub outcome: Outcome,
 }
 
-/// The output of one run.
+/// One run's output.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The checks in order.
+    /// In order.
     pub checks: Vec<Check>,
-    /// The last line: `N passed, M failed, K skipped`.
+    /// `N passed, M failed, K skipped`.
     pub totals: String,
     /// 0 passed, 1 a check failed, 2 invalid arguments; `None` after a signal.
     pub code: Option<i32>,
-    /// Standard error: usage, for invalid arguments.
+    /// Usage, for invalid arguments.
     pub stderr: String,
 }
 
 impl Run {
-    /// Returns the failed checks as printed.
+    /// Returns failed checks as printed.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let failed = |check: &Check| match &check.outcome {
@@ -63,7 +63,7 @@ impl Run {
         self.checks.iter().filter_map(failed).collect()
     }
 
-    /// Returns whether the run completed without failures.
+    /// Returns whether it completed without failures.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.code == Some(0)
@@ -73,9 +73,6 @@ impl Run {
     }
 
     /// Runs a program with the oracle's output format.
-    ///
-    /// # Errors
-    /// The program cannot be started.
     pub fn of(command: &mut Command) -> Result<Run> {
         let output = command
             .output()
@@ -106,10 +103,7 @@ impl Run {
 }
 
 impl Oracle {
-    /// Builds the oracle for `generation`, or returns a cached build.
-    ///
-    /// # Errors
-    /// Headers, compiler or sources are missing or invalid.
+    /// Builds the oracle, or returns a cached build.
     pub fn build(generation: Generation) -> Result<Oracle> {
         let headers = headers::folder()?;
         let sources = cxx::sources(&folder())?;
@@ -148,10 +142,7 @@ impl Oracle {
         self.folder.join("libbroken.so")
     }
 
-    /// Runs the oracle on `library`; `runtime` is that of its engines, if separate.
-    ///
-    /// # Errors
-    /// The program cannot be started.
+    /// Checks `library`; `runtime` is its engines' library, if separate.
     pub fn check(&self, library: &Path, runtime: Option<&Path>) -> Result<Run> {
         let mut arguments = vec![OsString::from("--library"), library.into()];
         if let Some(runtime) = runtime {
@@ -161,10 +152,7 @@ impl Oracle {
         self.run(&arguments, &[])
     }
 
-    /// Runs the oracle with arguments and environment variables.
-    ///
-    /// # Errors
-    /// The program cannot be started.
+    /// Runs the oracle.
     pub fn run(&self, arguments: &[OsString], environment: &[(&str, &str)]) -> Result<Run> {
         Run::of(Command::new(self.program()).args(arguments).envs(environment.iter().copied()))
     }
@@ -176,7 +164,7 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")
 }
 
-/// One compilation, because NVIDIA's headers take most of the time.
+/// One compilation: NVIDIA's headers take most of the time.
 pub(crate) fn build_library(
     generation: Generation,
     options: &[OsString],

@@ -1,4 +1,4 @@
-//! Builds the program that times `enqueue` and a bare launch (`tests/own-time`).
+//! Builds `tests/own-time`, which times `enqueue` and a bare launch.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,9 +9,6 @@ use crate::cxx;
 use crate::headers::{self, RTX_1_7};
 
 /// Builds the program `out`.
-///
-/// # Errors
-/// The headers or the C++ compiler are missing.
 pub fn build(out: &Path) -> Result<()> {
     let out = std::path::absolute(out)?;
     let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);

@@ -1,4 +1,4 @@
-//! Builds the library that acts as TensorRT for programs in other languages (`tests/player`).
+//! Builds `tests/player`, in TensorRT's role for programs in other languages.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,13 +9,9 @@ use crate::cxx;
 use crate::headers::{self, RTX_1_7};
 
 /// Builds the library `out`.
-///
-/// # Errors
-/// The headers or the C++ compiler are missing.
 pub fn build(out: &Path) -> Result<()> {
     let out = std::path::absolute(out)?;
     let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
-    // Static, because the target machine may lack this C++ library.
     let own = ["-O2", "-shared", "-static-libstdc++", "-static-libgcc", "player.cpp", "-ldl", "-o"];
     arguments.extend(own.map(OsString::from));
     arguments.push(out.into());

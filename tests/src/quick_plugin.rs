@@ -1,4 +1,4 @@
-//! Builds the library with the quick plugin that the oracle knows (`tests/quick-plugin`).
+//! Builds the quick plugin that the oracle knows (`tests/quick-plugin`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 const EXAMPLE: &str = "quick-plugin";
 
-/// Builds the library with the cargo that runs the tests and returns its path.
-///
-/// # Errors
-/// Cargo cannot run, or the library does not compile.
+/// Builds with the cargo that runs the tests.
 pub fn build() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");

@@ -1,4 +1,4 @@
-//! Builds the handwritten C++ baseline plugin (`tests/reference-plugin`), and its kernel with Cubinder's NVRTC.
+//! Builds the handwritten C++ baseline (`tests/reference-plugin`), and its kernel with Cubinder's NVRTC.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,10 @@ use nvrtc_sys::{Nvrtc, Program};
 use crate::cxx;
 use crate::headers::{self, Generation};
 
-/// Required files of the code folder, compiled from `tests/reference-plugin/circ_pad.cu`.
+/// Compiled from `tests/reference-plugin/circ_pad.cu`.
 pub const CODE: [&str; 2] = ["circ_pad.sm_90.cubin", "circ_pad.compute_80.ptx"];
 
-/// Compiles the kernel into the folder `code` with default options.
-///
-/// # Errors
-/// NVRTC is missing or rejects the kernel, or the files cannot be written.
+/// Compiles the kernel into `code` with default options.
 pub fn compile_code(code: &Path) -> Result<()> {
     let toolkit = Toolkit::locate(&Overrides::from_env(None))
         .map_err(|missing| anyhow!("{}", diagnostic::render_one(&missing, Colour::Plain)))?;
@@ -34,10 +31,7 @@ pub fn compile_code(code: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds the plugin library `out` with the code in the folder `code`.
-///
-/// # Errors
-/// The headers, the code or the C++ compiler are missing.
+/// Builds the plugin library `out` with that code.
 pub fn build(generation: Generation, code: &Path, out: &Path) -> Result<()> {
     let code = code.canonicalize().with_context(|| format!("cannot find the folder `{}`", code.display()))?;
     for name in CODE {

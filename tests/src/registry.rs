@@ -1,4 +1,4 @@
-//! Plugin registries of full TensorRT, driven by the C++ program in `tests/registry`. Never fetches files.
+//! Plugin registries of full TensorRT, driven by `tests/registry`.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cxx;
 use crate::headers::{self, GENERATIONS, Generation};
 
-/// Environment variable with libraries of full TensorRT, separated by colons.
+/// Libraries of full TensorRT, separated by colons.
 pub const LIBRARIES: &str = "CUBINDER_TEST_TENSORRT";
 
 const ENTERPRISE_11_4: Generation = GENERATIONS[6];
@@ -29,22 +29,19 @@ pub struct Registry {
     program: PathBuf,
 }
 
-/// The output of the program.
+/// The program's output.
 #[derive(Debug)]
 pub struct Session {
-    /// Lines on standard output.
+    /// Standard output.
     pub answers: Vec<String>,
-    /// Standard error of the program and the plugin libraries.
+    /// Standard error, with that of plugin libraries.
     pub errors: String,
-    /// The signal that ended it.
+    /// Set if a signal ended it.
     pub signal: Option<i32>,
 }
 
 impl Registry {
     /// Builds the program.
-    ///
-    /// # Errors
-    /// The headers or the C++ compiler are missing.
     pub fn build() -> Result<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("registry");
         let mut arguments = cxx::options(&headers::folder()?, ENTERPRISE_11_4);
@@ -61,15 +58,12 @@ impl Registry {
         Ok(Self { program: built.join("registry") })
     }
 
-    /// Runs commands (see `registry.cpp`) in a new process.
-    ///
-    /// # Errors
-    /// The program cannot run or rejects a command. A crash is part of the result.
+    /// Runs commands (see `registry.cpp`) in a new process; a crash is part of the result.
     pub fn run(&self, commands: &str) -> Result<Session> {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot run the program that drives registries")?;
-        // The commands fit into the pipe; ignores the error of a crashed program.
+        // The commands fit into the pipe; a crashed program does not read them.
         let written = child.stdin.take().context("no standard input")?.write_all(commands.as_bytes());
         let output = child.wait_with_output()?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

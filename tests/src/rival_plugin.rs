@@ -1,4 +1,4 @@
-//! Builds the library of handwritten element-wise C++ plugins, the baseline for benchmarks (`tests/rival-plugin`).
+//! Builds the benchmarks' baseline of handwritten C++ plugins (`tests/rival-plugin`).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,10 +8,7 @@ use anyhow::{Context, Result};
 use crate::cxx;
 use crate::headers::{self, RTX_1_7};
 
-/// Builds the library `out` from the list of ops and the fat binary with their kernels (formats in `rival.cpp`).
-///
-/// # Errors
-/// The headers, the code or the C++ compiler are missing.
+/// Builds the library `out` from a list of ops and a fat binary (formats in `rival.cpp`).
 pub fn build(ops: &Path, code: &Path, out: &Path) -> Result<()> {
     let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
     for (name, file) in [("RIVAL_OPS", ops), ("RIVAL_CODE", code)] {

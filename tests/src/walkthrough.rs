@@ -1,14 +1,11 @@
-//! Executes documentation pages that readers follow step by step.
+//! Executes documentation pages step by step, as written.
 //!
-//! Never changes a command or a file.
-//!
-//! - A fenced block after a line that ends in a file name in backticks and a colon, such as `snake.toml`:, is that
-//!   file. An `sh` block is a file only if the name ends in `.sh`; otherwise it is rejected.
-//! - Bash runs `sh` blocks in one folder per page, and they must succeed. `sh gpu` needs a GPU, `sh elsewhere` needs
-//!   what tests lack (a package index, a server).
+//! - A fenced block after a line that ends in a file name in backticks and a colon is that file. An `sh` block
+//!   needs the ending `.sh`.
+//! - Bash runs other `sh` blocks in one folder per page; they must succeed. `sh gpu` needs a GPU, `sh elsewhere`
+//!   resources that tests lack (a package index, a server).
 //! - A `text` block after an `sh` block is its expected output: each line must occur, in this order. A line `...`
-//!   matches any number of lines.
-//! - Other blocks are ignored.
+//!   matches any lines.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +17,7 @@ use anyhow::{Context, Result, bail};
 pub enum Step {
     /// Writes a file.
     File {
-        /// Its name, relative to the folder.
+        /// Relative to the folder.
         name: String,
         /// Its text.
         text: String,
@@ -31,14 +28,14 @@ pub enum Step {
         needs: Needs,
         /// The commands.
         text: String,
-        /// Expected output lines, in order.
+        /// In order.
         prints: Vec<String>,
-        /// Line number in the page, from 1.
+        /// In the page, from 1.
         line: usize,
     },
 }
 
-/// The requirements of commands.
+/// A command's requirements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// None beyond those of the tests.
@@ -56,10 +53,8 @@ struct Block<'a> {
     line: usize,
 }
 
-/// Parses the page `text` into steps.
-///
-/// # Errors
-/// A block is unterminated, or an `sh` block has an unknown info string or the name of another kind of file.
+/// Parses a page into steps; fails for unterminated blocks, unknown info strings, and scripts named as other
+/// files.
 pub fn steps(text: &str) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut follows_commands = false;
@@ -98,7 +93,6 @@ pub fn steps(text: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The name in a line such as "The kernel, `snake.cu`:".
 fn file_name(line: &str) -> Option<&str> {
     let line = line.strip_suffix("`:")?;
     let name = &line[line.rfind('`')? + 1..];
@@ -131,11 +125,8 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
     Ok(blocks)
 }
 
-/// Runs `steps` in `folder` with only `variables` and the system's programs, and returns a description of the skipped
-/// steps.
-///
-/// # Errors
-/// A command fails, or its output differs from the page.
+/// Runs `steps` in `folder` with only `variables` and the system's programs; describes the skipped ones.
+/// Output must match the page.
 pub fn follow(
     steps: &[Step],
     folder: &Path,
@@ -178,7 +169,7 @@ fn run(commands: &str, folder: &Path, variables: &[(&str, String)]) -> Result<St
     Ok(text)
 }
 
-/// Checks that `lines` occur in `output` in order, adjacent unless `...` separates them.
+/// `lines` occur in order, adjacent unless `...` separates them.
 fn printed(output: &str, lines: &[String]) -> Result<()> {
     let trimmed = |text: &str| text.trim_end().to_owned();
     let found: Vec<String> = output.lines().map(trimmed).collect();

@@ -1,5 +1,4 @@
-//! The release build of the compiler and of the runtime library. Cargo reports the files' paths, which respects the
-//! user's configuration.
+//! The release build of the compiler and the runtime library, at the paths that cargo reports.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,12 +11,11 @@ use crate::{process, workspace};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Artifacts {
     pub(crate) compiler: PathBuf,
-    /// `libcubinder.so`, without a bundle.
     pub(crate) runtime_library: PathBuf,
 }
 
-/// Builds both; `on_line` gets the output. With `CUBINDER_PREBUILT`, returns the files that `CUBINDER_BIN` and
-/// `CUBINDER_RUNTIME_LIBRARY` name, so that the steps of `cargo xtask test` share one build.
+/// Builds both. With `CUBINDER_PREBUILT`, returns the files that `CUBINDER_BIN` and
+/// `CUBINDER_RUNTIME_LIBRARY` name.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     if std::env::var_os(PREBUILT).is_some() {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));

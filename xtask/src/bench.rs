@@ -1,6 +1,4 @@
-//! `cargo xtask bench`: costs, measured side by side.
-//!
-//! Machines are shared and noisy: figures that are compared with each other are measured in turns of one run.
+//! `cargo xtask bench`: costs, measured side by side in turns of one run, because machines are noisy.
 
 #![allow(clippy::cast_precision_loss)] // figures are shown with three digits
 
@@ -87,11 +85,10 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     }
 }
 
-/// Runs a prepared folder, from inside it.
 const SCRIPT: &str = "sh run.sh";
 const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
 
-/// Prepares a folder for another machine, or prepares one here and measures in it.
+/// Prepares a folder for another machine, or prepares and measures here.
 fn on_a_gpu(
     tools: &Tools,
     table: &Table,
@@ -113,7 +110,7 @@ fn on_a_gpu(
     let folder = workspace::root().join("build").join(name);
     prepare(tools, &folder)?;
     let mut command = Command::new("sh");
-    // Kernels are measured by the user's Python, which has PyTorch; engines by one with TensorRT-RTX's bindings.
+    // Kernels need PyTorch; engines need TensorRT-RTX's bindings.
     if !matches!(table, Table::Kernels { .. }) {
         let python = tools.toolchain.python_command()?;
         command.env("PYTHON", python.get_program());
@@ -126,7 +123,6 @@ fn on_a_gpu(
     Ok(())
 }
 
-/// Writes a result into the build folder and prints it. Fails if a limit is exceeded.
 fn save((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
     let folder = workspace::root().join("build/bench");
     report::write(&report, &folder)?;
@@ -136,7 +132,7 @@ fn save((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
     Ok(())
 }
 
-/// Puts a plugin library, and the program that plays TensorRT around it, into `folder`.
+/// Puts a plugin library and its caller, in TensorRT's role, into `folder`.
 pub(crate) fn prepare_launch(tools: &Tools, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
     fs::create_dir_all(&inner)?;
@@ -159,7 +155,6 @@ mod tests {
         table: Table,
     }
 
-    /// A published command must reproduce its result.
     #[test]
     fn a_command_has_the_options_that_were_given() {
         let command = |words: std::str::Split<'_, char>| match Bench::parse_from(words).table {

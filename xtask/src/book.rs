@@ -1,4 +1,4 @@
-//! `cargo xtask book`: the documentation as HTML. `docs/SUMMARY.md` lists its pages.
+//! `cargo xtask book`: the documentation as HTML.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(crate) fn run() -> Result<()> {
     let root = workspace::root();
     let mut command = Command::new(mdbook);
     let output = process::capture(command.arg("build").current_dir(&root))?;
-    // mdBook only warns about a missing page or included file.
+    // mdBook only warns about missing pages and includes.
     ensure!(!output.contains("ERROR") && !output.contains("WARN"), "mdBook finds mistakes:\n{output}");
     let page = root.join("target/book/index.html");
     ensure!(page.exists(), "mdBook made no `{}`", page.display());
@@ -28,7 +28,7 @@ fn program(cache: &Path) -> Result<PathBuf> {
     if !program.exists() {
         println!("building mdBook {VERSION}, which takes some minutes");
         let mut command = workspace::cargo();
-        // Outside of the checkout, whose cargo settings are not for mdBook. Without watch and serve.
+        // Runs outside of the checkout, whose cargo settings do not apply.
         command.args(["install", "mdbook", "--version", VERSION, "--locked"]);
         command.args(["--no-default-features", "--root"]);
         process::capture(command.arg(&folder).current_dir(std::env::temp_dir()))

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from manifests to an engine that contains the machine code. Checks each claim that it prints.
+//! `cargo xtask demo`: from manifests to an engine that contains the machine code. Checks what it prints.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,6 @@ use crate::tools::{Built, Engine, Network, Tools};
 use crate::{gpu, gpu_test, workspace};
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
-/// The least, the optimal and the greatest shape.
 const PROFILE: [&str; 3] = ["1x3x8x8", "10x3x32x32", "16x3x64x64"];
 
 pub(crate) fn run() -> Result<()> {
@@ -69,7 +68,7 @@ fn build(tools: &Tools, model: &Path, plugins: &[&Path], serialize: &[&Path], pl
     Ok(built)
 }
 
-/// Every node in the plan must have code for every target, compiled for its op and for f32.
+/// Checks that every node has code for every target, compiled for its op and f32.
 fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     let (plan_name, ops_name) = (show(plan), show(ops));
     let (library, plan) = (tools.inspect(ops)?, tools.inspect(plan)?);
@@ -77,7 +76,7 @@ fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     for node in containers(&plan).filter(|container| container["kind"] == "node") {
         let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
         let compiled = used_code(&library, op, "T=f32");
-        // A node has only the variants for its types, without labels.
+        // Nodes have only variants for their types, without labels.
         let in_plan = used_code(&plan, op, "");
         ensure!(!in_plan.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
         ensure!(
@@ -96,7 +95,7 @@ fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The plan must contain the code library's bundle, and every node refer to it.
+/// Checks that the plan has the code library's bundle, and every node refers to it.
 fn prove_embedded(tools: &Tools, code: &Path, plan: &Path) -> Result<()> {
     let (plan_name, code_name) = (show(plan), show(code));
     let (library, plan) = (tools.inspect(code)?, tools.inspect(plan)?);
@@ -108,7 +107,7 @@ fn prove_embedded(tools: &Tools, code: &Path, plan: &Path) -> Result<()> {
     ensure!(bundle.len() == 1, "{code_name} holds {} bundles, expected one", bundle.len());
     let in_plan = digests(&plan, "bundle", "digest");
     ensure!(in_plan == bundle, "{plan_name} does not hold the bundle of {code_name}");
-    // A reference has the first digits of the digest.
+    // References shorten the digest.
     let referred = digests(&plan, "node reference", "refers_to");
     let is_meant = |reference: &String| bundle.iter().any(|digest| digest.starts_with(reference.as_str()));
     let all_refer = !referred.is_empty() && referred.iter().all(is_meant);
@@ -121,7 +120,7 @@ fn containers(report: &Value) -> impl Iterator<Item = &Value> {
     report["containers"].as_array().into_iter().flatten()
 }
 
-/// Returns targets and digests for variants of `op` with `word` in their labels.
+/// Returns targets and digests of variants of `op` labelled with `word`.
 fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plugins = containers(report).flat_map(|container| list(&container["plugins"]));

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use fs_err as fs;
 
-/// Returns the regular files of a folder, sorted.
+/// Returns a folder's regular files, sorted.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut paths = entries.collect::<Result<Vec<PathBuf>>>()?;
@@ -22,7 +22,6 @@ pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     Ok(fs::write(path, content)?)
 }
 
-/// Creates a folder, or empties it.
 pub(crate) fn create_empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -38,7 +37,7 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder recursively, except for direct entries named in `skip`.
+/// Copies a folder recursively, without direct entries in `skip`.
 pub(crate) fn copy_tree(from: &Path, to: &Path, skip: &[&str]) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -1,6 +1,5 @@
-//! `cargo xtask fuzz`: runs libFuzzer on the readers, and keeps inputs in `tests/fuzz/corpus`.
-//!
-//! `tests/fuzz/targets` checks the inputs. `cargo xtask test` replays the corpus with the stable compiler.
+//! `cargo xtask fuzz`: runs libFuzzer and keeps inputs in `tests/fuzz/corpus`, which `cargo xtask test`
+//! replays.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,19 +12,18 @@ use rayon::prelude::*;
 
 use crate::{files, process, workspace};
 
-/// Checked by the test that replays the corpus.
 const MAX_FILES: usize = 300;
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The targets enforce one second per input more exactly; libFuzzer stops endless inputs.
+/// libFuzzer stops endless inputs; targets enforce one second more exactly.
 const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Optimized, with overflow checks; the address sanitizer finds little in safe Rust and halves the speed.
+/// The address sanitizer finds little in safe Rust and halves the speed.
 const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "none"];
 
-/// Failing inputs are reported and make the exit status nonzero.
+/// Fails if an input failed.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
     let fuzz = workspace::root().join("tests/fuzz");
     let names = select_targets(&targets(&fuzz)?, names)?;
@@ -82,7 +80,6 @@ fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("rustup");
     cargo.args(["run", "nightly", "cargo", "fuzz", command]);
     cargo.current_dir(workspace::root());
-    // Cargo has set these for this program.
     cargo.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
     cargo
 }
@@ -118,7 +115,7 @@ impl Target {
         process::inherit(command.arg(&self.name).arg(&seeds))
     }
 
-    /// Runs the built target; `cargo fuzz run` would rebuild it after a change.
+    /// `cargo fuzz run` would rebuild after a change.
     fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(workspace::root()).args(folders);
@@ -129,7 +126,6 @@ impl Target {
         command
     }
 
-    /// Fuzzes and keeps new inputs. Returns `false` if an input failed.
     fn fuzz(&self, seconds: u64) -> Result<bool> {
         let before: BTreeSet<PathBuf> = files::list(&self.folder("artifacts"))?.into_iter().collect();
         let folders = [self.work("found"), self.folder("corpus"), self.work("seeds")];
@@ -164,7 +160,7 @@ impl Target {
         self.update_corpus().map(|()| false)
     }
 
-    /// Adds the smallest set of inputs that reaches all code, beyond the seeds', to the corpus.
+    /// Adds the smallest set of inputs that reaches new code.
     fn update_corpus(&self) -> Result<()> {
         let merged = self.work("merged");
         files::create_empty(&merged)?;
@@ -172,7 +168,7 @@ impl Target {
         let seeds: BTreeSet<PathBuf> = files::list(&merged)?.into_iter().collect();
         let corpus = self.folder("corpus");
         let folders = [merged.clone(), corpus.clone(), self.work("found")];
-        // Coverage without counters, which would keep thousands of inputs.
+        // Counters would keep thousands of inputs.
         let options = ["-set_cover_merge=1", "-use_counters=0"].map(str::to_owned);
         process::capture(&mut self.libfuzzer(&folders, &options))?;
         let mut new: Vec<(u64, PathBuf)> = Vec::new();
@@ -195,7 +191,7 @@ impl Target {
     }
 }
 
-/// Selects inputs evenly by size, because the smallest reach least, up to the limits of the corpus.
+/// Selects evenly by size: the smallest inputs reach least.
 fn select_inputs(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs.sort();
     let all = inputs.len();

@@ -1,5 +1,5 @@
-//! Repository files that tests of the compiler crate write: the tables of the reference (`cargo xtask docs`), and the
-//! files of the current format version (`cargo xtask compat-fixtures`).
+//! Files written by the compiler's tests: tables (`cargo xtask docs`), and the current format
+//! (`cargo xtask compat-fixtures`).
 
 use anyhow::Result;
 

@@ -1,7 +1,6 @@
-//! `cargo xtask gpu-test`: engines that were built without a GPU, run on one.
+//! `cargo xtask gpu-test`: runs engines that were built without a GPU.
 //!
-//! Preparing needs no GPU. Running needs only the prepared folder and Python with TensorRT-RTX's bindings (and
-//! `trtexec`, if `TRTEXEC` names it).
+//! Running needs the prepared folder, Python with TensorRT-RTX's bindings, and optionally `TRTEXEC`.
 
 use std::path::Path;
 
@@ -15,7 +14,6 @@ use crate::{bench, gpu, kernel_tests, process, workspace};
 const NO_MANIFESTS: [&str; 0] = [];
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 
-/// Prepares `directory`, or prepares the default folder and runs it.
 pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
     let tools = Tools::open()?;
     let (default, script, argument) = match only_routes {
@@ -42,7 +40,6 @@ fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cases = CaseList { maker: Maker::new(tools, folder), cases: Vec::new() }.into_cases()?;
     cases::write(folder, &tools.artifacts.runtime_library, &cases)?;
-    // `gpu_faults.py` preloads it.
     tools.example("driver-faults", &[folder.join("libdriver_faults.so")])?;
     kernel_tests::prepare(tools, folder, &TARGETS)?;
     bench::prepare_launch(tools, folder)
@@ -137,7 +134,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Every variant of circular padding, and three nodes in one network.
     fn padding_variants(&mut self) -> Result<()> {
         const SHAPES: [(&str, &str); 10] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -171,8 +167,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Two nodes that work in place: with one address for input and output, with two (TensorRT then copies nothing),
-    /// and in CUDA graphs.
+    /// Two in-place nodes, with one address and with two, also in CUDA graphs.
     fn in_place(&mut self) -> Result<()> {
         for ty in ["f32", "f16"] {
             for form in Form::ALL {
@@ -202,12 +197,12 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Kernels that get the memory of an aliased output by the input's name, the output's, or both, in guards and in
-    /// later steps: with one address and with two of any alignment, in CUDA graphs, and several outputs in place.
+    /// Aliased outputs by the input's name, the output's, or both, in guards and later steps: one or two
+    /// addresses of any alignment, CUDA graphs, several outputs.
     fn aliases(&mut self) -> Result<()> {
         const NETWORKS: &str = "lerp_by_input_1 lerp_by_input_2 lerp_by_output_1 lerp_by_output_2 lerp_by_both_1 \
                                 lerp_by_both_2 lerp_guarded_1 lerp_guarded_2 lerp_then_read approach";
-        // Offsets in the buffer in bytes: of the input, and of an output with its own memory.
+        // In bytes: of the input, and of a separate output.
         const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
         let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
             .map(|name| format!("tests/data/run/aliases/{name}.toml"));
@@ -261,10 +256,9 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// The result identifies the variant that ran for shape and address; vectors at unaligned addresses fault on any
-    /// GPU.
+    /// Results identify the variant; unaligned vectors fault.
     fn variants(&mut self) -> Result<()> {
-        // Shape, offset of both tensors in bytes, expected variant of tests/data/run/vectors.toml.
+        // Shape, offset of both tensors in bytes, variant of tests/data/run/vectors.toml.
         const RUNS: [(&str, u32, &str); 10] = [
             ("64,64", 0, "vectors-1"),
             ("64,64", 16, "vectors-2"),
@@ -353,11 +347,10 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Every type between plugins, every type but i8 as a network's input and output, every rank, and 4-bit weights of
-    /// the network.
+    /// Every type between plugins, every type but i8 as network input and output, every rank, 4-bit weights.
     ///
-    /// Excludes non-linear formats and i8 inputs: TensorRT-RTX 1.7 adds its own kernels for them, for the announced GPU
-    /// only.
+    /// Excludes non-linear formats and i8 inputs: TensorRT-RTX 1.7 adds kernels for them, for the announced
+    /// GPU only.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
@@ -393,7 +386,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// A constant as an input, an unread output, one tensor as both inputs.
     fn connections(&mut self) -> Result<()> {
         self.maker.compile("split", &TARGETS, &["tests/data/run/split.toml"])?;
         for form in Form::ALL {
@@ -415,8 +407,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Triton kernels that `cubinder import` reads from its cache: specialized, autotuned, with clusters, on both sides
-    /// of each guard.
+    /// Imported Triton kernels: specialized, autotuned, with clusters, on both sides of each guard.
     fn imported(&mut self, sources: &Path) -> Result<()> {
         const ALONG: [(&str, &str); 7] = [
             ("4,6,300", "-1"),
@@ -465,7 +456,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Circular padding compiled by nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton.
+    /// By nvcc, CuPy, Numba (as PTX) and Triton.
     fn external(&mut self, sources: &Path) -> Result<()> {
         const SHAPES: [(&str, &str); 7] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -495,7 +486,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Plans that must work together in one process and one IRuntime.
+    /// Several plans in one process and IRuntime.
     fn together(&mut self) -> Result<()> {
         let pad = self.pad("pad", "f32", Form::Embedded, "10,3,32,32", "1,1,1,1")?;
         let add = self.fixed("add", "add", "f32", "1000", Form::Embedded)?;
@@ -525,7 +516,7 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Enqueues of threads without a context, and a library closed while another thread captures.
+    /// Threads without a context, and a library closed during a capture.
     fn threads(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?.also_in_graphs();

@@ -1,7 +1,7 @@
-//! The runs of `kernel_tests.py` on a GPU, with `cubinder test` and `cubinder tune`: plugins with planted faults,
-//! shipped ones, those of the tests, and [by every route](routes) those that TensorRT can launch itself.
+//! Runs of `kernel_tests.py` on a GPU: planted faults, shipped plugins, test plugins, and [every
+//! route](routes).
 //!
-//! Preparing compiles everything, because the GPU's machine may lack NVRTC.
+//! Preparing compiles everything: the GPU's machine may lack NVRTC.
 
 mod routes;
 
@@ -19,7 +19,7 @@ pub(crate) const FOLDER: &str = "kernels";
 
 const SCRIPT: &str = "kernel_tests.py";
 
-/// Files and plugins of `tests/data/run` whose variants have equal results.
+/// Plugins of `tests/data/run` whose variants agree.
 const OTHERS: [(&str, &str); 12] = [
     ("aligned", "aligned_plugin"),
     ("exchange", "exchange_plugin"),
@@ -35,7 +35,6 @@ const OTHERS: [(&str, &str); 12] = [
     ("weigh", "weigh_plugin"),
 ];
 
-/// Case files and their plugins; for shipped plugins, their manifests.
 const PLANTED: [(&str, &str); 4] =
     [("right", "planted"), ("wrong", "planted"), ("other", "positive"), ("in_place", "doubled")];
 const SHIPPED: [(&str, &str); 10] = [
@@ -51,10 +50,9 @@ const SHIPPED: [(&str, &str); 10] = [
     ("nms", "cubinder/nms"),
 ];
 
-/// Shipped plugins whose variants are measured, too.
 const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
 
-/// The compilers of `tests/data/other_compilers`, whose plugins are all circular padding up to rank 4.
+/// Their plugins are all circular padding up to rank 4.
 const EXTERNAL_COMPILERS: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
 #[derive(Debug, Serialize)]
@@ -64,7 +62,7 @@ struct Run {
     /// `test`, `tune`, or `routes`: `test` with each of the libraries.
     command: &'static str,
     arguments: Vec<String>,
-    /// Libraries of one plugin by route, relative to the folder.
+    /// By route, relative to the folder.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     libraries: BTreeMap<String, String>,
 }
@@ -82,7 +80,7 @@ impl Run {
     }
 }
 
-/// Writes programs, libraries, cases and the list of runs into `folder`, whose `elsewhere` has the results of
+/// Writes programs, libraries, cases and runs. `elsewhere` has the results of
 /// [`Maker::compile_external`](crate::cases::Maker::compile_external).
 pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = create_folder(tools, folder)?;
@@ -150,7 +148,7 @@ fn write_runs(folder: &Path, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Measures fills and several launches in one graph, data-dependent sizes, programmatic launches.
+/// Fills and several launches in one graph, data-dependent sizes, programmatic launches.
 fn tuning(inner: &Path) -> Result<Vec<Run>> {
     files::copy_all(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
     let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {

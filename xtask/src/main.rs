@@ -1,8 +1,6 @@
-//! Set-up, demo, tests and benchmarks of this repository: runs cargo, pip and the built programs. Product
-//! logic is in the `cubinder` program.
+//! Set-up, demo, tests and benchmarks. Product logic is in the `cubinder` program.
 //!
-//! One module a command. A new command is a module with a `run` function, a variant of [`Command`] and an arm
-//! in [`run`].
+//! A command is a module with a `run` function, a variant of [`Command`] and an arm in [`run`].
 
 mod artifacts;
 mod bench;
@@ -280,7 +278,7 @@ fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails if a name is not `known`. `noun` describes the names.
+/// Fails if a name is not `known`.
 fn check_names<'a>(noun: &str, names: &[String], known: impl IntoIterator<Item = &'a String>) -> Result<()> {
     let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
     let unknown = names.iter().find(|name| !known.contains(&name.as_str()));

@@ -1,7 +1,6 @@
-//! `cargo xtask matrix`: which releases of NVIDIA's libraries and of Rust work.
+//! `cargo xtask matrix`: tries releases of NVIDIA's libraries and of Rust.
 //!
-//! `xtask/python/matrix.py` asks NVIDIA's libraries; [`outcome`] compares with `docs/support.md`, where the
-//! results are recorded by hand with their date.
+//! [`outcome`] compares with `docs/support.md`, whose results are recorded by hand.
 
 mod outcome;
 
@@ -20,10 +19,8 @@ use crate::setup::packages;
 use crate::tools::Tools;
 use crate::{files, process, workspace};
 
-/// The pinned release of NVRTC; TensorRT-RTX gets its libraries.
 const PINNED: &str = "13.0";
 
-/// `matrix.toml`, which explains its keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Releases {
@@ -57,7 +54,6 @@ fn release(version: &str) -> &str {
     version.match_indices('.').nth(1).map_or(version, |(end, _)| &version[..end])
 }
 
-/// Tries everything, and prints each row when it is known.
 pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     let tried = Releases::load()?;
     let tools = Tools::open()?;
@@ -97,7 +93,7 @@ pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::from(status(&rows)))
 }
 
-/// Creates the layout of `CUDA_HOME` in `at` if the packages have another layout; `None` for the pinned release.
+/// Creates `CUDA_HOME` if the packages have another layout; `None` for the pinned release.
 fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     match release {
         "13.0" => Ok(None),
@@ -119,7 +115,6 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Compiles the plugins of `cubinder.toml` and of `manifests/cubinder`.
 fn compile(home: Option<&Path>, out: &Path, tools: &Tools) -> Result<Outcome> {
     let use_home = |command: &mut Command| {
         if let Some(home) = home {
@@ -202,8 +197,7 @@ fn engine_outcome(answer: &Value) -> Outcome {
     }
 }
 
-/// Loads plugin libraries with the registry of a release of full TensorRT, with and without that of 11.4:
-/// `tests/tests/it/registry.rs`.
+/// Runs `tests/tests/it/registry.rs`, with and without the registry of 11.4.
 fn registry(release: &str, tools: &Tools) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
@@ -213,7 +207,7 @@ fn registry(release: &str, tools: &Tools) -> Result<Outcome> {
     tests_pass("registry::", variable, "loads, creates and unloads plugins of both routes", tools)
 }
 
-/// Runs the conformance oracle with each release of the headers in a folder: `tests/tests/it/conformance.rs`.
+/// Runs `tests/tests/it/conformance.rs` with each release of the headers.
 fn conformance(headers: &Path, tools: &Tools) -> Result<Outcome> {
     let names =
         fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -242,7 +236,7 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, tools: &Too
     })
 }
 
-/// Returns whether a test passed, because libtest succeeds if a filter matches none.
+/// libtest succeeds if a filter matches no test.
 fn has_passed_tests(stdout: &str) -> bool {
     let mut results = stdout.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
     results.any(|result| !result.starts_with("0 passed"))
@@ -253,7 +247,6 @@ fn oldest_rust() -> Result<String> {
     Ok(manifest["workspace"]["package"]["rust-version"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Checks the workspace with it, if rustup has it.
 fn rust(oldest: &str) -> Result<Outcome> {
     let mut is_there = Command::new("rustup");
     if let Err(why) = process::capture(is_there.args(["run", oldest, "rustc", "--version"])) {
@@ -263,7 +256,6 @@ fn rust(oldest: &str) -> Result<Outcome> {
     let target = workspace::root().join("target/oldest-rust");
     let mut command = Command::new("rustup");
     command.args(["run", oldest, "cargo", "check", "--quiet", "--workspace", "--all-targets", "--locked"]);
-    // The toolchain of `cargo xtask` itself must not apply.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
     let (status, _, stderr) = outcome::run(&mut command)?;
@@ -285,7 +277,6 @@ mod tests {
         assert!(!has_passed_tests(&result(0)) && !has_passed_tests(""));
     }
 
-    /// Rows are compared with texts of the page.
     #[test]
     fn expectations_are_texts_of_the_page() {
         let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();

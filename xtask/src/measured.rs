@@ -1,8 +1,7 @@
-//! `xtask measured`: runs one command, and writes its cost into a file.
+//! `xtask measured`: writes a command's cost into a file.
 //!
-//! A separate process, because Linux keeps the peak memory of all children together, and a child inherits
-//! the peak of its parent: this process has one child and uses about 7 MB, the smallest peak that it can
-//! measure.
+//! Separate, because Linux merges the peak memory of all children, and a child inherits its parent's: at
+//! least 7 MB.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -14,14 +13,12 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 
-/// The cost of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Cost {
-    /// Seconds of wall time.
+    /// Seconds.
     pub(crate) wall: f64,
-    /// Processor seconds of the command and its children.
     pub(crate) cpu: f64,
-    /// Peak memory of the command or of its largest child, megabytes.
+    /// Megabytes, of the command or its largest child.
     pub(crate) peak: f64,
 }
 
@@ -34,7 +31,7 @@ pub(crate) struct Options {
     command: Vec<std::ffi::OsString>,
 }
 
-/// Runs the command with this program's input and output, and returns its exit code.
+/// Returns the command's exit code.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (program, arguments) = options.command.split_first().context("a command has a program")?;
     let (code, cost) = cost_of(Command::new(program).args(arguments))?;
@@ -42,7 +39,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The cost of the first child of this process.
 fn cost_of(command: &mut Command) -> Result<(ExitCode, Cost)> {
     let started = Instant::now();
     let status = command
@@ -55,7 +51,7 @@ fn cost_of(command: &mut Command) -> Result<(ExitCode, Cost)> {
     }
     let code =
         status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from);
-    // Linux counts memory in KiB (`getrusage(2)`).
+    // KiB on Linux (`getrusage(2)`).
     #[allow(clippy::cast_precision_loss)] // microseconds of some hours, and a machine's memory
     let [cpu, peak] = [
         (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6,

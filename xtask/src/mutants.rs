@@ -1,5 +1,4 @@
-//! `cargo xtask mutants`: uses cargo-mutants to change code that decides results, and reports changes that no test
-//! detects.
+//! `cargo xtask mutants`: reports changes to deciding code that no test detects (cargo-mutants).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -10,10 +9,9 @@ use serde::Deserialize;
 
 use crate::{process, workspace};
 
-/// The limit of a test run, which takes one or two seconds without an endless loop.
+/// A test run takes one or two seconds.
 const TEST_SECONDS: u32 = 60;
 
-/// `mutants.toml`, which explains its keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Groups {
@@ -32,7 +30,6 @@ struct Group {
     tests: Vec<String>,
 }
 
-/// Survivors are reported and make the exit status nonzero.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let groups = select_groups(names)?;
     let version = process::capture(workspace::cargo().args(["mutants", "--version"]));
@@ -75,7 +72,7 @@ impl Group {
         let status = command
             .status()
             .with_context(|| format!("cannot start `{}`", process::command_line(&command)))?;
-        // All caught, some survived, some ran too long (`cargo mutants`, "Exit codes").
+        // Caught, survived, timed out (`cargo mutants`, "Exit codes").
         let has_ended = matches!(status.code(), Some(0 | 2 | 3));
         ensure!(has_ended, "`{}` failed ({status})", process::command_line(&command));
         Outcome::read(&to.join("mutants.out"))
@@ -95,7 +92,7 @@ impl Group {
         command.args(flags("--test-package", &self.tested_by));
         command.args(["--profile", "mutants"]);
         if self.packages != self.tested_by {
-            // cargo-mutants 27.1 would run the tests of the changed packages.
+            // cargo-mutants 27.1 would run the changed packages' tests.
             command.arg("--baseline=skip");
         }
         command.args(flags("--file", &self.files));

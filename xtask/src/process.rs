@@ -1,4 +1,4 @@
-//! Running other programs. Errors have command line, exit status and last lines.
+//! Runs other programs. Errors have command line, exit status and last lines.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 const TAIL_LINES: usize = 20;
 
-/// Merges standard output and standard error. `on_line` gets each line without its newline; invalid UTF-8 is replaced.
+/// Merges both outputs. `on_line` gets lines without newlines; invalid UTF-8 is replaced.
 pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     let line = command_line(command);
     let (reader, writer) = std::io::pipe().context("no pipe could be made")?;
@@ -18,7 +18,7 @@ pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Re
         .stderr(second)
         .spawn()
         .with_context(|| format!("`{line}` could not be started"))?;
-    // The command owns its ends of the pipe until they are replaced; reading would never end.
+    // Closes the command's ends of the pipe, so that reading ends.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let read = read_lines(reader, &mut on_line);
     let status = child.wait().with_context(|| format!("`{line}` could not be waited for"))?;
@@ -36,14 +36,13 @@ fn read_lines(reader: impl Read, on_line: &mut impl FnMut(&str)) -> std::io::Res
     Ok(())
 }
 
-/// Like [`stream`], but fails if the command fails.
+/// Like [`stream`], but checks the exit status.
 pub(crate) fn follow(command: &mut Command, on_line: impl FnMut(&str)) -> Result<()> {
     let status = stream(command, on_line)?;
     ensure!(status.success(), "`{}` failed ({status})", command_line(command));
     Ok(())
 }
 
-/// Returns standard output and standard error. Fails if the command fails.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let mut output = String::new();
     let status = stream(command, |line| {
@@ -69,7 +68,7 @@ fn failure(command: &Command, status: ExitStatus, output: &str) -> String {
     format!("`{}` failed ({status}){separator}{last}", command_line(command))
 }
 
-/// The command as typed into a shell, without its environment.
+/// As typed into a shell, without environment.
 pub(crate) fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")

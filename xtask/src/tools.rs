@@ -1,6 +1,6 @@
-//! Builds libraries, ONNX models, engines and references for the demo, GPU tests and benchmarks.
+//! Builds libraries, ONNX models, engines and references.
 //!
-//! The Python clients in `xtask/python/` do not know Cubinder: users of TensorRT would write the same.
+//! The Python clients in `xtask/python/` do not know Cubinder, as those of TensorRT's users.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ pub(crate) struct Tools {
     pub(crate) artifacts: Artifacts,
 }
 
-/// A network of `networks.py`.
+/// Of `networks.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Such as `chain`. References of `vectors` are for one variant: `vectors-1`.
+    /// Such as `chain`, or `vectors-1` for one variant's references.
     pub(crate) kind: String,
     pub(crate) ty: &'static str,
-    /// Extents of every input; a word is a dynamic extent.
+    /// Of every input; words are dynamic extents.
     pub(crate) shape: String,
-    /// Settings by name, in JSON: `pads` is `[1,1]`.
+    /// JSON by name: `pads` is `[1,1]`.
     pub(crate) set: Vec<(&'static str, String)>,
 }
 
@@ -61,10 +61,9 @@ impl Network {
 
 #[derive(Debug, Default)]
 pub(crate) struct Engine<'a> {
-    /// Plugin libraries, in order of loading.
     pub(crate) plugins: &'a [&'a Path],
     pub(crate) serialize: &'a [&'a Path],
-    /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
+    /// Per profile: `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: &'a [Vec<String>],
     pub(crate) aliased: bool,
     pub(crate) verbose: bool,
@@ -77,7 +76,7 @@ pub(crate) struct Built {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The tensors of `reference.py`: a file `PREFIX.NAME` for each, and `PREFIX.NAME.json` for outputs.
+/// Tensors of `reference.py`: `PREFIX.NAME`, with `PREFIX.NAME.json` for outputs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
     pub(crate) inputs: Vec<Tensor>,
@@ -90,10 +89,9 @@ pub(crate) struct Tensor {
     #[serde(rename = "type")]
     pub(crate) ty: String,
     pub(crate) shape: Vec<u64>,
-    /// The input whose memory it shares.
     pub(crate) alias: Option<String>,
     pub(crate) data_dependent: bool,
-    /// Whether it is a shape input, in host memory.
+    /// A shape input, in host memory.
     pub(crate) host: bool,
 }
 
@@ -109,7 +107,6 @@ impl Tools {
         Ok(path.trim_end().to_owned())
     }
 
-    /// Returns the output. Without `targets`, manifests name them.
     pub(crate) fn compile<A: AsRef<OsStr>>(
         &self,
         output: &Path,
@@ -163,14 +160,13 @@ impl Tools {
         last_line_as_json(&output_text)
     }
 
-    /// Returns a Python with TensorRT-RTX's bindings that runs a script of `xtask/python/`.
+    /// Returns a Python that runs a script of `xtask/python/`.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
         let mut command = self.toolchain.python_command()?;
         command.arg(scripts().join(script));
         Ok(command)
     }
 
-    /// Returns the variables by which compiler and tests find their tools.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let mut variables = self.toolchain.environment()?;
         let built = self.artifacts.environment();

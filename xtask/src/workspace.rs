@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) fn root() -> PathBuf {
-    // Cargo sets it at run time; without cargo the build-time value applies.
+    // Set at run time by cargo.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(PathBuf::from)
         .filter(|package| package.ends_with("xtask"))
@@ -10,7 +10,6 @@ pub(crate) fn root() -> PathBuf {
     package.parent().map_or_else(|| package.clone(), Path::to_path_buf)
 }
 
-/// Returns the cargo that runs this program, in the root of the checkout.
 pub(crate) fn cargo() -> Command {
     cargo_in(&root())
 }

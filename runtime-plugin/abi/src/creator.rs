@@ -1,7 +1,4 @@
-//! Creators: the safe traits, and the objects that a plugin library registers.
-//!
-//! Owns the thunks of `IPluginCreatorV3One` and `IPluginCreatorV3Quick`. Never calls the registry; TensorRT asks the
-//! library for its creators.
+//! Creators: the safe traits, and the thunks of the objects that a plugin library registers.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
@@ -26,10 +23,10 @@ pub trait CreatorBase: Send + Sync + 'static {
     /// Returns its identity in a registry.
     fn identity(&self) -> &Identity;
 
-    /// Returns the attributes that it reads from an ONNX node.
+    /// Returns the attributes that it reads.
     fn fields(&self) -> &FieldNames;
 
-    /// Receives each error of `create` and each caught panic before TensorRT gets null.
+    /// Receives each error and caught panic before TensorRT gets null.
     fn report(&self, error: &Error) {
         logger::error_of(&self.identity().name, error);
     }
@@ -40,8 +37,8 @@ pub trait Creator: CreatorBase {
     /// The type of its plugins.
     type Plugin: Plugin;
 
-    /// Creates a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in an
-    /// engine (`TensorRTPhase::RUNTIME`). Neither may need a GPU.
+    /// Creates a plugin: for the ONNX node `name` (`TensorRTPhase::BUILD`) or from an engine's fields
+    /// (`TensorRTPhase::RUNTIME`), without a GPU.
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin>;
 }
 
@@ -49,7 +46,6 @@ trait CreatorKind: Sized + 'static {
     type Implementor: CreatorBase;
     type Slots: 'static;
 
-    /// The result of `getInterfaceInfo`.
     const INFO: InterfaceInfo;
     const VTABLE: &'static VTable<Self::Slots>;
 }
@@ -92,22 +88,18 @@ const fn versioned<K: CreatorKind>() -> VersionedSlots {
 }
 
 /// The creators of a library, as an array of `IPluginCreatorInterface*`.
-///
-/// TensorRT keeps the pointers while the library is registered, so the list lives until the library is closed.
 #[derive(Default)]
 pub struct CreatorList {
     all: Orders,
-    /// Without the quick creators.
     plain: Orders,
-    /// The op of each quick creator, for messages: `namespace::name`, or the name if the namespace is empty.
+    /// `namespace::name`, or the name.
     quick_names: Vec<String>,
     free: Vec<unsafe fn(This)>,
-    /// Joined as a registry may join them; a false match only reverses the list, which is harmless.
+    /// Joined as a registry may join them; a false match only reverses the list.
     names: BTreeSet<Vec<u8>>,
     shares_names: bool,
 }
 
-/// Creators in registration and deregistration order.
 #[derive(Default)]
 struct Orders {
     forward: Vec<This>,
@@ -121,9 +113,9 @@ impl Orders {
     }
 }
 
-// SAFETY: the pointers own creators, and `Creator` is `Send`.
+// SAFETY: it owns creators, which are `Send`.
 unsafe impl Send for CreatorList {}
-// SAFETY: the list only returns pointers; creators are called through shared references and are `Sync`.
+// SAFETY: it only shares creators, which are `Sync`.
 unsafe impl Sync for CreatorList {}
 
 impl CreatorList {
@@ -132,16 +124,15 @@ impl CreatorList {
         Self::default()
     }
 
-    /// Adds a creator. TensorRT rejects a whole library if one (name, version, namespace) is already registered.
+    /// Adds a creator. TensorRT rejects a whole library if its identity is already registered.
     pub fn push<C: Creator>(&mut self, creator: C) {
         let this = self.add::<V3One<C>>(creator);
         self.plain.push(this);
     }
 
-    /// Adds a creator of quick plugins. Only full TensorRT uses it: TensorRT-RTX registers it and rejects the nodes
-    /// that name it (seen with 1.7).
+    /// Adds a creator of quick plugins. TensorRT-RTX rejects the nodes that name it (seen with 1.7).
     pub fn push_quick<C: QuickCreator>(&mut self, creator: C) {
-        // The thunk of a name that panics reports it, so the message may omit this creator.
+        // The thunk of the name reports a panic; messages omit this creator.
         let name = caught(|| Ok(op_name(creator.identity())));
         self.quick_names.extend(name);
         self.add::<quick::Quick<C>>(creator);
@@ -165,8 +156,7 @@ impl CreatorList {
         &self.all.forward
     }
 
-    /// Returns the creators to register. A TensorRT older than the quick interfaces would reject the whole library for
-    /// a quick creator, or call it with other arguments.
+    /// An older TensorRT would reject the whole library, or call a quick creator with other arguments.
     pub(crate) fn for_registering(&self, has_quick: bool) -> &[This] {
         if has_quick { &self.all.forward } else { &self.plain.forward }
     }
@@ -175,10 +165,8 @@ impl CreatorList {
         &self.quick_names
     }
 
-    /// Returns the creators in deregistration order: reversed if some share name and namespace. TensorRT-RTX 1.7 and
-    /// the lean runtimes 10.16.1 and 11.4 group creators by name and namespace, and remove the one registered last, or
-    /// none (seen: of versions 1 and 2, deregistered in that order, version 1 stays, and is later called in unmapped
-    /// memory).
+    /// Reverses the order if some share name and namespace: TensorRT-RTX 1.7 and the lean runtimes 10.16.1 and 11.4
+    /// remove the one registered last, or none, and call the rest in unmapped memory.
     pub(crate) fn for_deregistering(&self, has_quick: bool) -> &[This] {
         let orders = if has_quick { &self.all } else { &self.plain };
         if self.shares_names { &orders.backward } else { &orders.forward }
@@ -193,7 +181,7 @@ fn op_name(Identity { name, namespace, .. }: &Identity) -> String {
 impl Drop for CreatorList {
     fn drop(&mut self) {
         for (this, free) in self.all.forward.drain(..).zip(&self.free) {
-            // SAFETY: `push` stored both for the same creator, and the list is not used afterwards.
+            // SAFETY: `push` stored both for this creator, which is not used afterwards.
             unsafe { free(this) };
         }
     }
@@ -202,14 +190,14 @@ impl Drop for CreatorList {
 /// # Safety
 /// `this` comes from [`CreatorList::add`] with the same `K` and is not used again.
 unsafe fn free<K: CreatorKind>(this: This) {
-    // SAFETY: the caller's promise; `add` took it out of a `Box`.
+    // SAFETY: `add` unboxed it; otherwise the caller's promise.
     drop(unsafe { Box::from_raw(this.cast::<CreatorObject<K>>()) });
 }
 
 /// # Safety
 /// `this` is a live creator of the kind `K`.
 unsafe fn creator<'a, K: CreatorKind>(this: This) -> &'a K::Implementor {
-    // SAFETY: the caller's promise; only shared references to a creator exist.
+    // SAFETY: the caller's promise; only shared references exist.
     unsafe { &(*this.cast::<CreatorObject<K>>()).implementor }
 }
 
@@ -235,7 +223,7 @@ unsafe extern "C" fn get_interface_info<K: CreatorKind>(_this: This) -> Interfac
     K::INFO
 }
 
-/// D1 and D0: the library owns its creators, so both do nothing.
+/// D1 and D0: the library owns its creators.
 unsafe extern "C" fn destroy(_this: This) {}
 
 unsafe extern "C" fn create_plugin<C: Creator>(
@@ -244,10 +232,10 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     fields: *const PluginFieldCollection,
     phase: TensorRTPhase,
 ) -> This {
-    // SAFETY: TensorRT passes one of the library's creators.
+    // SAFETY: one of the library's creators.
     let creator = unsafe { creator::<V3One<C>>(this) };
     call::<V3One<C>, _>(creator, ptr::null_mut(), |creator| {
-        // SAFETY: name, collection and fields are TensorRT's and outlive the call; nulls are checked.
+        // SAFETY: TensorRT's arguments outlive the call; nulls are checked.
         let (name, fields) = unsafe { (text(name), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, &fields, phase).map(plugin::into_raw)
     })
@@ -256,12 +244,12 @@ unsafe extern "C" fn create_plugin<C: Creator>(
 /// # Safety
 /// `text` is null or a NUL-terminated string that lives for `'a`.
 unsafe fn text<'a>(text: *const c_char) -> &'a CStr {
-    // SAFETY: not null; the rest is the caller's promise.
+    // SAFETY: not null; otherwise the caller's promise.
     if text.is_null() { c"" } else { unsafe { CStr::from_ptr(text) } }
 }
 
 /// # Safety
-/// `collection` and everything that it points at is valid for `'a`, or `collection` is null.
+/// `collection` is null, or valid for `'a` with everything that it points at.
 unsafe fn read_fields<'a>(
     collection: *const PluginFieldCollection,
     are_needed: bool,
@@ -283,7 +271,7 @@ unsafe fn read_fields<'a>(
     // SAFETY: valid for `nb_fields` fields.
     let fields = unsafe { slice(collection.fields, collection.nb_fields) };
     let read = |(index, field): (usize, &PluginField)| {
-        // SAFETY: the caller answers for name and data.
+        // SAFETY: the caller's promise.
         unsafe { Field::from_raw(field) }
             .ok_or_else(|| Error::invalid(format!("field number {index} has no name")))
     };
@@ -291,12 +279,12 @@ unsafe fn read_fields<'a>(
 }
 
 unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: TensorRT passes one of the library's creators.
+    // SAFETY: one of the library's creators.
     let creator = unsafe { creator::<K>(this) };
     call::<K, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
 }
 
-/// Returns a string valid as long as the creator; empty after a panic.
+/// Empty after a panic.
 ///
 /// # Safety
 /// As for [`creator`].
@@ -307,7 +295,7 @@ unsafe fn creator_text<K: CreatorKind>(this: This, text: fn(&Identity) -> &CStr)
 }
 
 unsafe extern "C" fn get_plugin_name<K: CreatorKind>(this: This) -> *const c_char {
-    // SAFETY: TensorRT passes one of the library's creators.
+    // SAFETY: one of the library's creators.
     unsafe { creator_text::<K>(this, |identity| &identity.name) }
 }
 

@@ -1,4 +1,4 @@
-//! This crate's error: a return code for TensorRT and a message for its log. Never formats on success.
+//! This crate's error. Never formats on success.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,7 @@ use std::fmt;
 /// The result of a call from TensorRT.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a plugin or a creator failed.
-///
-/// TensorRT prints the code in its own message ("return code 3"); the text reaches the user's logger through
-/// [`PluginBase::report`](crate::PluginBase::report) or [`CreatorBase::report`](crate::CreatorBase::report).
+/// Why a plugin or a creator failed: a code for TensorRT and a message for its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     code: i32,
@@ -17,18 +14,18 @@ pub struct Error {
 }
 
 impl Error {
-    /// `ErrorCode::kINTERNAL_ERROR` (`NvInferRuntimeBase.h`): a bug in this library.
+    /// `ErrorCode::kINTERNAL_ERROR` (`NvInferRuntimeBase.h`).
     pub const INTERNAL: i32 = 2;
     /// `ErrorCode::kINVALID_ARGUMENT`: the caller's arguments are invalid.
     pub const INVALID_ARGUMENT: i32 = 3;
-    /// `ErrorCode::kFAILED_INITIALIZATION`: the driver or the code objects are unusable.
+    /// `ErrorCode::kFAILED_INITIALIZATION`: unusable driver or code.
     pub const FAILED_INITIALIZATION: i32 = 6;
     /// `ErrorCode::kFAILED_EXECUTION`: a launch failed.
     pub const FAILED_EXECUTION: i32 = 7;
     /// `ErrorCode::kINVALID_STATE`: called out of order.
     pub const INVALID_STATE: i32 = 9;
 
-    /// Creates an error. Code 0 means success to TensorRT, so it becomes [`Error::INTERNAL`].
+    /// Creates an error. Code 0 becomes [`Error::INTERNAL`].
     pub fn new(code: i32, text: impl Into<Cow<'static, str>>) -> Self {
         Self { code: if code == 0 { Self::INTERNAL } else { code }, text: text.into() }
     }

@@ -1,15 +1,9 @@
-//! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents during a build.
-//!
-//! Owns the calls to TensorRT's expression builder, and borrowed types that keep expressions from outliving it. Never
-//! folds constants.
+//! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents during a build. Never folds constants.
 //!
 //! # Exceptions
-//! NVIDIA's wrappers are `noexcept`, the virtual methods behind them are not. "C-unwind" calls let a C++ exception
-//! unwind through Rust frames without undefined behavior. The thunk's `catch_unwind` then aborts the process or yields
-//! an opaque error (Rust leaves it open); in C++ the `noexcept` wrapper terminates the process. The exception must not
-//! reach `getOutputShapes`, which is `noexcept`. So operations known to throw or crash are rejected first (division by
-//! a constant zero, `i64::MIN / -1`), and null operands cannot be expressed. Other misuse returns null with a log
-//! message (seen with RTX 1.7).
+//! NVIDIA's virtual methods are not `noexcept`, so they are "C-unwind" here: an exception may unwind Rust frames, but
+//! must not reach `getOutputShapes`, which is `noexcept`. Operations known to throw or crash are rejected first. Other
+//! misuse returns null with a log message (seen with RTX 1.7).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -19,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::raw::{DimensionOperation, DimsExprs, IDimensionExpr, IExprBuilder, MAX_DIMS};
 use crate::vtable::{DimensionExprSlots, ExprBuilderSlots};
 
-/// An extent as an expression. The builder owns it, and `'b` is the call that passed the builder.
+/// An extent as an expression. The builder owns it during its call, `'b`.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     raw: NonNull<IDimensionExpr>,
@@ -37,7 +31,7 @@ impl<'b> Expr<'b> {
         self.raw.as_ptr()
     }
 
-    /// Returns the value of a constant; `None` if the expression depends on the inputs.
+    /// Returns the value if it is constant.
     pub fn constant_value(self) -> Option<i64> {
         let (implementation, slots) = self.implementation()?;
         // SAFETY: slots and implementation belong to a live expression.
@@ -45,8 +39,7 @@ impl<'b> Expr<'b> {
     }
 
     fn implementation(self) -> Option<(*const c_void, &'b DimensionExprSlots)> {
-        // SAFETY: the expression lives for `'b` (`from_raw`); its second word is `mImpl`, whose first word is
-        // a vptr.
+        // SAFETY: the expression lives for `'b` (`from_raw`).
         unsafe { implementation(self.raw.as_ref().implementation) }
     }
 }
@@ -60,21 +53,21 @@ impl std::fmt::Debug for Expr<'_> {
     }
 }
 
-/// Returns the vtable of an implementation object; `None` for null.
+/// `None` for null.
 ///
 /// # Safety
-/// `this` is null or points at an object that lives for `'b` and whose vtable starts with `Slots`.
+/// `this` is null or an object that lives for `'b` and whose vtable starts with `Slots`.
 pub(crate) unsafe fn implementation<'b, Slots>(this: *const c_void) -> Option<(*const c_void, &'b Slots)> {
     if this.is_null() {
         return None;
     }
-    // SAFETY: not null; object and vtable are the caller's promise.
+    // SAFETY: not null; otherwise the caller's promise.
     let vptr = unsafe { *this.cast::<*const Slots>() };
     // SAFETY: a vtable lives as long as the object's library.
     unsafe { vptr.as_ref() }.map(|slots| (this, slots))
 }
 
-/// TensorRT's builder of expressions, during one call.
+/// TensorRT's builder, during one call.
 pub struct ExprBuilder<'b> {
     this: *const c_void,
     slots: &'b ExprBuilderSlots,
@@ -85,29 +78,28 @@ impl<'b> ExprBuilder<'b> {
     /// Wraps the foreign builder; `None` if it is null or empty.
     ///
     /// # Safety
-    /// `builder` is null or an `IExprBuilder` that lives for `'b`, as do its expressions.
+    /// `builder` is null, or lives for `'b` with its expressions.
     pub unsafe fn from_raw(builder: *const IExprBuilder) -> Option<Self> {
-        // SAFETY: `as_ref` checks null, the rest is the caller's promise.
+        // SAFETY: null is checked; otherwise the caller's promise.
         let builder = unsafe { builder.as_ref::<'b>() }?;
-        // SAFETY: `mImpl` of a live builder, whose vtable is `VExprBuilder`'s.
+        // SAFETY: `mImpl` of a live builder.
         let (this, slots) = unsafe { implementation(builder.implementation) }?;
         Some(Self { this, slots, purpose: "the shape of an output" })
     }
 
-    /// Unless it is the shape of an output.
     pub(crate) fn with_purpose(self, purpose: &'static str) -> Self {
         Self { purpose, ..self }
     }
 
     /// Returns a constant.
     pub fn constant(&self, value: i64) -> Result<Expr<'b>> {
-        // SAFETY: `this` and its slots belong to a live builder, which owns the returned expression.
+        // SAFETY: `this` and its slots belong to a live builder, which owns the result.
         let expr = unsafe { Expr::from_raw((self.slots.constant)(self.this, value)) };
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of the constant {value}")))
     }
 
     /// Returns `first op second`; TensorRT wraps on overflow. Fails for constant divisions that would throw or crash,
-    /// and for operations that TensorRT rejects.
+    /// and if TensorRT does.
     pub fn operation(&self, op: DimensionOperation, first: Expr<'b>, second: Expr<'b>) -> Result<Expr<'b>> {
         if matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV) {
             refuse_division(self.purpose, first.constant_value(), second.constant_value())?;
@@ -122,10 +114,9 @@ impl<'b> ExprBuilder<'b> {
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of {op:?}")))
     }
 
-    /// Returns the size that output number `output` holds after the kernels have run, as an extent of other outputs;
-    /// that output has type INT32 or INT64 and no dimensions. TensorRT assumes 0 to `upper` and optimizes for `opt`
-    /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7 and Enterprise 11.4). TensorRT
-    /// rejects arithmetic on it. It may be declared repeatedly (seen with RTX 1.7).
+    /// Returns the size that output number `output`, an INT32 or INT64 scalar, holds after the kernels have run
+    /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`). TensorRT assumes 0 to `upper`, optimizes for `opt` and
+    /// rejects arithmetic on it.
     pub fn declare_size_tensor(&self, output: usize, opt: Expr<'b>, upper: Expr<'b>) -> Result<Expr<'b>> {
         let index = i32::try_from(output)
             .map_err(|_| Error::internal(format!("output {output} does not fit into 32 bits")))?;
@@ -142,8 +133,7 @@ impl<'b> ExprBuilder<'b> {
     }
 }
 
-/// Rejects constant divisions that TensorRT cannot compute: by zero it throws, and `i64::MIN / -1` ends the process
-/// with SIGFPE (seen with RTX 1.7, which folds constants at once).
+/// By zero TensorRT throws; `i64::MIN / -1` ends the process with SIGFPE (seen with RTX 1.7).
 fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Result<()> {
     match (first, second) {
         (_, Some(0)) => Err(Error::invalid(format!("{purpose} divides by zero"))),
@@ -164,7 +154,7 @@ impl<'b> Shape<'b> {
     pub(crate) const UNSET: Self =
         Self { raw: DimsExprs { nb_dims: -1, d: [std::ptr::null(); MAX_DIMS] }, builder: PhantomData };
 
-    /// Returns the rank that TensorRT states; [`rank`](Self::rank) limits it to [`MAX_DIMS`].
+    /// Returns the rank that TensorRT states.
     pub fn stated_rank(&self) -> i32 {
         self.raw.nb_dims
     }
@@ -177,7 +167,7 @@ impl<'b> Shape<'b> {
     /// Returns extent `index`; an error outside of the rank.
     pub fn get(&self, index: usize) -> Result<Expr<'b>> {
         let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
-        // SAFETY: a shape comes from TensorRT, whose expressions live for `'b`, or from `set` with `Expr<'b>`.
+        // SAFETY: expressions from TensorRT or from `set` live for `'b`.
         unsafe { Expr::from_raw(raw) }
             .ok_or_else(|| Error::internal(format!("a shape of rank {} has no extent {index}", self.rank())))
     }
@@ -198,7 +188,7 @@ impl<'b> Shape<'b> {
         Ok(())
     }
 
-    /// Returns whether TensorRT or [`set`](Self::set) has filled the shape.
+    /// Returns whether the shape was filled.
     pub fn is_set(&self) -> bool {
         self.raw.nb_dims >= 0
     }

@@ -1,4 +1,4 @@
-//! Plugin fields, from TensorRT to a creator and from a plugin to TensorRT. Never interprets a field.
+//! Plugin fields, from and to TensorRT. Never interprets a field.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::ptr;
 use crate::error::{Error, Result};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType};
 
-/// A field that TensorRT passes to [`Creator::create`](crate::Creator::create): from an ONNX node or from an engine.
+/// A field that TensorRT passes to [`Creator::create`](crate::Creator::create).
 #[derive(Clone, Copy)]
 pub struct Field<'a> {
     name: &'a CStr,
@@ -17,7 +17,7 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Creates a field over bytes; for tests, and for callers that imitate TensorRT.
+    /// Creates a field over bytes, for tests.
     pub fn new(name: &'a CStr, field_type: PluginFieldType, length: i32, bytes: &'a [u8]) -> Self {
         Self { name, field_type, length, bytes: Some(bytes) }
     }
@@ -25,19 +25,19 @@ impl<'a> Field<'a> {
     /// Wraps a foreign field; `None` if it has no name.
     ///
     /// # Safety
-    /// `field.name` is null or a NUL-terminated string, and `field.data` is null or points at as many bytes as type and
-    /// length imply; both outlive `'a` unchanged.
+    /// `field.name` is null or a C string, and `field.data` is null or has as many bytes as type and length imply;
+    /// both outlive `'a` unchanged.
     pub unsafe fn from_raw(field: &PluginField) -> Option<Self> {
         if field.name.is_null() {
             return None;
         }
-        // SAFETY: not null; the string and its lifetime are the caller's promise.
+        // SAFETY: not null; otherwise the caller's promise.
         let name = unsafe { CStr::from_ptr(field.name) };
         let size = usize::try_from(field.length).ok().and_then(|length| field.field_type.bytes(length));
         let bytes = match size {
             Some(0) => Some(&[][..]),
             Some(size) if !field.data.is_null() => {
-                // SAFETY: not null; the `size` bytes are the caller's promise.
+                // SAFETY: not null; otherwise the caller's promise.
                 Some(unsafe { std::slice::from_raw_parts(field.data.cast::<u8>(), size) })
             }
             _ => None,
@@ -50,17 +50,17 @@ impl<'a> Field<'a> {
         self.name
     }
 
-    /// Returns its type; in a field from the ONNX parser it is the node's, not the creator's declaration.
+    /// Returns its type; from the ONNX parser the node's, not the declared one.
     pub fn field_type(&self) -> PluginFieldType {
         self.field_type
     }
 
-    /// Returns the number of elements; the ONNX parser counts a string's NUL.
+    /// Returns the number of elements, with a string's NUL from ONNX.
     pub fn length(&self) -> i32 {
         self.length
     }
 
-    /// Returns its bytes; an error for a negative length, an unknown type, or missing data.
+    /// Returns its bytes; an error for a negative length, an unknown type, or no data.
     pub fn bytes(&self) -> Result<&'a [u8]> {
         self.bytes.ok_or_else(|| {
             Error::invalid(format!(
@@ -70,8 +70,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Returns a copy of the elements as 32-bit integers, because TensorRT's data may be unaligned; an error if the
-    /// field has another type.
+    /// Copies the elements, which may be unaligned; an error for another type.
     pub fn i32s(&self) -> Result<Vec<i32>> {
         if self.field_type != PluginFieldType::INT32 {
             let (name, found) = (self.name, self.field_type);
@@ -98,7 +97,7 @@ pub struct FieldValue {
 }
 
 impl FieldValue {
-    /// Creates a field of any type. Fails unless `bytes` holds whole elements.
+    /// Creates a field. Fails unless `bytes` holds whole elements.
     pub fn new(name: &CStr, field_type: PluginFieldType, bytes: Vec<u8>) -> Result<Self> {
         let size = bytes.len();
         let element = field_type.bytes(1).unwrap_or(0);
@@ -122,27 +121,24 @@ impl fmt::Debug for FieldValue {
     }
 }
 
-/// Fields at stable addresses, for [`Plugin::fields_to_serialize`](crate::Plugin::fields_to_serialize).
-///
-/// TensorRT asks for them two or three times and keeps the pointers, so a plugin owns its set (in an `Arc`, for
-/// example) and always returns the same one.
+/// Fields at stable addresses, for [`Plugin::fields_to_serialize`](crate::Plugin::fields_to_serialize): TensorRT asks
+/// repeatedly and keeps the pointers.
 #[derive(Debug)]
 pub struct FieldSet {
     // `Vec`, because moving a `Box` would invalidate pointers into it.
     values: Vec<FieldValue>,
     // Points into `values`, whose heap block never moves or changes.
     raw: Vec<PluginField>,
-    // Points at `raw`'s heap block.
     collection: PluginFieldCollection,
 }
 
-// SAFETY: the raw pointers lead into memory that the set owns and never changes.
+// SAFETY: the pointers lead into memory that the set owns and never changes.
 unsafe impl Send for FieldSet {}
-// SAFETY: as above; there is no interior mutability.
+// SAFETY: as above, without interior mutability.
 unsafe impl Sync for FieldSet {}
 
 impl FieldSet {
-    /// Creates a set in this order. Fails for duplicate names, which TensorRT accepts silently.
+    /// Creates a set in this order. Fails for duplicate names, which TensorRT accepts.
     pub fn new(values: Vec<FieldValue>) -> Result<Self> {
         for (index, value) in values.iter().enumerate() {
             if values[..index].iter().any(|other| other.name == value.name) {
@@ -163,7 +159,7 @@ impl FieldSet {
         Ok(Self { values, raw, collection })
     }
 
-    /// Returns the C++ view, valid as long as the set is not moved.
+    /// Returns the C++ view, valid until the set is moved.
     pub fn as_raw(&self) -> &PluginFieldCollection {
         &self.collection
     }
@@ -178,7 +174,7 @@ impl FieldSet {
         self.raw.is_empty()
     }
 
-    /// Returns the fields as a creator would see them.
+    /// Returns the fields as creators see them.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.values.iter().map(FieldValue::as_field)
     }
@@ -188,29 +184,28 @@ fn data_pointer(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { ptr::null() } else { bytes.as_ptr().cast() }
 }
 
-/// The attributes that a creator reads from an ONNX node. The parser passes only these, in order, and warns about
-/// missing ones.
+/// The attributes that a creator reads. The ONNX parser passes only these, and warns about missing ones.
 #[derive(Debug)]
 pub struct FieldNames {
     set: FieldSet,
-    /// Whether TensorRT must pass a collection of fields. An application may omit it for an op without attributes.
+    /// Whether a collection of fields must be passed; applications may omit an empty one.
     pub are_needed: bool,
 }
 
 impl FieldNames {
-    /// Declares names and types; the ONNX parser ignores the types. Fails for duplicate names.
+    /// Declares names and types, which the ONNX parser ignores. Fails for duplicate names.
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a CStr, PluginFieldType)>) -> Result<Self> {
         let values = names.into_iter().map(|(name, field_type)| FieldValue {
             name: name.to_owned(),
             field_type,
-            // As NVIDIA's own creators do: one element, no data.
+            // As NVIDIA's own creators do.
             length: 1,
             bytes: Vec::new(),
         });
         Ok(Self { set: FieldSet::new(values.collect())?, are_needed: true })
     }
 
-    /// Returns the C++ view, valid as long as the declaration is not moved.
+    /// Returns the C++ view, valid until the declaration is moved.
     pub fn as_raw(&self) -> &PluginFieldCollection {
         self.set.as_raw()
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-/// The name, version and namespace of a creator, or of the core of a plugin.
+/// The name, version and namespace of a creator or a plugin's core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The ONNX op type, or an engine's core name.

@@ -1,7 +1,7 @@
 //! Images in this process: the program and the shared libraries. Never loads one.
 //!
-//! Addresses are looked up with `dl_iterate_phdr`: `dladdr` and all calls with a handle need the lock under which the
-//! loader runs destructors (glibc), and a destructor may wait for a thread that looks up an address.
+//! Addresses are looked up with `dl_iterate_phdr`: `dladdr` needs the lock under which glibc runs destructors, which
+//! may wait for a thread that looks up an address.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -16,7 +16,7 @@ pub(crate) struct Image {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
-    /// The program, which is never unmapped and has no handle.
+    /// Never unmapped; has no handle.
     Program {
         base: usize,
     },
@@ -28,17 +28,16 @@ pub(crate) enum Pin {
 
 // SAFETY: any thread may use handles of the loader.
 unsafe impl Send for Pin {}
-// SAFETY: as above; the loader locks internally.
+// SAFETY: the loader locks internally.
 unsafe impl Sync for Pin {}
 
 const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
 
 impl Image {
-    /// Returns `None` for other memory and for other namespaces of the loader.
+    /// Returns `None` for other memory and namespaces of the loader.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
         let image = find_listed(address)?;
-        // SAFETY: not null; the loader owns the name while the image is mapped, which the caller's use of `address`
-        // implies.
+        // SAFETY: not null; the loader owns the name while the image is mapped.
         let file = unsafe { CStr::from_ptr(image.file) }.to_owned();
         Some(Self { file, base: image.base })
     }
@@ -47,13 +46,13 @@ impl Image {
         base_of(address) == Some(self.base)
     }
 
-    /// Returns `None` if the image was unloaded. Waits for destructors that the loader runs in other threads.
+    /// `None` if the image was unloaded. Waits for other threads' destructors.
     pub(crate) fn pin(&self) -> Option<Pin> {
         // `dl_iterate_phdr(3)`: the program has an empty name.
         if self.file.is_empty() {
             return Some(Pin::Program { base: self.base });
         }
-        // SAFETY: the name is a C string. `RTLD_NOLOAD` runs no code and only counts a reference.
+        // SAFETY: the name is a C string; `RTLD_NOLOAD` runs no code.
         let handle = NonNull::new(unsafe { libc::dlopen(self.file.as_ptr(), WITHOUT_LOADING) })?;
         let pin = Pin::Library { handle, base: self.base };
         // The file may have been reloaded at another address.
@@ -62,13 +61,13 @@ impl Image {
 }
 
 impl Pin {
-    /// Returns a symbol only if this image defines it; `dlsym` may find other images' symbols.
+    /// Rejects other images' symbols, which `dlsym` may find.
     pub(crate) fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
         let (handle, base) = match self {
             Self::Program { base } => (libc::RTLD_DEFAULT, *base),
             Self::Library { handle, base } => (handle.as_ptr(), *base),
         };
-        // SAFETY: a live handle or a constant, and a C string.
+        // SAFETY: a live handle and a C string.
         let symbol = NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) })?;
         (base_of(symbol.as_ptr()) == Some(base)).then_some(symbol)
     }
@@ -94,9 +93,9 @@ fn find_listed(address: *const c_void) -> Option<ListedImage> {
         place: Option<ListedImage>,
     }
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: `dl_iterate_phdr` passes an entry of its list, and the pointer given below.
+        // SAFETY: the loader's entry, and the pointer given below.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: the entry's program headers are mapped during the call.
+        // SAFETY: the program headers are mapped during the call.
         let headers = unsafe { slice(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let place = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         let segments = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
@@ -122,7 +121,7 @@ pub(crate) fn base_of(address: *const c_void) -> Option<usize> {
     find_listed(address).map(|image| image.base)
 }
 
-/// The public part of `struct link_map` in `<link.h>`.
+/// `struct link_map` (`<link.h>`), in part.
 #[repr(C)]
 struct LinkMap {
     _address: usize,
@@ -132,34 +131,34 @@ struct LinkMap {
 
 fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     let mut map: *const LinkMap = ptr::null();
-    // SAFETY: a live handle; the request writes one pointer, or nothing if it fails.
+    // SAFETY: a live handle; the request writes one pointer.
     unsafe { libc::dlinfo(handle.as_ptr(), libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };
-    // SAFETY: null, or the loader's entry of the image that the handle keeps mapped.
+    // SAFETY: null, or the entry of the pinned image.
     unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
-/// Calls `is_found` with the image of each function on the call stack, nearest first, until it returns true.
+/// Calls `is_found` for each frame's image, nearest first.
 pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
-    /// Only frames of this crate and the plugin precede TensorRT's, which calls the plugin directly.
+    /// Few frames precede TensorRT, which calls the plugin directly.
     const DEEPEST: usize = 64;
     struct Search<'a> {
         is_found: &'a mut dyn FnMut(&Image) -> bool,
         left: usize,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
-        // SAFETY: `_Unwind_Backtrace` passes the pointer given below, and a context for this call.
+        // SAFETY: the pointer given below, and a live context.
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
-        // A return address may be the first byte after the call's function.
+        // A return address may be the first byte after the function.
         let image = Image::holding(ptr::without_provenance(address.saturating_sub(1)));
         c_int::from(search.left == 0 || image.is_some_and(|image| (search.is_found)(&image)))
     }
     let mut search = Search { is_found, left: DEEPEST };
-    // SAFETY: `search` outlives the call; `visit` returns 0 to continue the walk.
+    // SAFETY: `search` outlives the call.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
 }
 
-// Itanium C++ ABI, level 1, and GCC's extension for backtraces, which every unwinder on Linux implements.
+// Itanium C++ ABI, level 1, and GCC's extension for backtraces.
 unsafe extern "C" {
     fn _Unwind_Backtrace(
         visit: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
@@ -191,7 +190,6 @@ mod tests {
     fn symbols_of_other_images_are_not_found() {
         static OWN: u8 = 0;
         let own = Image::holding((&raw const OWN).cast()).unwrap().pin().unwrap();
-        // For the program, `dlsym` finds it in the C library.
         assert_eq!(own.symbol(c"malloc"), None);
     }
 

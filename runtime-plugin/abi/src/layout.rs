@@ -1,6 +1,6 @@
 //! Declarations of foreign vtables, and compile-time checks of foreign layouts.
 
-/// Asserts sizes of types and offsets of fields, in multiples of a unit, so that a reordered field fails to compile.
+/// Asserts sizes and offsets, in multiples of a unit.
 macro_rules! layout {
     ($unit:expr; $($type:ty = $size:literal { $($field:ident = $offset:literal),* };)*) => {
         const _: () = {
@@ -12,7 +12,7 @@ macro_rules! layout {
     };
 }
 
-/// Declares slot structs: the fields in brackets, then a pointer to each method, whose first argument is the object.
+/// Declares slot structs: the fields in brackets, then method pointers.
 macro_rules! slots {
     ($(
         $(#[$meta:meta])*

@@ -1,30 +1,27 @@
 //! TensorRT's C++ plugin interfaces (V3One, and the quick ones of ahead-of-time plugins) in Rust, without a C++
 //! compiler or NVIDIA headers.
 //!
-//! A plugin library implements safe traits, [`Creator`] and [`Plugin`] or [`QuickCreator`] and [`QuickPlugin`] with
-//! their base traits, and passes a function that lists its creators to [`plugin_library!`].
+//! A plugin library implements [`Creator`] and [`Plugin`], or [`QuickCreator`] and [`QuickPlugin`], and passes its
+//! creators to [`plugin_library!`].
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`raw`] | foreign structs and enumerations, with asserted sizes and offsets |
-//! | [`vtable`] | one slot struct per interface, in the order of NVIDIA's headers |
-//! | [`rtti`] | the type information that keeps `dynamic_cast` from crashing |
-//! | [`fields`] | plugin fields, from and to TensorRT |
-//! | [`expr`] | the client side of `IExprBuilder` and `IDimensionExpr` |
-//! | [`plugin`], [`quick`], [`creator`] | the traits, the heap objects that TensorRT holds, and the thunks between both |
-//! | [`logger`] | TensorRT's logger, for both generations of its vtable and every TensorRT in the process |
-//! | `image` | the program and libraries in this process, kept mapped during calls |
+//! | [`raw`] | foreign structs and enumerations |
+//! | [`vtable`] | one slot struct per interface |
+//! | [`rtti`] | type information for `dynamic_cast` |
+//! | [`fields`] | plugin fields |
+//! | [`expr`] | symbolic extents |
+//! | [`plugin`], [`quick`], [`creator`] | traits, objects and thunks |
+//! | [`logger`] | TensorRT's logger |
+//! | `image` | loaded images |
 //! | [`library`] | the exports of a plugin library |
 //!
-//! Sources: NVIDIA's headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4 (`NvInferRuntimeBase.h`,
-//! `NvInferPluginBase.h`, `NvInferRuntimePlugin.h`, `NvInferRuntime.h`, `NvInferImpl.h`), whose V3One slots agree. The
-//! quick interfaces are those of `impl/NvInferPythonPlugin.h`, only in Enterprise 11.4, for NVIDIA's Python module and
-//! without semantic versioning. The C++ ABI is Itanium's (x86-64 and aarch64 Linux).
+//! Sources: NVIDIA's headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4, which agree about V3One; the
+//! quick interfaces are only in Enterprise 11.4. The C++ ABI is Itanium's (x86-64 and aarch64 Linux).
 //!
 //! Invariants:
 //! - No panic crosses the boundary: each thunk catches it and returns the interface's failure value.
-//! - It does not know what a plugin does: no CUDA, no bundle, no file.
-//! - Messages go to TensorRT's logger, or to stderr while TensorRT has none.
+//! - No plugin logic: no CUDA, no bundle, no file.
 //! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
 #![allow(unsafe_code)]
 

@@ -1,12 +1,8 @@
-//! The exports of a plugin library: `setLoggerFinder` and `getCreators`.
+//! The exports of a plugin library. Owns its creators, from the first `getCreators` to [`Library::release`]. Never
+//! calls TensorRT's registry, whose vtable differs between releases.
 //!
-//! Owns the list of creators, created by the first call. Never calls TensorRT's registry, whose vtable differs between
-//! releases.
-//!
-//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, which must exist, and
-//! then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering calls only `getCreators`, and
-//! gets the same creators in the order of `CreatorList::for_deregistering`. The creators live until
-//! [`Library::release`], when the library closes; at process exit TensorRT may still ask for them.
+//! `IPluginRegistry::loadLibrary` calls `setLoggerFinder`, which must exist, then `getCreators`. Deregistering calls
+//! only `getCreators`.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -20,13 +16,12 @@ use crate::thunk::{caught, run_report_hook};
 use crate::vtable::This;
 use crate::{logger, panics};
 
-/// The state behind a library's exports, declared by [`plugin_library!`](crate::plugin_library).
+/// The state behind [`plugin_library!`](crate::plugin_library).
 pub struct Library {
     list: fn() -> Result<CreatorList>,
     creators: OnceLock<Owned>,
-    /// Whether a finder was set since the last `getCreators`, so the next one registers.
+    /// Whether the next `getCreators` registers.
     is_loading: AtomicBool,
-    /// Whether a registry got the quick creators.
     has_given_quick: AtomicBool,
 }
 
@@ -38,8 +33,7 @@ unsafe impl Send for Owned {}
 unsafe impl Sync for Owned {}
 
 impl Library {
-    /// Declares a library whose creators `list` returns at the first `getCreators`. An error is logged, and the library
-    /// then has no creators.
+    /// Declares a library with the creators of `list`; an error is logged, and leaves it without creators.
     pub const fn new(list: fn() -> Result<CreatorList>) -> Self {
         Self {
             list,
@@ -57,11 +51,8 @@ impl Library {
         unsafe { list.0.as_ref() }
     }
 
-    /// Returns the creators in registration order if TensorRT has set a finder since the last call, otherwise in
-    /// deregistration order. A registry must deregister all its creators, or it would call the rest in unmapped memory.
-    ///
-    /// TensorRT sets a finder and asks for creators in one `loadLibrary`. If another thread asks in between, creators
-    /// that share a name are later deregistered in the wrong order.
+    /// Returns the creators for registering if TensorRT has set a finder since the last call, otherwise for
+    /// deregistering. The registry would call creators that stay in unmapped memory.
     pub(crate) fn creators_for(&self, caller: Caller) -> &[This] {
         let is_loading = self.is_loading.swap(false, Ordering::Relaxed);
         let creators = self.creators();
@@ -77,7 +68,7 @@ impl Library {
         }
         let has_quick = match caller {
             Caller::Release(_) => too_old.is_none(),
-            // Any registry may be calling, so it gets all creators.
+            // Any registry may be calling.
             Caller::Unknown { .. } => self.has_given_quick.load(Ordering::Relaxed),
         };
         creators.for_deregistering(has_quick)
@@ -86,12 +77,12 @@ impl Library {
     /// Frees the creators, if any, and removes the logger finders.
     ///
     /// # Safety
-    /// No function and no creator of this library runs at the time or is called afterwards.
+    /// No function or creator of this library runs now or later.
     pub unsafe fn release(&self) {
         logger::forget_finders();
         let Some(list) = self.creators.get() else { return };
         let _silent = caught(|| {
-            // SAFETY: `creators` boxed it; the rest is the caller's promise.
+            // SAFETY: `creators` boxed it; otherwise the caller's promise.
             drop(unsafe { Box::from_raw(list.0.as_ptr()) });
             Ok(())
         });
@@ -114,7 +105,7 @@ impl Library {
         panics::install_silent_hook();
         let creators = caught(|| Ok(self.creators_for(logger::caller()))).unwrap_or(&[]);
         if !count.is_null() {
-            // SAFETY: not null; the rest is the caller's promise.
+            // SAFETY: not null; otherwise the caller's promise.
             unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
         }
         creators.as_ptr()
@@ -149,16 +140,13 @@ fn left_out(op: &str, version: i32) -> String {
     )
 }
 
-/// Exports TensorRT's entry points of a plugin library from a `fn() -> Result<CreatorList>`, once per `cdylib`.
+/// Exports TensorRT's entry points from a `fn() -> Result<CreatorList>`, once per `cdylib`.
 #[macro_export]
 macro_rules! plugin_library {
     ($list:path) => {
         static TENSORRT_LIBRARY: $crate::Library = $crate::Library::new($list);
 
-        /// `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`
-        ///
         /// # Safety
-        /// For TensorRT only.
         #[allow(unsafe_code)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn getCreators(count: *mut i32) -> *const $crate::vtable::This {
@@ -166,14 +154,12 @@ macro_rules! plugin_library {
             unsafe { TENSORRT_LIBRARY.get_creators(count) }
         }
 
-        /// `void setLoggerFinder(ILoggerFinder* finder)`
-        ///
         /// # Safety
         /// For TensorRT only.
         #[allow(unsafe_code)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn setLoggerFinder(finder: *mut ::std::ffi::c_void) {
-            // SAFETY: TensorRT passes its own finder, which outlives the library's registration.
+            // SAFETY: TensorRT's finder outlives the library's registration.
             unsafe { TENSORRT_LIBRARY.set_logger_finder(finder) }
         }
     };
@@ -221,7 +207,7 @@ mod tests {
                 deregistered.reverse();
             }
             assert_eq!([asked(), asked()], [deregistered.clone(), deregistered.clone()]);
-            // Like `setLoggerFinder`, whose body would silence panics of all tests in this process.
+            // `setLoggerFinder` would silence panics of all tests.
             library.expect_loading();
             assert_eq!([asked(), asked()], [registered, deregistered]);
         }

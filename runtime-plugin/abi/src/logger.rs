@@ -1,31 +1,24 @@
-//! TensorRT's logger, found through the `ILoggerFinder` that it passes to a plugin library.
-//!
-//! Owns the finders of this copy of the library, and their vtable generations. Never prints to stdout; prints warnings
-//! and errors to stderr only if no logger exists.
+//! TensorRT's logger, found through the `ILoggerFinder` that it passes to a plugin library. Prints to stderr only
+//! while no logger exists.
 //!
 //! # Two generations
-//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of interfaces that
-//! derive from `IVersionedInterface` (kinds `ILogger` and `ILoggerFinder`, version 1.0), according to the headers:
+//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of interfaces
+//! that derive from `IVersionedInterface` (version 1.0), according to the headers:
 //!
-//! | library | `getInferLibVersion` | `log`, `findLogger` |
+//! | library | `getInferLibVersion` | slot |
 //! |---|---|---|
-//! | TensorRT-RTX 1.3, 1.4 | 10300, 10400 | slot 0 |
-//! | TensorRT-RTX 1.5 to 1.7 | 10500 to 10799 | slot 4 |
-//! | TensorRT Enterprise 10.x | 100000 to 109999 | slot 0 |
-//! | TensorRT Enterprise 11.x | 110000 and up | slot 4 |
+//! | TensorRT-RTX 1.3, 1.4 | 10300, 10400 | 0 |
+//! | TensorRT-RTX 1.5 to 1.7 | 10500 to 10799 | 4 |
+//! | TensorRT Enterprise 10.x | 100000 to 109999 | 0 |
+//! | TensorRT Enterprise 11.x | 110000 and up | 4 |
 //!
-//! The version is `major * 10000 + minor * 100 + patch` in both families (`NV_TENSORRT_VERSION_INT`); their ranges are
-//! disjoint, because V3One plugins exist from Enterprise 10 on. Later releases count as the second generation, whose
-//! kind and major version are checked first. Older ones are never called: a wrong slot would destroy the logger.
+//! Later releases count as the second generation, whose kind and major version are checked first. Older ones are never
+//! called: a wrong slot would destroy the logger.
 //!
-//! # Whose finder
-//! The finder's vptr points into the image of its TensorRT, whose version is used, because a program may contain
-//! several releases, and `dlsym` also finds other images' symbols. In all releases seen (TensorRT-RTX 1.7, lean
-//! runtimes 10.15 to 11.4) the finder is a static of its image. An application may close one TensorRT while another
-//! uses this library, so an image is pinned during a call of its finder, and finders of unmapped images are not called.
-//!
-//! The calling TensorRT's finder comes first: the plugin's user reads that logger. Its image is on the call stack and
-//! needs no pin, so such calls log without the loader's lock. Other finders wait for that lock.
+//! # Several TensorRTs
+//! A finder's version is that of the image into which its vptr points. Another thread may close that image, so it is
+//! pinned during calls, which waits for the loader's lock. The calling TensorRT's finder comes first: it is on the
+//! call stack and needs no pin.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,14 +32,12 @@ use crate::vtable::VersionedSlots;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Generation {
-    /// No base class: slot 0.
     Bare,
-    /// Derived from `IVersionedInterface`: slot 4.
     Versioned,
 }
 
 impl Generation {
-    /// Maps the value of `getInferLibVersion`; `None` for versions of unknown layout.
+    /// `None` for versions of unknown layout.
     fn of_version(version: i32) -> Option<Self> {
         match version {
             10_300..10_500 | 100_000..110_000 => Some(Self::Bare),
@@ -55,12 +46,10 @@ impl Generation {
         }
     }
 
-    /// Returns the method of an interface with one method.
-    ///
     /// # Safety
-    /// `this` is a live object of this generation, whose method is an `F`.
+    /// `this` is a live object of this generation with one method, an `F`.
     unsafe fn method<F: Copy>(self, this: *mut c_void) -> F {
-        // SAFETY: the caller's promise: the vptr points at such a vtable.
+        // SAFETY: the caller's promise.
         unsafe {
             match self {
                 Self::Bare => (*vptr::<BareSlots<F>>(this)).method,
@@ -70,13 +59,11 @@ impl Generation {
     }
 }
 
-/// The first version of full TensorRT with V3One plugins; smaller numbers are TensorRT-RTX's.
+/// The first version of full TensorRT with V3One plugins.
 const FIRST_FULL_VERSION: i32 = 100_000;
 
 static FINDERS: Finders = Finders::new();
 
-/// Before Enterprise 11.0 and RTX 1.5, `ILoggerFinder` and `ILogger` have no base; the destructor of `ILogger` follows
-/// `log`.
 #[repr(C)]
 struct BareSlots<F> {
     method: F,
@@ -88,43 +75,40 @@ struct DerivedSlots<F> {
     method: F,
 }
 
-/// `ILogger* findLogger()`: not `noexcept`.
+/// Not `noexcept`.
 type FindLogger = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-/// `void log(Severity severity, char const* msg) noexcept`
 type Log = unsafe extern "C" fn(*mut c_void, Severity, *const c_char);
 
 /// Stores TensorRT's finder. Null removes all finders.
 ///
 /// # Safety
-/// `finder` is null or an `ILoggerFinder`. A static of its image lives as long as that image is mapped; any other lives
-/// until finders are removed or its image gets another finder, and no thread logs while it is destroyed.
+/// `finder` is null or an `ILoggerFinder` that lives as long as its image is mapped, or until it is removed or
+/// replaced; no thread logs while it is destroyed.
 pub unsafe fn set_finder(finder: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe { FINDERS.set(finder) };
 }
 
-/// For closing the library: statics are never dropped.
+/// Statics are never dropped.
 pub(crate) fn forget_finders() {
     FINDERS.clear();
 }
 
-/// Walks the call stack and queries the loader, so not for `enqueue`.
+/// Walks the call stack, so not for `enqueue`.
 pub(crate) fn caller() -> Caller {
     FINDERS.caller()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// The nearest TensorRT on the call stack has this version.
+    /// The nearest TensorRT on the call stack.
     Release(i32),
-    /// No TensorRT with a known finder is on the call stack. `oldest_full` is the oldest mapped full TensorRT that has
-    /// loaded this library.
+    /// `oldest_full`: the oldest mapped full TensorRT that has loaded this library.
     Unknown { oldest_full: Option<i32> },
 }
 
 impl Caller {
-    /// Returns the version of full TensorRT whose interfaces are offered. `None` for TensorRT-RTX, whose releases all
-    /// have this crate's interfaces.
+    /// `None` for TensorRT-RTX, whose releases all have this crate's interfaces.
     pub(crate) fn full_version(self) -> Option<i32> {
         match self {
             Self::Release(version) => Some(version).filter(|version| *version >= FIRST_FULL_VERSION),
@@ -133,7 +117,7 @@ impl Caller {
     }
 }
 
-/// Logs a message through TensorRT's logger, from any thread. Not for destructors, when TensorRT may be gone.
+/// Logs a message from any thread. Not for destructors, when TensorRT may be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
     if let Some(line) = NOTES.line(FINDERS.log(severity, &text), severity, &text) {
@@ -141,7 +125,7 @@ pub fn log(severity: Severity, text: &str) {
     }
 }
 
-/// Logs with [`Severity::VERBOSE`]. Without a finder, the message is not formatted.
+/// Logs with [`Severity::VERBOSE`]. Formats only with a finder.
 pub fn verbose(text: impl FnOnce() -> String) {
     if !FINDERS.list().is_empty() {
         log(Severity::VERBOSE, &text());
@@ -154,7 +138,7 @@ pub fn error(text: &str) {
     log(Severity::ERROR, text);
 }
 
-/// Logs an error with the plugin's name before it.
+/// Logs an error after the plugin's name.
 #[cold]
 pub fn error_of(plugin: &CStr, failure: &Error) {
     error(&format!("{}: {failure}", plugin.to_string_lossy()));
@@ -163,13 +147,13 @@ pub fn error_of(plugin: &CStr, failure: &Error) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Logged,
-    /// The application has not yet created a runtime or builder.
+    /// Before the application has created a runtime or builder.
     NoLogger,
     NoFinder,
 }
 
 struct Finders {
-    /// The latest is last. Unlocked while a finder or a logger is called, because a logger may load a library.
+    /// The latest is last. Unlocked during calls: a logger may load a library.
     list: Mutex<Vec<Arc<Finder>>>,
 }
 
@@ -188,10 +172,9 @@ impl Finders {
         if object.is_null() {
             return self.clear();
         }
-        // SAFETY: not null; the rest is the caller's promise.
+        // SAFETY: not null; otherwise the caller's promise.
         let Some(finder) = (unsafe { Finder::new(object) }) else { return };
-        // Keeps one finder per mapped image, because applications may open and close TensorRT repeatedly. Querying the
-        // loader may run destructors, so the lock is not held.
+        // Applications may reopen TensorRT. Querying the loader may run destructors, so the lock is not held.
         let mut gone = self.list().clone();
         gone.retain(|known| known.image.pin().is_none());
         let mut list = self.list();
@@ -220,14 +203,14 @@ impl Finders {
         Caller::Unknown { oldest_full: mapped.map(|finder| finder.version).min() }
     }
 
-    /// Logs through the first finder that returns a logger: the caller's, then the latest.
+    /// Asks the caller's finder first, then the latest.
     fn log(&self, severity: Severity, text: &CStr) -> Delivery {
         let mut finders = self.list().clone();
         let caller = index_of_caller(&finders);
         if let Some(index) = caller {
             finders[index..].rotate_left(1);
         }
-        // The caller's image stays mapped while its function is on the call stack.
+        // The caller's image stays mapped while it is on the call stack.
         let mut is_mapped = caller.is_some();
         let mut delivery = Delivery::NoFinder;
         for finder in finders.iter().rev() {
@@ -256,18 +239,16 @@ struct Finder {
     generation: Generation,
     version: i32,
     image: Image,
-    /// Keeps the image mapped if the object is outside of it, where its life cannot be checked.
+    /// For objects outside of the image.
     pin: Option<Pin>,
 }
 
-// SAFETY: TensorRT's finder may be called from any thread; the other fields are `Send` and `Sync`.
+// SAFETY: any thread may call TensorRT's finder.
 unsafe impl Send for Finder {}
 // SAFETY: as above.
 unsafe impl Sync for Finder {}
 
 impl Finder {
-    /// Returns `None` for a release of unknown layout.
-    ///
     /// # Safety
     /// `object` is a live `ILoggerFinder`.
     unsafe fn new(object: *mut c_void) -> Option<Self> {
@@ -276,7 +257,7 @@ impl Finder {
         let pin = image.pin()?;
         let version = version_of(&pin)?;
         let generation = Generation::of_version(version)?;
-        // SAFETY: this version's finder derives from `IVersionedInterface`.
+        // SAFETY: this generation's finder derives from `IVersionedInterface`.
         if generation == Generation::Versioned && !unsafe { is_first_version(object, c"ILoggerFinder") } {
             return None;
         }
@@ -284,18 +265,17 @@ impl Finder {
         Some(Self { object, generation, version, image, pin })
     }
 
-    /// `is_mapped` promises that the image stays mapped during the call.
+    /// `is_mapped`: the image stays mapped during the call.
     fn log(&self, is_mapped: bool, severity: Severity, text: &CStr) -> Delivery {
         let pin = if is_mapped { None } else { self.image.pin() };
         if !is_mapped && pin.is_none() {
             return Delivery::NoFinder;
         }
-        // SAFETY: the object is read only if it is in the image, which stays mapped during the call, or if `pin` keeps
-        // it.
+        // SAFETY: the object's image stays mapped during the call, or `pin` keeps it.
         let is_live = self.pin.is_some()
             || (self.image.contains(self.object) && self.image.contains(unsafe { vptr(self.object) }));
         if !is_live {
-            // Another file of the same name was loaded at the same address.
+            // Another file of the same name was loaded at this address.
             return Delivery::NoFinder;
         }
         // SAFETY: a live finder of this generation.
@@ -304,15 +284,14 @@ impl Finder {
 }
 
 /// # Safety
-/// `finder` is a live `ILoggerFinder` of this generation, and stays so for the call.
+/// `finder` is a live `ILoggerFinder` of this generation.
 unsafe fn log_through(
     finder: *mut c_void,
     generation: Generation,
     severity: Severity,
     text: &CStr,
 ) -> Delivery {
-    // SAFETY: the caller answers for the generation, which determines the vtable; `this` is the finder, then its
-    // logger, which TensorRT keeps alive while it can be found.
+    // SAFETY: the generation determines both vtables; TensorRT keeps its logger alive.
     unsafe {
         let logger = generation.method::<FindLogger>(finder)(finder);
         if logger.is_null() {
@@ -333,8 +312,6 @@ unsafe fn vptr<Slots>(this: *mut c_void) -> *const Slots {
     unsafe { *this.cast::<*const Slots>() }
 }
 
-/// Returns whether an `IVersionedInterface` has this kind and major version 1.
-///
 /// # Safety
 /// `this` is a live object that derives from `IVersionedInterface`.
 unsafe fn is_first_version(this: *mut c_void, kind: &CStr) -> bool {
@@ -346,13 +323,13 @@ unsafe fn is_first_version(this: *mut c_void, kind: &CStr) -> bool {
 
 fn version_of(image: &Pin) -> Option<i32> {
     let symbol = image.symbol(c"getInferLibVersion")?;
-    // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` in every header seen (`NvInferRuntimeBase.h`).
+    // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` (`NvInferRuntimeBase.h`).
     let get: unsafe extern "C" fn() -> c_int = unsafe { std::mem::transmute(symbol) };
-    // SAFETY: it has no arguments and only returns a number.
+    // SAFETY: as above.
     Some(unsafe { get() })
 }
 
-/// Converts to a C string; a NUL becomes a space.
+/// A NUL becomes a space.
 fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
@@ -369,8 +346,7 @@ impl Notes {
         Self { without_logger: AtomicBool::new(false), without_finder: AtomicBool::new(false) }
     }
 
-    /// Returns the line for stderr: warnings and errors while TensorRT has no logger, only the first if no finder can
-    /// be called.
+    /// Returns the line for stderr; without a finder only the first.
     fn line(&self, delivery: Delivery, severity: Severity, text: &CStr) -> Option<Vec<u8>> {
         if severity.0 > Severity::WARNING.0 {
             return None;
@@ -391,10 +367,10 @@ impl Notes {
     }
 }
 
-/// Uses `write(2)`, because Rust's streams keep thread-local state.
+/// Rust's streams keep thread-local state.
 #[cold]
 fn write_to_stderr(line: &[u8]) {
-    // SAFETY: the buffer has this length. A failed write loses the message, which has no other destination.
+    // SAFETY: the buffer has this length.
     let _written = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
 

@@ -1,8 +1,5 @@
-//! Silent panics whose text is available when caught: a panic hook that stores the location of each thread's last
-//! panic.
-//!
-//! Rust's default hook prints to stderr and uses a `thread_local` with a destructor, which would keep the library
-//! mapped after `dlclose`. This hook stores plain thread-local bytes.
+//! A silent panic hook that stores the location of each thread's last panic. Rust's default hook uses a `thread_local`
+//! with a destructor, which would keep the library mapped after `dlclose`.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -14,7 +11,6 @@ use crate::error::Error;
 
 const LOCATION_BYTES: usize = 160;
 
-/// A truncated string without a destructor.
 #[derive(Clone, Copy)]
 struct Location {
     bytes: [u8; LOCATION_BYTES],
@@ -40,14 +36,13 @@ impl Write for Location {
 }
 
 thread_local! {
-    // `Location` has no destructor, so no thread-exit handler is registered.
+    // No destructor, so no thread-exit handler is registered.
     static LAST: Cell<Location> = const { Cell::new(Location::EMPTY) };
 }
 
 const _: () = assert!(!std::mem::needs_drop::<Cell<Location>>());
 
-/// Replaces the panic hook, once. Only for a plugin library, which has its own Rust runtime: in a Rust program it would
-/// silence the program's panics.
+/// Only for a plugin library: in a Rust program it would silence the program's panics.
 pub(crate) fn install_silent_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(remember)));
@@ -59,7 +54,7 @@ fn remember(info: &PanicHookInfo<'_>) {
         // `write_str` above never fails.
         let _ = write!(place, "{location}");
     }
-    // A thread in teardown cannot store it; the panic's text is still caught.
+    // Fails in a thread in teardown; the panic's text is still caught.
     let _ = LAST.try_with(|last| last.set(place));
 }
 
@@ -70,7 +65,7 @@ pub(crate) fn to_error(payload: Box<dyn Any + Send>) -> Error {
         Err(payload) => match payload.downcast::<&'static str>() {
             Ok(text) => (*text).to_owned(),
             Err(payload) => {
-                // Its destructor may panic again, outside of any guard.
+                // Its destructor may panic again.
                 std::mem::forget(payload);
                 "a value that is no text".to_owned()
             }

@@ -1,25 +1,19 @@
-//! Type information that keeps C++'s `dynamic_cast` and `typeid` from crashing on our objects. Never looks up or links
-//! a symbol of a C++ runtime.
+//! Type information that keeps C++'s `dynamic_cast` and `typeid` from crashing on our objects, without a C++ runtime,
+//! which may have local visibility or be linked statically.
 //!
-//! TensorRT applies `dynamic_cast` to plugins' objects. `__dynamic_cast` reads the `type_info*` before the vtable's
-//! slots, without a null check, and calls a virtual method of it (`__do_dyncast` in libstdc++, `search_below_dst` in
-//! libc++abi). Normally that object is a `__class_type_info` with a vtable in the C++ runtime. This library links none,
-//! and a look-up is unreliable: Python loads libstdc++ with local visibility, and a TensorRT linked statically with it
-//! exports nothing.
+//! TensorRT applies `dynamic_cast` to plugins' objects. `__dynamic_cast` calls a virtual method of the `type_info`
+//! before the vtable's slots, without a null check.
 //!
-//! So the vtable is defined here. A class without bases answers `__dynamic_cast` with "not found" (no result, returns
-//! 0), and `catch` and `typeid` with "no" (0), in libstdc++ (9 slots: D1, D0, `__is_pointer_p`, `__is_function_p`,
-//! `__do_catch`, two `__do_upcast`, `__do_dyncast`, `__do_find_public_src`) and in libc++abi (8 slots: D1, D0, two
-//! no-ops, `can_catch`, `search_above_dst`, `search_below_dst`, `has_unambiguous_public_base`). One function without
-//! arguments that returns 0 fills all: on x86-64 and aarch64 the caller passes arguments in registers and removes its
-//! stack arguments. libstdc++'s shortcut that compares type names also fails, because no C++ type has our names.
+//! So its vtable is defined here. "Not found" is 0 for all methods of `__class_type_info`, in libstdc++ (9 slots) and
+//! libc++abi (8 slots). One function without arguments that returns 0 fills all slots: on x86-64 and aarch64 the
+//! caller removes its stack arguments.
 
 use std::ffi::{c_char, c_void};
 
-/// More slots than `__class_type_info` has in any C++ runtime (9), in case a later one adds some.
+/// More than `__class_type_info` has in any C++ runtime (9).
 const TYPE_INFO_SLOTS: usize = 16;
 
-/// The two words of an Itanium `__class_type_info`: its vptr, and the mangled name of the class.
+/// An Itanium `__class_type_info`: vptr and mangled name.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TypeInfo {
@@ -30,7 +24,7 @@ pub struct TypeInfo {
 // SAFETY: the pointers lead to constants.
 unsafe impl Sync for TypeInfo {}
 
-/// The vtable of [`TypeInfo`]. Its own `type_info*` is null, because it is never read.
+/// Its own `type_info*` is never read.
 #[repr(C)]
 struct TypeInfoVTable {
     offset_to_top: isize,
@@ -54,14 +48,14 @@ impl TypeInfo {
     }
 }
 
-/// The type of all plugin objects: `trt_abi::PluginObject`, demangled. All vtables of an object share it, because
-/// `__dynamic_cast` fails if a part names another type than the whole.
+/// The type of all plugin objects, `trt_abi::PluginObject`; `__dynamic_cast` compares the parts' types with the
+/// whole's.
 pub static PLUGIN: TypeInfo = TypeInfo::new(c"N7trt_abi12PluginObjectE");
 
-/// The type of all creator objects: `trt_abi::CreatorObject`, demangled.
+/// The type of creator objects, `trt_abi::CreatorObject`.
 pub static CREATOR: TypeInfo = TypeInfo::new(c"N7trt_abi13CreatorObjectE");
 
-/// The type of quick plugins' symbolic expressions: `trt_abi::SymExpr`, demangled.
+/// The type of symbolic expressions, `trt_abi::SymExpr`.
 pub static SYM_EXPR: TypeInfo = TypeInfo::new(c"N7trt_abi7SymExprE");
 
 #[cfg(test)]
@@ -71,7 +65,7 @@ mod tests {
     #[test]
     fn every_question_is_answered_with_no() {
         for info in [&PLUGIN, &CREATOR, &SYM_EXPR] {
-            // SAFETY: the vptr points at `TYPE_INFO_SLOTS` functions, with two words before them.
+            // SAFETY: the vptr points at `TYPE_INFO_SLOTS` functions, after two words.
             unsafe {
                 assert!((0..TYPE_INFO_SLOTS).all(|slot| (*info.vptr.add(slot))() == 0));
                 assert_eq!(*info.vptr.cast::<usize>().sub(2), 0);

@@ -1,5 +1,4 @@
-//! A plugin and its creator for tests that call both through their vtables, as TensorRT does: [`Probe`] records calls
-//! and fails on demand.
+//! A plugin and its creator for tests: [`Probe`] records calls and fails on demand.
 
 mod quick;
 
@@ -26,7 +25,6 @@ pub(crate) struct Record {
     pub(crate) alive: AtomicUsize,
     pub(crate) dropped: AtomicUsize,
     pub(crate) reports: Mutex<Vec<Error>>,
-    /// Pointer and length of each array of the last `enqueue`.
     pub(crate) enqueued: Mutex<Vec<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! Helpers of all thunks: catching panics, and slices from foreign pointers. Owns this crate's `catch_unwind`.
+//! Helpers of all thunks: catching panics, and slices from foreign pointers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,10 +6,8 @@ use crate::error::Result;
 use crate::panics;
 use crate::raw::{PluginField, PluginFieldCollection};
 
-/// Runs `body`; a panic becomes an error with its text.
-///
-/// Unwind safety is asserted: the implementor's state may be inconsistent, but memory-safe, and its locks are poisoned.
-/// This crate updates its own state after the implementor has returned.
+/// A panic becomes an error with its text. Unwind safety is asserted: the implementor's locks are poisoned, and this
+/// crate updates its own state afterwards.
 #[inline]
 pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -18,7 +16,7 @@ pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// Ignores panics of the hook, which cannot be reported.
+/// A panic of the hook cannot be reported.
 #[cold]
 pub(crate) fn run_report_hook(report: impl FnOnce()) {
     let _silent = caught(|| {
@@ -27,23 +25,23 @@ pub(crate) fn run_report_hook(report: impl FnOnce()) {
     });
 }
 
-/// Returns a foreign array; empty for null or a count that is not positive.
+/// Empty for null or a count that is not positive.
 ///
 /// # Safety
-/// `data` is null or points at `count` initialized elements, unchanged for `'a`.
+/// `data` is null or `count` initialized elements, unchanged for `'a`.
 #[inline]
 pub(crate) unsafe fn slice<'a, T>(data: *const T, count: i32) -> &'a [T] {
     match usize::try_from(count) {
-        // SAFETY: not null; the elements are the caller's promise.
+        // SAFETY: not null; otherwise the caller's promise.
         Ok(count) if !data.is_null() => unsafe { std::slice::from_raw_parts(data, count) },
         _ => &[],
     }
 }
 
-/// Returns a foreign array to fill, with every element set to `initial`, because C++ may pass uninitialized memory.
+/// Sets every element, because C++ may pass uninitialized memory.
 ///
 /// # Safety
-/// `data` is null or points at room for `count` elements that are only accessed here for `'a`.
+/// `data` is null or room for `count` elements, only accessed here for `'a`.
 pub(crate) unsafe fn slice_to_fill<'a, T: Copy>(data: *mut T, count: i32, initial: T) -> &'a mut [T] {
     match usize::try_from(count) {
         Ok(count) if !data.is_null() => {

@@ -1,13 +1,12 @@
-//! One slot struct per interface, with slots in the order of NVIDIA's headers.
+//! One slot struct per interface, with slots in the order of NVIDIA's headers and NVIDIA's names in snake case;
+//! references are pointers here.
 //!
-//! Contains no functions; the thunks are beside their objects ([`crate::plugin`], [`crate::creator`]).
-//!
-//! A vtable (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`; an object's vptr points at slot 0. A
-//! virtual destructor has two slots where it is declared: D1 (destroy) and D0 (destroy and free). Every interface below
-//! derives from `IVersionedInterface` without virtual inheritance, so its slots come first.
+//! A vtable (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`; an object's vptr points at slot 0.
+//! A virtual destructor has two slots where it is declared: D1 (destroy) and D0 (destroy and free). Bases without
+//! virtual inheritance come first.
 //!
 //! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of TensorRT-RTX 1.3 to 1.7 and
-//! Enterprise 11.4, which agree. Quick plugins are in a file of their own.
+//! Enterprise 11.4, which agree.
 
 use std::ffi::{c_char, c_void};
 
@@ -24,7 +23,7 @@ pub use quick::{
     SymExprSlots, SymExprsSlots,
 };
 
-/// A pointer to an interface, C++'s `this`: the address of a vptr.
+/// A pointer to an interface, C++'s `this`.
 pub type This = *mut c_void;
 
 /// A slot of a virtual destructor.
@@ -34,7 +33,7 @@ type Destructor = unsafe extern "C" fn(This);
 #[repr(C)]
 #[derive(Debug)]
 pub struct VTable<Slots> {
-    /// Offset from this vptr to the start of the object, in bytes: zero or negative.
+    /// Offset to the start of the object in bytes, at most 0.
     pub offset_to_top: isize,
     /// Never null: `dynamic_cast` reads it unchecked.
     pub type_info: *const TypeInfo,
@@ -43,11 +42,10 @@ pub struct VTable<Slots> {
 }
 
 impl<Slots> VTable<Slots> {
-    /// Returns the vptr of an object with this vtable, derived from the whole vtable so that the words before the slots
-    /// are readable through it.
+    /// Returns the vptr, which may also access the words before the slots.
     pub const fn vptr(&'static self) -> *const Slots {
         let whole: *const Self = self;
-        // SAFETY: `whole` points at a live vtable, and `slots` is inside it.
+        // SAFETY: `slots` is inside the live vtable.
         unsafe { &raw const (*whole).slots }
     }
 }
@@ -55,130 +53,119 @@ impl<Slots> VTable<Slots> {
 slots! {
     /// `IVersionedInterface`, the base of all others.
     VersionedSlots: extern "C" fn(This), [] {
-        /// `APILanguage getAPILanguage() const noexcept`
+        /// `getAPILanguage`.
         get_api_language() -> APILanguage;
-        /// `InterfaceInfo getInterfaceInfo() const noexcept`
+        /// `getInterfaceInfo`.
         get_interface_info() -> InterfaceInfo;
-        /// D1: destroy.
+        /// D1.
         destroy();
-        /// D0: destroy and free.
+        /// D0.
         destroy_and_free();
     }
 
     /// `IPluginCreatorV3One` (`NvInferRuntime.h`).
     CreatorSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `IPluginV3* createPlugin(char const* name, PluginFieldCollection const* fc, TensorRTPhase phase)
-        /// noexcept`
+        /// `createPlugin(name, fc, phase)`.
         create_plugin(*const c_char, *const PluginFieldCollection, TensorRTPhase) -> This;
-        /// `PluginFieldCollection const* getFieldNames() noexcept`
+        /// `getFieldNames`.
         get_field_names() -> *const PluginFieldCollection;
-        /// `char const* getPluginName() const noexcept`
+        /// `getPluginName`.
         get_plugin_name() -> *const c_char;
-        /// `char const* getPluginVersion() const noexcept`
+        /// `getPluginVersion`.
         get_plugin_version() -> *const c_char;
-        /// `char const* getPluginNamespace() const noexcept`
+        /// `getPluginNamespace`.
         get_plugin_namespace() -> *const c_char;
     }
 
     /// `IPluginV3` (`NvInferPluginBase.h`).
     PluginSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept`
+        /// `getCapabilityInterface(type)`.
         get_capability_interface(crate::raw::PluginCapabilityType) -> This;
-        /// `IPluginV3* clone() noexcept`
+        /// `clone`.
         clone() -> This;
     }
 
     /// `IPluginV3OneCore` (`NvInferRuntime.h`).
     CoreSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `char const* getPluginName() const noexcept`
+        /// `getPluginName`.
         get_plugin_name() -> *const c_char;
-        /// `char const* getPluginVersion() const noexcept`
+        /// `getPluginVersion`.
         get_plugin_version() -> *const c_char;
-        /// `char const* getPluginNamespace() const noexcept`
+        /// `getPluginNamespace`.
         get_plugin_namespace() -> *const c_char;
     }
 
     /// `v_2_0::IPluginV3OneBuild`, alias `IPluginV3OneBuildV2` (`NvInferRuntime.h`); the first version ends at
     /// slot 14.
     BuildSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc
-        /// const* out, int32_t nbOutputs) noexcept`
+        /// `configurePlugin(in, nbInputs, out, nbOutputs)`.
         configure_plugin(*const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> i32;
-        /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes,
-        /// int32_t nbInputs) const noexcept`
+        /// `getOutputDataTypes(outputTypes, nbOutputs, inputTypes, nbInputs)`.
         get_output_data_types(*mut DataType, i32, *const DataType, i32) -> i32;
-        /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs,
-        /// int32_t nbShapeInputs, DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
+        /// `getOutputShapes(inputs, nbInputs, shapeInputs, nbShapeInputs, outputs, nbOutputs, exprBuilder)`.
         get_output_shapes(
             *const DimsExprs, i32, *const DimsExprs, i32, *mut DimsExprs, i32, *mut IExprBuilder
         ) -> i32;
-        /// `bool supportsFormatCombination(int32_t pos, DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
-        /// int32_t nbOutputs) noexcept`
+        /// `supportsFormatCombination(pos, inOut, nbInputs, nbOutputs)`.
         supports_format_combination(i32, *const DynamicPluginTensorDesc, i32, i32) -> bool;
-        /// `int32_t getNbOutputs() const noexcept`
+        /// `getNbOutputs`.
         get_nb_outputs() -> i32;
-        /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs,
-        /// DynamicPluginTensorDesc const* outputs, int32_t nbOutputs) const noexcept`
+        /// `getWorkspaceSize(inputs, nbInputs, outputs, nbOutputs)`.
         get_workspace_size(*const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> usize;
-        /// `int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept`
+        /// `getValidTactics(tactics, nbTactics)`.
         get_valid_tactics(*mut i32, i32) -> i32;
-        /// `int32_t getNbTactics() noexcept`
+        /// `getNbTactics`.
         get_nb_tactics() -> i32;
-        /// `char const* getTimingCacheID() noexcept`
+        /// `getTimingCacheID`.
         get_timing_cache_id() -> *const c_char;
-        /// `int32_t getFormatCombinationLimit() noexcept`
+        /// `getFormatCombinationLimit`.
         get_format_combination_limit() -> i32;
-        /// `char const* getMetadataString() noexcept`
+        /// `getMetadataString`.
         get_metadata_string() -> *const c_char;
-        /// `int32_t getAliasedInput(int32_t outputIndex) noexcept`: from version 2 on.
+        /// `getAliasedInput(outputIndex)`, from version 2 on.
         get_aliased_input(i32) -> i32;
     }
 
     /// `IPluginV3OneRuntime` (`NvInferRuntime.h`).
     RuntimeSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `int32_t setTactic(int32_t tactic) noexcept`
+        /// `setTactic(tactic)`.
         set_tactic(i32) -> i32;
-        /// `int32_t onShapeChange(PluginTensorDesc const* in, int32_t nbInputs, PluginTensorDesc const* out,
-        /// int32_t nbOutputs) noexcept`
+        /// `onShapeChange(in, nbInputs, out, nbOutputs)`.
         on_shape_change(*const PluginTensorDesc, i32, *const PluginTensorDesc, i32) -> i32;
-        /// `int32_t enqueue(PluginTensorDesc const* inputDesc, PluginTensorDesc const* outputDesc, void const*
-        /// const* inputs, void* const* outputs, void* workspace, cudaStream_t stream) noexcept`
+        /// `enqueue(inputDesc, outputDesc, inputs, outputs, workspace, stream)`.
         enqueue(
             *const PluginTensorDesc, *const PluginTensorDesc, *const *const c_void, *const *mut c_void,
             *mut c_void, *mut c_void
         ) -> i32;
-        /// `IPluginV3* attachToContext(IPluginResourceContext* context) noexcept`
+        /// `attachToContext(context)`.
         attach_to_context(*mut c_void) -> This;
-        /// `PluginFieldCollection const* getFieldsToSerialize() noexcept`
+        /// `getFieldsToSerialize`.
         get_fields_to_serialize() -> *const PluginFieldCollection;
     }
 
     /// `apiv::VDimensionExpr` (`NvInferImpl.h`), called by plugins. Not `noexcept`.
     DimensionExprSlots: extern "C-unwind" fn(*const c_void), [destroy: Destructor, destroy_and_free: Destructor] {
-        /// `bool isConstant() const`
+        /// `isConstant`.
         is_constant() -> bool;
-        /// `int64_t getConstantValue() const`
+        /// `getConstantValue`.
         get_constant_value() -> i64;
-        /// `bool isSizeTensor() const`
+        /// `isSizeTensor`.
         is_size_tensor() -> bool;
     }
 
     /// `apiv::VExprBuilder` (`NvInferImpl.h`), called by plugins. Not `noexcept`.
     ExprBuilderSlots: extern "C-unwind" fn(*const c_void), [destroy: Destructor, destroy_and_free: Destructor] {
-        /// `IDimensionExpr const* constant(int64_t value)`
+        /// `constant(value)`.
         constant(i64) -> *const IDimensionExpr;
-        /// `IDimensionExpr const* operation(DimensionOperation op, IDimensionExpr const& first, IDimensionExpr
-        /// const& second)`
+        /// `operation(op, first, second)`.
         operation(
             crate::raw::DimensionOperation, *const IDimensionExpr, *const IDimensionExpr
         ) -> *const IDimensionExpr;
-        /// `IDimensionExpr const* declareSizeTensor(int32_t outputIndex, IDimensionExpr const& opt,
-        /// IDimensionExpr const& upper)`
+        /// `declareSizeTensor(outputIndex, opt, upper)`.
         declare_size_tensor(i32, *const IDimensionExpr, *const IDimensionExpr) -> *const IDimensionExpr;
     }
 }
 
-// Slot numbers, so that a reordered field fails to compile.
 layout! { size_of::<usize>();
     VersionedSlots = 4 { destroy_and_free = 3 };
     CreatorSlots = 9 { create_plugin = 4 };

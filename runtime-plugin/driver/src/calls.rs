@@ -16,7 +16,7 @@ use super::table::Driver;
 
 const NAME_BYTES: c_int = 256;
 
-/// An upper bound: all parameters of a kernel together have at most 32764 bytes.
+/// Bytes of all parameters of a kernel.
 const MAX_PARAMS: usize = 32764;
 
 impl Driver {
@@ -31,7 +31,7 @@ impl Driver {
             if status != CUDA_SUCCESS || text.is_null() {
                 return None;
             }
-            // SAFETY: on success it points to a constant C string of the driver.
+            // SAFETY: on success a constant C string of the driver.
             Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
         };
         Err(DriverError { call, code, name: words(self.get_error_name), text: words(self.get_error_string) })
@@ -47,29 +47,26 @@ impl Driver {
         Ok(value)
     }
 
-    /// Returns the newest CUDA that the driver supports: 1000 * major + 10 * minor.
+    /// Returns the newest supported CUDA: 1000 * major + 10 * minor.
     pub fn version(&self) -> Result<i32> {
-        // SAFETY: the pointer is to a writable `int`.
+        // SAFETY: the pointer is writable.
         self.read("cuDriverGetVersion", 0, |version| unsafe { (self.driver_get_version)(version) })
     }
 
     /// Returns the device of the calling thread's context.
-    ///
-    /// # Errors
-    /// `CUDA_ERROR_INVALID_CONTEXT` without a context.
     pub fn current_device(&self) -> Result<CUdevice> {
-        // SAFETY: the pointer is to a writable handle.
+        // SAFETY: the pointer is writable.
         self.read("cuCtxGetDevice", 0, |device| unsafe { (self.ctx_get_device)(device) })
     }
 
-    /// Returns one of the `CU_DEVICE_ATTRIBUTE_` numbers of a device.
+    /// Returns a `CU_DEVICE_ATTRIBUTE_` number of a device.
     pub fn device_attribute(&self, device: CUdevice, attribute: c_int) -> Result<i32> {
-        // SAFETY: the pointer is to a writable `int`; unknown attributes and devices return an error.
+        // SAFETY: the pointer is writable; unknown numbers return an error.
         let get = |value| unsafe { (self.device_get_attribute)(value, attribute, device) };
         self.read("cuDeviceGetAttribute", 0, get)
     }
 
-    /// Returns a device's compute capability, as the driver reports it.
+    /// Returns a device's compute capability.
     pub fn compute_capability(&self, device: CUdevice) -> Result<ComputeCapability> {
         let part = |attribute| {
             let value = self.device_attribute(device, attribute)?;
@@ -81,8 +78,7 @@ impl Driver {
         })
     }
 
-    /// Returns whether the device supports clusters. If the driver does not know or fails, the compute capability
-    /// decides: most kernels need no clusters, and the driver rejects unsupported launches.
+    /// Returns whether the device supports clusters, by its compute capability if unknown.
     #[must_use]
     pub fn has_clusters(&self, device: CUdevice, capability: ComputeCapability) -> bool {
         let flag = self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
@@ -99,14 +95,13 @@ impl Driver {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// Loads a code object. It lives until [`Driver::unload_library`].
+    /// Loads a code object until [`Driver::unload_library`].
     ///
     /// # Safety
-    /// `code` points to a whole cubin or to PTX text that ends with a NUL, and is not changed during the call (the
-    /// driver makes a copy, without `CU_LIBRARY_BINARY_IS_PRESERVED`).
+    /// `code` is a whole cubin or PTX text that ends with a NUL; the driver copies it.
     pub unsafe fn load_library(&self, code: *const c_void) -> Result<CUlibrary> {
         let mut library = CUlibrary::NULL;
-        // SAFETY: `library` is writable; `code` is the caller's promise; without options their arrays may be null.
+        // SAFETY: `library` is writable; no options; otherwise the caller's promise.
         let code = unsafe {
             (self.library_load_data)(
                 &raw mut library,
@@ -125,48 +120,40 @@ impl Driver {
 
     /// Unloads a code object.
     ///
-    /// # Errors
-    /// `CUDA_ERROR_DEINITIALIZED` at process exit, among others.
-    ///
     /// # Safety
     /// None of its kernels is used afterwards, including by captured graphs.
     pub unsafe fn unload_library(&self, library: CUlibrary) -> Result<()> {
-        // SAFETY: the caller's promise; an invalid handle returns an error.
+        // SAFETY: the caller's promise.
         self.check("cuLibraryUnload", unsafe { (self.library_unload)(library) })
     }
 
-    /// Returns the kernel with this symbol.
-    ///
-    /// # Errors
-    /// `CUDA_ERROR_NOT_FOUND` if it is missing.
+    /// Returns the kernel with this symbol, or `CUDA_ERROR_NOT_FOUND`.
     pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel> {
-        // SAFETY: the pointer is to a writable handle, `symbol` is a C string, `library` a handle of this driver.
+        // SAFETY: the pointer is writable, `symbol` is a C string, `library` a handle of this driver.
         let get = |kernel| unsafe { (self.library_get_kernel)(kernel, library, symbol.as_ptr()) };
         self.read("cuLibraryGetKernel", CUkernel::NULL, get)
     }
 
-    /// Loads a kernel into the current context now, because a capture could prevent it at the first launch.
+    /// Loads a kernel into the current context before a capture could prevent it.
     pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<()> {
-        // SAFETY: the pointer is to a writable handle, `kernel` is a handle of this driver.
+        // SAFETY: the pointer is writable, `kernel` a handle of this driver.
         let get = |function| unsafe { (self.kernel_get_function)(function, kernel) };
         let function = self.read("cuKernelGetFunction", CUfunction::NULL, get)?;
         match self.func_load {
-            // SAFETY: the driver just returned this handle; loading twice has no effect.
+            // SAFETY: the driver just returned this handle.
             Some(func_load) => self.check("cuFuncLoad", unsafe { func_load(function) }),
             None => Ok(()),
         }
     }
 
-    /// Returns one of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device.
+    /// Returns a `CU_FUNC_ATTRIBUTE_` number of a kernel on a device.
     pub fn kernel_attribute(&self, kernel: CUkernel, device: CUdevice, attribute: c_int) -> Result<i32> {
-        // SAFETY: the pointer is to a writable `int`, `kernel` is a handle of this driver; unknown attributes return an
-        // error.
+        // SAFETY: the pointer is writable, `kernel` a handle of this driver.
         let get = |value| unsafe { (self.kernel_get_attribute)(value, attribute, kernel, device) };
         self.read("cuKernelGetAttribute", 0, get)
     }
 
-    /// Sets one of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device. Threads must not do so concurrently for
-    /// one kernel.
+    /// Sets a `CU_FUNC_ATTRIBUTE_` number of a kernel on a device; not concurrently for one kernel.
     pub fn set_kernel_attribute(
         &self,
         kernel: CUkernel,
@@ -174,12 +161,12 @@ impl Driver {
         attribute: c_int,
         value: i32,
     ) -> Result<()> {
-        // SAFETY: `kernel` is a handle of this driver; invalid values return an error.
+        // SAFETY: `kernel` is a handle of this driver.
         let code = unsafe { (self.kernel_set_attribute)(attribute, value, kernel, device) };
         self.check("cuKernelSetAttribute", code)
     }
 
-    /// Returns the sizes of a kernel's parameters in bytes; `None` before CUDA 12.4.
+    /// Returns the sizes of parameters in bytes; `None` before CUDA 12.4.
     pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>> {
         let Some(param_info) = self.kernel_get_param_info else {
             return Ok(None);
@@ -187,8 +174,7 @@ impl Driver {
         let mut sizes = Vec::new();
         while sizes.len() <= MAX_PARAMS {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: both are writable, `kernel` is a handle of this driver. An index after the last parameter returns
-            // this error, which ends the list.
+            // SAFETY: both are writable, `kernel` is a handle of this driver, and any index is allowed.
             let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
             if code == CUDA_ERROR_INVALID_VALUE {
                 break;
@@ -200,7 +186,7 @@ impl Driver {
     }
 
     pub(super) fn exchange_capture_mode(&self, mode: &mut CUstreamCaptureMode) -> Result<()> {
-        // SAFETY: `mode` is a writable `int` that holds a mode.
+        // SAFETY: `mode` is writable and holds a mode.
         let code = unsafe { (self.thread_exchange_stream_capture_mode)(mode) };
         self.check("cuThreadExchangeStreamCaptureMode", code)
     }

@@ -4,11 +4,7 @@ use super::result::{DriverError, Result};
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode};
 use super::table::Driver;
 
-/// Runs `work` in the relaxed mode, which allows loading code while another thread captures a stream, then restores the
-/// thread's mode, also when unwinding.
-///
-/// # Errors
-/// Those of `work`; otherwise the driver's refusal to change the mode or to change it back.
+/// Runs `work` in the relaxed mode, which allows loading code while others capture streams.
 pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     driver: &Driver,
     work: impl FnOnce() -> Result<T, E>,
@@ -21,7 +17,7 @@ pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     Ok(value)
 }
 
-/// The relaxed mode of the calling thread; dropping it restores the previous mode.
+/// The relaxed mode of the calling thread, until dropped.
 pub struct RelaxedCapture<'a> {
     driver: &'a Driver,
     before: CUstreamCaptureMode,
@@ -29,16 +25,14 @@ pub struct RelaxedCapture<'a> {
 }
 
 impl<'a> RelaxedCapture<'a> {
-    /// # Errors
-    /// The driver's refusal to change the mode, which is then unchanged.
+    /// Enters the mode; unchanged after an error.
     pub fn enter(driver: &'a Driver) -> Result<RelaxedCapture<'a>> {
         let mut before = CU_STREAM_CAPTURE_MODE_RELAXED;
         driver.exchange_capture_mode(&mut before)?;
         Ok(RelaxedCapture { driver, before, restored: false })
     }
 
-    /// # Errors
-    /// The driver's refusal to change the mode back.
+    /// Restores the previous mode.
     pub fn leave(mut self) -> Result<()> {
         self.restore()
     }
@@ -53,7 +47,7 @@ impl<'a> RelaxedCapture<'a> {
 impl Drop for RelaxedCapture<'_> {
     fn drop(&mut self) {
         if !self.restored {
-            // Only while unwinding, where an error cannot be reported.
+            // While unwinding an error cannot be reported.
             let _ = self.restore();
         }
     }

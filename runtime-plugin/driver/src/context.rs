@@ -7,10 +7,10 @@ use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUstream};
 use super::table::Driver;
 
 impl Driver {
-    /// Returns the calling thread's context; `None` without one, or if the driver is not initialized.
+    /// Returns the calling thread's context, if any.
     pub fn current_context(&self) -> Result<Option<CUcontext>> {
         let mut context = CUcontext::NULL;
-        // SAFETY: `context` is a writable handle.
+        // SAFETY: `context` is writable.
         let code = unsafe { (self.ctx_get_current)(&raw mut context) };
         if code == CUDA_ERROR_NOT_INITIALIZED {
             return Ok(None);
@@ -19,16 +19,16 @@ impl Driver {
         Ok((!context.is_null()).then_some(context))
     }
 
-    /// Makes the context of `stream` current, if the thread has none. Returns `None` if the thread has a context or the
-    /// stream is a default stream. Allowed during stream captures.
+    /// Makes the context of `stream` current; allowed during captures. Returns `None` if the thread has a context or
+    /// the stream is a default stream.
     ///
     /// # Safety
-    /// `stream` is a live stream of this driver or one of the default streams.
+    /// `stream` is a live or a default stream.
     pub unsafe fn enter_context_of(&self, stream: CUstream) -> Result<Option<EnteredContext<'_>>> {
         if stream.is_default() || self.current_context()?.is_some() {
             return Ok(None);
         }
-        // SAFETY: the pointer is to a writable handle; the stream is the caller's promise.
+        // SAFETY: the pointer is writable; the stream is the caller's promise.
         let context = self.read("cuStreamGetCtx", CUcontext::NULL, |context| unsafe {
             (self.stream_get_ctx)(stream, context)
         })?;
@@ -37,18 +37,18 @@ impl Driver {
     }
 
     fn push(&self, context: CUcontext) -> Result<()> {
-        // SAFETY: the driver just returned this context; a destroyed one returns an error.
+        // SAFETY: the driver just returned this context.
         self.check("cuCtxPushCurrent", unsafe { (self.ctx_push_current)(context) })
     }
 
     fn pop(&self) -> Result<()> {
         let mut context = CUcontext::NULL;
-        // SAFETY: `context` is a writable handle; an empty stack returns an error.
+        // SAFETY: `context` is writable; an empty stack returns an error.
         self.check("cuCtxPopCurrent", unsafe { (self.ctx_pop_current)(&raw mut context) })
     }
 }
 
-/// A context that is current in this thread until [`EnteredContext::leave`] or drop.
+/// A context that is current in this thread until dropped.
 #[derive(Debug)]
 pub struct EnteredContext<'a> {
     driver: &'a Driver,
@@ -56,7 +56,7 @@ pub struct EnteredContext<'a> {
 }
 
 impl EnteredContext<'_> {
-    /// Makes the previous context current. After an error the context stays current.
+    /// Makes the previous context current, unless it fails.
     pub fn leave(self) -> Result<()> {
         let left = self.driver.pop();
         std::mem::forget(self);
@@ -65,7 +65,7 @@ impl EnteredContext<'_> {
 }
 
 impl Drop for EnteredContext<'_> {
-    /// Only while unwinding, where an error cannot be reported.
+    /// While unwinding an error cannot be reported.
     fn drop(&mut self) {
         let _ = self.driver.pop();
     }

@@ -1,10 +1,8 @@
-//! The CUDA driver's C interface, found in the process at run time.
+//! The CUDA driver's C interface, found in the process at run time: types and numbers ([`sys`]), functions
+//! ([`Driver`]), safe wrappers and their errors ([`DriverError`]).
 //!
-//! Owns the types and numbers of `cuda.h` that we use ([`sys`]), the table of its functions ([`Driver`]), safe wrappers
-//! and their errors ([`DriverError`]). Errors are the driver's unless documented otherwise.
-//!
-//! Never links against `libcuda`, panics without a driver, caches a failure (a driver may appear later), decides what
-//! to load or launch, prints, or closes the driver, whose threads may still run.
+//! Never links against `libcuda`, caches a failure (a driver may appear later), decides what to load or launch, or
+//! closes the driver, whose threads may still run.
 
 #![allow(unsafe_code)] // calls into C
 

@@ -7,19 +7,19 @@ use super::result::Result;
 use super::sys::{CUDA_SUCCESS, CUdeviceptr, CUkernel, CUlaunchAttribute, CUlaunchConfig, CUstream};
 use super::table::Driver;
 
-/// Maximum number of launch attributes.
+/// Maximum launch attributes.
 pub const MAX_LAUNCH_ATTRIBUTES: usize = 3;
 
 /// The configuration of a launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    /// Blocks in x, y and z.
+    /// Blocks (x, y, z).
     pub grid: [u32; 3],
-    /// Threads per block in x, y and z.
+    /// Threads per block (x, y, z).
     pub block: [u32; 3],
     /// Dynamic shared memory per block in bytes.
     pub shared_bytes: u32,
-    /// At most [`MAX_LAUNCH_ATTRIBUTES`]; further ones are ignored.
+    /// At most [`MAX_LAUNCH_ATTRIBUTES`]; more are ignored.
     pub attributes: Box<[CUlaunchAttribute]>,
 }
 
@@ -48,9 +48,9 @@ impl Driver {
     /// Launches a kernel in the context of `stream`. Errors on the device appear in later calls.
     ///
     /// # Safety
-    /// `params` points to one pointer for each parameter of the kernel, each to as many readable bytes as that
-    /// parameter has; the driver reads them during the call. `stream` is a stream of this driver or null. Device memory
-    /// in the arguments is valid until the kernel has run, and as large as the kernel assumes.
+    /// `params` points to one pointer for each parameter of the kernel, each to as many readable bytes as it has.
+    /// `stream` is a stream of this driver or null. Device memory in the arguments is valid until the kernel has run,
+    /// and as large as it assumes.
     #[inline]
     pub unsafe fn launch(
         &self,
@@ -64,8 +64,8 @@ impl Driver {
             return unsafe { self.launch_with_attributes(kernel, configuration, stream, params) };
         }
         let Configuration { grid, block, shared_bytes, .. } = configuration;
-        // SAFETY: a `CUkernel` is valid as a `CUfunction` (`cuda.h` 13.0, `cuLaunchKernel`); `extra` must be null with
-        // `params`; the rest is the caller's promise.
+        // SAFETY: a `CUkernel` is valid as a `CUfunction` (`cuda.h` 13.0, `cuLaunchKernel`); otherwise the caller's
+        // promise.
         let code = unsafe {
             (self.launch_kernel)(
                 kernel.as_function(),
@@ -93,8 +93,7 @@ impl Driver {
         stream: CUstream,
         params: *mut *mut c_void,
     ) -> Result<()> {
-        // SAFETY: a `CUkernel` is valid as a `CUfunction` (`cuda.h` 13.0, `cuLaunchKernelEx`); the configuration and
-        // its attributes live during the call; the rest is the caller's promise.
+        // SAFETY: as in `launch`; the configuration and its attributes live during the call.
         let code = configuration.with_config(stream, |config| unsafe {
             (self.launch_kernel_ex)(config, kernel.as_function(), params, null_mut())
         });
@@ -115,8 +114,7 @@ impl Driver {
     /// Copies device memory, in the order of `stream`.
     ///
     /// # Safety
-    /// `from` and `to` are the addresses of `bytes` of device memory, which do not overlap and are valid until the work
-    /// is done. `stream` is a stream of this driver or null.
+    /// As for [`Driver::fill`], for both addresses; the ranges do not overlap.
     pub unsafe fn copy(
         &self,
         to: CUdeviceptr,
@@ -129,12 +127,11 @@ impl Driver {
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuMemcpyDtoDAsync", code) }
     }
 
-    /// Returns how many blocks of a kernel one multiprocessor of the current context's device runs at once.
+    /// Returns how many blocks run at once on a multiprocessor of the current device.
     pub fn blocks_per_multiprocessor(&self, kernel: CUkernel, threads: u32, shared: u32) -> Result<u32> {
         let mut blocks = 0;
         let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
-        // SAFETY: `blocks` is a writable `int`; a `CUkernel` is valid as a `CUfunction`, for the current context's
-        // device (`cuda.h` 13.0).
+        // SAFETY: `blocks` is writable; a `CUkernel` is valid as a `CUfunction` (`cuda.h` 13.0).
         let code = unsafe {
             (self.occupancy_max_active_blocks)(
                 &raw mut blocks,
@@ -147,11 +144,10 @@ impl Driver {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// Returns how many clusters of a kernel the current context's device runs at once.
+    /// Returns how many clusters run at once on the current device.
     pub fn clusters_at_once(&self, kernel: CUkernel, configuration: &Configuration) -> Result<u32> {
         let mut clusters = 0;
-        // SAFETY: `clusters` is a writable `int`; the configuration and its attributes live during the call; the null
-        // stream means the current context; a `CUkernel` is valid as a `CUfunction` (`cuda.h` 13.0).
+        // SAFETY: as above; the configuration and its attributes live during the call.
         let code = configuration.with_config(CUstream::NULL, |config| unsafe {
             (self.occupancy_max_active_clusters)(&raw mut clusters, kernel.as_function(), config)
         });

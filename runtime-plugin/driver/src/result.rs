@@ -1,12 +1,10 @@
-//! Errors of NVIDIA's driver as values, shared by the runtime's and the tools' bindings. Never calls the driver.
-//!
-//! Source of the numbers and their meaning: `cuda.h` of CUDA 13.0, `CUresult`.
+//! Errors of NVIDIA's driver as values. Source of the numbers: `CUresult` in `cuda.h` of CUDA 13.0.
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub const OUT_OF_MEMORY: i32 = 2;
-/// `CUDA_ERROR_NO_DEVICE`: "no CUDA-capable devices were detected".
+/// `CUDA_ERROR_NO_DEVICE`.
 pub const NO_DEVICE: i32 = 100;
-/// `CUDA_ERROR_CONTEXT_IS_DESTROYED`: not caused by a kernel.
+/// Not caused by a kernel.
 const CONTEXT_IS_DESTROYED: i32 = 709;
 const UNKNOWN: i32 = 999;
 
@@ -42,21 +40,20 @@ pub struct DriverError {
     pub call: &'static str,
     /// The returned `CUresult`.
     pub code: i32,
-    /// The driver's name for it: `CUDA_ERROR_NO_BINARY_FOR_GPU`, if known.
+    /// The driver's name for it: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
     pub name: Option<String>,
     /// The driver's description, if any.
     pub text: Option<String>,
 }
 
 impl DriverError {
-    /// Returns whether an earlier kernel may have caused it: CUDA reports such errors late.
+    /// Returns whether an earlier kernel may have caused it.
     #[must_use]
     pub fn may_come_from_earlier_work(&self) -> bool {
         self.lasts() && ![CONTEXT_IS_DESTROYED, UNKNOWN].contains(&self.code)
     }
 
-    /// Returns whether later calls in the process fail with it, too. A newer driver's unknown errors may last as well;
-    /// repeat the call to find out.
+    /// Returns whether later calls in the process fail with it, too, when known.
     #[must_use]
     pub fn lasts(&self) -> bool {
         LASTING.contains(&self.code)

@@ -1,5 +1,5 @@
 //! Types and numbers of the CUDA driver API, under NVIDIA's names. Source unless stated otherwise: `cuda.h` of CUDA
-//! 13.0 (`CUDA_VERSION` 13000).
+//! 13.0.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -25,8 +25,7 @@ macro_rules! handles {
             /// Wraps a C handle.
             ///
             /// # Safety
-            /// The driver returned the pointer as such a handle and has not invalidated it, or only a stand-in for the
-            /// driver gets it.
+            /// A valid handle of this kind from the driver, or only a stand-in for the driver gets it.
             #[must_use]
             pub const unsafe fn from_raw(raw: *mut c_void) -> $name {
                 $name(raw)
@@ -45,8 +44,7 @@ macro_rules! handles {
             }
         }
 
-        // SAFETY: only the driver dereferences handles, and any thread may call its functions (CUDA programming guide,
-        // "thread safety").
+        // SAFETY: only the driver dereferences handles, from any thread (CUDA programming guide, "thread safety").
         unsafe impl Send for $name {}
         // SAFETY: as above.
         unsafe impl Sync for $name {}
@@ -56,12 +54,11 @@ macro_rules! handles {
 handles! {
     /// `CUcontext`.
     CUcontext,
-    /// `CUlibrary`: loaded code, independent of any context.
+    /// `CUlibrary`: loaded code.
     CUlibrary,
-    /// `CUkernel`: a kernel of a library, independent of any context.
+    /// `CUkernel`: a kernel of a library.
     CUkernel,
-    /// `CUfunction`: a kernel in one context. `cuLaunchKernel` also accepts a `CUkernel`, and then uses the stream's
-    /// context.
+    /// `CUfunction`: a kernel in one context. `cuLaunchKernel` also accepts a `CUkernel`.
     CUfunction,
     /// `CUstream`.
     CUstream,
@@ -84,8 +81,7 @@ impl CUstream {
 /// `CUdeviceptr`: an address on the device.
 pub type CUdeviceptr = u64;
 
-/// `CUlaunchAttribute`: an id (`CUlaunchAttributeID`), padded to 8 bytes, and a union of 64 bytes, whose members used
-/// here start with words.
+/// `CUlaunchAttribute`: an id, padded to 8 bytes, and a union of 64 bytes.
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CUlaunchAttribute {
@@ -101,7 +97,7 @@ impl CUlaunchAttribute {
     /// An attribute that the driver ignores.
     pub const IGNORED: CUlaunchAttribute = CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_IGNORE, [0; 3]);
 
-    /// Creates an attribute whose value is these words, then zeros.
+    /// Creates an attribute with these words, then zeros.
     #[must_use]
     pub const fn new(id: c_int, words: [u32; 3]) -> CUlaunchAttribute {
         let mut value = [0; 16];
@@ -137,13 +133,13 @@ const _: () = assert!(
         && offset_of!(CUlaunchConfig, attribute_count) == 48
 );
 
-/// `CU_LAUNCH_ATTRIBUTE_IGNORE`.
+/// Ignored.
 pub const CU_LAUNCH_ATTRIBUTE_IGNORE: c_int = 0;
-/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`: an `int`, not 0.
+/// An `int`, not 0.
 pub const CU_LAUNCH_ATTRIBUTE_COOPERATIVE: c_int = 2;
-/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`: three `unsigned`, each a divisor of the grid's.
+/// Three `unsigned`, each a divisor of the grid's.
 pub const CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: c_int = 4;
-/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: an `int`, not 0.
+/// An `int`, not 0.
 pub const CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
 
 /// `CUDA_SUCCESS`.
@@ -152,9 +148,9 @@ pub const CUDA_SUCCESS: CUresult = 0;
 pub const CUDA_ERROR_INVALID_VALUE: CUresult = 1;
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub const CUDA_ERROR_OUT_OF_MEMORY: CUresult = 2;
-/// `CUDA_ERROR_NOT_INITIALIZED`: `cuInit` was not called.
+/// `cuInit` was not called.
 pub const CUDA_ERROR_NOT_INITIALIZED: CUresult = 3;
-/// `CUDA_ERROR_DEINITIALIZED`: the process is exiting and the driver has shut down.
+/// The process is exiting and the driver has shut down.
 pub const CUDA_ERROR_DEINITIALIZED: CUresult = 4;
 /// `CUDA_ERROR_DEVICE_UNAVAILABLE`.
 pub const CUDA_ERROR_DEVICE_UNAVAILABLE: CUresult = 46;
@@ -182,22 +178,22 @@ pub const CUDA_ERROR_INVALID_SOURCE: CUresult = 300;
 pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = 302;
 /// `CUDA_ERROR_NOT_FOUND`.
 pub const CUDA_ERROR_NOT_FOUND: CUresult = 500;
-/// `CUDA_ERROR_ILLEGAL_ADDRESS`: the first of the errors (700 to 720) of a kernel or a lost context.
+/// The first error (700 to 720) of a kernel or a lost context.
 pub const CUDA_ERROR_ILLEGAL_ADDRESS: CUresult = 700;
-/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: among them, but about the launch itself.
+/// About the launch itself.
 pub const CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: CUresult = 701;
-/// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`: the last of them.
+/// The last error of a kernel or a lost context.
 pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
-/// `CUDA_ERROR_SYSTEM_NOT_READY`: the first of the errors (802 to 810) about the driver's installation and MPS.
+/// The first error (802 to 810) about the driver's installation and MPS.
 pub const CUDA_ERROR_SYSTEM_NOT_READY: CUresult = 802;
-/// `CUDA_ERROR_MPS_CLIENT_TERMINATED`: the last of them.
+/// The last error about the driver's installation and MPS.
 pub const CUDA_ERROR_MPS_CLIENT_TERMINATED: CUresult = 810;
-/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`: the first of the errors (900 to 908) about an active capture.
+/// The first error (900 to 908) about an active capture.
 pub const CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
-/// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`: the last of them.
+/// The last error about an active capture.
 pub const CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: CUresult = 908;
 
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`: allows calls that another thread's capture would forbid.
+/// Allows calls that another thread's capture would forbid.
 pub const CU_STREAM_CAPTURE_MODE_RELAXED: CUstreamCaptureMode = 2;
 
 /// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`.
@@ -206,14 +202,14 @@ pub const CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 16;
 pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
 pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
-/// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`: static and dynamic together, for kernels that opt in.
+/// Static and dynamic together, in bytes, if opted in.
 pub const CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
-/// `CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH`, since 11.8: whether the device supports clusters.
+/// Whether the device supports clusters; since 11.8.
 pub const CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: c_int = 120;
 
-/// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`: depends on registers, launch bounds and device.
+/// Depends on registers, launch bounds and device.
 pub const CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: c_int = 0;
-/// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES`: static shared memory.
+/// Static shared memory.
 pub const CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: c_int = 1;
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`: the limit of launches, 48 KiB less the static part by default.
+/// The limit of launches, 48 KiB less the static part by default.
 pub const CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;

@@ -9,14 +9,12 @@ use super::sys::{
     CUstreamCaptureMode,
 };
 
-/// The driver's file, which TensorRT and the CUDA runtime also open.
 const LIBRARY: &CStr = c"libcuda.so.1";
 
 macro_rules! function_at {
     ($address:expr, $ty:ty) => {{
         let address: *mut c_void = $address;
-        // SAFETY: both are pointers of one size, and null is `None`. The caller of `Driver::from_lookup` promises that
-        // other addresses have functions of this type.
+        // SAFETY: pointers, null for `None`; `Driver::from_lookup`'s caller promises their types.
         unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(address) }
     }};
 }
@@ -26,22 +24,20 @@ macro_rules! driver_table {
         required { $($(#[$doc:meta])* $field:ident: $symbol:literal ($($arg:ty),* $(,)?);)* }
         optional { $($(#[$opt_doc:meta])* $opt_field:ident: $opt_symbol:literal ($($opt_arg:ty),* $(,)?);)* }
     ) => {
-        /// The driver's functions that we call, from `cuda.h` of CUDA 13.0, under their versioned names. `since` is
-        /// their first release (`cudaTypedefs.h`).
+        /// The driver's functions that we call, from `cuda.h` of CUDA 13.0; "since" is their first release
+        /// (`cudaTypedefs.h`).
         pub struct Driver {
             $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($arg),*) -> CUresult,)*
             $($(#[$opt_doc])* pub(super) $opt_field: Option<unsafe extern "C" fn($($opt_arg),*) -> CUresult>,)*
         }
 
         impl Driver {
-            /// Returns the table of the functions that `lookup` finds; null is a missing function.
-            ///
-            /// # Errors
-            /// [`DriverMissing::TooOld`] with all missing required functions.
+            /// Returns the table of the functions that `lookup` finds; [`DriverMissing::TooOld`] lists missing
+            /// required ones.
             ///
             /// # Safety
-            /// `lookup` returns null or the address of a function with the signature and contract of that name in
-            /// `cuda.h`, valid as long as the table is used.
+            /// `lookup` returns null or the address of the function of that name in `cuda.h`, valid as long as the
+            /// table is used.
             pub unsafe fn from_lookup(
                 mut lookup: impl FnMut(&'static CStr) -> *mut c_void,
             ) -> Result<Driver, DriverMissing> {
@@ -68,76 +64,69 @@ macro_rules! driver_table {
 
 driver_table! {
     required {
-        /// `CUresult cuDriverGetVersion(int*)`: 1000 * major + 10 * minor of the newest supported CUDA.
         driver_get_version: c"cuDriverGetVersion"(*mut c_int);
-        /// `CUresult cuCtxGetCurrent(CUcontext*)`, since 4.0: null without a context.
+        /// Since 4.0: null without a context.
         ctx_get_current: c"cuCtxGetCurrent"(*mut CUcontext);
-        /// `CUresult cuCtxGetDevice(CUdevice*)`.
         ctx_get_device: c"cuCtxGetDevice"(*mut CUdevice);
-        /// `CUresult cuCtxPushCurrent(CUcontext)`, since 4.0.
+        /// Since 4.0.
         ctx_push_current: c"cuCtxPushCurrent_v2"(CUcontext);
-        /// `CUresult cuCtxPopCurrent(CUcontext*)`, since 4.0.
+        /// Since 4.0.
         ctx_pop_current: c"cuCtxPopCurrent_v2"(*mut CUcontext);
-        /// `CUresult cuStreamGetCtx(CUstream, CUcontext*)`, since 9.2. For the special handles (null, legacy, per thread) it returns the
-        /// thread's current context.
+        /// Since 9.2: the thread's context for default streams.
         stream_get_ctx: c"cuStreamGetCtx"(CUstream, *mut CUcontext);
-        /// `CUresult cuDeviceGetAttribute(int*, CUdevice_attribute, CUdevice)`.
         device_get_attribute: c"cuDeviceGetAttribute"(*mut c_int, c_int, CUdevice);
-        /// `CUresult cuDeviceGetName(char*, int, CUdevice)`: ends with a NUL, shortened to fit.
+        /// Shortened to fit.
         device_get_name: c"cuDeviceGetName"(*mut c_char, c_int, CUdevice);
-        /// `CUresult cuLibraryLoadData(CUlibrary*, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*,
-        /// void**, unsigned)`, since 12.0. Gets no length; copies the code by default.
+        /// Since 12.0. Copies the code by default.
         library_load_data: c"cuLibraryLoadData"(
             *mut CUlibrary, *const c_void,
             *mut c_int, *mut *mut c_void, c_uint,
             *mut c_int, *mut *mut c_void, c_uint,
         );
-        /// `CUresult cuLibraryUnload(CUlibrary)`, since 12.0.
+        /// Since 12.0.
         library_unload: c"cuLibraryUnload"(CUlibrary);
-        /// `CUresult cuLibraryGetKernel(CUkernel*, CUlibrary, const char*)`, since 12.0.
+        /// Since 12.0.
         library_get_kernel: c"cuLibraryGetKernel"(*mut CUkernel, CUlibrary, *const c_char);
-        /// `CUresult cuKernelGetFunction(CUfunction*, CUkernel)`, since 12.0: for the current context.
+        /// Since 12.0: for the current context.
         kernel_get_function: c"cuKernelGetFunction"(*mut CUfunction, CUkernel);
-        /// `CUresult cuKernelGetAttribute(int*, CUfunction_attribute, CUkernel, CUdevice)`, since 12.0.
+        /// Since 12.0.
         kernel_get_attribute: c"cuKernelGetAttribute"(*mut c_int, c_int, CUkernel, CUdevice);
-        /// `CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice)`, since 12.0: concurrent calls
-        /// for one attribute of one kernel race.
+        /// Since 12.0: concurrent calls for one kernel race.
         kernel_set_attribute: c"cuKernelSetAttribute"(c_int, c_int, CUkernel, CUdevice);
-        /// `CUresult cuLaunchKernel(CUfunction, unsigned grid[3], unsigned block[3], unsigned shared, CUstream, void**
-        /// params, void** extra)`, since 4.0. Its null stream is the legacy stream.
+        /// Since 4.0. Its null stream is the legacy stream.
         launch_kernel: c"cuLaunchKernel"(
             CUfunction,
             c_uint, c_uint, c_uint,
             c_uint, c_uint, c_uint,
             c_uint, CUstream, *mut *mut c_void, *mut *mut c_void,
         );
-        /// `CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void** params, void** extra)`, since 11.8.
+        /// Since 11.8.
         launch_kernel_ex: c"cuLaunchKernelEx"(
             *const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void,
         );
-        /// `CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t bytes, CUstream)`, since 3.2.
+        /// Since 3.2.
         memset_d8_async: c"cuMemsetD8Async"(CUdeviceptr, c_uchar, usize, CUstream);
-        /// `CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream)`, since 3.2.
+        /// Since 3.2: to, from, bytes.
         memcpy_dtod_async: c"cuMemcpyDtoDAsync_v2"(CUdeviceptr, CUdeviceptr, usize, CUstream);
-        /// `CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int threads, size_t shared)`, since 6.5.
+        /// Since 6.5.
         occupancy_max_active_blocks: c"cuOccupancyMaxActiveBlocksPerMultiprocessor"(
             *mut c_int, CUfunction, c_int, usize,
         );
-        /// `CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig*)`, since 11.8.
+        /// Since 11.8.
         occupancy_max_active_clusters: c"cuOccupancyMaxActiveClusters"(
             *mut c_int, CUfunction, *const CUlaunchConfig,
         );
-        /// `CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*)`, since 10.1.
+        /// Since 10.1.
         thread_exchange_stream_capture_mode: c"cuThreadExchangeStreamCaptureMode"(*mut CUstreamCaptureMode);
-        /// `CUresult cuGetErrorName(CUresult, const char**)`, since 6.0: null for an unknown number.
+        /// Since 6.0: null if unknown.
         get_error_name: c"cuGetErrorName"(CUresult, *mut *const c_char);
-        /// `CUresult cuGetErrorString(CUresult, const char**)`, since 6.0: null for an unknown number.
+        /// Since 6.0: null if unknown.
         get_error_string: c"cuGetErrorString"(CUresult, *mut *const c_char);
     }
     optional {
-        /// `CUresult cuFuncLoad(CUfunction)`, since 12.4: completes lazy loading.
+        /// Since 12.4: completes lazy loading.
         func_load: c"cuFuncLoad"(CUfunction);
-        /// `CUresult cuKernelGetParamInfo(CUkernel, size_t index, size_t* offset, size_t* size)`, since 12.4.
+        /// Since 12.4: index, offset, size.
         kernel_get_param_info: c"cuKernelGetParamInfo"(CUkernel, usize, *mut usize, *mut usize);
     }
 }
@@ -148,14 +137,11 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// The driver of this process, once found. Failures are not cached.
+/// Failures are not cached.
 static FOUND: OnceLock<Driver> = OnceLock::new();
 
 impl Driver {
-    /// Returns the driver of this process. Makes no CUDA call: an application with a context has called `cuInit`.
-    ///
-    /// # Errors
-    /// [`DriverMissing`]; the next call searches again.
+    /// Returns the driver of this process, without a CUDA call.
     pub fn find() -> Result<&'static Driver, DriverMissing> {
         if let Some(driver) = FOUND.get() {
             return Ok(driver);
@@ -164,7 +150,7 @@ impl Driver {
         Ok(FOUND.get_or_init(|| driver))
     }
 
-    /// Returns the driver if [`Driver::find`] has found it. Opens nothing: for teardown.
+    /// Returns the driver if [`Driver::find`] has found it, for teardown.
     #[must_use]
     pub fn already_found() -> Option<&'static Driver> {
         FOUND.get()
@@ -175,7 +161,7 @@ impl Driver {
 fn open() -> Result<Driver, DriverMissing> {
     let mut library = std::ptr::null_mut();
     for flags in [libc::RTLD_NOW | libc::RTLD_NOLOAD, libc::RTLD_NOW] {
-        // SAFETY: the name is a C string. Loading runs the driver's initializers, as in any CUDA program.
+        // SAFETY: a C string. Loading runs the driver's initializers, as in any CUDA program.
         library = unsafe { libc::dlopen(LIBRARY.as_ptr(), flags) };
         if !library.is_null() {
             break;
@@ -184,19 +170,18 @@ fn open() -> Result<Driver, DriverMissing> {
     if library.is_null() {
         return Err(DriverMissing::NotFound { text: last_loader_error() });
     }
-    // SAFETY: `library` is an open handle that is never closed. The names are those of `cuda.h`, whose declarations the
-    // table repeats; a library called `libcuda.so.1` is NVIDIA's driver or stands in for it under the same contract.
+    // SAFETY: `library` is never closed; a `libcuda.so.1` has `cuda.h`'s functions, which the table repeats.
     unsafe { Driver::from_lookup(|name| libc::dlsym(library, name.as_ptr())) }
 }
 
-/// What the loader said last in this thread.
+/// Returns `dlerror`'s message of this thread.
 pub fn last_loader_error() -> String {
-    // SAFETY: `dlerror` has no preconditions; glibc keeps its answer per thread.
+    // SAFETY: `dlerror` has no preconditions; its result is per thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the loader gives no reason".to_owned();
     }
-    // SAFETY: not null, so a C string valid until the thread's next loader call.
+    // SAFETY: a C string until the thread's next loader call.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 

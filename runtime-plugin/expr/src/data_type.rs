@@ -9,7 +9,7 @@ pub enum DataType {
     F32,
     /// IEEE half precision.
     F16,
-    /// Brain floating point, 16 bits.
+    /// Brain floating point.
     Bf16,
     /// Signed 8-bit integer.
     I8,
@@ -21,14 +21,14 @@ pub enum DataType {
     U8,
     /// One byte, 0 or 1.
     Bool,
-    /// 8-bit floating point: 4 bits of exponent, 3 of fraction (E4M3).
+    /// E4M3: 4 bits of exponent, 3 of fraction.
     F8,
-    /// Signed 4-bit integer, two per byte.
+    /// Signed 4 bits, two per byte.
     I4,
 }
 
 impl DataType {
-    /// All element types, in the order of error messages.
+    /// In the order of error messages.
     pub const ALL: [DataType; 10] = [
         DataType::F32,
         DataType::F16,
@@ -69,7 +69,7 @@ impl DataType {
         Self::ALL.into_iter().find(|ty| ty.name() == name)
     }
 
-    /// Returns the CUDA C++ type. For [`DataType::I4`], a two-element byte of the generated header.
+    /// Returns the CUDA C++ type; for [`DataType::I4`], a two-element byte of the generated header.
     #[must_use]
     pub const fn cuda_name(self) -> &'static str {
         self.row().1
@@ -81,13 +81,13 @@ impl DataType {
         self.row().2
     }
 
-    /// Returns the bytes of an element; `None` if smaller than a byte.
+    /// Returns an element's bytes; `None` below a byte.
     #[must_use]
     pub const fn size(self) -> Option<u32> {
         if self.bits() < 8 { None } else { Some(self.bits() / 8) }
     }
 
-    /// Returns the bytes of `count` contiguous elements; `None` above 64 bits.
+    /// Returns the bytes of `count` elements; `None` above 64 bits.
     #[must_use]
     pub const fn bytes(self, count: u64) -> Option<u64> {
         match self.size() {
@@ -102,7 +102,7 @@ impl DataType {
         self.row().3
     }
 
-    /// Returns the type with TensorRT's number, if supported.
+    /// Returns the type with TensorRT's number.
     #[must_use]
     pub fn from_tensorrt(number: i32) -> Option<DataType> {
         Self::ALL.into_iter().find(|ty| ty.tensorrt() == number)
@@ -112,12 +112,12 @@ impl DataType {
 /// The type of a number passed by value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ScalarType {
-    /// Signed integer of 1, 2, 4 or 8 bytes.
+    /// 1, 2, 4 or 8 bytes.
     Int {
         /// Width in bytes.
         bytes: u8,
     },
-    /// Unsigned integer of 1, 2, 4 or 8 bytes.
+    /// 1, 2, 4 or 8 bytes.
     UInt {
         /// Width in bytes.
         bytes: u8,
@@ -128,7 +128,7 @@ pub enum ScalarType {
     F64,
     /// `bool`, one byte.
     Bool,
-    /// An enumeration's unknown integer type: all candidates represent 0 to 2^`bits` - 1.
+    /// An enumeration's unknown integer type, which represents 0 to 2^`bits` - 1.
     Natural {
         /// 7, 15, 31 or 63 for unknown signedness, 1 if possibly `bool`.
         bits: u8,
@@ -162,7 +162,7 @@ impl ScalarType {
         }
     }
 
-    /// Returns the range of an integer type; `None` for other types and unknown widths.
+    /// Returns an integer type's range; `None` for other types and unknown widths.
     #[must_use]
     pub fn integers(self) -> Option<(i128, i128)> {
         let half = |bytes: u8| matches!(bytes, 1 | 2 | 4 | 8).then(|| 1_i128 << (u32::from(bytes) * 8 - 1));

@@ -2,20 +2,20 @@
 
 pub(crate) type Span = std::ops::Range<usize>;
 
-/// The class of an [`ExprError`] (codes C0101 to C0106 of the compiler).
+/// Codes C0101 to C0106 of the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
     /// An unknown name, function, type or field.
     UnknownName,
-    /// The text is not an expression, or too large.
+    /// Not an expression, or too large.
     Syntax,
-    /// A value of the wrong kind, or not a value.
+    /// A wrong kind, or not a value.
     WrongKind,
-    /// A part that never has a value.
+    /// Never has a value.
     NoValue,
-    /// A value that is known later than its place requires.
+    /// Known later than its place requires.
     OutOfPlace,
-    /// A call with the wrong number of arguments, or recursive.
+    /// Wrong number of arguments, or recursive.
     BadCall,
 }
 
@@ -25,19 +25,19 @@ pub enum ErrorClass {
 pub struct ExprError {
     /// The class.
     pub class: ErrorClass,
-    /// The place in the expression's text.
+    /// In the expression's text.
     pub span: Span,
-    /// The message: lower case, no full stop.
+    /// Lower case, no full stop.
     pub message: String,
     /// A label for the place.
     pub label: String,
     /// How to fix it.
     pub help: Option<String>,
-    /// Related declared names: similar ones, or the called function.
+    /// Similar names, or the called function.
     pub about: Vec<String>,
     /// A related place with a label.
     pub also: Option<(Span, String)>,
-    /// The helper function that contains the error, if `span` is its call.
+    /// The helper function with the error, if `span` is its call.
     pub function: Option<String>,
     /// Whether a size limit is exceeded.
     pub is_about_size: bool,
@@ -104,12 +104,11 @@ impl ExprError {
     }
 }
 
-/// Returns the most similar candidate: at most a third of the letters differ.
+/// At most a third of the letters differ.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_all(name, candidates).into_iter().next()
 }
 
-/// Returns equally similar candidates, sorted.
 fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
     let candidates: Vec<&str> = candidates.take(MAX_CANDIDATES + 1).collect();
@@ -135,9 +134,9 @@ fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
         .collect()
 }
 
-/// Longer names are not compared: quadratic time.
+/// Comparison takes quadratic time.
 const LONGEST_NAME: usize = 64;
-/// Limits the time for many unknown names in generated manifests.
+/// Generated manifests may have many unknown names.
 const MAX_CANDIDATES: usize = 256;
 
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {

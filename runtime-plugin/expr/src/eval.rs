@@ -1,17 +1,17 @@
-//! Checked evaluation of any list of nodes in bounded time and stack. Never converts between kinds.
+//! Checked evaluation of any list of nodes in bounded time and stack.
 
 use super::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use crate::value::Value;
 
-/// Facts for an evaluation. Tensors are indexed over inputs, then outputs; unknown facts are `None`.
+/// Facts for an evaluation; `None` if unknown. Tensors are indexed over inputs, then outputs.
 pub trait Environment {
-    /// Returns the environment for all other facts.
+    /// Returns the environment of all other facts.
     fn base(&self) -> Option<&dyn Environment> {
         None
     }
 
-    /// Returns an attribute's value, by index in the plugin.
+    /// Returns an attribute, by index in the plugin.
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.base()?.attribute(index)
     }
@@ -21,7 +21,7 @@ pub trait Environment {
         self.base()?.shape(tensor)
     }
 
-    /// Returns whether a tensor's address is a multiple of `bytes`, a power of two.
+    /// Returns whether an address is a multiple of `bytes`, a power of two.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         self.base()?.aligned(tensor, bytes)
     }
@@ -31,7 +31,7 @@ pub trait Environment {
         self.base()?.device(fact)
     }
 
-    /// Returns a shape input's values, one for each element.
+    /// Returns a shape input's values.
     fn values(&self, tensor: u32) -> Option<&[i64]> {
         self.base()?.values(tensor)
     }
@@ -41,23 +41,19 @@ pub trait Environment {
         self.base()?.size(tensor)
     }
 
-    /// Returns a tensor's rank, which may be known before its shape.
+    /// Returns a rank, which may be known before the shape.
     fn rank(&self, tensor: u32) -> Option<usize> {
         let known = self.base().and_then(|base| base.rank(tensor));
         known.or_else(|| self.shape(tensor).map(<[i64]>::len))
     }
 }
 
-/// Evaluates `expr`.
-///
-/// # Errors
-/// Overflow, division by zero, an index out of range, an unknown fact, a malformed or ill-typed tree, more
-/// than [`STEP_LIMIT`] steps, or an array above [`ARRAY_LIMIT`].
+/// Evaluates `expr` within [`STEP_LIMIT`] and [`ARRAY_LIMIT`].
 pub fn evaluate(expr: &Expr, env: &dyn Environment) -> Result<Value, EvalError> {
     evaluate_within(expr, env, &mut { STEP_LIMIT })
 }
 
-/// Evaluates within `steps`, from which it subtracts used ones.
+/// Evaluates as [`evaluate`]; subtracts used steps from `steps`.
 pub fn evaluate_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Result<Value, EvalError> {
     let left = (*steps).min(STEP_LIMIT);
     let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: left, depth: 0 };
@@ -150,7 +146,7 @@ impl<'a> Evaluator<'a> {
             self.charge(text.len() / 16)?;
             return Ok(Value::Str(text.clone()));
         }
-        // Charged first: repeated copies of a large array must not be free.
+        // Charged first: copies of a large array are not free.
         let size = self.held(id)?.map_or(0, |value| value.cost(STEP_LIMIT));
         self.charge(size)?;
         self.held(id)?.cloned().ok_or(EvalError::Malformed)
@@ -215,7 +211,7 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn index(&mut self, array: NodeId, index: NodeId) -> Result<Value, EvalError> {
-        // Avoids copying an array for one element, but reports its errors first.
+        // Reports errors of the array first, without copying it.
         let listed = match self.nodes.get(array as usize) {
             Some(Node::Shape(tensor)) => {
                 Some(self.env.shape(*tensor).ok_or(EvalError::UnknownTensor(*tensor))?)

@@ -1,4 +1,4 @@
-//! Help for syntax of other languages. Never decides what is an expression.
+//! Help for other languages' syntax.
 
 use super::error::ExprError;
 use super::node::Builtin;

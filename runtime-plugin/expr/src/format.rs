@@ -19,13 +19,13 @@ named! {
         Chw32 = "chw32", (5, 32, 3);
         /// `[N][H][W][C]`.
         Hwc = "hwc", (8, 1, 3);
-        /// `[N][H][W][C]`, channels rounded up to a multiple of 8.
+        /// `[N][H][W][C]`, channels a multiple of 8.
         Hwc8 = "hwc8", (2, 8, 3);
-        /// `[N][H][W][C]`, channels rounded up to a multiple of 16.
+        /// `[N][H][W][C]`, channels a multiple of 16.
         Hwc16 = "hwc16", (11, 16, 3);
         /// `[N][D][H][W][C]`.
         Dhwc = "dhwc", (12, 1, 4);
-        /// `[N][D][H][W][C]`, channels rounded up to a multiple of 8.
+        /// `[N][D][H][W][C]`, channels a multiple of 8.
         Dhwc8 = "dhwc8", (6, 8, 4);
         /// `[N][C/32][D][H][W][32]`.
         Cdhw32 = "cdhw32", (7, 32, 4);
@@ -39,38 +39,38 @@ impl Format {
         self.layout().0
     }
 
-    /// Returns the format with TensorRT's number, if supported.
+    /// Returns the format with TensorRT's number.
     #[must_use]
     pub fn from_tensorrt(number: i32) -> Option<Format> {
         Self::ALL.into_iter().find(|format| format.tensorrt() == number)
     }
 
-    /// Returns the multiple to which channels are padded; 1 if not padded.
+    /// Returns the multiple of padded channels; 1 if not padded.
     #[must_use]
     pub const fn vector(self) -> i64 {
         self.layout().1
     }
 
-    /// Returns the channel's dimension from the end: 3 is the third last; 0 if none.
+    /// Returns the channel's dimension from the end (3 is the third last); 0 if none.
     #[must_use]
     pub const fn channel_from_end(self) -> usize {
         self.layout().2
     }
 
-    /// Returns whether all channels of a position are adjacent.
+    /// Returns whether channels of a position are adjacent.
     #[must_use]
     pub const fn is_channels_last(self) -> bool {
         matches!(self, Format::Hwc | Format::Hwc8 | Format::Hwc16 | Format::Dhwc | Format::Dhwc8)
     }
 
-    /// Returns the minimum rank of a tensor in this format.
+    /// Returns a tensor's minimum rank.
     #[must_use]
     pub const fn min_rank(self) -> usize {
         self.channel_from_end()
     }
 
-    /// Returns whether TensorRT supports the format for `ty`: observed with TensorRT-RTX 1.7, plus
-    /// `NvInferRuntimeBase.h` of TensorRT 11.4.
+    /// Returns whether TensorRT supports the format for `ty` (observed with TensorRT-RTX 1.7;
+    /// `NvInferRuntimeBase.h` of TensorRT 11.4).
     #[must_use]
     pub const fn suits(self, ty: DataType) -> bool {
         use DataType::{Bf16, F8, F16, F32, I8, U8};
@@ -86,7 +86,7 @@ impl Format {
         }
     }
 
-    /// Returns the extents in memory, with padded channels. `None` above 64 bits.
+    /// Returns the extents in memory; `None` above 64 bits.
     #[must_use]
     pub fn padded(self, shape: &[i64]) -> Option<Vec<i64>> {
         let mut padded = shape.to_vec();

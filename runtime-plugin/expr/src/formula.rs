@@ -3,7 +3,7 @@
 use super::{BinaryOp, Expr, Node, NodeId};
 use crate::interval::Interval;
 
-/// A growing list of nodes; the last one is the root.
+/// A list of nodes; the last one is the root.
 #[derive(Debug, Default)]
 pub struct Formula {
     nodes: Vec<Node>,
@@ -11,7 +11,7 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// Adds a node after its children; returns its index.
+    /// Adds a node after its children.
     pub fn add(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         self.last()
@@ -21,7 +21,7 @@ impl Formula {
         NodeId::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NodeId::MAX)
     }
 
-    /// Appends a copy of an expression, with fresh variables.
+    /// Appends a copy with fresh variables.
     pub fn copy(&mut self, expr: &Expr) -> NodeId {
         let shift = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
         let slots = self.slots;
@@ -41,7 +41,7 @@ impl Formula {
         self.last()
     }
 
-    /// Adds `min <= value and value <= max`, building the value twice.
+    /// Adds `min <= value and value <= max`; builds the value twice.
     pub fn within(&mut self, allowed: Interval, value: impl Fn(&mut Formula) -> NodeId) -> NodeId {
         let least = self.add(Node::Int(allowed.min));
         let low = value(self);
@@ -59,7 +59,7 @@ impl Formula {
     }
 }
 
-/// Returns `min <= value and value <= max` for an integer.
+/// Returns `min <= value and value <= max`.
 #[must_use]
 pub fn is_within(value: &Expr, allowed: Interval) -> Expr {
     let mut formula = Formula::default();
@@ -67,7 +67,7 @@ pub fn is_within(value: &Expr, allowed: Interval) -> Expr {
     formula.finish()
 }
 
-/// Joins expressions by a left-associative operator; `None` without any.
+/// Joins by a left-associative operator; `None` without parts.
 #[must_use]
 pub fn joined<'e>(op: BinaryOp, parts: impl IntoIterator<Item = &'e Expr>) -> Option<Expr> {
     let mut formula = Formula::default();

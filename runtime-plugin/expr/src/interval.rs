@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Integers from `min` to `max`, inclusive.
+/// Inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Interval {
     /// The minimum.

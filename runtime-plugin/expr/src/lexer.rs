@@ -1,4 +1,4 @@
-//! Splits text into tokens. Never decides where a token is valid.
+//! Splits text into tokens.
 
 use super::error::ExprError;
 use super::foreign;
@@ -20,7 +20,6 @@ pub(super) enum Token<'t> {
 const PUNCTUATION: [&str; 18] =
     ["//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "."];
 
-/// Splits `text`; the last token is [`Token::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, ExprError> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -93,7 +92,7 @@ fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize),
     }
 }
 
-/// For a lambda, `:` is not the cause.
+/// `:` of a lambda is not the cause.
 #[cold]
 fn after_lambda(error: ExprError, before: &[(Token<'_>, Span)]) -> ExprError {
     let lambda = before.iter().find(|(token, _)| matches!(token, Token::Name("lambda")));

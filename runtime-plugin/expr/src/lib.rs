@@ -2,12 +2,10 @@
 //!
 //! [`parse`] reads text to [`Syntax`], [`compile`] resolves it to [`Expr`], [`evaluate`] computes it,
 //! [`bind()`] folds known parts, [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits,
-//! [`print()`] writes it.
+//! [`print()`] writes it. Never recurses deeper than [`Expr::DEPTH_LIMIT`].
 //!
-//! Never: I/O, `unsafe`, TensorRT, panics, recursion deeper than [`Expr::DEPTH_LIMIT`].
-//!
-//! Like Python, but comparisons do not chain, `/` needs floats, and slices are missing. Integers are checked
-//! 64-bit numbers.
+//! Like Python with checked 64-bit integers, but comparisons do not chain, `/` needs floats, and slices are
+//! missing.
 
 #[macro_use]
 mod named;

@@ -1,7 +1,6 @@
 //! Enums with named variants and constants.
 
-/// Declares an enum with a name and a constant per variant. Their order is their serialized number: append
-/// only.
+/// Declares an enum with a name and a constant per variant, serialized by position: append only.
 macro_rules! named {
     (
         $(#[$meta:meta])* $type:ident, $name:ident;

@@ -1,13 +1,13 @@
-//! The resolved tree: names are indices, functions are inlined, constants are folded.
+//! The resolved tree: indices for names, inlined functions, folded constants.
 //!
-//! A flat list: decoding engines needs no recursion, and depth is checked in one pass.
+//! A flat list, decoded without recursion.
 
 use serde::{Deserialize, Serialize};
 
-/// Index of a node; less than those of nodes that refer to it.
+/// Less than those of nodes that refer to it.
 pub type NodeId = u32;
 
-/// A resolved expression. The root is the last node.
+/// A resolved expression; the root is the last node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expr {
     /// Children before parents.
@@ -24,7 +24,7 @@ impl Expr {
         }
     }
 
-    /// Returns the part with this root as an expression; `None` if out of range.
+    /// Returns the part with this root; `None` if out of range.
     #[must_use]
     pub fn part(&self, root: NodeId) -> Option<Expr> {
         let nodes = self.nodes.get(..=root as usize)?;
@@ -55,34 +55,34 @@ pub enum Node {
     Bool(bool),
     /// A string literal.
     Str(String),
-    /// An attribute, by index in the plugin. Known at node time.
+    /// By index in the plugin. Known at node time.
     Attribute(u32),
-    /// A tensor's shape as an integer array. Known at shape time.
+    /// An integer array. Known at shape time.
     Shape(u32),
-    /// A tensor's rank. Known at node time.
+    /// Known at node time.
     Rank(u32),
-    /// A tensor's number of elements. Known at shape time.
+    /// Known at shape time.
     Numel(u32),
-    /// `aligned(x, 16)`: whether a tensor's address is a multiple. Known at launch time.
+    /// `aligned(x, 16)`. Known at launch time.
     Aligned {
         /// The tensor.
         tensor: u32,
         /// A power of two, at most [`Node::ALIGNMENT_LIMIT`].
         bytes: u32,
     },
-    /// A fact such as `device.sms`. Known at launch time.
+    /// `device.sms`. Known at launch time.
     Device(DeviceFact),
-    /// A shape input's values as an integer array. Known at shape time.
+    /// A shape input's values, an integer array. Known at shape time.
     Values(u32),
     /// A size tensor's value. Known after the kernels have run, so only valid as a dimension.
     Size(u32),
-    /// An enclosing comprehension's variable, by slot.
+    /// An enclosing comprehension's variable.
     Local(u32),
     /// `[a, b, c]`.
     Array(Vec<NodeId>),
     /// `-a`, `not a`.
     Unary(UnaryOp, NodeId),
-    /// `a + b` and so on. `and` and `or` evaluate the right side only if needed.
+    /// `and` and `or` evaluate the right side only if needed.
     Binary(BinaryOp, NodeId, NodeId),
     /// `then if condition else otherwise`; evaluates only the taken side.
     Conditional {
@@ -93,7 +93,7 @@ pub enum Node {
         /// The value if false.
         otherwise: NodeId,
     },
-    /// `array[index]`; a negative index counts from the end.
+    /// A negative index counts from the end.
     Index {
         /// The array.
         array: NodeId,
@@ -104,11 +104,11 @@ pub enum Node {
     Call(Builtin, Vec<NodeId>),
     /// `[body for slot in over if condition]`.
     Comprehension {
-        /// The variable's slot, unique in the expression.
+        /// Unique in the expression.
         slot: u32,
         /// An array.
         over: NodeId,
-        /// Elements for which it is false are left out.
+        /// Elements for which it is false are omitted.
         condition: Option<NodeId>,
         /// Evaluated for each element.
         body: NodeId,
@@ -116,15 +116,15 @@ pub enum Node {
 }
 
 named! {
-    /// Facts about a device that launches can depend on.
+    /// Facts about a device.
     #[derive(PartialOrd, Ord)]
     DeviceFact, name;
-    /// Returns the range that proofs assume. Every device since compute capability 5.0 has 48 KiB of shared
-    /// memory per block (CUDA C++ programming guide 13.0, "compute capabilities").
+    /// The range that proofs assume. Since compute capability 5.0, a block has 48 KiB of shared memory
+    /// (CUDA C++ programming guide 13.0, "compute capabilities").
     pub range: (i64, i64) {
         /// Number of multiprocessors.
         Sms = "sms", (1, 1024);
-        /// Maximum dynamic shared memory of a block, in bytes
+        /// Maximum dynamic shared memory of a block
         /// (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
         SharedBytes = "shared_bytes", (48 << 10, 1 << 20);
         /// Compute capability: 90 for 9.0.
@@ -138,7 +138,7 @@ impl std::fmt::Display for DeviceFact {
     }
 }
 
-/// Precedence; larger numbers bind tighter.
+/// Larger numbers bind tighter.
 pub(super) mod level {
     pub(crate) const LOOSEST: u8 = 0;
     pub(crate) const CONDITIONAL: u8 = 1;
@@ -171,9 +171,9 @@ named! {
         Sub = "-", 11;
         /// `a * b`
         Mul = "*", level::MULTIPLIED;
-        /// `a // b`: floor division, as in Python.
+        /// Floor division, as in Python.
         FloorDiv = "//", level::MULTIPLIED;
-        /// `a % b`: the remainder of floor division, as in Python.
+        /// The remainder of floor division, as in Python.
         Mod = "%", level::MULTIPLIED;
         /// `a / b`: floats only.
         Div = "/", level::MULTIPLIED;
@@ -207,17 +207,17 @@ named! {
         Max = "max", (1, usize::MAX, "`max(a, b)` or `max(array)`");
         /// `abs(a)`
         Abs = "abs", (1, 1, "`abs(a)`");
-        /// `ceil_div(a, b)`: division rounded up.
+        /// Division rounded up.
         CeilDiv = "ceil_div", (2, 2, "`ceil_div(a, b)`");
         /// `len(array)`
         Len = "len", (1, 1, "`len(array)`");
-        /// `get(array, index, default)`: the default if out of range or negative.
+        /// The default if out of range or negative.
         Get = "get", (3, 3, "`get(array, index, default)`");
         /// `range(n)` or `range(a, b)`.
         Range = "range", (1, 2, "`range(n)` or `range(a, b)`");
-        /// `sum(array)`: 0 if empty.
+        /// 0 if empty.
         Sum = "sum", (1, 1, "`sum(array)`");
-        /// `prod(array)`: 1 if empty.
+        /// 1 if empty.
         Prod = "prod", (1, 1, "`prod(array)`");
         /// `sqrt(a)`
         Sqrt = "sqrt", (1, 1, "`sqrt(a)`");
@@ -240,8 +240,8 @@ pub(super) fn height_of(node: &Node, heights: &[usize]) -> usize {
 }
 
 impl Node {
-    /// Maximum alignment, in bytes: TensorRT requires it of every address
-    /// (`IExecutionContext::setTensorAddress`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
+    /// Bytes that TensorRT aligns every address to (`IExecutionContext::setTensorAddress`,
+    /// `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
     pub const ALIGNMENT_LIMIT: u32 = 256;
 
     /// A slot without a comprehension, for parameters and erroneous parts.
@@ -286,7 +286,6 @@ impl Node {
         node
     }
 
-    /// Replaces children, in that order.
     pub(super) fn with_children(&self, children: Vec<NodeId>) -> Node {
         let mut children = children.into_iter();
         self.map_children(|own| children.next().unwrap_or(own))

@@ -1,4 +1,4 @@
-//! Operators and built-in functions on values.
+//! Operators and built-in functions.
 //!
 //! Integers are checked `i64`; sums and products overflow only in total, so order is irrelevant. Floats
 //! follow IEEE 754, but nonfinite results of finite operands are errors.
@@ -6,16 +6,16 @@
 use super::node::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 use crate::value::Value;
 
-/// Maximum length of an array in evaluation.
+/// Maximum length of an array.
 pub const ARRAY_LIMIT: usize = 65_536;
 
-/// Maximum steps of an evaluation; a node or an element is one step.
+/// Maximum steps of an evaluation, one per node or element.
 pub const STEP_LIMIT: usize = 1_000_000;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// A divisor is 0; contains the operation.
+    /// A divisor is 0.
     #[error("division by zero: {0}")]
     DivisionByZero(String),
     /// The result does not fit.
@@ -23,10 +23,10 @@ pub enum EvalError {
     Overflow {
         /// `integer` or `float`.
         kind: &'static str,
-        /// The operation with its values.
+        /// With its values.
         operation: String,
     },
-    /// The function is undefined there; contains the operation.
+    /// The function is undefined there.
     #[error("{0} is not defined")]
     Undefined(String),
     /// An index out of range.
@@ -37,36 +37,36 @@ pub enum EvalError {
         /// The array's length.
         len: usize,
     },
-    /// Operands of the wrong kind, in a tree that the compiler did not create.
+    /// Operands of the wrong kind; never in compiled trees.
     #[error("`{operation}` cannot take {found}")]
     Kind {
         /// The operation.
         operation: &'static str,
-        /// The kinds of its operands.
+        /// Of its operands.
         found: String,
     },
     /// An unknown attribute.
     #[error("the value of attribute {0} is not known")]
     UnknownAttribute(u32),
-    /// A tensor of unknown shape or rank.
+    /// Of unknown shape or rank.
     #[error("the shape of tensor {0} is not known")]
     UnknownTensor(u32),
-    /// A tensor of unknown address.
+    /// Of unknown address.
     #[error("the address of tensor {0} is not known")]
     UnknownAddress(u32),
-    /// A device fact without a device.
+    /// No device is known.
     #[error("`{0}` is not known: there is no device")]
     UnknownDevice(DeviceFact),
-    /// A shape input of unknown values.
+    /// Of unknown values.
     #[error("the values of tensor {0} are not known")]
     UnknownValues(u32),
-    /// A size tensor that is not written yet.
+    /// Not written yet.
     #[error("the size that tensor {0} holds is not known before the kernels ran")]
     UnknownSize(u32),
     /// [`super::Expr::validate`] rejects the tree.
     #[error("the expression is malformed")]
     Malformed,
-    /// An array longer than [`ARRAY_LIMIT`].
+    /// Longer than [`ARRAY_LIMIT`].
     #[error("an array of {0} elements is longer than {ARRAY_LIMIT}")]
     ArrayTooLong(String),
     /// More than [`STEP_LIMIT`] steps.
@@ -75,7 +75,7 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    /// Returns whether values are the cause, not the tree, the environment or steps.
+    /// Returns whether values are the cause, not the tree, environment or steps.
     pub fn is_about_values(&self) -> bool {
         use EvalError::{ArrayTooLong, DivisionByZero, IndexOutOfRange, Overflow, Undefined};
         matches!(
@@ -110,7 +110,7 @@ pub(super) fn wrong_kind(operation: &'static str, found: &[&Value]) -> EvalError
     }
 }
 
-/// Rejects a nonfinite `value` if all of `from` are finite.
+/// Rejects a nonfinite `value` of finite `from`.
 fn float(value: f64, from: &[f64], operation: impl FnOnce() -> String) -> Result<Value, EvalError> {
     let from_infinity = !value.is_nan() && from.iter().any(|from| from.is_infinite());
     if value.is_finite() || from_infinity || from.iter().any(|from| from.is_nan()) {
@@ -269,7 +269,7 @@ fn truncate(value: f64) -> Option<i64> {
     (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
 }
 
-/// Returns an element; negative indices count from the end.
+/// Negative indices count from the end.
 pub(super) fn index<T>(items: &[T], index: i64) -> Result<&T, EvalError> {
     position(items.len(), index)
         .and_then(|at| items.get(at))
@@ -334,14 +334,14 @@ fn all_of_kind<T>(
     items.iter().map(|item| of_kind(item).ok_or_else(|| wrong_kind(operation, &[item]))).collect()
 }
 
-/// Returns the product, if it fits, for any order.
+/// Independent of order; `None` on overflow.
 pub(super) fn exact_product(items: &[i64]) -> Option<i64> {
     if items.contains(&0) {
         return Some(0);
     }
     let mut product = 1_i128;
     for &item in items {
-        // Without a 0, the magnitude never shrinks, and below 2^63 * 2^63 it fits.
+        // Without a 0, the magnitude never shrinks; below 2^63 * 2^63 it fits.
         product *= i128::from(item);
         if product.unsigned_abs() > 1 << 63 {
             return None;

@@ -1,7 +1,7 @@
 //! A Pratt parser with Python's precedence.
 //!
-//! From loose to tight: `a if c else b` (right-associative), `or`, `and`, `not`, comparisons (no chains), `+
-//! -`, `* / // %`, unary `-`, postfix `[index]`, `.field`, `(arguments)`.
+//! From loose to tight: `a if c else b` (right-associative), `or`, `and`, `not`, comparisons (no chains),
+//! `+ -`, `* / // %`, unary `-`, postfix `[index]`, `.field`, `(arguments)`.
 
 use super::error::ExprError;
 use super::foreign;
@@ -11,10 +11,7 @@ use super::node::{BinaryOp, Expr, UnaryOp};
 use super::syntax::{Syntax, SyntaxKind};
 use crate::error::Span;
 
-/// Parses an expression.
-///
-/// # Errors
-/// The first syntax error.
+/// Parses an expression, up to the first error.
 pub fn parse(text: &str) -> Result<Syntax, ExprError> {
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens, next: 0, depth: 0 };
@@ -28,10 +25,10 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
     }
 }
 
-/// Boxed, to keep recursive frames small.
+/// Boxed for small recursive frames.
 type Parsed = Result<Box<Syntax>, Box<ExprError>>;
 
-/// Maximum recursion. Parentheses use a level but are not in the tree, and printed trees must be parsable.
+/// Parentheses use a level but are not in the tree, and printed trees must be parsable.
 const NESTING_LIMIT: usize = 2 * Expr::DEPTH_LIMIT;
 
 struct Parser<'t> {
@@ -120,7 +117,7 @@ impl<'t> Parser<'t> {
         self.text.get(span).unwrap_or_default()
     }
 
-    /// Checks the height: chains such as `a + a + a` grow without recursion.
+    /// Chains such as `a + a + a` grow without recursion.
     fn make(&self, span: Span, kind: SyntaxKind) -> Parsed {
         let syntax = Syntax::new(span, kind);
         if syntax.height > Expr::DEPTH_LIMIT {
@@ -168,7 +165,7 @@ impl<'t> Parser<'t> {
         self.make(span, kind)
     }
 
-    /// `a < b < c` has different meanings in other languages.
+    /// Languages differ in the meaning of `a < b < c`.
     fn refuse_chain(&mut self, left: &Syntax, right: &Syntax) -> Result<(), Box<ExprError>> {
         match *self.peek() {
             Token::Symbol(symbol) if is_comparison(symbol) => Err(self.chain(left, right, symbol)),
@@ -318,7 +315,7 @@ impl<'t> Parser<'t> {
         self.make(span, SyntaxKind::Call { function: function.to_owned(), function_span, args })
     }
 
-    /// Parses through `close`, with an optional trailing comma.
+    /// Accepts a trailing comma.
     fn items(&mut self, close: &str, mut items: Vec<Syntax>) -> Result<Vec<Syntax>, Box<ExprError>> {
         while !self.accept(close) {
             items.push(*self.expression(LOOSEST)?);

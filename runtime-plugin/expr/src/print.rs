@@ -1,7 +1,7 @@
 //! Prints a tree with minimal parentheses.
 //!
-//! Compiling a [`super::compile`]d tree's text over the same names returns the same tree. Other lists of
-//! nodes print approximately.
+//! [`super::compile`] of the text, over the same names, returns the same tree if it compiled it. Other
+//! lists of nodes print approximately.
 
 use super::node::level::{COMPARISON, CONDITIONAL, DISJUNCTION, LOOSEST, NEGATE, PRIMARY};
 use super::node::{Expr, Node, NodeId, UnaryOp};

@@ -1,4 +1,4 @@
-//! Names in expressions, and kinds of values. Never reads values or shapes: see [`super::Environment`].
+//! Names in expressions, and kinds of values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,12 +21,12 @@ pub enum Kind {
     Bool,
     /// A string.
     Str,
-    /// An array of one kind; empty arrays default to integers.
+    /// Of one kind; empty arrays default to integers.
     Array(Box<Kind>),
 }
 
 impl Kind {
-    /// Returns the kind of shapes: an integer array.
+    /// Returns the kind of shapes.
     #[must_use]
     pub fn ints() -> Kind {
         Kind::Array(Box::new(Kind::Int))
@@ -52,31 +52,31 @@ impl fmt::Display for Kind {
     }
 }
 
-/// When the value of an expression is known, including all earlier times.
+/// When a value is known, including all earlier times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BindingTime {
-    /// At compile time: constants and types.
+    /// Constants and types.
     Compile,
-    /// When TensorRT configures a node: attributes and ranks.
+    /// Attributes and ranks: TensorRT configures a node.
     Node,
     /// When shapes are known.
     Shape,
-    /// When device and addresses are known.
+    /// Device and addresses are known.
     Launch,
     /// After the kernels have run.
     Run,
 }
 
-/// A manifest's helper function: inlined, with arguments evaluated at each use, and not recursive.
+/// A manifest's helper function: inlined, arguments evaluated at each use, not recursive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// Parameters, each for a value, a tensor or a type.
+    /// Each for a value, a tensor or a type.
     pub params: Vec<String>,
-    /// The body, which sees parameters and the scope only.
+    /// Sees parameters and scope only.
     pub body: Syntax,
 }
 
-/// Names in expressions. Fields and functions have separate namespaces.
+/// Fields and functions have separate namespaces.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     names: BTreeMap<String, Entity>,
@@ -87,19 +87,19 @@ pub struct Scope {
     pub(super) has_sizes: bool,
 }
 
-/// The kind of a tensor, which determines its available properties.
+/// Determines a tensor's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TensorKind {
-    /// Its shape is known at shape time.
+    /// Known at shape time.
     #[default]
     Plain,
     /// A shape input in shape expressions, with known values.
     ShapeInput,
-    /// A shape input in launches, where only its rank is known.
+    /// A shape input in launches: only its rank is known.
     UnseenShapeInput,
-    /// An output that contains a size.
+    /// An output with a size.
     Size,
-    /// An output with a data-dependent shape, of known rank only.
+    /// Data-dependent, of known rank only.
     DataDependent,
 }
 
@@ -112,25 +112,25 @@ pub(super) enum Entity {
 }
 
 impl Scope {
-    /// Returns a scope without names.
+    /// Returns an empty scope.
     #[must_use]
     pub fn new() -> Scope {
         Scope::default()
     }
 
-    /// Adds an attribute by its index in the plugin. Later names shadow earlier ones.
+    /// Adds an attribute by index. Later names shadow earlier ones.
     #[must_use]
     pub fn attribute(self, name: impl Into<String>, index: u32, kind: Kind) -> Scope {
         self.with(name, Entity::Attribute { index, kind })
     }
 
-    /// Adds a tensor by its index over inputs, then outputs, with its inclusive range of ranks.
+    /// Adds a tensor by index over inputs, then outputs, with its ranks.
     #[must_use]
     pub fn tensor(self, name: impl Into<String>, index: u32, rank_min: u8, rank_max: u8) -> Scope {
         self.tensor_of_kind(name, index, (rank_min, rank_max), TensorKind::Plain)
     }
 
-    /// Adds a tensor of another kind, as [`Scope::tensor`] does.
+    /// Adds a tensor of another kind.
     #[must_use]
     pub fn tensor_of_kind(
         self,
@@ -142,33 +142,33 @@ impl Scope {
         self.with(name, Entity::Tensor { index, rank_min, rank_max, kind })
     }
 
-    /// Adds a constant of the variant.
+    /// Adds a variant's constant.
     #[must_use]
     pub fn constant(self, name: impl Into<String>, value: Value) -> Scope {
         self.with(name, Entity::Constant(value))
     }
 
-    /// Adds a type parameter of the variant.
+    /// Adds a variant's type parameter.
     #[must_use]
     pub fn ty(self, name: impl Into<String>, ty: DataType) -> Scope {
         self.with(name, Entity::Type(ty))
     }
 
-    /// Adds a helper function. Built-in functions take precedence: see [`is_function_reserved`].
+    /// Adds a helper function. Built-in functions take precedence ([`is_function_reserved`]).
     #[must_use]
     pub fn function(mut self, name: impl Into<String>, function: Function) -> Scope {
         self.functions.insert(name.into(), function);
         self
     }
 
-    /// Rejects `aligned`, also in helper functions, for all places but guards.
+    /// Rejects `aligned`, outside of guards.
     #[must_use]
     pub fn without_addresses(mut self) -> Scope {
         self.no_addresses = true;
         self
     }
 
-    /// Adds the tensors' formats, by index, for `x.format` and related fields.
+    /// Adds the tensors' formats, by index.
     #[must_use]
     pub fn formats(mut self, formats: impl IntoIterator<Item = (u32, Format)>) -> Scope {
         self.formats = Some(formats.into_iter().collect());
@@ -179,14 +179,14 @@ impl Scope {
         self.formats.as_ref().map(|formats| formats.get(&tensor).copied().unwrap_or_default())
     }
 
-    /// Rejects `device.sms` and other device facts.
+    /// Rejects device facts.
     #[must_use]
     pub fn without_device(mut self) -> Scope {
         self.no_device = true;
         self
     }
 
-    /// Allows size tensors as dimensions, for an output's shape.
+    /// Allows size tensors as dimensions.
     #[must_use]
     pub fn with_sizes(mut self) -> Scope {
         self.has_sizes = true;
@@ -244,7 +244,7 @@ pub fn is_name_reserved(name: &str) -> bool {
     KEYWORDS.contains(&name) || name == DEVICE
 }
 
-/// The prefix of device facts: `device.sms`.
+/// `device.sms` is a device fact.
 pub const DEVICE: &str = "device";
 
 /// Returns whether a name is a word or a built-in function.

@@ -39,7 +39,7 @@ fn misplaced_nodes(expr: &Expr) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// Returns the error for a computation with a size. `source` is unfolded; `spans` are its nodes' places.
+/// `source` is unfolded; `spans` are its nodes' places.
 pub(super) fn misplaced(source: &Expr, spans: &[Span], whole: &Span, scope: &Scope) -> ExprError {
     let (index, tensor) = misplaced_nodes(source).next().unwrap_or_default();
     let span = spans.get(index).unwrap_or(whole).clone();

@@ -1,4 +1,4 @@
-//! The syntax tree: unresolved names, each part with its place.
+//! The syntax tree: unresolved names with places.
 
 use super::node::{BinaryOp, UnaryOp};
 use crate::error::Span;
@@ -10,18 +10,18 @@ pub const KEYWORDS: [&str; 11] =
 /// An expression or a part, as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Syntax {
-    /// Byte range in the parsed text.
+    /// In bytes of the parsed text.
     pub span: Span,
-    /// The kind with its parts.
+    /// Its kind and parts.
     pub kind: SyntaxKind,
-    /// Number of levels, at most the depth limit, so recursion is safe.
+    /// At most the depth limit, so recursion is safe.
     pub(super) height: usize,
 }
 
 /// A part of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SyntaxKind {
-    /// `42`; includes the sign only in `-9223372036854775808`.
+    /// Includes the sign only in `-9223372036854775808`.
     Int(i64),
     /// `0.5`, `1e-5`, `inf`, `nan`.
     Float(f64),
@@ -59,14 +59,14 @@ pub enum SyntaxKind {
         object: Box<Syntax>,
         /// The field.
         name: String,
-        /// Place of the name.
+        /// Of the name.
         name_span: Span,
     },
     /// `function(args)`.
     Call {
         /// The function's name.
         function: String,
-        /// Place of the name.
+        /// Of the name.
         function_span: Span,
         /// The arguments.
         args: Vec<Syntax>,
@@ -77,7 +77,7 @@ pub enum SyntaxKind {
         body: Box<Syntax>,
         /// The variable's name.
         variable: String,
-        /// Place of the name.
+        /// Of the name.
         variable_span: Span,
         /// The array.
         over: Box<Syntax>,

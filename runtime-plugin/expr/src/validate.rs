@@ -1,4 +1,4 @@
-//! Validates trees from engines. Never checks kinds, which evaluation reports.
+//! Validates trees from engines, except for kinds.
 
 use super::node::{Expr, Node, NodeId, height_of};
 
@@ -8,10 +8,10 @@ pub enum InvalidExpr {
     /// No root.
     #[error("the expression is empty")]
     Empty,
-    /// More nodes than [`Expr::NODE_LIMIT`].
+    /// Above [`Expr::NODE_LIMIT`].
     #[error("the expression has {0} nodes, more than {limit}", limit = Expr::NODE_LIMIT)]
     TooManyNodes(usize),
-    /// More levels than [`Expr::DEPTH_LIMIT`].
+    /// Above [`Expr::DEPTH_LIMIT`].
     #[error("node {0} is the root of more than {limit} levels", limit = Expr::DEPTH_LIMIT)]
     TooDeep(usize),
     /// A child after its parent.
@@ -22,10 +22,10 @@ pub enum InvalidExpr {
         /// The child.
         child: NodeId,
     },
-    /// A node without exactly one parent (the root: none).
+    /// Every node but the root has one parent.
     #[error("node {0} does not have exactly one parent")]
     NotATree(usize),
-    /// An attribute that the plugin does not have.
+    /// The plugin has no such attribute.
     #[error("node {node} refers to attribute {attribute} of {count}")]
     Attribute {
         /// The node.
@@ -35,7 +35,7 @@ pub enum InvalidExpr {
         /// Number of attributes.
         count: usize,
     },
-    /// A tensor that the plugin does not have.
+    /// The plugin has no such tensor.
     #[error("node {node} refers to tensor {tensor} of {count}")]
     Tensor {
         /// The node.
@@ -45,7 +45,7 @@ pub enum InvalidExpr {
         /// Number of tensors.
         count: usize,
     },
-    /// An alignment that is not a power of two or exceeds [`Node::ALIGNMENT_LIMIT`].
+    /// Not a power of two, or above [`Node::ALIGNMENT_LIMIT`].
     #[error("node {node}: {bytes} bytes are no alignment")]
     Alignment {
         /// The node.
@@ -53,7 +53,7 @@ pub enum InvalidExpr {
         /// The alignment.
         bytes: u32,
     },
-    /// A slot of two comprehensions, or a variable outside its comprehension.
+    /// Of two comprehensions, or a variable outside of its comprehension.
     #[error("node {node}: slot {slot} is not the variable of exactly one comprehension around it")]
     Slot {
         /// The node.
@@ -64,7 +64,7 @@ pub enum InvalidExpr {
 }
 
 impl Expr {
-    /// Maximum levels of a tree, which bounds recursion.
+    /// Bounds recursion.
     pub const DEPTH_LIMIT: usize = 200;
 
     /// Maximum nodes of a tree.
@@ -74,18 +74,14 @@ impl Expr {
         NodeId::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NodeId::MAX)
     }
 
-    /// Checks an untrusted tree: one parent per node, after its children; [`Expr::DEPTH_LIMIT`] and
+    /// Checks an untrusted tree: one parent per node, after its children; [`Expr::DEPTH_LIMIT`],
     /// [`Expr::NODE_LIMIT`]; indices below `attributes` and `tensors`; variables inside comprehensions.
-    ///
-    /// # Errors
-    /// The first violated rule.
     pub fn validate(&self, attributes: usize, tensors: usize) -> Result<(), InvalidExpr> {
         self.check_tree()?;
         check_references(&self.nodes, attributes, tensors)?;
         check_slots(&self.nodes)
     }
 
-    /// Checks what bounds recursion and time.
     pub(super) fn check_tree(&self) -> Result<(), InvalidExpr> {
         if self.nodes.is_empty() {
             return Err(InvalidExpr::Empty);
@@ -138,7 +134,6 @@ fn check_references(nodes: &[Node], attributes: usize, tensors: usize) -> Result
     Ok(())
 }
 
-/// Visits parents first, by reading backwards.
 fn check_slots(nodes: &[Node]) -> Result<(), InvalidExpr> {
     // The innermost comprehension whose condition or body contains the node.
     let mut around: Vec<Option<NodeId>> = vec![None; nodes.len()];

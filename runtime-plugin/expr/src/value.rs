@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A value of the expression language.
-///
-/// Deserialized arrays are flat: nested ones would recurse without a limit.
+/// A value. Deserialized arrays are flat: nested ones would recurse without a limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// A 64-bit signed integer.
@@ -15,7 +13,7 @@ pub enum Value {
     Bool(bool),
     /// A string.
     Str(String),
-    /// An array of elements of the same kind.
+    /// Of elements of the same kind.
     Array(#[serde(deserialize_with = "read_flat")] Vec<Value>),
 }
 
@@ -52,7 +50,7 @@ impl Value {
         self.size(limit, usize::MAX)
     }
 
-    /// Returns the cost of a copy, up to `limit`: one per element or 16 bytes of text.
+    /// Of a copy, up to `limit`: one per element or 16 bytes of text.
     pub(super) fn cost(&self, limit: usize) -> usize {
         self.size(limit, 16)
     }

@@ -1,23 +1,21 @@
-//! Chooses a variant: by shapes where possible, otherwise by the tensors' addresses.
+//! Chooses a variant: by shapes where possible, otherwise by addresses.
 //!
-//! Owns guards without addresses ([`GuardDecision::from_guards`]) and a decision diagram over low bits of
-//! addresses ([`Choice::pick`]).
-//!
-//! Never: allocations, locks or hashing in `pick`; a variant whose guard is false or has no value.
+//! Owns guards ([`GuardDecision::from_guards`]) and a decision diagram over low bits of addresses
+//! ([`Choice::pick`]), which never allocates, locks or hashes.
 
 use super::steps::{NODE_STEP_LIMIT, Steps, weight};
 use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, EvalError, Expr, Node};
 
-/// Maximum residual guards visited for one choice, which bounds its size.
+/// Bounds a choice's size.
 const VISIT_LIMIT: usize = 2048;
 
 /// Guards evaluated without addresses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuardDecision {
-    /// Variants that may run, in order, by index in the plugin.
+    /// Variants that may run, in order.
     pub candidates: Vec<usize>,
-    /// Chooses among the candidates; `None` if one candidate runs for all addresses.
+    /// Chooses among the candidates; `None` if one candidate always runs.
     pub choice: Option<Choice>,
     /// Variants whose guards have no value for some addresses.
     pub without_value: Vec<(usize, EvalError)>,
@@ -41,14 +39,14 @@ pub enum UndecidedGuards {
 /// A decision diagram over addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Steps refer only to earlier steps, so evaluation ends.
+    /// Steps refer only to earlier ones, so evaluation ends.
     steps: Box<[Step]>,
     entry: Successor,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
-    /// Index over inputs, then outputs.
+    /// Over inputs, then outputs.
     tensor: usize,
     mask: u64,
     aligned: Successor,
@@ -63,13 +61,12 @@ enum Successor {
 }
 
 impl Choice {
-    /// Replaces each step's tensor by the one whose memory it uses.
     pub(super) fn resolve(&mut self, storage_of: impl Fn(usize) -> usize) {
         self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
     }
 
-    /// Returns the index in [`GuardDecision::candidates`] of the variant to run; `None` if no guard is true.
-    /// `address` returns addresses, or numbers of the same alignment.
+    /// Returns the index in [`GuardDecision::candidates`] to run; `None` if no guard is true. `address` may
+    /// return any number of the same alignment.
     #[inline]
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
@@ -89,11 +86,8 @@ impl Choice {
 }
 
 impl GuardDecision {
-    /// Decides among variants, by index, in order of preference; an absent guard is true. `environment` has
-    /// no addresses.
-    ///
-    /// # Errors
-    /// The guards ask about addresses in too many ways, or take too many steps.
+    /// Decides among variants in order of preference; an absent guard is true. `environment` has no
+    /// addresses.
     pub fn from_guards<'g>(
         guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
         environment: &dyn Environment,
@@ -133,7 +127,7 @@ impl GuardDecision {
         Ok(GuardDecision { candidates, choice, without_value: maker.without_value })
     }
 
-    /// Returns the index of the variant that runs for these addresses.
+    /// Returns the variant that runs for these addresses.
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let place = match &self.choice {
@@ -150,7 +144,6 @@ enum Verdict {
     Open(Expr),
 }
 
-/// Removes unreached steps and candidates, such as those after an always true guard.
 fn only_reached(candidates: &[usize], steps: Vec<Step>, entry: &mut Successor) -> (Vec<usize>, Box<[Step]>) {
     let mut is_reached = vec![false; steps.len()];
     let mut is_taken = vec![false; candidates.len()];
@@ -214,7 +207,7 @@ impl Environment for AlignmentEnvironment<'_> {
         Some(self.environment)
     }
 
-    /// Aligned to 16 implies aligned to 8; not to 8 implies not to 16.
+    /// Aligned to 16 implies aligned to 8.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let answers = self.facts.iter().filter(|fact| fact.tensor == tensor);
         let answer = answers
@@ -267,7 +260,7 @@ impl DiagramBuilder<'_> {
         Ok(())
     }
 
-    /// Returns a guard's successor after the answers `facts`. Recursion is bounded by the questions.
+    /// Returns a guard's successor after the answers `facts`.
     fn decide(
         &mut self,
         residual: &Expr,
@@ -297,7 +290,7 @@ impl DiagramBuilder<'_> {
                 Err(error) => self.fails_with(branches.variant, error).map(|()| branches.fails),
             };
         };
-        // Then the residual alone determines the successor.
+        // The residual alone determines the successor.
         if is_folded {
             let alike = |(seen, _): &&(Expr, Successor)| seen.nodes.len() == residual.nodes.len();
             self.spend(branches.seen.iter().filter(alike).count().saturating_mul(weight))?;

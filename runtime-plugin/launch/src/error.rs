@@ -1,10 +1,10 @@
-//! Errors of launches, for authors of manifests and users who choose shapes.
+//! Errors of launches.
 
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 use cubinder_model::code::Target;
 
-/// A step of a variant that is not valid for these shapes.
+/// A step of a variant that is invalid for these shapes.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("`{plugin}` cannot {subject}: {role} {problem}{}{}", shape_lines(shapes), help_line(role, problem))]
 pub struct LaunchError {
@@ -16,23 +16,23 @@ pub struct LaunchError {
     pub role: Role,
     /// The problem with that part.
     pub problem: Problem,
-    /// Names and shapes of inputs, then outputs.
+    /// Of inputs, then outputs.
     pub shapes: Vec<(String, Option<Vec<i64>>)>,
 }
 
 /// An operation of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Subject {
-    /// Launches the kernel of this name in the source.
+    /// Launches this kernel.
     #[error("launch `{0}`")]
     Launch(String),
-    /// Fills the memory of this name.
+    /// Fills this memory.
     #[error("fill `{0}`")]
     Fill(String),
-    /// Reserves a scratch buffer of this name.
+    /// Reserves this scratch buffer.
     #[error("reserve the scratch buffer `{0}`")]
     Scratch(String),
-    /// Runs all steps of a variant, by id.
+    /// Runs all steps of this variant.
     #[error("run variant {0}")]
     Variant(i32),
 }
@@ -70,7 +70,7 @@ pub enum Role {
     /// Dynamic shared memory.
     #[error("dynamic shared memory in bytes")]
     SharedBytes,
-    /// An argument, by its name in the kernel.
+    /// An argument.
     #[error("argument `{0}`")]
     Argument(String),
     /// An element of an array argument.
@@ -128,7 +128,7 @@ pub enum Problem {
         /// Whether a kernel that writes it has a grid of 0.
         grid_is_0: bool,
     },
-    /// An executed step reads the output before it is written.
+    /// Read before any executed step writes it.
     #[error("is read before any step that is done with these shapes wrote it")]
     ReadUnwritten,
     /// Not a multiple of the cluster's extent.
@@ -166,7 +166,7 @@ pub enum Problem {
         /// The kernel's length.
         expected: u32,
     },
-    /// The model is damaged: a missing tensor.
+    /// The model is damaged: no such tensor.
     #[error("is tensor {index}, and the plugin has {count}: its model is damaged")]
     NoSuchTensor {
         /// Its index.
@@ -174,7 +174,7 @@ pub enum Problem {
         /// Number of tensors.
         count: usize,
     },
-    /// The model is damaged: a missing scratch buffer.
+    /// The model is damaged: no such scratch buffer.
     #[error("is scratch buffer {index}, and the variant has {count}: its model is damaged")]
     NoSuchScratch {
         /// Its index.
@@ -211,7 +211,7 @@ pub enum Limit {
     /// This kernel on this device.
     #[error(" for this kernel on this GPU")]
     Kernel,
-    /// The blocks that can be resident on this device.
+    /// Blocks resident at once on this device.
     #[error(" that this GPU runs at once")]
     AtOnce,
     /// Clusters on every device.

@@ -1,4 +1,4 @@
-//! Evaluates a launch's expressions to the driver's numbers.
+//! Evaluates a launch to the driver's numbers.
 
 use super::error::{Limit, Problem, Role};
 use super::pack;
@@ -40,17 +40,17 @@ impl LaunchLimits<'_> {
 /// Cluster sizes that a kernel can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clusters {
-    /// Up to this many blocks.
+    /// At most this many blocks.
     Most(u32),
     /// None: the device has no clusters.
     NotOnDevice,
-    /// None: the code for this target was compiled without clusters.
+    /// None in code for this target.
     NotInCode(Target),
 }
 
 impl Clusters {
     /// Returns the clusters of code for `target`. PTX for targets before [`HAS_CLUSTERS`] cannot read a
-    /// block's rank in a cluster.
+    /// block's rank.
     #[must_use]
     pub fn for_code(device_has: bool, target: Target) -> Clusters {
         match (device_has, target.arch.major >= HAS_CLUSTERS) {
@@ -76,34 +76,33 @@ impl Clusters {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct EvaluatedLaunch {
-    /// Blocks in x, y and z. If one is 0, the launch is empty, nothing else was evaluated, and extents
+    /// Blocks in x, y and z. With a 0, the launch is empty, nothing else is evaluated, and extents
     /// without a value are 0.
     pub grid: [u32; 3],
-    /// Threads of a block in x, y and z; 0 for an empty launch.
+    /// Threads of a block; 0 for an empty launch.
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster in x, y and z, if used.
+    /// Blocks of a cluster, if used.
     pub cluster: Option<[u32; 3]>,
-    /// Arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none for an empty launch.
+    /// In the kernel's order, at most [`MAX_ARGUMENTS`]; none for an empty launch.
     pub args: Vec<EvaluatedArgument>,
-    /// The bytes of numeric arguments, each aligned to its type, little-endian.
+    /// Numeric arguments, each aligned to its type, little-endian.
     pub numbers: Vec<u8>,
 }
 
 /// The value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluatedArgument {
-    /// Address of an input that shares no output's memory, by index, in range.
+    /// Address of this input, which shares no output's memory.
     Input(usize),
-    /// Address of an output, or of an input that shares its memory, by index, in range
-    /// ([`Plugin::storage_of`]).
+    /// Address of this output, or of an input that shares its memory ([`Plugin::storage_of`]).
     Output(usize),
-    /// Address of a scratch buffer, by index, in range.
+    /// Address of this scratch buffer.
     Scratch(usize),
     /// Numbers by value.
     Numbers {
-        /// Offset in [`EvaluatedLaunch::numbers`]; the length is [`ArgValue::size`].
+        /// Offset in [`EvaluatedLaunch::numbers`]; [`ArgValue::size`] is the length.
         start: usize,
         /// One value or an array.
         value: Value,
@@ -166,7 +165,7 @@ pub(super) fn evaluate_launch(
 }
 
 impl ExprContext<'_> {
-    /// Evaluates the grid; a 0 decides even if another extent has no value.
+    /// A 0 decides even if another extent has no value.
     fn grid(&mut self, memory: LaunchMemory<'_>, launch: &Launch) -> Checked<[u32; 3]> {
         let extents = [0, 1, 2].map(|axis| {
             self.bounded(Role::Grid(AXES[axis]), &launch.grid[axis], 0, MAX_GRID[axis], Limit::Cuda)
@@ -194,8 +193,7 @@ impl ExprContext<'_> {
         Ok([x?, y?, z?])
     }
 
-    /// Evaluates the cluster, which must divide the grid (`cuda.h` 13.0,
-    /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+    /// The cluster must divide the grid (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
     fn cluster(
         &mut self,
         launch: &Launch,
@@ -214,7 +212,7 @@ impl ExprContext<'_> {
         let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
         at_most(Role::ClusterBlocks, blocks, most, Limit::Cluster)?;
         if let Some(missing) = missing {
-            // One block is a valid cluster everywhere.
+            // One block is valid everywhere.
             return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
         }
         match (0..3).find(|&axis| !grid[axis].is_multiple_of(cluster[axis])) {
@@ -342,7 +340,7 @@ impl Arguments {
         self.end = self.end.next_multiple_of(alignment) + size;
     }
 
-    /// Checks sizes: the driver reads as many bytes as the loaded kernel declares.
+    /// The driver reads as many bytes as the kernel declares.
     fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Checked<()> {
         let as_int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         at_most(Role::ArgumentCount, as_int(self.list.len()), as_int(MAX_ARGUMENTS), Limit::Cubinder)?;

@@ -1,4 +1,4 @@
-//! Known facts of a node, and their description.
+//! Known facts of a node.
 
 use super::device::Device;
 use cubinder_expr::value::Value;
@@ -11,19 +11,19 @@ pub const UNKNOWN_EXTENT: i64 = -1;
 /// A node's attributes, and its tensors' shapes and addresses when known.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
-    /// One value for each of the plugin's attributes.
+    /// One value per attribute of the plugin.
     pub attributes: &'a [Value],
-    /// Ranks of inputs, then outputs, if known before the shapes.
+    /// Of inputs, then outputs, if known before the shapes.
     pub ranks: &'a [usize],
-    /// Shapes of inputs, then of outputs if known. A negative dimension makes all but the rank unknown.
+    /// Of inputs, then outputs. A negative dimension makes all but the rank unknown.
     pub shapes: &'a [&'a [i64]],
-    /// Values of shape inputs, by input: empty for other inputs, and while unknown.
+    /// Values of shape inputs, by input; empty for others or if unknown.
     pub values: &'a [&'a [i64]],
     /// Values of size tensors, by tensor; `None` for others and before the kernels have run.
     pub sizes: &'a [Option<i64>],
-    /// The device of the launches, when known.
+    /// The launches' device, when known.
     pub device: Option<Device>,
-    /// Alignment of each tensor's address in bytes, or the address; 0 for null. Empty if unknown.
+    /// Each address or its alignment in bytes; 0 for null. Empty if unknown.
     pub alignments: &'a [u64],
 }
 
@@ -61,10 +61,10 @@ impl Environment for Facts<'_> {
     }
 }
 
-/// Maximum elements and characters of an attribute in messages.
+/// Of an attribute in messages.
 const SHOWN: usize = 64;
 
-/// Returns attributes and shapes as the end of a message: `; k = 1, x is 2x3`. Empty if unknown.
+/// Formats attributes and shapes as a message's end: `; k = 1, x is 2x3`. Empty if unknown.
 #[must_use]
 pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
     let attributes = plugin.attributes.iter().zip(facts.attributes);
@@ -93,7 +93,6 @@ pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
         let name = plugin.tensor_name(index).unwrap_or("?");
         known.push(match alignment.trailing_zeros() {
             _ if *alignment == 0 => format!("{name} is null"),
-            // Larger alignments do not matter to kernels.
             zeros => format!("{name} is aligned to {}", 1_u32 << zeros.min(12)),
         });
     }

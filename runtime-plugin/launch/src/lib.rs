@@ -1,9 +1,8 @@
-//! Evaluates a node with its shapes to launches, without a GPU or a driver.
+//! Evaluates a node with its shapes to launches, without a driver.
 //!
-//! Owns: proofs ([`proof`]), launches by TensorRT ([`native`]), rules and shapes ([`check`],
-//! [`output_shapes`]), the choice of a variant ([`in_order`], [`decide`]), evaluated steps ([`sequence`]).
-//! The runtime and `cubinder eval` share it. Work is bounded ([`Steps`]), because engines are untrusted.
-//! Never: drivers, TensorRT, truncated numbers, panics.
+//! Owns [`proof`]s, launches by TensorRT ([`native`]), rules ([`check`]), [`output_shapes`], the choice of
+//! a variant ([`in_order`], [`decide`]) and evaluated steps ([`sequence`]), for the runtime and
+//! `cubinder eval`. Work is bounded ([`Steps`]), because engines are untrusted. Never truncates numbers or panics.
 
 mod choice;
 mod device;

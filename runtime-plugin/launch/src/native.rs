@@ -1,12 +1,11 @@
 //! Launches that TensorRT makes itself: one kernel per node, without a plugin library at run time.
 //!
-//! TensorRT's ahead-of-time interface (`IPluginV3QuickAOTBuild`, `impl/NvInferPythonPlugin.h`, TensorRT
-//! Enterprise 11.4) accepts expressions of dimensions for grid, block, dynamic shared memory and scalars. It
-//! passes the inputs' addresses, the scalars as 32-bit integers, and the addresses of outputs without
-//! aliases.
+//! `IPluginV3QuickAOTBuild` (`impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4) accepts dimension
+//! expressions for grid, block, dynamic shared memory and 32-bit scalars. Arguments are the inputs'
+//! addresses, scalars, then addresses of outputs without aliases.
 //!
-//! Owns: which launches qualify ([`obstacles`], [`argument_mismatch`]), arguments as integers ([`words`]), a
-//! launch's expressions ([`lower`]). Never: CUDA text, TensorRT, truncated numbers.
+//! Owns which launches qualify ([`obstacles`], [`argument_mismatch`]) and their expressions ([`words`],
+//! [`lower`]).
 
 mod evaluate;
 mod limits;
@@ -34,23 +33,23 @@ pub use obstacles::{Obstacle, obstacles};
 pub use precompiled::{ArgumentMismatch, argument_mismatch};
 pub use unproved::{Unproved, running, unproved, writes};
 
-/// A 32-bit integer parameter between the inputs and the outputs.
+/// A 32-bit parameter between inputs and outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Not 0 if the launch is empty: TensorRT cannot launch an empty grid, so one block starts and exits.
+    /// Not 0 for an empty launch: TensorRT cannot launch an empty grid, so one block exits at once.
     Nothing,
     /// An element of an argument, or half of one.
     Element {
-        /// Index of the argument in the kernel's order.
+        /// In the kernel's order.
         arg: usize,
         /// Index in an array; 0 for a scalar.
         element: usize,
-        /// The bits of the element.
+        /// The element's bits.
         part: WordPart,
     },
 }
 
-/// Which bits of a value a word has. Narrower values are extended to 32 bits.
+/// The bits of a value in a word. Narrower values are extended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordPart {
     /// All bits.
@@ -62,14 +61,14 @@ pub enum WordPart {
 }
 
 impl WordPart {
-    /// Returns the parts of a value of this type, in parameter order.
+    /// Returns the parts of a value of this type, in order.
     #[must_use]
     pub fn for_type(ty: ScalarType) -> &'static [WordPart] {
         if ty.size() > 4 { &[WordPart::Low, WordPart::High] } else { &[WordPart::Whole] }
     }
 }
 
-/// Returns the words of a wrapper kernel, in parameter order.
+/// Returns the words of a wrapper kernel, in order.
 #[must_use]
 pub fn words(launch: &Launch) -> Vec<Word> {
     let elements = |value: &ArgValue| match value {
@@ -93,13 +92,12 @@ pub fn is_native(plugin: &Plugin) -> bool {
     launches.any(|launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native))
 }
 
-/// Maximum dynamic shared memory of a block without `cuFuncSetAttribute` (CUDA Programming Guide 13.0,
-/// "Shared Memory"), in bytes. Unknown: whether TensorRT calls it.
+/// Maximum dynamic shared memory of a block in bytes without `cuFuncSetAttribute`, which TensorRT may
+/// not call (CUDA Programming Guide 13.0, "Shared Memory").
 pub const SHARED_BYTES: i64 = 48 << 10;
 
-/// Prefix of the symbols of wrapper kernels.
 const AROUND: &str = "cubinder__";
-/// Prefix of the symbols of precompiled kernels without a wrapper.
+/// Returns the symbol of an op's wrapper kernel: `cubinder__sample__circ_pad_plugin`.
 const OWN: &str = "cubinder_own__";
 const BETWEEN: &str = "__";
 
@@ -122,7 +120,7 @@ fn symbol_of(begin: &str, namespace: &str, name: &str) -> String {
     format!("{begin}{}{BETWEEN}{}", plain(namespace), plain(name))
 }
 
-/// Returns the op of a symbol: `sample::circ_pad_plugin`. `None` for other symbols.
+/// Returns the op of a symbol, `sample::circ_pad_plugin`; `None` for other symbols.
 #[must_use]
 pub fn op_of_symbol(symbol: &str) -> Option<String> {
     let rest = symbol.strip_prefix(OWN).or_else(|| symbol.strip_prefix(AROUND))?;
@@ -130,7 +128,7 @@ pub fn op_of_symbol(symbol: &str) -> Option<String> {
     Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") })
 }
 
-/// Returns whether the launch is of a precompiled kernel without a wrapper, hence without [`Word::Nothing`].
+/// Returns whether the kernel is precompiled without a wrapper, hence without [`Word::Nothing`].
 #[must_use]
 pub fn is_own(launch: &Launch) -> bool {
     launch.code.iter().any(|code| code.symbol.starts_with(OWN))
@@ -139,11 +137,11 @@ pub fn is_own(launch: &Launch) -> bool {
 /// A launch as TensorRT's dimension expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowered<D> {
-    /// Blocks in x, y and z, at least 1 each.
+    /// Blocks, at least 1 each.
     pub grid: [D; 3],
-    /// Threads of a block in x, y and z.
+    /// Threads of a block.
     pub block: [D; 3],
-    /// Dynamic shared memory of a block, in bytes.
+    /// In bytes.
     pub shared_bytes: D,
     /// The values of [`words`]; without [`Word::Nothing`] if [`is_own`].
     pub words: Vec<D>,
@@ -162,10 +160,10 @@ pub struct LoweringError<E> {
 /// Why a part of a launch cannot be lowered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LoweringProblem<E> {
-    /// TensorRT's operations cannot express it, or the builder failed.
+    /// Not expressible in TensorRT's operations, or the builder failed.
     #[error(": {0}")]
     Lower(LowerError<E>),
-    /// Its value is not valid.
+    /// Not a valid value.
     #[error(" {0}")]
     Value(Problem),
 }
@@ -173,12 +171,8 @@ pub enum LoweringProblem<E> {
 /// Lowers a launch that runs if `when` is true or absent. `env` has attributes and ranks, `builder` the
 /// dimensions.
 ///
-/// If a requirement in `required` is false, the launch is silently empty. Programmatic launches run in stream
-/// order, which satisfies their waits.
-///
-/// # Errors
-/// A part never has a value, has one that is not valid for the kernel, or is not expressible in TensorRT's
-/// operations.
+/// If a requirement in `required` is false, the launch is empty. Stream order satisfies waits of programmatic
+/// launches.
 pub fn lower<B: ShapeBuilder>(
     plugin: &Plugin,
     when: Option<&Guard>,
@@ -211,7 +205,7 @@ pub fn lower<B: ShapeBuilder>(
     let block = lowering.extents(&launch.block, Role::Block, 1, MAX_BLOCK)?;
     threads(&block)?;
     let shared_bytes = lowering.extent(&launch.shared_bytes, Role::SharedBytes, 0, SHARED_BYTES)?;
-    // One block exits at once. Known extents are valid for it, too.
+    // Known extents are valid for one block, too.
     let grid = lowering.selected(&grid, nothing.as_ref(), Role::Grid, |_| true)?;
     let block = lowering.selected(&block, nothing.as_ref(), Role::Block, |extent| !extent.is_known())?;
     let instead = nothing.as_ref().filter(|_| !shared_bytes.is_known());
@@ -261,7 +255,6 @@ fn items<D: Clone, E>(value: Symbol<D>, len: u32, name: &str) -> Result<Vec<Symb
     }
 }
 
-/// Returns whether a divisor is not a literal.
 fn divides(expr: &Expr) -> bool {
     let is_number = |divisor: u32| matches!(expr.nodes.get(divisor as usize), Some(Node::Int(_)));
     expr.nodes.iter().any(|node| match node {
@@ -293,7 +286,6 @@ fn of_grid<E>(error: LowerError<E>) -> LoweringError<E> {
     LoweringError { role: Role::Grid('x'), cause: LoweringProblem::Lower(error) }
 }
 
-/// A known value, or one that TensorRT computes from shapes.
 enum Folded<V, D> {
     Known(V),
     Dim(D),
@@ -338,7 +330,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         self.operation(op, a, &b)
     }
 
-    /// Returns 1 if an output or argument is empty; `None` if no divisor depends on shapes.
+    /// 1 if an output or argument is empty; `None` if no divisor depends on shapes.
     fn emptiness(&mut self, plugin: &Plugin, launch: &Launch) -> Answer<B, Option<B::Dim>> {
         if !launch.exprs().any(divides) {
             return Ok(None);
@@ -386,7 +378,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    /// Returns an empty launch for any shape.
     fn idle(&mut self, launch: &Launch) -> Answer<B, Lowered<B::Dim>> {
         let (zero, one) = (self.constant(0)?, self.constant(1)?);
         let ones = || [one.clone(), one.clone(), one.clone()];
@@ -403,7 +394,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    /// Returns 1 if the launch is left out or the grid has a 0; `None` if impossible.
+    /// 1 if the launch is skipped or the grid has a 0; `None` if impossible.
     fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
         let mut extents = Vec::new();
         for extent in grid {
@@ -468,7 +459,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         ])
     }
 
-    /// Lowers an extent. Known ones are checked here: no later check exists.
+    /// Checks known extents: no later check exists.
     fn extent(
         &mut self,
         expr: &Expr,
@@ -534,7 +525,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         Ok(())
     }
 
-    /// Returns the low 32 bits as a signed number.
     fn low(&mut self, dim: &B::Dim) -> Answer<B> {
         let high = self.with_constant(ShapeOp::FloorDiv, dim, WORDS)?;
         let above = self.with_constant(ShapeOp::Prod, &high, WORDS)?;

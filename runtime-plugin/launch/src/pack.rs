@@ -4,11 +4,7 @@ use super::error::Problem;
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 
-/// Appends `value` as a little-endian number of type `ty`. An integer is a valid float if exactly
-/// representable.
-///
-/// # Errors
-/// A value of another kind, or one that the type cannot represent.
+/// Appends `value` as a little-endian `ty`. Integers are valid floats if exactly representable.
 pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), Problem> {
     let unfit = || Problem::DoesNotFit { value: value.clone(), ty };
     match ty {
@@ -60,7 +56,7 @@ fn integer(value: &Value) -> Result<i64, Problem> {
     value.as_int().ok_or_else(|| Problem::Kind { found: value.clone(), expected: "an integer" })
 }
 
-/// Returns `None` for an integer that no double represents.
+/// `None` for an integer that no double represents.
 fn float(value: &Value) -> Result<Option<f64>, Problem> {
     match value {
         Value::Float(value) => Ok(Some(*value)),

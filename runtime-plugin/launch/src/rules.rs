@@ -1,5 +1,4 @@
-//! Rules that a node must satisfy before a launch, in order, and the outputs' shapes. The runtime checks
-//! them, and `cubinder eval` shows them.
+//! Rules that a node must satisfy before a launch, in order, and outputs' shapes.
 
 use super::facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
 use super::signature::check_specialized;
@@ -12,21 +11,21 @@ use cubinder_model::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin
 /// A rule for nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule<'p> {
-    /// An attribute's value satisfies its type and constraints.
+    /// An attribute satisfies its type and constraints.
     Attribute(usize, &'p Attribute),
-    /// Code exists for the specialized attributes. Checked after requirements, whose messages are better.
+    /// Code exists for specialized attributes. Follows requirements, whose messages are better.
     Specialized,
     /// An input's rank is supported.
     Rank(usize, &'p Input),
-    /// A requirement in the manifest.
+    /// A requirement of the manifest.
     Require(&'p Requirement),
-    /// An input's shape is within its limits.
+    /// A shape is within its limits.
     Limits(usize, &'p Input),
     /// A shape input's values are within their limits.
     Values(usize, &'p Input),
 }
 
-/// Returns the rules for a new node: attributes, requirements that only they decide, and code.
+/// Returns the rules of a new node: attributes, requirements on them, code.
 pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, attribute)| Rule::Attribute(index, attribute));
@@ -35,7 +34,7 @@ pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     attributes.chain(plugin.require.iter().map(Rule::Require)).chain(specialized)
 }
 
-/// Returns the rules for new input shapes: ranks, on which others depend, requirements, limits.
+/// Returns the rules of new shapes: ranks, requirements, limits.
 pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let inputs = || plugin.inputs.iter().enumerate();
     let ranks = inputs().map(|(index, input)| Rule::Rank(index, input));
@@ -45,10 +44,7 @@ pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     ranks.chain(plugin.require.iter().map(Rule::Require)).chain(limits).chain(values)
 }
 
-/// Checks rules in order, skipping those that `facts` cannot decide yet.
-///
-/// # Errors
-/// The first rule that is not satisfied.
+/// Checks rules in order, skipping undecided ones. Fails for the first violation.
 pub fn check<'p>(
     plugin: &Plugin,
     mut rules: impl Iterator<Item = Rule<'p>>,
@@ -60,9 +56,6 @@ pub fn check<'p>(
 
 impl Rule<'_> {
     /// Checks the rule. `None` if `facts` cannot decide it yet.
-    ///
-    /// # Errors
-    /// The rule is not satisfied.
     pub fn check(&self, plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Option<()>, Unmet> {
         match *self {
             Rule::Attribute(index, attribute) => {
@@ -109,19 +102,13 @@ fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
     Err(Unmet(format!("input `{}` has rank {rank}, expected {expected}", input.name)))
 }
 
-/// Checks a tensor's shape against its limits; `place` follows its name in messages, with a leading blank or
-/// comma.
-///
-/// # Errors
-/// The first dimension outside its limits, else the number of elements.
+/// Checks a shape's dimensions, then its elements. `place` follows the name in messages, with a leading
+/// blank or comma.
 pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
     check_known_limits(name, shape, limits, place, &|_| false)
 }
 
-/// Checks an output as [`check_limits`] does, skipping data-dependent dimensions that are [`UNKNOWN_EXTENT`].
-///
-/// # Errors
-/// See [`check_limits`].
+/// Checks an output as [`check_limits`] does, skipping data-dependent [`UNKNOWN_EXTENT`]s.
 pub fn check_output_limits(output: &Output, shape: &[i64], place: &str) -> Result<(), Unmet> {
     let is_open = |axis: usize| shape.get(axis) == Some(&UNKNOWN_EXTENT) && size_at(output, axis).is_some();
     check_known_limits(&output.name, shape, &output.limits, place, &is_open)
@@ -183,9 +170,6 @@ fn check_requirement(
 }
 
 /// Returns the outputs' shapes and checks their limits.
-///
-/// # Errors
-/// The first output whose shape has no value, is not valid or exceeds its limits.
 pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Vec<i64>>, Unmet> {
     let shape = |output: &Output| {
         let shape = output_shape(plugin, output, facts, steps)?;
@@ -195,10 +179,7 @@ pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> R
     plugin.outputs.iter().map(shape).collect()
 }
 
-/// Returns an output's shape without checking limits. Data-dependent dimensions may be [`UNKNOWN_EXTENT`].
-///
-/// # Errors
-/// The shape has no value or is not valid.
+/// Returns an output's shape, unchecked. Data-dependent dimensions may be [`UNKNOWN_EXTENT`].
 pub fn output_shape(
     plugin: &Plugin,
     output: &Output,
@@ -207,7 +188,7 @@ pub fn output_shape(
 ) -> Result<Vec<i64>, Unmet> {
     let wrong =
         |what: String| Unmet(format!("the shape of `{}`: {what}{}", output.name, describe(plugin, facts)));
-    // A size is only ever a complete dimension, so [`UNKNOWN_EXTENT`] is never an operand.
+    // Never an operand: a size is always a complete dimension.
     let size = |tensor: usize| facts.sizes.get(tensor).copied().flatten().or(Some(UNKNOWN_EXTENT));
     let sizes: Vec<Option<i64>> = (0..plugin.tensor_count()).map(size).collect();
     let announced = Facts { sizes: &sizes, ..*facts };

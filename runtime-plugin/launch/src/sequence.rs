@@ -1,9 +1,8 @@
 //! Evaluates a variant for concrete shapes.
 //!
-//! A grid of 0 is accepted if an output, or an input or scratch buffer of the launch, is empty; otherwise the
-//! grid was probably rounded down. A nonempty output that a step uses must be written by an executed step
-//! before it is read. Pointers to `const` only read. Exempt: outputs that share an input's memory or have a
-//! data-dependent shape.
+//! A grid of 0 needs an empty output, or an empty input or scratch buffer of the launch; otherwise it was
+//! probably rounded down. A nonempty output that a step uses must be written before it is read; pointers to
+//! `const` only read. Exempt: outputs in place and of data-dependent shape.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
 use super::evaluation::{
@@ -21,18 +20,18 @@ use cubinder_model::model::{ArgValue, Fill, Guard, Launch, Memory, Plugin, Scrat
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Sequence {
-    /// The steps of the variant, in order.
+    /// In order.
     pub steps: Vec<EvaluatedStep>,
-    /// Ranges of the scratch buffers in the workspace.
+    /// Scratch buffers in the workspace.
     pub scratch: Vec<ScratchRange>,
-    /// Total workspace of the scratch buffers, in bytes.
+    /// Total, in bytes.
     pub workspace_bytes: u64,
 }
 
 /// An evaluated step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluatedStep {
-    /// No operation: the condition is false.
+    /// Skipped: the condition is false.
     LeftOut,
     /// A kernel launch, unless its grid is empty.
     Launch(EvaluatedLaunch),
@@ -40,14 +39,14 @@ pub enum EvaluatedStep {
     Fill {
         /// The memory, in range.
         memory: Memory,
-        /// Its size in bytes; 0 if empty.
+        /// 0 if empty.
         bytes: u64,
         /// The value of each byte.
         byte: u8,
     },
 }
 
-/// Returns the bytes of a tensor with its format's padding. `None` if they exceed 64 bits.
+/// Returns a tensor's bytes with its format's padding. `None` above 64 bits.
 #[must_use]
 pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> {
     if shape.contains(&0) {
@@ -60,7 +59,7 @@ pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> 
     ty.bytes(elements)
 }
 
-/// Evaluates a variant step by step, requesting limits only when needed.
+/// Evaluates a variant step by step, with limits only when needed.
 pub struct Sequencing<'a> {
     plugin: &'a Plugin,
     variant: &'a Variant,
@@ -74,10 +73,7 @@ impl std::fmt::Debug for Sequencing<'_> {
     }
 }
 
-/// Evaluates a variant of `plugin`; `limits` returns those of a step's kernel.
-///
-/// # Errors
-/// See [`Sequencing`].
+/// Evaluates a variant; `limits` returns those of a step's kernel.
 pub fn sequence<'t>(
     plugin: &Plugin,
     variant: &Variant,
@@ -93,11 +89,8 @@ pub fn sequence<'t>(
 }
 
 impl<'a> Sequencing<'a> {
-    /// Lays out the scratch buffers, each at the next multiple of
+    /// Lays out scratch buffers at multiples of
     /// [`SCRATCH_ALIGNMENT`](cubinder_model::model::SCRATCH_ALIGNMENT).
-    ///
-    /// # Errors
-    /// A size that has no value or is negative, or a workspace that exceeds 64 bits.
     pub fn new(
         plugin: &'a Plugin,
         variant: &'a Variant,
@@ -129,9 +122,6 @@ impl<'a> Sequencing<'a> {
 
     /// Evaluates and checks the next step; `limits` are its kernel's. After the last step, returns that one
     /// again.
-    ///
-    /// # Errors
-    /// An expression has no value or one that CUDA or the kernel does not support, or a grid must not be 0.
     pub fn step(
         &mut self,
         limits: &LaunchLimits<'_>,
@@ -146,9 +136,6 @@ impl<'a> Sequencing<'a> {
     }
 
     /// Evaluates an argument, ignoring its type.
-    ///
-    /// # Errors
-    /// An expression without a value.
     pub fn check_argument(
         &self,
         launch: &Launch,
@@ -162,10 +149,7 @@ impl<'a> Sequencing<'a> {
         })
     }
 
-    /// Returns the result after the last step.
-    ///
-    /// # Errors
-    /// An output that is never written.
+    /// Returns the result; fails for an output that is never written.
     pub fn finish(self) -> Result<Sequence, Box<LaunchError>> {
         match self.unwritten() {
             None => Ok(self.sequence),
@@ -218,7 +202,7 @@ impl<'a> Sequencing<'a> {
     fn unwritten(&self) -> Option<(Role, Problem)> {
         let inputs = self.plugin.inputs.len();
         (inputs..).zip(&self.plugin.outputs).find_map(|(tensor, output)| {
-            // For data-dependent shapes, the kernels determine the size.
+            // Kernels determine data-dependent sizes.
             if is_empty(self.environment, tensor) || output.alias.is_some() || output.depends_on_data() {
                 return None;
             }
@@ -279,7 +263,7 @@ impl<'a> Sequencing<'a> {
     }
 }
 
-/// Returns the error for a grid that exceeds the `most` resident blocks of the device.
+/// Returns the error for a grid of more than `most` resident blocks.
 #[must_use]
 pub fn too_many_at_once(
     plugin: &Plugin,

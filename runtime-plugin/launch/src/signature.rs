@@ -1,4 +1,4 @@
-//! Which variants serve a node, by its attributes, types and formats.
+//! Which variants serve a node.
 
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;
@@ -6,12 +6,12 @@ use cubinder_expr::value::Value;
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::model::{Plugin, Variant};
 
-/// A node without shapes, which determines the variants that serve it.
+/// A node without shapes, which determines its variants.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Signature<'a> {
-    /// One value for each of the plugin's attributes.
+    /// One per attribute of the plugin.
     pub attributes: &'a [Value],
-    /// Types of inputs, then outputs; may be only the first ones.
+    /// Of inputs, then outputs; may be only the first ones.
     pub types: &'a [DataType],
     /// Formats, likewise.
     pub formats: &'a [Format],
@@ -37,7 +37,7 @@ pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
     variant.specialized.iter().all(|(index, value)| attributes.get(*index as usize) == Some(value))
 }
 
-/// Returns the indices of the variants that serve a node, in the manifest's order.
+/// Returns the variants that serve a node, in the manifest's order.
 #[must_use]
 pub fn serving(plugin: &Plugin, node: &Signature<'_>) -> Vec<usize> {
     let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
@@ -70,10 +70,7 @@ fn is_special(format: &Format) -> bool {
     *format != Format::Linear
 }
 
-/// Checks attributes against the values for which code was compiled. Missing attributes are skipped.
-///
-/// # Errors
-/// The first attribute that excludes all variants, with the supported values.
+/// Checks attributes against the values of compiled code, skipping missing ones.
 pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Unmet> {
     let mut left: Vec<&Variant> = plugin.variants.iter().collect();
     for (index, (attribute, value)) in (0_u32..).zip(plugin.attributes.iter().zip(attributes)) {

@@ -1,10 +1,10 @@
-//! Limits the total work of a node's expressions: models from engines may contain 100,000.
+//! Limits the work of a node's expressions: engines may contain 100,000.
 
 use cubinder_expr as expr;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Bounds, Environment, EvalError, Expr, RangeEnvironment};
 
-/// Maximum steps of all expressions of a node per evaluation. Typical plugins use hundreds.
+/// Maximum steps of a node's evaluation. Typical plugins use hundreds.
 pub const NODE_STEP_LIMIT: usize = 8 * expr::STEP_LIMIT;
 
 /// The remainder of [`NODE_STEP_LIMIT`].
@@ -20,19 +20,13 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Evaluates `expr`.
-    ///
-    /// # Errors
-    /// As [`expr::evaluate`]; [`EvalError::TooManySteps`] also if the node's steps are spent, see
+    /// Evaluates `expr`. [`EvalError::TooManySteps`] also if the node's steps are spent, see
     /// [`Steps::why`].
     pub fn value(&mut self, expr: &Expr, environment: &dyn Environment) -> Result<Value, EvalError> {
         expr::evaluate_within(expr, environment, &mut self.left)
     }
 
-    /// Returns the bounds of each element of an integer array; `None` if its length is unknown.
-    ///
-    /// # Errors
-    /// As [`expr::bounds_each`]; [`EvalError::TooManySteps`] also if the node's steps are spent.
+    /// Bounds each element of an integer array; `None` if its length is unknown.
     pub(super) fn bounds_each(
         &mut self,
         expr: &Expr,
@@ -42,7 +36,7 @@ impl Steps {
         expr::bounds_each_within(expr, environment, &mut self.left)
     }
 
-    /// Folds the known parts of `expr`; unchanged if the steps are spent.
+    /// Folds known parts of `expr`; unchanged if the steps are spent.
     pub(super) fn bind(&mut self, expr: &Expr, environment: &dyn Environment) -> Expr {
         if self.charge(weight(&expr.nodes)).is_err() {
             return expr.clone();
@@ -50,10 +44,7 @@ impl Steps {
         expr::bind_within(expr, environment, &mut self.left)
     }
 
-    /// Subtracts steps of work other than evaluation.
-    ///
-    /// # Errors
-    /// [`EvalError::TooManySteps`] if fewer remain.
+    /// Subtracts steps of other work.
     pub fn charge(&mut self, steps: usize) -> Result<(), EvalError> {
         match self.left.checked_sub(steps) {
             Some(left) => {
@@ -73,7 +64,7 @@ impl Steps {
         self.left == 0
     }
 
-    /// Returns the error's text, naming the limit that was exceeded.
+    /// Returns the error's text, naming the exceeded limit.
     #[must_use]
     pub fn why(&self, error: &EvalError) -> String {
         match error {

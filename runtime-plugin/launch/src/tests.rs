@@ -9,7 +9,6 @@ use cubinder_model::model::{
     Requirement, ShapeLimits, Step, Variant,
 };
 
-/// Two row-major tensors of a node with `k` = 1.
 fn linear(types: &[DataType; 2]) -> Signature<'_> {
     Signature { attributes: &[Value::Int(1)], types, formats: &[Format::Linear; 2] }
 }
@@ -300,7 +299,7 @@ fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
         check(&[Value::Int(4)]).unwrap_err(),
         "the attribute `k` is `4`, and there is code for `3`, `5` only"
     );
-    // Excluded by the requirement, whose message takes precedence over missing code.
+    // The requirement's message takes precedence over missing code.
     assert_eq!(check(&[Value::Int(0)]).unwrap_err(), "`k` must be positive: `k > 0` does not hold; k = 0");
 }
 
@@ -390,7 +389,7 @@ fn outputs_have_shapes_or_a_reason_why_not() {
     assert_eq!(error, "the shape of `y`: [-1] has a negative dimension; k = 1, x is 2x3");
 }
 
-/// `sum([i for i in range(n)])` takes about `n` steps.
+/// Takes about `n` steps.
 fn long(n: i64) -> Expr {
     let nodes = vec![
         Node::Int(n),

@@ -1,5 +1,4 @@
-//! The order of variants by measurement, a preference among those that guards allow. Allocates nothing,
-//! linear in points.
+//! The measured order of variants, among those that guards allow. Allocates nothing, linear in points.
 
 use super::facts::Facts;
 use super::signature::Signature;
@@ -15,10 +14,10 @@ pub fn tuned_device<'p>(plugin: &'p Plugin, facts: &Facts<'_>) -> Option<&'p Tun
     plugin.tuning.iter().find(is_it)
 }
 
-/// Returns the point for a node: among those with its types, formats and ranks, first those with its
-/// attributes, then the nearest extents. `None` if device or shapes are unknown or not measured.
+/// Returns a node's point: of its types, formats and ranks, first with its attributes, then with the
+/// nearest extents. `None` if device or shapes are unknown or not measured.
 ///
-/// `serving` are the node's rows in table order, so that attributes are not compared for each point.
+/// `serving` are the node's rows in table order, which spares comparing attributes.
 #[must_use]
 pub fn nearest_point<'p>(
     plugin: &'p Plugin,
@@ -51,20 +50,17 @@ pub fn is_served(point: &TunedPoint, serving: &[usize]) -> bool {
     point.ranking.first().is_some_and(|row| serving.binary_search(&(*row as usize)).is_ok())
 }
 
-/// Returns the product of the ratios of extents plus 1 to a point's; `None` if ranks differ or it is not less
-/// than `below`.
-///
-/// Products are the same on every machine; logarithms need not be.
+/// The product of ratios of extents plus 1; `None` if ranks differ or it is not less than `below`. Unlike
+/// logarithms, equal on every machine.
 fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], below: Option<f64>) -> Option<f64> {
-    // The extents of shape inputs are unknown at run time.
+    // Unknown at run time for shape inputs.
     let has_extents = |tensor: usize| plugin.inputs.get(tensor).is_none_or(|input| input.values.is_none());
     let tensors = point.shapes.iter().enumerate().filter(|(tensor, _)| has_extents(*tensor));
     let ratios = tensors.map(|(tensor, measured)| ratio(shapes.get(tensor)?, measured));
     let mut product = 1.0_f64;
-    // Without tensors, the distance of 1 is compared with `below`, too.
     for ratio in std::iter::once(Some(1.0)).chain(ratios) {
         product *= ratio?;
-        // Ratios are at least 1, so the product never decreases.
+        // Ratios are at least 1.
         if below.is_some_and(|below| product >= below) {
             return None;
         }
@@ -72,7 +68,7 @@ fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], below: Optio
     Some(product)
 }
 
-/// Returns one tensor's ratio, without data-dependent extents. Up to 8 extents of 63 bits fit a double.
+/// One tensor's ratio, without data-dependent extents. Up to 8 extents of 63 bits fit a double.
 fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     if shape.len() != measured.len() {
         return None;
@@ -89,13 +85,12 @@ fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     Some(larger / smaller)
 }
 
-/// Orders rows, which are in table order, as a point ranks them. Unranked rows stay before those that follow
-/// them in the table.
+/// Orders rows, in table order, as a point ranks them. Unranked rows stay before their successors in the
+/// table.
 pub fn put_in_order(rows: &mut [usize], ranking: &[u32]) {
     let is_named = |row: usize| ranking.iter().any(|named| *named as usize == row);
     let mut done = 0;
     for named in ranking {
-        // The rest is still in table order.
         let Some(rest) = rows.get_mut(done..) else { return };
         let Some(place) = rest.iter().position(|row| *row == *named as usize) else { continue };
         let mut next = 0;

@@ -1,4 +1,4 @@
-//! Bounds of an output's shape if only TensorRT knows the shape inputs' values.
+//! Bounds of an output's shape if only TensorRT knows shape inputs' values.
 
 use super::facts::Facts;
 use super::facts::UNKNOWN_EXTENT;
@@ -8,8 +8,8 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Bounds, Environment as _, RangeEnvironment};
 use cubinder_model::model::{Interval, Output, Plugin};
 
-/// Returns the range of each extent over all allowed values of shape inputs; `None` if the rank is unknown or
-/// `steps` do not suffice. Data-dependent dimensions may also be [`UNKNOWN_EXTENT`].
+/// Returns each extent's range over all shape inputs' values; `None` if the rank is unknown or `steps` do not
+/// suffice. Data-dependent dimensions may be [`UNKNOWN_EXTENT`].
 #[must_use]
 pub fn extents_for_any_values(
     plugin: &Plugin,
@@ -23,11 +23,11 @@ pub fn extents_for_any_values(
     Some(bounds.into_iter().enumerate().map(extent).collect())
 }
 
-/// A node before all extents and the values of shape inputs are known: the unknown ones are within their limits.
+/// Unknown extents and values are within their limits.
 pub struct AnyValues<'a> {
     /// Has the limits.
     pub plugin: &'a Plugin,
-    /// Attributes, and shapes with -1 for unknown extents.
+    /// Shapes have -1 for unknown extents.
     pub facts: &'a Facts<'a>,
 }
 

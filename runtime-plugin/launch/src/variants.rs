@@ -1,7 +1,6 @@
-//! Decides which variants may run, and in which order.
+//! Decides which variants may run, in order.
 //!
-//! Guards are correctness, the order is preference: whatever TensorRT chose, the first variant with a true
-//! guard runs.
+//! Guards are correctness, order is preference: the first variant with a true guard runs.
 
 use super::choice::{GuardDecision, UndecidedGuards};
 use super::facts::{Facts, describe};
@@ -13,17 +12,14 @@ use cubinder_expr::{BinaryOp, EvalError, Expr, Node};
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::model::{AUTO_TACTIC, Guard, Plugin, Variant};
 
-/// Returns whether a tactic leaves the choice to each run.
+/// Returns whether each run chooses.
 #[must_use]
 pub const fn is_automatic(tactic: i32) -> bool {
     tactic == 0 || tactic == AUTO_TACTIC
 }
 
-/// Returns the variants that serve a node, in order: from the chosen one on, then from the first. Automatic
-/// tactics on a measured device use the nearest measurement ([`put_in_order`]).
-///
-/// # Errors
-/// No variant serves the node, or the chosen one does not.
+/// Returns the variants that serve a node: from the chosen one on, then from the first. Automatic tactics
+/// use the nearest measurement ([`put_in_order`]).
 pub fn in_order(
     plugin: &Plugin,
     node: &Signature<'_>,
@@ -50,13 +46,9 @@ pub fn in_order(
     Ok(order)
 }
 
-/// Decides which variants of `order` run, and for which addresses. Ignores addresses in `facts`.
+/// Decides which variants of `order` run for which addresses. Ignores addresses in `facts`.
 ///
-/// If `tactic` is automatic and the guards exceed their limits in measured order, the manifest's order is
-/// used.
-///
-/// # Errors
-/// No guard can be true, or the guards exceed their limits.
+/// If an automatic `tactic`'s guards exceed limits in measured order, the manifest's order is used.
 pub fn decide(
     plugin: &Plugin,
     order: &[usize],
@@ -99,13 +91,13 @@ fn decide_in(
     Ok(decided)
 }
 
-/// Returns whether a guard is false whatever is unknown: one of its conjuncts is.
+/// Returns whether a guard is false regardless of unknown facts: a conjunct is.
 #[must_use]
 pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> bool {
     let Some(expr) = guard.map(|guard| &guard.expr) else { return false };
     let Some(mut open) = expr.nodes.len().checked_sub(1).map(|root| vec![root]) else { return false };
     while let Some(root) = open.pop() {
-        // Shared parts can be visited more often than there are nodes.
+        // Shared parts can be visited repeatedly.
         if steps.charge(1).is_err() {
             return false;
         }
@@ -137,15 +129,15 @@ pub fn asks_for_device(variant: &Variant) -> bool {
 /// Whether a variant may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuardVerdict {
-    /// Its guard is true or absent.
+    /// True or absent.
     Holds,
-    /// Its guard is false.
+    /// False.
     Fails,
-    /// Its guard has no value, so it must not run.
+    /// No value, so the variant must not run.
     NoValue(EvalError),
 }
 
-/// Evaluates one guard with all `facts`, as [`decide`] does for several.
+/// Evaluates one guard with all `facts`.
 #[must_use]
 pub fn verdict(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> GuardVerdict {
     match guard.map(|guard| steps.value(&guard.expr, facts)) {
@@ -155,7 +147,7 @@ pub fn verdict(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> G
     }
 }
 
-/// Returns the error if no variant of `order` may run for these shapes and addresses.
+/// Returns the error if no variant of `order` may run.
 #[must_use]
 pub fn none_holds(plugin: &Plugin, order: &[usize], facts: &Facts<'_>) -> Unmet {
     let mut steps = Steps::default();

@@ -1,14 +1,14 @@
-//! Maximum workspace of a node over all shapes of an engine, which reserves it at build time: the largest
-//! variant's sum of rounded scratch buffers.
+//! Maximum workspace of a node, which an engine reserves at build time: the largest variant's rounded
+//! scratch buffers.
 
 use crate::proof::{Domain, Greatest};
 use cubinder_expr::{Expr, Node, UnaryOp};
 use cubinder_model::model::{SCRATCH_ALIGNMENT, Variant};
 
-/// The position of a scratch buffer in the workspace.
+/// A scratch buffer's range in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScratchRange {
-    /// Offset in bytes, a multiple of [`SCRATCH_ALIGNMENT`].
+    /// A multiple of [`SCRATCH_ALIGNMENT`], in bytes.
     pub offset: u64,
     /// Size in bytes.
     pub bytes: u64,
@@ -31,14 +31,11 @@ pub struct Unbounded {
     pub scratch: String,
 }
 
-/// Address space of a GPU, in bytes, which bounds the workspace.
+/// A GPU's address space.
 const MOST: u64 = 1 << 48;
 
-/// Returns the maximum workspace in bytes of `variants` over `domain`. Variants that provably never run are
-/// skipped.
-///
-/// # Errors
-/// The first scratch buffer without a bound.
+/// Returns the maximum workspace of `variants` over `domain` in bytes, without variants that provably never
+/// run.
 pub fn workspace_bound<'p>(
     domain: &Domain<'p>,
     variants: impl IntoIterator<Item = &'p Variant>,

@@ -3,12 +3,12 @@
 use crate::model::Attribute;
 use cubinder_expr::value::Value;
 
-/// A violated rule: lower case, without a full stop and the node's name.
+/// A violated rule: lower case, without full stop and node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unmet(pub String);
 
-/// Returns the error for a missing attribute without a default.
+/// Returns the error for a missing attribute.
 #[must_use]
 pub fn missing_attribute(attribute: &Attribute) -> Unmet {
     Unmet(format!(
@@ -18,10 +18,7 @@ pub fn missing_attribute(attribute: &Attribute) -> Unmet {
     ))
 }
 
-/// Checks a value against the attribute's type and rules.
-///
-/// # Errors
-/// The first violated rule.
+/// Checks a value against type and rules; fails with the first violated rule.
 pub fn check_attribute(attribute: &Attribute, value: &Value) -> Result<(), Unmet> {
     attribute.check(value).map_err(|error| Unmet(format!("the {error}")))
 }

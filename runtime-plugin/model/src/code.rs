@@ -10,11 +10,11 @@ use crate::packed::{BadCode, CodeBytes};
 /// The suffix of an architecture's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ArchSuffix {
-    /// `sm_90`: runs on the same major and an equal or higher minor.
+    /// `sm_90`: also runs on higher minors of its major.
     None,
     /// `sm_90a`: runs on that chip only.
     Specific,
-    /// `sm_100f`: runs in its family. A cubin does not record it.
+    /// `sm_100f`: runs in its family, which cubins do not record.
     Family,
 }
 
@@ -25,18 +25,18 @@ pub struct Arch {
     pub major: u8,
     /// Minor compute capability.
     pub minor: u8,
-    /// Specific to an architecture or a family.
+    /// Whether it is specific to a chip or a family.
     pub suffix: ArchSuffix,
 }
 
-/// The kind of code for a target.
+/// The kind of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TargetKind {
     /// Machine code: `sm_89`.
     Cubin,
-    /// PTX that the driver compiles when loading: `compute_80`.
+    /// PTX that the driver compiles: `compute_80`.
     Ptx,
-    /// PTX that only TensorRT launches, with TensorRT's arguments: `native_80`. Not a target in manifests.
+    /// PTX that only TensorRT launches: `native_80`, not in manifests.
     Native,
 }
 
@@ -48,7 +48,7 @@ impl TargetKind {
     }
 }
 
-/// A compile target: an architecture and a kind of code. Displayed and parsed with NVIDIA's names.
+/// A compile target, with NVIDIA's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Target {
     /// Machine code or PTX.
@@ -115,16 +115,16 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// A parameter of a kernel in a code object.
+/// A parameter of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelParam {
-    /// Offset in the parameter buffer in bytes.
+    /// Offset in bytes.
     pub offset: u32,
     /// Size in bytes.
     pub size: u32,
 }
 
-/// A code object's facts about a kernel. Facts that only cubins have are `None` for PTX.
+/// A code object's facts about a kernel; PTX lacks some.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
     /// The symbol for the driver.
@@ -137,11 +137,11 @@ pub struct KernelFacts {
     pub local_bytes: Option<u32>,
     /// Maximum threads per block (`__launch_bounds__`), if declared.
     pub max_threads: Option<u32>,
-    /// The parameters in the kernel's own order.
+    /// The parameters in order.
     pub params: Vec<KernelParam>,
 }
 
-/// A cubin or a PTX text, with its facts.
+/// A cubin or a PTX text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeObject {
     /// The requested target.
@@ -156,9 +156,6 @@ pub struct CodeObject {
 
 impl CodeObject {
     /// Returns the unpacked cubin or PTX text.
-    ///
-    /// # Errors
-    /// Damaged compressed bytes; [`crate::container::read_to_run`] does not check them.
     pub fn raw(&self) -> Result<Cow<'_, [u8]>, BadCode> {
         self.bytes.unpack(self.digest)
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::code::CodeObject;
 use crate::model::CodeRef;
 
-/// The code objects that stay, without duplicates.
+/// The kept code objects, without duplicates.
 #[derive(Debug)]
 pub struct CodeSubset<'a> {
     all: &'a [CodeObject],
-    /// From indices in `all` to indices in `code`; a map, so that a node's cost does not depend on all code.
+    /// From indices in `all` to indices in `code`; a map, because `all` may be large.
     new_indices: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }
@@ -21,7 +21,7 @@ impl<'a> CodeSubset<'a> {
         CodeSubset { all, new_indices: BTreeMap::new(), code: Vec::new() }
     }
 
-    /// Returns the references with new indices, and keeps their code. Drops invalid references.
+    /// Returns the valid references with new indices, and keeps their code.
     pub fn renumbered(&mut self, references: &[CodeRef]) -> Vec<CodeRef> {
         let renumbered = references.iter().filter_map(|reference| {
             Some(CodeRef { code: self.new_index(reference.code as usize)?, ..reference.clone() })

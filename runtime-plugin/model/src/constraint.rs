@@ -1,8 +1,4 @@
-//! The constraints of an attribute's value: its type, and the manifest's rules.
-//!
-//! Owns the check of a value ([`Attribute::check`], for defaults, network nodes and engine nodes), the check of the
-//! rules ([`Attribute::check_rules`]) and the rounding of floats to a type. Never changes a value: its creator rounds
-//! it first ([`AttributeType::rounded`]).
+//! The constraints of an attribute's value: its type, and the manifest's rules. Never changes a value.
 
 use std::fmt;
 
@@ -15,9 +11,9 @@ use cubinder_expr::value::Value;
 pub struct ConstraintError {
     /// The attribute.
     pub attribute: String,
-    /// The invalid element of a list, for a rule about elements.
+    /// The invalid element of a list.
     pub element: Option<usize>,
-    /// The invalid value: the element's, or the whole.
+    /// The invalid element or value.
     pub value: Value,
     /// The violated rule.
     pub rule: Rule,
@@ -29,7 +25,7 @@ pub enum Rule {
     /// It has this type.
     #[error("expected `{}`", .0.name())]
     Type(AttributeType),
-    /// The float type represents it exactly; with the nearest value, if one exists.
+    /// It is exact in the float type; with the nearest value, if any.
     #[error("{}", inexact(*.0, *.1))]
     Exact(AttributeType, Option<f64>),
     /// Its number of elements or bytes.
@@ -53,7 +49,6 @@ pub enum Rule {
     OneOf(Vec<Value>),
 }
 
-/// Maximum characters of a value, and values of a list, in a message.
 const SHOWN_CHARACTERS: usize = 120;
 const SHOWN_VALUES: usize = 16;
 
@@ -100,8 +95,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl AttributeElement {
-    /// Returns the nearest float of this type, ties to even; `None` if a finite value would become infinite. Other
-    /// types represent only whole values exactly.
+    /// Returns the nearest float of this type, ties to even; `None` if it would become infinite or lose a fraction.
     #[must_use]
     pub fn rounded(self, value: f64) -> Option<f64> {
         match self {
@@ -113,8 +107,8 @@ impl AttributeElement {
 }
 
 impl AttributeType {
-    /// Returns `value` with floats rounded to the type; `None` if one does not fit. Rounding is part of the type: an
-    /// ONNX node stores 0.1 in 32 bits, which must be valid for half precision.
+    /// Returns `value` with floats rounded to the type; `None` if one does not fit. ONNX stores 0.1 in 32 bits, which
+    /// must be valid for half precision.
     #[must_use]
     pub fn rounded(self, value: Value) -> Option<Value> {
         match value {
@@ -128,10 +122,7 @@ impl AttributeType {
 }
 
 impl Attribute {
-    /// Checks `value` against the attribute's type and rules.
-    ///
-    /// # Errors
-    /// The first violated rule, in this order: type, exactness of floats, length, minimum, maximum, set.
+    /// Checks `value`; fails with the first violated rule: type, exactness of floats, length, minimum, maximum, set.
     pub fn check(&self, value: &Value) -> Result<(), ConstraintError> {
         let broken = |rule| ConstraintError {
             attribute: self.name.clone(),
@@ -206,10 +197,7 @@ impl Attribute {
         }
     }
 
-    /// Checks that the rules suit the type, that some value satisfies them, and that the default does.
-    ///
-    /// # Errors
-    /// A description of the first problem.
+    /// Checks that the rules suit the type, and that some value and the default satisfy them.
     pub fn check_rules(&self) -> Result<(), String> {
         let name = &self.name;
         let element = self.ty.element;
@@ -264,7 +252,7 @@ fn is_held(element: AttributeElement, value: &Value) -> bool {
     }
 }
 
-/// Both are numbers of one kind, and `value` is not below `least`; false for NaN.
+/// False for NaN and for numbers of different kinds.
 fn at_least(value: &Value, least: &Value) -> bool {
     match (value, least) {
         (Value::Int(value), Value::Int(least)) => value >= least,

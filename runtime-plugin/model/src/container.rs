@@ -1,7 +1,5 @@
-//! The binary format of bundles and nodes: bytes that contain their kind, length and digest.
-//!
-//! Containers are in foreign files: the data of a shared library, the serialized fields of an engine. So they can be
-//! found by scanning ([`scan`]), and all checks precede any use ([`read`]).
+//! The binary format of bundles and nodes. Containers are in foreign files, so they can be found by scanning
+//! ([`scan`]), and all checks precede any use ([`read`]).
 //!
 //! Layout of bundles and nodes, little endian, offsets in bytes:
 //!
@@ -23,11 +21,10 @@
 //! | 0 | 8 | [`REFERENCE_MAGIC`] |
 //! | 8 | 2 | [`FORMAT_VERSION`] |
 //! | 10 | 4 | length of the container |
-//! | 14 | 8 | the first 8 bytes of the BLAKE3 of all other bytes, against damage |
+//! | 14 | 8 | the first 8 bytes of the BLAKE3 of all other bytes |
 //! | 22 | | the model, in postcard's encoding, to the end |
 //!
-//! The encoding is canonical: equal values have equal bytes, and readers reject any other encoding. Compressed code is
-//! copied unchanged ([`crate::packed`]), so the compressor determines its bytes.
+//! The encoding is canonical: readers reject any other. Compressed code is copied unchanged ([`crate::packed`]).
 //!
 //! Never does I/O, panics or allocates without bound for any input.
 
@@ -43,16 +40,16 @@ mod header;
 
 use header::{Header, Kind, LONG_BYTES, MODEL_OFFSET, SHORT_BYTES, Start};
 
-/// The first bytes of a bundle or a node: invalid UTF-8, and damaged by transfers that convert line ends.
+/// The first bytes of a bundle or a node: invalid UTF-8, and damaged by conversions of line ends.
 pub const MAGIC: [u8; 16] = *b"\x89CUBINDER\r\n\x1a\n\0\0\0";
 
 /// The first bytes of a node reference.
 pub const REFERENCE_MAGIC: [u8; 8] = *b"\x89CUBREF\n";
 
-/// The only version of the format that this crate writes and reads.
+/// The only supported version of the format.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// The driver reads cubins as ELF structures in place.
+/// The driver reads cubins in place.
 const CODE_ALIGNMENT: usize = 64;
 
 /// The content of a container.
@@ -80,7 +77,7 @@ pub struct LocatedContainer {
     pub container: Container,
 }
 
-/// Why bytes are not a container for this version.
+/// Why bytes are not a container.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The magic is missing.
@@ -89,7 +86,7 @@ pub enum ReadError {
     /// Fewer bytes than the header states.
     #[error("truncated: {found} bytes where the container has {expected}")]
     Truncated {
-        /// The stated length, or the size of the header.
+        /// The stated length, or the header's.
         expected: u64,
         /// The available bytes.
         found: u64,
@@ -101,18 +98,18 @@ pub enum ReadError {
         /// The version in the header.
         found: u32,
     },
-    /// The digest in the header differs from the bytes'.
+    /// The digest in the header is wrong.
     #[error("damaged: the digest of the bytes is {found}, the header says {expected}")]
     Digest {
         /// From the header, hexadecimal.
         expected: String,
-        /// The digest of the bytes, with as many digits.
+        /// The digest of the bytes, as long.
         found: String,
     },
-    /// [`scan`] gave up on the file.
+    /// [`scan`] exceeded its work limit.
     #[error("nothing from here on was looked at: too much of the file begins like a container and is none")]
     TooManyBeginnings,
-    /// The digest is correct, but the content is not canonical or not valid.
+    /// The content is not canonical or not valid.
     #[error("malformed: {0}")]
     Malformed(String),
 }
@@ -139,7 +136,7 @@ impl Container {
     }
 }
 
-/// The encoded model has the fields of [`Bundle`] or [`Node`] in order, with these for `code`.
+/// In the encoded model, these replace `code`.
 fn entries(code: &[CodeObject]) -> Vec<CodeEntry> {
     let entry = |code: &CodeObject| CodeEntry {
         target: code.target,
@@ -176,9 +173,6 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
 }
 
 /// Reads the container at the start of `bytes`. Unpacks all code to check its digest.
-///
-/// # Errors
-/// Any difference from the bytes that this version writes.
 pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     let found = read_to_run(bytes)?;
     for code in found.container.code() {
@@ -189,19 +183,12 @@ pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     Ok(found)
 }
 
-/// Reads like [`read`], but does not unpack compressed code, because most of it never runs; [`CodeBytes::unpack`]
-/// checks it.
-///
-/// # Errors
-/// As [`read`], except for compressed code.
+/// Reads like [`read`], but leaves compressed code to [`CodeBytes::unpack`], because most of it never runs.
 pub fn read_to_run(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     read_with(bytes, &|code| StoredBytes::Shared(code.into()))
 }
 
-/// Reads like [`read_to_run`], but borrows the code objects.
-///
-/// # Errors
-/// As [`read_to_run`].
+/// Reads like [`read_to_run`], but borrows the code.
 pub fn read_mapped(bytes: &'static [u8]) -> Result<LocatedContainer, ReadError> {
     let start = bytes.as_ptr().addr();
     read_with(bytes, &|code| {
@@ -211,10 +198,7 @@ pub fn read_mapped(bytes: &'static [u8]) -> Result<LocatedContainer, ReadError> 
     })
 }
 
-/// Returns the checked digest of the container at the start of `bytes`, and its length.
-///
-/// # Errors
-/// A missing or damaged container.
+/// Returns the checked digest and the length of the container at the start of `bytes`.
 pub fn digest(bytes: &[u8]) -> Result<(Digest, usize), ReadError> {
     checked(bytes).map(|(header, digest, _)| (digest, header.length))
 }
@@ -251,13 +235,13 @@ fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> StoredBytes) -> Result<Locate
     Ok(LocatedContainer { offset: 0, length: header.length, digest, container })
 }
 
-/// Bytes hashed for false starts, as a multiple of the file's size.
+/// Bytes hashed in vain, as a multiple of the file's size.
 const MOST_IN_VAIN: usize = 16;
 
-/// Finds every container in a file. A start without a valid container is reported, because it may be damaged. Ends with
-/// [`ReadError::TooManyBeginnings`] after too much work.
+/// Finds every container in a file. Reports damaged ones, and ends with [`ReadError::TooManyBeginnings`] after too
+/// much work.
 pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<LocatedContainer, ReadError>)> + '_ {
-    // Any start may claim the file's length, and only hashing disproves it.
+    // Only hashing disproves a start that claims the file's length.
     let most = bytes.len().saturating_mul(MOST_IN_VAIN).max(1 << 20);
     let (mut from, mut in_vain) = (0, 0);
     std::iter::from_fn(move || {
@@ -369,12 +353,12 @@ fn write(kind: Kind, model: &[u8], code: &[CodeObject]) -> Vec<u8> {
     bytes
 }
 
-/// Encoding into memory cannot fail for these types; readers reject an empty model anyway.
+/// Readers reject an empty model, if encoding fails.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }
 
-/// Rejects encodings that are not canonical, such as a number in more bytes than it needs.
+/// Rejects encodings that are not canonical.
 pub(crate) fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
     let malformed = |what: &dyn std::fmt::Display| ReadError::Malformed(format!("the model: {what}"));
     let value: T = postcard::from_bytes(bytes).map_err(|error| malformed(&error))?;

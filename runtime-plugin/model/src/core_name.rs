@@ -1,7 +1,4 @@
 //! The core names, under which an engine finds its nodes' runtime.
-//!
-//! The runtime registers them, and `cubinder` prints them for an engine. Never an op's name: see the runtime's
-//! `identity`.
 
 use std::ffi::CStr;
 
@@ -10,10 +7,10 @@ use crate::digest::ShortDigest;
 /// The namespace of every core name.
 pub const NAMESPACE: &CStr = c"cubinder";
 
-/// The core name of plugins whose code is in their serialized fields, ending with the format's version.
+/// The core name of plugins with code in their serialized fields; ends with the format's version.
 pub const GENERIC: &CStr = c"Kernel2";
 
-/// Returns the core name of plugins whose code is in this bundle's code library.
+/// The core name of plugins whose code is in this bundle's code library.
 #[must_use]
 pub fn of_library(bundle: ShortDigest) -> String {
     format!("Kernel-{bundle}")

@@ -20,7 +20,7 @@ impl Digest {
         Digest(*hasher.finalize().as_bytes())
     }
 
-    /// Returns the first 16 hexadecimal digits, for display only.
+    /// The first 16 hexadecimal digits, for display.
     #[must_use]
     pub fn short(&self) -> String {
         self.shortened().to_string()
@@ -35,8 +35,8 @@ impl Digest {
     }
 }
 
-/// The first 8 bytes of a digest: a reference to a bundle, also in the name under which TensorRT finds its code.
-/// Deliberate collisions only affect their author, because bundles are checked before use.
+/// The first 8 bytes of a digest: a reference to a bundle. Collisions only affect their author, because bundles are
+/// checked before use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ShortDigest(pub [u8; 8]);
 

@@ -1,10 +1,9 @@
-//! A node's attributes, converted from TensorRT's fields to the values of expressions, for the runtime and `cubinder
-//! onnx`. Knows no ONNX.
+//! A node's attributes, converted from TensorRT's fields to the values of expressions.
 //!
-//! The parser passes only declared fields, with the ONNX attributes' types (TensorRT-RTX 1.7): INT and INTS become
+//! The ONNX parser passes only declared fields, with the attributes' types (TensorRT-RTX 1.7): INT and INTS become
 //! INT32 (silently truncated from 64 bits), FLOAT and FLOATS FLOAT32, STRING a CHAR whose length counts a NUL, STRINGS
 //! one CHAR with a NUL after each, a TENSOR its element type (FLOAT32 for double), and an empty list length 0 without
-//! data. A C++ application may pass any type. So:
+//! data. Applications may pass any type. So:
 //!
 //! | attribute | accepted fields |
 //! |---|---|
@@ -14,20 +13,20 @@
 //! | `string[]` | CHAR; NULs after or between the strings |
 //! | `bytes` | CHAR, a final NUL is dropped; INT8 |
 //!
-//! Only `f16` accepts FLOAT16: its number is 0, which the parser also uses for unknown types (TENSOR of i64, u8, bool).
-//! One value and a list of one are interchangeable, because a field does not distinguish them.
+//! FLOAT16 is 0, which the parser also uses for unknown types (TENSOR of i64, u8, bool). One value and a list of one
+//! are interchangeable.
 
 use crate::attribute_check::{Unmet, check_attribute, missing_attribute};
 use crate::float;
 use crate::model::{Attribute, AttributeElement, AttributeType};
 use cubinder_expr::value::Value;
 
-/// TensorRT's number for the type of a field (`nvinfer1::PluginFieldType`, `NvInferPluginBase.h`, TensorRT-RTX 1.7).
+/// The type of a field (`nvinfer1::PluginFieldType`, `NvInferPluginBase.h`, TensorRT-RTX 1.7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldType(pub i32);
 
 impl FieldType {
-    /// Half-precision floats; also unknown types of TensorRT's ONNX parser.
+    /// Half-precision floats; also unknown ONNX types.
     pub const FLOAT16: FieldType = FieldType(0);
     /// Single-precision floats.
     pub const FLOAT32: FieldType = FieldType(1);
@@ -66,16 +65,13 @@ impl std::fmt::Debug for FieldType {
 pub struct Field<'a> {
     /// Its type.
     pub ty: FieldType,
-    /// The number of elements; of text the bytes, with the NUL that the ONNX parser counts.
+    /// The number of elements; of text the bytes, possibly with a NUL.
     pub length: i32,
     /// The bytes, native endian; `None` if unusable.
     pub bytes: Option<&'a [u8]>,
 }
 
-/// Returns an attribute's value: the node's field, otherwise the default.
-///
-/// # Errors
-/// A missing required attribute, a field of another type, or a value that violates the attribute's rules.
+/// Returns an attribute's checked value: the node's field, otherwise the default.
 pub fn attribute_value(attribute: &Attribute, field: Option<&Field<'_>>) -> Result<Value, Unmet> {
     let value = match (field, &attribute.default) {
         (Some(field), _) => convert(attribute.ty, field).map_err(|why| {
@@ -88,8 +84,7 @@ pub fn attribute_value(attribute: &Attribute, field: Option<&Field<'_>>) -> Resu
     Ok(value)
 }
 
-/// # Errors
-/// A description of the field's content, to follow the attribute's name.
+/// An error follows the attribute's name.
 fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
     let bytes = if field.length == 0 { &[] } else { field.bytes.ok_or_else(|| unusable(field))? };
     if ty.element == AttributeElement::Bytes {
@@ -139,7 +134,7 @@ fn floats(element: AttributeElement, field: &Field<'_>, bytes: &[u8]) -> Result<
     values.into_iter().map(rounded).collect()
 }
 
-/// Copies, because TensorRT's data may be unaligned.
+/// TensorRT's data may be unaligned.
 fn each<T, const SIZE: usize>(bytes: &[u8], read: fn([u8; SIZE]) -> T) -> Vec<T> {
     bytes.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect()
 }

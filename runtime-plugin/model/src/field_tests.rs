@@ -20,7 +20,7 @@ fn field(ty: FieldType, bytes: &[u8]) -> Field<'_> {
     Field { ty, length: (bytes.len() / size) as i32, bytes: Some(bytes) }
 }
 
-/// A field without type and data, as the parser passes an empty list.
+/// As the parser passes an empty list.
 const EMPTY: Field<'static> = Field { ty: FieldType(0), length: 0, bytes: None };
 
 fn read(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {

@@ -1,5 +1,4 @@
-//! Which code fits a device, and in which order the runtime tries it: pure functions of numbers. The driver has the
-//! last word.
+//! Which code fits a device, and in which order it is tried. The driver decides.
 
 use std::cmp::Reverse;
 
@@ -7,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::{Arch, ArchSuffix, Target, TargetKind};
 
-/// What a device can run, such as 9.0.
+/// A compute capability, such as 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ComputeCapability {
     /// The major number.
@@ -22,8 +21,7 @@ impl std::fmt::Display for ComputeCapability {
     }
 }
 
-/// The ascending compute capabilities of CUDA 13.0's GPUs, 90 for 9.0 (CUDA C++ programming guide 13.0, "compute
-/// capabilities").
+/// The ascending compute capabilities of CUDA 13.0's GPUs (CUDA C++ programming guide 13.0).
 pub const KNOWN: [i64; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
 /// How a target fits a device, best first.
@@ -31,21 +29,20 @@ pub const KNOWN: [i64; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 12
 pub enum Fit {
     /// Machine code for this architecture.
     Exact,
-    /// Machine code of the same major and a lower minor (`f`: of its family).
+    /// Machine code of a lower minor, or of its family.
     Compatible,
-    /// PTX that the driver can compile for this device.
+    /// PTX that the driver can compile.
     Ptx,
-    /// Unsupported by its numbers. Tried last, because a device may report wrong numbers.
+    /// Unsupported; tried last, because a device may report wrong numbers.
     Unlikely,
 }
 
-/// Returns the indices of `targets` in the order in which a device with this compute capability tries them: exact
-/// machine code, machine code of the same major with the highest lower minor, PTX with the highest architecture not
-/// above the device, then the rest. Of equal fits the more specific is first (`a`, `f`, none), then the earlier.
+/// Returns the indices of `targets` in the order in which a device tries them, by [`Fit`] and then by the nearest
+/// architecture. Of equal fits the more specific is first (`a`, `f`, none), then the earlier.
 ///
 /// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and an equal or
-/// later minor, with `a` on that chip only, with `f` in its family; PTX runs on equal or later chips, PTX of an `a`
-/// target does not.
+/// later minor, with `a` on that chip only, with `f` in its family; PTX runs on equal or later chips, except PTX of an
+/// `a` target.
 #[must_use]
 pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..targets.len()).collect();
@@ -53,7 +50,7 @@ pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     indices
 }
 
-/// Returns how code for `target` fits a device.
+/// Returns how code fits a device.
 #[must_use]
 pub fn fit(device: ComputeCapability, target: Target) -> Fit {
     let arch = target.arch;
@@ -75,12 +72,11 @@ fn rank(device: ComputeCapability, target: Target) -> (Fit, TargetKind, Distance
     (fit(device, target), target.kind, distance, specificity(arch.suffix))
 }
 
-/// The distance of a target from the device. Fitting targets are never above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
-    /// Above the device: the lowest first.
+    /// The lowest first.
     Above((u8, u8)),
-    /// Not above the device: the highest first.
+    /// The highest first.
     NotAbove(Reverse<(u8, u8)>),
 }
 
@@ -124,25 +120,22 @@ mod tests {
             ((10, 0), six, "compute_80 sm_120 sm_90 sm_89 sm_86 sm_80"),
             ((12, 1), six, "sm_120 compute_80 sm_90 sm_89 sm_86 sm_80"),
             ((7, 5), six, "sm_80 sm_86 sm_89 sm_90 sm_120 compute_80"),
-            // The highest lower minor, in any order of targets.
             ((8, 9), "sm_80 sm_87 sm_86", "sm_87 sm_86 sm_80"),
-            // `a`: on that chip only, and there before the plain one.
+            // `a`: before the plain one on its chip.
             ((9, 0), "sm_90 sm_90a", "sm_90a sm_90"),
             ((10, 3), "sm_100a sm_100 compute_90", "sm_100 compute_90 sm_100a"),
             ((9, 0), "compute_90 compute_90a sm_80", "compute_90a compute_90 sm_80"),
             ((10, 0), "compute_90a compute_80", "compute_80 compute_90a"),
-            // `f`: in its family, before the plain one of the same number.
+            // `f`: in its family, before the plain one.
             ((12, 1), "sm_120 sm_120f sm_121", "sm_121 sm_120f sm_120"),
             ((12, 1), "sm_121f sm_121a sm_121", "sm_121a sm_121f sm_121"),
             ((12, 0), "sm_100f sm_121f compute_100f compute_90", "compute_90 sm_121f sm_100f compute_100f"),
             ((10, 3), "compute_100f compute_100 compute_103", "compute_103 compute_100f compute_100"),
-            // PTX: the highest not above the device.
             (
                 (8, 6),
                 "compute_90 compute_75 compute_86 compute_80",
                 "compute_86 compute_80 compute_75 compute_90",
             ),
-            // Equal fits keep their order.
             ((8, 6), "sm_86 sm_86", "sm_86 sm_86"),
             ((8, 6), "", ""),
         ] {

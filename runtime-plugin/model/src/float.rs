@@ -1,7 +1,6 @@
 //! Conversion between 16-bit floats and doubles, and rounding.
 //!
-//! IEEE 754 binary16 has 5 exponent bits and 10 fraction bits; bfloat16 is the upper half of a binary32. Doubles
-//! represent both exactly.
+//! IEEE 754 binary16 has 5 exponent bits and 10 fraction bits; bfloat16 is the upper half of a binary32.
 
 use std::ops::RangeInclusive;
 
@@ -26,13 +25,13 @@ pub fn from_bf16(bits: u16) -> f64 {
     f64::from(f32::from_bits(u32::from(bits) << 16))
 }
 
-/// Rounds to half precision, ties to even; `None` if a finite value becomes infinite. Infinities and NaN are unchanged.
+/// Rounds to half precision, ties to even; `None` if it becomes infinite.
 #[must_use]
 pub fn round_to_f16(value: f64) -> Option<f64> {
     round(value, -14..=15, 10, 65504.0)
 }
 
-/// Rounds to single precision; `None` if a finite value becomes infinite.
+/// Rounds to single precision; `None` if it becomes infinite.
 #[must_use]
 pub fn round_to_f32(value: f64) -> Option<f64> {
     #[allow(clippy::cast_possible_truncation)] // rounded to the nearest, ties to even
@@ -40,13 +39,13 @@ pub fn round_to_f32(value: f64) -> Option<f64> {
     (narrow.is_infinite() == value.is_infinite()).then_some(f64::from(narrow))
 }
 
-/// Rounds to bfloat16, ties to even; `None` if a finite value becomes infinite. Infinities and NaN are unchanged.
+/// Rounds to bfloat16, ties to even; `None` if it becomes infinite.
 #[must_use]
 pub fn round_to_bf16(value: f64) -> Option<f64> {
     round(value, -126..=127, 7, from_bf16(0x7f7f))
 }
 
-/// Returns the nearest half-precision bits; `None` for infinite results and values that are not finite.
+/// Returns the nearest half-precision bits; `None` unless finite.
 #[must_use]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole numbers below 2048
 pub fn to_f16(value: f64) -> Option<u16> {
@@ -61,7 +60,7 @@ pub fn to_f16(value: f64) -> Option<u16> {
     Some(sign | ((exponent + 15) as u16) << 10 | fraction)
 }
 
-/// Returns the nearest bfloat16 bits; `None` for infinite results and values that are not finite.
+/// Returns the nearest bfloat16 bits; `None` unless finite.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)] // exact in single precision
 pub fn to_bf16(value: f64) -> Option<u16> {
@@ -69,7 +68,7 @@ pub fn to_bf16(value: f64) -> Option<u16> {
     Some(((rounded as f32).to_bits() >> 16) as u16)
 }
 
-/// Returns the nearest float with these exponents and fraction bits, ties to even; `None` above `largest`.
+/// Ties to even; `None` above `largest`.
 fn round(value: f64, exponents: RangeInclusive<i32>, fraction: i32, largest: f64) -> Option<f64> {
     if !value.is_finite() || value == 0.0 {
         return Some(value);
@@ -84,7 +83,7 @@ fn round(value: f64, exponents: RangeInclusive<i32>, fraction: i32, largest: f64
     (rounded.abs() <= largest).then_some(rounded)
 }
 
-/// 2 to the power of `exponent`, from -1022 to 1023.
+/// `exponent` is from -1022 to 1023.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
@@ -113,7 +112,6 @@ mod tests {
         assert_eq!(to_bf16(1e300), None);
     }
 
-    /// Half precision by its definition: adds the fraction's digits one by one.
     fn by_definition(bits: u16) -> f64 {
         let exponent = i32::from(bits >> 10 & 31);
         let mut value = if exponent == 0 { 0.0 } else { 1.0 };

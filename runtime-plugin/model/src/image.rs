@@ -1,5 +1,4 @@
-//! Checks of code objects before the driver, which gets no length, reads them. Used by the runtime, and by the compiler
-//! for precompiled code. Never interprets the code.
+//! Checks of code objects before the driver, which gets no length, reads them.
 
 use crate::TargetKind;
 use crate::bytes::{u16_at, u32_at, u64_at};
@@ -11,29 +10,29 @@ pub enum Malformed {
     /// No bytes.
     #[error("it is empty")]
     Empty,
-    /// PTX with a NUL, where the driver would stop.
+    /// The driver would stop at the NUL.
     #[error("it is said to be PTX and has a NUL at byte {offset}")]
     NulInPtx {
         /// Offset of the NUL in bytes.
         offset: usize,
     },
-    /// Declared as PTX, but not text: the driver would use another format.
+    /// The driver would use another format.
     #[error("it is said to be PTX and is no text")]
     NotPtx,
-    /// Declared as machine code, but not an ELF file for CUDA.
+    /// Not an ELF file for CUDA.
     #[error("it is said to be machine code and is no ELF file for CUDA")]
     NotACubin,
     /// A header table that is not ELF64's.
     #[error("it is damaged: it claims a table of {count} headers of {size} bytes, where each has {expected}")]
     Headers {
-        /// The number of headers in the file.
+        /// Headers in the file.
         count: u16,
-        /// The bytes per header in the file.
+        /// Bytes per header in the file.
         size: u16,
         /// The bytes per header in ELF64.
         expected: u16,
     },
-    /// Tables, sections or segments end after the last byte.
+    /// It ends before its tables, sections or segments.
     #[error("it is cut off: {len} bytes, and it claims {end}")]
     CutOff {
         /// The claimed end in bytes.
@@ -43,10 +42,7 @@ pub enum Malformed {
     },
 }
 
-/// Checks a code object against the driver's reads.
-///
-/// # Errors
-/// Why the driver would read past its end, or as another format.
+/// Checks that the driver would not read past the end of a code object, or as another format.
 pub fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
     if bytes.is_empty() {
         return Err(Malformed::Empty);
@@ -57,8 +53,7 @@ pub fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// The driver detects the format by the first bytes; formats with their own lengths (ELF, fat binaries, LTO-IR) do not
-/// start with text.
+/// Formats with their own lengths do not start with text.
 fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
     const DELETE: u8 = 0x7f;
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
@@ -70,12 +65,9 @@ fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// ELF64, little-endian (System V ABI, "ELF header", "sections" and "program header"), machine 190 (`EM_CUDA`): both
-/// header tables, every section with content and every segment must be within the file, as in NVRTC 13.0's executable
-/// cubins, including NVIDIA's own types (from `0x70000000` on). Its relocatable ones (`-rdc`), which cannot be
-/// launched, are rejected.
-///
-/// This detects truncated and overwritten files; the content is as trustworthy as its author.
+/// ELF64, little-endian (System V ABI, "ELF header", "sections" and "program header"), machine 190 (`EM_CUDA`): header
+/// tables, sections with content and segments must be within the file, as in NVRTC 13.0's cubins, including NVIDIA's
+/// own types (from `0x70000000` on).
 fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
     const EM_CUDA: u16 = 190;
     if !bytes.starts_with(b"\x7fELF\x02\x01") || u16_at(bytes, 18) != Some(EM_CUDA) {
@@ -106,7 +98,7 @@ fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
 const FILE_HEADER: u64 = 64;
 const PROGRAM_HEADER: u16 = 56;
 const SECTION_HEADER: u16 = 64;
-/// Section types without content in the file: absent, and zeros.
+/// Section types without content in the file.
 const SHT_NULL: u32 = 0;
 const SHT_NOBITS: u32 = 8;
 
@@ -117,8 +109,7 @@ struct Table {
 }
 
 impl Table {
-    /// Each header has `expected` bytes. An empty table is valid. Count 0 with an offset means more headers than any
-    /// cubin has.
+    /// Count 0 with an offset: more headers than any cubin has.
     fn entries<'a>(&self, bytes: &'a [u8], expected: u16) -> Result<ChunksExact<'a, u8>, Malformed> {
         let size = usize::from(expected);
         if self.count == 0 && self.start == 0 {
@@ -179,7 +170,7 @@ mod tests {
         bytes
     }
 
-    /// The sections of NVRTC 13.0's cubins, including one without content and with a meaningless offset.
+    /// Includes a section without content.
     fn cubin() -> Vec<u8> {
         let beyond = 1 << 40;
         let sections = [
@@ -234,7 +225,7 @@ mod tests {
                 let found = check(TargetKind::Cubin, &bytes);
                 assert!(matches!(found, Err(Malformed::Headers { size, .. }) if size == wrong), "{found:?}");
             }
-            // If the number of headers is 0, ELF stores it in the first header.
+            // Count 0: ELF stores the number of headers in the first header.
             let mut bytes = cubin();
             put(&mut bytes, size + 2, &[0; 2]);
             assert!(matches!(check(TargetKind::Cubin, &bytes), Err(Malformed::Headers { count: 0, .. })));
@@ -246,7 +237,7 @@ mod tests {
         assert_eq!(check(TargetKind::Ptx, b"// caf\xc3\xa9\n.version 9.0"), Ok(()));
         assert_eq!(check(TargetKind::Ptx, b"ab\0c"), Err(Malformed::NulInPtx { offset: 2 }));
         assert_eq!(check(TargetKind::Ptx, b""), Err(Malformed::Empty));
-        // ELF, fat binaries and LTO-IR state their lengths, without a NUL.
+        // ELF, fat binaries and LTO-IR.
         for other in [&b"\x7fELF\x02\x01"[..], b"\x50\xed\x55\xba\x01", b"\xed\x43\x4e\x7f"] {
             assert_eq!(check(TargetKind::Ptx, other), Err(Malformed::NotPtx));
         }

@@ -1,10 +1,8 @@
-//! The definition of a Cubinder plugin, independent of manifests and of the process that runs it.
+//! The definition of a Cubinder plugin, independent of manifests and of the process that runs it: the plugin model
+//! ([`model`]), code objects ([`code`]), digests ([`digest`]), attributes from TensorRT ([`field`]), the inputs of a
+//! node's time ([`timing`]), and the binary format ([`container`]).
 //!
-//! Owns the plugin model ([`model`]), code objects ([`code`]), digests ([`digest`]), attributes from TensorRT
-//! ([`field`]), the inputs of a node's time ([`timing`]), and the binary format ([`container`]).
-//!
-//! Never does I/O, uses `unsafe`, TensorRT or NVRTC, or panics for any input: the compiler writes it, and the runtime
-//! plugin reads it in foreign processes.
+//! Never does I/O, or panics for any input: the runtime plugin reads models in foreign processes.
 
 pub mod attribute_check;
 mod bytes;

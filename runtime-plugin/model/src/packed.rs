@@ -1,12 +1,9 @@
-//! The bytes of a code object in a container: deflated if smaller, otherwise unchanged.
+//! The bytes of a code object in a container: deflated by the compiler if smaller, otherwise unchanged.
 //!
-//! The compiler decides once, and the form is kept, so builds of engines never compress.
+//! Deflate (RFC 1951, without frames) shrinks cubins to a quarter, as Zstandard does; inflating takes about a tenth of
+//! the driver's load time. LZ4 is four times faster but 50 % larger.
 //!
-//! Deflate (RFC 1951, without zlib or gzip frames) shrinks cubins to a quarter, as Zstandard does, and inflating takes
-//! about a tenth of the driver's load time; LZ4 is four times faster but its output is 50 % larger.
-//!
-//! Never allocates more than [`MAX_RATIO`] times the stored bytes or [`MAX_BYTES`], aborts when memory is refused, or
-//! panics for any bytes.
+//! Never allocates more than [`MAX_RATIO`] times the stored bytes or [`MAX_BYTES`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,14 +14,13 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
 use crate::digest::Digest;
 
-/// Maximum expansion of a stored byte; cubins have 3 to 8. Other code is stored unchanged, so that untrusted bytes
-/// cannot request much memory.
+/// Maximum expansion of packed code, so that untrusted bytes cannot request much memory; cubins have 3 to 8.
 pub const MAX_RATIO: usize = 64;
 
-/// Maximum bytes of packed code; larger code is stored unchanged. The largest known cubins have tens of megabytes.
+/// Maximum bytes of packed code. The largest known cubins have tens of megabytes.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// Deflate's best, because code is compressed once and read by every engine.
+/// Deflate's best: every engine reads it.
 const LEVEL: u8 = 10;
 
 /// The bytes of a code object.
@@ -34,7 +30,6 @@ pub struct CodeBytes {
     unpacked: Option<usize>,
 }
 
-/// The location of the stored bytes. A mapped library's bytes are borrowed.
 #[derive(Clone)]
 pub(crate) enum StoredBytes {
     Mapped(&'static [u8]),
@@ -70,8 +65,7 @@ impl CodeBytes {
             .unwrap_or_else(|| CodeBytes::from(raw))
     }
 
-    /// Inverts [`CodeBytes::stored`]; `unpacked` is [`CodeBytes::unpacked_length`] if [`CodeBytes::is_packed`]. `None`
-    /// for a form that is never written.
+    /// Inverts [`CodeBytes::stored`] and [`CodeBytes::unpacked_length`]; `None` for a form that is never written.
     #[must_use]
     pub fn from_stored(stored: Vec<u8>, unpacked: Option<usize>) -> Option<CodeBytes> {
         let held = StoredBytes::Shared(stored.into());
@@ -85,7 +79,7 @@ impl CodeBytes {
         CodeBytes { held, unpacked: None }
     }
 
-    /// Returns bytes that unpack to `length`; `None` if a writer would not pack them.
+    /// `None` if a writer would not pack them.
     pub(crate) fn packed(held: StoredBytes, length: usize) -> Option<CodeBytes> {
         let stored = held.as_slice().len();
         let is_smaller = stored < length && length <= stored.saturating_mul(MAX_RATIO);
@@ -110,10 +104,7 @@ impl CodeBytes {
         self.unpacked.is_some()
     }
 
-    /// Returns the code with this digest. Checks only deflated bytes, because others were checked when read.
-    ///
-    /// # Errors
-    /// Damaged bytes, another digest, or insufficient memory.
+    /// Returns the code with this digest, which is checked only for deflated bytes: others were checked when read.
     pub fn unpack(&self, digest: Digest) -> Result<Cow<'_, [u8]>, BadCode> {
         let Some(length) = self.unpacked else { return Ok(Cow::Borrowed(self.stored())) };
         let room = zeroed(length).ok_or(BadCode::Memory { bytes: length })?;
@@ -129,7 +120,7 @@ fn zeroed(length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Fills `raw`. The stream must end with the last stored byte and the last byte of code.
+/// The stream and the code must end together.
 fn inflate(stored: &[u8], mut raw: Vec<u8>) -> Option<Vec<u8>> {
     let mut state = Box::<DecompressorOxide>::default();
     let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
@@ -221,7 +212,6 @@ mod tests {
         assert_eq!(bytes.unpack(Digest::compute(b"")), Err(BadCode::Packed { expected: claimed }));
     }
 
-    /// A failed allocation aborts the process, unless it is fallible.
     #[test]
     fn an_engine_cannot_ask_for_all_memory() {
         let stored = vec![0; MAX_BYTES / MAX_RATIO + 1];

@@ -1,9 +1,7 @@
-//! The record of a bundle's or a node's inputs, stored in a section after the container.
+//! The record of a bundle's or a node's inputs, in a *section* after the container, so that a bundle's digest does not
+//! depend on it.
 //!
-//! Readers of containers skip *sections* of unknown kind or edition; headers give length and damage. The record is the
-//! only kind. It is outside of the container, so a bundle's digest depends on its code and rules only.
-//!
-//! Layout of a section, little endian, offsets in bytes:
+//! Readers of containers skip sections of unknown kind or edition. Layout, little endian, offsets in bytes:
 //!
 //! | offset | size | what |
 //! |---|---|---|
@@ -11,12 +9,12 @@
 //! | 8 | 2 | kind: 1 the record |
 //! | 10 | 2 | edition of the kind: [`EDITION`] |
 //! | 12 | 4 | length of the section |
-//! | 16 | 8 | the first 8 bytes of the BLAKE3 of all other bytes, against damage |
+//! | 16 | 8 | the first 8 bytes of the BLAKE3 of all other bytes |
 //! | 24 | 8 | the first 8 bytes of the digest of its container |
 //! | 32 | | the record, in postcard's encoding, to the end |
 //!
-//! The encoding is canonical, like containers'. Each origin occurs once, in the order in which code needs it, so the
-//! record of some of the code equals the record of compiling only that code.
+//! The encoding is canonical. Origins are in the order in which code needs them, so thinning a record equals compiling
+//! only that code.
 //!
 //! Never does I/O, panics or allocates without bound for any input.
 
@@ -30,11 +28,11 @@ use crate::container::{decode, encode};
 use crate::digest::{Digest, ShortDigest};
 use crate::model::Node;
 
-/// The first bytes of a section; unlike containers', so that scans do not report damaged containers.
+/// The first bytes of a section, unlike containers', so that scans ignore them.
 pub const MAGIC: [u8; 8] = *b"\x93CUBSEC\n";
-/// The only edition of the record that this crate writes and reads.
+/// The only edition of the record that is written and read.
 pub const EDITION: u16 = 2;
-/// Maximum size of a section in bytes: thousands of files with long names.
+/// Maximum size of a section in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
 
 const KIND: u16 = 1;
@@ -46,7 +44,7 @@ const HEADER_BYTES: usize = 32;
 pub struct Provenance {
     /// Cubinder's version.
     pub cubinder: String,
-    /// The compiler of the source texts; `None` if none was compiled.
+    /// The compiler, if any.
     pub compiler: Option<Compiler>,
     /// The manifest of each plugin, in their order.
     pub manifests: Vec<File>,
@@ -54,8 +52,7 @@ pub struct Provenance {
     pub tuning: Vec<File>,
     /// The origins of code, without duplicates, in the order of `code`.
     pub origins: Vec<Origin>,
-    /// The origins of each code object of the container, in order, as indices into `origins`; several if several texts
-    /// compile to the same code.
+    /// The origins of each code object, as indices into `origins`.
     pub code: Vec<Vec<u32>>,
 }
 
@@ -86,9 +83,9 @@ pub enum Origin {
         file: File,
         /// Its includes and tables.
         read: Read,
-        /// The toolkit's headers that it includes, directly or not; `None` without any.
+        /// The toolkit's headers that it includes, directly or not.
         headers: Option<Headers>,
-        /// Whether it has more includes whose names only the preprocessor knows.
+        /// Whether it has more includes, whose names only the preprocessor knows.
         is_open: bool,
         /// The options of the project, as written.
         options: Vec<String>,
@@ -102,12 +99,12 @@ pub enum Origin {
     },
 }
 
-/// Headers of a toolkit: many, and equal for all users of a release.
+/// Headers of a toolkit, equal for all users of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headers {
     /// Their number.
     pub count: u32,
-    /// The [`Read::together`] digest of their names in the toolkit and the digests of their bytes.
+    /// The [`Read::together`] digest of their names and bytes.
     pub digest: Digest,
 }
 
@@ -116,7 +113,7 @@ pub struct Headers {
 pub enum Read {
     /// Each file.
     Files(Vec<File>),
-    /// Their number and a combined digest ([`Read::together`]), because engines contain many nodes.
+    /// Their number and digest ([`Read::together`]), because engines contain many nodes.
     Together(u32, Digest),
 }
 
@@ -135,7 +132,7 @@ pub enum Section {
 }
 
 impl Headers {
-    /// Returns the headers of these files, named as in `#include`.
+    /// Returns the headers, named as in `#include`.
     #[must_use]
     pub fn from_files(files: Vec<File>) -> Option<Headers> {
         let (count, digest) = Read::Files(files).together();
@@ -144,7 +141,7 @@ impl Headers {
 }
 
 impl Read {
-    /// Returns the number of the files, and the BLAKE3 of the encoded list.
+    /// Returns the number of the files, and the BLAKE3 of the list.
     #[must_use]
     pub fn together(&self) -> (u32, Digest) {
         match self {
@@ -203,7 +200,7 @@ impl Provenance {
         indices.iter().filter_map(|index| self.origins.get(*index as usize))
     }
 
-    /// Returns the record of `some` of this record's code objects, `all`.
+    /// Returns the record of `some` of `all`.
     #[must_use]
     pub fn retain_code(self, all: &[CodeObject], some: &[CodeObject]) -> Provenance {
         let Provenance { origins, code, .. } = self.of_code(&places(all), some);
@@ -253,8 +250,7 @@ fn places(all: &[CodeObject]) -> HashMap<Identity, usize> {
     all.iter().enumerate().rev().map(|(place, code)| (identity(code), place)).collect()
 }
 
-/// The record from which nodes' records are written. Parsed once, so a node's cost does not depend on the library's
-/// size.
+/// A record, parsed once for all nodes.
 #[derive(Debug)]
 pub struct ContainerRecord {
     record: Provenance,
@@ -262,8 +258,7 @@ pub struct ContainerRecord {
 }
 
 impl ContainerRecord {
-    /// Returns the record among the `sections` of the container with the digest `of` and the code objects `all`, if
-    /// readable.
+    /// Returns the record among `sections` of the container with the digest `of` and the code `all`, if readable.
     #[must_use]
     pub fn find(sections: &[u8], of: Digest, all: &[CodeObject]) -> Option<ContainerRecord> {
         match find(sections, of) {
@@ -275,7 +270,7 @@ impl ContainerRecord {
         }
     }
 
-    /// Returns the record of a node of plugin number `plugin`, whose code is among the container's.
+    /// Returns the record of a node of plugin number `plugin`.
     #[must_use]
     pub fn of_node(&self, plugin: usize, node: &Node) -> Provenance {
         let whole = &self.record;
@@ -291,14 +286,14 @@ impl ContainerRecord {
         own
     }
 
-    /// Returns the section of a node with the digest `digest`: see [`ContainerRecord::of_node`].
+    /// Returns the section of [`ContainerRecord::of_node`].
     #[must_use]
     pub fn behind_node(&self, plugin: usize, node: &Node, digest: Digest) -> Vec<u8> {
         write(&self.of_node(plugin, node), digest)
     }
 }
 
-/// Writes the record of the container with the digest `of`; empty if larger than [`MAX_BYTES`].
+/// Writes the record of the container with the digest `of`; empty above [`MAX_BYTES`].
 #[must_use]
 pub fn write(provenance: &Provenance, of: Digest) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -320,7 +315,7 @@ fn digest_of(bytes: &[u8]) -> ShortDigest {
     Digest::without(bytes, DIGEST).shortened()
 }
 
-/// Splits `bytes` after the first section; `None` if no complete section starts there. Reads only the header.
+/// Splits `bytes` after the first section; `None` if it is incomplete.
 #[must_use]
 pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if !bytes.starts_with(&MAGIC) {
@@ -333,10 +328,7 @@ pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(length)
 }
 
-/// Checks that `bytes` consists of undamaged sections, of any kind, of the container with the digest `of`.
-///
-/// # Errors
-/// Other bytes, damage, or a section of another container.
+/// Checks that `bytes` are undamaged sections of the container with the digest `of`.
 pub fn check(mut bytes: &[u8], of: Digest) -> Result<(), String> {
     while let Some((section, rest)) = split(bytes) {
         head(section, of)?;
@@ -362,9 +354,6 @@ fn head(section: &[u8], of: Digest) -> Result<(u16, u16), String> {
 }
 
 /// Reads a section of the container with the digest `of`.
-///
-/// # Errors
-/// Damage, a section of another container, or an encoding that is not canonical.
 pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
     let (kind, edition) = head(section, of)?;
     if (kind, edition) != (KIND, EDITION) {
@@ -376,11 +365,7 @@ pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
     Ok(Section::Provenance(provenance))
 }
 
-/// Returns the record among the sections at the start of `bytes`, of the container with the digest `of`. `None` without
-/// a record or unknown section.
-///
-/// # Errors
-/// As [`read`], for the first invalid section.
+/// Returns the record, or an unknown section, at the start of `bytes`. Fails as [`read`].
 pub fn find(mut bytes: &[u8], of: Digest) -> Result<Option<Section>, String> {
     let mut unknown = None;
     while let Some((section, rest)) = split(bytes) {

@@ -71,7 +71,7 @@ fn a_changed_bit_is_damage_and_no_reader_of_containers_takes_it_for_one() {
         let mut changed = bytes.clone();
         changed[index] ^= 1 << (index % 8);
         match find(&changed, container()) {
-            // A changed magic or length makes it no complete section.
+            // No complete section.
             Ok(None) => assert!(index < 8 || (12..16).contains(&index), "byte {index}"),
             found => assert!(found.is_err(), "byte {index}: {found:?}"),
         }

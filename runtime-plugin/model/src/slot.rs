@@ -1,8 +1,8 @@
 //! The slot in a runtime library that states whether its file has a bundle, and the bundle's address.
 //!
-//! Owns the layout of the descriptor and of the note that reserves a program header. The runtime library has both as
-//! statics; the compiler changes them in the file. Never does I/O, uses `unsafe`, knows ELF beyond two section names,
-//! or imports anything but `core` and `std` (a test compiles this file alone, beside the runtime's `descriptor.rs`).
+//! The runtime library has the descriptor, and a note that reserves a program header, as statics; the compiler changes
+//! them in the file. Imports only `core` and `std`, because a test compiles this file alone, beside the runtime's
+//! `descriptor.rs`.
 //!
 //! ```text
 //! offset  size  field
@@ -26,7 +26,7 @@
 pub const SECTION: &str = ".cubinder.desc";
 /// The section of the note that reserves a program header.
 pub const NOTE_SECTION: &str = ".note.cubinder";
-/// The first bytes of a descriptor. The library never compares them, so that they occur only once in its file.
+/// The first bytes of a descriptor, only once in the library's file.
 pub const MAGIC: [u8; 16] = *b"\x93cubinder slot\r\n";
 /// The version of the layout.
 pub const VERSION: u32 = 1;
@@ -39,8 +39,7 @@ pub const PROGRAM_HEADER_SIZE: usize = 56;
 
 /// Bytes of the note.
 pub const NOTE_SIZE: usize = 16;
-/// Length of the owner, length of the description, type, owner. The type `NT_VERSION` has no description; `eu-elflint`
-/// rejects other types.
+/// Lengths of owner and description, type `NT_VERSION` (`eu-elflint` rejects others), owner.
 pub const NOTE: [u8; NOTE_SIZE] = *b"\x04\0\0\0\0\0\0\0\x01\0\0\0CBR\0";
 
 /// The descriptor of a library without a bundle.
@@ -63,11 +62,11 @@ const GENERIC_MODE: u32 = 0;
 /// How a library uses its bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Registers the bundle's ops; engines get the code in serialized fields.
+    /// Registers its ops; engines get the code in serialized fields.
     Ops = 1,
-    /// Registers the bundle's ops; engines get the code in a serialized code library.
+    /// Registers its ops; engines get the code in a serialized code library.
     OpsForLibrary = 2,
-    /// Registers no op, only the core that runs engines whose code is in this library.
+    /// Registers only the core that runs engines whose code is in this library.
     CodeLibrary = 3,
 }
 
@@ -84,7 +83,7 @@ impl Mode {
         [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].into_iter().find(|mode| mode.code() == code)
     }
 
-    /// Describes the mode. `is_native`: TensorRT launches all kernels of the bundle itself.
+    /// Describes the mode. `is_native`: TensorRT launches all kernels itself.
     #[must_use]
     pub const fn title(self, is_native: bool) -> &'static str {
         match self {
@@ -105,8 +104,7 @@ pub struct Attachment {
     pub delta: i64,
     /// Bytes of the bundle, at least one.
     pub length: u64,
-    /// The data to restore the library without the bundle; `None` if another tool had changed the file before a
-    /// replacement.
+    /// The data to restore the library, unless another tool had changed the file.
     pub undo: Option<Undo>,
 }
 
@@ -155,8 +153,7 @@ impl std::fmt::Display for SlotError {
 
 impl std::error::Error for SlotError {}
 
-/// Returns mode, delta and length, unchecked: the library trusts its own descriptor like its code. Other callers use
-/// [`decode`].
+/// Returns mode, delta and length, unchecked: a library trusts its own descriptor.
 #[must_use]
 pub fn own_words(slot: &[u8; SIZE]) -> (u32, i64, u64) {
     (u32_at(slot, MODE_AT), i64::from_le_bytes(array_at(slot, DELTA_AT)), u64_at(slot, LENGTH_AT))
@@ -181,10 +178,7 @@ pub fn encode(attachment: Option<&Attachment>) -> [u8; SIZE] {
     slot
 }
 
-/// Decodes a descriptor; `None` for a library without a bundle.
-///
-/// # Errors
-/// Bytes that [`encode`] never returns.
+/// Decodes a descriptor; `None` without a bundle.
 pub fn decode(slot: &[u8; SIZE]) -> Result<Option<Attachment>, SlotError> {
     if array_at::<16>(slot, 0) != MAGIC {
         return Err(SlotError::Magic);
@@ -246,7 +240,7 @@ const fn generic() -> [u8; SIZE] {
     const_put(const_put([0; SIZE], 0, &MAGIC), VERSION_AT, &VERSION.to_le_bytes())
 }
 
-/// Compile-time only: an index out of bounds fails the build.
+/// Compile-time only.
 const fn const_put<const N: usize, const M: usize>(mut whole: [u8; N], at: usize, part: &[u8; M]) -> [u8; N] {
     let mut i = 0;
     while i < M {

@@ -1,7 +1,5 @@
-//! A bundle reduced to the code of some devices.
-//!
-//! Owns which code objects stay, in the compiler's order: as plugins, variants, steps and targets first need them. If
-//! all kernels have the same targets, the result equals a compile for the remaining ones. Never unpacks code.
+//! A bundle reduced to the code of some devices, in the compiler's order: if all kernels have the same targets, it
+//! equals a compile for the remaining ones.
 
 use crate::code::{Target, TargetKind};
 use crate::code_subset::CodeSubset;
@@ -24,10 +22,7 @@ pub struct NoCode {
 }
 
 /// Returns the bundle with the code that `devices` would run: for each kernel and device the machine code that the
-/// runtime tries first, and with `ptx` also the PTX that it tries first.
-///
-/// # Errors
-/// Every kernel without code for one of the devices.
+/// runtime tries first, and with `ptx` also the PTX. Fails if a kernel has no code for a device.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
     let mut kept = CodeSubset::new(&bundle.code);
@@ -129,7 +124,6 @@ mod tests {
             ([(9, 0)].as_slice(), true, six, "sm_90 compute_80"),
             (&[(9, 0)], false, six, "sm_90"),
             (&[(8, 0), (9, 0)], false, six, "sm_80 sm_90"),
-            // The same major and the highest lower minor.
             (&[(8, 7)], false, six, "sm_86"),
             (&[(12, 1)], true, six, "sm_120 compute_80"),
             (&[(10, 0)], true, six, "compute_80"),

@@ -18,7 +18,7 @@ struct Depends<'a> {
     code: Vec<(Target, Digest)>,
 }
 
-/// An expression that affects which variants are tactics, by its index among variants, requirements or outputs.
+/// An expression that affects which variants are tactics, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decider {
     /// The guard of a variant.
@@ -32,11 +32,7 @@ pub enum Decider {
 }
 
 /// Returns a digest of everything that affects a node's time: its model, its code, and the attributes in `attributes`
-/// (`None`: all) or read by [`deciders`]. Nodes with equal digests take equal times for tensors of equal types, formats
-/// and shapes, if `attributes` is correct.
-///
-/// Tactics are proved from the deciders, so equal digests mean equal tactics. Other requirements are excluded, because
-/// an existing node satisfies them.
+/// (`None`: all) or read by [`deciders`].
 #[must_use]
 pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     let plugin = &node.plugin;
@@ -59,8 +55,8 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     Digest::compute(&encode(&depends))
 }
 
-/// Returns the expressions that decide, with the attributes, which variants are tactics: guards, and the rules that
-/// restrict the shapes for their proofs (without valid shapes every guard is proved). Empty if no variant has a guard.
+/// Returns the expressions that decide which variants are tactics: guards, and the rules that restrict the shapes for
+/// their proofs. Empty without guards.
 #[must_use]
 pub fn deciders(plugin: &Plugin) -> Vec<(Decider, &Expr)> {
     let guards = plugin.variants.iter().enumerate();
@@ -146,7 +142,7 @@ mod tests {
         assert_eq!(digest(&decided, Some(&[])), digest(&node, Some(&[])));
     }
 
-    /// The premises of proofs count like guards, but only if guards exist.
+    /// Only if guards exist.
     #[test]
     fn what_guards_are_proved_with_is_in_it() {
         let rule = |nodes| Requirement { expr: Expr { nodes }, text: String::new(), message: String::new() };

@@ -1,6 +1,5 @@
-//! Validates a model after reading: indices in range, lists of matching lengths.
-//!
-//! The format's digest only excludes damage. Code that runs a model relies on these checks and no others.
+//! Validates a model after reading: indices in range, lists of matching lengths. Code that runs a model relies on
+//! these checks only.
 
 mod expressions;
 mod tuning;
@@ -17,26 +16,25 @@ use cubinder_expr::{Expr, Node};
 use expressions::{ExprRole, validate_expr};
 pub use tuning::{MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
-/// Maximum number of inputs and outputs. The limits here exceed real plugins and bound the work that a model can cause.
+/// Maximum inputs and outputs. The limits bound the work that a model can cause.
 pub const MAX_TENSORS: usize = 256;
-/// Maximum number of attributes of a plugin.
+/// Maximum attributes of a plugin.
 pub const MAX_ATTRIBUTES: usize = 1024;
-/// Maximum number of requirements of a plugin.
+/// Maximum requirements of a plugin.
 pub const MAX_REQUIREMENTS: usize = 256;
 const MAX_VARIANTS: usize = 4096;
-/// Maximum number of steps of a variant.
+/// Maximum steps of a variant.
 pub const MAX_STEPS: usize = 256;
-/// Maximum number of scratch buffers of a variant.
+/// Maximum scratch buffers of a variant.
 pub const MAX_SCRATCH: usize = 64;
 const MAX_TARGETS: usize = 256;
 /// Maximum number of allowed values of an attribute.
 pub const MAX_ALLOWED_VALUES: usize = 1024;
 
-/// Maximum number of symbol comparisons for a plugin's kernel references, which search their code object's list here
-/// and at each load.
+/// Symbol comparisons for kernel references.
 const MAX_SYMBOLS: usize = 1 << 22;
 
-/// Maximum number of alignment checks in a guard, each a tensor with a number of bytes. They run in `enqueue`.
+/// Maximum alignment checks in a guard, which run in `enqueue`.
 pub const MAX_ALIGNMENTS: usize = 16;
 
 impl Container {
@@ -58,9 +56,6 @@ impl Container {
 }
 
 /// Checks that `attributes` has one valid value for each of the plugin's attributes.
-///
-/// # Errors
-/// A description of the first problem.
 pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), String> {
     if attributes.len() != plugin.attributes.len() {
         return Err(format!(
@@ -75,9 +70,6 @@ pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), 
 }
 
 /// Checks that `ranks`, if known, has one valid rank for each input.
-///
-/// # Errors
-/// A description of the first problem.
 pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), String> {
     let Some(ranks) = ranks else { return Ok(()) };
     let fits = |(input, rank): (&Input, &u8)| (input.rank_min..=input.rank_max).contains(rank);
@@ -88,7 +80,7 @@ pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), Strin
     }
 }
 
-/// Two targets may have the same bytes: a cubin does not record whether `sm_120` or `sm_120f` was requested.
+/// A cubin does not record whether `sm_120` or `sm_120f` was requested, so two targets may have the same bytes.
 fn unique_code(code: &[CodeObject]) -> Result<(), String> {
     let mut keys: Vec<_> = code.iter().map(|code| (code.digest, code.target)).collect();
     keys.sort_unstable();
@@ -176,7 +168,7 @@ fn validate_limits(name: &str, limits: &ShapeLimits, ranks: (u8, u8)) -> Result<
     Err(format!("`{name}` has limits for {} dimensions, which are not those of its rank", limits.dims.len()))
 }
 
-/// Returns the distinct alignment checks of an expression, each a tensor and a number of bytes.
+/// Returns the distinct alignment checks of an expression: a tensor and a number of bytes.
 #[must_use]
 pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
     let asked = expr.nodes.iter().filter_map(|node| match *node {

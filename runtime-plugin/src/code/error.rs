@@ -1,4 +1,4 @@
-//! Errors of loading code, for those who build or run engines.
+//! Errors of loading code.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::driver::{ComputeCapability, Driver, DriverError};
 /// Why a kernel cannot be loaded on the current device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// The driver fails at present (no memory, a lost context, a capture); says nothing about the code.
+    /// The driver fails at present (no memory, a lost context, a capture).
     #[error("cannot load the code of `{kernel}`: {error}")]
     Driver {
-        /// The kernel as its source names it.
+        /// The kernel.
         kernel: String,
         /// The failed call.
         error: DriverError,
@@ -22,7 +22,7 @@ pub enum LoadError {
     /// Every code object was rejected, or none exists.
     #[error("no code of `{kernel}` runs on this GPU, {device}{}", lines(refused))]
     NothingFits {
-        /// The kernel as its source names it.
+        /// The kernel.
         kernel: String,
         /// The device.
         device: DeviceFacts,
@@ -32,7 +32,7 @@ pub enum LoadError {
     /// The model names a missing code object.
     #[error("the plugin's model is damaged: the {target} code of `{kernel}` is number {index} of {count}")]
     NoSuchCode {
-        /// The kernel as its source names it.
+        /// The kernel.
         kernel: String,
         /// The target in the model.
         target: Target,
@@ -68,7 +68,7 @@ pub enum Reason {
     /// The kernel's symbol contains a NUL.
     #[error("the kernel's symbol has a NUL inside")]
     NulInSymbol,
-    /// Neither the driver (before CUDA 12.4) nor the model has the parameter sizes.
+    /// Neither the driver (before CUDA 12.4) nor the model has parameter sizes.
     #[error(
         "neither this driver, which is older than CUDA 12.4, nor the plugin's model says what parameters the kernel has"
     )]
@@ -82,7 +82,7 @@ pub struct DeviceFacts {
     pub name: String,
     /// The reported compute capability.
     pub capability: ComputeCapability,
-    /// The newest CUDA that the driver supports, 1000 * major + 10 * minor, if known.
+    /// The newest supported CUDA, 1000 * major + 10 * minor, if known.
     pub cuda: Option<i32>,
 }
 
@@ -137,7 +137,7 @@ impl LoadError {
 
 const DAMAGED: &str = "copy the engine and its library again from where they were made, or build them again";
 
-/// If code for exactly this device exists, more code does not help.
+/// More code does not help if exactly this device's exists.
 fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
     if refused
         .iter()

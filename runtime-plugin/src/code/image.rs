@@ -1,4 +1,4 @@
-//! Code as the driver reads it. The driver gets no length, so code that it would read past the end is rejected here.
+//! Code as the driver reads it, which gets no length.
 
 use std::ffi::c_void;
 

@@ -1,4 +1,4 @@
-//! The loaded code objects and kernels of this copy of the library.
+//! The loaded code objects and kernels of this library.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,20 +20,17 @@ use crate::driver::{
 pub struct Candidate<'a> {
     /// The target of the code.
     pub target: Target,
-    /// The digest of the code; the container's reader or the unpacker checks it.
+    /// The checked digest of the code.
     pub digest: Digest,
     /// A cubin, or PTX text without a NUL.
     pub bytes: &'a CodeBytes,
     /// The kernel's symbol.
     pub symbol: &'a str,
-    /// The compiler's facts about the kernel, from the plugin's model.
+    /// The compiler's facts about the kernel.
     pub facts: Option<&'a KernelFacts>,
 }
 
-/// Returns the candidates of a launch in the model's order. `code` holds the code objects of the same bundle or node.
-///
-/// # Errors
-/// [`LoadError::NoSuchCode`] if the model names a missing code object.
+/// Returns a launch's candidates in the model's order, from its bundle's or node's `code`.
 pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<Candidate<'a>>, LoadError> {
     let candidate = |reference: &'a cubinder_model::CodeRef| {
         let object = usize::try_from(reference.code).ok().and_then(|index| code.get(index));
@@ -73,21 +70,20 @@ pub struct LoadedKernel {
     pub symbol: Arc<str>,
     /// The limits of its launches on this device.
     pub limits: KernelLimits,
-    /// Parameter sizes in bytes: from the driver (CUDA 12.4 and newer), otherwise from the model. Never `None` in a
-    /// kernel from a table.
+    /// Parameter sizes in bytes, from the driver (CUDA 12.4 and newer) or the model.
     pub params: Option<Arc<[u32]>>,
-    /// The candidates rejected before it, for the log.
+    /// The rejected candidates, for the log.
     pub refused: Vec<Refused>,
-    /// Whether this call made it ready on this device; its messages are logged once.
+    /// Whether this call made it ready, so that messages are logged once.
     pub is_first: bool,
 }
 
 /// The limits of a kernel's launches on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelLimits {
-    /// Threads of a block, limited by the kernel's registers and launch bounds.
+    /// Threads of a block.
     pub max_threads: u32,
-    /// Dynamic shared memory of a block in bytes, after [`CodeTable::allow_shared`].
+    /// Dynamic shared memory of a block in bytes.
     pub max_shared_bytes: u32,
 }
 
@@ -111,15 +107,14 @@ impl CurrentDevice {
 pub enum Loading {
     /// The kernel is loaded.
     Loaded(LoadedKernel),
-    /// The calling thread has no current context, or the driver is not initialized.
+    /// Without a current context or an initialized driver.
     NoContext,
 }
 
-/// Code objects by digest, each loaded once until [`CodeTable::unload_all`]. Each has its own lock, because PTX
-/// compiles slowly.
+/// Code objects by digest, each loaded once under its own lock, because PTX compiles slowly.
 #[derive(Debug)]
 pub struct CodeTable {
-    /// Locked to find or add an entry, never while waiting for an entry's lock.
+    /// Never locked while waiting for an entry's lock.
     entries: Mutex<BTreeMap<Digest, Arc<Mutex<LoadedCode>>>>,
 }
 
@@ -170,7 +165,7 @@ impl CodeTable {
         CodeTable { entries: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Returns the table of this copy of the library, which its teardown empties.
+    /// Returns the table of this copy of the library.
     #[must_use]
     pub fn process() -> &'static CodeTable {
         &PROCESS
@@ -180,12 +175,8 @@ impl CodeTable {
         Arc::clone(locked(&self.entries).entry(digest).or_default())
     }
 
-    /// Loads a kernel completely on the current context's device: the first of `candidates`, in the order of [`order`],
-    /// that the driver accepts. `kernel` is the name in errors. Threads that want the same code object wait for each
-    /// other.
-    ///
-    /// # Errors
-    /// [`LoadError::NothingFits`] if the driver accepts none, [`LoadError::Driver`] if the driver does not work.
+    /// Loads a kernel on the current device: the first of `candidates`, in the order of [`order`], that the driver
+    /// accepts. `kernel` is the name in errors. Waits for other threads that load the same code.
     pub fn load(
         &self,
         driver: &Driver,
@@ -211,11 +202,7 @@ impl CodeTable {
         }
     }
 
-    /// Allows launches of `kernel` to use `bytes` of dynamic shared memory. Up to 48 KiB less the kernel's static part
-    /// needs no driver call.
-    ///
-    /// # Errors
-    /// The driver's, above [`KernelLimits::max_shared_bytes`].
+    /// Allows launches of `kernel` to use `bytes` of dynamic shared memory, up to [`KernelLimits::max_shared_bytes`].
     pub fn allow_shared(&self, driver: &Driver, kernel: &LoadedKernel, bytes: u32) -> Result<()> {
         let entry = self.entry(kernel.digest);
         let mut loaded = locked(&entry);
@@ -239,13 +226,8 @@ impl CodeTable {
         Ok(())
     }
 
-    /// Unloads all code, except code that the driver refuses to unload or that another thread is loading. Uses relaxed
-    /// capture mode, because other modes break other threads' captures; unloads even if the driver refuses that mode
-    /// twice, because the handles are lost afterwards.
-    ///
-    /// # Errors
-    /// The first refusal to unload, otherwise the refusal to change the mode. Nothing is unloaded after the driver has
-    /// shut down.
+    /// Unloads all code that the driver does not refuse to unload and no thread is loading; returns the first refusal.
+    /// Prefers relaxed capture mode, because other modes break other threads' captures.
     ///
     /// # Safety
     /// No kernel of this table is used afterwards, including by captured graphs.
@@ -285,8 +267,7 @@ impl CodeTable {
         unloaded.and(restored)
     }
 
-    /// Unloads all code when the library closes, retrying refused code once. Frees the table's memory, because Rust
-    /// does not drop statics.
+    /// Unloads all code when the library closes, retrying refused code once, and frees the table's memory.
     ///
     /// # Safety
     /// As for [`CodeTable::unload_all`].
@@ -321,12 +302,11 @@ impl CodeTable {
     }
 }
 
-/// A poisoned lock is safe to use: every change is a single insertion.
+/// A poisoned lock is safe: every change is a single insertion.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns `None` if another thread holds the lock.
 fn locked_at_once<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -362,7 +342,7 @@ impl LoadedCode {
         loaded
     }
 
-    /// Repeats loading into the current context, because another context may reuse the address.
+    /// Another context may reuse the address.
     fn load_steps(
         &mut self,
         driver: &Driver,
@@ -381,7 +361,7 @@ impl LoadedCode {
         let params = kernel.params.clone().or_else(|| stated_params(candidate));
         let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         let is_ready = kernel.devices.contains_key(&device);
-        // A kernel that is ready on a device runs there, so an error says nothing about the code.
+        // A kernel that is ready runs, so an error says nothing about the code.
         let stands = |error| if is_ready { Failure::Stop(error) } else { Failure::from(error) };
         driver.load_into_current_context(kernel.handle).map_err(stands)?;
         let (on_device, is_first) = match kernel.devices.entry(device) {
@@ -410,8 +390,8 @@ fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary,
     let image = Image::new(candidate.target.kind, &code)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
     drop(code);
-    // SAFETY: an `Image` is PTX text with a final NUL, or an ELF file whose tables, sections and segments lie within
-    // it, and it outlives the call. The code itself is trusted: its author could run anything on the GPU.
+    // SAFETY: an `Image` is PTX text with a final NUL, or an ELF file whose parts lie within it. The code itself is
+    // trusted.
     Ok(unsafe { driver.load_library(image.as_ptr()) }?)
 }
 
@@ -422,8 +402,7 @@ fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
 }
 
-/// Returns the model's parameter sizes. They detect arguments that do not match the kernel, not a wrong model: its
-/// author also wrote the code.
+/// They only detect mismatched arguments: the model's author also wrote the code.
 fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
     candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
@@ -453,9 +432,8 @@ fn unsigned(value: c_int) -> u32 {
 enum Meaning {
     /// This code never runs on this device.
     Code,
-    /// No code would load at present; another candidate might be a slower kernel for good.
+    /// Another candidate might be slower for good.
     Environment,
-    /// Unclear.
     Unknown,
 }
 

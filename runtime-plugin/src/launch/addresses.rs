@@ -1,4 +1,4 @@
-//! The addresses of a node's tensors and its workspace.
+//! The addresses of a node's tensors and workspace.
 
 use std::ffi::c_void;
 
@@ -7,16 +7,15 @@ use super::error::{EnqueueError, Result};
 /// The addresses of one enqueue.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses<'a> {
-    /// Of the inputs.
+    /// The inputs'.
     pub inputs: &'a [*const c_void],
-    /// Of the outputs.
+    /// The outputs'.
     pub outputs: &'a [*mut c_void],
-    /// Of the workspace.
+    /// The workspace's.
     pub workspace: *mut c_void,
 }
 
 impl Addresses<'_> {
-    /// Checks the numbers of tensors against the plugin's.
     #[inline]
     pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
         let [found_inputs, found_outputs] = [self.inputs.len(), self.outputs.len()];
@@ -33,28 +32,28 @@ impl Addresses<'_> {
 /// The positions of the plugin's inputs among the given ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Positions {
-    /// By the plugin's inputs; `None` if not given.
+    /// `None` if not given.
     inputs: Box<[Option<usize>]>,
     given: usize,
 }
 
 impl Positions {
-    /// Creates the positions of the plugin's inputs among `given` ones; larger positions count as `None`.
+    /// Creates the positions among `given` ones; larger ones count as `None`.
     #[must_use]
     pub fn new(inputs: Vec<Option<usize>>, given: usize) -> Positions {
         let inputs = inputs.into_iter().map(|place| place.filter(|place| *place < given));
         Positions { inputs: inputs.collect(), given }
     }
 
-    /// Returns the position of an input, below [`Positions::given`]; `None` if it is not given.
+    /// Returns the position of an input, below [`Positions::given`].
     #[inline]
     #[must_use]
     pub fn position(&self, input: usize) -> Option<usize> {
         self.inputs.get(input).copied().flatten()
     }
 
-    /// Returns a tensor's address at one enqueue, by its index over the plugin's inputs, then its outputs; `None` if it
-    /// is not given.
+    /// Returns the address of a tensor, by index over the plugin's inputs, then its outputs; `None` if it is not
+    /// given.
     #[inline]
     #[must_use]
     pub fn address(&self, at: &Addresses<'_>, tensor: usize) -> Option<u64> {

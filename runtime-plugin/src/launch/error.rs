@@ -1,6 +1,4 @@
 //! Errors of prepared launches, by the driver or the caller.
-//!
-//! Earlier errors are [`cubinder_launch::LaunchError`].
 
 use std::fmt;
 
@@ -31,7 +29,7 @@ pub enum EnqueueError {
     /// The driver refused to fill or copy memory.
     #[error("{0}")]
     Memory(Box<MemoryRefusal>),
-    /// An output overlaps partially with the input whose memory it shares, or with another input.
+    /// An output overlaps partially with its aliased input, or with another input.
     #[error("{0}")]
     Overlap(Box<Overlap>),
 }
@@ -39,11 +37,11 @@ pub enum EnqueueError {
 /// An input and an output whose memory overlaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlap {
-    /// The plugin: `sample::circ_pad_plugin`.
+    /// The plugin's full name.
     pub plugin: String,
     /// The output's name.
     pub output: String,
-    /// The input's name; `None` for the input whose memory the output shares.
+    /// The input's name; `None` for the aliased one.
     pub other: Option<String>,
     /// The addresses of input and output.
     pub addresses: [usize; 2],
@@ -55,7 +53,7 @@ pub struct Overlap {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{plugin}` cannot {what}, {bytes} bytes: {error}")]
 pub struct MemoryRefusal {
-    /// The plugin: `sample::circ_pad_plugin`.
+    /// The plugin.
     pub plugin: String,
     /// The operation: "fill `partial`".
     pub what: String,
@@ -68,11 +66,11 @@ pub struct MemoryRefusal {
 /// A launch as messages describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchDescription {
-    /// The plugin: `sample::circ_pad_plugin`.
+    /// The plugin's full name.
     pub plugin: Box<str>,
     /// The kernel as its source names it.
     pub kernel: Box<str>,
-    /// Grid, block, and dynamic shared memory per block.
+    /// Grid, block and shared memory.
     pub configuration: Configuration,
     /// Blocks of a cluster.
     pub cluster: Option<[u32; 3]>,
@@ -124,7 +122,7 @@ impl fmt::Display for Overlap {
 }
 
 impl EnqueueError {
-    /// Returns the fix; `None` if the caller is not the user.
+    /// Returns the fix, if the user can apply one.
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         let error = match self {

@@ -1,10 +1,6 @@
-//! Records of steps: a launch, fill or copy, computed once per shape change.
+//! Records of steps, computed once per shape change by [`cubinder_launch`].
 //!
-//! Owns a step's numbers as the driver takes them ([`StepRecord::all`], [`AliasRecord::all`]), and the step itself
-//! ([`StepRecord::enqueue`]). [`cubinder_launch`] computes the numbers and chooses the variant.
-//!
-//! Never allocates, locks, hashes, formats or writes shared memory in `enqueue`, unless the driver refuses; never
-//! truncates a number or loads code.
+//! `enqueue` never allocates, locks, hashes, formats or writes shared memory, unless the driver refuses.
 
 #![allow(unsafe_code)] // hands addresses to the driver
 

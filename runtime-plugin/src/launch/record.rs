@@ -17,10 +17,10 @@ use crate::driver::sys::{
 };
 use crate::driver::{Configuration, Driver, DriverError};
 
-/// A launch that lacks only addresses. Launching does not change it, so any number of threads may launch it.
+/// A launch that lacks only addresses. Any number of threads may launch it.
 ///
-/// `cuLaunchKernel` reads an array of pointers to the arguments: numbers are in the record, tensor addresses in
-/// TensorRT's array, so no argument is copied. The pointers and scratch addresses are on the stack.
+/// `cuLaunchKernel` reads pointers to the arguments, which are not copied: numbers are in the record, tensor addresses
+/// in TensorRT's array, scratch addresses on the stack.
 #[derive(Debug, Clone)]
 pub struct LaunchRecord {
     pub(super) launch: LaunchDescription,
@@ -28,7 +28,7 @@ pub struct LaunchRecord {
     target: Target,
     digest: Digest,
     arguments: Box<[Argument]>,
-    /// `u64` aligns the bytes of the numbers.
+    /// `u64` aligns them.
     numbers: Box<[u64]>,
     inputs: usize,
     outputs: usize,
@@ -38,15 +38,15 @@ pub struct LaunchRecord {
 enum Argument {
     /// An offset in `numbers`, in bytes, below its length.
     Number(usize),
-    /// An index into the inputs' addresses, below `inputs`.
+    /// Below `inputs`.
     Input(usize),
-    /// An index into the outputs' addresses, below `outputs`.
+    /// Below `outputs`.
     Output(usize),
     /// An offset from the workspace's address, in bytes.
     Scratch(u64),
 }
 
-/// Returns the launch limits of a loaded kernel.
+/// Returns the launch limits of a kernel.
 #[must_use]
 pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
     LaunchLimits {
@@ -58,12 +58,11 @@ pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
 }
 
 impl LaunchRecord {
-    /// Creates the record of a launch evaluated for `kernel` with the limits from [`takes`]; scratch buffers are at the
-    /// offsets `scratch`. `None` if an argument is an input that is not given, or if `numbers` belongs to another
-    /// launch or kernel.
+    /// Creates the record of a launch evaluated for `kernel` with the limits from [`takes`]; scratch buffers are at
+    /// the offsets `scratch`. `None` for an input that is not given, or `numbers` of another launch or kernel.
     ///
-    /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been called with the `shared_bytes` of
-    /// its [`LaunchRecord::description`].
+    /// Call [`crate::code::CodeTable::allow_shared`] with the `shared_bytes` of its [`LaunchRecord::description`]
+    /// before enqueuing.
     #[must_use]
     pub fn new(
         plugin: &Plugin,
@@ -125,13 +124,13 @@ impl LaunchRecord {
         })
     }
 
-    /// Returns the launch as messages describe it.
+    /// Returns the launch for messages.
     #[must_use]
     pub fn description(&self) -> &LaunchDescription {
         &self.launch
     }
 
-    /// Returns whether an extent of the grid is 0, so the launch has no effect.
+    /// Returns whether an extent of the grid is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.launch.configuration.grid.contains(&0)
@@ -143,10 +142,7 @@ impl LaunchRecord {
         self.launch.configuration.grid.iter().map(|extent| u64::from(*extent)).fold(1, u64::saturating_mul)
     }
 
-    /// Returns how many blocks run at once on the current context's device, which has this many multiprocessors.
-    ///
-    /// # Errors
-    /// The driver's.
+    /// Returns how many blocks run at once on the current device.
     pub fn blocks_at_once(&self, driver: &Driver, multiprocessors: u32) -> Result<u64, DriverError> {
         if let Some(cluster) = self.launch.cluster {
             let clusters = driver.clusters_at_once(self.kernel, &self.launch.configuration)?;
@@ -162,16 +158,12 @@ impl LaunchRecord {
         Ok(u64::from(blocks) * u64::from(multiprocessors))
     }
 
-    /// Launches the kernel. Does not allocate, lock or change anything, unless the driver refuses.
-    ///
-    /// # Errors
-    /// [`EnqueueError::Refused`] with the driver's error; [`EnqueueError::Tensors`] if the numbers of tensors are not
-    /// the plugin's.
+    /// Launches the kernel. Does not allocate, lock or change shared state, unless the driver refuses.
     ///
     /// # Safety
-    /// `at` holds the device addresses of the given inputs, then the outputs, with the shapes that the record was
-    /// evaluated for, and of as much workspace as the record's sequence needs, all valid until the kernel has run.
-    /// `stream` is a stream of the device that the kernel was loaded for (or null). The kernel is loaded, by `driver`.
+    /// `at` holds the device addresses of the tensors, with the shapes that the record was evaluated for, and of the
+    /// sequence's workspace, all valid until the kernel has run. `stream` is null or of the kernel's device. The
+    /// kernel is loaded, by `driver`.
     pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         if self.is_empty() {
@@ -180,8 +172,7 @@ impl LaunchRecord {
         let mut pointers = [const { MaybeUninit::<*mut c_void>::uninit() }; MAX_ARGUMENTS];
         let mut scratch = [const { MaybeUninit::<u64>::uninit() }; MAX_ARGUMENTS];
         for ((pointer, argument), address) in pointers.iter_mut().zip(&self.arguments).zip(&mut scratch) {
-            // SAFETY: `LaunchRecord::new` rejects offsets and indices outside of what they refer to, and the lengths of
-            // the slices were compared.
+            // SAFETY: `LaunchRecord::new` checked offsets and indices; the lengths were compared.
             let place: *const c_void = unsafe {
                 match *argument {
                     Argument::Number(offset) => self.numbers.as_ptr().cast::<u8>().add(offset).cast(),
@@ -193,12 +184,11 @@ impl LaunchRecord {
                     }
                 }
             };
-            // The driver's type lacks `const`; it only reads.
+            // The driver only reads; its type lacks `const`.
             pointer.write(place.cast_mut());
         }
         // SAFETY: `pointers` has an initialized pointer for each argument, to as many bytes as the kernel's parameter
-        // has: `LaunchRecord::new` limits their number and compares the sizes with those of the driver or the model,
-        // whose author also wrote the code. The tensors and the stream are the caller's promise.
+        // has (`LaunchRecord::new`). Tensors and stream are the caller's promise.
         let launched = unsafe {
             driver.launch(self.kernel, &self.launch.configuration, stream, pointers.as_mut_ptr().cast())
         };
@@ -223,12 +213,11 @@ impl std::fmt::Display for LaunchRecord {
     }
 }
 
-/// Returns the end of a number that starts at `start`, in bytes; `None` on overflow.
+/// Returns the end of a number in bytes; `None` on overflow.
 fn reach(start: usize, arg: &Arg) -> Option<usize> {
     start.checked_add(usize::try_from(arg.value.size()).ok()?)
 }
 
-/// Checks number and sizes of the arguments against the launch and the kernel.
 fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bool {
     let sizes = || launch.args.iter().map(|arg| arg.value.size());
     let are_its = |params: &[u32]| params.iter().map(|bytes| u64::from(*bytes)).eq(sizes());
@@ -237,14 +226,12 @@ fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bo
         && kernel.params.as_deref().is_none_or(are_its)
 }
 
-/// Whether the kernel itself waits for preceding kernels: device and target support programmatic dependent launches.
 /// PTX for older targets was compiled without the wait.
 fn can_wait(kernel: &LoadedKernel) -> bool {
     kernel.capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS
 }
 
-/// Attributes besides grid, block and shared memory. A kernel that cannot wait itself gets no programmatic dependent
-/// launch.
+/// No programmatic dependent launch if it cannot wait.
 fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &EvaluatedLaunch) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));

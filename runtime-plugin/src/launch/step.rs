@@ -20,8 +20,8 @@ pub enum StepRecord {
 }
 
 impl StepRecord {
-    /// Returns the steps of a sequence that have an effect. `kernels` are those of the variant's steps, for which the
-    /// sequence was evaluated. `None` if a launch's kernel is missing, or as [`LaunchRecord::new`].
+    /// Returns the steps of a sequence that have an effect, for the variant's `kernels`. `None` if one is missing, or
+    /// as [`LaunchRecord::new`].
     #[must_use]
     pub fn all(
         plugin: &Plugin,
@@ -60,10 +60,7 @@ impl StepRecord {
         }
     }
 
-    /// Queues the step. Does not allocate, lock or change anything, unless the driver refuses.
-    ///
-    /// # Errors
-    /// As [`LaunchRecord::enqueue`].
+    /// Queues the step, as [`LaunchRecord::enqueue`].
     ///
     /// # Safety
     /// As for [`LaunchRecord::enqueue`].
@@ -104,9 +101,9 @@ pub struct FillRecord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FillTarget {
-    /// The index of an output, below `outputs`.
+    /// Below `outputs`.
     Output(usize),
-    /// The offset in the workspace, in bytes.
+    /// An offset in the workspace, in bytes.
     Scratch(u64),
 }
 
@@ -149,8 +146,7 @@ impl FillRecord {
             }
             FillTarget::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
         };
-        // SAFETY: the caller's promises; `bytes` is the size of the output in its shape and format, or of the scratch
-        // buffer.
+        // SAFETY: the caller's promises, for all `bytes`.
         let filled = unsafe { driver.fill(to, self.byte, self.bytes, stream) };
         filled
             .map_err(|error| memory_refusal(&self.plugin, format!("fill `{}`", self.name), self.bytes, error))
@@ -159,13 +155,13 @@ impl FillRecord {
 
 /// An output that shares an input's memory, and the copy for an output bound to other memory.
 ///
-/// TensorRT-RTX 1.7 passes one address for both. If the user binds the output to other memory, it copies nothing. Every
-/// step uses the output's memory for both ([`Plugin::storage_of`]), so the copy precedes all steps.
+/// TensorRT-RTX 1.7 passes one address for both, unless the user binds the output to other memory. Every step uses the
+/// output's ([`Plugin::storage_of`]).
 #[derive(Debug, Clone)]
 pub struct AliasRecord {
     plugin: Box<str>,
     name: Box<str>,
-    /// An index into the given inputs.
+    /// Among the given inputs.
     input: usize,
     output: usize,
     bytes: usize,
@@ -177,14 +173,14 @@ pub struct AliasRecord {
 #[derive(Debug, Clone)]
 struct OtherInput {
     name: Box<str>,
-    /// An index into the given inputs.
+    /// Among the given inputs.
     place: usize,
     bytes: usize,
 }
 
 impl AliasRecord {
-    /// Returns a record for each aliased output of a variant; `shape` returns a tensor's shape, by its index over
-    /// inputs, then outputs. `None` if an input's size in bytes overflows, or an aliased input is not given.
+    /// Returns a record for each aliased output of a variant; `shape` returns a tensor's shape. `None` if a size
+    /// overflows, or an input is not given.
     #[must_use]
     pub fn all<'s>(
         plugin: &Plugin,
@@ -226,11 +222,8 @@ impl AliasRecord {
         &self.name
     }
 
-    /// Returns whether input and output are bound to different memory.
-    ///
-    /// # Errors
-    /// [`EnqueueError::Tensors`] if the numbers of tensors are not the plugin's; [`EnqueueError::Overlap`] if input and
-    /// output overlap partially, or the copy would overwrite another input.
+    /// Returns whether input and output are bound to different memory; [`EnqueueError::Overlap`] if they overlap
+    /// partially, or the output overlaps another input.
     #[inline]
     pub fn needs_copy(&self, at: &Addresses<'_>) -> Result<bool> {
         at.check(self.inputs, self.outputs)?;
@@ -252,14 +245,11 @@ impl AliasRecord {
 
     /// Copies the input to the output.
     ///
-    /// # Errors
-    /// The driver's.
-    ///
     /// # Safety
     /// As for [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true` for these addresses.
     pub unsafe fn copy(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         let [from, to] = self.addresses(at);
-        // SAFETY: the caller's promises: both tensors have this shape, type and format, and do not overlap.
+        // SAFETY: the caller's promises: both tensors have this size and do not overlap.
         let copied = unsafe { driver.copy(to as CUdeviceptr, from as CUdeviceptr, self.bytes, stream) };
         copied.map_err(|error| {
             let what = format!("copy the input to the output `{}`, which shares its memory", self.name);
@@ -267,7 +257,7 @@ impl AliasRecord {
         })
     }
 
-    /// Returns the input's address, then the output's; 0 if missing.
+    /// Input, then output; 0 if missing.
     fn addresses(&self, at: &Addresses<'_>) -> [usize; 2] {
         let input = at.inputs.get(self.input).map_or(0, |input| input.addr());
         let output = at.outputs.get(self.output).map_or(0, |output| output.addr());

@@ -1,11 +1,9 @@
 //! NVTX ranges: the work of each node in a profiler's timeline, under the node's name.
 //!
-//! Owns the switch ([`VARIABLE`]), attaching the process's profiler once per copy of the library, and the ranges
-//! ([`Range`]). Never links an NVTX library, fails inference without a profiler, or allocates or locks when a range
-//! starts.
+//! Never fails inference without a profiler, or allocates or locks when a range starts.
 //!
-//! A profiler names its library in [`TOOL_VARIABLE`]; we load it and pass the tables in the order of `nvtxInit.h` of
-//! NVTX 3.1.0 (NVIDIA/NVTX, `c/include/nvtx3/nvtxDetail`).
+//! A profiler names its library in [`TOOL_VARIABLE`]; we load it and pass the tables, as `nvtxInit.h` of NVTX 3.1.0
+//! does (NVIDIA/NVTX, `c/include/nvtx3/nvtxDetail`).
 
 #![allow(unsafe_code)] // loads a profiler's library and calls it
 
@@ -20,11 +18,11 @@ use trt_abi::{Severity, logger};
 
 use crate::driver::last_loader_error;
 
-/// The environment variable that enables ranges with `1`; read once, when a launch is first prepared.
+/// Enables ranges with `1`; read once.
 pub(crate) const VARIABLE: &str = "CUBINDER_NVTX";
-/// The variable with a 64-bit profiler's library: `nvtxInit.h`.
+/// A 64-bit profiler's library: `nvtxInit.h`.
 const TOOL_VARIABLE: &str = "NVTX_INJECTION64_PATH";
-/// The entry point of that library: `nvtxInit.h`.
+/// Its entry point: `nvtxInit.h`.
 const ENTRY: &CStr = c"InitializeInjectionNvtx2";
 
 /// `NvtxInitializeInjectionNvtxFunc_t`: 0 is failure.
@@ -40,14 +38,14 @@ pub(crate) struct Entered {
 }
 
 impl Range {
-    /// Returns `None` if ranges are disabled or no profiler supports them.
+    /// Returns `None` if ranges are disabled or not supported.
     pub(crate) fn new(name: impl FnOnce() -> String) -> Option<Range> {
         takes_ranges().then(|| Range(CString::new(name().replace('\0', "\\0")).unwrap_or_default()))
     }
 
     #[inline]
     pub(crate) fn enter(&self) -> Entered {
-        // SAFETY: the slots are empty, or filled by a profiler, which the user trusts with the process.
+        // SAFETY: the slots are empty, or filled by a profiler, which the user trusts.
         unsafe { tables::push(self.0.as_ptr()) };
         Entered { _not_send: PhantomData }
     }
@@ -56,12 +54,12 @@ impl Range {
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: as for `push`, which came before in this thread.
+        // SAFETY: as for `push`, which this thread called before.
         unsafe { tables::pop() };
     }
 }
 
-/// Returns whether a profiler supports ranges. The first call attaches it, or logs why it cannot.
+/// The first call attaches the profiler, or logs why it cannot.
 fn takes_ranges() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| {
@@ -84,7 +82,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
     let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Unavailable::NoTool)?;
     let path = CString::new(tool.into_vec()).map_err(|_| Unavailable::NoTool)?;
     let shown = || path.to_string_lossy().into_owned();
-    // SAFETY: a C string. Loading runs initializers, as the user who sets the variable intends.
+    // SAFETY: a C string; the user intends the initializers to run.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
     if library.is_null() {
         return Err(Unavailable::NotLoaded { path: shown(), text: last_loader_error() });
@@ -94,11 +92,11 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
     let is_attached = !entry.is_null() && {
         // SAFETY: NVTX defines the type of this function.
         let initialize = unsafe { std::mem::transmute::<*mut c_void, Initialize>(entry) };
-        // SAFETY: this is the argument that NVTX defines. The tables are never freed.
+        // SAFETY: NVTX defines this argument.
         unsafe { initialize(tables::export_table) != 0 }
     };
     if !is_attached {
-        // SAFETY: opened above; the profiler is not attached, so its functions are not called.
+        // SAFETY: opened above, and its functions are not called.
         unsafe { libc::dlclose(library) };
         return Err(if entry.is_null() {
             Unavailable::NoEntry(shown())

@@ -1,22 +1,21 @@
 //! The NVTX function tables that a profiler fills, and the two functions that we call.
 //!
-//! Source: NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of NVIDIA/NVTX: `nvtxTypes.h`, `nvtxImpl.h`, and `nvtxImplCore.h`
-//! (a missing function has no effect). Each library that compiles those headers has its own tables. All modules have
-//! slots, because a profiler may rely on them.
+//! Source: NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of NVIDIA/NVTX: `nvtxTypes.h`, `nvtxImpl.h`, and `nvtxImplCore.h`.
+//! All modules have slots: a profiler may rely on them.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{self, null, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A profiler's function; null if missing.
+/// Null if missing.
 type Slot = AtomicPtr<c_void>;
-/// An entry of a `NvtxFunctionTable`; null at index 0 and after the last slot.
+/// Null at index 0 and after the last slot.
 type Entry = Option<&'static Slot>;
 
-/// `nvtxRangePushA`: `int (const char*)`.
+/// `nvtxRangePushA`.
 type RangePush = unsafe extern "C" fn(*const c_char) -> c_int;
-/// `nvtxRangePop`: `int (void)`.
+/// `nvtxRangePop`.
 type RangePop = unsafe extern "C" fn() -> c_int;
 
 /// `NVTX_CB_MODULE_CORE`.
@@ -32,14 +31,10 @@ const VERSION_TABLE: u32 = 3;
 /// `NVTX_VERSION`.
 const VERSION: u32 = 3;
 
-/// `NVTX_CBID_..._SIZE` of core, CUDA, OpenCL, CUDA run time, core 2 and sync: the order of `NvtxCallbackModule`, which
-/// starts at 1.
+/// `NVTX_CBID_..._SIZE` in the order of `NvtxCallbackModule`: core, CUDA, OpenCL, CUDA run time, core 2, sync.
 const SLOTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
-/// The memory whose addresses a profiler gets.
-///
-/// It is never freed: a profiler may write to it later, even after the library is unloaded, and NVTX has no call to
-/// prevent that.
+/// Never freed: a profiler may write to it later.
 struct Tables {
     callbacks: Callbacks,
     version: VersionInfo,
@@ -48,7 +43,6 @@ struct Tables {
 
 struct Module {
     slots: &'static [Slot],
-    /// The addresses of the slots, and a final null.
     table: &'static [Entry],
 }
 
@@ -87,8 +81,7 @@ fn tables() -> &'static Tables {
     })
 }
 
-/// `NvtxGetExportTableFunc_t`, the argument of a profiler's `InitializeInjectionNvtx2`. Returns null for unknown
-/// tables.
+/// `NvtxGetExportTableFunc_t`. Returns null for unknown tables.
 pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     match id {
         CALLBACKS_TABLE => ptr::from_ref(&tables().callbacks).cast(),
@@ -97,7 +90,7 @@ pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     }
 }
 
-/// `GetModuleFunctionTable`: returns 1 and writes a module's table and its length; returns 0 for an unknown module.
+/// `GetModuleFunctionTable`: returns 1 and writes a module's table and its length, or returns 0.
 ///
 /// # Safety
 /// `table` and `size` are each null or writable.
@@ -109,7 +102,7 @@ unsafe extern "C" fn module_function_table(
     let index = usize::try_from(module).ok().and_then(|module| module.checked_sub(CORE));
     let Some(found) = index.and_then(|index| tables().modules.get(index)) else { return 0 };
     if !size.is_null() {
-        // SAFETY: not null, so writable. The final entry is not counted.
+        // SAFETY: not null, so writable.
         unsafe { size.write(c_uint::try_from(found.slots.len()).unwrap_or(0)) };
     }
     if !table.is_null() {
@@ -119,7 +112,7 @@ unsafe extern "C" fn module_function_table(
     1
 }
 
-/// Ignores the version, as NVTX itself does.
+/// NVTX itself ignores the version.
 extern "C" fn set_injection_version(_: u32) {}
 
 #[inline]
@@ -133,24 +126,24 @@ pub(super) fn takes_ranges() -> bool {
     [RANGE_PUSH_A, RANGE_POP].into_iter().all(|slot| function(slot).is_some())
 }
 
-/// Starts a range in the calling thread, if a profiler supports it.
+/// Starts a range in the calling thread.
 ///
 /// # Safety
-/// The slots were filled by a profiler that follows NVTX. `name` is a C string.
+/// A profiler that follows NVTX filled the slots. `name` is a C string.
 #[inline]
 pub(super) unsafe fn push(name: *const c_char) {
     if let Some(function) = function(RANGE_PUSH_A) {
         // SAFETY: a profiler fills this slot with a function of this type.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePush>(function) };
-        // SAFETY: `name` is a C string; the returned depth is not needed.
+        // SAFETY: `name` is a C string.
         unsafe { function(name) };
     }
 }
 
-/// Ends the last range of the calling thread, if a profiler supports it.
+/// Ends the last range of the calling thread.
 ///
 /// # Safety
-/// The slots were filled by a profiler that follows NVTX. [`push`] came before.
+/// As for [`push`], which was called before.
 #[inline]
 pub(super) unsafe fn pop() {
     if let Some(function) = function(RANGE_POP) {
@@ -169,7 +162,7 @@ mod tests {
     fn tables_lie_as_the_headers_say() {
         let callbacks = export_table(1).cast::<usize>();
         let version = export_table(3).cast::<usize>();
-        // SAFETY: both start with their sizes; the version's number and its reserved word follow.
+        // SAFETY: both start with their sizes.
         unsafe {
             assert_eq!((*callbacks, *version), (16, 24));
             assert_eq!(version.add(1).read(), 3);

@@ -1,8 +1,4 @@
-//! Checks that `cubinder eval` and the runtime reject the same nodes with the same words, for the repository's
-//! manifests.
-//!
-//! There is no driver, so the runtime side ends before kernels are loaded; `tests/launching.rs` checks the kernels'
-//! arguments.
+//! Checks that `cubinder eval` and the runtime reject the same nodes with the same words, without a driver.
 
 use std::path::{Path, PathBuf};
 use std::ptr::without_provenance_mut;
@@ -212,7 +208,7 @@ impl Case {
         evaluation
     }
 
-    /// Rewrites a rejection as the runtime words it, which knows only the rank of a shape input.
+    /// The runtime knows only the rank of a shape input.
     fn as_seen(&self, mut refused: String) -> String {
         for ((input, shape), values) in self.plugin.inputs.iter().zip(&self.inputs).zip(&self.values) {
             if input.values.is_some() {
@@ -230,8 +226,7 @@ impl Case {
         refused
     }
 
-    /// # Errors
-    /// The facts that `eval` needs.
+    /// An error lists the facts that `eval` needs.
     fn evaluated(&self, device: Option<Device>) -> Result<Evaluation, Vec<Mistake>> {
         let all = (0..self.plugin.tensor_count())
             .filter_map(|index| Some((index, self.plugin.tensor_name(index)?)));
@@ -250,7 +245,6 @@ impl Case {
         let query = Query {
             shapes: plain.iter().filter_map(|tensor| named(tensor, &self.inputs)).collect(),
             values: held.iter().filter_map(|tensor| named(tensor, &self.values)).collect(),
-            // Both names of an alias mean the output's memory.
             aligned: plain
                 .iter()
                 .filter(|(index, _)| self.plugin.storage_of(*index) == *index)
@@ -322,7 +316,7 @@ impl Case {
             .unwrap()
     }
 
-    /// Whether no output shape was evaluated and one needs values known only at enqueue: TensorRT announces none then.
+    /// No output shape was evaluated, because one needs values that TensorRT does not announce.
     fn refused_for_values(&self, evaluation: &Evaluation) -> bool {
         let takes_values = self.plugin.outputs.iter().any(|output| {
             output.shape.nodes.iter().any(|node| matches!(node, cubinder_expr::Node::Values(_)))
@@ -362,7 +356,6 @@ proptest! {
     }
 }
 
-/// Without a device the runtime rejects only errors on every device.
 #[test]
 fn a_launch_that_depends_on_the_device_needs_one() {
     let mut random = numbers(7);

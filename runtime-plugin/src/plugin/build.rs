@@ -8,7 +8,7 @@ use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc, Result};
 use super::node::NodeData;
 use crate::definition::TensorKinds;
 
-/// Returns the outputs' types of the first variant with the inputs' types.
+/// Those of the first variant with the inputs' types.
 pub(super) fn output_types(
     node: &NodeData,
     inputs: &[trt_abi::DataType],
@@ -25,7 +25,6 @@ pub(super) fn output_types(
     Ok(())
 }
 
-/// Whether some variant has these types and formats, and the tensors' ranks fit.
 pub(super) fn supports(
     node: &NodeData,
     position: usize,
@@ -47,7 +46,6 @@ pub(super) fn supports(
     node.kinds.iter().any(|kinds| fits(node, kinds, &types, Some(&formats)))
 }
 
-/// They must be those of a variant.
 pub(super) fn configured_kinds<'n>(
     node: &'n NodeData,
     inputs: &[DynamicPluginTensorDesc],
@@ -82,7 +80,7 @@ pub(super) fn kinds_of<'n, 't>(
     fitting.ok_or_else(|| no_variant(node, &types, &formats))
 }
 
-/// Returns the rank if it is known and below the format's minimum.
+/// `None` if it is unknown or high enough.
 pub(super) fn rank_below(tensor: &PluginTensorDesc, format: Format) -> Option<usize> {
     usize::try_from(tensor.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
@@ -95,7 +93,7 @@ fn fits(node: &NodeData, kinds: &TensorKinds, types: &[DataType], formats: Optio
 }
 
 fn no_variant(node: &NodeData, types: &[DataType], formats: &[Format]) -> Error {
-    // TensorRT does not announce the types of shape inputs; they have only one.
+    // TensorRT does not announce shape inputs, which have only one type.
     let Some(first) = node.kinds.first() else { return node.invalid("it has no variant") };
     let end = node.counted.get(types.len()).copied().unwrap_or(first.types.len());
     let (mut all_types, mut all_formats) = (first.types.clone(), first.formats.clone());

@@ -149,7 +149,6 @@ fn a_guard_that_reads_the_device_is_a_tactic_where_it_holds_for_every_device() {
         let tensors = [of_shape(DataType::F32, Format::Linear, &[4, 8]); 2];
         guarded.configure(&tensors[..1], &tensors[1..]).unwrap();
         let configured = guarded.tactics().unwrap();
-        // All of these guards are satisfied on this device.
         let here = Device { sms: 1024, shared_bytes: 1 << 20, capability: 999 };
         guarded.running.with(|running| running.assume(Some(here))).unwrap();
         assert_eq!(guarded.tactics().unwrap(), configured, "{}", guard.text);

@@ -1,7 +1,5 @@
-//! Proofs for the profile of a node that TensorRT launches itself.
-//!
-//! Such an engine checks nothing at run time, so claims are proved for every shape of the profile. Owns which variants
-//! may be chosen, what the kernel itself checks, and what is only warned about.
+//! Proofs for every shape of the profile of a node that TensorRT launches itself: such an engine checks no shapes at
+//! run time.
 
 use cubinder_expr::{Builtin, Expr, Formula, Node};
 use cubinder_expr::{Interval, Value};
@@ -18,9 +16,9 @@ use super::profile::Profile;
 #[derive(Debug)]
 pub(super) struct BuiltFor {
     pub(super) profile: Profile,
-    /// Unproved requirements and limits; the kernel returns early if a shape violates one.
+    /// The kernel returns early if a shape violates one.
     pub(super) required: Vec<Requirement>,
-    /// The variants for the node whose guards are proved.
+    /// Those whose guards are proved.
     variants: Vec<Proved>,
 }
 
@@ -32,15 +30,13 @@ struct Proved {
 
 #[derive(Debug)]
 struct OpenClaim {
-    /// Such as `block x is from 1 to 1024`.
     what: String,
-    /// Whether it is proved false for the whole profile.
+    /// Proved false for the whole profile.
     never: bool,
 }
 
 impl BuiltFor {
-    /// # Errors
-    /// A rule that no shape of the profile satisfies.
+    /// Fails if no shape satisfies a rule.
     pub(super) fn prove(node: &NodeData, profile: Profile) -> Result<BuiltFor> {
         let required = required(node, &profile)?;
         let guarded = domain(node, &profile);
@@ -59,8 +55,7 @@ impl BuiltFor {
         self.variants.iter().find(|proved| proved.index == index)
     }
 
-    /// Whether TensorRT may launch the variant for some shape; for others the kernel returns early or a warning was
-    /// logged.
+    /// For other shapes it returns early or a warning was logged.
     pub(super) fn offers(&self, node: &NodeData, variant: &Variant) -> bool {
         let is_proved =
             self.proved(node, variant).is_some_and(|proved| proved.open.iter().all(|open| !open.never));
@@ -68,7 +63,7 @@ impl BuiltFor {
     }
 
     /// Returns the claims to prove before TensorRT may launch the variant: its guard, claims that are always false,
-    /// and, for precompiled kernels, which cannot return early, the requirements.
+    /// and the requirements of precompiled kernels, which cannot return early.
     pub(super) fn asks_for(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
         let guard = variant.guard.iter().map(|guard| format!("`{}`", guard.text));
         let never = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
@@ -83,7 +78,7 @@ impl BuiltFor {
     }
 }
 
-/// The claims: launch values are in range, and outputs are written.
+/// Launch values are in range, and outputs are written.
 fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
     let Some(launch) = variant.launch(0) else { return Vec::new() };
     let when = variant.steps.first().and_then(|step| step.when.as_ref());
@@ -114,7 +109,7 @@ fn place(node: &NodeData, variant: &Variant) -> Option<usize> {
     node.definition.plugin().variants.iter().position(|known| std::ptr::eq(known, variant))
 }
 
-/// Returns whether TensorRT launches the author's precompiled kernel unchanged.
+/// Whether TensorRT launches the author's precompiled kernel unchanged.
 fn is_own(variant: &Variant) -> bool {
     variant.launch(0).is_some_and(native::is_own)
 }
@@ -123,8 +118,7 @@ fn domain<'a>(node: &'a NodeData, profile: &'a Profile) -> Domain<'a> {
     Domain::new(node.definition.plugin()).with_attributes(&node.attributes).with_profile(&profile.inputs)
 }
 
-/// # Errors
-/// A rule that no shape of the profile satisfies.
+/// Fails if no shape satisfies a rule.
 fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     profile.check(node)?;
     let plugin = node.definition.plugin();
@@ -137,7 +131,6 @@ fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     let least = Facts { shapes: &least_shapes, ..node.facts() };
     let most = Facts { shapes: &most_shapes, ..node.facts() };
     if least_shapes == most_shapes {
-        // Fully known shapes are checked against every rule.
         let mut steps = Steps::default();
         let held = launch::check(plugin, launch::rules_of_shapes(plugin), &most, &mut steps);
         held.and_then(|()| launch::output_shapes(plugin, &most, &mut steps))
@@ -181,7 +174,6 @@ fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     Ok(open)
 }
 
-/// Returns the rank of an output, which depends on ranks only.
 fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
     let mut length = Formula::default();
     let array = length.copy(&output.shape);
@@ -192,8 +184,7 @@ fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
     }
 }
 
-/// # Errors
-/// The requirement is false in all of `domain`.
+/// Fails if it is false in all of `domain`.
 fn is_open(node: &NodeData, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool> {
     let Requirement { expr, text, message } = requirement;
     if domain.never(expr) == Verdict::Proved {

@@ -1,6 +1,4 @@
-//! The context of run-time errors: node and device.
-//!
-//! Called only for errors, because it queries the driver.
+//! The context of run-time errors: node and device. Queries the driver, so only for errors.
 
 use cubinder_launch::{Facts, describe};
 use trt_abi::Error;
@@ -9,7 +7,6 @@ use super::node::NodeData;
 use crate::code::DeviceFacts;
 use crate::driver::Driver;
 
-/// Describes attributes, known shapes, and the current context's device if there is a driver.
 pub(super) fn node_context(node: &NodeData, facts: &Facts<'_>, driver: Option<&Driver>) -> String {
     let known = describe(node.definition.plugin(), &Facts { alignments: &[], ..*facts });
     let known = known.strip_prefix("; ").map(|known| format!("\n  node: {known}"));

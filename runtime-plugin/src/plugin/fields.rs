@@ -13,7 +13,6 @@ use crate::identity::NODE_FIELD;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldsKey {
-    /// Index into the node's kinds; `None` if not configured.
     pub(super) configured: Option<usize>,
     pub(super) input_ranks: Option<Arc<[u8]>>,
     pub(super) workspace_bytes: Option<u64>,
@@ -22,8 +21,6 @@ pub(super) struct FieldsKey {
 pub(super) type SerializedFields = Memo<FieldsKey, FieldSet>;
 
 impl KernelPlugin {
-    /// # Errors
-    /// A value that the format cannot represent.
     pub(super) fn fields_now(&self) -> Result<&FieldSet> {
         let key = FieldsKey {
             configured: self.state.configured(),

@@ -1,7 +1,4 @@
 //! The kernels of a node's variants in the current context.
-//!
-//! Owns the kernels that an object keeps between shape changes, and those loaded when it is attached. [`CodeTable`]
-//! loads the code once for all objects. Never launches or chooses a variant.
 
 use cubinder_launch as launch;
 use cubinder_launch::{Device, Facts, Steps};
@@ -17,16 +14,16 @@ use crate::driver::sys::{
 };
 use crate::driver::{Driver, DriverError};
 
-/// By the variant's steps; `None` for a fill, and for a launch whose condition is false on this device for all shapes.
+/// By the variant's steps; `None` unless one launches a kernel on this device.
 type Kernels = Vec<Option<LoadedKernel>>;
 
 #[derive(Debug, Default)]
 pub(super) struct LoadedVariants {
-    /// A new context of another device can reuse the address of a destroyed one.
+    /// Another device's context can reuse the address of a destroyed one.
     context: Option<(CUcontext, CUdevice)>,
     device: Option<Device>,
     variants: Vec<(usize, Kernels)>,
-    /// The device of tests without a driver.
+    /// For tests without a driver.
     #[cfg(test)]
     pub(super) assumed: Option<Device>,
 }
@@ -37,8 +34,7 @@ impl LoadedVariants {
         found.map_or(&[], |(_, kernels)| kernels.as_slice())
     }
 
-    /// Drops kernels of other contexts than the current one. Without a driver or context returns `None`, and the device
-    /// is unknown.
+    /// Drops kernels of other contexts. `None` without a driver or context.
     pub(super) fn follow_context(&mut self, node: &NodeData) -> Result<Option<&'static Driver>> {
         let driver = self.update(node)?;
         if driver.is_none() {
@@ -77,12 +73,12 @@ impl LoadedVariants {
         self.device
     }
 
-    /// Drops all kernels, because other code may load after an unclear driver error.
+    /// Other code may load after an unclear driver error.
     pub(super) fn forget(&mut self) {
         self.variants.clear();
     }
 
-    /// Loads kernels in the last followed context; errors include `told`. Returns false without a context.
+    /// Errors include `told`. Returns false without a context.
     pub(super) fn load(
         &mut self,
         node: &NodeData,
@@ -117,8 +113,7 @@ pub(super) fn not_initialized(node: &NodeData, error: &DriverError) -> Error {
     Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
 }
 
-/// Loads kernels, if there is a driver and a current context. Skips variants whose guard is false on this device for
-/// all shapes, because there may be no code for it.
+/// Skips variants whose guard is false on this device.
 pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Variant>) -> Result<()> {
     let mut loaded = LoadedVariants::default();
     if loaded.follow_context(node)?.is_none() {
@@ -134,8 +129,7 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
     Ok(())
 }
 
-/// Returns `None` without a driver or a current context. Skips steps whose condition is false on this device, because
-/// there may be no code for it; the condition is evaluated without shapes. Errors include the other facts.
+/// `None` without a driver or context. Skips steps whose condition is false on this device.
 fn load_all(
     node: &NodeData,
     variant: &Variant,
@@ -179,7 +173,7 @@ fn load(
     }
 }
 
-/// Warns once if the driver rejected the preferred code, because the replacement may be slower.
+/// Warns once that the replacement may be slower.
 fn log_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
     if kernel.refused.is_empty() || !kernel.is_first {
         return;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Values by key. Entries are never removed or moved, so adding one needs only a shared reference.
+/// Entries are never removed or moved, so adding one needs only a shared reference.
 #[derive(Debug)]
 pub(super) struct Memo<K, V>(OnceLock<Box<Entry<K, V>>>);
 
@@ -20,10 +20,7 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: PartialEq, V> Memo<K, V> {
-    /// Returns the value of `key`, computed by `make` on first use; concurrent calls get the first value.
-    ///
-    /// # Errors
-    /// Those of `make`, without caching.
+    /// Concurrent calls get the first value. Errors of `make` are not cached.
     pub(super) fn get<E>(&self, key: K, make: impl FnOnce(&K) -> Result<V, E>) -> Result<&V, E> {
         let mut place = self;
         while let Some(entry) = place.0.get() {

@@ -1,8 +1,5 @@
-//! The plugin object: one node of a network, in a build and at run time.
-//!
-//! [`KernelPlugin`] holds the shared state. [`build`] answers for types and formats, [`shapes`] for shapes, [`run`] for
-//! enqueue, [`variants`] for tactics, [`profile`] for known shapes, [`fields`] for serialization; [`native`] is a node
-//! that TensorRT launches itself. No module here knows an operator.
+//! The plugin object: one node of a network, in a build and at run time. [`KernelPlugin`] holds the shared state;
+//! [`native`] is a node that TensorRT launches itself.
 
 macro_rules! node_plugin_methods {
     () => {
@@ -22,7 +19,7 @@ macro_rules! node_plugin_methods {
             outputs: &mut [Shape<'b>],
         ) -> Result<()> {
             let ranks = shapes::output_shapes(&self.state.node, inputs, shape_inputs, builder, outputs)?;
-            // TensorRT makes 0-d tensors 1-d at run time, so the engine keeps the ranks of the build.
+            // TensorRT makes 0-d tensors 1-d at run time.
             self.state.set_input_ranks(Some(ranks));
             Ok(())
         }
@@ -85,7 +82,6 @@ use profile::Profile;
 use run::{EngineFacts, RunState};
 use state::{Latest, NodeState};
 
-/// Where an engine finds the code of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Fields,
@@ -97,7 +93,7 @@ const NOT_RESERVED: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
     state: NodeState,
-    /// Bytes, or [`NOT_RESERVED`].
+    /// [`NOT_RESERVED`] if unknown.
     workspace_bytes: AtomicU64,
     profile: Latest<Profile>,
     fields: SerializedFields,
@@ -105,10 +101,7 @@ pub(crate) struct KernelPlugin {
 }
 
 impl KernelPlugin {
-    /// Creates the object of a node; `name` is the node's in the network, if known.
-    ///
-    /// # Errors
-    /// A requirement of the plugin that the attributes violate.
+    /// `name` is the node's in the network.
     pub(crate) fn new(
         definition: Definition,
         attributes: Vec<Value>,
@@ -197,7 +190,7 @@ impl Plugin for KernelPlugin {
         build::supports(&self.state.node, position, in_out, input_count)
     }
 
-    /// Returns the bound for the configured profile, otherwise for this call's.
+    /// For the configured profile, otherwise for this call's.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -246,7 +239,7 @@ impl Plugin for KernelPlugin {
         let at = Addresses { inputs, outputs, workspace };
         let tactic = self.state.tactic();
         self.running
-            // SAFETY: the caller's promises about pointers and stream are those of `RunState::enqueue`.
+            // SAFETY: the caller's promises are those of `RunState::enqueue`.
             .with(|running| unsafe { running.enqueue(&self.state.node, tactic, &at, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
@@ -263,8 +256,7 @@ impl Plugin for KernelPlugin {
 }
 
 impl KernelPlugin {
-    /// Loads the code of all reachable variants, so that none is loaded during stream capture. Does nothing without a
-    /// driver or in a build.
+    /// Loads the code of all reachable variants before a stream capture. No effect without a driver or in a build.
     pub(crate) fn preload(&self) -> Result<()> {
         if self.state.node.phase != TensorRTPhase::RUNTIME {
             return Ok(());

@@ -1,7 +1,5 @@
-//! A node that TensorRT launches itself: its build answers.
-//!
-//! Owns the choice of a variant. No guard is evaluated at run time, so only variants that may run for every shape of
-//! the profile ([`BuiltFor`]) are tactics.
+//! A node that TensorRT launches itself: its build answers. Its tactics may run for every shape of the profile
+//! ([`BuiltFor`]).
 
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +18,7 @@ use super::state::{Latest, NodeState};
 use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 
-/// Maximum number of unproved claims in a message; an array argument is one.
+/// Unproved claims in a message; an array argument is one.
 const MAX_LISTED: usize = 8;
 
 #[derive(Debug)]
@@ -38,8 +36,6 @@ pub(crate) struct NativePlugin {
 }
 
 impl NativePlugin {
-    /// # Errors
-    /// A requirement of the plugin that the attributes violate.
     pub(crate) fn new(
         definition: Definition,
         attributes: Vec<Value>,
@@ -63,7 +59,7 @@ impl NativePlugin {
         }
     }
 
-    /// Without a tactic returns the first variant.
+    /// The first variant without a tactic.
     fn chosen(&self, kinds: &TensorKinds) -> Result<&Variant> {
         let tactic = self.state.tactic();
         let found = self.offered(Some(kinds)).into_iter().find(|variant| tactic == 0 || variant.id == tactic);
@@ -103,17 +99,13 @@ impl NativePlugin {
         Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)
     }
 
-    /// Sets the profile.
-    ///
-    /// # Errors
-    /// A rule that no shape of the profile satisfies.
     fn build_for(&self, profile: Profile) -> Result<Arc<BuiltFor>> {
         let built_for = Arc::new(BuiltFor::prove(&self.state.node, profile)?);
         self.built_for.set(Some(Arc::clone(&built_for)));
         Ok(built_for)
     }
 
-    /// Returns the warning that aliased outputs must be bound to their inputs.
+    /// Warns that aliased outputs must be bound to their inputs.
     pub(super) fn uncopied(&self) -> Option<String> {
         let plugin = self.state.node.definition.plugin();
         let names = plugin.outputs.iter().filter_map(|output| {
@@ -221,7 +213,6 @@ impl QuickPlugin for NativePlugin {
         build::output_types(&self.state.node, inputs, outputs)
     }
 
-    /// Returns the kinds of all variants whose formats fit the tensors' ranks.
     fn format_combinations(
         &self,
         in_out: &[DynamicPluginTensorDesc],
@@ -258,7 +249,7 @@ impl QuickPlugin for NativePlugin {
     ) -> Result<QuickLaunch<'b>> {
         let (given, outputs) = in_out.split_at(input_count.min(in_out.len()));
         let kinds = build::configured_kinds(&self.state.node, given, outputs)?;
-        // TensorRT does not promise to configure the plugin, or this profile, before it requests a launch.
+        // TensorRT does not promise to configure the plugin before it requests a launch.
         let profile = self.profile_of(given)?;
         let built_for = match self.built_for.get() {
             Some(built_for) if profile.is_among(&built_for.profile) => built_for,

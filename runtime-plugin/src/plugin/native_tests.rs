@@ -106,7 +106,6 @@ fn guarded() -> Model {
     model(vec![variant(1, Some(divides(4, None))), variant(2, Some(divides(2, None)))])
 }
 
-/// No guard is evaluated at run time, so it must be satisfied for all shapes of the profile.
 #[test]
 fn its_identity_is_the_ops() {
     let some = plugin(guarded());
@@ -208,7 +207,6 @@ fn requires_vectors() -> Model {
     Model { require: vec![requirement], ..model(vec![variant(1, None)]) }
 }
 
-/// The runtime library is absent at run time, so the build checks requirements and limits.
 #[test]
 fn what_is_required_of_shapes_is_held_against_the_profile() {
     let strict = plugin(requires_vectors());
@@ -270,7 +268,7 @@ fn limits_of_outputs_are_held_inside_the_profile() {
     assert!(error.contains("dimension 0 of `y` is 14"), "{error}");
 }
 
-/// Precompiled kernels cannot return early for invalid shapes, so their requirements must be proved.
+/// Precompiled kernels cannot return early.
 #[test]
 fn kernels_of_other_compilers_run_only_what_is_proved() {
     let other = |id, guard| Variant { label: OTHER.to_owned(), ..variant(id, guard) };
@@ -293,7 +291,7 @@ fn hungry(id: i32) -> Variant {
     hungry
 }
 
-/// A claim false for all shapes removes the variant; false for some, it causes a warning.
+/// False for some shapes, it causes a warning.
 #[test]
 fn launches_that_no_shape_of_the_profile_fits_are_not_offered() {
     let alone = plugin(model(vec![hungry(1)]));
@@ -319,7 +317,7 @@ fn launches_that_no_shape_of_the_profile_fits_are_not_offered() {
     assert_eq!(offered(&plugin(model(vec![idle])), 4, 4), Ok(vec![1]));
 }
 
-/// If a kernel returns early, TensorRT continues with the old contents of the output.
+/// TensorRT continues with the old contents.
 #[test]
 fn outputs_that_stay_unwritten_are_told_and_those_that_always_do_are_refused() {
     let writing = |nodes: Vec<Part>| {
@@ -383,7 +381,6 @@ fn outputs_without_a_shape_somewhere_in_the_profile_keep_their_limits() {
     }
 }
 
-/// TensorRT launches the kernel without the library, so aliased inputs are not copied.
 #[test]
 fn outputs_in_place_are_warned_about() {
     let said = |alias: Option<u32>| {

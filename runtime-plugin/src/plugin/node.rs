@@ -20,15 +20,15 @@ pub(super) struct NodeData {
     pub(super) attributes: Vec<Value>,
     pub(super) phase: TensorRTPhase,
     pub(super) form: Form,
-    /// The identity under which engines find the node's runtime; for a native node, the op's.
+    /// For a native node, the op's.
     pub(super) core: Identity,
-    /// `sample::circ_pad_plugin`, and the node's name if known: the start of messages.
+    /// `sample::circ_pad_plugin`, and the node's name if known.
     pub(super) title: String,
     pub(super) metadata: CString,
     timing_id: OnceLock<CString>,
     /// In the order of variants, without duplicates.
     pub(super) kinds: Vec<TensorKinds>,
-    /// The tensors that TensorRT counts, in order: all but shape inputs. Indices over inputs, then outputs.
+    /// All but shape inputs, by index over inputs, then outputs.
     pub(super) counted: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ impl NodeData {
         core: Identity,
     ) -> NodeData {
         let plugin = definition.plugin();
-        // A set, because an engine may have thousands of rows.
+        // An engine may have thousands of rows.
         let mut seen: BTreeSet<(&[DataType], &[Format])> = BTreeSet::new();
         let serving = plugin.variants.iter().filter(|variant| launch::is_compiled_for(variant, &attributes));
         let different = serving.filter(|variant| seen.insert((&variant.types, &variant.formats)));
@@ -74,10 +74,8 @@ impl NodeData {
         self.definition.reachable(kinds, &self.attributes)
     }
 
-    /// Returns the node's identity in TensorRT's timing cache: plugin, code for its attributes, and attributes that
-    /// affect its time. TensorRT prefixes types, formats and shapes ("TensorRT automatically forms a prefix": NVIDIA
-    /// TensorRT documentation 10.16, custom layers, timing caching), and asks before they are settled (seen with
-    /// TensorRT-RTX 1.7). The node's name is excluded, too.
+    /// Plugin, code for its attributes, and attributes that affect its time. TensorRT prefixes types, formats and
+    /// shapes (NVIDIA TensorRT documentation 10.16, custom layers, timing caching).
     pub(super) fn timing_id(&self) -> &CStr {
         self.timing_id.get_or_init(|| {
             let node = self.definition.node(BuildFacts::default(), &self.attributes);
@@ -108,8 +106,7 @@ fn title(plugin: &Plugin, name: &str) -> String {
     if name.is_empty() { op } else { format!("{op} `{name}`") }
 }
 
-/// `sample::circ_pad_plugin 1; pads = [1, 1]`: names the op of a layer, because all layers of Cubinder have the same
-/// core name.
+/// Names the op: `sample::circ_pad_plugin 1; pads = [1, 1]`.
 fn metadata(plugin: &Plugin, attributes: &[Value]) -> String {
     let known = launch::describe(plugin, &Facts { attributes, ..Facts::default() });
     // TensorRT's strings cannot contain NUL.

@@ -1,6 +1,4 @@
-//! The shapes of a build ([`Profile`]), from TensorRT's announcements.
-//!
-//! Proofs rely on limits, so a profile outside of them is rejected.
+//! The shapes of a build ([`Profile`]). Proofs rely on limits, so a profile outside of them is rejected.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Domain;
@@ -12,7 +10,7 @@ use trt_abi::{Dims, DynamicPluginTensorDesc, Result};
 use super::node::NodeData;
 use crate::definition::TensorKinds;
 
-/// Returns whether an input had rank 0 in the build; TensorRT-RTX 1.7 announces it with shape [1].
+/// TensorRT-RTX 1.7 announces an input of rank 0 with shape [1].
 pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {
     match input_ranks.and_then(|ranks| ranks.get(index)) {
         Some(rank) => *rank == 0,
@@ -20,15 +18,13 @@ pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>
     }
 }
 
-/// The least and greatest extent of each input's dimensions, if known.
+/// The extents of each input's dimensions, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) inputs: Vec<Vec<Interval>>,
 }
 
 impl Profile {
-    /// # Errors
-    /// A rank that TensorRT does not support.
     pub(super) fn from_tensors(
         node: &NodeData,
         input_ranks: Option<&[u8]>,
@@ -38,7 +34,7 @@ impl Profile {
         let inputs = node.definition.plugin().inputs.iter().enumerate();
         let inputs = inputs.map(|(index, input)| {
             if input.values.is_some() {
-                // TensorRT does not announce shape inputs here; their number of values is known if fixed.
+                // TensorRT does not announce shape inputs; their number of values is known if fixed.
                 let count = input.limits.dim(0);
                 let count = if count.min == count.max { count } else { UNKNOWN };
                 return Ok(vec![count; input.rank_max.min(1).into()]);
@@ -62,20 +58,16 @@ impl Profile {
             })
     }
 
-    /// Returns the maximum workspace of all variants in bytes, because any may replace another.
-    ///
-    /// # Errors
-    /// A scratch buffer without a bound.
+    /// Any variant may replace another.
     pub(super) fn workspace_bytes(&self, node: &NodeData, kinds: &TensorKinds) -> Result<u64> {
         let domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
         let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
         bound.map_err(|unbounded| node.invalid(unbounded))
     }
 
-    /// Checks the least and greatest shapes against all limits.
     pub(super) fn check(&self, node: &NodeData) -> Result<()> {
         let is_fixed = self.inputs.iter().flatten().all(|range| range.min == range.max);
-        // A minimum of 0 is meaningless: TensorRT-RTX 1.7 also announces it for data-dependent sizes.
+        // TensorRT-RTX 1.7 announces 0 also for data-dependent sizes.
         let least = |range: &Interval| if range.min == 0 && range.max > 0 { UNKNOWN.max } else { range.min };
         let place = |place: &'static str| if is_fixed { "" } else { place };
         self.check_corner(node, place(", the least of the profile"), &least)?;
@@ -86,7 +78,7 @@ impl Profile {
         let plugin = node.definition.plugin();
         let shapes: Vec<Vec<i64>> =
             self.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect();
-        // Unknown shapes are checked at run time.
+        // Checked at run time.
         let is_known = |shape: &[i64]| !shape.contains(&UNKNOWN.max);
         for (input, shape) in plugin.inputs.iter().zip(&shapes).filter(|(_, shape)| is_known(shape)) {
             check_limits(&input.name, shape, &input.limits, place).map_err(|unmet| node.invalid(unmet))?;
@@ -97,7 +89,7 @@ impl Profile {
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let mut steps = Steps::default();
         for output in &plugin.outputs {
-            // An undefined shape depends on unknown values, or is reported with more detail later.
+            // Reported with more detail later.
             if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
                 check_output_limits(output, &shape, place).map_err(|unmet| node.invalid(unmet))?;
             }
@@ -108,10 +100,10 @@ impl Profile {
 
 const UNKNOWN: Interval = Interval::ANY_SIZE;
 
-/// A shape with only its rank known, in [`Facts::shapes`].
+/// Only the rank is known.
 const UNSEEN: [i64; MAX_RANK as usize] = [-1; MAX_RANK as usize];
 
-/// A fixed dimension is its value; for a dynamic one (-1) TensorRT announces minimum and maximum.
+/// TensorRT announces minimum and maximum of dynamic dimensions (-1).
 fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>> {
     let extents = announced(node, &tensor.desc.dims)?;
     let (least, greatest) = (tensor.min.as_slice(), tensor.max.as_slice());

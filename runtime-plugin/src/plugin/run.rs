@@ -21,8 +21,7 @@ use crate::launch::{
 };
 use crate::nvtx;
 
-/// The state between enqueues. It keeps the shapes, because TensorRT-RTX announces them before every enqueue, even
-/// unchanged.
+/// Keeps the shapes, because TensorRT-RTX announces them before every enqueue.
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     descs: TensorDescs,
@@ -35,15 +34,12 @@ pub(super) struct RunState {
 
 #[derive(Debug, Default)]
 pub(super) struct EngineFacts {
-    /// The ranks of the inputs in the build, if known.
     pub(super) input_ranks: Option<Arc<[u8]>>,
-    /// The workspace that the engine reserves, in bytes, if known.
     pub(super) workspace_bytes: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 enum State {
-    /// No valid shapes are known.
     #[default]
     Nothing,
     /// Waits for a driver, a context, another tactic, or room for the code.
@@ -58,7 +54,7 @@ struct PreparedLaunch {
     aliases: Vec<AliasRecord>,
     workspace_bytes: u64,
     choice: Option<Box<Candidates>>,
-    /// Indices of the candidates in the plugin, each with its range in `records`.
+    /// Candidates by index in the plugin, with their ranges in `records`.
     variants: Vec<(usize, Range<usize>)>,
     ranges: Vec<nvtx::Range>,
 }
@@ -89,8 +85,7 @@ impl Candidates {
 }
 
 impl RunState {
-    /// Updates shapes. Unchanged shapes return early, so like TensorRT's execution contexts an object stays on the
-    /// device of its first shapes.
+    /// Unchanged shapes return early, so an object stays on the device of its first shapes, as in TensorRT.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NodeData,
@@ -110,10 +105,8 @@ impl RunState {
         Ok(())
     }
 
-    /// Queues the steps for the last announced shapes and the last tactic.
-    ///
     /// # Safety
-    /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves,
+    /// `at` holds the device addresses of the tensors of the last announced shapes and of the reserved workspace,
     /// valid until the work has run; `stream` is a live stream, or a default stream of the current context.
     #[inline]
     pub(super) unsafe fn enqueue(
@@ -146,7 +139,7 @@ impl RunState {
             let needs_copy = alias.needs_copy(at);
             needs_copies |= needs_copy.map_err(|error| self.failed(node, ready.driver, &error))?;
         }
-        // All bindings are checked before anything is queued.
+        // All bindings are checked before any work is queued.
         for alias in ready.aliases.iter().filter(|_| needs_copies) {
             if alias.needs_copy(at).is_ok_and(|needs_copy| needs_copy) {
                 // SAFETY: the caller's promises.
@@ -156,16 +149,15 @@ impl RunState {
             }
         }
         for record in running {
-            // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
-            // them. `check_workspace` compared the workspace with the reserved bytes.
+            // SAFETY: the caller's promises; the kernels stay loaded until teardown; `check_workspace` checked the
+            // workspace.
             unsafe { record.enqueue(ready.driver, at, stream) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         Ok(())
     }
 
-    /// Prepares again with the present driver, context and tactic. A thread without a context enters that of `stream`,
-    /// in which the driver launches, meanwhile.
+    /// Temporarily enters the context of `stream` if the thread has none.
     ///
     /// # Safety
     /// `stream` is a live stream, or a default stream.
@@ -250,7 +242,7 @@ impl RunState {
         ready.running().into_iter().map(description).collect()
     }
 
-    /// Returns the error of an enqueue if no variant may run; needs no driver.
+    /// The error if no variant may run; needs no driver.
     #[cfg(test)]
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
@@ -265,7 +257,6 @@ impl RunState {
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
-    /// Evaluates the node's facts again for the error.
     #[cold]
     fn failed(&self, node: &NodeData, driver: &Driver, error: &EnqueueError) -> Error {
         let shaped = || {
@@ -278,7 +269,6 @@ impl RunState {
         failure(Error::FAILED_EXECUTION, node, error, &description, error.help())
     }
 
-    /// Evaluates the guards again for the error.
     #[cold]
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
         let description = || {
@@ -302,7 +292,6 @@ fn no_workspace(node: &NodeData, needed: u64) -> Error {
     node.invalid(format_args!("enqueue without a workspace, of which {needed} bytes are needed"))
 }
 
-/// Checks the workspace against the build's bound.
 pub(super) fn check_workspace(
     node: &NodeData,
     needed: u64,
@@ -322,7 +311,7 @@ pub(super) fn check_workspace(
     )))
 }
 
-/// Prepares these variants' launches. Without a driver or context returns `None` after the checks that need neither.
+/// Without a driver or context returns `None` after the checks that need neither.
 fn prepare_launches(
     loaded: &mut LoadedVariants,
     current: Option<&'static Driver>,
@@ -342,7 +331,7 @@ fn prepare_launches(
         _ => None,
     };
     let Some(driver) = driver else {
-        // Without a GPU, limits of kernel and device stay unchecked.
+        // Limits of kernel and device stay unchecked.
         for (_, variant) in running {
             launch::sequence(plugin, variant, |_| LaunchLimits::ANYTHING, facts, steps).map_err(invalid)?;
         }
@@ -393,7 +382,7 @@ fn prepare_launches(
     Ok(Some(ready))
 }
 
-/// All blocks of a cooperative launch must run at once; otherwise the kernel deadlocks.
+/// Otherwise the kernel deadlocks.
 fn check_at_once(node: &NodeData, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
     if !record.description().cooperative {
         return Ok(());

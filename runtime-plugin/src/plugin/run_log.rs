@@ -1,6 +1,4 @@
-//! Run-time log messages of a node.
-//!
-//! Owns which messages are logged once ([`LogState`]). Never logs at every enqueue; formats a message only to log it.
+//! Run-time log messages of a node. Never logs at every enqueue; formats a message only to log it.
 
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::{Facts, GuardDecision, describe, is_automatic};
@@ -19,7 +17,7 @@ pub(super) struct LogState {
 }
 
 impl LogState {
-    /// Logs a changed choice of variants; `first` is the first in order.
+    /// `first` is the first in order.
     pub(super) fn log_choice(
         &mut self,
         node: &NodeData,
@@ -57,7 +55,7 @@ impl LogState {
     }
 }
 
-/// Returns a variant's name in logs and profilers: `variant 2 (T=f32 VEC=4)`.
+/// In logs and profilers: `variant 2 (T=f32 VEC=4)`.
 pub(super) fn variant_name(variant: &Variant) -> String {
     let Variant { id, label, .. } = variant;
     if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }

@@ -21,7 +21,7 @@ use crate::identity;
 use crate::launch::Addresses;
 use crate::plugin::Form;
 
-/// Announces this many inputs: `x` and `b`, then others; `y` has `extent` elements.
+/// `x`, `b` and others; `y` has `extent` elements.
 fn announce(running: &mut RunState, node: &NodeData, inputs: usize, extent: i64) -> Result<(), Error> {
     let inputs = [desc(F32, &[4]), desc(F32, &[5]), desc(F32, &[1])][..inputs].to_vec();
     running.on_shape_change(node, 0, &EngineFacts::default, &inputs, &[desc(F32, &[extent])])
@@ -89,7 +89,7 @@ fn a_launch_fits_the_workspace_of_the_engine() {
     assert!(error.contains("need 1 bytes of workspace, and nothing says that any is reserved"), "{error}");
 }
 
-/// Reruns a test in a child process with the stand-in driver, and returns true there.
+/// Returns true in a child process with the stand-in driver.
 fn has_driver(test: &str) -> bool {
     const CHILD: &str = "CUBINDER_TEST_HAS_DRIVER";
     if std::env::var_os(CHILD).is_some() {

@@ -1,7 +1,6 @@
-//! Output shapes for TensorRT's builder: values if known, otherwise TensorRT's expressions.
+//! Output shapes for TensorRT's builder: values if known, otherwise expressions.
 //!
-//! Owns the mapping of inputs: TensorRT counts shape inputs apart from the others, each kind in the node's order (seen
-//! with TensorRT-RTX 1.7).
+//! TensorRT counts shape inputs apart from the others, each kind in the node's order (seen with TensorRT-RTX 1.7).
 
 use cubinder_expr as expr;
 use cubinder_expr::{LowerError, ShapeBuilder, ShapeOp, sizes_of};
@@ -14,7 +13,7 @@ use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Result, Shape};
 use super::build::{check_counts, shape_inputs_are_named};
 use super::node::NodeData;
 
-/// Returns the ranks of the plugin's inputs, too.
+/// Also returns the inputs' ranks.
 pub(super) fn output_shapes<'b>(
     node: &NodeData,
     inputs: &[Shape<'b>],
@@ -105,7 +104,7 @@ pub(super) fn launch_expressions<'b>(
 #[derive(Clone, Copy)]
 enum AnnouncedInput<'b> {
     Shape(Shape<'b>),
-    /// The values of a shape input, and its rank: 0 or 1.
+    /// A shape input and its rank: 0 or 1.
     Values(Shape<'b>, usize),
 }
 
@@ -125,7 +124,7 @@ impl AnnouncedInput<'_> {
         }
     }
 
-    /// Returns `None` if a value is unknown; empty for an input without values.
+    /// `None` if unknown; empty for an input without values.
     fn constant_values(&self) -> Option<Vec<i64>> {
         match self {
             AnnouncedInput::Shape(_) => Some(Vec::new()),
@@ -175,7 +174,7 @@ struct Lowering<'a, 'b> {
     inputs: Vec<AnnouncedInput<'b>>,
     outputs: Vec<Vec<Expr<'b>>>,
     builder: &'a ExprBuilder<'b>,
-    /// Declared sizes, with their tensors' indices.
+    /// With their tensors' indices.
     sizes: Vec<(usize, Expr<'b>)>,
 }
 

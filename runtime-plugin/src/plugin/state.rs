@@ -16,15 +16,12 @@ const NOT_CONFIGURED: usize = usize::MAX;
 #[derive(Debug)]
 pub(super) struct NodeState {
     pub(super) node: Arc<NodeData>,
-    /// Index into `node.kinds`, or [`NOT_CONFIGURED`].
     configured: AtomicUsize,
     tactic: AtomicI32,
     input_ranks: Latest<[u8]>,
 }
 
 impl NodeState {
-    /// # Errors
-    /// The attributes violate a requirement of the plugin.
     pub(super) fn new(node: NodeData) -> Result<NodeState> {
         let plugin = node.definition.plugin();
         launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
@@ -55,7 +52,7 @@ impl NodeState {
         self.node.kinds.get(self.configured()?)
     }
 
-    /// Those for the configured types and formats, or for any if not configured.
+    /// Those for the configured types and formats, if configured.
     pub(super) fn reachable(&self) -> impl Iterator<Item = &Variant> {
         self.node.reachable(self.kinds())
     }
@@ -66,8 +63,7 @@ impl NodeState {
         self.tactic.load(Ordering::Relaxed)
     }
 
-    /// # Errors
-    /// The tactic is neither a variant's id nor automatic (`is_automatic`).
+    /// Fails unless it is a variant's id or automatic.
     pub(super) fn set_tactic(&self, tactic: i32, is_automatic: bool) -> Result<()> {
         if tactic != self.tactic()
             && !is_automatic

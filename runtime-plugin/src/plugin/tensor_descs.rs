@@ -1,10 +1,7 @@
 //! The tensors that TensorRT announces at run time, mapped to the plugin's.
 //!
-//! Owns the positions of the plugin's inputs among the given ones ([`TensorDescs::positions`]), and the tensors' kinds
-//! and shapes as the build knew them. Never calls the driver or reads tensors' values.
-//!
-//! TensorRT-RTX 1.7.1 hides shape inputs at run time (seen): their shapes, values and addresses are unknown. Only
-//! output shapes depend on their values; the compiler rejects launches that need more.
+//! TensorRT-RTX 1.7.1 hides shape inputs at run time (seen). Only output shapes depend on their values; the compiler
+//! rejects launches that need more.
 
 use cubinder_expr::Node;
 use cubinder_expr::{DataType, Format, Interval};
@@ -48,10 +45,7 @@ impl TensorDescs {
         self.inputs = inputs.len();
     }
 
-    /// Returns the positions of the plugin's inputs among the announced ones: all but shape inputs, in order.
-    ///
-    /// # Errors
-    /// Another number of tensors was announced.
+    /// Fails if another number of tensors was announced.
     pub(super) fn positions(&self, node: &NodeData) -> Result<Positions> {
         let plugin = node.definition.plugin();
         let outputs = self.tensors.len().saturating_sub(self.inputs);
@@ -97,11 +91,7 @@ impl TensorDescs {
         tensors.into_iter().all(is_it)
     }
 
-    /// Returns the variants for the announced types and formats, in order for the shapes and the device of `facts`. A
-    /// hidden tensor matches any type.
-    ///
-    /// # Errors
-    /// No variant serves them.
+    /// Those for the announced types and formats, in order for `facts`. A hidden tensor matches any type.
     pub(super) fn in_order(
         &self,
         node: &NodeData,
@@ -113,7 +103,6 @@ impl TensorDescs {
         let known = node.kinds.iter().find(|kinds| self.are(plugin, positions, kinds));
         let (types, formats) = match known {
             Some(kinds) => (kinds.types.clone(), kinds.formats.clone()),
-            // Incomplete if a tensor is not of any plugin.
             None => (0..plugin.tensor_count())
                 .filter_map(|index| {
                     let (_, ty, format) = self.tensor(plugin, positions, index)?;
@@ -125,14 +114,11 @@ impl TensorDescs {
         order.map_err(|unmet| node.invalid(unmet))
     }
 
-    /// Returns the checked shapes as the build knew them: a kernel launched for other shapes would write out of bounds.
-    /// A hidden shape input has only its rank.
+    /// Returns the checked shapes as the build knew them: for other shapes a kernel would write out of bounds. A
+    /// hidden shape input has only its rank.
     ///
-    /// TensorRT-RTX 1.7 announces a 0-d tensor with shape [1]. This is undone for inputs by the rank in the build, for
-    /// outputs by the plugin's shape.
-    ///
-    /// # Errors
-    /// The first rule that the inputs violate, or the first output whose shape is not the plugin's.
+    /// TensorRT-RTX 1.7 announces a 0-d tensor with shape [1]; undone by the rank in the build or the plugin's output
+    /// shape.
     pub(super) fn shapes<'a>(
         &'a self,
         node: &NodeData,
@@ -177,7 +163,7 @@ impl TensorDescs {
     }
 }
 
-/// Returns the shape of an output; empty if hidden values decide it.
+/// Empty if hidden values decide it.
 fn expected_shape(
     node: &NodeData,
     output: &Output,
@@ -232,7 +218,7 @@ fn other_shape(node: &NodeData, output: &Output, found: &[i64], expected: &str, 
 
 fn holds(possible: &[Interval], found: &[i64]) -> bool {
     match (possible, found) {
-        // TensorRT-RTX 1.7 announces a 0-d tensor so.
+        // A 0-d tensor.
         ([], [1]) => true,
         _ => {
             let mut extents = possible.iter().zip(found);
@@ -241,8 +227,7 @@ fn holds(possible: &[Interval], found: &[i64]) -> bool {
     }
 }
 
-/// TensorRT-RTX 1.7 announces -1 for a data-dependent dimension, and 0 if that is its maximum (seen with an empty
-/// input).
+/// TensorRT-RTX 1.7 announces -1 for a data-dependent dimension, or 0 if that is its maximum (seen).
 fn fits(expected: &[i64], found: &[i64]) -> bool {
     let fits = |(expected, found): (&i64, &i64)| {
         expected == found || (*expected == UNKNOWN_EXTENT && *found >= UNKNOWN_EXTENT)

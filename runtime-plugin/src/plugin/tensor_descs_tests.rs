@@ -124,7 +124,6 @@ fn shape_inputs_are_not_among_the_inputs() {
     }
 }
 
-/// TensorRT announces a 0-d tensor with shape [1]; the ranks of the build distinguish them.
 #[test]
 fn a_tensor_without_dimensions_gets_its_shape_back() {
     let mut plugin = node(OWN).definition.plugin().clone();
@@ -187,7 +186,6 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
     }
 }
 
-/// Bounds of shapes share the step budget of the node's expressions.
 #[test]
 fn bounds_for_any_values_are_counted() {
     let node = node(OWN);

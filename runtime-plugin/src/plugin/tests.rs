@@ -1,6 +1,4 @@
-//! Tests of plugins without a driver: shapes, variants, and the variant that would run.
-//!
-//! Each grid is -1, so the error of a shape change names the chosen variant's kernel.
+//! Plugins without a driver. Each grid is -1, so the error of a shape change names the chosen variant's kernel.
 
 use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
 use cubinder_expr::{DataType, Format, Interval};
@@ -19,7 +17,7 @@ fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
 }
 
-/// `x.shape[-1] % divisor == 0`, and the alignment of `x` in bytes if given.
+/// `x.shape[-1] % divisor == 0`, and the alignment of `x` in bytes.
 pub(super) fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
     let mut nodes = vec![
         Part::Shape(0),
@@ -207,7 +205,6 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
     assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
 }
 
-/// Times measured on a device decide on that device only, and only without a chosen tactic.
 #[test]
 fn what_was_measured_comes_first() {
     let mut model = model(vec![variant(1, None), variant(2, None), variant(3, Some(divides(4, None)))]);
@@ -244,7 +241,6 @@ fn what_was_measured_comes_first() {
     assert_eq!(kept(&[1]), []);
 }
 
-/// A timing cache or an engine may contain a tactic chosen on another device; it runs only if its guard is satisfied.
 #[test]
 fn a_tactic_of_another_device_does_not_run() {
     let nodes = vec![Part::Device(DeviceFact::Capability), Part::Int(90), Part::Binary(BinaryOp::Ge, 0, 1)];
@@ -478,7 +474,6 @@ fn seal(bytes: &mut [u8]) {
     bytes[32..64].copy_from_slice(&digest.0);
 }
 
-/// Damage with a valid digest must not panic or take long.
 #[test]
 fn sealed_damage_of_an_engine_is_answered() {
     let mut guarded = model(vec![variant(1, Some(divides(4, Some(16)))), variant(2, None)]);

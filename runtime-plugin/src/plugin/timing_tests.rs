@@ -1,4 +1,4 @@
-//! Nodes with equal timing ids have equal tactics, wherever attributes enter the proofs.
+//! Nodes with equal timing ids have equal tactics.
 
 use cubinder_expr::Interval;
 use cubinder_manifest::resolve;
@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::identity;
 
-/// A plugin with attributes `a` and `b`, two guarded variants and one without a guard.
 fn manifest(parts: &Parts) -> String {
     let Parts { timing, require, shape, limits, guards } = parts;
     let require: Vec<String> =

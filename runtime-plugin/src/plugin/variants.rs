@@ -1,4 +1,4 @@
-//! The tactics of a plugin, and log messages about variants that replace the chosen one.
+//! The tactics of a plugin, and log messages about replaced variants.
 
 use cubinder_launch::proof::Domain;
 use cubinder_launch::{Facts, GuardDecision, describe};
@@ -8,11 +8,11 @@ use trt_abi::Severity;
 use super::node::NodeData;
 use super::profile::Profile;
 
-/// Maximum number of guards in a message; an engine may have thousands.
+/// Guards in a message; an engine may have thousands.
 const MAX_LISTED: usize = 8;
 
-/// First the automatic tactic, because TensorRT-RTX uses the first, then the variants that may run for every shape of
-/// the profile, in order. A single variant has no tactics.
+/// The automatic tactic, because TensorRT-RTX uses the first, then the variants that may run for every shape of the
+/// profile; empty for one variant.
 pub(super) fn tactics<'a>(
     node: &NodeData,
     reachable: impl Iterator<Item = &'a Variant>,
@@ -51,7 +51,7 @@ pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts
     node.log(Severity::VERBOSE, text);
 }
 
-/// Warns about guards without a value: their variants do not run, which is hardly intended.
+/// Warns about guards without a value, which is hardly intended.
 pub(super) fn log_without_value(node: &NodeData, decided: &GuardDecision, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (variant, error) in decided.without_value.iter().take(MAX_LISTED) {

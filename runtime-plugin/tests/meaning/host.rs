@@ -167,7 +167,7 @@ impl Object {
     }
 
     fn capability(&self) -> This {
-        // SAFETY: a live plugin.
+        // SAFETY: live.
         unsafe {
             (slots::<PluginSlots>(self.0).get_capability_interface)(self.0, PluginCapabilityType::RUNTIME)
         }

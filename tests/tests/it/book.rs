@@ -1,4 +1,4 @@
-//! The documentation as a whole: every page is in the book's contents, and every link between pages leads somewhere.
+//! The documentation as a whole: contents, titles and links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The pages of the repository, those in folders of `docs` too, by their path from its root.
 fn pages() -> BTreeMap<String, String> {
     let mut names = vec!["README.md".to_owned()];
     let mut folders = vec!["docs".to_owned()];
@@ -31,7 +30,6 @@ fn pages() -> BTreeMap<String, String> {
     names.into_iter().map(read).collect()
 }
 
-/// The lines outside of fenced blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     text.lines().filter(move |line| {
@@ -41,7 +39,6 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of a page's links.
 fn links(text: &str) -> Vec<&str> {
     let mut links = Vec::new();
     for line in prose(text) {
@@ -51,7 +48,7 @@ fn links(text: &str) -> Vec<&str> {
     links
 }
 
-/// What a link can name in a page: its headings as GitHub and mdBook write them, and anchors of its own.
+/// Headings as GitHub and mdBook write them, and explicit anchors.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for line in prose(text) {
@@ -77,7 +74,6 @@ fn every_page_is_in_the_contents_once() {
     assert_eq!(listed, there);
 }
 
-/// The sidebar shows the titles of the contents, a page its own.
 #[test]
 fn titles_in_the_contents_are_those_of_the_pages() {
     let pages = pages();

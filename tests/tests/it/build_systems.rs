@@ -1,5 +1,4 @@
-//! The CMake package and depfiles in other build systems: Ninja and Make rebuild a library exactly when an input
-//! changes.
+//! The CMake package and depfiles: Ninja and Make rebuild a library exactly when an input changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,11 +22,9 @@ enum Generator {
 }
 
 impl Generator {
-    /// Its program and CMake's name for it.
     fn program(self) -> Option<(PathBuf, &'static str)> {
         match self {
             Generator::Ninja => Some((variable("CUBINDER_TEST_NINJA")?, "Ninja")),
-            // Installed with every C++ compiler.
             Generator::Make => Some((PathBuf::from("make"), "Unix Makefiles")),
         }
     }
@@ -41,7 +38,7 @@ struct Built {
 }
 
 impl Built {
-    /// The configured copy of the client; `None` if a tool is missing.
+    /// The configured client; `None` if a tool is missing.
     fn client(generator: Generator) -> Result<Option<Built>> {
         let Some(installed) = Installed::archive()? else {
             skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` does it");
@@ -89,7 +86,7 @@ impl Built {
     }
 
     fn make(&self) -> Result<String> {
-        // Make compares times, which have the clock's resolution.
+        // Make compares times of this resolution.
         std::thread::sleep(Duration::from_millis(30));
         let said = capture(self.command().arg("--build").arg(&self.build).arg("--verbose"))?;
         Ok(said.stdout)
@@ -108,7 +105,7 @@ impl Built {
         fs::read_to_string(self.source.join(name)).with_context(|| name.to_owned())
     }
 
-    /// Whether a build changes the library. The client is never relinked, because it loads the library by path.
+    /// The client is never relinked: it loads the library by path.
     fn rebuilds(&self) -> Result<bool> {
         let client = modified(&self.build.join("client"))?;
         let before = self.made()?;
@@ -349,7 +346,6 @@ fn plain_project(installed: &Installed) -> Result<PathBuf> {
     Ok(work)
 }
 
-/// Changes files and checks which rebuild the library.
 fn plain_builds(installed: &Installed, work: &Path, builder: &Path) -> Result<()> {
     let library = work.join("libscale.so");
     let build = || -> Result<SystemTime> {

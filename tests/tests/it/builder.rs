@@ -1,6 +1,4 @@
-//! TensorRT-RTX's builder with plugins that use every feature of the model, without a GPU.
-//!
-//! The models are written in Rust (`cubinder_tests::handmade`), independent of manifests.
+//! TensorRT-RTX's builder with plugins in Rust that use every feature of the model, without a GPU.
 
 use std::path::{Path, PathBuf};
 
@@ -310,7 +308,6 @@ fn every_profile_reserves_the_workspace_that_it_needs() {
     assert_eq!((built[0].input_ranks.clone(), built[0].workspace_bytes), (Some(vec![0]), Some(256)));
 }
 
-/// Two inputs, each with an output of its shape.
 fn crossing() -> Plugin {
     let draft = Draft::new("crossing", &[("k", 1)]).input("a", (0, 8)).input("b", (0, 8));
     let draft = draft.output("y", "a.shape").unwrap().output("z", "b.shape").unwrap();
@@ -328,7 +325,7 @@ fn constants_one_tensor_twice_and_unread_outputs_are_built() {
             // One tensor twice; the second output is unused.
             ["crossing", ["x", "x"], ["t", "unread"], {"k": 1}],
             ["crossing", ["t", "c"], ["u", "v"], {"k": 2}],
-            // Only constant inputs; the first output is unused.
+            // Constant inputs; the first output is unused.
             ["crossing", ["c", "c"], ["unread2", "w"], {"k": 3}],
         ]),
         outputs: json!([["u", "f32", [null, 3]], ["v", "f32", [2, 3]], ["w", "f32", [2, 3]]]),
@@ -369,8 +366,8 @@ fn tensors_without_dimensions_and_without_elements_are_built() {
     assert_eq!(found, [(1, Some(vec![0, 2])), (2, Some(vec![2, 0]))]);
 }
 
-/// TensorRT-RTX 1.7 stores creators by name and namespace and removes the one registered last: in another order it
-/// keeps dangling creators and crashes.
+/// TensorRT-RTX 1.7 stores creators by name and namespace and removes the last one: another order leaves
+/// dangling creators.
 #[test]
 fn a_library_with_several_versions_of_an_op_leaves_nothing_behind() {
     let Some(workshop) = Workshop::new() else { return };

@@ -1,5 +1,5 @@
-//! `cubinder compile` when NVRTC (`tests/fake-nvrtc`) crashes, exits, hangs, prints, fails to load, or is too old:
-//! reports the error, leaves no partial files.
+//! `cubinder compile` when NVRTC (`tests/fake-nvrtc`) crashes, exits, hangs, prints, fails to load, or is too
+//! old: reports the error, leaves no partial files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use cubinder_skip::skip;
 use cubinder_tests::cxx;
 
-/// A project whose kernel texts select the stand-in's behaviour.
 struct Scene {
     folder: tempfile::TempDir,
     program: PathBuf,
@@ -102,7 +101,6 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
             "error: NVRTC 13.0 crashed on `ending.cu` for `sm_90`",
             "the process ended with exit code 3, which compiled nothing else",
             "name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`",
-            // The third plugin's kernels are still checked.
             "the stand-in compiles nothing",
         ] {
             assert!(said.contains(part), "{part}\n{said}");
@@ -112,7 +110,7 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
     }
 }
 
-/// Whether a process runs and is not a zombie.
+/// Excludes zombies.
 fn is_running(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = status.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
@@ -151,7 +149,7 @@ fn a_compile_ends_with_who_asked_for_it() {
     assert!(has_ended.is_some(), "it compiles for nobody");
 }
 
-/// Includes a new header that would have been found first.
+/// A new header is included that would have been found first.
 #[test]
 fn a_header_that_changes_while_kernels_are_compiled_is_said() {
     let Some(scene) = Scene::new() else { return };

@@ -1,8 +1,8 @@
-//! Every writing command, with a fault at each of its calls: no space, no permission, a file system that turns
-//! read-only, SIGKILL (`tests/fault-shim`).
+//! Every writing command with a fault at each call: no space, no permission, read-only, SIGKILL
+//! (`tests/fault-shim`).
 //!
-//! Files must be old or new, byte for byte; a failing command reports what, where, why and what to do; an unwritable
-//! cache only causes a warning; the next run succeeds and removes leftovers.
+//! Files are old or new, byte for byte; errors report what, where, why and what to do; an unwritable cache
+//! causes a warning; the next run succeeds and removes leftovers.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -55,16 +55,14 @@ struct Scene {
     arguments: Vec<String>,
     more: Vec<(String, PathBuf)>,
     who: Who,
-    /// Stops the sweep before the first call whose path contains this.
+    /// Stops before the first call whose path contains this.
     until: Option<&'static str>,
     before: Tree,
 }
 
-/// Optional, because the command works without the cache.
 const CACHE: &str = "cache";
 
 impl Scene {
-    /// Returns `None` if a requirement is missing.
     fn new(arguments: &[&str], prepare: impl FnOnce(&Scene)) -> Option<Scene> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let named = variable("CUBINDER_BIN").zip(variable("CUBINDER_RUNTIME_LIBRARY"));
@@ -121,7 +119,7 @@ impl Scene {
         output
     }
 
-    /// Injects a fault at each call: first at file calls, with output spared, then at writes to streams.
+    /// First file calls, with output spared, then writes to streams.
     fn sweep(&self, kinds: &[Kind]) {
         let count = match self.who {
             Who::Program => {
@@ -173,7 +171,7 @@ impl Scene {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 assert_outputs(after, &now, &place);
                 let is_cached = now.keys().filter(|name| name.starts_with(CACHE)).eq(cached(after));
-                // Code is not cached if NVRTC could not write its include trace.
+                // Without NVRTC's include trace, code is not cached.
                 let has_no_trace = self.who == Who::Workers && call == "say 2";
                 let is_warned = said.contains("warning: compiled code cannot be kept: ");
                 assert!(is_cached || is_warned || has_no_trace, "{place}");
@@ -238,7 +236,6 @@ fn assert_no_drafts(tree: &Tree, place: &str) {
 
 #[track_caller]
 fn assert_no_drafts_but_stuck(tree: &Tree, kind: Kind, place: &str) {
-    // The file remains for the next run.
     if !matches!(kind, Kind::Lasting(_)) && !place.contains("`unlink") {
         assert_no_drafts(tree, place);
     }
@@ -264,7 +261,6 @@ fn assert_old_or_new(before: &Tree, after: &Tree, now: &Tree, place: &str) {
     }
 }
 
-/// Checks that an error reports what, where, why and what to do.
 #[track_caller]
 fn assert_told(said: &str, kind: Kind, place: &str) {
     let (Kind::Once(number) | Kind::Lasting(number)) = kind else { return };
@@ -400,7 +396,6 @@ fn import_writes_a_whole_manifest_or_none() {
     scene.sweep(&ALL);
 }
 
-/// `EINVAL` and `EPERM`, as on 9P and some FUSE file systems.
 const NO_LINKS: (&str, &str) = ("FAULT_REFUSED", "renameat2=22,link=1,linkat=1");
 
 /// Without exclusive renames and hard links.

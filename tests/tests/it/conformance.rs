@@ -1,7 +1,6 @@
-//! Tests plugin libraries with the conformance oracle, for every release with available headers.
+//! Tests plugin libraries with the conformance oracle, for every release with headers.
 //!
-//! `cargo xtask test` sets `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`; `CUBINDER_TEST_LIBRARIES` names compiled
-//! libraries instead. Otherwise the test is skipped.
+//! Skipped without `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`, or `CUBINDER_TEST_LIBRARIES`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,7 +13,7 @@ use cubinder_tests::headers::{self, RTX_1_7};
 use cubinder_tests::oracle::{self, Oracle, Outcome, Run};
 use cubinder_tests::{cxx, reference_plugin};
 
-/// Faults of `broken.cpp` and `broken_everything.hpp`, and a check that must find each.
+/// Of `broken.cpp` and `broken_everything.hpp`, with a check that must find each.
 const FAULTS: &[(&str, &str)] = &[
     ("aborts", "circ_pad_plugin: a configuration that is refused changes nothing"),
     ("alias", "circ_pad_plugin: getAliasedInput says which outputs are inputs"),
@@ -171,7 +170,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("two values for one", "attributes: each way to be wrong is refused by name"),
 ];
 
-/// Faults of `broken_everything.hpp` that only show with a driver, and a run path check that must find each.
+/// Of `broken_everything.hpp`, only with a driver, with a run path check that must find each.
 const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("a step left out", "an engine queues its steps, within what was reserved"),
     ("allocates in enqueue", "unchanged shapes cost the steps and no memory"),
@@ -194,7 +193,7 @@ const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("workspace unchecked", "shapes that need more workspace than was reserved are refused"),
 ];
 
-/// Shipped plugins, and others with further features. Checks do not depend on the number of targets.
+/// Shipped plugins and further features, independent of the number of targets.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "manifests/circ_pad_plugin.toml",
@@ -324,7 +323,6 @@ fn the_reference_plugin_conforms() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // Without launches or a driver the code is never read.
     for name in reference_plugin::CODE {
         std::fs::write(folder.path().join(name), "no machine code").unwrap();
     }

@@ -1,4 +1,4 @@
-//! Tests `tests/driver-faults`, which `gpu_faults.py` uses on a GPU, with the stand-in driver.
+//! Tests `tests/driver-faults` with the stand-in driver; `gpu_faults.py` uses it on a GPU.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,7 @@
-//! One kernel, four compilers: circular padding as nvcc, CuPy, Numba and Triton compile it, each run here, becomes the same plugin.
+//! Circular padding compiled by nvcc, CuPy, Numba and Triton becomes the same plugin.
 //!
-//! And kernels of Triton as they are met: specialized, autotuned, with clusters; each imported from its cache and completed.
-//!
-//! `tests/data/other_compilers` has the kernels and manifests; `cargo xtask gpu-test` runs the engines.
+//! Triton's specialized, autotuned and cluster kernels are imported and completed. Kernels and manifests are
+//! in `tests/data/other_compilers`; `cargo xtask gpu-test` runs the engines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -14,10 +13,8 @@ use tempfile::TempDir;
 
 const COMPILERS: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
-/// What the four compilers made.
 struct Made {
     folder: TempDir,
-    /// The Python that has the compilers.
     python: PathBuf,
     scene: Scene,
 }
@@ -35,7 +32,7 @@ impl Made {
         command
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/data/other_compilers/compile.py"))
             .arg(folder.path());
-        // Caches of the user's own would spare the compilers their work.
+        // Avoids the user's caches.
         command.env("HOME", folder.path()).env("TRITON_CACHE_DIR", folder.path().join("cache"));
         command.env_remove("CUDA_HOME").env_remove("CUDA_PATH").env("PYTHONNOUSERSITE", "1");
         succeeded(&command.output().unwrap());
@@ -48,7 +45,7 @@ impl Made {
 
     fn cubinder(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.scene.compiler);
-        // Nothing of NVRTC may be needed.
+        // NVRTC must not be needed.
         command
             .args(arguments)
             .current_dir(self.folder.path())
@@ -64,7 +61,6 @@ fn succeeded(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// What `cubinder eval` says of a plugin on 9.0, with what is given: shapes, attributes, types.
 fn evaluation(made: &Made, manifest: &str, given: &[&str]) -> Value {
     let mut command = made.cubinder(&["eval", "--json", "--arch", "sm_90"]);
     let output = succeeded(&command.args(given).arg(made.manifest(manifest)).output().unwrap());
@@ -72,7 +68,7 @@ fn evaluation(made: &Made, manifest: &str, given: &[&str]) -> Value {
     report["evaluations"][0].clone()
 }
 
-/// The launch of a node, without what the compilers decide: their threads, and what they pass beside the author's arguments.
+/// A node's launch without threads and arguments of the compiler's choice.
 fn evaluated(made: &Made, compiler: &str, ty: &str) -> Value {
     let ty = format!("T={ty}");
     let report =
@@ -95,7 +91,7 @@ fn members(value: &Value, key: &str) -> Vec<Value> {
     value[key].as_array().cloned().unwrap_or_default()
 }
 
-/// The variants in some containers of a file: the element type that each is for, with its kernels and their code.
+/// Element types with kernels and their code, in some containers.
 fn variants(file: &Value, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Value)> {
     let containers = members(file, "containers");
     let wanted = containers.iter().filter(|container| container["kind"].as_str().is_some_and(&is_wanted));
@@ -109,7 +105,7 @@ fn variants(file: &Value, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Valu
         .collect()
 }
 
-/// That the node of an engine launches the library's code for its type and no other, and that the engine has that code.
+/// The engine has the library's code for its type, and its node launches only that.
 fn has_code_of(scene: &Scene, plan: &Path, library: &Path, ty: &str) {
     let (engine, library) = (scene.inspect(plan), scene.inspect(library));
     let launched = variants(&engine, |kind| kind.starts_with("node"));
@@ -176,7 +172,7 @@ fn kernels_of_four_compilers_become_the_same_plugin() {
     }
 }
 
-/// What Triton wrote tells everything but what arguments mean.
+/// Only the arguments' meaning is missing from Triton's output.
 #[test]
 fn tritons_own_output_is_imported() {
     let Some(made) = Made::new() else { return };
@@ -200,7 +196,6 @@ fn tritons_own_output_is_imported() {
     assert!(said.contains("VALUE_OF_n0"), "{said}");
 }
 
-/// A kernel of Triton that is imported; for what is given to `cubinder eval` the variant that is chosen, its blocks and their threads.
 struct Imported {
     kernel: &'static str,
     attributes: Value,
@@ -210,7 +205,7 @@ struct Imported {
 
 fn imported() -> [Imported; 3] {
     [
-        // 1 is for neighbours that lie side by side, also where that is so by chance; 2 for all others.
+        // Variant 1 is for contiguous neighbours, 2 for all others.
         Imported {
             kernel: "sum_along",
             attributes: json!({"axis": 1, "aot": 1}),
@@ -223,7 +218,6 @@ fn imported() -> [Imported; 3] {
                 (&["--shape", "x=4x6x300", "--attr", "axis=-3"], 2, 1800, 128),
             ],
         },
-        // 512 elements and 2 warps, 1024 and 8.
         Imported {
             kernel: "clip",
             attributes: json!({"least": -1.0, "most": 2.0, "aot": 1}),
@@ -243,7 +237,7 @@ fn imported() -> [Imported; 3] {
     ]
 }
 
-/// Specialized, autotuned and with clusters: imported, completed as a person does it, checked, evaluated, compiled, built into engines.
+/// Specialized, autotuned and with clusters.
 #[test]
 fn tritons_kernels_are_imported_and_built() {
     let Some(made) = Made::new() else { return };

@@ -1,5 +1,5 @@
-//! From manifests to engines with TensorRT-RTX's registry, ONNX parser and builder, without a GPU. Plugin libraries
-//! must only log through TensorRT.
+//! From manifests to engines with TensorRT-RTX's registry, ONNX parser and builder, without a GPU. Plugin
+//! libraries log only through TensorRT.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn libraries_live_together_in_any_order() {
     }
 }
 
-/// An existing name makes the registry reject a whole library, without further damage.
+/// The registry rejects a whole library for an existing name.
 #[test]
 fn the_same_op_twice_is_refused_whole() {
     let Some(scene) = Scene::new() else { return };
@@ -114,7 +114,6 @@ fn of_kind<'a>(report: &'a Value, kind: &str) -> Vec<&'a Value> {
     report["containers"].as_array().unwrap().iter().filter(|container| container["kind"] == kind).collect()
 }
 
-/// Digests of a variant's code by target, from `inspect`.
 fn code_of(report: &Value, plugin: &str, label: &str) -> Value {
     let containers = report["containers"].as_array().unwrap().iter();
     let mut plugins = containers.flat_map(|container| container["plugins"].as_array().unwrap());
@@ -160,8 +159,8 @@ fn engines_hold_the_code_that_was_compiled() {
         }
         let plan = std::fs::read(case.plan(&scene, 1)).unwrap();
         let again = std::fs::read(case.plan(&scene, 2)).unwrap();
-        // TensorRT-RTX 1.7 numbers unknown sizes in a varying order, also with C++ plugins: about one build in eight
-        // differs.
+        // TensorRT-RTX 1.7 numbers unknown sizes in a varying order, also with C++ plugins: about one build
+        // in eight differs.
         assert!(plan == again || case.dynamic, "{name}: built twice, two plans");
         assert_eq!(plan.len(), again.len(), "{name}");
         let containers = |run| scene.inspect(&case.plan(&scene, run))["containers"].clone();
@@ -250,7 +249,6 @@ fn what_a_plugin_refuses_is_in_the_log() {
         said.dedup();
         said.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
-    // An error that needs TensorRT: the node lacks an attribute without a default.
     let lacks = "the node lacks the attribute `pads` (`i32[]`), which has no default";
     assert!(
         text.contains(&format!("no pads\n  ERROR cubinder: sample::circ_pad_plugin `pad_1`: {lacks}\n")),
@@ -259,7 +257,6 @@ fn what_a_plugin_refuses_is_in_the_log() {
     insta::assert_snapshot!(text);
 }
 
-/// The rejected node's message contains all values.
 #[test]
 fn attributes_of_every_type_come_from_onnx() {
     let Some(scene) = Scene::new() else { return };
@@ -342,7 +339,7 @@ fn aot_keeps_its_meaning() {
     );
 }
 
-/// Any changed byte in a bundle makes the library fail with a message, not the process.
+/// The library fails with a message, not the process.
 #[test]
 fn a_damaged_library_is_refused() {
     let Some(scene) = Scene::new() else { return };

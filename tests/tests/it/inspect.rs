@@ -1,6 +1,5 @@
-//! Table and JSON output of `cubinder inspect` for every kind of input.
-//!
-//! Replaces digests, which depend on NVRTC's version, by consistent numbers.
+//! Output of `cubinder inspect` for every kind of input, with digests, which depend on NVRTC, as
+//! numbers.
 
 use std::path::Path;
 
@@ -14,7 +13,6 @@ struct Redaction {
 }
 
 impl Redaction {
-    /// Replaces whole digests and their first 16 digits.
     fn digests(&mut self, text: &str) -> String {
         let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         let mut out = String::new();
@@ -29,7 +27,7 @@ impl Redaction {
                 self.digests.push(digits.to_owned());
                 self.digests.len() - 1
             });
-            // Same width as 16 digits, to keep columns aligned.
+            // Keeps columns aligned.
             out.push_str(&format!("[digest {number:07}]"));
             out.push_str(&word[digits.len()..]);
         }
@@ -143,7 +141,7 @@ fn engines_of_both_forms() {
     }
 }
 
-/// Nodes with code have the provenance of their part; a plan with a library has the library's record.
+/// Nodes with code have their part's provenance; a plan with a library has the library's record.
 #[test]
 fn engines_say_what_made_them() {
     let Some(scene) = Scene::new() else { return };
@@ -178,7 +176,6 @@ fn engines_say_what_made_them() {
     }
 }
 
-/// Damage in each node of an engine.
 #[test]
 fn a_damaged_engine() {
     let Some(scene) = Scene::new() else { return };

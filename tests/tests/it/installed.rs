@@ -1,5 +1,5 @@
-//! What `cargo xtask dist` makes, installed where nothing else is: it compiles the smallest plugin of the README and says where its files
-//! are. `cargo xtask test` makes it and names it in the environment.
+//! The results of `cargo xtask dist`, installed in empty folders: they compile the README's smallest plugin
+//! and locate their files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,16 @@ use cubinder_skip::skip;
 use cubinder_tests::installed::{Installed, capture};
 use serde_json::Value;
 
-/// The oldest glibc that is supported; that of `cargo xtask dist`.
 const OLDEST_GLIBC: (u32, u32) = (2, 28);
 
 const NOT_SET: &str =
     "`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` does it";
 
-/// NVRTC's library of this machine.
 fn nvrtc() -> PathBuf {
     use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
     Toolkit::locate(&Overrides::from_env(None)).unwrap().nvrtc
 }
 
-/// The files of the README's smallest plugin, written to `folder`.
 fn smallest_plugin(folder: &Path) {
     let readme = include_str!("../../../README.md");
     for (name, language) in [("add_one.toml", "toml"), ("add_one.cu", "cuda")] {
@@ -30,7 +27,6 @@ fn smallest_plugin(folder: &Path) {
     }
 }
 
-/// Compiles the README's plugin and looks into the result.
 fn compile(installed: &Installed, variables: &[(&str, &Path)]) -> Result<()> {
     let work = installed.work("my plugins")?;
     smallest_plugin(&work);
@@ -63,7 +59,7 @@ fn the_archive_works_where_it_is_unpacked() -> Result<()> {
     files.sort();
     let pages = files.iter().filter(|file| file.starts_with("share/man/man1/cubinder")).count();
     assert!(pages > 10, "{files:?}");
-    // The pictures are one for each operator whose times are published.
+    // One figure for each operator with published times.
     files.retain(|file| {
         !file.starts_with("share/man/") && !file.starts_with("share/doc/cubinder/contributing/performance/")
     });
@@ -106,12 +102,11 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     std::fs::write(work.join("half.toml"), manifest.replace("f32", "f16").replace("add_one.cu", "half.cu"))?;
     let mut command = installed.command("cubinder");
     capture(command.current_dir(&work).args(["compile", "half.toml", "--target", "sm_89"]))?;
-    // The module says the same as the program.
+    // The module agrees with the program.
     let script = "import cubinder; print(cubinder.program(), cubinder.runtime_library(), cubinder.cmake_dir(), sep='\\n')";
     let said = capture(installed.command("python").args(["-c", script]))?;
     let said: Vec<&str> = said.stdout.lines().collect();
     assert_eq!(said, ["program", "runtime_library", "cmake"].map(|key| paths[key].as_str().unwrap()));
-    // What lists its files and does not have them says so.
     std::fs::remove_file(said[1])?;
     let lost =
         installed.command("python").args(["-c", "import cubinder; cubinder.runtime_library()"]).output()?;
@@ -120,7 +115,7 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     Ok(())
 }
 
-/// What is said of the archive's files below holds for those of the wheel.
+/// Extends the archive's checks to the wheel.
 #[test]
 fn the_wheel_has_the_files_of_the_archive() -> Result<()> {
     let (Some(archive), Some(wheel)) = (Installed::archive()?, Installed::wheel(false)?) else {
@@ -159,11 +154,9 @@ fn the_wheel_alone_says_what_it_lacks() -> Result<()> {
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr)?;
     assert!(said.contains("pip install 'cubinder[cuda13]'"), "{said}");
-    // Uninstalled, it leaves nothing.
     Ok(())
 }
 
-/// Versions of glibc's symbols that a file names.
 fn glibc_versions(bytes: &[u8]) -> Vec<(u32, u32)> {
     let name = b"GLIBC_2.";
     let at = bytes
@@ -193,7 +186,6 @@ fn old_systems_and_other_machines_will_do() -> Result<()> {
         for library in ["libgcc_s.so", "libstdc++.so"] {
             assert!(!has(library), "{file} needs {library}");
         }
-        // No folder of the machine that it was built on.
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for folder in
             [root.to_str(), std::env::home_dir().as_deref().and_then(Path::to_str), Some(".cargo/registry")]

@@ -1,11 +1,10 @@
-//! Compares the baselines of `cargo xtask bench kernels` with the plugins' reference functions: PyTorch on the CPU,
+//! Checks the baselines of `cargo xtask bench kernels` against the plugins' references: PyTorch on the CPU,
 //! Triton in its interpreter.
 
 use cubinder_skip::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// From `cargo xtask test`: Triton without PyTorch, PyTorch without Triton, NumPy and onnx.
 fn variables() -> Option<[String; 3]> {
     let value = |name| std::env::var(name).ok();
     Some([
@@ -28,7 +27,7 @@ fn the_rivals_compute_what_the_plugins_are_to_compute() {
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = tempfile::tempdir().unwrap();
-    // Only Triton, because other packages would shadow PyTorch's.
+    // Other packages would shadow PyTorch's.
     std::os::unix::fs::symlink(package(&compilers, "triton"), folder.path().join("triton")).unwrap();
     let mut command = Command::new(Path::new(&pytorch).join("bin/python"));
     command.args(["-m", "kernel_bench.check"]).arg(root.join("tests/data/testing/shipped"));

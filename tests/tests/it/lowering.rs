@@ -1,8 +1,7 @@
-//! Compares lowering in TensorRT-RTX's expression builder with evaluation, on plugins with generated output shapes,
-//! without a GPU.
+//! Compares lowering in TensorRT-RTX's expression builder with evaluation, for generated output shapes.
 //!
-//! One unused input is dynamic, because plugins evaluate static shapes instead of lowering them. TensorRT-RTX 1.7
-//! rejects negative dimensions (observed), so each value uses two: `max(v, 0)` and `max(-v, 0)`.
+//! An unused input is dynamic, because plugins evaluate static shapes. TensorRT-RTX 1.7 rejects negative
+//! dimensions (observed), so each value uses two: `max(v, 0)` and `max(-v, 0)`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,6 @@ use serde_json::json;
 
 const GENERATED: usize = 512;
 
-/// Dimensions of an output: TensorRT's maximum.
 const DIMENSIONS: usize = 8;
 
 const OUTPUTS: usize = 64;
@@ -87,7 +85,6 @@ const WRAPPING: [(&str, Wrapped); 5] = [
     ("prod([y.shape[0] + 1, 9223372036854775807])", |_, y| (y + 1).wrapping_mul(i64::MAX)),
 ];
 
-/// Random expressions with a fixed seed.
 struct Generator(u64);
 
 impl Generator {
@@ -173,7 +170,6 @@ impl Generator {
         self.divided(&left, &right)
     }
 
-    /// A division by a value that may be 0, guarded by a condition.
     fn protected(&mut self, depth: usize, variables: &mut Vec<String>) -> String {
         let divisor = format!("({} - {})", self.leaf(variables), self.of(&["1", "2", "3", "4", "5"]));
         let left = self.int(depth, variables);
@@ -202,7 +198,7 @@ impl Generator {
         }
     }
 
-    /// An array of at least two elements whose length is independent of shapes.
+    /// At least two elements; the length is independent of shapes.
     fn ints(&mut self, depth: usize, variables: &mut Vec<String>) -> String {
         match self.pick(4) {
             0 => self.of(&["x.shape", "y.shape"]).to_owned(),
@@ -236,7 +232,7 @@ fn scope() -> Scope {
     Scope::new().attribute("n", 0, Kind::Int).tensor("x", 0, 0, 8).tensor("y", 1, 0, 8)
 }
 
-/// An expression's values for all shapes; `None` if a value or its dimensions are undefined.
+/// For all shapes; `None` if a value or dimension is undefined.
 fn values(text: &str) -> Option<Vec<i64>> {
     let typed = compile(text, &scope()).ok().filter(|typed| typed.time == BindingTime::Shape)?;
     let nodes = SHAPES.map(|(x, y)| Node([x.to_vec(), y.to_vec()]));
@@ -244,7 +240,6 @@ fn values(text: &str) -> Option<Vec<i64>> {
     nodes.iter().map(value).collect()
 }
 
-/// Expressions whose value depends on the shapes.
 fn generated() -> Vec<(String, Vec<i64>)> {
     let mut generator = Generator(0x00C0_B14D_E500_0001);
     let mut seen = BTreeSet::new();
@@ -362,8 +357,8 @@ fn tensorrt_computes_what_evaluation_does() {
     assert_eq!(compared, all.len() * SHAPES.len());
 }
 
-/// On overflow TensorRT wraps silently; plugins report a division by zero, on which its builder throws. Evaluation
-/// would reject these expressions, so plugins lowered them.
+/// TensorRT wraps silently on overflow; its builder throws on a division by zero, which plugins report.
+/// Evaluation would reject these expressions.
 #[test]
 fn tensorrt_wraps_silently_and_is_never_asked_to_divide_by_zero() {
     for (text, _) in WRAPPING {

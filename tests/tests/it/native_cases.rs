@@ -1,7 +1,6 @@
-//! What a GPU is to run by every route: that the cases fit the libraries of all routes, and what `kernel_tests.py` makes of reports.
+//! Checks that cases for the GPU fit the libraries of all routes, and how `kernel_tests.py` judges reports.
 //!
-//! The command is `CUBINDER_BIN`, which needs NVRTC; the script runs in `CUBINDER_TEST_PYTHON`. `cargo xtask test` names both. Without them a
-//! test says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
+//! Needs `CUBINDER_BIN` with NVRTC, and `CUBINDER_TEST_PYTHON`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +28,7 @@ fn succeed(command: &mut Command) {
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said));
 }
 
-/// Attributes of each type, dynamic shared memory, formats, shapes that have to suit each other, and PTX of another compiler.
+/// Attributes of each type, dynamic shared memory, formats, dependent shapes, PTX of another compiler.
 const MANIFESTS: [&str; 5] = [
     "tests/data/run/attributes.toml",
     "tests/data/run/tiles.toml",
@@ -71,11 +70,10 @@ fn cases_of_the_native_route_fit_the_libraries_of_all_routes() {
     }
 }
 
-/// A report of `cubinder test`: of each run the name of the case, the variant, the bytes that it left, and the kinds of its faults.
+/// A report of `cubinder test`: per run the case, variant, written bytes and kinds of faults.
 fn report(runs: &[(&str, i32, &[u8], &[&str])]) -> Value {
     let case = |(name, id, bytes, kinds): &(&str, i32, &[u8], &[&str])| {
         let digests = [cubinder_model::Digest::compute(bytes).to_string()];
-        // What did not come to an end has no result.
         let digests = if kinds.contains(&"crash") { &[][..] } else { &digests[..] };
         let faults: Vec<Value> = kinds.iter().map(|kind| json!({"kind": kind})).collect();
         let variant = json!({"id": id, "digests": digests, "faults": faults});
@@ -85,7 +83,7 @@ fn report(runs: &[(&str, i32, &[u8], &[&str])]) -> Value {
     json!({"result": "failed", "errors": [], "cases": cases})
 }
 
-/// What the script says of one plugin with these reports of the routes, and whether it is content.
+/// Returns the script's verdict and output.
 fn judged(python: &Path, native: &Value, ptx: &Value, code: &Value) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let run = json!({
@@ -97,7 +95,6 @@ fn judged(python: &Path, native: &Value, ptx: &Value, code: &Value) -> (bool, St
     for (route, report) in [("native", native), ("ptx", ptx), ("code", code)] {
         std::fs::write(folder.path().join(format!("{route}.so.json")), format!("{report}\n")).unwrap();
     }
-    // It is called as `cubinder test cases.toml --on LIBRARY --json`.
     let program = "#!/bin/sh\n[ \"$*\" = \"test cases.toml --on $4 --json\" ] && exec cat \"$4.json\"\n";
     std::fs::write(folder.path().join("cubinder"), program).unwrap();
     let mut command = Command::new(python);
@@ -111,7 +108,7 @@ fn routes_are_judged_by_the_bytes_of_each_variant() {
     let Some(python) = variable("CUBINDER_TEST_PYTHON") else { return };
     let judged = |native: &Value, ptx: &Value, code: &Value| judged(&python, native, ptx, code);
     let native = report(&[("a", 3, b"one", &[]), ("b", 3, b"two", &["unwritten"]), ("c", 3, b"", &[])]);
-    // A variant that the native library lacks may be what it likes, and so may what the others alone are blamed for.
+    // Variants that the native library lacks, and faults of only the others, are ignored.
     let more = [("a", 1, &b"other"[..], &["wrong"][..]), ("a", 3, b"one", &["wrong"])];
     let rest = [("b", 3, &b"two"[..], &["unwritten"][..]), ("c", 3, b"", &[])];
     let alike = report(&[more, rest].concat());

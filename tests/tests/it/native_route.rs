@@ -1,9 +1,8 @@
-//! Plugins that TensorRT launches itself, held against what a plugin library launches.
+//! Compares the launches of native plugins with those of plugin libraries.
 //!
-//! C++ that is compiled against NVIDIA's header plays full TensorRT (`tests/native-route`): it has expressions of its own, and evaluates them for
-//! shapes that were not known when it asked. What comes out of that has to be the grid, the block, the shared memory and, put together again, the
-//! bytes of every number that the other route passes, which is this repository's own evaluation of the same launch. Nodes are built for one shape, and
-//! for several: where a plugin library would refuse one of these, the kernel has to be told to leave.
+//! `tests/native-route`, in TensorRT's role, evaluates its own expressions for shapes that are unknown when
+//! they are built. Grid, block, shared memory and reassembled numbers must equal this repository's
+//! evaluation. For shapes that a plugin library rejects, the kernel must exit at once.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,18 +22,15 @@ use cubinder_skip::skip;
 use cubinder_tests::cxx;
 use cubinder_tests::native_route::{self, MANIFESTS, known};
 
-/// Random nodes of each plugin.
 const NODES: u64 = 200;
-/// Of these so many are built once more, for other shapes, too.
 const SPANNED: usize = 60;
-/// So many others each.
 const OTHERS: usize = 4;
 
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// The library of a manifest, and the bundle in it; nothing where the environment names no compiler.
+/// Returns the library and its bundle; `None` without a compiler.
 fn compiled(folder: &Path, manifest: &str) -> Option<(PathBuf, Bundle)> {
     let (compiler, runtime) = (variable("CUBINDER_BIN")?, variable("CUBINDER_RUNTIME_LIBRARY")?);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -50,13 +46,12 @@ fn compiled(folder: &Path, manifest: &str) -> Option<(PathBuf, Bundle)> {
     Some((library, bundle))
 }
 
-/// A node, with other shapes that it is built for.
 struct Played {
     sizes: Sizes,
     others: Vec<Vec<Vec<i64>>>,
 }
 
-/// Shapes of the same ranks, which need not suit each other.
+/// Shapes of the same ranks, possibly inconsistent.
 fn others(sizes: &Sizes, source: &mut fastrand::Rng) -> Vec<Vec<Vec<i64>>> {
     let mut near = |extent: i64| match source.u8(..6) {
         0 => 0,
@@ -70,13 +65,12 @@ fn others(sizes: &Sizes, source: &mut fastrand::Rng) -> Vec<Vec<Vec<i64>>> {
     (0..OTHERS).map(|_| other()).collect()
 }
 
-/// A node as the program reads it.
 fn written(plugin: &Plugin, node: &Played) -> String {
     let sizes = &node.sizes;
     let variant = &plugin.variants[sizes.row];
     let mut text = format!("node {} {} {}\n", plugin.name, plugin.namespace, plugin.version);
     for (attribute, value) in plugin.attributes.iter().zip(&sizes.attributes) {
-        // A text is its bytes; several have a NUL behind each, as the ONNX parser passes them.
+        // Bytes of a text; each of several ends in NUL, as the ONNX parser passes them.
         let codes = |text: &String| text.bytes().map(|byte| Value::Int(byte.into())).collect::<Vec<_>>();
         let with_end = |value: &Value| match value {
             Value::Str(text) => [codes(text), vec![Value::Int(0)]].concat(),
@@ -87,13 +81,13 @@ fn written(plugin: &Plugin, node: &Played) -> String {
             Value::Str(text) => codes(text),
             value => vec![value.clone()],
         };
-        // TensorRT's numbers of the types of fields (`nvinfer1::PluginFieldType`, `NvInferRuntimePlugin.h`).
+        // `nvinfer1::PluginFieldType` (`NvInferRuntimePlugin.h`).
         let ty = match attribute.ty.element {
             AttributeElement::F32 | AttributeElement::F16 => 1,
             AttributeElement::F64 => 2,
             AttributeElement::I64 => 10,
             AttributeElement::String => 6,
-            // As text a NUL at the end would be none of them.
+            // As text, a final NUL would be lost.
             AttributeElement::Bytes => 3,
             _ => 5,
         };
@@ -126,12 +120,11 @@ fn written(plugin: &Plugin, node: &Played) -> String {
     text + "run\n"
 }
 
-/// What the program says of a node.
 #[derive(Default, Debug)]
 struct Answer {
     shapes: Vec<Vec<i64>>,
     launches: Vec<Launched>,
-    /// What TensorRT would refuse to compute.
+    /// Computations that TensorRT would reject.
     undefined: usize,
     refused: Option<String>,
 }
@@ -141,7 +134,6 @@ struct Launched {
     tactic: i32,
     /// 0 for the node's own shapes, 1 for the first of the others.
     point: usize,
-    /// Grid, block, shared memory.
     extents: Vec<i64>,
     words: Vec<i64>,
     symbol: String,
@@ -191,7 +183,7 @@ fn played(program: &Path, library: &Path, nodes: &str) -> Vec<Answer> {
     answers(&String::from_utf8(done.stdout).unwrap())
 }
 
-/// The numbers of a launch, put together from words as the wrapper does it, or as they are where there is none.
+/// Reassembles a launch's numbers as the wrapper does.
 fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
     let launch = variant.launch(0).unwrap();
     let before = usize::from(!is_own(launch));
@@ -214,9 +206,9 @@ fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
     bytes
 }
 
-/// What a plugin library launches for the node with this variant; none where it would refuse to.
+/// `None` if a plugin library rejects the node.
 fn first_route(plugin: &Plugin, variant: &Variant, facts: &Facts<'_>) -> Option<EvaluatedLaunch> {
-    // TensorRT is not known to ask the driver for more shared memory than there is anyway.
+    // TensorRT may not request more shared memory.
     let takes =
         LaunchLimits { max_shared_bytes: u32::try_from(SHARED_BYTES).unwrap(), ..LaunchLimits::ANYTHING };
     let done = sequence(plugin, variant, |_| takes, facts, &mut Steps::default()).ok()?;
@@ -227,18 +219,16 @@ fn first_route(plugin: &Plugin, variant: &Variant, facts: &Facts<'_>) -> Option<
     }
 }
 
-/// What was held of a plugin.
 #[derive(Default)]
 struct Held {
-    /// The variants that were compared, by index, and whether there was nothing to do.
+    /// Compared variants by index, and whether the launch was empty.
     variants: BTreeSet<(usize, bool)>,
-    /// Launches that were compared.
     compared: usize,
-    /// Launches for shapes that a plugin library refuses, at which the kernel leaves.
+    /// Launches that exit because a plugin library rejects the shapes.
     left: usize,
 }
 
-/// The shapes of inputs and outputs; none where a plugin library refuses the inputs'.
+/// Shapes of inputs and outputs; `None` if a plugin library rejects the inputs'.
 fn accepted(plugin: &Plugin, sizes: &Sizes, shapes: &[Vec<i64>]) -> Option<Vec<Vec<i64>>> {
     let inputs: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes: &sizes.attributes, shapes: &inputs, ..Facts::default() };
@@ -248,7 +238,7 @@ fn accepted(plugin: &Plugin, sizes: &Sizes, shapes: &[Vec<i64>]) -> Option<Vec<V
     Some(shapes.iter().cloned().chain(outputs).collect())
 }
 
-/// Holds an answer against the first route.
+/// Compares an answer with a plugin library's launches.
 fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut Held) {
     let (plugin, sizes) = (&bundle.plugins[0], &node.sizes);
     let all = accepted(plugin, sizes, &sizes.shapes).unwrap();
@@ -266,7 +256,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
     };
     let valid: Vec<&Variant> = plugin.variants.iter().filter(is_alike).filter(can_run).collect();
     if valid.is_empty() || (is_spanned && answer.refused.is_some()) {
-        // Nobody would refuse it when the engine runs.
+        // No later check exists.
         let refused = answer.refused.as_deref().unwrap_or_default();
         let reasons = ["no variant may run", "dynamic shared memory", "of the profile"];
         assert!(reasons.iter().any(|reason| refused.contains(reason)), "{place}: {answer:?}");
@@ -275,7 +265,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
     assert_eq!((&answer.refused, &answer.shapes[..]), (&None, &all[plugin.inputs.len()..]), "{place}");
     let ids: BTreeSet<i32> = valid.iter().map(|variant| variant.id).collect();
     let offered: BTreeSet<i32> = answer.launches.iter().map(|launched| launched.tactic).collect();
-    // Where the profile is one shape, whatever guard holds is proved.
+    // For a profile of one shape, every true guard is proved.
     assert!(offered.is_subset(&ids) && (is_spanned || offered == ids), "{place}: {offered:?} of {ids:?}");
     assert!(is_spanned || answer.undefined == 0, "{place}: {answer:?}");
     for launched in &answer.launches {
@@ -284,7 +274,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
         let place = format!("{place}, variant {}, {shapes:?}: {launched:?}", variant.id);
         hold_launch(bundle, variant, launched, &place);
         let Some(all) = accepted(plugin, sizes, shapes) else {
-            // It would read what is not there.
+            // The kernel would read out of bounds.
             assert!(launched.words.first().is_some_and(|word| *word != 0), "{place}");
             assert_eq!(launched.extents[..3], [1, 1, 1], "{place}");
             held.left += 1;
@@ -294,7 +284,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
         let facts = Facts { attributes: &sizes.attributes, shapes: &slices, ..Facts::default() };
         let holds = verdict(variant.guard.as_ref(), &facts, &mut Steps::default());
         assert_eq!(holds, GuardVerdict::Holds, "{place}");
-        // What a plugin library refuses there was told when it was built.
+        // The plugin library's rejection was reported when the node was built.
         let Some(first) = first_route(plugin, variant, &facts) else { continue };
         compare(variant, launched, &first, &place);
         let index = plugin.variants.iter().position(|known| std::ptr::eq(known, *variant)).unwrap();
@@ -303,7 +293,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
     }
 }
 
-/// Holds a launch against what CUDA and its kernel take.
+/// Checks a launch against limits of CUDA and its kernel.
 fn hold_launch(bundle: &Bundle, variant: &Variant, launched: &Launched, place: &str) {
     let code = &variant.launch(0).unwrap().code[0];
     assert_eq!((code.target.kind, &launched.symbol), (TargetKind::Native, &code.symbol), "{place}");
@@ -315,7 +305,6 @@ fn hold_launch(bundle: &Bundle, variant: &Variant, launched: &Launched, place: &
     assert!(launched.extents[..6].iter().all(|extent| *extent >= 1) && threads <= most, "{place}: {most}");
 }
 
-/// Holds a launch against the first route's.
 fn compare(variant: &Variant, launched: &Launched, first: &EvaluatedLaunch, place: &str) {
     let is_told = !is_own(variant.launch(0).unwrap()) && launched.words[0] != 0;
     assert_eq!(is_told, first.is_empty(), "{place}");

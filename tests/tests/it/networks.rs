@@ -1,7 +1,7 @@
-//! Builds engines with TensorRT-RTX in both forms, without a GPU, and compares their content with the compiled
+//! Builds engines with TensorRT-RTX in both forms, without a GPU, and compares their content with the
 //! libraries.
 //!
-//! `cargo xtask gpu-test` runs the same networks (`xtask/python/networks.py`) on a GPU.
+//! `cargo xtask gpu-test` runs the same networks (`xtask/python/networks.py`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ struct Network {
     kind: &'static str,
     ty: &'static str,
     shape: &'static str,
-    /// Min, opt and max shape of every input, per profile.
+    /// Per profile: min, opt and max shape of every input.
     profiles: &'static [&'static str],
     set: Value,
     ops: &'static [(&'static str, usize)],
@@ -113,7 +113,6 @@ struct Library {
 }
 
 impl Library {
-    /// Compiles these manifests, or all shipped ones.
     fn new(name: &'static str, manifests: &[&str]) -> Option<Library> {
         let compiler = std::env::var_os("CUBINDER_BIN").map(std::path::PathBuf::from);
         let (Some(compiler), Some(application)) = (compiler, Application::from_environment()) else {

@@ -1,5 +1,5 @@
-//! What TensorRT-RTX does with the models that `cubinder onnx list` finds something wrong with, and with those where it finds nothing: its
-//! parser refuses the ones, or takes them for something else without a word, and builds engines of the others.
+//! Compares `cubinder onnx list` with TensorRT-RTX: its parser rejects or misinterprets models with findings,
+//! and builds engines of the others.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,6 @@ use prost::Message;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The library of the models' plugins, and who loads it.
 struct Scene {
     folder: TempDir,
     compiler: PathBuf,
@@ -37,7 +36,6 @@ impl Scene {
         Some(scene)
     }
 
-    /// The program in the root of the repository.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.compiler);
         command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).args(arguments);
@@ -54,13 +52,12 @@ impl Scene {
         path
     }
 
-    /// Whether `cubinder onnx list` finds nothing wrong, with the plugins of the library itself.
     fn is_right(&self, model: &Path) -> bool {
         let mut command = self.command(&["onnx", "list", "--plugins"]);
         command.arg(self.library()).arg(model).output().unwrap().status.success()
     }
 
-    /// The model annotated, and what `cubinder onnx shapes` says of its outputs that plugins give: name, type and shape.
+    /// The annotated model, and plugin outputs of `cubinder onnx shapes`: name, type and shape.
     fn annotated(&self, name: &str, model: &[u8]) -> (PathBuf, Vec<(String, String, String)>) {
         let (from, to) = (self.write(name, model), self.folder.path().join(format!("{name}.annotated.onnx")));
         let run = |arguments: &[&str], model: &Path| {
@@ -81,9 +78,8 @@ impl Scene {
         (to, outputs.collect())
     }
 
-    /// What TensorRT makes of each model; all in one process.
     fn builds(&self, models: &[PathBuf]) -> Vec<Answer> {
-        // A network of dynamic shapes has to have a profile to be built: its parsing says enough.
+        // Building a dynamic network needs a profile, so it is only parsed.
         let is_dynamic = |model: &Path| model.file_stem().is_some_and(|name| name == "unknown_shape");
         let what = |model: &Path| if is_dynamic(model) { "parse" } else { "build" };
         let builds = models.iter().map(|model| json!({"do": what(model), "onnx": model}));
@@ -101,7 +97,7 @@ fn tensorrt_does_what_list_says() {
         assert_eq!(scene.is_right(path), case.fate == Fate::Right, "{}", case.name);
         assert_eq!(answer.is_ok(), case.fate != Fate::Refused, "{}: {:?}", case.name, answer.log);
         if case.fate == Fate::Otherwise {
-            // Of what is wrong nothing is said; that a declared attribute is not there is told of all alike.
+            // TensorRT warns about every omitted attribute, also in valid models.
             let told = answer.log.iter().filter(|(severity, text)| {
                 severity == "ERROR" || severity == "WARNING" && !text.contains("not found in plugin node")
             });
@@ -110,7 +106,7 @@ fn tensorrt_does_what_list_says() {
     }
 }
 
-/// Of an attribute that a node has twice, `onnx::Node::attribute` and TensorRT read the same one.
+/// `onnx::Node::attribute` and TensorRT read the same one.
 #[test]
 fn tensorrt_reads_the_first_of_two_attributes() {
     let Some(scene) = Scene::new() else { return };
@@ -126,7 +122,7 @@ fn tensorrt_reads_the_first_of_two_attributes() {
     );
 }
 
-/// The names that `cubinder` takes for operators of TensorRT's own are such, and no others of the standard.
+/// TensorRT supports exactly the operators that `cubinder` lists.
 #[test]
 fn operators_of_tensorrt_are_its_own() {
     let Some(application) = Application::from_environment() else {
@@ -150,7 +146,7 @@ fn operators_of_tensorrt_are_its_own() {
     assert_eq!(found["names"], json!(own.collect::<Vec<_>>()));
 }
 
-/// A model without what TensorRT wants to read in plugin nodes.
+/// Removes TensorRT's attributes of plugin nodes.
 fn bare(model: &[u8]) -> Vec<u8> {
     let mut model = ModelProto::decode(model).unwrap();
     let own = ["plugin_namespace", "plugin_version", "aot", "tensorrt_plugin_shape_input_indices"];
@@ -163,10 +159,9 @@ fn bare(model: &[u8]) -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// What lacks everything is annotated, parsed and built, and what TensorRT says of the outputs is what `cubinder onnx shapes` said.
 #[test]
 fn annotated_models_are_built_with_the_shapes_that_were_told() {
-    // They say a namespace that is not their domain, another operator, or shapes that are known only later.
+    // A namespace other than the domain, another operator, or shapes that are known later.
     const OTHERS: [&str; 8] = [
         "namespace_alone",
         "plugin_without_a_namespace",
@@ -213,7 +208,7 @@ fn annotated_models_are_built_with_the_shapes_that_were_told() {
     }
 }
 
-/// An engine that carries a library has its plugins; one that does not has none.
+/// Only an engine with a library has plugins.
 #[test]
 fn plugins_of_an_engine_are_those_of_the_library_that_it_carries() {
     let Some(scene) = Scene::new() else { return };

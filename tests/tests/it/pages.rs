@@ -1,4 +1,4 @@
-//! The pages that a reader follows step by step, as they are written.
+//! Follows the step-by-step pages as written.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,13 @@ use cubinder_skip::skip;
 use cubinder_tests::installed::{Installed, capture};
 use cubinder_tests::walkthrough::{self, Step};
 
-/// What a reader has: `cubinder` from its wheel, a Python with PyTorch, and `trtexec`.
 struct Reader {
     installed: Installed,
     variables: Vec<(&'static str, String)>,
 }
 
 impl Reader {
-    /// As the environment of `cargo xtask test` has them, or `None`. What `python` is, `which` says.
+    /// From the environment of `cargo xtask test`; `which` selects `python`.
     fn from_environment(which: Python) -> Option<Reader> {
         let variable = |name| std::env::var(name).ok();
         let compilers = variable("CUBINDER_TEST_COMPILERS")?;
@@ -27,7 +26,7 @@ impl Reader {
         let script = |name: &str, line: &str| {
             write_program(&programs.join(name), &format!("#!/bin/sh\n{line} \"$@\"\n"));
         };
-        // Each Python has libraries of its own: one search path for all would give PyTorch's stand-ins to everyone.
+        // A common search path would mix the Pythons' libraries.
         match which {
             Python::PyTorch => {
                 script(
@@ -36,7 +35,7 @@ impl Reader {
                 );
             }
             Python::TensorRt => {
-                // The module that the package `tensorrt_rtx` has beside its bindings.
+                // The package `tensorrt_rtx` has this module beside its bindings.
                 let module = programs.join("tensorrt_rtx.py");
                 std::fs::write(module, "from tensorrt_rtx_bindings import *\n").unwrap();
                 let modules = format!("{}:{python_path}", programs.display());
@@ -63,7 +62,6 @@ impl Reader {
     }
 }
 
-/// The packages that a page's reader has.
 #[derive(Clone, Copy)]
 enum Python {
     PyTorch,
@@ -82,7 +80,6 @@ fn page(name: &str) -> Vec<Step> {
     walkthrough::steps(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Follows a page in an empty folder.
 fn follow(name: &str, which: Python) {
     let Some(reader) = Reader::from_environment(which) else {
         return skip("following a page needs the builds and packages that `cargo xtask test` names");
@@ -97,7 +94,7 @@ fn follow_in(name: &str, reader: &Reader, folder: &Path) {
     }
 }
 
-/// The names in a folder of pages, as [`page`] wants them.
+/// For [`page`].
 fn pages_in(folder: &str) -> Vec<String> {
     let entries =
         std::fs::read_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)).unwrap();
@@ -106,7 +103,7 @@ fn pages_in(folder: &str) -> Vec<String> {
     pages.collect()
 }
 
-/// The lines of all blocks of commands that begin with `program`, continued lines joined.
+/// Command lines that start with `program`, with continued lines joined.
 fn command_lines(text: &str, program: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut in_commands = false;
@@ -133,7 +130,7 @@ fn commands_are_taken_out_of_pages() {
     assert_eq!(command_lines(page, "trtexec"), ["trtexec --b    --c=$(d)", "trtexec --e"]);
 }
 
-/// Those that need a GPU too, and those of pages that no test follows: their options are options of `trtexec`.
+/// Includes commands for GPUs and pages without a test.
 #[test]
 fn every_trtexec_command_of_the_pages_is_one() {
     let Some(reader) = Reader::from_environment(Python::PyTorch) else {
@@ -198,7 +195,7 @@ fn the_pages_about_testing_and_tuning_can_be_followed() {
     }
 }
 
-/// Each with the manifests and kernels of a checkout.
+/// With the manifests and kernels of a checkout.
 #[test]
 fn the_pages_of_the_plugins_can_be_followed() {
     let Some(reader) = Reader::from_environment(Python::PyTorch) else {

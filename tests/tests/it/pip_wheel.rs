@@ -1,4 +1,5 @@
-//! TensorRT-RTX as pip installs it: what happens without the link that its wheel lacks, and the command of the page that makes it.
+//! TensorRT-RTX from pip: the error without the library link that its wheel lacks, and the documented command
+//! that creates it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +13,6 @@ use serde_json::json;
 
 const LINK: &str = "libtensorrt_rtx.so";
 
-/// The one command of the page that makes the link.
 fn documented_command() -> String {
     let page =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/troubleshooting.md")).unwrap();
@@ -21,7 +21,7 @@ fn documented_command() -> String {
     block.split("```").next().unwrap().trim().to_owned()
 }
 
-/// Packages as pip puts them into an environment: TensorRT-RTX's libraries without the link.
+/// TensorRT-RTX's libraries as pip installs them, without the link.
 fn install(folder: &Path, libraries: &Path) -> PathBuf {
     let packages = folder.join("site-packages");
     let package = packages.join("tensorrt_rtx_libs");
@@ -76,7 +76,6 @@ fn the_documented_command_keeps_the_parser_from_aborting() {
         "{aborted}"
     );
 
-    // `python` of the environment, for a person who types the command.
     let bin = folder.path().join("bin");
     fs::create_dir(&bin).unwrap();
     let python = application.python_command();
@@ -99,7 +98,7 @@ fn the_documented_command_keeps_the_parser_from_aborting() {
     assert!(answers[2].is_ok(), "{:?}", answers[2].log);
 }
 
-/// Pages whose readers parse a model with TensorRT-RTX from pip link to the command.
+/// Pages that use TensorRT-RTX's parser from pip link to the command.
 #[test]
 fn the_readme_leads_to_the_command() {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();

@@ -1,4 +1,4 @@
-//! Bytes per node in a plan, above TensorRT's own.
+//! Bytes per node in a plan, minus TensorRT's own.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,6 @@ use crate::support::{Form, Scene, load, node, unload};
 use cubinder_tests::{cxx, headers};
 use serde_json::{Value, json};
 
-/// Maximum bytes above an empty C++ plugin.
 const MOST: usize = 256;
 
 fn empty_plugin(out: &Path) {
@@ -75,7 +74,7 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
             taken <= least + MOST,
             "{name}: {taken} bytes a node, {least} of a plugin that does nothing, {tactics} tactics"
         );
-        // Fewer offered than subtracted tactics would hide the node's own bytes.
+        // Subtracting more tactics than offered would hide the node's own bytes.
         assert!(taken > least, "{name}: {taken} bytes a node, {least} of a plugin that does nothing");
     }
 }

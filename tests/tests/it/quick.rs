@@ -1,5 +1,4 @@
-//! Tests a quick creator with the oracle, whose C++ code is compiled with NVIDIA's header. Only Enterprise 11.4 has
-//! `impl/NvInferPythonPlugin.h`.
+//! Tests a quick creator with the oracle. Only Enterprise 11.4 has `impl/NvInferPythonPlugin.h`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,7 +11,7 @@ use cubinder_tests::{cxx, quick_plugin};
 
 const ENTERPRISE_11_4: Generation = GENERATIONS[6];
 
-/// Faults of `quick_plugin.rs`, and a check that must find each.
+/// Of `quick_plugin.rs`, with a check that must find each.
 const FAULTS: &[(&str, &str)] = &[
     ("alias missing", "quick_scale_plugin: getAliasedInput, tactics and texts"),
     ("any block", "quick_scale_plugin: attributes that are wrong are refused"),
@@ -70,7 +69,6 @@ fn a_quick_plugin_conforms() {
     }
 }
 
-/// TensorRT-RTX registers quick creators but never calls them.
 #[test]
 fn a_quick_creator_is_one_that_other_releases_leave_alone() {
     if !has_compiler() {

@@ -1,7 +1,7 @@
-//! Plugin libraries in the registries of full TensorRT's own binaries: the lean runtimes, which build and run nothing without a GPU, but
-//! load libraries, list creators and create plugins.
+//! Plugin libraries in full TensorRT's lean runtimes, which without a GPU load libraries, list creators and
+//! create plugins.
 //!
-//! `CUBINDER_TEST_TENSORRT` names them: `cargo xtask test` the one of 11.4, `cargo xtask matrix` each other release beside it.
+//! `CUBINDER_TEST_TENSORRT` names them: that of 11.4 in `cargo xtask test`, others in `cargo xtask matrix`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,6 @@ use cubinder_skip::skip;
 use cubinder_tests::cxx;
 use cubinder_tests::registry::{self, Registry, Session};
 
-/// Compiled libraries, the program and the releases.
 struct Bench {
     folder: tempfile::TempDir,
     generic: PathBuf,
@@ -22,7 +21,6 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// With these libraries compiled; `None`, with a reason printed, if something is missing and may be.
 fn bench(names: &[&str]) -> Option<Bench> {
     let releases = registry::libraries();
     let (Some(compiler), Some(generic), false) =
@@ -63,7 +61,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Manifests that the repository lacks: circular padding as two versions of one op, and an op of the native route.
+    /// Circular padding as two versions of one op, and an op of the native route.
     fn write_manifests(&self) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let read = |name: &str| {
@@ -93,7 +91,7 @@ impl Bench {
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Runs commands in which `{name}` is a library of the folder and `{cubinder}` the generic one.
+    /// Replaces `{name}` by a library of the folder, `{cubinder}` by the generic one.
     fn run(&self, tensorrts: &[(&str, &Path)], commands: &str) -> Session {
         let mut text = String::new();
         for (name, file) in tensorrts {
@@ -108,7 +106,7 @@ impl Bench {
         self.registry.run(&text).unwrap()
     }
 
-    /// The answers for one release, after the line with its version. The process must not crash.
+    /// The answers for one release, without its version. The process must not crash.
     fn ask(&self, release: &Path, commands: &str) -> (Vec<String>, String) {
         let mut session = self.run(&[("T", release)], commands);
         assert_eq!(session.signal, None, "{}: {:?}\n{}", release.display(), session.answers, session.errors);
@@ -187,7 +185,7 @@ fn plugins_are_created_in_both_phases_cloned_and_restored() {
     }
 }
 
-/// Plans that carry their library: the code library is found by the digest in its creator's name.
+/// The digest in its creator's name finds the code library.
 #[test]
 fn a_code_library_restores_what_its_ops_serialize() {
     let Some(bench) = bench(&["carried"]) else { return };
@@ -195,7 +193,7 @@ fn a_code_library_restores_what_its_ops_serialize() {
         let commands = "\
             load T ops {carried}\ncreate T p sample::circ_pad_plugin:1 build pads=1,1,1,1\nconfigure p 1x3x8x8 -- 1x3x10x10\n\
             restore T p early\nload T code {carried-code}\nrestore T p r\ndelete r\nunload T code\nunload T ops\nlist T\n";
-        // A plugin that is left when its library goes may not be called any more, so it is deleted.
+        // Deletes plugins before their library is unloaded.
         let (answers, errors) =
             bench.ask(release, &commands.replace("unload T code", "delete p\nunload T code"));
         let core = answers[1].strip_prefix("p: cubinder::Kernel-").unwrap_or_else(|| panic!("{answers:?}"));
@@ -215,7 +213,7 @@ fn a_code_library_restores_what_its_ops_serialize() {
     }
 }
 
-/// The finder of a registry returns no logger before there is a runtime, and a runtime needs a GPU.
+/// A registry has no logger without a runtime, which needs a GPU.
 #[test]
 fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_yet() {
     let Some(bench) = bench(&["pads", "native"]) else { return };
@@ -230,7 +228,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
         let mut expected = vec!["p: null"; 9];
         expected.push("p: cubinder::Kernel2:2");
         assert_eq!(answers[3..], expected, "{}: {errors}", release.display());
-        // Each plugin library explains once where its messages go, and writes all of them.
+        // Each library explains once where its messages go.
         let note = "(TensorRT has no logger yet; until it has one, warnings and errors of this plugin library go to stderr)";
         let (notes, messages): (Vec<&str>, Vec<&str>) = errors.lines().partition(|line| *line == note);
         assert_eq!((notes.len(), messages.len()), (3, 9), "{errors}");
@@ -251,8 +249,8 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
     }
 }
 
-/// Two TensorRTs share one mapped plugin library. The second sets its logger finder last and is closed; then the first creates a plugin
-/// that is rejected, which is logged.
+/// Two TensorRTs share one plugin library. The second sets its logger finder last and is closed; then the
+/// first logs a rejected plugin.
 #[test]
 fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
     let Some(bench) = bench(&[]) else { return };
@@ -290,13 +288,12 @@ fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
     }
 }
 
-/// What `docs/deploy.md` says of versions of one op.
 #[test]
 fn versions_of_one_op_are_unloaded_backward() {
     let Some(bench) = bench(&["one", "two", "both"]) else { return };
     let find = "create T p sample::versions:1 build pads=1,1\ncreate T q sample::versions:2 build pads=1,1\ndelete p\ndelete q\n";
     for release in &bench.releases {
-        // The library itself returns its creators in the order that TensorRT needs.
+        // The library returns its creators in the order that TensorRT needs.
         let twice = format!("load T v {{both}}\n{find}unload T v\nlist T\n").repeat(2);
         let (answers, errors) = bench.ask(release, &twice);
         let once = [
@@ -313,7 +310,7 @@ fn versions_of_one_op_are_unloaded_backward() {
         let (answers, errors) = bench.ask(release, &again);
         let once = ["one: loaded", "two: loaded", "two: unloaded", "one: unloaded"];
         assert_eq!(answers, once.repeat(2), "{}: {errors}", release.display());
-        // The other order leaves a creator of the library that is gone, from 10.16 on.
+        // From 10.16 on, the other order leaves a dangling creator.
         let session = bench.run(&[("T", release)], &format!("{both}unload T one\n{find}"));
         let is_right = session.answers[0].starts_with("T: version 1015");
         let signal = (!is_right).then_some(11);
@@ -321,14 +318,12 @@ fn versions_of_one_op_are_unloaded_backward() {
     }
 }
 
-/// The program of `linked.c`, which plays TensorRTs that have no binary here.
 struct Linked {
     folder: tempfile::TempDir,
     program: PathBuf,
 }
 
 impl Linked {
-    /// `None`, with a reason printed, without a C compiler.
     fn build() -> Option<Self> {
         if cxx::compiler_version().is_none() {
             skip("no C compiler");
@@ -343,7 +338,6 @@ impl Linked {
         Some(linked)
     }
 
-    /// A library that plays a release of TensorRT.
     fn stand_in(&self, name: &str, options: &[&str]) -> PathBuf {
         let file = self.folder.path().join(format!("lib{name}.so"));
         let options = [&["-shared", "-fPIC"], options].concat();
@@ -351,7 +345,6 @@ impl Linked {
         file
     }
 
-    /// What it prints on standard output and standard error.
     fn run(&self, arguments: &[&Path]) -> [String; 2] {
         let output = Command::new(&self.program).args(arguments).output().unwrap();
         let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
@@ -372,7 +365,7 @@ fn compile(options: &[&str], out: &Path, source: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The layout of the finder in a program with TensorRT 10 linked into it is not that of the shared TensorRT 11, whose version `dlsym` finds.
+/// A linked TensorRT 10 has another finder layout than the shared TensorRT 11, whose version `dlsym` finds.
 #[test]
 fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
     let (Some(generic), Some(linked)) = (variable("CUBINDER_RUNTIME_LIBRARY"), Linked::build()) else {
@@ -384,7 +377,7 @@ fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
     assert!(errors.contains("TensorRT's logger cannot be reached"), "{errors}");
 }
 
-/// TensorRT has the interfaces of the native route from 10.9 on: before, one creator is not offered, and the log names it.
+/// TensorRT has these interfaces from 10.9 on: earlier, the creator is omitted and logged.
 #[test]
 fn creators_of_the_native_route_are_offered_from_10_9_on() {
     let (Some(bench), Some(linked)) = (bench(&["routes"]), Linked::build()) else { return };
@@ -399,7 +392,7 @@ fn creators_of_the_native_route_are_offered_from_10_9_on() {
     }
 }
 
-/// A release without quick creators loads the library last; the first one still deregisters its own.
+/// A release without quick creators loads the library last; the first still deregisters its own.
 #[test]
 fn a_registry_keeps_no_creators_after_an_older_release_loaded_the_library() {
     let (Some(bench), Some(linked)) = (bench(&["routes"]), Linked::build()) else { return };

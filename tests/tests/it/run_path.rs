@@ -1,6 +1,4 @@
 //! Loading and launching in compiled plugins, with the stand-in driver of `tests/fake-driver`.
-//!
-//! `cargo xtask test` sets the environment; without it the tests are skipped.
 
 use anyhow::Result;
 use cubinder_skip::skip;
@@ -35,7 +33,7 @@ const FAULTS: Recipe<'_> = Recipe {
     targets: &["sm_89", "sm_90", "compute_80"],
 };
 
-/// Runs the checks on both forms, with a new and an old driver. `expected` are substrings of required checks.
+/// Checks both forms, with a new and an old driver. `expected` are substrings of required checks.
 #[track_caller]
 fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     check_in(subject, recipe, expected, |_| vec![Vec::new()])
@@ -43,7 +41,6 @@ fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> 
 
 type Additions = Vec<(&'static str, String)>;
 
-/// Like [`check`], in several environments.
 #[track_caller]
 fn check_in(
     subject: Subject,
@@ -88,7 +85,7 @@ fn run(
     Ok(())
 }
 
-/// Runs slow checks: one form with a new driver, the other with an old one.
+/// Slow checks: one form with a new driver, the other with an old one.
 #[track_caller]
 fn check_by_turns(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     let Some((compiled, checks)) = made(recipe)? else { return Ok(()) };
@@ -98,7 +95,7 @@ fn check_by_turns(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Re
     Ok(())
 }
 
-/// Libraries and program; reports a skip and returns `None` if this machine cannot build them.
+/// `None`, with a reason, if this machine cannot build them.
 #[track_caller]
 fn made(recipe: Recipe<'_>) -> Result<Option<(Compiled, Checks)>> {
     if cxx::compiler_version().is_none() {
@@ -186,7 +183,6 @@ fn the_checks_refuse_a_driver_that_is_no_stand_in() {
     }
 }
 
-/// With a profiler, all other checks, including memory, still pass.
 #[test]
 fn profilers_see_ranges_and_what_is_launched_stays_the_same() {
     fn profiled(checks: &Checks) -> Vec<Additions> {
@@ -215,7 +211,6 @@ fn without_a_profiler_every_node_runs() {
         };
         let tool = || Some(path(checks.tool()));
         vec![
-            // Not requested, or without a profiler.
             with("0", tool(), "", ""),
             with("", tool(), "", ""),
             with("1", None, "", ""),

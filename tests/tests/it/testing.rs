@@ -1,6 +1,4 @@
-//! `cubinder test` with a stand-in driver whose device executes the kernels of `tests/data/testing`.
-//!
-//! `cargo xtask test` sets the environment; without it the tests are skipped.
+//! `cubinder test` with a stand-in driver that executes the kernels of `tests/data/testing`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,7 +26,7 @@ fn kinds(case: &Value) -> Vec<String> {
     faults.filter_map(|fault| fault["kind"].as_str().map(str::to_owned)).collect()
 }
 
-/// Cases named after a fault kind have only faults of that kind; others have none.
+/// Cases named after a fault kind have only such faults; others have none.
 #[track_caller]
 fn check(report: &Value) {
     for case in report["cases"].as_array().expect("cases") {
@@ -71,7 +69,7 @@ fn the_test_command_finds_every_planted_fault() {
     assert_eq!(element["index"], serde_json::json!([5, 0]));
     let broken = by_name("an address that is none").expect("the case");
     assert_eq!(kinds(&broken), ["driver", "driver"]);
-    // A kernel's output does not mix with the report; a crash of one variant does not affect the other.
+    // Kernels' output does not mix with the report; a crash affects one variant.
     for part in ["prints as it goes", "is of no use"] {
         let alone = by_name(part).expect("the case");
         assert_eq!(kinds(&alone).len(), 1, "{alone}");
@@ -189,7 +187,7 @@ fn the_test_command_leaves_nothing_behind() {
         else {
             return;
         };
-        // Only the command's own temporary files; NVRTC's exist only while it compiles.
+        // NVRTC's temporary files exist only while it compiles.
         let run = finish(test.env("TMPDIR", &temporary).env("ENDLESS_PID", &pid));
         run.assert_code(code);
         let left: Vec<_> = std::fs::read_dir(&temporary).expect("the folder").flatten().collect();
@@ -218,7 +216,7 @@ fn soon(holds: impl Fn() -> bool) -> bool {
     })
 }
 
-/// Checks that the process in a PID file ends. A killed process may remain a zombie until it is reaped.
+/// A killed process may remain a zombie.
 #[track_caller]
 fn assert_ends(pid: &Path) {
     let pid = std::fs::read_to_string(pid).expect("the endless function ran");
@@ -292,13 +290,11 @@ fn mistakes_are_told_without_a_gpu() {
     }
 }
 
-/// Runs precompiled code unchanged, from a manifest and from a library.
 #[test]
 fn the_test_command_runs_code_from_elsewhere() {
     let Some(mut cases) = command(&["tests/data/testing/code.toml", "--random", "10", "--json"]) else {
         return;
     };
-    // Must not need NVRTC.
     let run = finish(cases.env("CUBINDER_NVRTC", "/nowhere"));
     run.assert_code(0);
     let report = run.report();
@@ -343,7 +339,7 @@ fn the_test_command_runs_code_from_elsewhere_beside_its_own() {
     }
 }
 
-/// `--on` replaces the manifest of the cases by a library; of several plugins it runs the manifest's.
+/// Of several plugins in the library, it runs the manifest's.
 #[test]
 fn the_test_command_runs_the_library_that_on_names() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! `cubinder tune` with a stand-in driver whose clock sets the time of each kernel.
+//! `cubinder tune` with a stand-in driver that sets kernels' times.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::command::{Run, command, finish, root};
 use serde_json::{Value, json};
 
-/// Nanoseconds of the kernels in `tests/data/testing/planted.cu`: vectors are slower.
+/// Nanoseconds of the kernels in `tests/data/testing/planted.cu`.
 const TIMES: &str = "plantedILi4E=3000,plantedILi1E=2000";
 
 const CASES: [&str; 3] = ["tune", "tests/data/testing/tuned.toml", "--dry-run"];
@@ -143,7 +143,6 @@ fn what_is_measured_is_kept_beside_the_project() {
     for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
         let run = project.tune(&["tests/sizes.toml", "--out", out, "--json"]).expect("as before");
         run.assert_code(0);
-        // The suggested key to pack the file.
         let does = unnamed(&run).expect("nothing names it");
         assert_eq!(does, format!("tuning = [\"tuning/*.toml\", \"{file}\"]"));
         assert_eq!(project.read(file), project.read("tuning/stand-in-4090.toml"));
@@ -198,7 +197,7 @@ fn what_is_known_of_other_plugins_stays() {
     // Files of another GPU, and invalid ones, stay unchanged.
     for (text, why) in [
         (device.replace("128", "130"), "`known.toml` is of another GPU"),
-        // It covers the same GPUs, but its times are from another one.
+        // The same GPUs, with times of another one.
         (device.replace("4090", "4080"), "`known.toml` is of another GPU"),
         ("schema = 1\n[device]\n".to_owned(), "`[device]` has no `name`"),
     ] {
@@ -290,7 +289,7 @@ fn a_project_is_measured_whatever_its_tuning_is() {
     let many = project.tune(&["manifests/planted.toml"]).expect("as before");
     many.assert_code(0);
     assert!(many.stdout.contains("(2 points; 0 others stay)"), "{}", many.stdout);
-    // A newer edition's data about other plugins would be lost.
+    // Other plugins' data of a newer edition would be lost.
     let newer = format!("schema = 2\n{device}");
     project.write("tuning/stand-in-4090.toml", &newer);
     let edition = project.tune(&["manifests/planted.toml"]).expect("as before");
@@ -358,7 +357,7 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     assert!(other.stderr.contains("`--on libboth.so`"), "{}", other.stderr);
 }
 
-/// No cases, missing ones, or those of another manifest.
+/// No cases, missing ones, or another manifest's.
 #[test]
 fn a_manifest_has_to_say_its_shapes() {
     let project = Project::new();
@@ -384,7 +383,7 @@ fn times_that_are_far_apart_are_told() {
     assert!(unsteady.stdout.contains(expected), "{}", unsteady.stdout);
 }
 
-/// Sizes that only kernels know are at their maximum.
+/// Data-dependent sizes are at their maximum.
 #[test]
 fn everything_that_a_variant_does_counts() {
     let Some(mut sized) = command(&["tune", "tests/data/testing/tuned_positive.toml", "--dry-run", "--json"])
@@ -394,7 +393,6 @@ fn everything_that_a_variant_does_counts() {
     let sized = finish(sized.env("FAKE_TIMES", "positive=5000"));
     sized.assert_code(0);
     let case = cases(&sized.report()).remove(0);
-    // Half a microsecond for the fill.
     assert_eq!((&case["variants"][0]["microseconds"], &case["bytes"]), (&json!(5.5), &json!(2004)));
 }
 
@@ -487,7 +485,7 @@ fn where_nothing_is_launched_nothing_is_written() {
     assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
 }
 
-/// Unwritable output fails before measurements.
+/// Fails before measurements.
 #[test]
 fn where_nothing_can_be_written_nothing_is_measured() {
     let project = Project::new();

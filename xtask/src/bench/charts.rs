@@ -1,4 +1,4 @@
-//! The figures of `docs/contributing/performance`, as SVG: growth curves on logarithmic axes, and bars in groups.
+//! The SVG figures of `docs/contributing/performance`: growth curves on logarithmic axes, and groups of bars.
 
 use anyhow::Result;
 use plotters::prelude::*;
@@ -17,7 +17,6 @@ pub(super) struct Bar {
     pub(super) name: String,
     /// A multiple of the first bar of the group.
     pub(super) length: f64,
-    /// Written after the bar.
     pub(super) text: String,
 }
 
@@ -28,7 +27,6 @@ const FONT: (&str, u32) = ("sans-serif", 15);
 const TITLE: (&str, u32) = ("sans-serif", 17);
 const FIRST_BAR: RGBColor = RGBColor(27, 127, 92);
 const OTHER_BAR: RGBColor = RGBColor(150, 150, 150);
-/// The length of the axis; longer bars are cut, with a note in their text.
 const LONGEST_BAR: f64 = 4.0;
 
 pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<String> {
@@ -67,14 +65,13 @@ pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<
     Ok(svg)
 }
 
-/// Returns the range between powers of ten that contains all values.
 fn decades(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (least, most) = values
         .map(f64::log10)
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)));
-    // A point at the edge needs no further power of ten.
+    // A point at the edge adds no power of ten.
     let (first, last) = ((least + 1e-9).floor(), (most - 1e-9).ceil());
-    // Without the factor plotters omits the label of the lower end.
+    // Otherwise plotters omits the label of the lower end.
     if least > most { 1.0..10.0 } else { 0.999 * 10_f64.powf(first)..10_f64.powf(last.max(first + 1.0)) }
 }
 
@@ -109,7 +106,6 @@ pub(super) fn bars(title: &str, groups: &[Group]) -> Result<String> {
         let style = FONT.into_text_style(&root).pos(Pos::new(side, VPos::Center));
         EmptyElement::at((x, y)) + Text::new(text, (offset, 0), style)
     }))?;
-    // The end of the first bar of each group.
     chart.draw_series([PathElement::new([(1.0, 0.0), (1.0, f64::from(lines))], BLACK.mix(0.5))])?;
     root.present()?;
     drop((chart, root));

@@ -20,13 +20,10 @@ const SHIPPED: [(&str, &[&str]); 5] = [
     ("`non_zero_plugin`", &["manifests/non_zero_plugin.toml"]),
 ];
 
-/// Runs of one check.
 #[derive(Debug)]
 struct CheckRuns {
     name: String,
-    /// Number of manifests, if they are generated.
     count: Option<usize>,
-    /// The arguments of `cubinder`.
     words: Vec<String>,
     costs: Vec<Cost>,
 }
@@ -45,13 +42,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The command that measures the same again.
     pub(super) fn command(&self) -> String {
         format!("cargo xtask bench check --runs {}", self.runs)
     }
 }
 
-/// Measures, and returns the report and the exceeded limits.
 pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<String>)> {
     let report = Report::start(tools, "check", options.command())?;
     let folder = tempfile::tempdir()?;
@@ -88,7 +83,7 @@ impl CheckRuns {
         median(self.costs.iter().map(|cost| cost.wall)) * 1e3
     }
 
-    /// The shortest run: other work on the machine only adds time.
+    /// Other work on the machine only adds time.
     fn best(&self) -> f64 {
         self.costs.iter().map(|cost| cost.wall).fold(f64::INFINITY, f64::min) * 1e3
     }
@@ -139,7 +134,7 @@ fn plots(measured: &[CheckRuns]) -> Vec<Plot> {
     vec![Plot::new("growth", "time and memory of a check", "manifests", "ms, MB", curves)]
 }
 
-/// The medians above their limits, without the run of the process alone.
+/// Ignores the run of the process alone.
 fn exceeded(measured: &[CheckRuns], options: &Options) -> Vec<String> {
     let above = |one: &CheckRuns| {
         let limit = if one.count.is_some() { options.limit_generated_ms } else { options.limit_ms }?;

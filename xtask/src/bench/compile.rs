@@ -1,4 +1,4 @@
-//! `cargo xtask bench compile`: `cubinder compile` beside NVRTC alone and beside nvcc.
+//! `cargo xtask bench compile`: `cubinder compile` beside NVRTC and nvcc.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,30 +17,26 @@ use crate::files;
 use crate::setup::packages;
 use crate::tools::{Tools, last_line_as_json};
 
-/// Architectures that NVRTC 13.0 has machine code for.
 pub(super) const ARCHITECTURES: [&str; 8] =
     ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"];
 
-/// Variants and architectures.
 const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
 
-/// Allocator settings of Cubinder's NVRTC processes, as `MEMORY` in `compiler/nvrtc/src/nvrtc/workers.rs` has them
-/// (a test compares both). NVRTC alone is measured with and without them.
+/// `MEMORY` of `compiler/nvrtc/src/nvrtc/workers.rs`; a test compares both. NVRTC is measured with and
+/// without them.
 const MEMORY: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
 ];
 
-/// Memory samples during a timed compile: each sample costs it milliseconds of a processor.
+/// Each sample costs milliseconds of a processor.
 const TIMED_SAMPLING: Duration = Duration::from_secs(2);
-/// Memory samples during a compile that is not timed.
 const UNTIMED_SAMPLING: Duration = Duration::from_millis(5);
-/// Largest number of kernels of a compile that runs once more for its memory only.
+/// Larger compiles have no extra run for memory.
 const MAX_UNTIMED_KERNELS: usize = 200;
 
-/// Runs of one size.
 #[derive(Debug, Default)]
 struct CompileRuns {
     variants: usize,
@@ -48,7 +44,6 @@ struct CompileRuns {
     cold: Vec<Cost>,
     warm: Vec<Cost>,
     peak: f64,
-    /// Calls of NVRTC by Cubinder.
     calls: f64,
     bare: Vec<Bare>,
     /// With [`MEMORY`].
@@ -56,11 +51,10 @@ struct CompileRuns {
     nvcc: Vec<Cost>,
 }
 
-/// Printed by `bare_nvrtc.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Bare {
     calls: f64,
-    /// Seconds from the first call to the last, on all processors.
+    /// From the first call to the last, on all processors.
     wall: f64,
     /// Processor seconds.
     cpu: f64,
@@ -84,16 +78,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The command that measures the same again. Options are spelled out because their defaults may change.
     pub(super) fn command(&self) -> String {
         format!("cargo xtask bench compile --runs {} --largest {}", self.runs, self.largest)
     }
 }
 
-/// From this number of variants on, the start of processes hardly counts.
+/// Start of processes hardly counts from here on.
 const MIN_LIMITED_VARIANTS: usize = 100;
 
-/// Measures, and returns the report and the exceeded limits.
 pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<String>)> {
     let report = Report::start(tools, "compile", options.command())?;
     let nvcc = packages::nvcc()?;
@@ -133,10 +125,9 @@ fn measure_size(
     let folder = folder.path();
     let manifest = generated::variants(folder, variants)?;
     let (source, instances) = generated::instantiated(variants);
-    // The usual way with nvcc: one file with all kernels, one call for all architectures.
+    // The usual way: one file, one call for all architectures.
     let all_kernels = folder.join("nvcc.cu");
     files::write(&all_kernels, format!("{source}{instances}"))?;
-    // A compile uses its own cache, which is empty the first time.
     let compile = |cache: &Path| -> Result<Command> {
         let mut command = tools.cubinder()?;
         command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", tools.nvrtc()?);
@@ -148,7 +139,7 @@ fn measure_size(
     let mut measured = CompileRuns { variants, architectures: architectures.len(), ..CompileRuns::default() };
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.join(format!("cache-{turn}"));
-        // The memory of a long compile comes from this run, that of a short one from an extra run below.
+        // Long compiles sample here, short ones in an extra run below.
         let (cost, peak, output) = measure::with_memory_together(&mut compile(&cache)?, TIMED_SAMPLING)?;
         measured.cold.push(cost);
         measured.calls = result_number(&output, "nvrtc_calls")?;
@@ -170,13 +161,11 @@ fn measure_size(
     Ok(measured)
 }
 
-/// A number in the result of `cubinder compile --json`.
 fn result_number(output: &str, name: &str) -> Result<f64> {
     let result: serde_json::Value = last_line_as_json(output)?;
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
 }
 
-/// Makes NVRTC's calls alone, on all processors.
 pub(super) fn bare(
     tools: &Tools,
     folder: &Path,
@@ -185,7 +174,6 @@ pub(super) fn bare(
     architectures: &[&str],
 ) -> Result<Command> {
     let mut command = tools.python("bare_nvrtc.py")?;
-    // The caller's own settings must not apply.
     for (name, _) in MEMORY {
         command.env_remove(name);
     }
@@ -202,7 +190,6 @@ pub(super) fn bare(
     Ok(command)
 }
 
-/// Runs a command of [`bare`].
 pub(super) fn run_bare(command: &mut Command) -> Result<Bare> {
     last_line_as_json(&measure::run(command)?.1)
 }
@@ -235,7 +222,7 @@ fn wall(costs: &[Cost]) -> f64 {
     median(costs.iter().map(|cost| cost.wall))
 }
 
-/// The median of a ratio to the cold compile of the same turn, so that other load cancels.
+/// The median ratio to the cold compile of the same turn: other load cancels.
 fn ratio<T>(cold: &[Cost], others: &[T], ratio: fn(&Cost, &T) -> f64) -> f64 {
     median(cold.iter().zip(others).map(|(cold, other)| ratio(cold, other)))
 }
@@ -300,7 +287,7 @@ fn plots(all: &[CompileRuns]) -> Vec<Plot> {
     let both = |(name, value): (&'static str, Value)| [1, 8].map(|archs| curve(name, archs, value));
     let plot = |name, title, y, curves| Plot::new(name, title, "variants", y, curves);
     vec![
-        // Unlike wall time, processor time does not depend on other load.
+        // Processor time does not depend on other load.
         plot("time", "processor time of a compile", "seconds", values.into_iter().flat_map(both).collect()),
         plot("memory", "memory of a compile", "MB", both(("cold", |measured| measured.peak)).to_vec()),
     ]

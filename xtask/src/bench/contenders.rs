@@ -1,4 +1,4 @@
-//! The same plugins as Cubinder's library and as a hand-written C++ one.
+//! The same plugins in Cubinder's library and a hand-written C++ one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,7 @@ use crate::setup::packages;
 use crate::tools::Tools;
 use crate::{files, workspace};
 
-/// Compiles plugins with Cubinder into `folder`, with a code library if `embed` is set. All measurements share the
-/// cache.
+/// `embed` adds a code library. Measurements share the cache.
 pub(super) fn cubinder(
     tools: &Tools,
     folder: &Path,

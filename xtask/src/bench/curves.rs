@@ -1,8 +1,8 @@
-//! Growth curves and their exponents.
+//! Growth curves.
 
 use serde::{Deserialize, Serialize};
 
-/// Named points, sorted by `x`; all values are positive.
+/// Sorted by `x`, positive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Curve {
     pub(super) name: String,
@@ -13,13 +13,12 @@ pub(super) struct Curve {
 pub(super) struct Growth {
     pub(super) from: [f64; 2],
     pub(super) to: [f64; 2],
-    /// `y` grows as `x` to this power, by the best fit of the logarithms. `None` for two points, because one may be
-    /// off.
+    /// `y` grows as `x` to this power (least squares of logarithms). `None` for two points.
     pub(super) exponent: Option<f64>,
     pub(super) steps: Vec<f64>,
 }
 
-/// Only the last points, where fixed costs count least.
+/// Fixed costs count least in the last points.
 const FITTED: usize = 3;
 
 impl Curve {

@@ -1,8 +1,7 @@
-//! `cargo xtask bench build`, `engine` and `enqueue`: engines with plugins of Cubinder's beside the same
-//! engines with plugins by hand.
+//! `cargo xtask bench build`, `engine` and `enqueue`: engines with Cubinder's plugins beside hand-written
+//! ones.
 //!
-//! Engines are built here. `engine` and `enqueue` prepare a folder for a machine with a GPU, whose result is
-//! read by `report`.
+//! `engine` and `enqueue` prepare a folder for a GPU machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,9 +20,9 @@ use super::report::{Cell, Plot, Report, Table};
 use crate::files;
 use crate::tools::{Tools, last_line_as_json, scripts};
 
-/// Nodes of each chain, and the number of different plugins among them.
+/// Nodes, and different plugins among them.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
-/// Many plugins in one library show what a node costs for unrelated plugins; built only.
+/// Only built: what unrelated plugins in a library cost.
 const LARGE: [(usize, usize); 1] = [(1000, 1000)];
 const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
 const PTX: [&str; 1] = ["compute_80"];
@@ -36,7 +35,6 @@ const SCRIPTS: [&str; 6] = [
     "cuda_driver.py",
 ];
 
-/// The author of a plugin and the place of its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "&'static str")]
 enum Contender {
@@ -69,12 +67,10 @@ impl Contender {
 }
 
 struct Names {
-    /// In tables and in the scripts of a prepared folder.
     label: &'static str,
     /// Of files.
     stem: &'static str,
     namespace: &'static str,
-    /// That an engine is built with.
     libraries: &'static [&'static str],
 }
 
@@ -84,7 +80,6 @@ impl From<Contender> for &'static str {
     }
 }
 
-/// The libraries of one set of plugins, of every kind.
 #[derive(Debug)]
 struct PluginSet {
     folder: PathBuf,
@@ -92,7 +87,7 @@ struct PluginSet {
     ops: Vec<Op>,
 }
 
-/// An engine for the scripts; paths are relative to the prepared folder.
+/// Paths are relative to the prepared folder.
 #[derive(Debug, Serialize)]
 struct Engine {
     plan: String,
@@ -101,11 +96,10 @@ struct Engine {
     python: bool,
     ops: String,
     code: String,
-    /// Every element of the output for an input of zeros.
+    /// Every element, for an input of zeros.
     result: f64,
 }
 
-/// Engines that are compared.
 #[derive(Debug, Serialize)]
 struct Engines {
     nodes: usize,
@@ -115,7 +109,6 @@ struct Engines {
     kinds: BTreeMap<Contender, Engine>,
 }
 
-/// Printed by `bench_build.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct BuildCost {
     build_ms: f64,
@@ -137,7 +130,7 @@ impl PluginSet {
                     let code = contenders::fatbin(&own, &ops, &MACHINE_CODE)?;
                     contenders::cpp(tools, &own, &ops, &code)?
                 }
-                // The Python class uses the fat binary of the library in C++.
+                // Uses the C++ library's fat binary.
                 Contender::Python => own,
             };
         }
@@ -152,7 +145,6 @@ impl PluginSet {
         self.folder.join(name)
     }
 
-    /// Builds the engine of a chain of nodes that use these plugins in turn.
     fn build(
         &self,
         tools: &Tools,
@@ -193,20 +185,17 @@ impl PluginSet {
         }
     }
 
-    /// Every element of a chain's output for an input of zeros.
     fn result(&self, nodes: usize) -> f64 {
         (0..nodes).map(|node| self.ops[node % self.ops.len()].after(0.0)).sum()
     }
 }
 
-/// The engines of one chain, and the builds of each.
 #[derive(Debug)]
 struct Chain {
     engines: Engines,
     built: BTreeMap<Contender, Vec<BuildCost>>,
 }
 
-/// Builds every engine `runs` times into `folder`.
 fn chains(tools: &Tools, folder: &Path, runs: usize, which: &[(usize, usize)]) -> Result<Vec<Chain>> {
     let mut chains = Vec::new();
     let sizes: BTreeSet<usize> = which.iter().map(|(_, kinds)| *kinds).collect();
@@ -227,7 +216,6 @@ fn chain(tools: &Tools, folder: &Path, set: &PluginSet, nodes: usize, runs: usiz
     let mut built: BTreeMap<Contender, Vec<BuildCost>> = BTreeMap::new();
     let mut order = Contender::ALL;
     for _ in 0..runs {
-        // Each turn starts with another kind.
         order.rotate_left(1);
         for kind in order {
             let one = set.build(tools, kind, nodes, "ops.json", &folder.join(plan(kind)))?;
@@ -250,7 +238,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The command that measures the same again.
     pub(super) fn command(&self) -> String {
         format!("cargo xtask bench build --runs {}", self.runs)
     }
@@ -265,7 +252,6 @@ pub(super) fn measure(tools: &Tools, options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table(&chains, runs)], plots: plots(&chains), ..report })
 }
 
-/// Puts engines into `folder`, with all that loading them needs on another machine.
 pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cells: Vec<Engines> =
@@ -274,17 +260,16 @@ pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     single_code(tools, folder)
 }
 
-/// A hundred kernels as machine code and as PTX, each in a file.
+/// A hundred kernels, each in a file, as machine code and as PTX.
 fn single_code(tools: &Tools, folder: &Path) -> Result<()> {
     let code = folder.join("code");
-    // The source is empty; each line of the instances is a whole kernel.
+    // Each line of the instances is a whole kernel.
     let kernels: String =
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
     let mut command = compile::bare(tools, &code, "", Some(&kernels), &["sm_90", PTX[0]])?;
     measure::run(command.arg("--out").arg(&code)).map(drop)
 }
 
-/// Puts engines of one node into `folder`, which differ in the work of an enqueue.
 pub(super) fn prepare_enqueue(tools: &Tools, folder: &Path) -> Result<()> {
     const KINDS: [Contender; 3] = [Contender::Fields, Contender::Cpp, Contender::Python];
     fs::create_dir_all(folder)?;
@@ -304,10 +289,8 @@ pub(super) fn prepare_enqueue(tools: &Tools, folder: &Path) -> Result<()> {
     write_folder(tools, folder, "enqueue", &cells)
 }
 
-/// Writes the list of engines, the scripts and how they are run.
 fn write_folder(tools: &Tools, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
     ensure!(!cells.is_empty(), "expected at least one engine");
-    // The first kind is what others are compared with.
     let text = serde_json::json!({ "cells": cells, "versions": measure::versions(tools)? });
     let text = serde_json::to_string_pretty(&text)?;
     files::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
@@ -318,7 +301,6 @@ fn write_folder(tools: &Tools, folder: &Path, name: &str, cells: &[Engines]) -> 
     files::write(&folder.join("run.sh"), RUN)
 }
 
-/// A folder may have been prepared for both measurements, or for one.
 const RUN: &str = include_str!("../../bench/engines.sh");
 
 fn median_cost(built: &[BuildCost], value: fn(&BuildCost) -> f64) -> f64 {
@@ -329,7 +311,6 @@ fn bytes(built: &BuildCost) -> f64 {
     built.plan_bytes as f64
 }
 
-/// The builds of one kind, beside those of the kind in C++.
 struct Row<'a>(&'a Engines, Contender, &'a [BuildCost], &'a [BuildCost]);
 
 fn table(chains: &[Chain], runs: usize) -> Table {

@@ -1,4 +1,4 @@
-//! Generated distinct manifests and kernels. The kernels are short, to expose the costs beside the compiler.
+//! Generates manifests and short kernels, which expose costs outside of the compiler.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,11 @@ use anyhow::Result;
 
 use crate::files::write;
 
-/// Variants differ in a constant of this kernel.
 const SCALE: &str = include_str!("../../bench/scale.cu");
 
 const TENSORS: &str = include_str!("../../bench/tensors.toml");
 
-/// Each of the `count` variants has its own kernel. Returns the manifest.
+/// Gives each variant its own kernel. Returns the manifest.
 pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     let mut text = format!("schema = 1\n\n[plugin]\nname = \"scale\"\nversion = \"1\"\n\n{TENSORS}\n");
     for id in 1..=count {
@@ -28,17 +27,17 @@ pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     Ok(manifest)
 }
 
-/// The same kernels for nvcc and NVRTC: the source, and a line that instantiates each of `count` kernels.
+/// The same kernels for nvcc and NVRTC: source, and one instantiation per kernel.
 pub(super) fn instantiated(count: usize) -> (&'static str, String) {
     let line = |id| format!("template __global__ void scale<{id}>(const float*, float*, long long);\n");
     (SCALE, (1..=count).map(line).collect())
 }
 
-/// An element-wise plugin with one input and one output. Its kernel has its name.
+/// An element-wise plugin; its kernel has its name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Op {
     pub(super) name: String,
-    /// The number of kernel arguments: 1 (the output), 3, or 16.
+    /// 1 (the output), 3, or 16.
     pub(super) arguments: usize,
     pub(super) launches: usize,
     addend: usize,
@@ -53,7 +52,6 @@ pub(super) fn adding(count: usize) -> Vec<Op> {
     (1..=count).map(op).collect()
 }
 
-/// Returns ops whose enqueues differ in work.
 pub(super) fn launching() -> Vec<Op> {
     let op = |(arguments, launches)| Op {
         name: format!("args_{arguments:02}_launches_{launches}"),
@@ -74,12 +72,12 @@ impl Op {
         if self.arguments == 1 { own } else { value + own + self.numbers().sum::<usize>() as f64 }
     }
 
-    /// The `int` arguments after input, output and count.
+    /// `int` arguments after input, output and count.
     fn numbers(&self) -> std::ops::Range<usize> {
         0..self.arguments.saturating_sub(3)
     }
 
-    /// With the output as its only argument, the kernel needs a multiple of 256 elements.
+    /// With one argument, the kernel needs a multiple of 256 elements.
     pub(super) fn kernel(&self) -> String {
         let index = "const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;";
         let Op { name, addend, .. } = self;
@@ -113,13 +111,12 @@ impl Op {
     }
 }
 
-/// The list of ops that `tests/rival-plugin` includes.
 pub(super) fn ops_for_cpp(ops: &[Op]) -> String {
     let line = |op: &Op| format!("{{\"{}\", {}, {}}},\n", op.name, op.arguments, op.launches);
     ops.iter().map(line).collect()
 }
 
-/// Each plugin has its own kernel file. Returns `cubinder.toml`; the library is `libNAME.so` in that folder.
+/// Writes a kernel file per plugin. Returns `cubinder.toml`.
 pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -> Result<PathBuf> {
     for op in ops {
         write(&folder.join(format!("manifests/{}.toml", op.name)), op.manifest())?;
@@ -128,7 +125,7 @@ pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -
     project(folder, name, targets)
 }
 
-/// `count` manifests with two element types, an attribute with rules and two variants.
+/// Two element types, an attribute with rules, two variants.
 pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<PathBuf> {
     for number in 1..=count {
         let plugin = plugin_name(number);

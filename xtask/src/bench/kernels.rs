@@ -1,7 +1,7 @@
-//! `cargo xtask bench kernels`: the shipped plugins beside other implementations of the same operators.
+//! `cargo xtask bench kernels`: shipped plugins beside other implementations.
 //!
-//! `kernel_bench` measures the nodes of `manifests/**/cases` whose names start with a size, in a prepared folder;
-//! `published` reads its result.
+//! `kernel_bench` measures the nodes of `manifests/**/cases` whose names start with a size; `published` reads
+//! its result.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use fs_err as fs;
 use crate::tools::{Tools, scripts};
 use crate::{files, workspace};
 
-/// Folders of case files. A file has the name of a plugin, whose manifest is in the folder above.
+/// Named after plugins, whose manifests are in the folder above.
 const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 const LIBRARY: &str = "kernels";
@@ -48,7 +48,6 @@ fn case_files() -> Result<Vec<(PathBuf, String)>> {
 mod tests {
     use super::*;
 
-    /// Otherwise no library would contain the plugin.
     #[test]
     fn case_files_have_a_manifest_in_the_folder_above() {
         let files = case_files().unwrap();

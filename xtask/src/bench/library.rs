@@ -1,4 +1,4 @@
-//! `cargo xtask bench library`: size and load time of a library of many plugins, beside one written by hand.
+//! `cargo xtask bench library`: size and load time of a large library beside a hand-written one.
 
 use std::path::Path;
 
@@ -17,11 +17,10 @@ use crate::tools::{Tools, last_line_as_json};
 
 const COUNTS: [usize; 3] = [1, 100, 1000];
 
-/// Printed by `bench_load.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Load {
     ms: f64,
-    /// Private memory of the process, and mapped files.
+    /// Private memory and mapped files.
     own_mb: f64,
     file_mb: f64,
     creators: usize,
@@ -33,11 +32,9 @@ struct Library {
     loads: Vec<Load>,
 }
 
-/// Both libraries of `count` plugins.
 #[derive(Debug)]
 struct LibraryRuns {
     count: usize,
-    /// The machine code from NVRTC, not packed.
     code_megabytes: f64,
     cubinder: Library,
     cpp: Library,
@@ -54,7 +51,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The command that measures the same again.
     pub(super) fn command(&self) -> String {
         format!("cargo xtask bench library --runs {} --largest {}", self.runs, self.largest)
     }
@@ -84,13 +80,13 @@ fn measure_count(tools: &Tools, runs: usize, count: usize) -> Result<LibraryRuns
         both.cubinder.loads.push(load(tools, &cubinder)?);
         both.cpp.loads.push(load(tools, &cpp)?);
     }
-    // The library written by hand has one creator for building and running.
+    // The hand-written library has one creator for building and running.
     let mut loads = both.cubinder.loads.iter().chain(&both.cpp.loads);
     ensure!(loads.all(|one| one.creators == count), "a library has not {count} creators: {both:?}");
     Ok(both)
 }
 
-/// The code of one plugin times their number: they differ in a constant.
+/// One plugin's code times their number: only a constant differs.
 fn bare_code(tools: &Tools, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
     let mut bare = compile::bare(tools, folder, &first, None, &ARCHITECTURES)?;
@@ -106,7 +102,6 @@ fn megabytes(file: &Path) -> Result<f64> {
 }
 
 impl LibraryRuns {
-    /// The median of the turns' ratios.
     fn load_ratio(&self) -> f64 {
         median(self.cubinder.loads.iter().zip(&self.cpp.loads).map(|(own, rival)| own.ms / rival.ms))
     }

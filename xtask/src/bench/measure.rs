@@ -1,7 +1,7 @@
 //! Cost of commands: time, processors, memory.
 //!
-//! A separate process measures ([`crate::measured`]). The system does not record the combined memory of several
-//! processes, so it is sampled (`smaps_rollup` of `/proc`; shared memory counts in part).
+//! [`crate::measured`] measures one process. Combined memory is sampled from `smaps_rollup` of `/proc`, which
+//! counts shared memory in part.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::setup::packages;
 use crate::tools::Tools;
 use crate::{process, workspace};
 
-/// This program, even if its file has been replaced by a new build (`proc(5)`).
+/// This program, even after a rebuild (`proc(5)`).
 const THIS: &str = "/proc/self/exe";
 
 pub(super) fn run(command: &mut Command) -> Result<(Cost, String)> {
@@ -42,15 +42,14 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     Ok((serde_json::from_str(&text).context("the cost of a command is not JSON")?, output))
 }
 
-/// Samples the combined memory of the processes. Returns the largest sample in megabytes, or the peak of the largest
-/// process if that is more.
+/// Returns the largest sample of combined memory in megabytes, or of one process's peak if higher.
 pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sampler = scope.spawn(|| {
             let mut most = 0;
             while !ended.load(Ordering::Relaxed) {
-                // This process's children are the meters, and their children the commands.
+                // Children are meters; their children are the commands.
                 let commands = children(std::process::id()).into_iter().flat_map(children);
                 most = most.max(commands.map(tree_kilobytes).sum());
                 std::thread::sleep(every);
@@ -85,7 +84,7 @@ fn proportional(rollup: &str) -> Option<u64> {
     rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next()?.parse().ok())
 }
 
-/// The median; the lower one of an even number of values, and 0 for none.
+/// The lower median; 0 for no values.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -94,13 +93,12 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 const LEAST_TURNS: usize = 3;
 
-/// `most` turns for short work, [`LEAST_TURNS`] for long work. `size` counts units of a tenth of a second.
+/// `most` turns for short work, [`LEAST_TURNS`] for long work. `size` is in tenths of a second.
 pub(super) fn repetitions(size: usize, most: usize) -> usize {
     let most = most.max(1);
     (most * 20 / size.max(1)).clamp(LEAST_TURNS.min(most), most)
 }
 
-/// Describes the number of turns, so that a single run is not read as a median.
 pub(super) fn turns(runs: usize) -> String {
     match runs {
         1 => "measured once, so a median is of one run".to_owned(),
@@ -150,7 +148,6 @@ mod tests {
 
     use super::*;
 
-    /// `tests/measured.rs` tests `xtask measured` itself.
     #[test]
     fn commands_run_below_the_meter() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,16 +1,14 @@
-//! The page of results, `docs/contributing/performance.md`, and texts between markers in a page.
+//! The page of results, `docs/contributing/performance.md`, and texts between markers.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 
-/// The page, and the folder of the results and the figures.
 pub(super) const PAGE: &str = "docs/contributing/performance.md";
 pub(super) const FOLDER: &str = "docs/contributing/performance";
 pub(super) const END: &str = "<!-- end -->";
 
-/// Returns a page below `root` as it is, and with another text between its markers.
 pub(super) fn edited(root: &Path, name: &str, begin: &str, text: &str) -> Result<(String, String)> {
     let before = fs::read_to_string(root.join(name))?;
     let after = replaced(name, &before, begin, text)?;

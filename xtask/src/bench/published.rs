@@ -1,5 +1,4 @@
-//! The results of `kernel_bench` in the documentation: tables and figures in `docs/contributing/performance.md`, and times
-//! in the pages of plugins.
+//! The results of `kernel_bench` in `docs/contributing/performance.md` and in plugins' pages.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,14 +17,12 @@ const BEGIN: &str = "<!-- kernels -->";
 
 const PLUGIN: &str = "plugin";
 
-/// The pages of plugins, named after them, and the marker before their times.
 const PLUGINS: &str = "docs/plugins";
 const TIMES: &str = "<!-- times -->";
 
-/// A result: `kernels.json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct KernelReport {
-    /// Missing in older results.
+    /// Missing in old results.
     command: Option<String>,
     machine: Machine,
     date: String,
@@ -47,9 +44,9 @@ struct Node {
     what: String,
     #[serde(default)]
     types: BTreeMap<String, String>,
-    /// Bytes that must be read and written; `None` if the inputs could not be created.
+    /// Read and written; `None` if the inputs could not be created.
     bytes: Option<u64>,
-    /// Rate of a copy of as many bytes in the same turns, for nodes larger than all caches.
+    /// Rate of a copy of equal size in the same turns, for nodes larger than all caches.
     copy_gigabytes_per_second: Option<f64>,
     ours: Outcome,
     rivals: Rivals,
@@ -67,14 +64,13 @@ struct Outcome {
     microseconds: Option<f64>,
     middle_half: Option<[f64; 2]>,
     why: Option<String>,
-    /// Set if it was measured differently from the others.
     how: Option<String>,
     #[serde(default)]
     modes: BTreeMap<String, serde_json::Value>,
 }
 
 impl Outcome {
-    /// Returns a rival's time and its multiple of this one; bold if it is faster.
+    /// Returns a rival's time and its ratio to this one; bold if faster.
     fn against(&self, rival: &Outcome) -> Option<String> {
         let time = rival.microseconds?;
         let Some(own) = self.microseconds else { return Some(digits(time)) };
@@ -87,12 +83,12 @@ impl Outcome {
         let own = self.why.as_ref().or(self.how.as_ref()).cloned();
         let missing = self.modes.iter().filter_map(|(name, mode)| Some((name, mode.as_str()?)));
         let missing = missing.map(|(name, why)| format!("without `{name}`, because {why}"));
-        // If no mode has a time, `why` has all reasons.
+        // Without any time, `why` has all reasons.
         own.into_iter().chain(missing.filter(|_| self.microseconds.is_some()))
     }
 }
 
-/// Whether the middle halves of both times overlap: another run could reverse the order.
+/// Whether the middle halves overlap: another run could reverse the order.
 fn is_tie(own: &Outcome, rival: &Outcome) -> bool {
     own.middle_half
         .zip(rival.middle_half)
@@ -120,7 +116,6 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let text = fs::read_to_string(file)?;
     let measured: KernelReport =
         serde_json::from_str(&text).with_context(|| format!("cannot parse the result {}", file.display()))?;
-    // Fails before anything is written.
     let pages = pages(root, Some(&measured))?;
     let figures = figures(&measured)?;
     let folder = root.join(FOLDER);
@@ -135,7 +130,6 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Paths below `root`, current text and new text.
 fn pages(root: &Path, measured: Option<&KernelReport>) -> Result<Vec<(String, String, String)>> {
     let names = plugin_pages(root)?;
     let measured_plugins = measured.map(plugins).unwrap_or_default();
@@ -185,7 +179,6 @@ fn machine(machine: &Machine, date: &str) -> String {
     format!("{}{driver}, PyTorch {}, Triton {}, {date}.", machine.name, machine.torch, machine.triton)
 }
 
-/// The figure is in `folder`, relative to the page.
 fn table(measured: &KernelReport, plugin: &str, folder: &str) -> String {
     let cells: Vec<&Node> = measured.cells.iter().filter(|cell| cell.plugin == plugin).collect();
     let table = Table::new(
@@ -236,7 +229,7 @@ fn plugins(measured: &KernelReport) -> Vec<&str> {
     found
 }
 
-/// Reasons for missing or different times, without duplicates, with their nodes.
+/// Deduplicated reasons for missing or different times, with nodes.
 fn notes(cells: &[&Node]) -> String {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for cell in cells {

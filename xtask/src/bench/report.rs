@@ -1,5 +1,5 @@
-//! A measurement's result, tables and curves as one JSON object, and its section of `docs/contributing/performance.md`
-//! between `<!-- NAME -->` and `<!-- end -->`. Scripts on other machines write such objects, too.
+//! A measurement's result as JSON, which scripts on other machines write, too, and its section of
+//! `docs/contributing/performance.md` between `<!-- NAME -->` and `<!-- end -->`.
 
 use std::path::Path;
 
@@ -15,22 +15,20 @@ use crate::tools::Tools;
 
 pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
 
-/// The measurement whose first table has a figure with a bar for each column of times.
 const IN_BARS: &str = "enqueue";
 
 const TIMES: &str = ", us";
 
-/// Exponents above this one count as superlinear.
+/// Higher exponents are superlinear.
 const SUPERLINEAR: f64 = 1.1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) name: String,
-    /// Repeats the measurement.
     pub(super) command: String,
     pub(super) machine: String,
     pub(super) date: String,
-    /// The commit of this repository, and the versions of other programs.
+    /// This commit, and other programs' versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) versions: String,
     pub(super) tables: Vec<Table>,
@@ -38,7 +36,6 @@ pub(super) struct Report {
     pub(super) plots: Vec<Plot>,
 }
 
-/// A column's name, and its value in a row.
 pub(super) type Column<'a, T, C> = (&'a str, fn(&T) -> C);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,7 +90,6 @@ impl From<&str> for Cell {
 }
 
 impl Report {
-    /// Creates a report that describes this machine's state before the measurement.
     pub(super) fn start(tools: &Tools, name: &str, command: String) -> Result<Report> {
         Ok(Report {
             name: name.to_owned(),
@@ -213,7 +209,6 @@ impl Table {
                 let length = time / first;
                 Bar { name: (*name).to_owned(), length, text: format!("{} us, {length:.2}x", digits(*time)) }
             };
-            // The columns before the times name the row.
             let keys = self.columns.iter().zip(row).take_while(|(column, _)| !column.ends_with(TIMES));
             let label = keys.map(|(column, cell)| format!("{} {column}", cell_text(cell)).trim().to_owned());
             Group { label: label.collect::<Vec<_>>().join(", "), bars: times.iter().map(bar).collect() }
@@ -228,7 +223,6 @@ impl Plot {
         Plot { name, title, x, y, curves }
     }
 
-    /// Returns the exponents of the curves; 1 is linear.
     fn growth(&self) -> Table {
         let power = |exponent: f64| match exponent > SUPERLINEAR {
             true => format!("**{exponent:.2}**"),
@@ -267,7 +261,7 @@ fn cell_text(cell: &Cell) -> String {
     }
 }
 
-/// Formats three significant digits, and all digits of whole numbers.
+/// Three significant digits, or all digits of whole numbers.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -277,7 +271,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// Formats two digits after the point below 10, one below 100, otherwise none.
+/// Two digits after the point below 10, one below 100, otherwise none.
 pub(super) fn three_digits(value: f64) -> String {
     match value.abs() {
         size if size < 10.0 => format!("{value:.2}"),
@@ -303,7 +297,6 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the page as it is, and with the report's section.
 fn page(root: &Path, report: &Report) -> Result<(String, String)> {
     page::edited(root, PAGE, &format!("<!-- {} -->", report.name), &report.section())
 }

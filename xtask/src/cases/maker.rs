@@ -1,4 +1,4 @@
-//! Libraries, plans and references in a folder, each created once for all cases.
+//! Libraries, plans and references, created once for all cases.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,23 +15,20 @@ use crate::{files, process, setup, workspace};
 pub(crate) struct Maker<'a> {
     tools: &'a Tools,
     folder: &'a Path,
-    /// By file name.
     plans: BTreeMap<String, Plan>,
-    /// By network and shape.
     references: BTreeMap<String, Run>,
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe<'a> {
-    /// A library of [`Maker::compile`].
+    /// From [`Maker::compile`].
     pub(crate) library: &'a str,
     pub(crate) network: Network,
     pub(crate) form: Form,
-    /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
+    /// Per profile: `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: Vec<Vec<String>>,
     pub(crate) aliased: bool,
-    /// The shapes of the inputs in each run; all are for the first profile.
     pub(crate) shapes: Vec<String>,
 }
 
@@ -70,15 +67,14 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Compiles the kernels of `tests/data/other_compilers` and returns their folder; `cubinder import` writes Triton's
-    /// manifests.
+    /// Compiles `tests/data/other_compilers`; `cubinder import` writes Triton's manifests.
     pub(crate) fn compile_external(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("other_compilers"))?;
         fs::create_dir_all(&output)?;
         let python = setup::packages::environment("compilers")?.join("bin/python");
         let sources = workspace::root().join("tests/data/other_compilers");
         let cache = output.join("cache");
-        // Code of an older release of the compilers would be imported, too.
+        // Code of older compilers would be imported, too.
         files::create_empty(&cache)?;
         let mut compile = Command::new(&python);
         process::capture(

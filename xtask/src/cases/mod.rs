@@ -1,5 +1,4 @@
-//! The cases of `gpu_test.py`, which runs them on any machine: engines, inputs and references in one folder, with
-//! `cases.json`.
+//! The cases of `gpu_test.py`: engines, inputs and references in one folder, with `cases.json`.
 
 mod maker;
 
@@ -16,7 +15,7 @@ pub(crate) use maker::{Maker, Recipe};
 
 const SCRIPTS: [&str; 4] = ["gpu_test.py", "gpu_stress.py", "gpu_faults.py", "cuda_driver.py"];
 pub(crate) const ALL_CLIENTS: [&str; 2] = ["trtexec", "python"];
-/// Neither compiles PTX nor uses the driver's cache of compiled PTX.
+/// No JIT, no cache of compiled PTX.
 pub(crate) const NO_JIT: [(&str, &str); 2] = [("CUDA_DISABLE_PTX_JIT", "1"), ("CUDA_CACHE_DISABLE", "1")];
 
 #[derive(Debug, Serialize)]
@@ -24,7 +23,6 @@ struct Cases<'a> {
     cases: &'a [Case],
 }
 
-/// One process of one client.
 #[derive(Debug, Serialize)]
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -33,7 +31,7 @@ pub(crate) struct Case {
     pub(crate) env: BTreeMap<&'static str, &'static str>,
     pub(crate) libraries: Vec<String>,
     pub(crate) plans: Vec<Plan>,
-    /// For the client `cycles`: how often it loads, runs and unloads.
+    /// Loads, runs and unloads; client `cycles` only.
     pub(crate) cycles: u32,
     pub(crate) show: bool,
     pub(crate) fails_with: Option<&'static str>,
@@ -55,30 +53,27 @@ impl Plan {
     }
 }
 
-/// One inference. The file of a tensor is `PREFIX.NAME`.
+/// One inference with tensors in `PREFIX.NAME`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Run {
     pub(crate) prefix: String,
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) outputs: Vec<Tensor>,
-    /// Offset in the buffers in bytes: multiples of 256, except for the Python client.
+    /// In bytes: a multiple of 256, except in Python.
     pub(crate) offset: u32,
-    /// Runs the inference in a captured CUDA graph; Python client only.
+    /// Captures a CUDA graph; Python only.
     pub(crate) graph: bool,
-    /// Binds aliased outputs to their own memory, which TensorRT need not support; Python client only.
+    /// Binds aliased outputs to separate memory, which TensorRT need not support; Python only.
     pub(crate) apart: bool,
-    /// Offset of such an output in its buffer in bytes.
+    /// In bytes.
     pub(crate) apart_offset: u32,
-    /// The optimization profile; Python client only.
+    /// Python only.
     pub(crate) profile: usize,
 }
 
-/// How code reaches an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
-    /// In the nodes' fields; the generic library runs it.
     Fields,
-    /// In a library inside the plan.
     Embedded,
 }
 

@@ -15,7 +15,6 @@ pub(super) fn write(tree: &[File], out: &Path) -> Result<PathBuf> {
     let bytes = pack(tree, &name).with_context(|| format!("cannot pack `{}`", path.display()))?;
     let draft = out.join(format!("{name}.tar.gz.draft"));
     fs::write(&draft, &bytes)?;
-    // An archive with its final name is complete.
     fs::rename(&draft, &path)?;
     Ok(path)
 }

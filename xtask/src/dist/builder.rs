@@ -1,4 +1,4 @@
-//! The release build for the oldest glibc, without folders of this machine in its files.
+//! The release build for the oldest glibc, without this machine's folders in its files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,7 @@ use crate::{process, workspace};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Variables that a build inherits, a line each, or `PREFIX*`: folders of programs, and how crates are fetched. Others
-/// might change the code.
+/// Inherited variables, one a line, or `PREFIX*`. Others might change the code.
 const KEPT: &str = include_str!("../../packaging/kept-variables.txt");
 
 pub(super) struct Builder {
@@ -33,7 +32,6 @@ impl Builder {
             ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker),
             ("CARGO_ENCODED_RUSTFLAGS", remapped(&folders(&checkout.cargo_home)?)),
             ("CARGO_TARGET_DIR", checkout.target.clone().into()),
-            // Cargo's configuration may name wrappers.
             ("RUSTC_WRAPPER", OsString::new()),
             ("RUSTC_WORKSPACE_WRAPPER", OsString::new()),
             ("SOURCE_DATE_EPOCH", EPOCH.to_string().into()),
@@ -46,13 +44,13 @@ impl Builder {
         command.env_clear().envs(kept).envs(self.environment.iter().cloned())
     }
 
-    /// Cargo's arguments, which maturin passes, too, so that it rebuilds nothing.
+    /// maturin passes them, too, to avoid a rebuild.
     pub(super) fn arguments() -> [&'static str; 4] {
         ["--release", "--locked", "--target", TARGET]
     }
 
-    /// Builds the program and the library separately, because one run would unify their crates' features, and maturin
-    /// builds the program only.
+    /// Builds program and library separately: one run would unify features, and maturin builds only the
+    /// program.
     pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
         let mut messages = Vec::new();
         for package in ["cubinder-plugin", "cubinder"] {
@@ -79,8 +77,7 @@ fn is_kept(name: &str) -> bool {
     })
 }
 
-/// Returns the folders of this machine that rustc would put into panic messages, with replacements: cargo's folder, the
-/// unpacked crates (one per registry), and the standard library's sources.
+/// Returns folders that rustc would put into panic messages, with replacements.
 fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
     let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -98,7 +95,7 @@ fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     Ok(folders)
 }
 
-/// The options in cargo's encoding. The last matching one applies.
+/// In cargo's encoding; the last match applies.
 fn remapped(folders: &[(PathBuf, String)]) -> OsString {
     let option = |(from, to): &(PathBuf, String)| {
         let mut text = OsString::from("--remap-path-prefix=");

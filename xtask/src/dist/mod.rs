@@ -1,5 +1,4 @@
-//! `cargo xtask dist`: the installed form, as an archive and as a Python package. Equal sources and an equal Rust yield
-//! equal bytes in any folder.
+//! `cargo xtask dist`: an archive and a Python package. Equal sources and equal Rust yield equal bytes.
 
 mod archive;
 mod builder;
@@ -15,10 +14,10 @@ use fs_err as fs;
 use crate::artifacts::Artifacts;
 use crate::{setup, workspace};
 
-/// The oldest supported glibc: that of RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's own wheels.
+/// That of RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's wheels.
 pub(crate) const GLIBC: &str = "2.28";
 
-/// The time of every file: 1980-01-01, the earliest in a zip file.
+/// 1980-01-01, the earliest in a zip file.
 const EPOCH: u32 = 315_532_800;
 
 #[derive(Debug)]
@@ -50,7 +49,7 @@ pub(crate) struct Checkout {
 }
 
 impl Checkout {
-    /// Uses its own folder below cargo's target folder, because cached build scripts and macros are for one linker.
+    /// Uses its own target folder, because cached build scripts are for one linker.
     pub(crate) fn this() -> Result<Self> {
         let metadata =
             cargo_metadata::MetadataCommand::new().current_dir(workspace::root()).no_deps().exec()?;

@@ -1,5 +1,4 @@
-//! The licences of all code linked into the program and the library: every crate with its licence, and each licence
-//! text once.
+//! Lists all linked crates with their licences, and each licence text once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -52,7 +51,6 @@ fn linked(metadata: &Metadata) -> Vec<&Package> {
             dependency.dep_kinds.iter().any(|info| info.kind == DependencyKind::Normal)
         };
         for dependency in node.deps.iter().filter(is_normal) {
-            // Macros run inside the compiler.
             let is_macro = metadata[&dependency.pkg].targets.iter().any(Target::is_proc_macro);
             if !is_macro && seen.insert(&dependency.pkg) {
                 waiting.push(&dependency.pkg);

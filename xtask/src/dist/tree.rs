@@ -1,5 +1,4 @@
-//! The files of an installation, below a folder such as `/usr/local`. The compiler's `installation` module finds them
-//! from the program's path.
+//! The files of an installation. The compiler's `installation` module finds them from the program's path.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,14 +12,12 @@ use crate::{files, process};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
-    /// Relative to the folder of the installation, with `/`.
     pub(super) path: String,
     pub(super) bytes: Vec<u8>,
-    /// Programs and shared libraries.
     pub(super) is_executable: bool,
 }
 
-/// pip's default location of programs.
+/// Where pip installs programs.
 pub(super) const PROGRAM: &str = "bin/cubinder";
 pub(super) const LICENSE: &str = "share/doc/cubinder/LICENSE";
 pub(super) const THIRD_PARTY: &str = "share/doc/cubinder/THIRD-PARTY.txt";
@@ -73,7 +70,6 @@ fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         for path in glob::glob(&format!("{folder}/{pattern}"))? {
             let path = path?;
             let name = path.strip_prefix(docs)?.to_string_lossy().into_owned();
-            // Only parts of the book.
             if !["introduction.md", "SUMMARY.md"].contains(&name.as_str()) {
                 found.push((name, fs::read(&path)?));
             }

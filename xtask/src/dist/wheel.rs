@@ -1,7 +1,4 @@
-//! The Python package.
-//!
-//! maturin packs the program, the Python module, and all other files as data below the environment's folder, and checks
-//! the program's symbol versions.
+//! The Python package, packed by maturin, which checks the program's symbol versions.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -29,7 +26,7 @@ pub(super) fn write(
     let mut command = Command::new(&tools.maturin);
     command.current_dir(work.path()).arg("build").args(Builder::arguments());
     command.arg("--compatibility").arg(format!("manylinux_{}", GLIBC.replace('.', "_")));
-    // Fails if another library is linked, which would have to be packed.
+    // Fails if another library is linked.
     command.args(["--auditwheel", "check", "--out"]).arg(&wheels);
     process::follow(builder.apply(&mut command), &mut *on_line)?;
     let wheels = files::list(&wheels)?;
@@ -53,7 +50,6 @@ fn stage(root: &Path, tree: &[File], work: &Path) -> Result<()> {
     }
     for file in tree {
         let path = match file.path.as_str() {
-            // maturin packs the program itself, and has its own place for licences.
             PROGRAM => continue,
             LICENSE => work.join("LICENSE"),
             THIRD_PARTY => work.join("THIRD-PARTY.txt"),
@@ -81,7 +77,7 @@ fn project(text: &str, root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Returns NVIDIA's packages of the compiler's table as requirements.
+/// Returns the compiler's table of NVIDIA packages as requirements.
 fn cuda_packages(table: &Path) -> Result<String> {
     let table: toml::Table =
         toml::from_str(&fs::read_to_string(table)?).context("in `compiler/toolkit.toml`")?;

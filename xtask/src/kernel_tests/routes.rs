@@ -1,5 +1,4 @@
-//! The plugins that TensorRT can launch itself, compiled for every route: all must yield equal bytes.
-//! `cubinder_tests::native_cases` lists plugins and nodes.
+//! Plugins that TensorRT can launch itself, by every route: all must yield equal bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,11 +9,10 @@ use super::Run;
 use crate::process;
 use crate::tools::{Tools, last_line_as_json};
 
-/// The example that writes the plugins' cases.
 const CASES: &str = "native-cases";
 const FOLDER: &str = "native";
 
-/// The targets of the native route and of the plugin route's PTX: the lowest one, for all GPUs.
+/// The lowest target, for all GPUs.
 const NATIVE: &str = "sm_80";
 const PTX: &str = "compute_80";
 
@@ -34,7 +32,7 @@ fn prepare_plugin(tools: &Tools, folder: &Path, targets: &[&str], manifest: &str
     let file = format!("{folder_name}/cases.toml");
     let mut libraries = BTreeMap::new();
     for (library, route, targets) in routes {
-        // Quiet, to omit warnings about variants that this route does not support.
+        // Quiet: omits warnings about unsupported variants.
         tools.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
         libraries.insert(library.to_owned(), format!("{folder_name}/lib{library}.so"));
     }

@@ -1,4 +1,4 @@
-//! Outcomes of the rows of `cargo xtask matrix`, and their comparison with `docs/support.md`.
+//! Outcomes of matrix rows, compared with `docs/support.md`.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,11 +13,10 @@ use crate::setup::packages::NotFetched;
 pub(super) enum Outcome {
     Works(String),
     Refused(String),
-    /// The program ended without an answer.
+    /// Ended without an answer.
     Crashed(String),
-    /// An earlier step of ours failed.
+    /// An earlier step failed.
     Failed(String),
-    /// Not installed and could not be fetched.
     NotTried(String),
 }
 
@@ -49,7 +48,7 @@ pub(super) struct Row<'a> {
 impl std::error::Error for Outcome {}
 
 impl Row<'_> {
-    /// Returns the difference to the page; `None` if equal or not tried.
+    /// Returns the difference to the page, if any.
     pub(super) fn difference(&self) -> Option<String> {
         let Row { what, expected: Expected { page, refused, with }, outcome } = self;
         let is_as_expected = match outcome {
@@ -83,7 +82,7 @@ impl fmt::Display for Row<'_> {
     }
 }
 
-/// 2 is clap's exit code.
+/// clap exits with 2.
 const DIFFERENT: u8 = 1;
 const INCOMPLETE: u8 = 3;
 

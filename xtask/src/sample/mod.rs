@@ -1,5 +1,4 @@
-//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins, with plugins from manifests and
-//! kernels. `gpu_test.py` compares the results.
+//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins. `gpu_test.py` compares results.
 
 mod catalogue;
 mod options;
@@ -17,7 +16,6 @@ use catalogue::{Sample, samples};
 pub(crate) use options::{Mode, Options};
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
-/// Identifies the folder of a saved engine.
 const SAVED: &str = "cases.json";
 
 pub(crate) fn run(options: &Options) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The options of the guides' runner, and their meaning for a plugin from a manifest.
+//! The options of the guides' runner, applied to manifests.
 
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,6 @@ impl Which {
 }
 
 impl Precision {
-    /// The name in manifests.
     pub(crate) const fn element_type(self) -> &'static str {
         match self {
             Precision::Fp32 => "f32",
@@ -95,12 +94,10 @@ plugin: load its library, get the creator `sample::NAME` from the registry, make
 `--mode onnx`.";
 
 impl Options {
-    /// The folder of the saved engine.
     pub(crate) fn folder(&self, root: &Path) -> PathBuf {
         self.artifacts_dir.clone().unwrap_or_else(|| root.join("build/sample").join(self.which.name()))
     }
 
-    /// The meaning of the given options, a line each.
     pub(crate) fn explained(&self, sample: &Sample) -> Vec<String> {
         if self.load_engine {
             return vec![

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: fetches the tools for compiling kernels and building engines into a cache outside the checkout.
+//! `cargo xtask setup`: fetches tools into a cache outside the checkout.
 
 pub(crate) mod packages;
 mod pins;
@@ -19,21 +19,19 @@ pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
 const NVRTC: &str = "nvidia-cuda-nvrtc";
 const CUDA_HEADERS: [&str; 3] = ["nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl"];
 const TENSORRT: &str = "tensorrt-rtx-cu13-libs";
-/// TensorRT-RTX's bindings, and `onnx` with its imports.
 const PYTHON_PACKAGES: [&str; 6] =
     ["tensorrt-rtx-cu13-bindings", "onnx", "numpy", "protobuf", "typing_extensions", "ml_dtypes"];
 
-/// The tools of the compiler's clients, as absolute paths.
+/// Absolute paths.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
     cache: PathBuf,
     tensorrt: PathBuf,
-    /// Folders to import `tensorrt_rtx_bindings` and `onnx` from.
     python_path: Vec<PathBuf>,
     python: PathBuf,
 }
 
-/// Sets up and prints all locations; with `tests`, also for tests only.
+/// With `tests`, also fetches what only tests need.
 pub(crate) fn run(tests: bool) -> Result<()> {
     let toolchain = ensure()?;
     println!("Packages      {}", toolchain.cache.join("toolkit").display());
@@ -54,7 +52,6 @@ pub(crate) fn run(tests: bool) -> Result<()> {
 
 pub(crate) fn ensure() -> Result<Toolchain> {
     let packages = Packages::open()?;
-    // The compiler reads these two variables and reports errors in them.
     let (has_nvrtc, has_toolkit) = (variable("CUBINDER_NVRTC").is_some(), variable("CUDA_HOME").is_some());
     let mut names = Vec::new();
     names.extend((!has_nvrtc && !has_toolkit).then_some(NVRTC));
@@ -71,7 +68,7 @@ pub(crate) fn ensure() -> Result<Toolchain> {
     Ok(Toolchain { cache: packages.cache, tensorrt, python_path, python: packages.python.path })
 }
 
-/// Returns a variable of the environment; an empty one counts as not set.
+/// Empty variables count as unset.
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -100,14 +97,13 @@ impl Toolchain {
         ])
     }
 
-    /// Returns a Python that imports the pinned packages, without the user's site.
+    /// Returns a Python with the pinned packages, without the user's site.
     pub(crate) fn python_command(&self) -> Result<Command> {
         let mut command = Command::new(&self.python);
         command.envs(self.python_environment()?).env("PYTHONNOUSERSITE", "1");
         Ok(command)
     }
 
-    /// Returns the variables by which compiler and tests find this toolchain.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let [(_, python_path), (_, library_path)] = self.python_environment()?;
         Ok(vec![
@@ -138,15 +134,15 @@ pub(crate) fn cache() -> Result<PathBuf> {
     cache_folder(&variable)
 }
 
-/// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder; absolute. Equals the compiler's rules
-/// (`Overrides::from_env`), which reads this cache.
+/// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder. Equals the compiler's
+/// `Overrides::from_env`.
 fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = named("CUBINDER_CACHE") {
         return std::path::absolute(&cache)
             .with_context(|| format!("`CUBINDER_CACHE` names `{}`", cache.display()));
     }
-    // The XDG base directory specification: a relative path is ignored.
+    // XDG base directory specification: relative paths are ignored.
     let absolute = |name: &str| named(name).filter(|folder| folder.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     let base = base.context("no folder for the cache: set `HOME`, or name a folder in `CUBINDER_CACHE`")?;
@@ -162,7 +158,7 @@ mod tests {
         cache_folder(&lookup).map(|path| path.display().to_string()).map_err(|error| error.to_string())
     }
 
-    /// The compiler's `toolkit` module has this test, too, because both must use the same folder.
+    /// The compiler's `toolkit` tests this, too: both use one folder.
     #[test]
     fn the_cache_is_where_the_user_says() {
         let home = ("HOME", "/users/me");

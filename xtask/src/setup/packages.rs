@@ -1,4 +1,4 @@
-//! Python packages in folders of the cache, installed by pip.
+//! Python packages in the cache, installed by pip.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ use super::python::{self, Python};
 use super::store::Store;
 use crate::process;
 
-/// A package that pip failed to fetch: its index may be unreachable.
+/// pip failed: its index may be unreachable.
 #[derive(Debug)]
 pub(crate) struct NotFetched(pub(crate) String);
 
@@ -46,7 +46,6 @@ impl Packages {
         Ok(Self { store: Store::new(cache.join("toolkit")), cache, python, pins })
     }
 
-    /// Fetches missing packages in parallel.
     pub(crate) fn fetch_all(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
         names.par_iter().map(|name| self.fetch(name)).collect()
     }
@@ -84,7 +83,7 @@ impl Packages {
 
     fn fill_environment(&self, name: &str, requirements: &str, content: &Path, scratch: &Path) -> Result<()> {
         let mut command = Command::new(&self.python.path);
-        // Without pip: Debian's Python cannot add it, and pip of `python` installs here, too.
+        // Debian's Python cannot add pip; pip of `python` installs here.
         process::capture(command.args(["-m", "venv", "--without-pip"]).arg(content).current_dir(scratch))?;
         let packages = self.site_packages(content);
         self.install(name, requirements, &packages, scratch)?;
@@ -101,7 +100,6 @@ impl Packages {
         environment.join(format!("lib/python{}/site-packages", self.python.version))
     }
 
-    /// Installs `requirements` with pip into the folder `target` only.
     fn install(&self, name: &str, requirements: &str, target: &Path, scratch: &Path) -> Result<()> {
         let list = scratch.join("requirements.txt");
         fs::write(&list, requirements)?;
@@ -110,12 +108,12 @@ impl Packages {
             .args(["-m", "pip", "install", "--no-compile", "--target"])
             .arg(target)
             .args(["--no-deps", "--only-binary=:all:", "--require-hashes"])
-            // The store is the cache; pip's own would double the space.
+            // pip's own cache would double the space.
             .args(["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"])
             .arg("-r")
             .arg(&list)
             .env("TMPDIR", scratch)
-            // These configure the interpreter's installations; some contradict `--target`.
+            // Some contradict `--target`.
             .env_remove("PIP_CONSTRAINT")
             .env_remove("PIP_PREFIX")
             .env_remove("PIP_ROOT")
@@ -126,7 +124,7 @@ impl Packages {
     }
 }
 
-/// Creates libraries that PyTorch links and the tests do not call.
+/// Libraries that PyTorch links and tests do not call.
 const STAND_INS: &str = include_str!("../../python/stand_in_libraries.py");
 
 fn trim(package: &Package, content: &Path) -> Result<()> {

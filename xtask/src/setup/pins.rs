@@ -1,12 +1,9 @@
-//! The packages of `pins.toml`.
-
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use fs_err as fs;
 use serde::Deserialize;
 
-/// `pins.toml`, which explains its keys.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pins {
@@ -43,7 +40,7 @@ impl Pins {
 }
 
 impl Package {
-    /// Returns pip's requirements file: with hashes, pip accepts only the pinned wheels.
+    /// With hashes, pip accepts only the pinned wheels.
     pub(crate) fn requirements(&self) -> Result<String> {
         let Some(version) = &self.version else {
             let file = crate::workspace::root().join("xtask/frameworks").join(format!("{}.txt", self.name));
@@ -71,7 +68,7 @@ mod tests {
         let pins = Pins::load().unwrap();
         assert_eq!(pins.python, ["3.10", "3.11", "3.12", "3.13"]);
         for package in &pins.packages {
-            // With a hash for one requirement, pip demands one for every other.
+            // One hash makes pip demand all.
             let text = package.requirements().unwrap();
             let entries = text.lines().filter(|line| line.contains("=="));
             assert!(entries.clone().count() > 0, "{}", package.name);
@@ -90,7 +87,6 @@ mod tests {
         assert_eq!(folder("pytorch"), "pytorch-cp312");
     }
 
-    /// The compiler searches the cache for the CUDA packages of its table.
     #[test]
     fn the_compiler_finds_the_fetched_packages() {
         #[derive(Deserialize)]

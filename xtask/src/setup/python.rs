@@ -1,5 +1,3 @@
-//! The Python interpreter that runs pip and TensorRT-RTX's bindings.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,19 +6,19 @@ use anyhow::{Result, bail};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Python {
-    /// Absolute path of the interpreter itself, not of a version manager's launcher.
+    /// Absolute; not a version manager's launcher.
     pub(crate) path: PathBuf,
     pub(crate) version: String,
 }
 
 impl Python {
-    /// The version in file names, such as `cp312`.
+    /// As in file names: `cp312`.
     pub(crate) fn tag(&self) -> String {
         format!("cp{}", self.version.replace('.', ""))
     }
 }
 
-/// Returns the interpreter `named`, otherwise the first supported one on the search path.
+/// Returns the interpreter `named`, or the first supported one on the path.
 pub(crate) fn find(
     named: Option<OsString>,
     supported: &[String],
@@ -29,7 +27,6 @@ pub(crate) fn find(
     let versions = supported.iter().rev().map(|version| format!("python{version}").into());
     let candidates = match named {
         Some(program) => vec![program],
-        // The unversioned name is the most likely to have pip.
         None => std::iter::once("python3".into()).chain(versions).collect(),
     };
     let mut found = Vec::new();
@@ -48,10 +45,10 @@ pub(crate) fn find(
     )
 }
 
-/// `None` if `program` does not run, such as a version manager's launcher of a missing version.
+/// `None` if `program` does not run, such as a launcher of a missing version.
 pub(crate) fn probe(program: &OsString) -> Option<Python> {
     let script = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
-    // Isolated and without site-packages: quick, and independent of the user's files.
+    // Quick, and independent of the user's files.
     let output = Command::new(program).args(["-I", "-S", "-c", script]).stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     let (version, path) = text.split_once('\n')?;

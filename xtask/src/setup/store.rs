@@ -1,7 +1,6 @@
-//! Folders of the cache that are complete or absent.
+//! Cache folders that are complete or absent.
 //!
-//! A marker in each folder has its recipe. A folder is filled in `.staging` and renamed while a file in `.locks` is
-//! locked, so readers never see an incomplete one.
+//! Filled in `.staging` under a lock in `.locks`, then renamed. A marker contains the recipe.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -22,7 +21,7 @@ impl Store {
         Self { root }
     }
 
-    /// Returns the folder `name` of `recipe`. `fill` gets a missing folder to fill, and a temporary one.
+    /// Returns the folder `name` of `recipe`. `fill` gets a new folder, and a temporary one.
     pub(crate) fn ensure(
         &self,
         name: &str,
@@ -42,11 +41,10 @@ impl Store {
 
     fn make(&self, name: &str, recipe: &str, fill: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
         let staging = self.root.join(".staging").join(name);
-        // A killed run's children may still write there; the next run removes the remains.
+        // A killed run's children may still write; the next run cleans up.
         let _left_behind = fs::remove_dir_all(&staging);
         let prepare = || {
             fs::create_dir_all(&staging)?;
-            // A unique name, unknown to those children.
             let work = tempfile::tempdir_in(&staging)?;
             fs::create_dir(work.path().join("content"))?;
             fs::create_dir(work.path().join("scratch"))?;
@@ -57,7 +55,7 @@ impl Store {
         fill(&content, &work.path().join("scratch"))?;
         let publish = || {
             fs::write(content.join(MARKER), recipe)?;
-            // Otherwise the rename could survive a power failure that the files do not.
+            // Otherwise a power failure could keep the rename and lose the files.
             nix::unistd::syncfs(File::open(&content)?)?;
             let folder = self.root.join(name);
             match fs::rename(&folder, work.path().join("old")) {
@@ -69,7 +67,7 @@ impl Store {
         publish().with_context(|| self.unusable())
     }
 
-    /// Locks a file for `name`, until the process ends. Lock files stay, because another run may have opened one.
+    /// Locks `name` until the process ends. Lock files stay, because another run may have opened one.
     fn lock(&self, name: &str) -> io::Result<File> {
         let locks = self.root.join(".locks");
         fs::create_dir_all(&locks)?;

@@ -1,4 +1,4 @@
-//! Tools that create and test the installed form.
+//! Tools that create and test installations.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::process::quote;
 
 #[derive(Debug)]
 pub(crate) struct Packaging {
-    /// A linker for the oldest supported glibc.
+    /// Links for the oldest supported glibc.
     pub(crate) linker: PathBuf,
     pub(crate) maturin: PathBuf,
 }
@@ -23,7 +23,7 @@ pub(crate) struct BuildSystems {
     pub(crate) ninja: PathBuf,
 }
 
-/// The oldest supported CMake: it reads depfiles with every generator.
+/// Reads depfiles with every generator.
 const OLDEST_CMAKE: (u32, u32) = (3, 21);
 
 pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
@@ -32,7 +32,7 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     let [zig, zigbuild, maturin] = &folders[..] else { bail!("expected a folder for each package") };
     let zigbuild = zigbuild.join("bin/cargo-zigbuild");
     let script = linker_script(&zig.join("ziglang/zig"), &zigbuild, &packages.cache.join("zig"), glibc);
-    // In the cache, because cargo rebuilds everything if the linker's path changes.
+    // cargo rebuilds everything if the linker's path changes.
     let folder = packages.store.ensure(&format!("linker-glibc-{glibc}"), &script, |content, _| {
         let linker = content.join("linker");
         fs::write(&linker, &script)?;
@@ -41,7 +41,7 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     Ok(Packaging { linker: folder.join("linker"), maturin: maturin.join("bin/maturin") })
 }
 
-/// Returns CMake and Ninja of the search path, otherwise the pinned ones.
+/// Returns CMake and Ninja from the path, otherwise pinned ones.
 pub(crate) fn build_systems() -> Result<BuildSystems> {
     let packages = Packages::open()?;
     let found_or_fetched = |found: Option<PathBuf>, package: &str, program: &str| match found {
@@ -54,7 +54,7 @@ pub(crate) fn build_systems() -> Result<BuildSystems> {
     Ok(BuildSystems { cmake, ninja })
 }
 
-/// cargo-zigbuild translates the arguments of rustc for zig.
+/// cargo-zigbuild translates rustc's arguments.
 fn linker_script(zig: &Path, zigbuild: &Path, cache: &Path, glibc: &str) -> String {
     let quoted = |path: &Path| quote(&path.to_string_lossy());
     format!(

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all checks of the CI. Owns the list of [`steps`] and the environment of the tests.
+//! `cargo xtask test`: the [`steps`] of the CI, and the tests' environment.
 
 mod report;
 mod results;
@@ -36,18 +36,18 @@ fn release_steps(report: &mut Report<impl Write>) {
     report.check("book", &mut xtask("book"));
 }
 
-/// Runs every step, even after a failed prerequisite: its tests report missing parts.
+/// Continues after failures: tests report missing parts.
 fn steps(report: &mut Report<impl Write>) {
     let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    // rustdoc would write the program `cubinder` into the folder of the runtime library of that name.
+    // rustdoc would mix the program `cubinder` and the library of that name.
     report.check(
         "rustdoc",
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
-    // Tests use the installed form, the only release build.
+    // Tests use the only release build, the installed form.
     let dist = report.prepare("dist", make_dist);
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
     let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());
@@ -55,11 +55,10 @@ fn steps(report: &mut Report<impl Write>) {
     report.check("demo", xtask("demo").env(artifacts::PREBUILT, "1").envs(environment.iter().cloned()));
     report.suite("tests", |filter| {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-        // rustdoc reads every crate before it applies the filter.
+        // rustdoc reads every crate before filtering.
         command.args(filter.map(|_| "--tests"));
         // Skipped tests pass and print their reason.
         command.args(filter).args(["--", "--show-output"]).envs(environment.iter().cloned());
-        // The reader of results does not parse terminal colors.
         command.env("CARGO_TERM_COLOR", "never");
         command
     });

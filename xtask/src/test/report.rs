@@ -1,4 +1,4 @@
-//! Runs steps in order and prints a summary.
+//! Runs steps and prints a summary. A filter applies to checks and suites.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, ExitCode};
@@ -18,7 +18,6 @@ pub(crate) struct Report<W> {
 }
 
 impl<W: Write> Report<W> {
-    /// `filter` applies to checks and suites.
     pub(crate) fn new(out: W, filter: Option<&str>) -> Self {
         let filter = filter.map(str::to_owned);
         Self { out, filter, results: Results::default(), matched: 0, start: Instant::now() }
@@ -49,7 +48,7 @@ impl<W: Write> Report<W> {
         result.ok()
     }
 
-    /// Subject to the filter, counts as one.
+    /// Filtered, counts as one.
     pub(crate) fn verify(&mut self, name: &str, step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<()>) {
         if self.filter.as_deref().is_none_or(|filter| name.contains(filter)) {
             self.matched += 1;
@@ -57,7 +56,6 @@ impl<W: Write> Report<W> {
         }
     }
 
-    /// Runs a command that must succeed, as [`Report::verify`].
     pub(crate) fn check(&mut self, name: &str, command: &mut Command) {
         if std::io::stdout().is_terminal() {
             command.env("CARGO_TERM_COLOR", "always");
@@ -69,12 +67,12 @@ impl<W: Write> Report<W> {
         });
     }
 
-    /// Runs test programs with the command that `make` returns for a filter: each test counts.
+    /// Filtered by `make`; each test counts.
     pub(crate) fn suite(&mut self, name: &str, make: impl FnOnce(Option<&str>) -> Command) {
         print(&mut self.out, &format!("\n== {name}"));
         let start = Instant::now();
         let mut reader = Reader::default();
-        // With a filter, the output of passed tests is shown.
+        // A filter shows output of passed tests, too.
         let all = self.filter.is_some();
         let mut command = make(self.filter.as_deref());
         let status = process::stream(&mut command, |line| {
@@ -118,7 +116,7 @@ fn duration(time: Duration) -> String {
     if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
-/// Ignores a closed pipe: the remaining steps still determine the exit status.
+/// Ignores a closed pipe: later steps still determine the exit status.
 fn print(out: &mut impl Write, line: &str) {
     let _reader_gone = writeln!(out, "{line}");
 }

@@ -1,4 +1,4 @@
-//! Counts tests by the lines that cargo and libtest print.
+//! Counts tests in the output of cargo and libtest.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,6 @@ impl Results {
     }
 }
 
-/// The output of tests, which libtest prints at the end of a program.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Section {
     #[default]
@@ -45,20 +44,20 @@ enum Section {
     Failures,
 }
 
-/// Reads the output of `cargo test -- --show-output` line by line into [`Results`].
+/// Reads `cargo test -- --show-output` line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     results: Results,
     section: Section,
     program: Option<String>,
-    /// Passed tests of this program that printed a reason to skip; libtest counts them as passed.
+    /// Passed tests that printed a reason to skip.
     skipped: usize,
-    /// Whether `skipped` includes the test whose output is being read.
+    /// Whether `skipped` includes the current test.
     is_counted: bool,
 }
 
 impl Reader {
-    /// Returns whether to log the line: hides the output of passed tests.
+    /// Returns whether to log the line: not the output of passed tests.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.end_program(result);
@@ -115,7 +114,7 @@ impl Reader {
         self.start_program(None);
     }
 
-    /// A program without a result counts as one failed test.
+    /// Counts as one failed test.
     fn report_crash(&mut self) {
         if let Some(program) = self.program.take() {
             self.results.counts.failed += 1;
@@ -128,7 +127,7 @@ impl Reader {
         *self = Self { results, program, ..Self::default() };
     }
 
-    /// `success` is cargo's own.
+    /// `success` is cargo's.
     pub(crate) fn end(mut self, success: bool) -> Results {
         self.report_crash();
         if !success && self.results.counts.failed == 0 {

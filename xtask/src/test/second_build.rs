@@ -1,4 +1,4 @@
-//! A second build of the installed form in other folders, which must yield equal bytes.
+//! Rebuilds the installed form in other folders: bytes must be equal.
 
 use anyhow::{Result, bail};
 use fs_err as fs;
@@ -6,14 +6,12 @@ use fs_err as fs;
 use crate::dist::{self, Checkout, Dist};
 use crate::{files, workspace};
 
-/// Rebuilds in a copy of the checkout, and compares archive and wheel with those of `first`.
 pub(super) fn same_from_another_folder(first: &Dist, mut echo: impl FnMut(&str)) -> Result<()> {
     let work = tempfile::Builder::new().prefix("cubinder-again-").tempdir()?;
     let root = work.path().join("a folder with a longer name/checkout");
     files::copy_tree(&workspace::root(), &root, &["target", "build", ".git"])?;
     let [cargo_home, temporary] = ["cargo", "temporary"].map(|name| work.path().join(name));
     fs::create_dir(&temporary)?;
-    // Packed crates, to avoid another download.
     files::copy_tree(&Checkout::this()?.cargo_home.join("registry"), &cargo_home.join("registry"), &["src"])?;
     let copied = Checkout { target: root.join("target"), root, cargo_home, temporary };
     let second = dist::build(&copied, &work.path().join("out"), &mut echo)?;

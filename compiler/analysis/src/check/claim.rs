@@ -1,6 +1,6 @@
-//! Claims about expressions: conditions, their domain, and fixes.
+//! Claims: conditions, their domain and fixes.
 //!
-//! Reports are [`super::report`]'s, proofs [`super::verdicts`]'s.
+//! [`super::report`] reports them, [`super::verdicts`] proves them.
 
 use cubinder_expr::{Expr, Interval};
 use cubinder_launch::proof::{Case, Domain, Verdict};
@@ -9,7 +9,6 @@ use crate::diagnostic::{Code, Span};
 
 #[derive(Clone)]
 pub(super) struct Term {
-    /// Its name in messages: `the grid's y`.
     pub(super) subject: String,
     pub(super) expr: Expr,
     pub(super) span: Span,
@@ -22,7 +21,7 @@ impl Term {
         Claim { rule, term: self.clone(), must, predicate, remedy, consequence: None }
     }
 
-    /// Claims a range; `condition` ends the sentence.
+    /// `condition` ends the sentence.
     pub(super) fn within(&self, rule: Code, allowed: Interval, condition: &str) -> Claim {
         let range = match allowed {
             Interval { min: i64::MIN, max } => format!("at most {max}"),
@@ -32,25 +31,23 @@ impl Term {
         self.claim(rule, Must::Be(range + condition), Predicate::Within(allowed))
     }
 
-    /// Calls [`Self::within`], except for constants within the range.
+    /// [`Self::within`], except for constants within the range.
     pub(super) fn limit(&self, rule: Code, allowed: Interval, condition: &str) -> Option<Claim> {
         let is_kept = self.expr.constant().is_some_and(|value| allowed.contains(value));
         (!is_kept).then(|| self.within(rule, allowed, condition))
     }
 }
 
-/// A condition of every launch.
 pub(super) struct Claim {
     pub(super) rule: Code,
     pub(super) term: Term,
     pub(super) must: Must,
     pub(super) predicate: Predicate,
     pub(super) remedy: Remedy,
-    /// The effect of a violation, unless the route decides it.
+    /// Of a violation; `None` if the route decides it.
     pub(super) consequence: Option<&'static str>,
 }
 
-/// The condition in messages.
 #[derive(Clone, PartialEq)]
 pub(super) enum Must {
     /// `is from 0 to 65535`.
@@ -76,29 +73,25 @@ impl std::fmt::Display for Must {
 
 #[derive(Clone, Copy)]
 pub(super) enum Remedy {
-    /// Limits of shapes and attributes. The text adds an alternative.
+    /// Of shapes and attributes; the text adds an alternative.
     Limit(&'static str),
     /// Only this fix.
     Fix(&'static str),
 }
 
-/// A step of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StepId {
-    /// Index in the table of variants.
     pub(super) row: usize,
-    /// Index in the row.
     pub(super) step: usize,
 }
 
-/// The domain of a claim.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum When {
     /// The row's guard is satisfied.
     Chosen(usize),
     /// The step runs.
     Launched(StepId),
-    /// The step runs and no axis of its grid is 0; otherwise other expressions are not evaluated.
+    /// The step runs and no axis of its grid is 0, so other expressions are evaluated.
     Running(StepId),
     /// The step runs and no other axis of its grid is 0.
     Beside(StepId, usize),
@@ -106,7 +99,7 @@ pub(super) enum When {
     Written(StepId),
     /// The row's guard is evaluated.
     Guarded(usize),
-    /// Even if outputs have no or invalid shapes.
+    /// Outputs may have no or invalid shapes.
     BeforeOutputs,
 }
 
@@ -123,14 +116,12 @@ impl When {
 
 #[derive(Clone, PartialEq)]
 pub(super) enum Predicate {
-    /// Integers are within the range.
     Within(Interval),
     /// Values within fit; others may.
     Fits(Interval),
-    /// There is a value.
     HasValue,
     Holds(Expr),
-    /// Always false; describes the found value.
+    /// Always false, with the found value.
     Misfit(String),
 }
 
@@ -167,15 +158,14 @@ pub(super) struct Group<'c> {
     pub(super) settled: Settled,
 }
 
-/// The result for a claim.
 #[derive(Clone)]
 pub(super) struct Settled {
     pub(super) verdict: Verdict,
-    /// No input satisfies it.
+    /// False for every input.
     pub(super) is_always_wrong: bool,
     /// TensorRT rejects all known counterexamples.
     pub(super) is_beyond: bool,
-    /// Proved for the tensors that TensorRT accepts.
+    /// For the tensors that TensorRT accepts.
     pub(super) is_proved_for_taken: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Claims that output ranks and dimensions are valid, and that declared bounds of sizes are possible.
+//! Claims about valid output ranks, dimensions and declared bounds of sizes.
 
 use cubinder_expr::interval::MAX_RANK;
 use cubinder_expr::{DataType, Expr, Interval, Node};
@@ -16,7 +16,6 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     let most = Interval { min: 0, max: i64::from(MAX_RANK) };
     let outputs = view.outputs().filter(|it| !inexpressible.contains(&it.index));
     let mut claims = Vec::new();
-    // Copies of another shape, or scalars.
     let is_copied = |it: &Output| matches!(it.shape.nodes.as_slice(), [Node::Shape(_) | Node::Array(_)]);
     for (output, decl) in outputs.map(|it| (it.output, it.decl)).filter(|(it, _)| !is_copied(it)) {
         let term = |subject, expr: &Expr| view.term(subject, expr, &decl.shape, When::BeforeOutputs);
@@ -34,8 +33,8 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     claims
 }
 
-/// Replaces sizes that kernels write by 0, because they cannot be checked, and describes them: `` but for `count` ``.
-/// `None` if no other part remains.
+/// Replaces sizes that kernels write, which cannot be checked, by 0, and describes them: `` but for `count`
+/// ``. `None` if no other part remains.
 fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)> {
     let sizes: Vec<(usize, u32)> = sizes_in(output).collect();
     let mut shape = output.shape.clone();
@@ -58,8 +57,7 @@ fn quoted(view: &DraftView<'_>, tensor: u32) -> String {
     format!("`{}`", view.plugin.tensor_name(tensor as usize).unwrap_or_default())
 }
 
-/// Claims about sizes that kernels compute: bounds are not negative, the type holds the upper bound, and the optimum
-/// does not exceed it.
+/// Claims that bounds are not negative, the type holds the upper bound, and the optimum does not exceed it.
 pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     const OPT_TOO_LARGE: Remedy =
         Remedy::Fix("give `opt` no more than `upper`, which is what it is where it is left out");

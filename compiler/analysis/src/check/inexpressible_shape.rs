@@ -1,7 +1,7 @@
 //! Reports output shapes that TensorRT's shape arithmetic cannot express.
 //!
-//! [`super::expressible`] accepts most by their form. Others are lowered to a stand-in for TensorRT's builder, for
-//! every combination of ranks with one node's attributes, which proves only shapes without attributes.
+//! [`super::expressible`] accepts most by form. Others are lowered to a test double for every combination of
+//! ranks with one node's attributes, which proves only shapes without attributes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -49,7 +49,6 @@ pub(super) fn check(view: &DraftView<'_>, checked: &mut CheckedDraft) -> Vec<usi
     inexpressible
 }
 
-/// A part that cannot be expressed, and why.
 struct Problem {
     node: NodeId,
     reason: &'static str,

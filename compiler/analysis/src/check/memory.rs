@@ -1,5 +1,5 @@
-//! Checks that outputs are written, and that outputs and scratch memory are written before they are read. A pointer to
-//! `const` reads, others may write; before kernels are compiled, any argument may write.
+//! Checks that outputs are written, and that outputs and scratch memory are written before they are read. A
+//! pointer to `const` reads, others may write; before the compile, any argument may write.
 
 use cubinder_expr::{BinaryOp, Expr, Node, NodeId, Value};
 use cubinder_launch::proof::{Domain, Verdict};
@@ -47,7 +47,8 @@ impl Finding {
     }
 }
 
-/// Reports outputs that no step writes, always or, unless `inexpressible`, for some inputs; before the compile.
+/// Reports, before the compile, outputs that no step writes, always or, unless `inexpressible`, for some
+/// inputs.
 pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
     if !is_known(view) {
         return Vec::new();
@@ -62,8 +63,8 @@ pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diag
     reported.map(|finding| finding.diagnostic).collect()
 }
 
-/// The same of outputs that a kernel only reads, for all rows, and memory that is read before anything wrote it. What [`outputs`] found about the
-/// same outputs is superseded.
+/// Reports outputs that kernels only read, and memory that is read first, for all rows. Supersedes
+/// [`outputs`].
 pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Diagnostic> {
     let rows = 0..view.plugin.variants.len();
     let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(view, row, Some(compiled))).collect();
@@ -85,7 +86,7 @@ pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<D
     found.into_iter().map(|finding| finding.diagnostic).collect()
 }
 
-/// Returns `false` for invalid arguments, which may mean any output.
+/// Invalid arguments may mean any output.
 fn is_known(view: &DraftView<'_>) -> bool {
     let manifest = &view.resolved.manifest;
     let is_memory = |text: &Text| {
@@ -104,7 +105,6 @@ fn output_memory(index: usize) -> Memory {
     Memory::Output(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-/// Returns the output whose memory a tensor uses.
 fn output_of(plugin: &Plugin, tensor: usize) -> Option<usize> {
     plugin.storage_of(tensor).checked_sub(plugin.inputs.len())
 }
@@ -128,7 +128,6 @@ fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[UnitCode<'_>]>)
         let read_only = compiled.map_or(&[][..], |it| it.read_only);
         for arg in &unit.args {
             let memories: Vec<Memory> = match (&arg.broken, &arg.value) {
-                // An invalid argument may mean any of these.
                 (Some(meant), _) => {
                     let outputs = (inputs..).take(view.plugin.outputs.len());
                     let meant = outputs.filter(|it| u32::try_from(*it).is_ok_and(|it| meant.contains(&it)));
@@ -148,7 +147,7 @@ fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[UnitCode<'_>]>)
     all
 }
 
-/// Reports an output that no step writes, or only conditional steps that may all be skipped.
+/// Reports an output that no step writes, or only steps that may all be skipped.
 fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Finding> {
     let output = view.plugin.outputs.get(index)?;
     let (name, memory) = (output.name.clone(), output_memory(index));
@@ -240,7 +239,7 @@ fn unwritten_scratch(view: &DraftView<'_>, row: usize, accesses: &[Access], inde
     Some(Finding::new(memory, Problem::Unwritten, unwritten))
 }
 
-/// Reports memory that is read before an unconditional write. Kernels may order accesses through one pointer, but a
+/// Reports memory that is read before an unconditional write. Kernels order accesses through one pointer; a
 /// separate pointer to `const` reads earlier contents.
 fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Finding> {
     let (name, rule, is_there) = read_memory(view, row, memory)?;
@@ -276,8 +275,7 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
     None
 }
 
-/// Returns the memory's name, the violated rule, and when it is not empty. `None` for outputs in place, which hold
-/// their input.
+/// Returns the memory's name, the violated rule, and when it is not empty. `None` for outputs in place.
 fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
     match memory {
         Memory::Scratch(index) => {
@@ -293,7 +291,7 @@ fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(Stri
     }
 }
 
-/// Returns when an output has or, if it depends on data, can have elements; `None` if always.
+/// Returns when an output may have elements; `None` if always.
 fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
     let found = plugin.outputs.get(output)?;
     if !found.depends_on_data() {
@@ -316,13 +314,12 @@ struct Need<'r> {
     step: StepId,
     text: &'r Text,
     holds: Expr,
-    /// A stronger condition with a shorter proof.
+    /// Stronger, with a shorter proof.
     enough: Expr,
-    /// Whether it is the step's condition, not a grid axis.
     is_condition: bool,
 }
 
-/// Returns the conditions for an effect, without those always satisfied.
+/// Returns an effect's conditions, without those always satisfied.
 fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     let Some(decl) = view.step_decl(step) else { return Vec::new() };
     let condition = view.when(step).zip(decl.when.as_ref());
@@ -343,15 +340,13 @@ fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     condition.into_iter().chain(axes).collect()
 }
 
-/// Steps that may all have no effect.
 struct UndoneSteps<'r> {
-    /// Describes a counterexample, if known; empty if it depends on no input.
     case: Option<String>,
-    /// Per step, the condition that is false or unproved.
+    /// Per step, the false or unproved condition.
     blamed: Vec<Need<'r>>,
 }
 
-/// Returns `None` if some step is proved to have an effect. `assumed` is satisfied in addition to the guard.
+/// `None` if a step provably has an effect. `assumed` is satisfied in addition to the guard.
 fn unmet<'r>(
     view: &DraftView<'r>,
     row: usize,
@@ -387,7 +382,6 @@ fn unmet<'r>(
     Some(UndoneSteps { case, blamed: blamed.collect() })
 }
 
-/// Names the rows of a finding unless it is all.
 fn merged(view: &DraftView<'_>, of_row: impl Fn(usize) -> Vec<Finding>) -> Vec<Finding> {
     let key = |row: usize, finding: &Finding| {
         // Rows number only the scratch buffers that they use.

@@ -1,8 +1,8 @@
 //! Checks a plugin before its kernels are compiled: one file per rule.
 //!
-//! Owns the rules that need the whole resolved manifest, and the obligations: conditions of every launch that are
-//! proved ([`cubinder_launch::proof`]), refuted or left to the runtime, which checks the same limits. Never compiles,
-//! reads files or reports undecided claims. A claim that is false for some shapes is a warning, for all an error.
+//! Owns rules over the whole manifest, and obligations: conditions of every launch that are proved
+//! ([`cubinder_launch::proof`]), refuted, or left to the runtime. Never compiles, reads files or reports
+//! undecided claims. A claim that is false for some shapes is a warning, for all an error.
 
 mod arguments;
 mod claim;
@@ -53,17 +53,17 @@ use crate::verify::BoundArgs;
 use claim::{Claim, When};
 use draft_view::{DraftView, Pools};
 
-/// The result of checking one plugin.
+/// The result of [`check`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedDraft {
-    /// Errors and warnings, ordered by position.
+    /// Ordered by position.
     pub diagnostics: Vec<Diagnostic>,
-    /// The conditions of every launch, ordered by position.
+    /// Ordered by position.
     pub obligations: Vec<Obligation>,
 }
 
-/// A condition of every launch of a plugin. If unproved, a plugin library checks it at run time; on the native route,
-/// building an engine reports it.
+/// A condition of every launch. If unproved, a plugin library checks it at run time; the native route reports
+/// it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obligation {
     /// Its rule.
@@ -72,9 +72,10 @@ pub struct Obligation {
     pub statement: String,
     /// The expression's span.
     pub span: Span,
-    /// The worst verdict of all rows.
+    /// The worst of all rows.
     pub verdict: Verdict,
-    /// Whether, as far as known, only tensors above TensorRT's limit of 2^31 elements violate it; not reported.
+    /// Whether only tensors above TensorRT's limit of 2^31 elements violate it, as far as known; not
+    /// reported.
     pub is_beyond: bool,
     /// The counterexample's value: `for x = [1, 65536] this would be 65536`.
     pub found: Option<String>,
@@ -85,13 +86,12 @@ pub struct Obligation {
 }
 
 impl Obligation {
-    /// What must hold, neither proved nor refuted.
     fn open(rule: Code, statement: String, span: Span, route: Route) -> Obligation {
         let verdict = Verdict::Open;
         Obligation { rule, statement, span, verdict, is_beyond: false, found: None, case: None, route }
     }
 
-    /// The higher, the less is known for good.
+    /// Higher is worse.
     pub(crate) fn severity(&self) -> u8 {
         match (&self.verdict, self.is_beyond) {
             (Verdict::Proved, _) => 0,
@@ -103,14 +103,13 @@ impl Obligation {
     }
 }
 
-/// Checks everything but arguments, for a plugin compiled for `targets`, by default the manifest's, and launched on
-/// `route`. Without targets, the limits are those of the largest GPUs.
+/// Checks everything but arguments, for a plugin compiled for `targets` (by default the manifest's) and
+/// launched on `route`. Without targets, the limits are those of the largest GPUs.
 #[must_use]
 pub fn check(resolved: &Resolved, targets: &[Target], route: Route) -> CheckedDraft {
     check_within(resolved, targets, route, &Pools::new())
 }
 
-/// Runs [`check`] with step budgets.
 fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &Pools) -> CheckedDraft {
     let view = DraftView::new(resolved, targets, route, pools);
     let mut checked = CheckedDraft::default();
@@ -122,7 +121,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     claims.extend(view.launches().flat_map(|launch| limits::block(&launch)));
     claims.extend(view.launches().flat_map(|launch| limits::shared_memory(&view, &launch)));
     claims.extend(scratch::claims(&view));
-    // TensorRT's own launches have neither: [`check_route`].
+    // Not checked by TensorRT's own launches: [`check_route`].
     if !view.is_native() {
         let cooperative: Vec<_> = view.launches().filter(|launch| launch.launch.cooperative).collect();
         claims.extend(view.launches().flat_map(|launch| limits::cluster(&launch)));
@@ -159,23 +158,23 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     finish(checked)
 }
 
-/// Facts from the compile of a unit.
+/// A unit's facts from its compile.
 #[derive(Debug, Clone)]
 pub struct UnitCode<'a> {
-    /// The arguments in the order of the kernel's parameters.
+    /// In the order of the kernel's parameters.
     pub args: &'a [Arg],
-    /// The parameters that are pointers to `const`.
+    /// Parameters that are pointers to `const`.
     pub read_only: &'a [String],
     /// See [`crate::verify::number_bytes`].
     pub number_bytes: &'a [(String, u32)],
-    /// The clusters that the kernel requires, if the manifest does not set them.
+    /// Clusters that the kernel requires, unless the manifest sets them.
     pub cluster: Option<[u32; 3]>,
-    /// The kernel's facts in the code for each target.
+    /// The kernel's facts by target.
     pub codes: Vec<(Target, &'a KernelFacts)>,
 }
 
-/// Checks arguments and launches against the compiled kernels, one per unit of the draft. `targets` and `route` are
-/// those of [`check`].
+/// Checks arguments and launches against the compiled kernels, one per unit of the draft, for [`check`]'s
+/// `targets` and `route`.
 #[must_use]
 pub fn check_compiled(
     resolved: &Resolved,
@@ -194,8 +193,8 @@ pub fn check_compiled(
     finish(checked)
 }
 
-/// Checks arguments with known parameter types: one list per unit of the draft. `targets` and `route` are those of
-/// [`check`].
+/// Checks arguments with known parameter types, one list per unit of the draft, for [`check`]'s `targets` and
+/// `route`.
 #[must_use]
 pub fn check_arguments(
     resolved: &Resolved,
@@ -214,7 +213,7 @@ pub fn check_arguments(
     check_compiled(resolved, targets, route, &compiled)
 }
 
-/// Returns the first finding at each span, because rows share text.
+/// Rows share text: keeps the first finding at each span.
 fn once_per_place<T>(
     places: impl IntoIterator<Item = (Span, T)>,
     check: impl Fn(Span, T) -> Option<Diagnostic>,

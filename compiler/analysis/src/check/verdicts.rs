@@ -1,7 +1,7 @@
 //! Decides claims: proved, refuted or open.
 //!
-//! Owns how often something is proved: claims that say the same of the same cases are one, what holds without a guard holds with
-//! it, a case that refutes without a guard is tried first with it, and claims about the same cases share what is known of these.
+//! Limits the number of proofs: equal claims are proved once, a proof without a guard applies with it, a
+//! counterexample without a guard is tried first with it, and claims over equal domains share facts.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::volume::{is_beyond, taken};
 use super::witness::outside;
 use super::{CheckedDraft, Obligation};
 
-/// The domain of a claim; equal guards and conditions share one.
+/// A claim's domain; equal guards and conditions share one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Cases {
     BeforeOutputs,
@@ -27,7 +27,6 @@ enum Cases {
 struct Domains<'p> {
     all: Domain<'p>,
     taken: Domain<'p>,
-    /// For searches among tensors that TensorRT rejects.
     beyond: Domain<'p>,
 }
 
@@ -37,8 +36,8 @@ impl<'p> Domains<'p> {
     }
 }
 
-/// Decides claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
-/// Of rows that no node can have nothing is claimed: it would be proved and tell nothing.
+/// Decides claims: an obligation each, an error if always false, a warning for a counterexample that TensorRT
+/// accepts. Rows that cannot run have no claims.
 pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut CheckedDraft) {
     claims.retain(|claim| claim.conditioned_row().is_none_or(|row| !view.has_no_node(row)));
     let (mut groups, cases) = grouped(view, &claims);
@@ -74,7 +73,7 @@ pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut
     oblige_all(view, groups, &mut checked.obligations);
 }
 
-/// Groups equal claims about equal domains.
+/// Groups equal claims over equal domains.
 fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Vec<Cases>) {
     let mut numbers: HashMap<ExprKey<'_>, usize> = HashMap::new();
     let (mut groups, mut all_cases): (Vec<Group<'_>>, Vec<Cases>) = (Vec::new(), Vec::new());
@@ -104,7 +103,7 @@ fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Ve
     (groups, all_cases)
 }
 
-/// Settles a claim; `wider` is the result for a wider domain.
+/// `wider` is the result for a wider domain.
 fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> Settled {
     if let (Predicate::Within(allowed), Some(value)) = (&claim.predicate, claim.term.expr.constant()) {
         let is_right = allowed.contains(value);
@@ -166,7 +165,7 @@ fn settle_taken(domain: &Domain<'_>, claim: &Claim, beyond: Settled) -> Settled 
     }
 }
 
-/// Returns the condition that a counterexample violates.
+/// The condition that a counterexample violates.
 fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     match &claim.predicate {
         Predicate::Within(allowed) => Some(match outside(&claim.term.expr, case, *allowed) {
@@ -179,7 +178,7 @@ fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     }
 }
 
-/// Adds one obligation per span and statement, with the worst verdict.
+/// One obligation per span and statement, with the worst verdict.
 fn oblige_all(view: &DraftView<'_>, groups: Vec<Group<'_>>, obligations: &mut Vec<Obligation>) {
     let mut places: HashMap<_, usize> = HashMap::new();
     for group in groups {

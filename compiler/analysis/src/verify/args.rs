@@ -1,4 +1,4 @@
-//! Binds arguments to parameters by name, and checks that they fit.
+//! Binds arguments to parameters by name, and checks their types.
 
 use cubinder_expr::{Expr, Kind, Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
@@ -14,7 +14,7 @@ use super::errors::{
 };
 use super::{bytes, pointee};
 
-/// Returns the element size in bytes behind each pointer, by parameter name: 4 for `float4*`. Omits opaque types.
+/// Returns the element size in bytes behind each pointer, by parameter: 4 for `float4*`. Omits opaque types.
 #[must_use]
 pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     let bytes = |param: &Param| match param.ty {
@@ -24,10 +24,8 @@ pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     signature.params.iter().filter_map(bytes).collect()
 }
 
-/// Returns the unit's arguments in the order of the kernel's parameters.
-///
-/// # Errors
-/// Those of [`check_names`], and arguments that do not fit.
+/// Returns the unit's arguments in the order of the kernel's parameters. Fails as [`check_names`],
+/// or for arguments that do not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let names = Names { unit, signature };
     if let Some(problem) = names.shared() {
@@ -46,35 +44,32 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
     if diagnostics.is_empty() { Ok(args) } else { Err(diagnostics) }
 }
 
-/// Arguments in the order of their parameters.
+/// Arguments in the kernel's order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BoundArgs {
     /// The arguments.
     pub args: Vec<Arg>,
-    /// Parameters that are pointers to `const`: see [`read_only`].
+    /// Pointers to `const`: see [`read_only`].
     pub read_only: Vec<String>,
     /// See [`number_bytes`].
     pub number_bytes: Vec<(String, u32)>,
 }
 
-/// Returns the names of parameters that are pointers to `const`.
+/// Returns the parameters that are pointers to `const`.
 #[must_use]
 pub fn read_only(signature: &Signature) -> Vec<String> {
     let is_const = |param: &&Param| matches!(param.ty, ParamType::Pointer { is_const: true, .. });
     signature.params.iter().filter(is_const).map(|param| param.name.clone()).collect()
 }
 
-/// Returns shared parameter names; otherwise nameless parameters, and unknown and missing arguments.
+/// Returns shared parameter names; otherwise nameless parameters, unknown and missing arguments.
 #[must_use]
 pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let names = Names { unit, signature };
     names.shared().map_or_else(|| names.problems(), |problem| vec![problem])
 }
 
-/// Binds an argument to its parameter.
-///
-/// # Errors
-/// The reason why it does not fit.
+/// Binds an argument to its parameter, if it fits.
 pub fn bind_argument(
     plugin: &Plugin,
     unit: &Unit,
@@ -86,14 +81,14 @@ pub fn bind_argument(
     Ok(Arg { name: param.name.clone(), value })
 }
 
-/// Warns about inputs that the kernel could write, because TensorRT shares them with other readers.
+/// Warns about inputs that the kernel could write: TensorRT shares them with other readers.
 #[must_use]
 pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let bound = unit.args.iter().filter_map(|arg| Some((arg, signature.find(&arg.name)?.1)));
     bound.filter_map(|(arg, param)| writable_input(plugin, unit, arg, param)).collect()
 }
 
-/// Returns the warning of [`writable_inputs`] about one argument.
+/// Returns the warning of [`writable_inputs`] for one argument.
 #[must_use]
 pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
     let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
@@ -133,7 +128,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Reports names, except for probable pairs: misspelt names, and unknown arguments for nameless parameters.
+    /// Reports names. Pairs that probably belong together are one error: misspelt names, unknown arguments
+    /// for nameless parameters.
     fn problems(&self) -> Vec<Diagnostic> {
         let nameless = self.nameless();
         let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
@@ -165,7 +161,6 @@ impl<'a> Names<'a> {
         diagnostic.note(format!("the kernel is `{}`", self.signature))
     }
 
-    /// Reports parameters without a name.
     fn nameless(&self) -> Option<Diagnostic> {
         let params = self.signature.params.iter().enumerate();
         let nameless = params.filter(|(_, param)| param.name.is_empty());
@@ -181,7 +176,7 @@ impl<'a> Names<'a> {
         Some(self.with_signature(NamelessParameters { noun, verb, which: nameless.join(", "), kernel, span }))
     }
 
-    /// Reports two parameters of one name (parameter packs), which would get one argument.
+    /// Parameter packs share a name, and would share an argument.
     fn shared(&self) -> Option<Diagnostic> {
         let params = &self.signature.params;
         let count = |name: &str| params.iter().filter(|param| param.name == name).count();
@@ -280,7 +275,7 @@ impl Values<'_> {
         Ok(if *is_const { ArgValue::ReadTensor(tensor) } else { ArgValue::Tensor(tensor) })
     }
 
-    /// Accepts any pointer; the buffer's size is checked after the compile.
+    /// The buffer's size is checked after the compile.
     fn scratch(&self, index: u32, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
         if let ParamType::Pointer { .. } = &param.ty {
             return Ok(ArgValue::Scratch(index));
@@ -355,8 +350,8 @@ pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     }
 }
 
-/// Returns the fix for a value of `kind` that cannot be passed as `ty`. Integers may be passed as floats: the launch
-/// rejects inexact ones.
+/// The fix for a value of `kind` that is not a valid `ty`. Integers may be passed as floats: launches reject
+/// inexact ones.
 fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
     match (kind, ty) {
         (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),
@@ -371,7 +366,6 @@ fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
     }
 }
 
-/// The number of elements where the expression lists them.
 pub(crate) fn literal_length(expr: &Expr) -> Option<usize> {
     match expr.nodes.last()? {
         Node::Array(items) => Some(items.len()),

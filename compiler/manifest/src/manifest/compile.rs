@@ -4,14 +4,14 @@ use cubinder_model::Target;
 
 use super::{Located, Text};
 
-/// `[compile]`: overrides of the library's options.
+/// `[compile]`: overrides of the library's options. Empty lists keep the library's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CompileDecl {
-    /// Targets; empty: the library's.
+    /// Targets.
     pub targets: Vec<Located<Target>>,
-    /// Include folders, relative to the manifest's folder, before the library's.
+    /// Include folders, relative to the manifest's folder.
     pub include: Vec<Text>,
-    /// NVRTC options, after the library's.
+    /// NVRTC options.
     pub options: Vec<Located<String>>,
     /// The kinds of code to embed; empty: all.
     pub code: Vec<Located<CodeKind>>,
@@ -26,7 +26,7 @@ pub struct CompileDecl {
 }
 
 impl CompileDecl {
-    /// Returns the component that launches the kernels.
+    /// Returns the launching component.
     #[must_use]
     pub fn route(&self) -> Route {
         self.route.as_ref().map(|route| route.value).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The description of a file's tables, from which reader, reference and JSON Schema derive.
+//! The description of a file's tables.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub struct Table {
     pub path: &'static str,
     /// Its name in errors.
     pub title: &'static str,
-    /// Its description, one sentence.
+    /// Its description.
     pub doc: &'static str,
     /// Its keys, in the reference's order.
     pub keys: &'static [Key],
@@ -24,9 +24,9 @@ pub struct Key {
     pub name: &'static str,
     /// Whether it is required.
     pub presence: Presence,
-    /// Its description, one or two sentences.
+    /// Its description.
     pub doc: &'static str,
-    /// A TOML value, entry or name; empty for tables with fixed keys. All examples form one manifest.
+    /// A TOML value, entry or name.
     pub example: &'static str,
     /// The example in errors about a missing key.
     pub expected: &'static str,
@@ -41,11 +41,11 @@ pub struct Key {
 /// Whether a key is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// Required.
+    /// It is.
     Required,
-    /// Optional, without a default.
+    /// Without a default.
     Optional,
-    /// Optional, with this default.
+    /// With this default.
     Default(&'static str),
 }
 
@@ -70,7 +70,7 @@ pub enum Nested {
 /// The kinds of tables in one position.
 #[derive(Debug)]
 pub struct Kinds {
-    /// Each selects the kind at the same index; otherwise the last kind applies.
+    /// Each selects the kind at its index, otherwise the last.
     pub keys: &'static [&'static str],
     /// The kinds; one more than `keys`.
     pub tables: &'static [&'static Table],
@@ -119,7 +119,6 @@ impl Key {
         }
     }
 
-    /// Includes the key's text for editors.
     fn property(&self) -> Value {
         let mut schema = (self.schema)();
         schema["description"] = json!(self.doc);
@@ -177,7 +176,6 @@ impl Kinds {
     }
 }
 
-/// Joins the lines of a doc comment.
 pub(crate) const fn sentence(doc: &'static str) -> &'static str {
     doc.trim_ascii()
 }

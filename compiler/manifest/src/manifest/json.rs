@@ -17,7 +17,6 @@ pub(crate) const FLOAT: &str = "[+-]?[0-9](_?[0-9])*(\\.[0-9](_?[0-9])*)?([eE][+
 pub(crate) const TARGET: &str = "^(sm|compute)_[1-9][0-9]{1,2}[af]?$";
 pub(crate) const DRIVER: &str = "^0*[1-9][0-9]*(\\.[0-9]+){0,2}$";
 
-/// Matches a type with its divisor, or a fixed value.
 pub(crate) fn parameter() -> String {
     let base = format!("{IDENTIFIER}(\\s+{IDENTIFIER})*");
     let pointer = "\\s*\\*(\\s*aligned\\s*\\(\\s*0*(1|2|4|8|16|32|64|128|256)\\s*\\))?";
@@ -26,7 +25,6 @@ pub(crate) fn parameter() -> String {
     format!("^\\s*{IDENTIFIER}\\s*(:\\s*{base}({pointer}|{number})|==\\s*{value})\\s*$")
 }
 
-/// Returns a table's additional rules.
 pub(crate) fn rules(path: &str) -> Option<Value> {
     match path {
         "attributes.*" => Some(AttributeType::all().map(of_type).collect()),
@@ -90,7 +88,6 @@ pub(crate) fn identifier() -> Value {
     text(&format!("^{IDENTIFIER}$"))
 }
 
-/// Excludes keywords.
 pub(crate) fn word() -> Value {
     let reserved: Vec<&str> = KEYWORDS.into_iter().chain([DEVICE]).collect();
     json!({ "type": "string", "pattern": format!("^{IDENTIFIER}$"), "not": { "enum": reserved } })

@@ -1,5 +1,5 @@
-//! JSON Schema (draft 7) of manifests, for editors. Accepts all that the reader accepts, except for numbers such as
-//! `+0_8` in ranges.
+//! JSON Schema (draft 7) of manifests. Accepts all that the reader accepts, except for numbers such as `+0_8` in
+//! ranges.
 
 use serde_json::{Value, json};
 

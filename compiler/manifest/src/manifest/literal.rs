@@ -1,4 +1,4 @@
-//! Maps parts of TOML strings to the file, for errors in expressions. The TOML parser only has the literal's range.
+//! Maps parts of TOML strings to the file; the TOML parser only has whole literals.
 
 use std::ops::Range;
 
@@ -12,7 +12,6 @@ pub struct Text {
     pieces: Vec<Piece>,
 }
 
-/// A contiguous part, verbatim or one escape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Piece {
     value: Range<usize>,
@@ -58,7 +57,7 @@ impl From<&Text> for Range<usize> {
     }
 }
 
-/// Decodes a literal. The caller compares the value with the TOML parser's, so an error costs only precision.
+/// The caller compares the value with the TOML parser's.
 fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let is_quoted = |quotes: &&str| literal.starts_with(*quotes) && literal.len() >= 2 * quotes.len();
     let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(is_quoted)?;
@@ -97,7 +96,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     }
 }
 
-/// Returns the character (`None` for an escaped line break) and the bytes after the backslash.
+/// The character (`None` for an escaped line break) and the bytes after the backslash.
 fn unescape(escape: &str, multi_line: bool) -> Option<(Option<char>, usize)> {
     let simple = |c: char| Some((Some(c), 1));
     let hex = |digits: usize| {

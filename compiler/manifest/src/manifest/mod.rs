@@ -1,7 +1,5 @@
-//! Parses TOML into a spanned syntax tree ([`Manifest`]).
-//!
-//! Owns its reader ([`keys`]), which checks keys, value types, names and numbers; [`crate::resolve`] does the rest.
-//! Never reads files.
+//! Parses TOML into a spanned syntax tree ([`Manifest`]); [`crate::resolve`] does the rest. Never reads files. Lists
+//! are in the file's order.
 
 mod compile;
 pub(crate) mod description;
@@ -31,7 +29,7 @@ pub use literal::Text;
 pub(crate) use table::MAX_TABLE_BYTES;
 pub use table::TableType;
 
-/// The newest schema edition that [`read`] understands.
+/// The newest schema edition.
 pub const NEWEST_SCHEMA: i64 = 1;
 
 pub(crate) use cubinder_model::model::MAX_RANK;
@@ -56,7 +54,7 @@ impl<T> From<&Located<T>> for Range<usize> {
 pub struct Manifest {
     /// `[plugin]`.
     pub plugin: PluginDecl,
-    /// `[attributes.NAME]`, in the file's order.
+    /// `[attributes.NAME]`.
     pub attributes: Vec<AttributeDecl>,
     /// `[[inputs]]`.
     pub inputs: Vec<InputDecl>,
@@ -66,25 +64,25 @@ pub struct Manifest {
     pub types: Vec<TypeDecl>,
     /// `[formats]`.
     pub formats: Vec<FormatDecl>,
-    /// `[[combinations]]`; empty: all combinations.
+    /// `[[combinations]]`; empty: all.
     pub combinations: Vec<CombinationDecl>,
-    /// `[constants]`, shared by all variants.
+    /// `[constants]`.
     pub constants: Vec<ConstantDecl>,
     /// `[functions]`.
     pub functions: Vec<FunctionDecl>,
-    /// `[[variants]]`; by default one with id 1.
+    /// `[[variants]]`.
     pub variants: Vec<VariantDecl>,
-    /// `[tables.NAME]`, in the file's order.
+    /// `[tables.NAME]`.
     pub tables: Vec<TableDecl>,
-    /// `[scratch.NAME]`, in the file's order.
+    /// `[scratch.NAME]`.
     pub scratch: Vec<ScratchDecl>,
-    /// `[[code]]`, in the file's order.
+    /// `[[code]]`.
     pub code: Vec<CodeDecl>,
-    /// `[[launches]]`, in order; not empty in valid manifests.
+    /// `[[launches]]`; not empty in valid manifests.
     pub launches: Vec<StepDecl>,
     /// `[compile]`.
     pub compile: CompileDecl,
-    /// Names of invalid declarations; errors in their uses are consequences.
+    /// Names of invalid declarations, whose uses are not reported.
     pub broken: Vec<String>,
 }
 
@@ -93,7 +91,7 @@ pub struct Manifest {
 pub struct PluginDecl {
     /// The ONNX op type.
     pub name: Located<String>,
-    /// The namespace, dotted or empty.
+    /// Dotted or empty.
     pub namespace: String,
     /// The version.
     pub version: String,
@@ -103,7 +101,7 @@ pub struct PluginDecl {
     pub require: Vec<RequireDecl>,
     /// Attributes that affect a node's time; `None`: all.
     pub timing: Option<Located<Vec<Located<String>>>>,
-    /// The file of test cases to measure.
+    /// The test cases to measure.
     pub tune: Option<Located<String>>,
 }
 
@@ -123,15 +121,15 @@ pub struct AttributeDecl {
     pub name: Located<String>,
     /// Its type.
     pub ty: Located<AttributeType>,
-    /// The default, within the constraints below.
+    /// Within the constraints below.
     pub default: Option<Value>,
     /// Allowed number of elements or bytes.
     pub length: Option<Located<Interval>>,
     /// Minimum and maximum.
     pub range: Option<Located<(Option<Value>, Option<Value>)>>,
-    /// The allowed values; never empty.
+    /// Never empty.
     pub one_of: Option<Located<Vec<Value>>>,
-    /// The values that code is compiled for; never empty.
+    /// Never empty.
     pub specialize: Option<Located<Vec<Value>>>,
     /// One sentence.
     pub doc: String,
@@ -144,15 +142,15 @@ pub struct InputDecl {
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
-    /// A format or format parameter; `None`: row major.
+    /// `None`: row major.
     pub format: Option<Located<String>>,
-    /// The rank's source range; `None`: any rank.
+    /// `None`: any rank.
     pub rank_range: Option<Range<usize>>,
     /// Lowest and highest rank.
     pub rank: (u8, u8),
     /// Limits of the shape.
     pub limits: LimitsDecl,
-    /// The range of a shape input's values.
+    /// Of a shape input.
     pub values: Option<Located<Interval>>,
     /// One sentence.
     pub doc: String,
@@ -165,13 +163,13 @@ pub struct OutputDecl {
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
-    /// A format or format parameter; `None`: row major.
+    /// `None`: row major.
     pub format: Option<Located<String>>,
     /// An expression: an array of integers.
     pub shape: Text,
     /// Limits of the shape.
     pub limits: LimitsDecl,
-    /// The input that shares its memory, type and shape.
+    /// The input that shares its memory.
     pub alias: Option<Located<String>>,
     /// Bounds of a size that kernels compute.
     pub size: Option<SizeDecl>,
@@ -184,7 +182,7 @@ pub struct OutputDecl {
 pub struct SizeDecl {
     /// An integer expression: the maximum.
     pub upper: Text,
-    /// The value TensorRT optimizes for; default: `upper`.
+    /// Default: `upper`.
     pub opt: Option<Text>,
 }
 
@@ -204,7 +202,7 @@ pub struct Parameter<T> {
     pub name: Located<String>,
     /// Its alternatives.
     pub alternatives: Vec<T>,
-    /// Source range of the alternatives.
+    /// Of the alternatives.
     pub range: Range<usize>,
 }
 
@@ -251,7 +249,7 @@ impl Alternative for Format {
     }
 }
 
-/// One table of `[[combinations]]`.
+/// `[[combinations]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CombinationDecl {
     /// Alternatives of type parameters.
@@ -262,7 +260,7 @@ pub struct CombinationDecl {
     pub range: Range<usize>,
 }
 
-/// One constant.
+/// `[constants]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstantDecl {
     /// Its name.
@@ -273,7 +271,7 @@ pub struct ConstantDecl {
     pub value_range: Range<usize>,
 }
 
-/// One line of `[functions]`.
+/// `[functions]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionDecl {
     /// Its name.
@@ -291,15 +289,15 @@ pub struct FunctionDecl {
 pub struct VariantDecl {
     /// The tactic id, at least 1.
     pub id: Located<i32>,
-    /// The served types; omitted parameters are unrestricted.
+    /// Omitted parameters are unrestricted.
     pub types: Vec<TypeDecl>,
-    /// The served formats, likewise.
+    /// Omitted parameters are unrestricted.
     pub formats: Vec<FormatDecl>,
-    /// A boolean expression: when it may run.
+    /// A boolean expression.
     pub guard: Option<Text>,
     /// Constants of this variant.
     pub constants: Vec<ConstantDecl>,
-    /// Source position; empty without `[[variants]]`.
+    /// Empty without `[[variants]]`.
     pub range: Range<usize>,
 }
 
@@ -317,7 +315,7 @@ pub struct TableDecl {
 /// The elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableValues {
-    /// Listed values, as little-endian bytes.
+    /// Little-endian bytes.
     Listed(Vec<u8>),
     /// An array expression.
     Computed(Text),
@@ -330,7 +328,7 @@ pub enum TableValues {
 pub struct ScratchDecl {
     /// Its name.
     pub name: Located<String>,
-    /// Its size in bytes; set in valid manifests.
+    /// In bytes; set in valid manifests.
     pub bytes: Option<Text>,
 }
 
@@ -339,7 +337,7 @@ pub struct ScratchDecl {
 pub struct StepDecl {
     /// Source position.
     pub range: Range<usize>,
-    /// A boolean expression: whether the step runs.
+    /// A boolean expression.
     pub when: Option<Text>,
     /// Its work.
     pub work: WorkDecl,
@@ -368,7 +366,7 @@ pub enum WorkDecl {
 /// `[[launches]]` with `memset`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillDecl {
-    /// The memory's name; set in valid manifests.
+    /// Set in valid manifests.
     pub memory: Option<Text>,
     /// The value of each byte.
     pub byte: u8,
@@ -377,27 +375,27 @@ pub struct FillDecl {
 /// `[[code]]`: a precompiled kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodeDecl {
-    /// The name used by launches; not unique.
+    /// Not unique.
     pub name: Located<String>,
-    /// `for`: what it was compiled for; omitted names are unrestricted.
+    /// `for`; omitted names are unrestricted.
     pub serves: Vec<ServeDecl>,
     /// The kernel's symbol; optional in files with one kernel.
     pub kernel: Option<Located<String>>,
-    /// The kernel's parameters, and values it was compiled for.
+    /// Its parameters.
     pub parameters: Vec<ParameterDecl>,
     /// Whether it is valid; otherwise later errors are consequences.
     pub is_whole: bool,
-    /// The files, cubins first, relative to the manifest's folder.
+    /// Cubins first, relative to the manifest's folder.
     pub files: Vec<(CodeKind, Located<String>)>,
     /// Whether a key for files is present.
     pub has_files: bool,
-    /// The tool that compiled it; may be empty.
+    /// May be empty.
     pub made_by: String,
     /// Source position.
     pub range: Range<usize>,
 }
 
-/// One entry of `for` in a `[[code]]`.
+/// `for` of a `[[code]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServeDecl {
     /// A parameter, constant or specialized attribute.
@@ -406,7 +404,7 @@ pub struct ServeDecl {
     pub value: Located<Value>,
 }
 
-/// One parameter of a `[[code]]`.
+/// A parameter of a `[[code]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterDecl {
     /// Its name.
@@ -417,16 +415,16 @@ pub struct ParameterDecl {
     pub kind: ParameterKind,
 }
 
-/// Whether a parameter of a `[[code]]` is passed.
+/// Passed or fixed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParameterKind {
     /// Passed to the kernel.
     Passed(PassedDecl),
-    /// Fixed when the code was compiled.
+    /// The value that the code was compiled for.
     Fixed(Value),
 }
 
-/// A parameter that is passed.
+/// A passed parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedDecl {
     /// The type without `const`, `*` and length: `f32`, `T`.
@@ -435,7 +433,7 @@ pub struct PassedDecl {
     pub is_pointer: bool,
     /// Whether it is a pointer to `const`.
     pub is_const: bool,
-    /// The number of elements of a by-value array.
+    /// Of a by-value array.
     pub len: Option<u32>,
     /// The assumed divisor of the address or number.
     pub multiple: Option<u32>,
@@ -444,19 +442,19 @@ pub struct PassedDecl {
 /// `[[launches]]` without `memset`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchDecl {
-    /// The CUDA file, relative to the manifest's folder.
+    /// Relative to the manifest's folder.
     pub source: Option<Located<String>>,
     /// The kernel with its template arguments.
     pub kernel: Option<Text>,
-    /// The name of the launched `[[code]]`.
+    /// The name of a `[[code]]`.
     pub code: Option<Located<String>>,
     /// Whether it launches a `[[code]]`.
     pub is_of_code: bool,
-    /// One to three expressions in valid manifests.
+    /// One to three expressions.
     pub grid: Vec<Text>,
-    /// One to three expressions in valid manifests.
+    /// One to three expressions.
     pub block: Vec<Text>,
-    /// Bytes of dynamic shared memory: an expression.
+    /// In bytes.
     pub shared_bytes: Option<Text>,
     /// One to three expressions.
     pub cluster: Option<Vec<Text>>,
@@ -464,27 +462,27 @@ pub struct LaunchDecl {
     pub cooperative: Option<Located<bool>>,
     /// Whether it may start before the preceding step ends.
     pub programmatic: Option<Located<bool>>,
-    /// The arguments, in the file's order.
+    /// Its arguments.
     pub args: Option<Vec<ArgDecl>>,
     /// The source range of `args`.
     pub args_range: Range<usize>,
 }
 
-/// One line of `[launches.args]`.
+/// `[launches.args]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgDecl {
-    /// The parameter's name in the kernel.
+    /// The parameter's name.
     pub name: Located<String>,
     /// A tensor, a scratch buffer or an expression.
     pub value: Option<Text>,
 }
 
-/// A partially read manifest and its errors.
+/// A manifest without invalid parts, and its errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadManifest {
-    /// The tree, without invalid parts; `None` if too much is invalid.
+    /// `None` if too much is invalid.
     pub manifest: Option<Manifest>,
-    /// The errors and warnings.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -1,4 +1,4 @@
-//! Tables and values of a TOML file, with spans and descriptions of keys.
+//! Tables and values of a TOML file, with spans.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,20 +11,17 @@ use super::description::{Nested, Table};
 
 /// A table while it is read.
 pub struct Section<'t> {
-    /// Its name in errors: `[plugin]`.
     pub(super) name: String,
     /// Source position.
     pub range: Range<usize>,
     pub(crate) value_range: Range<usize>,
     pub(super) table: &'t DeTable<'t>,
     pub(super) known: Vec<&'static str>,
-    /// Missing required keys, with examples.
+    /// With examples.
     pub(super) missing: Vec<(&'static str, String)>,
-    /// Reported unknown keys.
     pub(super) reported: Vec<String>,
-    /// Its description.
     pub(crate) description: Option<&'static Table>,
-    /// The enclosing table, if keys here may have been meant for it.
+    /// If keys here may have been meant for it.
     pub(super) above: Option<&'static Table>,
 }
 
@@ -62,7 +59,6 @@ impl<'t> Section<'t> {
         self.reported.push(key.to_owned());
     }
 
-    /// Suppresses errors about missing keys.
     pub(crate) fn allow_missing(&mut self) {
         self.missing.clear();
     }
@@ -86,7 +82,7 @@ impl<'t> Section<'t> {
         if self.name.is_empty() { "the file".to_owned() } else { format!("`{}`", self.name) }
     }
 
-    /// Returns the value of a key and marks the key as known.
+    /// Returns the value of a key, which is then known.
     pub fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
         self.known.push(key);
         self.entry(key)
@@ -162,7 +158,7 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// Returns the first key that belongs in `[key.NAME]`, with that name.
+/// The first key that belongs in `[key.NAME]`, with that name.
 pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
     let tables = entry.items();
     let lines = tables.as_ref().map_or_else(|| entry.lines(), |tables| tables.first()?.lines())?;

@@ -1,4 +1,4 @@
-//! Explains TOML syntax errors. Reports only the first: later ones often follow from it.
+//! Explains the first TOML syntax error, from which later ones often follow.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Explainer<'_> {
         self.error("`//` begins no comment", at..at + 2, "not TOML")
     }
 
-    /// Explains a word instead of a value: it lacks quotes or is not a TOML value.
+    /// It lacks quotes or is not a TOML value.
     fn word(&self, range: &Range<usize>) -> Diagnostic {
         let line = self.line_of(range.start);
         let start = self.value_start(range.start);
@@ -117,7 +117,6 @@ impl Explainer<'_> {
         let written = self.text().get(start..line.end).map(without_comment).unwrap_or_default();
         let key = self.text().get(line.start..start).unwrap_or_default();
         let key = key.trim_end().strip_suffix('=').map(str::trim).filter(|key| key.chars().all(is_key));
-        // In an array, only the word and its arguments are the value.
         let call = range.start..range.end + self.call_behind(range);
         let word = self.text().get(call.clone()).unwrap_or_default();
         let (value, place) = if alone { (written, start..start + written.len()) } else { (word, call) };
@@ -159,8 +158,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns the length of a call after its first word: the parser ends a word at a comma. `None` if unclosed on the
-    /// line.
+    /// The parser ends a word at a comma. `None` if unclosed on the line.
     fn call_behind(&self, range: &Range<usize>) -> usize {
         let text = self.text();
         let line = text.get(range.start..self.line_of(range.start).end).map_or("", without_comment);
@@ -216,7 +214,7 @@ impl Explainer<'_> {
         Some(diagnostic.related(self.span(start..at + line.trim_end().len()), "before this"))
     }
 
-    /// Reports repeated keys. A repeated table usually should be an array of tables.
+    /// A repeated table usually should be an array of tables.
     fn twice(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
         let mut reported: Vec<Diagnostic> = Vec::new();
         let mut tables: Vec<Range<usize>> = Vec::new();
@@ -392,7 +390,7 @@ fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     open
 }
 
-/// Returns the length in bytes with quotes; `None` if unclosed.
+/// In bytes, with quotes; `None` if unclosed.
 fn string_length(rest: &str, quotes: &str) -> Option<usize> {
     let mut at = quotes.len();
     loop {

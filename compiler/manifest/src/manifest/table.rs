@@ -1,4 +1,4 @@
-//! `[tables]`: element types, and the bytes of values, which are equal in every build.
+//! `[tables]`: element types, and the bytes of values, equal in every build.
 
 use cubinder_expr::Value;
 use cubinder_model::float;
@@ -60,7 +60,7 @@ impl TableType {
         }
     }
 
-    /// Returns the range; `None` for floats.
+    /// `None` for floats.
     pub(crate) const fn integers(self) -> Option<(i64, i64)> {
         match self {
             TableType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
@@ -72,10 +72,7 @@ impl TableType {
         }
     }
 
-    /// Returns little-endian bytes. Floats round to nearest, ties to even; NaNs become quiet.
-    ///
-    /// # Errors
-    /// The reason, as a continuation of the value.
+    /// An error continues the value. Floats round to nearest, ties to even; NaNs become quiet.
     pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, String> {
         let name = self.name();
         match (self, value) {
@@ -115,7 +112,7 @@ impl TableType {
         (back(held) == i128::from(value)).then_some(held)
     }
 
-    /// Rounds a float; `None` if a finite one becomes infinite.
+    /// `None` if a finite value becomes infinite.
     fn float(self, value: f64) -> Option<Vec<u8>> {
         let is_finite = value.is_finite();
         let bits = match self {

@@ -60,7 +60,6 @@ fn reads_every_key() {
     assert_eq!(manifest.plugin.namespace, "sample.ops");
     assert_eq!(manifest.plugin.version, "2");
     assert_eq!(manifest.plugin.require.len(), 1);
-    // Attributes keep the file's order, and a float is rounded to 32 bits.
     assert_eq!(manifest.attributes[0].name.value, "factor");
     assert_eq!(manifest.attributes[0].default, Some(Value::Float(f64::from(0.1_f32))));
     assert_eq!(manifest.attributes[1].default, Some(Value::Array(vec![Value::Int(1), Value::Int(-1)])));
@@ -123,7 +122,6 @@ proptest! {
     }
 }
 
-/// Valid and invalid types with `default`, `length`, `range` and `one_of`.
 fn attribute_text() -> impl Strategy<Value = String> {
     let types: Vec<AttributeType> = AttributeType::all().collect();
     let value = prop_oneof![

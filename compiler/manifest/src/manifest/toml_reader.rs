@@ -1,5 +1,4 @@
-//! Reads TOML tables by their descriptions. Reports every error; none is fatal. Serde would stop at the first one, and
-//! loses spans under some enums.
+//! Reads TOML tables by their descriptions, and reports every error; Serde would stop at the first one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +16,6 @@ pub use super::section::{Entry, Section, is_identifier};
 use super::{Located, Text, syntax};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 
-/// Bytes of user text in a help.
 const LONGEST_QUOTE: usize = 120;
 
 /// A document's text and errors.
@@ -25,12 +23,11 @@ pub struct TomlReader {
     /// The text.
     pub source: Arc<Source>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether a section is missing, so that looking for more errors is useless.
+    /// Looking for more errors is then useless.
     pub(super) section_lost: bool,
     pub(crate) above: Option<&'static Table>,
     misplaced: Vec<usize>,
     pub(crate) explained: Vec<String>,
-    /// Names of invalid declarations.
     pub(crate) broken: Vec<String>,
 }
 
@@ -74,7 +71,7 @@ impl TomlReader {
         Span::new(&self.source, range.into())
     }
 
-    /// Returns source text that is short enough for a message.
+    /// Returns source text if it is short.
     pub fn written(&self, range: &Range<usize>) -> Option<&str> {
         let text = self.source.text.get(range.clone())?;
         (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
@@ -84,7 +81,7 @@ impl TomlReader {
         self.section(table, description, String::new(), 0..0)
     }
 
-    /// Opens a table; `None` for other values.
+    /// `None` for other values.
     pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
         let table = entry.value.as_table()?;
         let description = kinds.select(|key| table.contains_key(key))?;
@@ -121,7 +118,7 @@ impl TomlReader {
         section
     }
 
-    /// Returns the value of a required key; [`TomlReader::finish`] reports missing ones.
+    /// Returns the value of a key that [`TomlReader::finish`] requires.
     pub fn require<'t>(
         &mut self,
         section: &mut Section<'t>,
@@ -164,7 +161,7 @@ impl TomlReader {
         }
     }
 
-    /// Returns the fix for a key in the table at `child`.
+    /// For a key in the table at `child`.
     fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
         let place = match self.header(child) {
             Some(header) => format!("write it above `{header}`"),
@@ -180,7 +177,6 @@ impl TomlReader {
         line.starts_with('[').then_some(line)
     }
 
-    /// Reports keys of `section` in a table of user-defined names below it.
     fn report_misplaced(&mut self, section: &mut Section<'_>, table: &'static Table) {
         for key in table.keys {
             let Nested::Lines { strings } = key.nested else { continue };
@@ -241,7 +237,7 @@ impl TomlReader {
         self.text(entry).map(|text| Located { value: text.value, range: text.range })
     }
 
-    /// Reads an expression: a string, number or boolean.
+    /// Reads a string, number or boolean.
     pub fn expression(&mut self, entry: &Entry<'_>) -> Option<Text> {
         match entry.value {
             DeValue::String(_) => self.text(entry),
@@ -334,7 +330,6 @@ impl TomlReader {
         items.iter().filter_map(|item| self.table(item, format!("[[{key}]]"))).collect()
     }
 
-    /// Reads tables with the header `[[path]]`.
     pub(crate) fn tables_of<'t>(&mut self, entry: &Entry<'t>, path: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
@@ -348,7 +343,7 @@ impl TomlReader {
         items
     }
 
-    /// Reads the lines of `[key]`, in order; empty if absent.
+    /// Reads `[key]`; empty if absent.
     pub fn lines<'t>(&mut self, parent: &mut Section<'t>, key: &'static str) -> Vec<Entry<'t>> {
         parent.take(key).and_then(|entry| self.entries_of(&entry)).unwrap_or_default()
     }
@@ -385,7 +380,6 @@ impl TomlReader {
         None
     }
 
-    /// Returns the entry itself.
     pub(crate) fn unread<'t>(&mut self, entry: &Entry<'t>) -> Option<Entry<'t>> {
         Some(entry.clone())
     }
@@ -413,7 +407,6 @@ impl TomlReader {
         None
     }
 
-    /// Reports and removes repeated items.
     pub(crate) fn each_once<T: PartialEq>(
         &mut self,
         items: Vec<Located<T>>,
@@ -446,7 +439,7 @@ pub fn found(text: &str) -> String {
     if text.is_empty() { "this is empty".to_owned() } else { format!("found `{text}`") }
 }
 
-/// Names between backticks, with commas.
+/// Joins names in backticks with commas.
 pub fn list<N: std::fmt::Display>(names: impl IntoIterator<Item = N>) -> String {
     const MAX_SHOWN: usize = 40;
     let mut shown: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();

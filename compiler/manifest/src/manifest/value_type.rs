@@ -1,4 +1,4 @@
-//! Types of keys' values: how they are read, and described in the reference and the JSON Schema.
+//! Types of keys' values: how they are read and described.
 
 use std::marker::PhantomData;
 
@@ -10,10 +10,8 @@ use super::toml_reader::{Entry, Section, TomlReader};
 use super::{Located, Text, json};
 
 pub(crate) trait ValueType {
-    /// The result of reading.
     type Value<'t>;
     const NAME: &'static str;
-    /// Nested tables.
     const NESTED: Nested = Nested::None;
 
     fn schema() -> Json;
@@ -22,10 +20,9 @@ pub(crate) trait ValueType {
 }
 
 pub(crate) trait Row<'t>: Sized {
-    /// Reads the present keys.
     fn read(toml: &mut TomlReader, section: &Section<'t>) -> Self;
 
-    /// Reads the keys; reports unknown and missing ones.
+    /// Reports unknown and missing keys.
     fn read_all(toml: &mut TomlReader, section: Section<'t>) -> Self {
         let row = Self::read(toml, &section);
         toml.finish(&section);
@@ -44,7 +41,6 @@ impl<'t> Section<'t> {
     }
 }
 
-/// A type that is read from a table.
 pub(crate) trait Declaration: Sized {
     const KINDS: &'static Kinds;
 
@@ -67,14 +63,10 @@ pub(crate) trait NamedDeclaration: Declaration {
     }
 }
 
-/// An entry of a table with user-defined names.
 pub(crate) trait Line {
-    /// The result of reading.
     type Value;
     const NAME: &'static str;
-    /// Whether an entry may have a string.
     const STRINGS: bool = false;
-    /// Whether reading stops without the table.
     const ESSENTIAL: bool = true;
 
     fn reserved() -> Vec<&'static str> {
@@ -127,7 +119,6 @@ impl<T: Declaration> ValueType for ArrayOf<T> {
     }
 }
 
-/// A table of tables with user-defined names.
 pub(crate) struct NamedTables<T>(PhantomData<T>);
 
 impl<T: NamedDeclaration> ValueType for NamedTables<T> {
@@ -150,7 +141,6 @@ impl<T: NamedDeclaration> ValueType for NamedTables<T> {
     }
 }
 
-/// A table with user-defined keys.
 pub(crate) struct Lines<L>(PhantomData<L>);
 
 impl<L: Line> ValueType for Lines<L> {
@@ -282,7 +272,7 @@ fn file_path(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>
     Some(file)
 }
 
-/// Reads a boolean; the range includes its key.
+/// The range includes its key.
 fn switch(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<bool>> {
     let Some(value) = entry.value.as_bool() else {
         toml.report(toml.wrong_type(entry, "`true` or `false`"));

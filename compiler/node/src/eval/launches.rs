@@ -1,4 +1,4 @@
-//! Evaluates one launch: numbers, arguments by name, occupancy.
+//! Evaluates one launch: numbers, arguments, occupancy.
 
 use std::cell::RefCell;
 
@@ -19,12 +19,11 @@ use crate::resolve::{ArgDraft, ArgDraftValue};
 pub(super) struct Step<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) launch: &'a Launch,
-    /// The variant's scratch buffers.
     pub(super) scratch: &'a [Scratch],
     /// The manifest's arguments.
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
-    /// Whether the caller chose an architecture; otherwise messages name it.
+    /// Otherwise messages name the architecture.
     pub(super) asked_arch: bool,
     pub(super) sms: Option<i64>,
     pub(super) facts: &'a Facts<'a>,
@@ -32,7 +31,7 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Types the arguments; without a compiled kernel, only memory is known.
+    /// Without a compiled kernel, only memory has types.
     pub(super) fn typed(&self) -> Launch {
         let mut launch = self.launch.clone();
         if let Some(args) = &self.code.args {
@@ -63,10 +62,10 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Returns the least restrictive limits: launches above them run nowhere. PTX has none.
+    /// The least restrictive limits of all code: launches above them run nowhere. PTX has none.
     fn takes(&self) -> LaunchLimits<'static> {
         if self.is_native {
-            // Nobody asks the driver for more shared memory, beside what the kernel has itself.
+            // Without `cuFuncSetAttribute`, static and dynamic shared memory share `SHARED_BYTES`.
             let own = self.code.machine.iter().filter_map(|machine| machine.facts.shared_bytes).min();
             let most = u32::try_from(SHARED_BYTES.saturating_sub(own.unwrap_or_default().into()));
             return LaunchLimits { max_shared_bytes: most.unwrap_or_default(), ..LaunchLimits::ANYTHING };
@@ -85,7 +84,7 @@ impl Step<'_> {
         })
     }
 
-    /// Why it takes no more where nothing but that is in the way.
+    /// The limiting fact, if it is the only obstacle.
     fn limited_by(&self, elsewhere: &EvaluatedStep) -> Option<String> {
         let EvaluatedStep::Launch(evaluated) = elsewhere else { return self.held_against() };
         match self.is_native && i64::from(evaluated.shared_bytes) > i64::from(self.takes().max_shared_bytes) {
@@ -136,7 +135,7 @@ impl Step<'_> {
         Some(Unmet(format!("`{name}` cannot launch `{}`: {}", self.launch.kernel, why.join("; "))))
     }
 
-    /// Rejects cooperative launches that exceed the device; `None` if that is unknown.
+    /// Rejects cooperative launches that exceed the device, if known.
     fn too_many_at_once(&self, report: &LaunchReport) -> Option<Unmet> {
         let sms = self.sms.and_then(|sms| u64::try_from(sms).ok())?;
         let is_known = !self.code.has_ptx && report.occupancy.len() == self.code.machine.len();
@@ -153,10 +152,7 @@ impl Step<'_> {
     }
 }
 
-/// Evaluates a launch that is not shown.
-///
-/// # Errors
-/// The runtime's reason for rejecting it.
+/// Evaluates a launch that is not shown; fails if the runtime rejects it.
 pub(super) fn check(
     step: &Step<'_>,
     sequencing: &mut Sequencing<'_>,
@@ -169,10 +165,7 @@ pub(super) fn check(
     step.refusal(&report).map_or(Ok(()), Err)
 }
 
-/// Adds the next launch to the report.
-///
-/// # Errors
-/// The runtime's reason for rejecting it.
+/// Adds the next launch to the report; fails if the runtime rejects it.
 pub(super) fn finish(
     step: &Step<'_>,
     sequencing: &mut Sequencing<'_>,
@@ -219,7 +212,6 @@ pub(super) fn finish(
     Err(refused)
 }
 
-/// Explains unknown occupancy.
 fn without_occupancy(machine: &MachineCode) -> Option<String> {
     let why = if Multiprocessor::for_arch(machine.arch).is_none() {
         "the figures of its multiprocessors are not known"
@@ -292,7 +284,7 @@ fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> O
     })
 }
 
-/// Returns a memory argument; assumes that the kernel may write it.
+/// Assumes that the kernel may write it.
 fn memory(arg: &ArgDraft) -> Option<Arg> {
     let value = match arg.value {
         ArgDraftValue::Tensor(tensor) => ArgValue::Tensor(tensor),

@@ -1,4 +1,4 @@
-//! Evaluates one node with its shapes. Owns the order of steps; [`cubinder_launch`] checks and computes.
+//! Evaluates one node. Owns the order of steps; [`cubinder_launch`] checks and computes.
 
 use cubinder_expr::Format;
 use cubinder_launch as launch;
@@ -23,19 +23,17 @@ use crate::errors::AlignmentsDiffer;
 use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query};
 use crate::resolve::ArgDraft;
 
-/// The result of an evaluation.
+/// An evaluated node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedNode {
     /// The report.
     pub evaluation: Evaluation,
-    /// Diagnostics of compiled kernels.
+    /// Of compiled kernels.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Evaluates a node of `subject`.
-///
-/// # Errors
-/// Every unknown name, invalid value and missing part. Refusals by the runtime are in the report.
+/// Evaluates a node of `subject`. Fails for unknown names, invalid values and missing parts; the
+/// report has the runtime's refusals.
 pub fn evaluate(
     subject: &Subject,
     query: &Query,
@@ -92,7 +90,7 @@ pub fn stated_alignment(plugin: &Plugin, given: &[(String, u64)], tensor: usize)
     names.find_map(|tensor| named(tensor).map(|(_, bytes)| *bytes))
 }
 
-/// Returns the report before evaluation.
+/// The report before evaluation.
 fn report(subject: &Subject, query: &Query, node: &ResolvedNode) -> Evaluation {
     let (plugin, resolved) = (&subject.plugin, &node.resolved);
     let from = |name: &String| match subject.attributes {
@@ -166,10 +164,7 @@ fn tensors(plugin: &Plugin, node: &ResolvedNode, first: usize, shapes: &[Vec<i64
     (first..).zip(shapes).filter_map(tensor).collect()
 }
 
-/// Completes the report.
-///
-/// # Errors
-/// The runtime's first reason for rejecting the node.
+/// Completes the report, up to the runtime's first reason for rejecting the node.
 fn run(
     subject: &Subject,
     node: &ResolvedNode,
@@ -233,10 +228,7 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Evaluates launches in the runtime's order; reports those of variant `chosen`.
-    ///
-    /// # Errors
-    /// The first launch that has no numbers.
+    /// Evaluates launches in the runtime's order; reports those of `chosen`.
     fn evaluate_candidates(&mut self, decided: &GuardDecision, chosen: Option<usize>) -> Result<(), Unmet> {
         let mut first = Ok(());
         for index in &decided.candidates {
@@ -309,7 +301,6 @@ impl Prepared<'_> {
     }
 }
 
-/// Returns a launch's code and arguments.
 fn coded<'a>(
     subject: &'a Subject,
     compiler: &Compiler,

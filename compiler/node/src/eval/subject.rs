@@ -1,5 +1,4 @@
-//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted: containers are validated, and no
-//! code is loaded.
+//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted: no code is loaded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +23,11 @@ use crate::tables;
 pub struct Subjects {
     /// The file's kind.
     pub kind: &'static str,
-    /// The contents, in the file's order.
+    /// In the file's order.
     pub list: Vec<Subject>,
-    /// For engines: the plugins of embedded libraries.
+    /// The plugins of an engine's libraries.
     pub carried: Vec<Subject>,
-    /// Warnings about the file.
+    /// About the file.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -50,24 +49,24 @@ pub struct Subject {
     pub plugin: Plugin,
     /// Its origin.
     pub origin: Origin,
-    /// In engines: the node's number, from 1, and their count.
+    /// An engine's node, from 1, and the number of nodes.
     pub number: Option<(usize, usize)>,
-    /// For a node: its attributes.
+    /// Of a node.
     pub attributes: Option<Vec<Value>>,
-    /// In engines: the ranks of inputs, if known.
+    /// Of an engine's node, if known.
     pub input_ranks: Option<Vec<u8>>,
-    /// Overrides the route of a manifest.
+    /// Overrides the manifest's route.
     pub route: Option<Route>,
 }
 
 impl Subject {
-    /// Creates a subject that is not an engine's node.
+    /// Creates a subject outside of engines.
     #[must_use]
     pub fn new(plugin: Plugin, origin: Origin) -> Subject {
         Subject { plugin, origin, number: None, attributes: None, input_ranks: None, route: None }
     }
 
-    /// Returns whether it is on the native route.
+    /// Returns whether the route is native.
     #[must_use]
     pub fn is_native(&self) -> bool {
         match &self.origin {
@@ -82,33 +81,27 @@ impl Subject {
 /// The origin of a plugin.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// A manifest, not compiled.
+    /// Not compiled.
     Manifest(Arc<Resolved>),
-    /// A library or an engine, with code objects.
+    /// A library or an engine, with code.
     Compiled(Arc<[CodeObject]>),
 }
 
-/// A choice among a file's plugins and nodes.
+/// Chooses among a file's plugins and nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Choice {
-    /// The plugin's name, with or without its namespace.
+    /// With or without namespace.
     pub plugin: Option<String>,
-    /// The node's number, from 1.
+    /// From 1.
     pub node: Option<usize>,
 }
 
-/// Reads a file.
-///
-/// # Errors
-/// If it is unreadable or invalid.
+/// Reads a file with at least one plugin.
 pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     read_subjects(path)?.not_empty(&path.display().to_string())
 }
 
 /// Reads a file like [`open`], but allows empty ones.
-///
-/// # Errors
-/// As [`open`].
 pub fn read_subjects(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     let cannot = |why: &dyn std::fmt::Display| {
         vec![Diagnostic::error(format!("cannot read `{}`: {why}", path.display()))]
@@ -127,9 +120,6 @@ pub fn read_subjects(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
 }
 
 /// Reads a manifest, without data files of tables.
-///
-/// # Errors
-/// The manifest's errors.
 pub fn manifest(source: &Arc<Source>) -> Result<Subjects, Vec<Diagnostic>> {
     resolve::compile(source).map(of_manifest)
 }
@@ -142,9 +132,6 @@ fn of_manifest(resolved: Resolved) -> Subjects {
 }
 
 /// Reads a library, a bundle or an engine.
-///
-/// # Errors
-/// If it has no valid contents.
 pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
     contents(name, bytes).not_empty(name)
 }
@@ -220,10 +207,8 @@ fn of_node(plugin: Plugin, code: &[CodeObject], attributes: &[Value], ranks: Opt
     Subject { attributes, input_ranks, ..Subject::new(plugin, Origin::Compiled(code.into())) }
 }
 
-/// The plugin that a reference names, with the variants of its types, and its bundle; `None` if the bundle is not among the containers.
-///
-/// # Errors
-/// If the reference does not fit the bundle.
+/// Returns the plugin of a reference, with the variants of its types, and its bundle; `None` if that is not
+/// among the containers.
 pub fn referred_plugin<'a>(
     reference: &NodeReference,
     all: &'a [LocatedContainer],
@@ -242,10 +227,7 @@ pub fn referred_plugin<'a>(
     Ok(Some((plugin, bundle)))
 }
 
-/// Those of the subjects that were chosen.
-///
-/// # Errors
-/// If none exists, or the choice is ambiguous.
+/// Returns the chosen subject; fails if absent or ambiguous.
 pub fn choose(subjects: Vec<Subject>, choice: &Choice) -> Result<Vec<Subject>, Diagnostic> {
     let full = |subject: &Subject| subject.plugin.full_name();
     let mut names: Vec<String> = Vec::new();

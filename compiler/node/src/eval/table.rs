@@ -14,7 +14,7 @@ use super::report::{
 use crate::columns::columns;
 use crate::diagnostic::harmless;
 
-/// Maximum number of printed elements.
+/// Of elements.
 const SHOWN: usize = 16;
 
 /// Formats the report, escaping control characters.
@@ -195,7 +195,6 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     text
 }
 
-/// Formats `the grid's x is 0, and y is empty: nothing is launched`.
 fn why_nothing(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     let grid = launch.grid.unwrap_or_default();
     let zero = ["x", "y", "z"].into_iter().zip(grid).find(|(_, extent)| *extent == 0);

@@ -1,4 +1,4 @@
-//! Detects code that changed since it was measured: a note, because other code may be as fast and the GPU may be
+//! Detects code that changed since its measurement: a note, because it may be as fast and the GPU may be
 //! unavailable.
 
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use cubinder_model::{Bundle, CodeObject, CodeRef, Digest, Launch, Plugin, Target
 use super::{File, Point};
 use crate::eval::{Subject, SubjectOrigin, resolve_query};
 
-/// Points whose variants have other code by now.
+/// Measured points of changed code.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct OutdatedMeasurement {
-    /// The plugin, with its namespace.
+    /// With namespace.
     pub plugin: String,
     /// The measured GPU.
     pub device: String,
@@ -21,7 +21,7 @@ pub struct OutdatedMeasurement {
     pub points: usize,
 }
 
-/// Hashes the code that variants run on a device for a node, independent of the order of ids: 16 hexadecimal digits.
+/// Hashes the code that variants run on a device, in any order of ids: 16 hexadecimal digits.
 #[must_use]
 pub fn code_of(
     plugin: &Plugin,
@@ -50,8 +50,8 @@ fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
     launch.code.get(*fit::order(capability, &targets).first()?)
 }
 
-/// Returns points with other code in a bundle. Skips bundles without code for exactly this GPU, which measured code is
-/// compiled for.
+/// Returns points whose code in a bundle changed. Skips bundles without code for exactly this GPU, as
+/// measured code has.
 #[must_use]
 pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     let mut all: Vec<OutdatedMeasurement> = Vec::new();
@@ -76,13 +76,13 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     all
 }
 
-/// Returns whether code changed; `false` for other errors, which are reported separately.
+/// `false` for other errors, which are reported separately.
 fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
     let Ok(resolved) = resolve_query(subject, &point.query) else { return false };
     let node = resolved.signature();
     let ids: Vec<i32> = point.microseconds.iter().map(|(id, _)| *id).collect();
     let mut rows = rows(&subject.plugin, &node, &ids);
-    // The device runs machine code that is for just this one.
+    // The device runs machine code for exactly this GPU.
     let is_exact = |launch: &Launch| {
         first(launch, capability).is_some_and(|it| fit::fit(capability, it.target) == Fit::Exact)
     };
@@ -90,7 +90,6 @@ fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability:
         && point.code != Some(code_of(&subject.plugin, code, &node, ids.iter().copied(), capability))
 }
 
-/// Returns rows in the order of ids.
 fn rows<'p>(plugin: &'p Plugin, node: &Signature<'_>, ids: &[i32]) -> impl Iterator<Item = &'p Variant> {
     let row =
         |id: &i32| plugin.variants.iter().find(|variant| variant.id == *id && node.is_served_by(variant));

@@ -1,7 +1,4 @@
-//! Creators of quick plugins.
-//!
-//! Owns [`QuickCreator`] and the thunks specific to `IPluginCreatorV3Quick` (`impl/NvInferPythonPlugin.h`, TensorRT
-//! Enterprise 11.4).
+//! Creators of quick plugins, and the thunks specific to `IPluginCreatorV3Quick`.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -22,9 +19,8 @@ pub trait QuickCreator: CreatorBase {
     /// The type of its plugins.
     type Plugin: QuickPlugin;
 
-    /// Creates a plugin; `name` is the node's and `namespace` the plugin's. Plugins of this trait are compiled ahead of
-    /// time, so `request` [`QuickPluginCreationRequest::STRICT_JIT`] should be rejected. An ONNX node's attribute `aot`
-    /// = 1 requests [`QuickPluginCreationRequest::STRICT_AOT`] (seen with TensorRT 10.15).
+    /// Creates a plugin; `name` is the node's and `namespace` the plugin's. It is compiled ahead of time, so reject
+    /// [`QuickPluginCreationRequest::STRICT_JIT`].
     fn create(
         &self,
         name: &CStr,
@@ -62,10 +58,10 @@ unsafe extern "C" fn create_plugin<C: QuickCreator>(
     phase: TensorRTPhase,
     request: QuickPluginCreationRequest,
 ) -> This {
-    // SAFETY: TensorRT passes one of the library's creators.
+    // SAFETY: one of the library's creators.
     let creator = unsafe { creator::<Quick<C>>(this) };
     call::<Quick<C>, _>(creator, ptr::null_mut(), |creator| {
-        // SAFETY: strings, collection and fields are TensorRT's and outlive the call; nulls are checked.
+        // SAFETY: TensorRT's arguments outlive the call; nulls are checked.
         let (name, namespace, fields) =
             unsafe { (text(name), text(namespace), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, namespace, &fields, phase, request).map(quick::into_raw)

@@ -1,4 +1,4 @@
-//! Calls the slots of a quick creator as TensorRT does, with and without a V3One creator.
+//! Calls the slots of a quick creator, with and without a V3One creator.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -12,7 +12,7 @@ use crate::tests::{FAILURE, Mood, ProbeCreator, QuickProbeCreator};
 use crate::vtable::{QuickCreatorSlots, This, VersionedSlots};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass live objects with the right slots.
+    // SAFETY: tests pass the right slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
@@ -30,7 +30,7 @@ fn delete(this: This) {
 
 fn create(this: This, request: QuickPluginCreationRequest) -> This {
     let empty = PluginFieldCollection { nb_fields: 0, fields: ptr::null() };
-    // SAFETY: a live creator.
+    // SAFETY: live.
     unsafe {
         let create = slots::<QuickCreatorSlots>(this).create_plugin;
         create(this, c"node".as_ptr(), c"sample".as_ptr(), &raw const empty, TensorRTPhase::BUILD, request)
@@ -40,7 +40,7 @@ fn create(this: This, request: QuickPluginCreationRequest) -> This {
 #[test]
 fn a_creator_says_who_it_is() {
     let (_list, this, slots) = list(QuickProbeCreator::new(Mood::Well));
-    // SAFETY: a live creator, whose texts live as long as it.
+    // SAFETY: live, as are its strings.
     unsafe {
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"quick_probe");
         assert_eq!(CStr::from_ptr((slots.get_plugin_version)(this)), c"3");
@@ -49,7 +49,6 @@ fn a_creator_says_who_it_is() {
         assert_eq!((CStr::from_ptr(info.kind), info.major, info.minor), (c"PLUGIN CREATOR_V3QUICK", 1, 0));
         let names = &*(slots.get_field_names)(this);
         assert_eq!((names.nb_fields, CStr::from_ptr((*names.fields).name)), (1, c"factor"));
-        // The library owns its creators, so deletion does nothing.
         (slots.versioned.destroy_and_free)(this);
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"quick_probe");
     }
@@ -69,7 +68,7 @@ fn a_creator_is_told_what_is_wanted() {
     };
     let node = PluginFieldCollection { nb_fields: 1, fields: &raw const field };
     let (text, aot) = (c"node".as_ptr(), QuickPluginCreationRequest::STRICT_AOT);
-    // SAFETY: a live creator; the pointers are null or valid.
+    // SAFETY: live; the pointers are null or valid.
     let plugin = unsafe {
         (slots.create_plugin)(this, text, c"sample".as_ptr(), &raw const node, TensorRTPhase::BUILD, aot)
     };
@@ -98,7 +97,7 @@ fn what_is_missing_is_read_as_nothing_where_nothing_is_needed() {
     let seen = creator.seen.clone();
     let (_list, this, slots) = list(creator);
     let unknown = QuickPluginCreationRequest::UNKNOWN;
-    // SAFETY: a live creator; null is allowed.
+    // SAFETY: live; null is allowed.
     let plugin = unsafe {
         (slots.create_plugin)(this, ptr::null(), ptr::null(), ptr::null(), TensorRTPhase(9), unknown)
     };
@@ -126,7 +125,7 @@ fn both_kinds_stand_in_one_list_in_order() {
     list.push_quick(quick);
     list.push(one);
     let kind = |this: &This| {
-        // SAFETY: a live creator; a kind is a NUL-terminated constant.
+        // SAFETY: live; a kind is a C string.
         unsafe { CStr::from_ptr((slots::<VersionedSlots>(*this).get_interface_info)(*this).kind) }
     };
     let kinds = [c"PLUGIN CREATOR_V3QUICK", c"PLUGIN CREATOR_V3ONE"];

@@ -1,4 +1,4 @@
-//! Calls every slot of a creator as TensorRT does.
+//! Calls every slot of a creator.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -10,7 +10,7 @@ use crate::tests::{FAILURE, Mood, ProbeCreator};
 use crate::vtable::{CreatorSlots, PluginSlots, RuntimeSlots, This, VersionedSlots};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass live objects with the right slots.
+    // SAFETY: tests pass the right slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
@@ -29,7 +29,7 @@ fn delete(this: This) {
 #[test]
 fn a_creator_says_who_it_is() {
     let (_list, this, slots) = list(ProbeCreator::new(Mood::Well));
-    // SAFETY: a live creator, whose texts live as long as it.
+    // SAFETY: live, as are its strings.
     unsafe {
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"circ_pad");
         assert_eq!(CStr::from_ptr((slots.get_plugin_version)(this)), c"1");
@@ -42,7 +42,6 @@ fn a_creator_says_who_it_is() {
             names.iter().map(|field| CStr::from_ptr(field.name)).collect::<Vec<_>>(),
             [c"pads", c"aot"]
         );
-        // The library owns its creators, so deletion does nothing.
         (slots.versioned.destroy_and_free)(this);
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"circ_pad");
     }
@@ -90,7 +89,7 @@ fn what_is_missing_is_read_as_nothing_or_refused() {
         PluginField { name: ptr::null(), data: ptr::null(), field_type: PluginFieldType::INT8, length: 0 };
     let collection = |nb_fields, fields| PluginFieldCollection { nb_fields, fields };
     let empty = collection(0, ptr::null());
-    // SAFETY: a live creator; the pointers are null or valid.
+    // SAFETY: live; the pointers are null or valid.
     let create = |name, fields| unsafe { (slots.create_plugin)(this, name, fields, TensorRTPhase(9)) };
     let plugin = create(ptr::null(), &raw const empty);
     assert!(!plugin.is_null());
@@ -109,7 +108,7 @@ fn what_is_missing_is_read_as_nothing_or_refused() {
     let mut creator = ProbeCreator::new(Mood::Well);
     creator.names.are_needed = false;
     let (_list, this, slots) = list(creator);
-    // SAFETY: a live creator; null is allowed.
+    // SAFETY: live; null is allowed.
     let plugin = unsafe { (slots.create_plugin)(this, c"".as_ptr(), ptr::null(), TensorRTPhase::BUILD) };
     assert!(!plugin.is_null(), "an op without attributes");
     delete(plugin);
@@ -122,7 +121,7 @@ fn failures_become_null_and_are_reported() {
         let record = creator.record.clone();
         let (_list, this, slots) = list(creator);
         let empty = PluginFieldCollection { nb_fields: 0, fields: ptr::null() };
-        // SAFETY: a live creator.
+        // SAFETY: live.
         let plugin =
             unsafe { (slots.create_plugin)(this, c"".as_ptr(), &raw const empty, TensorRTPhase::BUILD) };
         assert_eq!((plugin.is_null(), record.last_report().code()), (true, code));
@@ -132,7 +131,7 @@ fn failures_become_null_and_are_reported() {
 #[test]
 fn a_name_that_panics_is_empty() {
     let (_list, this, slots) = list(ProbeCreator::new(Mood::Panicking));
-    // SAFETY: a live creator.
+    // SAFETY: live.
     assert_eq!(unsafe { CStr::from_ptr((slots.get_plugin_name)(this)) }, c"");
 }
 

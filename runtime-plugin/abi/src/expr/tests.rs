@@ -44,12 +44,12 @@ static BUILDER_SLOTS: ExprBuilderSlots = ExprBuilderSlots {
 unsafe extern "C" fn nothing(_this: This) {}
 
 fn value_of(this: *const c_void) -> i64 {
-    // SAFETY: only fakes are passed.
+    // SAFETY: only fakes.
     unsafe { (*this.cast::<FakeExpr>()).value }
 }
 
 fn value_behind(expr: *const IDimensionExpr) -> i64 {
-    // SAFETY: only fakes are passed.
+    // SAFETY: only fakes.
     value_of(unsafe { (*expr).implementation })
 }
 
@@ -69,7 +69,7 @@ unsafe extern "C-unwind" fn constant(this: *const c_void, value: i64) -> *const 
     let expr = Box::new(FakeExpr { vptr: &raw const EXPR_SLOTS, value });
     let outside = Box::new(IDimensionExpr { vptr: ptr::null(), implementation: (&raw const *expr).cast() });
     let pointer = &raw const *outside;
-    // SAFETY: only fakes are passed.
+    // SAFETY: only fakes.
     unsafe { (*this.cast::<FakeImplementation>()).made.borrow_mut().push((outside, expr)) };
     pointer
 }
@@ -164,10 +164,9 @@ fn what_would_not_come_back_is_not_called() {
     let fake = FakeBuilder::new();
     let builder = fake.client();
     let [one, zero, minus_one, min] = [1, 0, -1, i64::MIN].map(|value| builder.constant(value).unwrap());
-    // The fake would panic for a division by zero.
     let error = builder.operation(DimensionOperation::FLOOR_DIV, one, zero).unwrap_err();
     assert_eq!(error.text(), "the shape of an output divides by zero");
-    // -1 is not constant in the fake, so the check is called directly.
+    // -1 is not constant in the fake.
     assert!(super::refuse_division("it", min.constant_value(), Some(-1)).is_err());
     assert!(super::refuse_division("it", None, Some(-1)).is_ok());
     assert!(minus_one.constant_value().is_none());

@@ -1,5 +1,3 @@
-//! Loggers of both generations, with vtables as in C++.
-
 use std::ptr;
 use std::sync::Mutex;
 
@@ -130,7 +128,6 @@ fn only_warnings_and_errors_are_written_without_a_logger() {
             (Severity::INFO, false),
             (Severity::VERBOSE, false),
         ] {
-            // The explanation is kept for the first message that is written.
             let notes = Notes::new();
             assert_eq!(notes.line(delivery, Severity::VERBOSE, c"m"), None);
             let line = notes.line(delivery, severity, c"m");

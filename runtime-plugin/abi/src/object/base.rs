@@ -1,4 +1,4 @@
-//! The build methods common to both kinds of plugins. Owns the thunks for both build interfaces.
+//! The build methods and thunks common to both kinds of plugins.
 
 use std::ffi::{CStr, c_char};
 
@@ -13,19 +13,16 @@ use crate::vtable::This;
 
 /// The methods common to [`Plugin`](crate::Plugin) and [`QuickPlugin`](crate::QuickPlugin).
 ///
-/// TensorRT calls every method through `&self`, possibly from any thread, so state is atomic or locked. `Clone` is
-/// C++'s `clone`; copies are independent. No method may need a GPU. An `Err` or a panic becomes the interface's failure
-/// value, after [`report`](Self::report).
+/// TensorRT calls them from any thread and without a GPU, so state is atomic or locked. `Clone` is C++'s `clone`;
+/// copies are independent. An `Err` or a panic becomes the interface's failure value, after [`report`](Self::report).
 pub trait PluginBase: Clone + Send + Sync + 'static {
-    /// Returns the identity of the creator that an engine uses at run time, which may differ from this object's
-    /// creator.
+    /// Returns the identity under which an engine finds its creator.
     fn identity(&self) -> &Identity;
 
     /// Returns the number of outputs.
     fn output_count(&self) -> usize;
 
-    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents. An unset output is an
-    /// error.
+    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents.
     fn output_shapes<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -41,14 +38,12 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<()>;
 
-    /// Returns the tactics for the configured types, best first: positive and distinct. TensorRT-RTX uses the first
-    /// without timing.
+    /// Returns the tactics for the configured types, best first: positive and distinct. TensorRT-RTX uses the first.
     fn tactics(&self) -> Result<Vec<i32>> {
         Ok(Vec::new())
     }
 
-    /// Returns the identity for the timing cache; `None` disables caching. NVIDIA's Python module returns an empty
-    /// string for ahead-of-time quick plugins.
+    /// Returns the identity for the timing cache; `None` disables it.
     fn timing_cache_id(&self) -> Option<&CStr> {
         None
     }
@@ -64,10 +59,10 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Sets the tactic of the next calls: one of [`tactics`](Self::tactics), or 0 if it is empty.
+    /// Sets the tactic of the next calls: one of [`tactics`](Self::tactics), or 0.
     fn set_tactic(&self, tactic: i32) -> Result<()>;
 
-    /// Receives each error and each caught panic of the methods before TensorRT gets its code.
+    /// Receives each error and caught panic before TensorRT gets its code.
     fn report(&self, error: &Error) {
         logger::error_of(&self.identity().name, error);
     }
@@ -75,7 +70,6 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
 
 pub(crate) const UNSET: DataType = DataType(-1);
 
-/// An output without a type is an error.
 pub(crate) fn types_are_set(outputs: &[DataType]) -> Result<i32> {
     match outputs.iter().position(|output| *output == UNSET) {
         Some(index) => Err(Error::internal(format!("the plugin gave output {index} no type"))),
@@ -94,7 +88,7 @@ pub(crate) unsafe extern "C" fn configure_plugin<K: PluginKind>(
     outputs: *const DynamicPluginTensorDesc,
     output_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
+    // SAFETY: TensorRT's own object, and arrays of these lengths.
     let (object, inputs, outputs) =
         unsafe { (object::<K, Build>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
@@ -110,8 +104,8 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
     output_count: i32,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: as in `configure_plugin`. `Shape` is transparent over `DimsExprs`; the builder owns the expressions and
-    // outlives the call, which outlives `'b`.
+    // SAFETY: as in `configure_plugin`. `Shape` is transparent over `DimsExprs`; the builder and its expressions
+    // outlive `'b`.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
             object::<K, Build>(&this),
@@ -133,22 +127,22 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
 }
 
 pub(crate) unsafe extern "C" fn get_nb_outputs<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
 
-/// Fills the array; fewer tactics are an error.
+/// Fewer tactics are an error.
 pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
     this: This,
     tactics: *mut i32,
     tactic_count: i32,
 ) -> i32 {
-    // SAFETY: as in `configure_plugin`; TensorRT passes room for as many tactics as `getNbTactics` returned, or none.
+    // SAFETY: as in `configure_plugin`; the room is for `getNbTactics` tactics, or none.
     let (object, room) = unsafe { (object::<K, Build>(&this), slice_to_fill(tactics, tactic_count, 0)) };
     object.call(code, |plugin| {
         let tactics = plugin.tactics()?;
-        // For aliased and data-dependent plugins TensorRT-RTX also passes an empty array.
+        // TensorRT-RTX also passes an empty array.
         let wanted = tactics.get(..room.len()).ok_or_else(|| {
             Error::internal(format!("{} tactics were asked for, there are {}", room.len(), tactics.len()))
         })?;
@@ -158,21 +152,21 @@ pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
 }
 
 pub(crate) unsafe extern "C" fn get_nb_tactics<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
-/// Returns null without a string. The plugin owns it and is never moved.
+/// The plugin owns the string and is never moved.
 unsafe fn text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> Option<&CStr>) -> *const c_char {
-    // SAFETY: the slots below pass TensorRT's `this`.
+    // SAFETY: TensorRT's build interface.
     let object = unsafe { object::<K, Build>(&this) };
     let failure = |_: &Error| std::ptr::null();
     object.call(failure, |plugin| Ok(text(plugin).map_or(std::ptr::null(), CStr::as_ptr)))
 }
 
 pub(crate) unsafe extern "C" fn get_timing_cache_id<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is the build interface that TensorRT was given.
+    // SAFETY: TensorRT's build interface.
     unsafe { text::<K>(this, K::Implementor::timing_cache_id) }
 }
 
@@ -182,7 +176,7 @@ pub(crate) unsafe extern "C" fn get_metadata_string<K: PluginKind>(this: This) -
 }
 
 pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, output: i32) -> i32 {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(
         |_| -1,
@@ -194,7 +188,7 @@ pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, out
 }
 
 pub(crate) unsafe extern "C" fn set_tactic<K: PluginKind, I: Interface>(this: This, tactic: i32) -> i32 {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { object::<K, I>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }

@@ -1,7 +1,5 @@
-//! The heap object behind an `IPluginV3*`, and the slots that its interfaces share.
-//!
-//! Owns [`Object`] from [`into_raw`] to D0, and the thunks of `IPluginV3` and of the core interface. Never creates a
-//! `&mut` to an object that TensorRT holds; state is atomic or locked.
+//! The heap object behind an `IPluginV3*`, and the slots that its interfaces share. Never creates a `&mut` to an
+//! object that TensorRT holds.
 
 pub(crate) mod base;
 
@@ -18,7 +16,6 @@ use crate::vtable::{CoreSlots, PluginSlots, This, VTable, VersionedSlots};
 pub use base::PluginBase;
 
 pub(crate) trait PluginKind: Sized + 'static {
-    /// The type that implements the plugin.
     type Implementor: PluginBase;
     type State: Default + Send + Sync;
     type BuildSlots: 'static;
@@ -32,11 +29,10 @@ pub(crate) trait PluginKind: Sized + 'static {
 
     fn build_info() -> InterfaceInfo;
 
-    /// Returns the initial state of a clone.
     fn clone_state(state: &Self::State) -> Self::State;
 }
 
-/// First in an object and in this order, so their offsets are the same for every kind.
+/// First in an object, so offsets are the same for every kind.
 #[repr(C)]
 struct Vptrs<Build, Runtime> {
     plugin: *const PluginSlots,
@@ -49,14 +45,12 @@ struct Vptrs<Build, Runtime> {
 pub(crate) struct Object<K: PluginKind> {
     vptrs: Vptrs<K::BuildSlots, K::RuntimeSlots>,
     pub(crate) state: K::State,
-    /// `None` if cloning or attaching failed: TensorRT crashes on null there, so it gets an object that always fails.
+    /// `None` if cloning or attaching failed: TensorRT crashes on null.
     pub(crate) implementor: Option<K::Implementor>,
 }
 
 pub(crate) trait Interface {
-    /// The offset of its vptr.
     const OFFSET: usize;
-    /// Returns the result of `getInterfaceInfo`.
     fn info<K: PluginKind>() -> InterfaceInfo;
 }
 
@@ -115,8 +109,7 @@ pub(crate) const fn versioned<K: PluginKind, I: Interface>() -> VersionedSlots {
 
 impl<K: PluginKind> Object<K> {
     pub(crate) fn boxed(implementor: Option<K::Implementor>, state: K::State) -> Box<Self> {
-        // The markers above use `Vptrs<(), ()>`; all pointers are thin, so `repr(C)` places them equally for every
-        // kind.
+        // All pointers are thin, so `repr(C)` places them equally for every kind.
         const {
             assert!(offset_of!(Self, vptrs) == 0);
             assert!(offset_of!(Vptrs<K::BuildSlots, K::RuntimeSlots>, core) == Core::OFFSET);
@@ -161,24 +154,22 @@ fn missing() -> Error {
     Error::new(Error::INVALID_STATE, "this plugin could not be cloned or attached, see the message before")
 }
 
-/// Releases an object to C++ as an `IPluginV3*`, freed through its D0.
+/// Its D0 frees it.
 pub(crate) fn release<K: PluginKind>(object: Box<Object<K>>) -> This {
     Box::into_raw(object).cast()
 }
 
-/// Moves a plugin to C++ as an `IPluginV3*`, freed through its D0.
 pub(crate) fn into_raw<K: PluginKind>(implementor: K::Implementor) -> This {
     release(Object::<K>::boxed(Some(implementor), K::State::default()))
 }
 
-/// Returns the object of an interface, borrowed from the thunk's `this`: C++ may delete the object after the call.
+/// Borrows from the thunk's `this`: C++ may delete the object after the call.
 ///
 /// # Safety
 /// `this` is the interface `I` of a live object that [`into_raw`] created for the same `K`.
 #[inline]
 pub(crate) unsafe fn object<K: PluginKind, I: Interface>(this: &This) -> &Object<K> {
-    // SAFETY: `this` is the object's pointer plus `I::OFFSET`, so the subtraction stays inside the object; only shared
-    // references exist until its destructor.
+    // SAFETY: `this` is `I::OFFSET` bytes into the object; only shared references exist.
     unsafe { &*this.byte_sub(I::OFFSET).cast::<Object<K>>() }
 }
 
@@ -192,9 +183,9 @@ unsafe extern "C" fn get_interface_info<K: PluginKind, I: Interface>(_this: This
 
 /// D1: for an object in the caller's memory.
 unsafe extern "C" fn destroy<K: PluginKind, I: Interface>(this: This) {
-    // A panic of a destructor cannot be reported: TensorRT's logger may be gone.
+    // TensorRT's logger may be gone, so a destructor's panic cannot be reported.
     let _silent = caught(|| {
-        // SAFETY: the caller gives up the object, and no reference to it remains.
+        // SAFETY: the caller gives up the object.
         unsafe { std::ptr::drop_in_place(this.byte_sub(I::OFFSET).cast::<Object<K>>()) };
         Ok(())
     });
@@ -216,7 +207,7 @@ unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapability
         PluginCapabilityType::RUNTIME => Runtime::OFFSET,
         _ => return std::ptr::null_mut(),
     };
-    // SAFETY: `this` is a whole object, and the offset is inside it.
+    // SAFETY: the offset is inside the object.
     unsafe { this.byte_add(offset) }
 }
 
@@ -232,7 +223,6 @@ unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
     )
 }
 
-/// Empty on failure, because TensorRT does not expect null.
 unsafe fn core_text<K: PluginKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
     // SAFETY: the slots below pass TensorRT's `this`.
     let object = unsafe { object::<K, Core>(&this) };
@@ -240,7 +230,7 @@ unsafe fn core_text<K: PluginKind>(this: This, text: fn(&Identity) -> &CStr) -> 
 }
 
 unsafe extern "C" fn get_plugin_name<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is the core interface that TensorRT was given.
+    // SAFETY: TensorRT passes the core interface.
     unsafe { core_text::<K>(this, |identity| &identity.name) }
 }
 

@@ -1,6 +1,4 @@
-//! Thunks specific to `IPluginV3OneBuildV2`.
-//!
-//! Converts between C++ arrays and Rust slices. Never decides about types or shapes.
+//! Thunks specific to `IPluginV3OneBuildV2`. Never decides about types or shapes.
 
 use super::{Plugin, PluginObject, V3One};
 use crate::error::Error;
@@ -29,7 +27,7 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
 }
 
 /// # Safety
-/// `this` is the build interface of a live object of `P`.
+/// As for [`object`].
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
     // SAFETY: the caller's promise.
     unsafe { object::<V3One<P>, Build>(this) }
@@ -42,8 +40,7 @@ unsafe extern "C" fn get_output_data_types<P: Plugin>(
     inputs: *const DataType,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call; it does not access
-    // `outputs` during the call.
+    // SAFETY: TensorRT's own object, and arrays of these lengths, used only here during the call.
     let (object, outputs, inputs) = unsafe {
         (this_object::<P>(&this), slice_to_fill(outputs, output_count, UNSET), slice(inputs, input_count))
     };
@@ -76,7 +73,7 @@ unsafe extern "C" fn supports_format_combination<P: Plugin>(
     )
 }
 
-/// `size_t` has no failure value; this is more than any GPU has.
+/// `size_t` has no failure value.
 const IMPOSSIBLE_WORKSPACE: usize = isize::MAX as usize;
 
 unsafe extern "C" fn get_workspace_size<P: Plugin>(
@@ -93,7 +90,7 @@ unsafe extern "C" fn get_workspace_size<P: Plugin>(
 }
 
 unsafe extern "C" fn get_format_combination_limit<P: Plugin>(this: This) -> i32 {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { this_object::<P>(&this) };
     object.call(|_| 0, |plugin| Ok(plugin.format_combination_limit()))
 }

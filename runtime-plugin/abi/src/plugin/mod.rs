@@ -1,7 +1,4 @@
-//! A plugin: the safe trait, and the object with four vptrs that TensorRT holds.
-//!
-//! Owns the thunks of `IPluginV3OneBuildV2` and `IPluginV3OneRuntime`, the tensor counts between `onShapeChange` and
-//! `enqueue`, and the result of a failed attach.
+//! A plugin: the safe trait, the object with four vptrs that TensorRT holds, and its thunks.
 
 mod build;
 mod runtime;
@@ -26,11 +23,11 @@ pub trait Plugin: PluginBase {
     fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<()>;
 
     /// Returns whether type and format at `position` are supported, given those before it. `in_out` holds inputs, then
-    /// outputs; entries after `position` are undefined.
+    /// outputs; later entries are undefined.
     fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool;
 
-    /// Returns the workspace in bytes for the whole profile. `opt` extents may be -1: use `max`. An error becomes an
-    /// impossible size, and TensorRT drops the format combination.
+    /// Returns the workspace in bytes for the whole profile; `opt` may be -1. After an error TensorRT drops the format
+    /// combination.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -40,19 +37,19 @@ pub trait Plugin: PluginBase {
         Ok(0)
     }
 
-    /// Returns the maximum number of format combinations to time; TensorRT-RTX ignores it.
+    /// Returns the maximum number of format combinations to time.
     fn format_combination_limit(&self) -> i32 {
         100
     }
 
-    /// Sets concrete shapes. TensorRT-RTX calls it before every enqueue, even without a change.
+    /// Sets concrete shapes. TensorRT-RTX calls it before every enqueue.
     fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<()>;
 
     /// Queues the work. The slices are as long as those of the last [`on_shape_change`](Self::on_shape_change).
     ///
     /// # Safety
-    /// Pointers lead to device memory of the described tensors (host memory for shape inputs), `workspace` to the
-    /// requested bytes, and `stream` is a live `CUstream`, all until the queued work has run.
+    /// Until the work has run, pointers lead to device memory of the described tensors (host memory for shape inputs),
+    /// `workspace` to the requested bytes, and `stream` is a live `CUstream`.
     #[allow(clippy::too_many_arguments)]
     unsafe fn enqueue(
         &self,
@@ -64,19 +61,16 @@ pub trait Plugin: PluginBase {
         stream: *mut c_void,
     ) -> Result<()>;
 
-    /// Returns a new object for an execution context. Must succeed without a driver, because TensorRT may call it
-    /// during a build.
+    /// Returns a new object for an execution context. Must succeed without a driver, because a build may call it.
     fn attach_to_context(&self) -> Result<Self>;
 
-    /// Returns the fields for the engine: always the same set at the same address. TensorRT has no failure value here;
-    /// an error becomes a field that makes the build fail, so check in [`configure`](PluginBase::configure) if
-    /// possible.
+    /// Returns the fields for the engine: always the same set at the same address. An error makes the build fail with
+    /// an unclear message; check in [`configure`](PluginBase::configure) if possible.
     fn fields_to_serialize(&self) -> Result<&FieldSet>;
 
-    /// Returns whether TensorRT accepts null from `attachToContext`, so that creating the context reports the failure.
-    /// TensorRT-RTX 1.7 does, but crashes for plugins with aliased or data-dependent outputs. The default is `true`
-    /// without an aliased output; a plugin with data-dependent outputs must return `false`. TensorRT then gets an
-    /// object whose methods all fail.
+    /// Returns whether TensorRT accepts null from `attachToContext`; otherwise it gets an object whose methods all
+    /// fail. TensorRT-RTX 1.7 crashes for plugins with aliased outputs (`false` by default), or data-dependent ones,
+    /// which must return `false`.
     fn tolerates_null_attach(&self) -> bool {
         (0..self.output_count()).all(|output| self.aliased_input(output).is_none())
     }
@@ -100,7 +94,7 @@ impl Counts {
     }
 
     fn set(&self, inputs: i32, outputs: i32) {
-        // Relaxed: TensorRT itself orders `onShapeChange` before `enqueue` of the same object.
+        // Relaxed: TensorRT orders `onShapeChange` before `enqueue`.
         self.inputs.store(inputs, Ordering::Relaxed);
         self.outputs.store(outputs, Ordering::Relaxed);
     }
@@ -121,8 +115,7 @@ impl Default for Counts {
     }
 }
 
-/// Full TensorRT has version 2, `IPluginV3OneBuildV2` with `getAliasedInput`, from 10.3 on, TensorRT-RTX always;
-/// version 1 never aliases outputs.
+/// Version 2 has `getAliasedInput`: full TensorRT from 10.3 on, TensorRT-RTX always.
 fn build_version(full: Option<i32>) -> i32 {
     if full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
 }
@@ -149,7 +142,7 @@ impl<P: Plugin> PluginKind for V3One<P> {
     }
 }
 
-/// Returns null if attaching fails and the implementor says that TensorRT accepts null.
+/// Null if attaching fails and TensorRT accepts it.
 fn attach<P: Plugin>(object: &PluginObject<P>) -> This {
     let tolerates_null =
         caught(|| Ok(object.implementor.as_ref().is_some_and(Plugin::tolerates_null_attach)))
@@ -169,5 +162,4 @@ pub fn into_raw<P: Plugin>(implementor: P) -> This {
     object::into_raw::<V3One<P>>(implementor)
 }
 
-/// `cudaStream_t` and the workspace are only passed on.
 type Opaque = *mut c_void;

@@ -1,6 +1,4 @@
-//! Thunks of `IPluginV3OneRuntime`.
-//!
-//! `enqueue` never allocates or locks here. Never calls CUDA.
+//! Thunks of `IPluginV3OneRuntime`. `enqueue` never allocates or locks here.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -24,7 +22,7 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots 
 }
 
 /// # Safety
-/// `this` is the runtime interface of a live object of `P`.
+/// As for [`object`].
 #[inline]
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
     // SAFETY: the caller's promise.
@@ -38,7 +36,7 @@ unsafe extern "C" fn on_shape_change<P: Plugin>(
     outputs: *const PluginTensorDesc,
     output_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
+    // SAFETY: TensorRT's own object, and arrays of these lengths.
     let (object, inputs, outputs) =
         unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.state.set(input_count, output_count);
@@ -54,12 +52,11 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     workspace: Opaque,
     stream: Opaque,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| {
         let (input_count, output_count) = object.state.get()?;
-        // SAFETY: the arrays are as long as those of the last `onShapeChange`, for the same tensors; TensorRT promises
-        // valid pointers to every plugin.
+        // SAFETY: arrays as long as those of the last `onShapeChange`; TensorRT promises valid pointers.
         unsafe {
             plugin.enqueue(
                 slice(input_descs, input_count),
@@ -75,13 +72,13 @@ unsafe extern "C" fn enqueue<P: Plugin>(
 }
 
 unsafe extern "C" fn attach_to_context<P: Plugin>(this: This, _context: Opaque) -> This {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { this_object::<P>(&this) };
     attach(object)
 }
 
 unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { this_object::<P>(&this) };
     object.call(
         |_| &raw const REFUSED.0,
@@ -90,8 +87,7 @@ unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const Pl
 }
 
 /// The result of a failed `getFieldsToSerialize`. Null would silently build an engine without fields (seen with RTX
-/// 1.7); an unknown field type makes the build fail ("Unreachable In getPluginFieldTypeSizeInBytes"). Its data exist in
-/// case a release copies them first.
+/// 1.7); an unknown field type makes the build fail.
 static REFUSED: Foreign<PluginFieldCollection> =
     Foreign(PluginFieldCollection { nb_fields: 1, fields: &raw const REFUSED_FIELD.0 });
 

@@ -1,4 +1,4 @@
-//! Calls every slot of the plugin interfaces as TensorRT does: through a pointer, its vptr and the slot.
+//! Calls every slot of the plugin interfaces as TensorRT does.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
@@ -13,7 +13,7 @@ use crate::vtable::{BuildSlots, CoreSlots, PluginSlots, RuntimeSlots, This, Vers
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass live interfaces with the right slots.
+    // SAFETY: tests pass the right slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
@@ -23,12 +23,12 @@ fn delete(this: This) {
 }
 
 fn capability(this: This, kind: PluginCapabilityType) -> This {
-    // SAFETY: a live plugin.
+    // SAFETY: live.
     unsafe { (slots::<PluginSlots>(this).get_capability_interface)(this, kind) }
 }
 
 fn clone(this: This) -> This {
-    // SAFETY: a live plugin.
+    // SAFETY: live.
     unsafe { (slots::<PluginSlots>(this).clone)(this) }
 }
 
@@ -74,7 +74,7 @@ fn each_interface_names_its_kind() {
     ];
     for (this, kind, major) in kinds {
         let versioned = slots::<VersionedSlots>(this);
-        // SAFETY: a live interface; a kind is a NUL-terminated constant.
+        // SAFETY: live; a kind is a C string.
         unsafe {
             let info = (versioned.get_interface_info)(this);
             assert_eq!((CStr::from_ptr(info.kind), info.major, info.minor), (kind, major, 0));
@@ -107,7 +107,7 @@ fn words_before_the_slots_lead_to_the_whole_object() {
 fn core_says_where_the_engine_finds_its_creator() {
     let (plugin, _) = probe(Mood::Well);
     let (this, core) = core(plugin);
-    // SAFETY: a live interface; its strings live as long as the plugin.
+    // SAFETY: live, as are its strings.
     unsafe {
         assert_eq!(CStr::from_ptr((core.get_plugin_name)(this)), c"Kernel");
         assert_eq!(CStr::from_ptr((core.get_plugin_version)(this)), c"7");
@@ -123,7 +123,7 @@ fn clones_are_independent() {
     assert_ne!(copy, plugin);
     assert_eq!(record.alive.load(Ordering::Relaxed), 2);
     let ((this, slots), (other, _)) = (runtime(plugin), runtime(copy));
-    // SAFETY: live interfaces.
+    // SAFETY: live.
     unsafe {
         assert_eq!((slots.set_tactic)(this, 5), 0);
         assert_eq!((slots.set_tactic)(other, 3), 0);
@@ -175,7 +175,7 @@ fn build_slots_pass_values_through() {
     let descs = [dynamic(), dynamic(), dynamic()];
     let mut types = [DataType(77); 2];
     let mut tactics = [0; 2];
-    // SAFETY: a live interface and arrays of the lengths named.
+    // SAFETY: live, with arrays of these lengths.
     unsafe {
         assert_eq!((build.get_nb_outputs)(this), 2);
         assert_eq!((build.get_output_data_types)(this, types.as_mut_ptr(), 2, &DataType::BF16, 1), 0);
@@ -218,7 +218,7 @@ fn output_shapes(plugin: This, builder: &FakeBuilder, extent: i64) -> (i32, Vec<
     let unknown = DimsExprs { nb_dims: 99, d: [null(); MAX_DIMS] };
     let mut outputs = [unknown; 2];
     let input = builder.shape(&[extent]);
-    // SAFETY: a live interface, and arrays of the lengths named.
+    // SAFETY: live, with arrays of these lengths.
     let code = unsafe {
         (build.get_output_shapes)(
             this,
@@ -261,8 +261,7 @@ fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let (descs, pointer) = ([desc(), desc()], |address| std::ptr::without_provenance_mut::<c_void>(address));
     let (inputs, outputs) = ([pointer(16).cast_const()], [pointer(32), pointer(48)]);
-    // SAFETY: a live interface and arrays for the counts of the last `on_shape_change`; the probe follows no
-    // pointer.
+    // SAFETY: live, with arrays for the last `on_shape_change`; no pointer is followed.
     unsafe {
         (runtime.enqueue)(
             this,
@@ -300,7 +299,7 @@ fn enqueue_knows_its_counts_from_the_last_shape() {
 fn attaching_makes_a_new_object() {
     let (plugin, record) = probe(Mood::Well);
     let (this, slots) = runtime(plugin);
-    // SAFETY: a live interface; the context is not used.
+    // SAFETY: live; the context is not used.
     let attached = unsafe { (slots.attach_to_context)(this, null_mut()) };
     assert!(!attached.is_null() && attached != plugin);
     assert_eq!(enqueue(attached), Error::INVALID_STATE);
@@ -313,7 +312,7 @@ fn attaching_makes_a_new_object() {
 fn serialized_fields_stay_where_they_are() {
     let (plugin, _) = probe(Mood::Well);
     let (this, runtime) = runtime(plugin);
-    // SAFETY: a live interface; its fields live as long as it.
+    // SAFETY: live, as are its fields.
     unsafe {
         let fields = (runtime.get_fields_to_serialize)(this);
         assert_eq!((runtime.get_fields_to_serialize)(this), fields);
@@ -336,7 +335,7 @@ fn failures(plugin: This) -> Vec<i64> {
     let descs = [dynamic(), dynamic(), dynamic()];
     let (mut types, mut tactics) = ([DataType::FLOAT; 2], [0; 2]);
     change_shape(plugin);
-    // SAFETY: live interfaces and arrays of the lengths named.
+    // SAFETY: live, with arrays of these lengths.
     unsafe {
         vec![
             CStr::from_ptr((core.get_plugin_name)(core_this)).count_bytes() as i64,
@@ -377,7 +376,7 @@ fn panics_become_failure_values() {
 fn errors_keep_their_code() {
     let (plugin, record) = probe(Mood::Failing);
     let (this, runtime) = runtime(plugin);
-    // SAFETY: a live interface.
+    // SAFETY: live.
     assert_eq!(unsafe { (runtime.set_tactic)(this, 5) }, FAILURE);
     assert_eq!(record.last_report(), Error::new(FAILURE, "asked to fail"));
     delete(plugin);
@@ -409,7 +408,7 @@ fn a_failed_attach_is_null_only_where_that_is_safe() {
         let record = probe.record.clone();
         let plugin = into_raw(probe);
         let (this, slots) = runtime(plugin);
-        // SAFETY: a live interface.
+        // SAFETY: live.
         let attached = unsafe { (slots.attach_to_context)(this, null_mut()) };
         assert_eq!((attached.is_null(), record.report_count()), (!aliased, 1));
         if !attached.is_null() {

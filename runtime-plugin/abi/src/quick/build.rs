@@ -1,6 +1,4 @@
-//! Thunks specific to `IPluginV3QuickAOTBuild`.
-//!
-//! Converts between C++ arrays and Rust slices. Never decides about types, shapes or launches.
+//! Thunks specific to `IPluginV3QuickAOTBuild`. Never decides about types, shapes or launches.
 
 use std::ffi::c_char;
 
@@ -38,13 +36,13 @@ pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickBui
 }
 
 /// # Safety
-/// `this` is the build interface of a live object of `P`.
+/// As for [`object`].
 unsafe fn this_object<P: QuickPlugin>(this: &This) -> &QuickObject<P> {
     // SAFETY: the caller's promise.
     unsafe { object::<Quick<P>, Build>(this) }
 }
 
-/// Inputs and outputs in one array. Missing tensors are an error, because implementors split it.
+/// Missing tensors are an error, because implementors split the array.
 struct InOut<'a> {
     tensors: &'a [DynamicPluginTensorDesc],
     input_count: usize,
@@ -81,8 +79,7 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     input_ranks: *const i32,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call; it does not access
-    // `outputs` during the call.
+    // SAFETY: TensorRT's own object, and arrays of these lengths, used only here during the call.
     let (object, outputs, inputs, ranks) = unsafe {
         (
             this_object::<P>(&this),
@@ -97,8 +94,7 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     })
 }
 
-/// The header names no failure value; NVIDIA's own Python module returns this one (`python/src/infer/pyPlugin.cpp` of
-/// TensorRT 10).
+/// As in NVIDIA's Python module (`python/src/infer/pyPlugin.cpp` of TensorRT 10).
 const NO_COMBINATION: i32 = -1;
 
 unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
@@ -132,7 +128,7 @@ unsafe extern "C" fn get_supported_format_combinations<P: QuickPlugin>(
             .filter(|wanted| *wanted <= rows.len() && (*wanted == 0 || !combinations.is_null()))
             .ok_or_else(|| refused_room(combination_count, combinations, rows.len()))?;
         for (index, desc) in rows[..wanted].iter().flatten().enumerate() {
-            // SAFETY: TensorRT passes room for `wanted` rows, each as long as `in_out`, as ours are.
+            // SAFETY: TensorRT passes room for `wanted` rows, as long as `in_out`, as ours are.
             unsafe { combinations.add(index).write(*desc) };
         }
         Ok(0)
@@ -167,8 +163,7 @@ unsafe extern "C" fn get_launch_params<P: QuickPlugin>(
     scalars: *mut ISymExprs,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: as in `base::get_output_shapes` and `get_nb_supported_format_combinations`; `params` and `scalars` are TensorRT's and outlive
-    // the call.
+    // SAFETY: as in `base::get_output_shapes`, also for `params` and `scalars`.
     let (object, inputs, in_out, receiver, builder) = unsafe {
         (
             this_object::<P>(&this),
@@ -198,7 +193,7 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
     compiled: *mut *mut c_char,
     size: *mut i32,
 ) -> i32 {
-    // SAFETY: as in `get_output_data_types`; each of the last three is null or a valid pointer of TensorRT's.
+    // SAFETY: as in `get_output_data_types`; the last three are null or valid.
     let (object, inputs, outputs, name, compiled, size) = unsafe {
         (
             this_object::<P>(&this),
@@ -216,7 +211,7 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
         let kernel = plugin.kernel(inputs, outputs)?;
         *size = code_size(&kernel)?;
         *name = kernel.name.as_ptr();
-        // C++'s type is not const, but TensorRT must not write: the plugin's memory may be read-only.
+        // Not const in C++, but TensorRT must not write: the memory may be read-only.
         *compiled = kernel.code.as_ptr().cast_mut().cast();
         Ok(0)
     })

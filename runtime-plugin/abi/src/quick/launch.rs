@@ -1,7 +1,4 @@
-//! Launch parameters for TensorRT.
-//!
-//! Owns our `ISymExpr` objects and their lifetime, and the calls to `IKernelLaunchParams` and `ISymExprs`. Never
-//! creates an expression.
+//! Launch parameters for TensorRT. Owns our `ISymExpr` objects; never creates an expression.
 
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +10,7 @@ use crate::raw::{IDimensionExpr, IKernelLaunchParams, ISymExprs, PluginArgDataTy
 use crate::rtti;
 use crate::vtable::{KernelLaunchParamsSlots, SymExprSlots, SymExprsSlots, This, VTable};
 
-/// `ISymExpr` as C++ sees it: a 32-bit integer from TensorRT's own expression.
+/// `ISymExpr`: a 32-bit integer from TensorRT's own expression.
 #[repr(C)]
 struct SymExpr {
     vptr: *const SymExprSlots,
@@ -45,24 +42,21 @@ unsafe extern "C" fn get_expr(this: This) -> *mut c_void {
     unsafe { (*this.cast::<SymExpr>()).expr.cast_mut().cast() }
 }
 
-/// All `ISymExpr`s passed by an object. TensorRT keeps the pointers for an unknown time, so they live as long as the
-/// object.
+/// TensorRT keeps the pointers for an unknown time.
 #[derive(Default)]
 pub(super) struct SymExprs {
-    // One list per call, whose heap block never moves or changes. `Vec`, because moving a `Box` would invalidate
-    // pointers into it.
+    // One list per call, whose heap block never moves; moving a `Box` would invalidate pointers into it.
     calls: Mutex<Vec<Vec<SymExpr>>>,
 }
 
 impl SymExprs {
-    /// The pointers are valid as long as `self`.
     fn keep<'b>(&self, exprs: impl IntoIterator<Item = Expr<'b>>) -> Vec<This> {
         let made = |expr: Expr<'b>| SymExpr { vptr: SYM_EXPR.vptr(), expr: expr.as_raw() };
         let mut call: Vec<SymExpr> = exprs.into_iter().map(made).collect();
         let first = call.as_mut_ptr();
         // SAFETY: within the list.
         let pointers = (0..call.len()).map(|index| unsafe { first.add(index).cast() }).collect();
-        // The list is valid even if another thread panicked.
+        // Valid even if another thread panicked.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         pointers
     }
@@ -74,7 +68,7 @@ pub(super) struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    /// Wraps both foreign objects; an error if one is null or empty.
+    /// An error if one is null or empty.
     ///
     /// # Safety
     /// Both are null or live for `'a`, and only used here meanwhile.
@@ -82,8 +76,7 @@ impl<'a> Receiver<'a> {
         params: *const IKernelLaunchParams,
         scalars: *const ISymExprs,
     ) -> Result<Self> {
-        // SAFETY: null is checked, the rest is the caller's promise: `mImpl` of a live object has the vtable of its
-        // class.
+        // SAFETY: null is checked; `mImpl` of a live object has the vtable of its class.
         let (params, scalars) = unsafe {
             let params = params.as_ref().and_then(|params| implementation(params.implementation));
             let scalars = scalars.as_ref().and_then(|scalars| implementation(scalars.implementation));
@@ -107,16 +100,16 @@ impl<'a> Receiver<'a> {
         let names = ["GridX", "GridY", "GridZ", "BlockX", "BlockY", "BlockZ", "SharedMem"];
         let exprs = sym_exprs.keep(grid.iter().chain(block).chain([shared_bytes]).copied());
         slots.extents.iter().zip(names).zip(exprs).try_for_each(|((extent, name), expr)| {
-            // SAFETY: `this` and its slots belong to a live object; the expression lives as long as the plugin.
+            // SAFETY: `this` is live; the expression lives as long as the plugin.
             taken(unsafe { (extent.set)(this, expr) }, || format!("a launch parameter: set{name}"))
         })
     }
 
-    /// Passes 0, too, because TensorRT's object may hold another launch's number.
+    /// Passes 0, too: TensorRT's object may hold another launch's number.
     fn take_scalars(&self, scalars: &[Expr<'_>], sym_exprs: &SymExprs) -> Result<()> {
         let (this, slots) = self.scalars;
         let count = crate::object::base::count(scalars.len())?;
-        // SAFETY: `this` and its slots belong to a live object.
+        // SAFETY: `this` is live.
         taken(unsafe { (slots.set_nb_sym_exprs)(this, count) }, || {
             format!("{count} scalar arguments: setNbSymExprs")
         })?;

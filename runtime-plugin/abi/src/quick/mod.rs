@@ -1,10 +1,7 @@
-//! A quick plugin: the safe trait, and the object that TensorRT holds during a build.
+//! A quick plugin: the safe trait, the object that TensorRT holds during a build, and its thunks.
 //!
-//! Owns the thunks of `IPluginV3QuickAOTBuild` and `IPluginV3QuickRuntime`. Never launches, because TensorRT does.
-//!
-//! Quick plugins are those of NVIDIA's Python module `tensorrt.plugin`. Ahead-of-time ones return a compiled kernel and
-//! launch parameters as expressions; the engine runs it without a plugin library. The interfaces are those of
-//! `impl/NvInferPythonPlugin.h` (TensorRT Enterprise 11.4), without semantic versioning. TensorRT-RTX has none.
+//! Quick plugins are those of NVIDIA's Python module `tensorrt.plugin`. The engine runs the kernels of ahead-of-time
+//! ones without a plugin library.
 
 mod build;
 mod launch;
@@ -25,13 +22,13 @@ use launch::SymExprs;
 /// The launch of a kernel: 32-bit integers, constant or over the inputs' extents.
 #[derive(Debug, Clone)]
 pub struct QuickLaunch<'b> {
-    /// Blocks in x, y and z.
+    /// Blocks (x, y, z).
     pub grid: [Expr<'b>; 3],
-    /// Threads per block in x, y and z.
+    /// Threads per block (x, y, z).
     pub block: [Expr<'b>; 3],
     /// Dynamic shared memory per block, in bytes.
     pub shared_bytes: Expr<'b>,
-    /// Scalar arguments, which the kernel gets between its inputs and its outputs (NVIDIA's documentation of
+    /// Scalar arguments, between the kernel's inputs and outputs (NVIDIA's documentation of
     /// `tensorrt.plugin.aot_impl`).
     pub scalars: Vec<Expr<'b>>,
 }
@@ -41,7 +38,7 @@ pub struct QuickLaunch<'b> {
 pub struct QuickKernel<'a> {
     /// The kernel's symbol in the code.
     pub name: &'a CStr,
-    /// PTX; NVIDIA's documentation of `tensorrt.plugin.aot_impl` supports no other code.
+    /// PTX, the only code that NVIDIA's documentation of `tensorrt.plugin.aot_impl` supports.
     pub code: &'a [u8],
 }
 
@@ -51,15 +48,14 @@ pub trait QuickPlugin: PluginBase {
     fn output_types(&self, inputs: &[DataType], input_ranks: &[i32], outputs: &mut [DataType]) -> Result<()>;
 
     /// Returns every combination of types and formats with a kernel: rows as long as `in_out`, inputs first. TensorRT
-    /// asks for the number, then for all, so equal tensors must give equal results. NVIDIA's Python module sets types
-    /// and formats only.
+    /// asks twice, so equal tensors must give equal results.
     fn format_combinations(
         &self,
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
     ) -> Result<Vec<Vec<PluginTensorDesc>>>;
 
-    /// Returns the launch for these types and formats and the last tactic. `in_out` holds inputs, then outputs.
+    /// Returns the launch for these tensors (inputs, then outputs) and the last tactic.
     fn launch<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -68,10 +64,8 @@ pub trait QuickPlugin: PluginBase {
         builder: &ExprBuilder<'b>,
     ) -> Result<QuickLaunch<'b>>;
 
-    /// Returns the kernel for these types and formats and the last tactic. The plugin owns name and code, which live as
-    /// long as TensorRT's object. Empty code and code longer than 32 bits are errors.
-    ///
-    /// `getKernel` declares the code as `char**`, but TensorRT must not write: the memory may be read-only.
+    /// Returns the kernel for these tensors and the last tactic. Name and code live as long as TensorRT's object; code
+    /// is at most `i32::MAX` bytes, and not empty.
     fn kernel(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<QuickKernel<'_>>;
 }
 
@@ -92,7 +86,7 @@ impl<P: QuickPlugin> PluginKind for Quick<P> {
     const RUNTIME: &'static VTable<QuickRuntimeSlots> =
         &table::<Runtime, _>(runtime::slots::<P>(versioned::<Self, Runtime>()));
 
-    /// This kind tells TensorRT that the ahead-of-time slots follow.
+    /// With this kind, the ahead-of-time slots follow.
     fn build_info() -> InterfaceInfo {
         info(c"PLUGIN_V3QUICKAOT_BUILD", 1)
     }

@@ -1,5 +1,4 @@
-//! Thunks of `IPluginV3QuickRuntime` for a plugin without run-time methods. NVIDIA's own ahead-of-time plugins return
-//! null for this interface; here its methods report why they cannot run.
+//! Thunks of `IPluginV3QuickRuntime`, which report that the plugin cannot run.
 
 use std::ffi::c_void;
 
@@ -32,7 +31,7 @@ unsafe extern "C" fn enqueue<P: QuickPlugin>(
     _output_count: i32,
     _stream: *mut c_void,
 ) -> i32 {
-    // SAFETY: TensorRT passes its own object.
+    // SAFETY: TensorRT's own object.
     let object = unsafe { object::<Quick<P>, Runtime>(&this) };
     object.call(code, |_| {
         Err(Error::new(

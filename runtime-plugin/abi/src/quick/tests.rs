@@ -1,4 +1,4 @@
-//! Calls every slot of the quick interfaces as TensorRT does, with fakes of TensorRT's launch objects.
+//! Calls every slot of the quick interfaces as TensorRT does.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
@@ -17,7 +17,7 @@ use crate::vtable::{
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass live interfaces with the right slots.
+    // SAFETY: tests pass the right slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
@@ -27,12 +27,12 @@ fn delete(this: This) {
 }
 
 fn clone(this: This) -> This {
-    // SAFETY: a live plugin.
+    // SAFETY: live.
     unsafe { (slots::<PluginSlots>(this).clone)(this) }
 }
 
 fn face<'a, Slots>(this: This, kind: PluginCapabilityType) -> (This, &'a Slots) {
-    // SAFETY: a live plugin.
+    // SAFETY: live.
     let this = unsafe { (slots::<PluginSlots>(this).get_capability_interface)(this, kind) };
     (this, slots(this))
 }
@@ -62,8 +62,7 @@ fn dynamic() -> DynamicPluginTensorDesc {
     DynamicPluginTensorDesc { desc, min: dims, max: dims, opt: dims }
 }
 
-/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one, which only record. Call number `refused`, over both from 0,
-/// returns `false`.
+/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one. Call number `refused`, over both from 0, returns `false`.
 #[repr(C)]
 struct FakeImplementation<Slots> {
     vptr: *const Slots,
@@ -159,7 +158,7 @@ fn launch_into(
 ) -> i32 {
     let (this, slots) = build(plugin);
     let (input, in_out) = (builder.shape(&[1024]), [dynamic(); 3]);
-    // SAFETY: a live interface, arrays of the lengths named, and places that are null or live.
+    // SAFETY: live, with arrays of these lengths; places are null or live.
     unsafe {
         (slots.get_launch_params)(
             this,
@@ -176,7 +175,7 @@ fn launch_into(
 
 fn read(builder: &FakeBuilder, expr: This) -> (i32, i32, Option<i64>) {
     let slots = slots::<SymExprSlots>(expr);
-    // SAFETY: a live expression.
+    // SAFETY: live.
     unsafe {
         let value = builder.value((slots.get_expr)(expr).cast());
         ((slots.get_type)(expr).0, (slots.get_data_type)(expr).0, value)
@@ -193,7 +192,7 @@ fn each_interface_names_its_kind() {
     ];
     for (kind, text) in kinds {
         let (this, versioned) = face::<VersionedSlots>(plugin, kind);
-        // SAFETY: a live interface; a kind is a NUL-terminated constant.
+        // SAFETY: live; a kind is a C string.
         unsafe {
             let info = (versioned.get_interface_info)(this);
             assert_eq!((CStr::from_ptr(info.kind), info.major, info.minor), (text, 1, 0));
@@ -218,7 +217,7 @@ fn build_slots_pass_values_through() {
     let (this, build) = build(plugin);
     let descs = [dynamic(); 3];
     let (mut types, mut tactics) = ([DataType(77); 2], [0; 2]);
-    // SAFETY: a live interface and arrays of the lengths named.
+    // SAFETY: live, with arrays of these lengths.
     unsafe {
         assert_eq!((build.get_nb_outputs)(this), 2);
         assert_eq!((build.get_output_data_types)(this, types.as_mut_ptr(), 2, &DataType::BF16, &4, 1), 0);
@@ -240,7 +239,7 @@ fn output_shapes(plugin: This, builder: &FakeBuilder) -> (i32, Vec<Option<i64>>)
     let (this, build) = build(plugin);
     let mut outputs = [DimsExprs { nb_dims: 99, d: [null(); MAX_DIMS] }; 2];
     let input = builder.shape(&[21]);
-    // SAFETY: a live interface, and arrays of the lengths named.
+    // SAFETY: live, with arrays of these lengths.
     let code = unsafe {
         (build.get_output_shapes)(
             this,
@@ -269,12 +268,12 @@ fn outputs_that_stay_unset_are_an_error() {
     delete(plugin);
 }
 
-/// The result of `getNbSupportedFormatCombinations`, then the code and the buffer of the other call with this number.
+/// The number, then the code and the buffer of the other call.
 fn combinations(plugin: This, wanted: i32) -> (i32, i32, Vec<i32>) {
     let (this, build) = build(plugin);
     let in_out = [dynamic(); 3];
     let mut room = [PluginTensorDesc { data_type: DataType(77), ..in_out[0].desc }; 12];
-    // SAFETY: a live interface and arrays of the lengths named.
+    // SAFETY: live, with arrays of these lengths.
     let (count, code) = unsafe {
         (
             (build.get_nb_supported_format_combinations)(this, in_out.as_ptr(), 1, 2),
@@ -298,7 +297,7 @@ fn format_combinations_fill_the_rows_that_were_asked_for() {
     }
     let (this, build) = build(plugin);
     let in_out = [dynamic(); 3];
-    // SAFETY: a live interface and arrays of the lengths named, or null.
+    // SAFETY: live, with arrays of these lengths, or null.
     unsafe {
         let code = (build.get_supported_format_combinations)(this, in_out.as_ptr(), 1, 2, null_mut(), 2);
         assert_eq!(code, Error::INTERNAL);
@@ -327,10 +326,9 @@ fn a_launch_reaches_every_setter_and_outlives_the_call() {
     let (first, second) = (Recorder::default(), Recorder::default());
     assert_eq!(launch(plugin, &first, &builder), 0);
     let (this, build) = build(plugin);
-    // SAFETY: a live interface.
+    // SAFETY: live.
     assert_eq!(unsafe { (build.set_tactic)(this, 5) }, 0);
     assert_eq!(launch(plugin, &second, &builder), 0);
-    // The first call's expressions are read after the second call.
     for (place, shared) in [(&first, 0), (&second, 5)] {
         let params = place.params.borrow();
         assert_eq!(params.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
@@ -407,12 +405,11 @@ fn a_launch_needs_places_and_a_builder() {
     delete(plugin);
 }
 
-/// The code of `getKernel`, and name, code and size as C++ gets them.
 fn kernel(plugin: This) -> (i32, *const c_char, *mut c_char, i32) {
     let (this, build) = build(plugin);
     let descs = [dynamic().desc; 3];
     let (mut name, mut code, mut size) = (c"x".as_ptr(), c"y".as_ptr().cast_mut(), 99);
-    // SAFETY: a live interface, arrays of the lengths named, and three valid pointers.
+    // SAFETY: live, with arrays of these lengths and valid pointers.
     let answer = unsafe {
         (build.get_kernel)(
             this,
@@ -473,7 +470,7 @@ fn code_that_cannot_be_handed_over_is_refused() {
 fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let desc = dynamic().desc;
-    // SAFETY: a live interface; no pointer is followed.
+    // SAFETY: live; no pointer is followed.
     unsafe { (runtime.enqueue)(this, &desc, &desc, null(), null(), &desc.dims, &desc.dims, 1, 2, null_mut()) }
 }
 
@@ -483,7 +480,7 @@ fn the_runtime_interface_has_a_tactic_and_nothing_to_run() {
     let (this, runtime) = runtime(plugin);
     let place = Recorder::default();
     let builder = FakeBuilder::new();
-    // SAFETY: a live interface.
+    // SAFETY: live.
     unsafe {
         assert_eq!((runtime.set_tactic)(this, 3), 0);
         let fields = (runtime.get_fields_to_serialize)(this);
@@ -510,18 +507,17 @@ fn clones_are_independent() {
     let builder = FakeBuilder::new();
     let place = Recorder::default();
     let (this, slots) = build(plugin);
-    // SAFETY: a live interface.
+    // SAFETY: live.
     assert_eq!(unsafe { (slots.set_tactic)(this, 5) }, 0);
     assert_eq!(launch(copy, &place, &builder), 0);
     assert_eq!(launch(plugin, &Recorder::default(), &builder), 0);
     delete(plugin);
-    // The copy owns its expressions and its tactic.
     assert_eq!(read(&builder, place.params.borrow()[6].1), (0, 2, Some(0)));
     delete(copy);
     assert_eq!((record.alive.load(Ordering::Relaxed), record.dropped.load(Ordering::Relaxed)), (0, 2));
 }
 
-/// The results of all slots that can fail, in the header's order.
+/// In the header's order.
 fn failures(plugin: This) -> Vec<i64> {
     let (this, build) = build(plugin);
     let (runtime_this, runtime) = runtime(plugin);
@@ -531,7 +527,7 @@ fn failures(plugin: This) -> Vec<i64> {
     let (count, combinations, _) = combinations(plugin, 1);
     let (kernel, name, compiled, size) = kernel(plugin);
     assert!(name.is_null() && compiled.is_null() && size == 0);
-    // SAFETY: live interfaces and arrays of the lengths named.
+    // SAFETY: live, with arrays of these lengths.
     unsafe {
         vec![
             CStr::from_ptr((core.get_plugin_name)(core_this)).count_bytes() as i64,

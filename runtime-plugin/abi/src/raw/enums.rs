@@ -1,4 +1,4 @@
-//! NVIDIA's enumerations, all of type `int32_t`. Never a Rust `enum`, whose unknown values would be undefined behavior.
+//! NVIDIA's enumerations, all `int32_t`. Never a Rust `enum`, whose unknown values would be undefined behavior.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ macro_rules! foreign_enums {
             /// All values of the headers, in their order.
             pub const ALL: &[Self] = &[$(Self::$value),*];
 
-            /// Returns the name in NVIDIA's header without its `k`; `None` for an unknown value.
+            /// Returns NVIDIA's name without its `k`.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($number => Some(stringify!($value)),)*
@@ -68,19 +68,19 @@ foreign_enums! {
     TensorFormat {
         /// Row major.
         LINEAR = 0,
-        /// Two channels to a vector.
+        /// Two channels per vector.
         CHW2 = 1,
         /// Channels last, padded to 8.
         HWC8 = 2,
-        /// Four channels to a vector.
+        /// Four channels per vector.
         CHW4 = 3,
-        /// Sixteen channels to a vector.
+        /// 16 channels per vector.
         CHW16 = 4,
-        /// Thirty-two channels to a vector.
+        /// 32 channels per vector.
         CHW32 = 5,
         /// Channels last with depth, padded to 8.
         DHWC8 = 6,
-        /// Thirty-two channels to a vector, with depth.
+        /// 32 channels per vector, with depth.
         CDHW32 = 7,
         /// Channels last.
         HWC = 8,
@@ -126,7 +126,7 @@ foreign_enums! {
         FP4 = 13,
     }
 
-    /// `nvinfer1::TensorRTPhase` (`NvInferPluginBase.h`): the purpose of a plugin.
+    /// `nvinfer1::TensorRTPhase` (`NvInferPluginBase.h`).
     TensorRTPhase {
         /// Building an engine, possibly without a GPU.
         BUILD = 0,
@@ -144,7 +144,7 @@ foreign_enums! {
         RUNTIME = 2,
     }
 
-    /// `nvinfer1::APILanguage` (`NvInferRuntimeBase.h`): the language of an implementation.
+    /// `nvinfer1::APILanguage` (`NvInferRuntimeBase.h`).
     APILanguage {
         /// C++ and compatible languages.
         CPP = 0,
@@ -188,8 +188,8 @@ foreign_enums! {
         VERBOSE = 4,
     }
 
-    /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): the requested kind of quick plugin. "JIT"
-    /// runs in the process of the engine; of "AOT" the engine keeps the kernel.
+    /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): "JIT" runs in the engine's process; of
+    /// "AOT" the engine keeps the kernel.
     QuickPluginCreationRequest {
         /// Either.
         UNKNOWN = 0,
@@ -203,15 +203,13 @@ foreign_enums! {
         STRICT_AOT = 4,
     }
 
-    /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`): the type of a scalar argument of an AOT plugin's
-    /// kernel.
+    /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`), of scalar arguments.
     PluginArgType {
         /// An integer.
         INT = 0,
     }
 
-    /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`): the width of a scalar argument of an AOT plugin's
-    /// kernel.
+    /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`), of scalar arguments.
     PluginArgDataType {
         /// 8 bits, signed.
         INT8 = 0,

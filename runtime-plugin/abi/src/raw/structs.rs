@@ -1,4 +1,4 @@
-//! NVIDIA's structs, with fields in NVIDIA's order. Never follows a pointer.
+//! NVIDIA's structs, with fields in NVIDIA's order.
 
 use std::ffi::{c_char, c_void};
 
@@ -18,14 +18,14 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// Returns the valid extents: empty for an unknown rank, at most [`MAX_DIMS`].
+    /// Returns the valid extents, at most [`MAX_DIMS`]; empty for an unknown rank.
     #[inline]
     pub fn as_slice(&self) -> &[i64] {
         let rank = usize::try_from(self.nb_dims).unwrap_or(0).min(MAX_DIMS);
         &self.d[..rank]
     }
 
-    /// Creates dims with these extents; `None` for more than [`MAX_DIMS`].
+    /// Creates dims; `None` for more than [`MAX_DIMS`].
     pub fn from_slice(extents: &[i64]) -> Option<Self> {
         let mut d = [0; MAX_DIMS];
         d.get_mut(..extents.len())?.copy_from_slice(extents);
@@ -57,7 +57,7 @@ pub struct DynamicPluginTensorDesc {
     pub min: Dims,
     /// Largest extents of the profile.
     pub max: Dims,
-    /// Extents to optimize for; may be -1 for aliased and data-dependent plugins.
+    /// Extents to optimize for; may be -1.
     pub opt: Dims,
 }
 
@@ -86,9 +86,8 @@ pub struct PluginField {
 }
 
 impl PluginFieldType {
-    /// Returns the bytes of `count` elements; `None` for an unknown type or on overflow.
-    ///
-    /// `CHAR` and `UNKNOWN` count bytes. The 4-bit types are packed two to a byte, rounded up.
+    /// Returns the bytes of `count` elements; `None` for an unknown type or on overflow. The 4-bit types are packed
+    /// two to a byte.
     pub const fn bytes(self, count: usize) -> Option<usize> {
         match self {
             Self::INT8 | Self::CHAR | Self::UNKNOWN | Self::FP8 => Some(count),
@@ -112,12 +111,11 @@ pub struct PluginFieldCollection {
     pub fields: *const PluginField,
 }
 
-/// `nvinfer1::InterfaceInfo` (`NvInferRuntimeBase.h`). 16 bytes and trivially copyable, so C++ and Rust return it in
-/// two registers.
+/// `nvinfer1::InterfaceInfo` (`NvInferRuntimeBase.h`), returned in two registers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct InterfaceInfo {
-    /// Kind, a NUL-terminated string that lives as long as the library.
+    /// Kind, a string that lives as long as the library.
     pub kind: *const c_char,
     /// Major version.
     pub major: i32,
@@ -125,7 +123,7 @@ pub struct InterfaceInfo {
     pub minor: i32,
 }
 
-/// Declares C++ wrappers of implementations: a vptr that plugins do not use, then `mImpl`.
+/// Declares C++ wrappers: a vptr that plugins do not use, then `mImpl`.
 macro_rules! wrappers {
     ($($(#[$doc:meta])* $name:ident, $implementation:ty;)*) => {
         $(

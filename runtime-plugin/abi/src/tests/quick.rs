@@ -166,8 +166,7 @@ impl QuickPlugin for QuickProbe {
         };
         Ok(self.types.iter().map(row).collect())
     }
-    /// Each value identifies its position: the grid starts with the first extent over `divisor`, the rest are
-    /// constants.
+    /// The grid starts with the first extent over `divisor`, the rest are constants.
     fn launch<'b>(
         &self,
         inputs: &[Shape<'b>],

@@ -1,7 +1,6 @@
 //! The slots of quick plugins' interfaces, as in [`super`].
 //!
-//! Source: `impl/NvInferPythonPlugin.h` of TensorRT Enterprise 11.4, absent from TensorRT-RTX (1.3 to 1.7). It states
-//! that it serves NVIDIA's Python module, without semantic versioning.
+//! Source: `impl/NvInferPythonPlugin.h` of TensorRT Enterprise 11.4, without semantic versioning.
 
 use std::ffi::{c_char, c_void};
 
@@ -15,100 +14,92 @@ use crate::raw::{
 slots! {
     /// `IPluginCreatorV3Quick`.
     QuickCreatorSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `IPluginV3* createPlugin(char const* name, char const* nspace, PluginFieldCollection const* fc, TensorRTPhase phase,
-        /// QuickPluginCreationRequest quickPluginCreationRequest) noexcept`
+        /// `createPlugin(name, nspace, fc, phase, quickPluginCreationRequest)`.
         create_plugin(
             *const c_char, *const c_char, *const PluginFieldCollection, TensorRTPhase,
             QuickPluginCreationRequest
         ) -> This;
-        /// `PluginFieldCollection const* getFieldNames() noexcept`
+        /// `getFieldNames`.
         get_field_names() -> *const PluginFieldCollection;
-        /// `char const* getPluginName() const noexcept`
+        /// `getPluginName`.
         get_plugin_name() -> *const c_char;
-        /// `char const* getPluginVersion() const noexcept`
+        /// `getPluginVersion`.
         get_plugin_version() -> *const c_char;
-        /// `char const* getPluginNamespace() const noexcept`
+        /// `getPluginNamespace`.
         get_plugin_namespace() -> *const c_char;
     }
 
-    /// `IPluginV3QuickAOTBuild`: `IPluginV3QuickBuild` ends at slot 14, followed by the ahead-of-time slots.
+    /// `IPluginV3QuickAOTBuild`; `IPluginV3QuickBuild` ends at slot 14.
     QuickBuildSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes, int32_t const* inputRanks,
-        /// int32_t nbInputs) const noexcept`
+        /// `getOutputDataTypes(outputTypes, nbOutputs, inputTypes, inputRanks, nbInputs)`.
         get_output_data_types(*mut DataType, i32, *const DataType, *const i32, i32) -> i32;
-        /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs, int32_t nbShapeInputs,
-        /// DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
+        /// `getOutputShapes(inputs, nbInputs, shapeInputs, nbShapeInputs, outputs, nbOutputs, exprBuilder)`.
         get_output_shapes(
             *const DimsExprs, i32, *const DimsExprs, i32, *mut DimsExprs, i32, *mut IExprBuilder
         ) -> i32;
-        /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc const* out, int32_t
-        /// nbOutputs) noexcept`
+        /// `configurePlugin(in, nbInputs, out, nbOutputs)`.
         configure_plugin(*const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> i32;
-        /// `int32_t getNbSupportedFormatCombinations(DynamicPluginTensorDesc const* inOut, int32_t nbInputs, int32_t nbOutputs) noexcept`
+        /// `getNbSupportedFormatCombinations(inOut, nbInputs, nbOutputs)`.
         get_nb_supported_format_combinations(*const DynamicPluginTensorDesc, i32, i32) -> i32;
-        /// `int32_t getSupportedFormatCombinations(DynamicPluginTensorDesc const* inOut, int32_t nbInputs, int32_t nbOutputs,
-        /// PluginTensorDesc* supportedCombinations, int32_t nbFormatCombinations) noexcept`
+        /// `getSupportedFormatCombinations(inOut, nbInputs, nbOutputs, supportedCombinations, nbFormatCombinations)`.
         get_supported_format_combinations(
             *const DynamicPluginTensorDesc, i32, i32, *mut PluginTensorDesc, i32
         ) -> i32;
-        /// `int32_t getNbOutputs() const noexcept`
+        /// `getNbOutputs`.
         get_nb_outputs() -> i32;
-        /// `int32_t getAliasedInput(int32_t outputIndex) noexcept`
+        /// `getAliasedInput(outputIndex)`.
         get_aliased_input(i32) -> i32;
-        /// `int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept`
+        /// `getValidTactics(tactics, nbTactics)`.
         get_valid_tactics(*mut i32, i32) -> i32;
-        /// `int32_t getNbTactics() noexcept`
+        /// `getNbTactics`.
         get_nb_tactics() -> i32;
-        /// `char const* getTimingCacheID() noexcept`
+        /// `getTimingCacheID`.
         get_timing_cache_id() -> *const c_char;
-        /// `char const* getMetadataString() noexcept`
+        /// `getMetadataString`.
         get_metadata_string() -> *const c_char;
-        /// `int32_t getLaunchParams(DimsExprs const* inputs, DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
-        /// int32_t nbOutputs, IKernelLaunchParams* launchParams, ISymExprs* extraArgs, IExprBuilder& exprBuilder)
-        /// noexcept`: the first ahead-of-time slot.
+        /// `getLaunchParams(inputs, inOut, nbInputs, nbOutputs, launchParams, extraArgs, exprBuilder)`: the first
+        /// ahead-of-time slot.
         get_launch_params(
             *const DimsExprs, *const DynamicPluginTensorDesc, i32, i32, *mut IKernelLaunchParams,
             *mut ISymExprs, *mut IExprBuilder
         ) -> i32;
-        /// `int32_t getKernel(PluginTensorDesc const* in, int32_t nbInputs, PluginTensorDesc const* out, int32_t nbOutputs, const char**
-        /// kernelName, char** compiledKernel, int32_t* compiledKernelSize) noexcept`
+        /// `getKernel(in, nbInputs, out, nbOutputs, kernelName, compiledKernel, compiledKernelSize)`.
         get_kernel(
             *const PluginTensorDesc, i32, *const PluginTensorDesc, i32, *mut *const c_char, *mut *mut c_char,
             *mut i32
         ) -> i32;
-        /// `int32_t setTactic(int32_t tactic) noexcept`
+        /// `setTactic(tactic)`.
         set_tactic(i32) -> i32;
     }
 
     /// `IPluginV3QuickRuntime`.
     QuickRuntimeSlots: extern "C" fn(This), [versioned: VersionedSlots] {
-        /// `int32_t setTactic(int32_t tactic) noexcept`
+        /// `setTactic(tactic)`.
         set_tactic(i32) -> i32;
-        /// `int32_t enqueue(PluginTensorDesc const* inputDesc, PluginTensorDesc const* outputDesc, void const* const* inputs, void* const*
-        /// outputs, Dims const* inputStrides, Dims const* outputStrides, int32_t nbInputs, int32_t nbOutputs, cudaStream_t stream) noexcept`
+        /// `enqueue(inputDesc, outputDesc, inputs, outputs, inputStrides, outputStrides, nbInputs, nbOutputs,
+        /// stream)`.
         enqueue(
             *const PluginTensorDesc, *const PluginTensorDesc, *const *const c_void, *const *mut c_void,
             *const Dims, *const Dims, i32, i32, *mut c_void
         ) -> i32;
-        /// `PluginFieldCollection const* getFieldsToSerialize() noexcept`
+        /// `getFieldsToSerialize`.
         get_fields_to_serialize() -> *const PluginFieldCollection;
     }
 
     /// `ISymExpr`, implemented here: no base and no virtual destructor.
     SymExprSlots: extern "C" fn(This), [] {
-        /// `PluginArgType getType() const noexcept`
+        /// `getType`.
         get_type() -> PluginArgType;
-        /// `PluginArgDataType getDataType() const noexcept`
+        /// `getDataType`.
         get_data_type() -> PluginArgDataType;
-        /// `void* getExpr() noexcept`
+        /// `getExpr`.
         get_expr() -> *mut c_void;
     }
 }
 
-/// Returns a launch parameter: an `ISymExpr*`.
 type Get = unsafe extern "C" fn(This) -> This;
 
-/// Sets a launch parameter to an `ISymExpr*`; `false` rejects it.
+/// `false` rejects it.
 type Set = unsafe extern "C" fn(This, This) -> bool;
 
 /// A getter and a setter of [`KernelLaunchParamsSlots`].
@@ -117,15 +108,15 @@ type Set = unsafe extern "C" fn(This, This) -> bool;
 pub struct ExtentSlots {
     /// Never called.
     pub get: Get,
-    /// False if TensorRT does not accept the expression.
+    /// False if TensorRT rejects the expression.
     pub set: Set,
 }
 
-/// `IKernelLaunchParamsImpl`, called by plugins. The class declares its virtual destructor last.
+/// `IKernelLaunchParamsImpl`, called by plugins; its virtual destructor is declared last.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct KernelLaunchParamsSlots {
-    /// Grid X, Y and Z, block X, Y and Z, and shared memory: `ISymExpr* getGridX()`, `bool setGridX(ISymExpr*)`.
+    /// Grid X, Y and Z, block X, Y and Z, and shared memory.
     pub extents: [ExtentSlots; 7],
     /// D1.
     pub destroy: unsafe extern "C" fn(This),
@@ -134,15 +125,15 @@ pub struct KernelLaunchParamsSlots {
 }
 
 slots! {
-    /// `ISymExprsImpl`, called by plugins. The class declares its virtual destructor last.
+    /// `ISymExprsImpl`, called by plugins; its virtual destructor is declared last.
     SymExprsSlots: extern "C" fn(This), [] {
-        /// `ISymExpr* getSymExpr(int32_t index) const noexcept`
+        /// `getSymExpr(index)`.
         get_sym_expr(i32) -> This;
-        /// `bool setSymExpr(int32_t index, ISymExpr* symExpr) noexcept`
+        /// `setSymExpr(index, symExpr)`.
         set_sym_expr(i32, This) -> bool;
-        /// `int32_t getNbSymExprs() const noexcept`
+        /// `getNbSymExprs`.
         get_nb_sym_exprs() -> i32;
-        /// `bool setNbSymExprs(int32_t count) noexcept`
+        /// `setNbSymExprs(count)`.
         set_nb_sym_exprs(i32) -> bool;
         /// D1.
         destroy();
@@ -151,7 +142,6 @@ slots! {
     }
 }
 
-// Slot numbers, so that a reordered field fails to compile.
 layout! { size_of::<usize>();
     QuickCreatorSlots = 9 { create_plugin = 4, get_plugin_namespace = 8 };
     QuickBuildSlots = 18 {

@@ -1,4 +1,4 @@
-//! Finds parts that always fail, while folding. Never reports parts that may not be evaluated.
+//! Finds parts that are always evaluated and always fail.
 
 use super::{Folder, Part};
 use crate::node::{BinaryOp, Builtin, Node, NodeId, level};
@@ -10,14 +10,13 @@ const SHOWN: usize = 40;
 
 impl Folder<'_> {
     pub(super) fn failed(&mut self, id: NodeId, error: EvalError) {
-        // Inlining can repeat one error in many places.
         const KEPT: usize = 16;
         if self.lazy == 0 && self.failures.len() < KEPT {
             self.failures.push((id, error));
         }
     }
 
-    /// Reports an operation that fails although operands are unknown.
+    /// Reports an operation that fails for any operands.
     pub(super) fn check_hopeless(&mut self, id: NodeId, parts: &[Part]) {
         if self.lazy > 0 {
             return;
@@ -43,7 +42,6 @@ impl Folder<'_> {
         }
     }
 
-    /// Checks an index against an array's known or maximum length.
     fn beyond(&self, array: &Part, index: &Part) -> Option<EvalError> {
         let len = match array {
             Part::Known(Value::Array(items), _) => items.len(),

@@ -1,7 +1,7 @@
-//! Partial evaluation: folds known parts, keeps the rest.
+//! Partial evaluation.
 //!
-//! The result has the original's value or error (only step limits may differ): known parts that fail remain.
-//! Canonical: equivalent trees of one form fold to equal nodes.
+//! The result has the original's value or error, except for step limits. Canonical: equivalent trees of one
+//! form fold to equal nodes.
 
 mod failures;
 mod unroll;
@@ -13,13 +13,13 @@ use super::ops::{self, EvalError};
 use super::print::{Anonymous, Names};
 use crate::value::Value;
 
-/// Folds with the facts of `env`. Trees that [`Expr::validate`] rejects are returned unchanged.
+/// Folds the parts that `env` determines. Returns invalid trees unchanged ([`Expr::validate`]).
 #[must_use]
 pub fn bind(expr: &Expr, env: &dyn Environment) -> Expr {
     fold(expr, &Bound(env)).expr
 }
 
-/// Folds as [`bind`] does, and subtracts the cost from `steps`, saturating at 0, where callers stop.
+/// Folds as [`bind`]; subtracts the cost from `steps`, saturating at 0.
 pub fn bind_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Expr {
     let folded = fold(expr, &Bound(env));
     *steps = steps.saturating_sub(folded.cost);
@@ -28,7 +28,7 @@ pub fn bind_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Exp
 
 pub(super) trait Facts {
     fn environment(&self) -> &dyn Environment;
-    /// Returns the minimum and maximum rank of a tensor.
+    /// Minimum and maximum.
     fn ranks(&self, tensor: u32) -> Option<(usize, usize)>;
     fn names(&self) -> &dyn Names;
 }
@@ -52,7 +52,6 @@ impl Facts for Bound<'_> {
 pub(super) struct Folded {
     pub(super) expr: Expr,
     pub(super) failures: Vec<(NodeId, EvalError)>,
-    /// In steps of evaluation.
     cost: usize,
 }
 
@@ -75,16 +74,13 @@ pub(super) fn fold(expr: &Expr, facts: &dyn Facts) -> Folded {
     Folded { expr, failures, cost }
 }
 
-/// Maximum node visits before unrolling stops.
 const FUEL: usize = 200_000;
 
-/// Maximum elements created or copied; bounds time and memory.
 const WORK: usize = 2_000_000;
 
 enum Part {
-    /// Its value, and the source node that computes it.
+    /// With the source node that computes it.
     Known(Value, NodeId),
-    /// A node of the output.
     Node(NodeId),
 }
 
@@ -93,7 +89,7 @@ enum Binding {
     Element(Value),
 }
 
-/// The output would exceed the limits of an expression.
+/// The output exceeds an expression's limits.
 struct TooLarge;
 
 type Fold<T> = Result<T, TooLarge>;
@@ -105,11 +101,9 @@ struct Folder<'a> {
     heights: Vec<usize>,
     locals: Vec<(u32, Binding)>,
     slots: u32,
-    /// Nesting in parts that may never be evaluated.
     lazy: usize,
     fuel: usize,
     work: usize,
-    /// Number of enclosing unrolled comprehensions.
     unrolling: usize,
     failures: Vec<(NodeId, EvalError)>,
 }
@@ -150,7 +144,6 @@ impl<'a> Folder<'a> {
             Node::Str(value) => known(Value::Str(value.clone())),
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
-                    // Charges before copying.
                     let left = self.work.checked_sub(value.cost(self.work)).ok_or(TooLarge)?;
                     let value = value.clone();
                     self.work = left;

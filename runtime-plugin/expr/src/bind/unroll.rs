@@ -1,11 +1,10 @@
-//! Unrolls comprehensions over known arrays if the result is small.
+//! Unrolls comprehensions over known arrays, if small.
 
 use super::write::LITERAL_LIMIT;
 use super::{Binding, Fold, Folder, Part};
 use crate::node::{Node, NodeId};
 use crate::value::Value;
 
-/// Maximum nodes of an unrolled comprehension.
 const UNROLL_LIMIT: usize = 1024;
 
 impl Folder<'_> {
@@ -81,13 +80,13 @@ impl Folder<'_> {
         });
         if let Some(values) = values.collect() {
             let value = Value::Array(values);
-            // Long values would be copied from a source that is not closed here.
+            // Longer values would be copied from a source that is not closed here.
             let small = value.nodes(LITERAL_LIMIT) <= LITERAL_LIMIT;
             return Ok(small.then_some(Part::Known(value, source)));
         }
         let mut ids = Vec::with_capacity(parts.len());
         for part in parts {
-            // The element's variable is out of scope, so its source cannot be copied.
+            // The source cannot be copied: the element's variable is out of scope.
             ids.push(match part {
                 Part::Node(id) => id,
                 Part::Known(value, _) if value.nodes(UNROLL_LIMIT) <= UNROLL_LIMIT => self.literal(value)?,

@@ -1,10 +1,10 @@
-//! Writes the folded tree within an expression's limits. Never folds.
+//! Writes the folded tree within an expression's limits.
 
 use super::{Binding, Fold, Folder, Part, TooLarge};
 use crate::node::{Expr, Node, NodeId, height_of};
 use crate::value::Value;
 
-/// Maximum nodes of a value written as literals; longer values keep their expression.
+/// Longer values keep their expression.
 pub(super) const LITERAL_LIMIT: usize = 1024;
 
 impl Folder<'_> {
@@ -53,7 +53,6 @@ impl Folder<'_> {
         self.emit_id(node)
     }
 
-    /// Writes a value that is too long for literals as its operation.
     fn written(&mut self, id: NodeId) -> Fold<NodeId> {
         let node = self.source.get(id as usize).ok_or(TooLarge)?;
         if !matches!(node, Node::Array(_) | Node::Call(..) | Node::Index { .. }) {
@@ -67,7 +66,7 @@ impl Folder<'_> {
         self.emit_id(node.with_children(ids))
     }
 
-    /// Copies the source, replacing variables bound to elements.
+    /// Copies the source with elements for variables.
     pub(super) fn verbatim(&mut self, id: NodeId) -> Fold<NodeId> {
         self.fuel = self.fuel.saturating_sub(1);
         if self.unrolling > 0 && self.fuel == 0 {

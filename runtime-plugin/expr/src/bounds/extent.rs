@@ -1,4 +1,4 @@
-//! Sets of values of an expression's parts.
+//! Sets of values.
 
 use super::ints::Ints;
 use crate::node::BinaryOp;
@@ -18,9 +18,9 @@ pub enum Extent {
     Float(f64, f64),
     /// Two or more strings, sorted.
     Texts(Vec<String>),
-    /// Arrays of known length.
+    /// Arrays of these elements.
     Array(Vec<Extent>),
-    /// Arrays of lengths in a range, with all elements in one set.
+    /// Arrays of these lengths, with all elements in one set.
     List(Box<Extent>, Ints),
     /// Any string, or any float including NaN.
     Any,
@@ -28,7 +28,7 @@ pub enum Extent {
 
 const MOST_TEXTS: usize = 32;
 
-/// Maximum length of arrays with individual elements.
+/// Longer arrays have one set for all elements.
 const SPELLED_OUT: i64 = 64;
 
 impl Extent {
@@ -50,7 +50,7 @@ impl Extent {
         }
     }
 
-    /// Returns `Some` for booleans, with the value if known.
+    /// Returns `Some` for booleans.
     pub fn bools(&self) -> Option<Option<bool>> {
         match self {
             Extent::Known(Value::Bool(value)) => Some(Some(*value)),
@@ -59,7 +59,7 @@ impl Extent {
         }
     }
 
-    /// Returns the range of floats that cannot be NaN.
+    /// Returns the range of floats without NaN.
     pub fn floats(&self) -> Option<(f64, f64)> {
         match self {
             Extent::Known(Value::Float(value)) if !value.is_nan() => Some((*value, *value)),
@@ -107,7 +107,7 @@ impl Extent {
         }
     }
 
-    /// Returns the union of all elements; `None` without elements.
+    /// The union of all elements; `None` without any.
     pub(super) fn element(&self) -> Option<Extent> {
         match self {
             Extent::List(element, _) => Some((**element).clone()),
@@ -217,7 +217,7 @@ impl Extent {
         }
     }
 
-    /// Returns whether [`Extent::meet`] with a value is not empty, without allocating.
+    /// Returns whether `value` is a member, without allocating.
     pub fn admits(&self, value: &Value) -> bool {
         match (self, value) {
             (Extent::Any, _) | (Extent::Bool, Value::Bool(_)) => true,
@@ -249,7 +249,7 @@ impl Extent {
         }
     }
 
-    /// Returns the maximum number of copied values.
+    /// The maximum number of copied values.
     pub(super) fn most_values(&self) -> u64 {
         match self {
             Extent::List(element, length) => u64::try_from(length.high)
@@ -280,7 +280,7 @@ pub(super) fn less(left: &Extent, right: &Extent) -> Option<bool> {
     if left.high < right.low { Some(true) } else { (left.low >= right.high).then_some(false) }
 }
 
-/// Returns `left <= right`: not the opposite of `right < left` for floats, because of NaN.
+/// `left <= right`; for floats not the opposite of `right < left`, because of NaN.
 pub(super) fn at_most(left: &Extent, right: &Extent) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.floats(), right.floats()) {
         return if left.1 <= right.0 { Some(true) } else { (left.0 > right.1).then_some(false) };

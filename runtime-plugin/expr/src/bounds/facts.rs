@@ -1,18 +1,17 @@
-//! Facts about terms in a scope: a conditional's side, a comprehension's element, or after a condition.
+//! Facts about terms in a scope, such as a conditional's side.
 
 use super::extent::Extent;
 use super::term::TermId;
 
-/// Facts about terms, revertible.
+/// Revertible facts about terms.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// By term. A term with a fact has a value wherever the fact holds.
+    /// A term with a fact has a value in its scope.
     known: Vec<Option<Extent>>,
-    /// By term: earlier results, in this or an enclosing scope.
+    /// Earlier results in this or an enclosing scope.
     seen: Vec<Option<Extent>>,
-    /// Ranges of differences of integer terms, first minus second.
+    /// First minus second, for integers.
     differences: Vec<(TermId, TermId, (i128, i128))>,
-    /// Values before each change.
     log: Vec<(Table, TermId, Option<Extent>)>,
 }
 
@@ -72,7 +71,7 @@ impl Facts {
     }
 
     pub(super) fn differ(&mut self, left: TermId, right: TermId, (low, high): (i128, i128)) {
-        // Differences of 64-bit integers never reach this, and it can be negated.
+        // Above all differences of 64-bit integers; can be negated.
         const END: i128 = 1 << 66;
         self.differences.push((left, right, (low.clamp(-END, END), high.clamp(-END, END))));
     }
@@ -99,7 +98,7 @@ impl Facts {
         ids.into_iter().filter_map(|id| Some((id, self.known(id)?.clone()))).collect()
     }
 
-    /// Clears earlier results and makes the facts permanent.
+    /// Clears earlier results and makes facts permanent.
     pub fn settle(&mut self) {
         self.seen.clear();
         self.log.clear();

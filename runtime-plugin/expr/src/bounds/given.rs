@@ -1,13 +1,13 @@
-//! Ranges that are known without assumptions.
+//! Ranges known without assumptions.
 
 use super::extent::Extent;
 use crate::interval::MAX_RANK;
 use crate::node::DeviceFact;
 use crate::value::Value;
 
-/// Ranges of attributes, shapes and other facts; minimum and maximum are inclusive.
+/// Inclusive ranges of attributes, shapes and other facts.
 pub trait RangeEnvironment {
-    /// Returns an attribute's value; `None` if only [`RangeEnvironment::attribute_range`] is known.
+    /// Returns an attribute, unless at most [`RangeEnvironment::attribute_range`] is known.
     fn attribute(&self, index: u32) -> Option<&Value>;
 
     /// Returns an unknown attribute's range; `None` for any value.
@@ -15,23 +15,23 @@ pub trait RangeEnvironment {
         None
     }
 
-    /// Returns a tensor's rank; `None` if only [`RangeEnvironment::rank_range`] is known.
+    /// Returns a rank, unless only [`RangeEnvironment::rank_range`] is known.
     fn rank(&self, tensor: u32) -> Option<usize>;
 
-    /// Returns the range of an unknown rank, by default TensorRT's 0 to 8.
+    /// Returns the range of a rank, by default TensorRT's 0 to 8.
     fn rank_range(&self, _tensor: u32) -> (usize, usize) {
         (0, HIGHEST_RANK)
     }
 
-    /// Returns the range of a dimension; `None` for any size.
+    /// Returns a dimension's range; `None` for any size.
     fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)>;
 
-    /// Returns the range of a device's fact.
+    /// Returns the range of a device fact.
     fn device(&self, fact: DeviceFact) -> (i64, i64) {
         fact.range()
     }
 
-    /// Returns the range of each value of a shape input.
+    /// Returns the range of a shape input's values.
     fn values(&self, _tensor: u32) -> (i64, i64) {
         (i64::MIN, i64::MAX)
     }
@@ -41,7 +41,7 @@ pub trait RangeEnvironment {
         (0, i64::MAX)
     }
 
-    /// Returns the range of a tensor's number of elements; `None` if it may exceed 64 bits.
+    /// Returns the range of the number of elements; `None` if it may exceed 64 bits.
     fn numel(&self, _tensor: u32) -> Option<(i64, i64)> {
         None
     }
@@ -49,6 +49,6 @@ pub trait RangeEnvironment {
 
 pub(super) const HIGHEST_RANK: usize = MAX_RANK as usize;
 
-/// The values that an attribute can have.
+/// An attribute's possible values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeRange(pub Extent);

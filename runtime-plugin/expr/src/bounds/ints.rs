@@ -1,8 +1,7 @@
-//! Sets of integers: a range, a congruence, optionally without 0. Results of operations are supersets.
+//! Sets of integers, with supersets as results.
 
-/// Integers from `low` to `high` that equal `rest` modulo `modulus`.
-///
-/// Never empty; both ends are members.
+/// Integers from `low` to `high` that equal `rest` modulo `modulus`. Never empty; both ends are
+/// members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ints {
     /// The minimum.
@@ -11,13 +10,13 @@ pub struct Ints {
     pub high: i64,
     /// At least 1.
     pub modulus: i64,
-    /// From 0 to below `modulus`.
+    /// Less than `modulus`.
     pub rest: i64,
-    /// Whether 0 is excluded, although between the ends.
+    /// Whether 0, between the ends, is excluded.
     pub nonzero: bool,
 }
 
-/// Modulus and rest; a modulus of 0 is a single number.
+/// Modulus and rest; modulus 0 is a single number.
 type Grid = (i128, i128);
 
 pub(super) type Wide = (i128, i128);
@@ -92,7 +91,7 @@ impl Ints {
         steps.unsigned_abs() + 1 - u128::from(self.nonzero)
     }
 
-    /// Iterates over members in order; possibly 2^64 of them.
+    /// Iterates over members in order; possibly 2^64.
     pub fn members(self) -> impl Iterator<Item = i64> {
         let next = move |&value: &i64| value.checked_add(self.modulus).filter(|&next| next <= self.high);
         std::iter::successors(Some(self.low), next).filter(move |&value| self.contains(value))
@@ -185,7 +184,7 @@ pub(super) fn gcd(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Intersects two grids with moduli of at least 1.
+/// Moduli are at least 1.
 fn both(m: i128, a: i128, n: i128, b: i128) -> Option<Grid> {
     let common = gcd(m, n).max(1);
     if (b - a) % common != 0 {
@@ -212,7 +211,7 @@ fn inverse(value: i128, modulus: i128) -> i128 {
     t
 }
 
-/// Bounds an operation that is monotone in each operand.
+/// For operations that are monotone in each operand.
 pub(super) fn corners(a: Wide, b: Wide, apply: impl Fn(i128, i128) -> i128) -> Wide {
     let all = [apply(a.0, b.0), apply(a.0, b.1), apply(a.1, b.0), apply(a.1, b.1)];
     let least = all.iter().copied().fold(all[0], i128::min);
@@ -220,14 +219,13 @@ pub(super) fn corners(a: Wide, b: Wide, apply: impl Fn(i128, i128) -> i128) -> W
     (least, most)
 }
 
-/// Splits divisors into negative and positive ranges.
 pub(super) fn divisors((low, high): Wide) -> impl Iterator<Item = Wide> {
     let negative = (low < 0).then_some((low, high.min(-1)));
     let positive = (high > 0).then_some((low.max(1), high));
     negative.into_iter().chain(positive)
 }
 
-/// Returns the floor; both operands fit 64 bits, and `b` is not 0.
+/// Operands fit 64 bits; `b` is not 0.
 pub(super) fn floor(a: i128, b: i128) -> i128 {
     let quotient = a / b;
     if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }

@@ -1,6 +1,6 @@
-//! Interval bounds of expressions over ranges of shapes and attributes.
+//! Interval bounds of expressions over ranges.
 //!
-//! Sound, not exact. Conditions narrow the sides of `and`, `or` and conditionals, and comprehensions'
+//! Sound, not exact. Conditions narrow sides of `and`, `or` and conditionals, and comprehensions'
 //! elements. Parts are equal only if written alike.
 
 mod extent;
@@ -28,31 +28,22 @@ pub struct Bounds {
     pub min: i64,
     /// Upper bound.
     pub max: i64,
-    /// Whether evaluation provably never fails.
+    /// Evaluation provably never fails.
     pub total: bool,
 }
 
-/// Returns the bounds of an integer or a boolean.
-///
-/// # Errors
-/// Evaluation always fails, the expression has another kind, or [`Expr::validate`] rejects it.
+/// Bounds an integer or a boolean. Fails if evaluation always fails or the tree is invalid.
 pub fn bounds(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Bounds, EvalError> {
     let (range, total) = walk(expr, env, &mut { STEP_LIMIT })?;
     finished(&range, total)
 }
 
-/// Returns the bounds of each element of an integer array; `None` if its length is unknown.
-///
-/// # Errors
-/// As [`bounds`].
+/// Bounds each element of an integer array; `None` if its length is unknown.
 pub fn bounds_each(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Option<Vec<Bounds>>, EvalError> {
     bounds_each_within(expr, env, &mut { STEP_LIMIT })
 }
 
-/// Returns [`bounds_each`] within `steps`, from which it subtracts used ones.
-///
-/// # Errors
-/// As [`bounds`].
+/// Bounds as [`bounds_each`]; subtracts used steps from `steps`.
 pub fn bounds_each_within(
     expr: &Expr,
     env: &dyn RangeEnvironment,
@@ -78,7 +69,7 @@ fn walk(expr: &Expr, env: &dyn RangeEnvironment, left: &mut usize) -> Result<(Ex
     match found {
         Ok(range) => Ok((range, walk.is_total())),
         Err(Stop::Error(error)) => Err(error),
-        // Without assumptions, only the environment's ranges can contradict each other.
+        // Without assumptions, only the environment can be contradictory.
         Err(Stop::Contradiction) => Err(EvalError::Malformed),
     }
 }

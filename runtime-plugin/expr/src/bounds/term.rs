@@ -1,5 +1,5 @@
-//! Terms: deduplicated nodes of several expressions, so that facts about a part apply to all its occurrences.
-//! Variables are numbered by nesting, and outputs' shapes are expanded.
+//! Terms: deduplicated nodes of several expressions, to share facts. Variables are numbered by nesting, and
+//! outputs' shapes are expanded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 use crate::ops::{self, EvalError};
 
-/// Index of a term; less than those of terms that refer to it.
+/// Less than those of terms that refer to it.
 pub type TermId = u32;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,7 +19,6 @@ pub(super) enum Term {
     Str(String),
     Attribute(u32),
     Shape(u32),
-    /// A dimension of a tensor of known rank.
     Dim(u32, u32),
     Rank(u32),
     Numel(u32),
@@ -49,14 +48,13 @@ pub struct Terms {
     offset: usize,
     own: Vec<Term>,
     ids: HashMap<Term, TermId>,
-    /// Terms of shapes, by tensor.
+    /// By tensor.
     shapes: HashMap<u32, TermId>,
-    /// Maximum number of a variable in the shapes.
     highest: u32,
 }
 
 impl Terms {
-    /// Creates an empty table that extends `base`.
+    /// Creates a table that extends `base`.
     pub fn on(base: Arc<Terms>) -> Terms {
         let (offset, shapes, highest) = (base.len(), base.shapes.clone(), base.highest);
         Terms { base: Some(base), offset, shapes, highest, ..Terms::default() }
@@ -92,7 +90,7 @@ impl Terms {
         self.find(&ordered(op, left, right))
     }
 
-    /// Defines the shape of `tensor` for subsequent terms.
+    /// Defines the shape of `tensor` for later terms.
     pub fn define_shape(&mut self, tensor: u32, shape: TermId) {
         self.shapes.insert(tensor, shape);
         for term in &self.own {
@@ -102,7 +100,7 @@ impl Terms {
         }
     }
 
-    /// Returns the term of the number of elements of a shape.
+    /// Returns the number of elements of a shape.
     pub fn numel_of(&mut self, shape: TermId) -> Result<TermId, EvalError> {
         match self.get(shape) {
             Some(&Term::Shape(tensor)) => self.put(Term::Numel(tensor)),
@@ -111,9 +109,6 @@ impl Terms {
     }
 
     /// Adds an expression. `rank` returns known ranks.
-    ///
-    /// # Errors
-    /// [`Expr::validate`] rejects it.
     pub fn add(&mut self, expr: &Expr, rank: &dyn Fn(u32) -> Option<usize>) -> Result<TermId, EvalError> {
         if expr.validate(u32::MAX as usize, u32::MAX as usize).is_err() {
             return Err(EvalError::Malformed);
@@ -201,7 +196,7 @@ impl Terms {
         }
         let Some(&Term::Int(index)) = self.get(index) else { return Ok(None) };
         match self.get(array) {
-            // Other dimensions of an output's shape have values wherever this one has.
+            // Other dimensions have values wherever this one has.
             Some(Term::Array(items)) => {
                 Ok(ops::position(items.len(), index).and_then(|at| items.get(at).copied()))
             }
@@ -210,7 +205,7 @@ impl Terms {
         }
     }
 
-    /// Returns the term for dimension `index` of a tensor of known rank.
+    /// Returns dimension `index` of a tensor of known rank.
     pub fn dim_of(
         &mut self,
         tensor: u32,
@@ -224,7 +219,7 @@ impl Terms {
         }
     }
 
-    /// Numbers variables so that nested ones differ.
+    /// Nested variables differ.
     fn canonical_slots(&self, nodes: &[Node]) -> HashMap<u32, u32> {
         let mut slots = HashMap::new();
         let mut highest: Vec<u32> = Vec::with_capacity(nodes.len());
@@ -253,7 +248,7 @@ impl Terms {
         self.put(Term::Attribute(attribute))
     }
 
-    /// Returns the term of a shape input's values.
+    /// Returns a shape input's values.
     pub fn values(&mut self, tensor: u32) -> Result<TermId, EvalError> {
         self.put(Term::Values(tensor))
     }
@@ -263,13 +258,13 @@ impl Terms {
         self.put(Term::Rank(tensor))
     }
 
-    /// Returns the term of an input's number of elements.
+    /// Returns an input's number of elements.
     pub fn numel(&mut self, tensor: u32) -> Result<TermId, EvalError> {
         self.put(Term::Numel(tensor))
     }
 }
 
-/// Canonicalizes a comparison: both sides are evaluated in any order.
+/// Canonical, since both sides are evaluated in any order.
 fn ordered(op: BinaryOp, left: TermId, right: TermId) -> Term {
     let (op, left, right) = match op {
         BinaryOp::Gt => (BinaryOp::Lt, right, left),

@@ -1,10 +1,9 @@
-//! TensorRT's shape operations and their builder.
+//! TensorRT's shape operations.
 
 use crate::node::NodeId;
 use crate::ops::{self, EvalError};
 
-/// TensorRT's operations on dimensions (`nvinfer1::DimensionOperation`, `NvInferRuntime.h`, TensorRT-RTX 1.3
-/// to 1.7).
+/// `nvinfer1::DimensionOperation` (`NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ShapeOp {
@@ -22,10 +21,10 @@ pub enum ShapeOp {
     Equal = 5,
     /// 1 if the first is less, else 0.
     Less = 6,
-    /// The floor of the quotient, also if negative: undocumented; `tests/tests/it/lowering.rs` verifies it
-    /// with TensorRT-RTX 1.7.1's builder.
+    /// The floor, also if negative: undocumented; `tests/tests/it/lowering.rs` verifies it with
+    /// TensorRT-RTX 1.7.1.
     FloorDiv = 7,
-    /// The ceiling of the quotient, also if negative, verified likewise.
+    /// The ceiling, also if negative, verified likewise.
     CeilDiv = 8,
 }
 
@@ -47,7 +46,8 @@ impl ShapeOp {
     }
 }
 
-/// Builds dimensions: TensorRT's expression builder, or a test double.
+/// Builds dimensions: TensorRT's builder, or a test double. Tensors are indexed over inputs, then
+/// outputs.
 pub trait ShapeBuilder {
     /// A possibly unknown dimension.
     type Dim: Clone;
@@ -55,39 +55,21 @@ pub trait ShapeBuilder {
     type Error;
 
     /// Returns a constant.
-    ///
-    /// # Errors
-    /// The builder fails.
     fn constant(&mut self, value: i64) -> Result<Self::Dim, Self::Error>;
 
-    /// Returns a dimension of a tensor, indexed over inputs, then outputs; `axis` is less than the rank.
-    ///
-    /// # Errors
-    /// The builder fails, for instance for an output's shape.
+    /// Returns a dimension; `axis` is less than the rank. Fails for an output's shape.
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<Self::Dim, Self::Error>;
 
-    /// Returns the number of values of a shape input, which is fixed by the network.
-    ///
-    /// # Errors
-    /// The builder fails, for instance for another tensor.
+    /// Returns the number of values of a shape input, fixed by the network.
     fn value_count(&mut self, tensor: u32) -> Result<usize, Self::Error>;
 
-    /// Returns a value of a shape input; `index` is less than [`ShapeBuilder::value_count`].
-    ///
-    /// # Errors
-    /// The builder fails.
+    /// Returns a shape input's value; `index` is less than [`ShapeBuilder::value_count`].
     fn value(&mut self, tensor: u32, index: usize) -> Result<Self::Dim, Self::Error>;
 
     /// Returns a size tensor's value.
-    ///
-    /// # Errors
-    /// The builder fails, for instance for another tensor.
     fn size(&mut self, tensor: u32) -> Result<Self::Dim, Self::Error>;
 
-    /// Applies an operation to two dimensions.
-    ///
-    /// # Errors
-    /// The builder fails.
+    /// Applies an operation.
     fn operation(&mut self, op: ShapeOp, a: &Self::Dim, b: &Self::Dim) -> Result<Self::Dim, Self::Error>;
 }
 
@@ -97,12 +79,12 @@ pub enum LowerError<E> {
     /// It never has a value.
     #[error(transparent)]
     Evaluate(#[from] EvalError),
-    /// TensorRT cannot express a part.
+    /// TensorRT cannot express this part.
     #[error("`{text}` cannot be computed by TensorRT's shape operations: {reason}")]
     Unsupported {
-        /// The part; [`super::print_node`] prints it with names.
+        /// [`super::print_node`] prints it with names.
         node: NodeId,
-        /// The part, with numbers for names.
+        /// With numbers for names.
         text: String,
         /// The reason.
         reason: &'static str,

@@ -8,7 +8,7 @@ use crate::print::{Anonymous, print_node};
 use crate::value::Value;
 
 impl<B: ShapeBuilder> Lowerer<'_, B> {
-    /// Sums all elements, each times whether its index matches.
+    /// Sums elements times whether their index matches.
     pub(super) fn pick(
         &mut self,
         id: NodeId,

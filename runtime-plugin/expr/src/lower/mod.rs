@@ -1,10 +1,8 @@
-//! Lowers integer expressions over shapes to TensorRT's shape operations.
+//! Lowers integer expressions to TensorRT's shape operations.
 //!
-//! The result equals evaluation wherever that has a value. Elsewhere, TensorRT wraps silently (observed with
-//! TensorRT-RTX 1.7.1). `c ? x : y` becomes `c * x + (1 - c) * y`; divisors in untaken sides become 1, since
-//! TensorRT rejects any division by zero.
-//!
-//! Known parts are evaluated here. Floats and arrays of unknown length cannot be lowered.
+//! Equals evaluation where that has a value; elsewhere, TensorRT wraps silently (observed with TensorRT-RTX
+//! 1.7.1). `c ? x : y` becomes `c * x + (1 - c) * y`; divisors in untaken sides become 1, since TensorRT
+//! rejects any division by zero. Floats and arrays of unknown length cannot be lowered.
 
 mod builder;
 mod calls;
@@ -22,9 +20,6 @@ use crate::value::Value;
 
 /// Lowers an integer array to one dimension per element. `env` has attributes and ranks; shapes come from the
 /// builder.
-///
-/// # Errors
-/// A part never has a value or is not expressible, or the builder fails.
 pub fn lower<B: ShapeBuilder>(
     expr: &Expr,
     env: &dyn Environment,
@@ -38,9 +33,6 @@ pub fn lower<B: ShapeBuilder>(
 }
 
 /// Lowers one integer.
-///
-/// # Errors
-/// As [`lower`].
 pub fn lower_scalar<B: ShapeBuilder>(
     expr: &Expr,
     env: &dyn Environment,
@@ -52,12 +44,9 @@ pub fn lower_scalar<B: ShapeBuilder>(
     lowerer.dimension(root, &value)
 }
 
-/// Lowers a value of any kind; known parts remain values.
+/// Lowers a value; known parts remain values.
 ///
-/// `spared` is 1 if the value is unused: then zero divisors become 1, since TensorRT would reject the engine.
-///
-/// # Errors
-/// As [`lower`].
+/// If `spared` is 1, the value is unused, and zero divisors become 1, since TensorRT would reject the engine.
 pub fn lower_value<B: ShapeBuilder>(
     expr: &Expr,
     env: &dyn Environment,
@@ -83,9 +72,9 @@ struct Lowerer<'a, B: ShapeBuilder> {
     env: &'a dyn Environment,
     builder: &'a mut B,
     locals: Vec<(u32, Sym<B>)>,
-    /// 1 if this part is evaluated, else 0; `None` if always.
+    /// 1 if evaluated, else 0; `None` if always.
     taken: Option<B::Dim>,
-    /// 1 if the value is unused; `None` if never.
+    /// 1 if unused; `None` if never.
     spared: Option<B::Dim>,
     steps: usize,
     depth: usize,
@@ -245,7 +234,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         self.builder.dim(tensor, axis).map(Symbol::Int).map_err(LowerError::Builder)
     }
 
-    /// Computes known operations here, wrapping as TensorRT does.
     fn operation(&mut self, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
         use Number::{Dim, Known};
         match (op, &a, &b) {
@@ -285,7 +273,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// Lowers a side that is evaluated if `side` is 1.
     fn under<T>(&mut self, side: &B::Dim, work: impl FnOnce(&mut Self) -> Lowered<B, T>) -> Lowered<B, T> {
         let outer = self.taken.clone();
         let inner = match &outer {
@@ -451,7 +438,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(same)
     }
 
-    /// Replaces zero divisors of unused values by 1; TensorRT must reject others.
+    /// Makes zero divisors of unused values 1; TensorRT rejects others.
     fn spare(&mut self, divisor: Num<B>) -> Lowered<B, Num<B>> {
         match (&divisor, self.spared.clone()) {
             (Number::Dim(_), Some(spared)) => {
@@ -463,7 +450,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// Divides, by 1 if the part is not evaluated.
+    /// Divides, by 1 if not evaluated.
     fn divide(&mut self, id: NodeId, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
         let b = self.spare(b)?;
         match (&b, self.taken.clone()) {
@@ -483,7 +470,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     fn index(&mut self, id: NodeId, array: NodeId, index: NodeId) -> Lowered<B> {
-        // Requests only this dimension from the builder.
+        // Requests only this dimension.
         if let Some(Node::Shape(tensor)) = self.expr.nodes.get(array as usize) {
             let rank = self.rank(*tensor)?;
             if let Symbol::Known(Value::Int(index)) = self.node(index)? {

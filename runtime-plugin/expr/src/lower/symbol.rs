@@ -1,5 +1,3 @@
-//! Values that may depend on shapes.
-
 use crate::value::Value;
 
 /// A value that may depend on shapes.
@@ -9,9 +7,9 @@ pub enum Symbol<D> {
     Known(Value),
     /// An integer.
     Int(D),
-    /// A boolean: 0 or 1.
+    /// 0 or 1.
     Bool(D),
-    /// An array of known length with unknown elements.
+    /// Of known length, with unknown elements.
     Array(Vec<Symbol<D>>),
 }
 

@@ -1,4 +1,4 @@
-//! Resolves calls of built-in functions, forms ([`super::forms`]) and helper functions, which are inlined.
+//! Resolves calls: built-in functions, [`super::forms`], and helper functions, which are inlined.
 
 use super::errors::{NotAFunction, Recursion, UnknownFunction, WrongCount};
 use super::{Argument, Operand, Resolver};
@@ -73,11 +73,11 @@ impl Resolver<'_> {
             let error = wrong_count(name, (wanted, wanted), args.len(), &usage, span);
             return self.reject(error.about(name), span);
         }
-        // The body sees its parameters and the scope only.
+        // The body sees only parameters and scope.
         let params = function.params.iter().cloned().zip(args).collect();
         let outer_params = std::mem::replace(&mut self.params, params);
         let outer_locals = std::mem::take(&mut self.locals);
-        // A separately checked function has no call, so spans are its body's.
+        // A separately checked function has no call: spans are its body's.
         let outermost = self.call_span.is_none();
         if outermost {
             self.call_span = Some(span.clone());

@@ -1,5 +1,4 @@
-//! Forms: `numel`, `sizeof` and `aligned`, whose arguments name tensors, types or parameters. They are
-//! replaced during resolution.
+//! Forms (`numel`, `sizeof`, `aligned`), whose arguments name tensors, types or parameters.
 
 use super::calls::wrong_count;
 use super::errors::{AddressOutsideGuard, AlignmentTooSlow, AlwaysFails, HostAddress, LateAlignment};
@@ -18,7 +17,6 @@ use crate::value::Value;
 
 enum Named {
     Tensor(u32, TensorKind),
-    /// A parameter of a separately checked function.
     Anything,
     /// Not a tensor; already reported.
     Wrong,
@@ -111,12 +109,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// Evaluates a number of bytes; `None` if reported, or dependent on a parameter.
+    /// Evaluates a number of bytes; `None` if reported, or a parameter decides.
     fn alignment(&mut self, syntax: &Syntax) -> Option<u32> {
         let (errors, start) = (self.errors.len(), self.nodes.len());
         let operand = self.value(syntax);
         let operand = self.wanted(operand, &Type::Int, "the alignment of `aligned`");
-        // The node stores the alignment.
         let expr = Expr { nodes: self.taken(start).0 };
         let depends = expr.nodes.contains(&Node::Local(Node::ANYTHING));
         if depends || self.full || self.errors.len() > errors {

@@ -1,4 +1,4 @@
-//! Resolves `x.format`, `x.vector` and `x.padded`, which leave no trace in the tree.
+//! Resolves `x.format`, `x.vector` and `x.padded`.
 
 use super::errors::FormatUnknown;
 use super::types::Type;

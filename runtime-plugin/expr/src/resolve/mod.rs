@@ -1,6 +1,6 @@
 //! Resolves syntax to a typed tree.
 //!
-//! Integers convert to floats explicitly, with `float(...)` in the tree; beyond 2^53 that rounds.
+//! Integers convert to floats by `float(...)` in the tree, which rounds beyond 2^53.
 
 mod calls;
 mod errors;
@@ -29,26 +29,20 @@ use types::Type;
 pub struct Typed {
     /// The folded tree.
     pub expr: Expr,
-    /// The kind of its value.
+    /// Of its value.
     pub kind: Kind,
     /// When its value is known, after folding.
     pub time: BindingTime,
 }
 
-/// Parses, resolves, checks and folds an expression.
-///
-/// # Errors
-/// The first syntax error, or every independent error, including parts that always fail (`n // 0`, an index
-/// above the maximum rank).
+/// Compiles an expression. Returns the first syntax error, or all independent errors, including parts that
+/// always fail.
 pub fn compile(text: &str, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let syntax = parse(text).map_err(|error| vec![error])?;
     compile_syntax(&syntax, scope)
 }
 
 /// Compiles parsed text.
-///
-/// # Errors
-/// As [`compile`], without syntax errors.
 pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let mut resolver = Resolver::new(scope);
     let root = resolver.value(syntax);
@@ -75,7 +69,7 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
     Ok(Typed { expr: folded.expr, kind: root.ty.kind(), time })
 }
 
-/// Checks a helper function's body for any arguments and place; spans are in the body's text.
+/// Checks a helper function's body for any arguments; spans are in its text.
 #[must_use]
 pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<ExprError> {
     let mut resolver = Resolver::new(scope);
@@ -88,7 +82,7 @@ pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<Exp
     resolver.errors
 }
 
-/// Returns when the value of a tree is known.
+/// Returns when a tree's value is known.
 #[must_use]
 pub fn binding_time(expr: &Expr) -> BindingTime {
     let time = |node: &Node| match node {
@@ -148,11 +142,11 @@ impl Operand {
 
 #[derive(Debug, Clone)]
 enum Argument {
-    /// A resolved tree, copied at each use.
+    /// Copied at each use.
     Value { nodes: Vec<Node>, spans: Vec<Span>, heights: Vec<usize>, ty: Type },
     /// A tensor or a type.
     Entity(Entity),
-    /// Unknown, for separately checked functions.
+    /// Of separately checked functions.
     Anything,
 }
 
@@ -161,17 +155,17 @@ struct Resolver<'a> {
     nodes: Vec<Node>,
     spans: Vec<Span>,
     heights: Vec<usize>,
-    /// Variables of enclosing comprehensions, innermost last.
+    /// Innermost last.
     locals: Vec<Local>,
     slots: u32,
     params: Vec<(String, Argument)>,
-    /// Inlined functions, innermost last.
+    /// Innermost last.
     inlining: Vec<String>,
     /// The outermost call: a body's own spans are in another text.
     call_span: Option<Span>,
     depth: usize,
     errors: Vec<ExprError>,
-    /// Whether the tree is too large; no nodes are added then.
+    /// Set if the tree is too large; then no nodes are added.
     full: bool,
     addresses: bool,
     device: bool,
@@ -240,7 +234,7 @@ impl<'a> Resolver<'a> {
         if self.full {
             return Operand { id: 0, ty, span };
         }
-        // Below the limit on nodes, so it fits.
+        // Fits: below the limit on nodes.
         let id = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
         self.nodes.push(node);
         self.spans.push(span.clone());
@@ -262,7 +256,6 @@ impl<'a> Resolver<'a> {
         Operand { id, ty, span: span.clone() }
     }
 
-    /// Returns a placeholder for a reported error.
     fn nothing(&mut self, span: &Span) -> Operand {
         self.anything(Type::Unknown, span)
     }
@@ -330,7 +323,7 @@ impl<'a> Resolver<'a> {
         self.emit(Node::Array(ids), Type::array(element), span)
     }
 
-    /// Unifies types; integers become floats beside floats.
+    /// Integers become floats beside floats.
     fn unified(&mut self, operands: Vec<Operand>, what: &str) -> (Vec<Operand>, Type) {
         let mut common = Type::Unknown;
         for operand in &operands {

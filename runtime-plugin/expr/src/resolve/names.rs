@@ -1,4 +1,4 @@
-//! Resolves names and fields, and reports errors in them.
+//! Resolves names and fields.
 
 use super::errors::{DeviceAsValue, DeviceInShape, FieldOfValue, ShapeFromData, SizeInExpression};
 use super::errors::{TensorAsValue, TypeAsValue, TypesCompared, UnknownFact, UnknownField, UnknownVariable};
@@ -26,7 +26,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a name is a parameter of a separately checked function.
+    /// Whether it is a separately checked function's parameter.
     pub(super) fn is_anything(&self, name: &str) -> bool {
         !self.locals.iter().any(|local| local.name == name)
             && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
@@ -208,7 +208,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Only tensors have fields.
     fn field_of_value(&mut self, object: &Syntax, name: &str, span: &Span) -> Operand {
         let before = self.errors.len();
         let value = self.value(object);
@@ -244,7 +243,6 @@ impl Resolver<'_> {
         self.anything(Type::Bool, span)
     }
 
-    /// Suggests quotes for an unknown name compared with a string.
     pub(super) fn missing_quotes(&mut self, side: &Syntax, other: &Operand) {
         let SyntaxKind::Name(name) = &side.kind else { return };
         let unknown = |error: &&mut ExprError| {

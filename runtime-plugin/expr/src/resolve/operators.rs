@@ -1,5 +1,3 @@
-//! Typing rules of operators and built-in functions. Never evaluates.
-
 use super::calls::wrong_count;
 use super::errors::{IntegersDivided, WrongTypes};
 use super::types::Type;

@@ -1,5 +1,3 @@
-//! Types of operands during resolution.
-
 use std::fmt;
 
 use crate::scope::Kind;
@@ -45,7 +43,7 @@ impl Type {
         }
     }
 
-    /// Unknown becomes integer: an empty array is one of integers.
+    /// An unknown array is one of integers.
     pub(super) fn kind(&self) -> Kind {
         match self {
             Type::Int | Type::Unknown => Kind::Int,
@@ -56,7 +54,6 @@ impl Type {
         }
     }
 
-    /// Returns the common type; integers convert to floats.
     pub(super) fn unify(&self, other: &Type) -> Option<Type> {
         match (self, other) {
             (Type::Int, Type::Float) | (Type::Float, Type::Int) => Some(Type::Float),

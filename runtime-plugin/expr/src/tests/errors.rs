@@ -1,5 +1,3 @@
-//! Error messages.
-
 use super::support::{render, scope};
 use crate::{TensorKind, compile};
 

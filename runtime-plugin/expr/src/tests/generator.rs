@@ -1,4 +1,4 @@
-//! Generates expressions, environments and nodes from a tape of random bytes, for shrinking.
+//! Generates expressions, environments and nodes from random bytes.
 
 use super::support::{TENSORS, World};
 use crate::value::Value;
@@ -14,11 +14,10 @@ pub(super) enum Tree {
     Rank(usize),
     Numel(usize),
     Aligned(usize, u32),
-    /// A field of `device`.
     Device(DeviceFact),
-    /// The values of `target`.
+    /// Of `target`.
     Values,
-    /// The value of `total`.
+    /// Of `total`.
     Size,
     Array(Vec<Tree>),
     Unary(&'static str, Box<Tree>),
@@ -76,7 +75,7 @@ impl<'a> Tape<'a> {
         Tape { bytes: bytes.iter(), variables: Vec::new(), fresh: 0 }
     }
 
-    /// A number below `limit`; 0 after the tape ends.
+    /// Below `limit`; 0 after the tape ends.
     pub(super) fn pick(&mut self, limit: usize) -> usize {
         usize::from(self.bytes.next().copied().unwrap_or(0)) % limit
     }
@@ -133,7 +132,6 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// A guarded division by an often zero extent.
     fn guarded(&mut self, depth: usize) -> Tree {
         let axis = Tree::Int([0, -1][self.pick(2)]);
         let dim = Tree::Index(Box::new(Tree::Shape([0, 2][self.pick(2)])), Box::new(axis));
@@ -295,7 +293,6 @@ pub(super) fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
     (0..count)
         .map(|at| {
             let child = |tape: &mut Tape<'_>| -> u32 {
-                // Mostly earlier nodes, rarely this one or a later one.
                 let back = tape.pick(5);
                 if back == 4 { tape.pick(30) as u32 } else { (at as u32).saturating_sub(1 + back as u32) }
             };

@@ -1,5 +1,3 @@
-//! Semantics of expressions.
-
 use super::support::{Calculator, Plugin, World, scope, value};
 use crate::value::Value;
 use crate::{
@@ -15,7 +13,6 @@ fn same(text: &str, expected: &str) {
 
 #[test]
 fn shapes_are_concatenated_by_a_comprehension() {
-    // From the help for `+` and the reference.
     same(
         "[z.shape[i] if i < z.rank else x.shape[i - z.rank] for i in range(z.rank + x.rank)] == [1]",
         "false",
@@ -117,7 +114,6 @@ fn devices_and_values() {
     assert_eq!(fails("target.values[0]"), "the values of tensor 3 are not known");
     let bound = bind(&compile("device.sms * target.values[0]", &scope()).unwrap().expr, &World::example());
     assert_eq!(bound.nodes, [Node::Int(528)]);
-    // Inner names shadow outer ones.
     same("[device for device in range(2)]", "[0, 1]");
 }
 
@@ -144,7 +140,7 @@ fn a_size_is_a_dimension_and_nothing_else() {
 
 #[test]
 fn variables_of_a_call_do_not_leak_into_a_function() {
-    // `first` has its own variable `i`; its argument uses the caller's.
+    // `first` has its own `i`; its argument uses the caller's.
     same("[first([i, 9]) for i in range(3)]", "[0, 1, 2]");
     let leaking = scope().function("leak", crate::Function { params: vec![], body: parse("i").unwrap() });
     let errors = compile("[leak() for i in range(3)]", &leaking).unwrap_err();
@@ -293,7 +289,7 @@ fn lowering_computes_what_evaluation_does() {
 
 #[test]
 fn a_divisor_in_a_side_that_is_not_taken_cannot_stop_tensorrt() {
-    // Each divisor is 0 where the condition is false: x.shape[1] is 3.
+    // Divisors are 0 where the condition is false: x.shape[1] is 3.
     for (text, expected) in [
         ("7 // (x.shape[1] - 3) if x.shape[1] > 3 else 5", 5),
         ("5 if x.shape[1] <= 3 else 7 % (x.shape[1] - 3)", 5),

@@ -1,5 +1,3 @@
-//! Formats in expressions.
-
 use super::support::{World, scope};
 use crate::format::Format;
 use crate::value::Value;

@@ -4,7 +4,7 @@ use super::support::{World, scope};
 use crate::value::Value;
 use crate::{Bounds, Environment, RangeEnvironment, bounds, bounds_each, compile};
 
-/// The example's attributes and ranks; x is 1..16 x 3 x 32..64 x 32..64, y is unknown.
+/// x is 1..16 x 3 x 32..64 x 32..64, y is unknown.
 struct Profile(World);
 
 impl RangeEnvironment for Profile {

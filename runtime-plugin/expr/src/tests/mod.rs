@@ -1,5 +1,3 @@
-//! Tests of the whole language, from text to value.
-
 mod errors;
 mod generator;
 mod language;

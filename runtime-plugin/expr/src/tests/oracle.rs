@@ -1,4 +1,4 @@
-//! Reference semantics over the generated tree, in 128-bit integers.
+//! Reference semantics in 128-bit integers.
 
 use super::generator::Tree;
 use super::support::{ATTRIBUTES, World, floor};
@@ -150,7 +150,7 @@ impl Oracle<'_> {
             Tree::Call(function, args) => {
                 let args = args.iter().map(|arg| self.value(arg)).collect::<Option<Vec<Wide>>>()?;
                 let value = Self::call(function, &args)?;
-                // Without weights it is 0, and a float by its kind.
+                // 0 without weights, of its kind.
                 let floats = matches!(tree, Tree::Call("sum", args) if matches!(&args[..], [Tree::Name(name)] if name == "weights"));
                 if floats { Wide::Float(value.float()) } else { value }
             }

@@ -18,7 +18,6 @@ struct Ranges<'a> {
 
 impl RangeEnvironment for Ranges<'_> {
     fn attribute(&self, index: u32) -> Option<&Value> {
-        // One attribute is unknown.
         self.world.attribute(index).filter(|_| self.slack < 2 || index != 1)
     }
 
@@ -51,7 +50,7 @@ impl RangeEnvironment for Ranges<'_> {
     }
 }
 
-/// Shapes and later facts: those that a bound expression needs.
+/// Shapes and later facts, for bound expressions.
 struct ShapesOnly<'a>(&'a World);
 
 impl Environment for ShapesOnly<'_> {
@@ -152,7 +151,7 @@ fn check_lower(text: &str, expr: &Expr, kind: &Kind, world: &World, value: &Resu
     }
 }
 
-/// Walks may use more steps than an evaluation.
+/// Walks may use more steps than evaluation.
 fn within_steps<T>(text: &str, bounds: Result<T, EvalError>) -> Option<T> {
     match bounds {
         Ok(bounds) => Some(bounds),

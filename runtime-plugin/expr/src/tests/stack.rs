@@ -6,7 +6,7 @@ use crate::{
     Expr, RangeEnvironment, bind, bounds, compile_syntax, evaluate, lower, lower_scalar, parse, print,
 };
 
-/// The stack of test threads and rayon's. Optimized code uses a fraction.
+/// Of test threads and rayon's. Optimized code uses a fraction.
 const STACK: usize = 2 * 1024 * 1024;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
@@ -30,7 +30,6 @@ impl RangeEnvironment for Anything {
 }
 
 fn deepest() -> Vec<String> {
-    // Some forms use more than one level per repetition.
     let nested = |open: &str, core: &str, close: &str, levels: usize| {
         let times = (Expr::DEPTH_LIMIT - 4) / levels;
         format!("{}{core}{}", open.repeat(times), close.repeat(times))

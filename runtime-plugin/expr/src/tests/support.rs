@@ -1,5 +1,3 @@
-//! Shared test fixtures.
-
 use std::fmt::Write;
 
 use crate::data_type::DataType;
@@ -10,7 +8,7 @@ use crate::{
 };
 
 pub(super) const ATTRIBUTES: [&str; 6] = ["pads", "n", "scale", "flag", "mode", "weights"];
-/// Three plain tensors, a shape input, a size tensor, and an output of that size.
+/// Three plain tensors, a shape input, a size tensor, an output of that size.
 pub(super) const TENSORS: [&str; 6] = ["x", "y", "z", "target", "total", "found"];
 
 pub(super) struct Plugin;
@@ -67,7 +65,7 @@ pub(super) fn scope() -> Scope {
 
 pub(super) struct World {
     pub(super) attributes: Vec<Value>,
-    /// Of all but the last tensor, whose shape cannot be used.
+    /// Without the last tensor's, which cannot be used.
     pub(super) shapes: Vec<Vec<i64>>,
     pub(super) values: Vec<i64>,
     pub(super) size: i64,
@@ -191,7 +189,7 @@ impl ShapeBuilder for Calculator<'_> {
     }
 }
 
-/// Euclidean division, unlike the implementation.
+/// Euclidean, unlike the implementation.
 pub(super) fn floor(a: i128, b: i128) -> i128 {
     if b > 0 { a.div_euclid(b) } else { (-a).div_euclid(-b) }
 }

@@ -2,7 +2,7 @@ use super::*;
 use cubinder_expr::DeviceFact;
 use cubinder_expr::{BinaryOp, Builtin, UnaryOp, evaluate};
 
-/// Two inputs and one output; `x` has shape [4, 6].
+/// `x` has shape [4, 6].
 struct Shapes;
 
 const X: [i64; 2] = [4, 6];
@@ -65,7 +65,7 @@ fn numel_is(count: i64) -> Expr {
     binary(BinaryOp::Eq, &leaf(Node::Numel(0)), &int(count))
 }
 
-/// `1 // (numel(x) - 24) == 0`, which has no value.
+/// `1 // (numel(x) - 24) == 0` has no value.
 fn broken() -> Expr {
     let zero = binary(BinaryOp::Sub, &leaf(Node::Numel(0)), &int(24));
     binary(BinaryOp::Eq, &binary(BinaryOp::FloorDiv, &int(1), &zero), &int(0))
@@ -166,7 +166,6 @@ fn any_boolean_is_decided_as_evaluation_does() {
     assert_faithful(&[Some(&either), Some(&differs), Some(&counted)]);
     assert_faithful(&[Some(&counted), Some(&largest)]);
     assert_faithful(&[Some(&differs), Some(&largest), Some(&not(&largest)), None]);
-    // Independent of the address, so no step remains.
     let always = binary(BinaryOp::Or, &aligned(0, 16), &not(&aligned(0, 16)));
     for guard in [&always, &aligned(1, 1)] {
         let found = assert_faithful(&[Some(guard), None]);
@@ -186,16 +185,14 @@ fn a_guard_without_a_value_does_not_hold() {
         let [(0, error)] = &found.without_value[..] else { panic!("{:?}", found.without_value) };
         assert!(error.to_string().contains("division by zero: 1 // 0"), "{error}");
     }
-    // Unreachable, so removed.
     let vectors = aligned(2, 16);
     let found = assert_faithful(&[Some(&broken()), Some(&vectors), Some(&broken()), None]);
     assert_eq!(found.candidates, [1, 3]);
     let without_value: Vec<usize> = found.without_value.iter().map(|(variant, _)| *variant).collect();
     assert_eq!(without_value, [0, 2]);
-    // Reported once per variant, for any number of paths.
+    // Reported once per variant.
     let twice = and(&binary(BinaryOp::Ne, &aligned(0, 16), &aligned(1, 16)), &broken());
     assert_eq!(assert_faithful(&[Some(&twice), None]).without_value.len(), 1);
-    // Conditions that are not evaluated do not fail.
     let guarded = and(&aligned(0, 16), &binary(BinaryOp::Or, &aligned(0, 8), &broken()));
     let found = assert_faithful(&[Some(&guarded), None]);
     assert!(found.without_value.is_empty() && found.candidates == [0, 1]);
@@ -222,7 +219,7 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let hard = binary(BinaryOp::Eq, &binary(BinaryOp::Mod, &sum, &int(7919)), &int(1));
     assert_eq!(decide(&[Some(&hard)]), Err(UndecidedGuards::TooManyWays));
     assert!(UndecidedGuards::TooManyWays.to_string().contains("ask for fewer tensors"));
-    // Residuals are compared, and text makes that expensive.
+    // Comparing residuals with long text is expensive.
     let text = |length: usize| leaf(Node::Str("a".repeat(length)));
     let named = join(&[&aligned(16, 2), &text(3200), &text(1)], |roots| Node::Conditional {
         condition: roots[0],
@@ -232,7 +229,6 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let wordy = and(&hard, &binary(BinaryOp::Ne, &named, &text(2)));
     assert_eq!(decide(&[Some(&wordy)]), Err(UndecidedGuards::TooManySteps));
     assert!(UndecidedGuards::TooManySteps.to_string().contains("take more than 8000000 steps together"));
-    // One question has three ways, a conjunction of two has five.
     let (one, two) = (aligned(0, 2), and(&aligned(0, 2), &aligned(1, 2)));
     let mut guards = vec![Some(&one); 681];
     guards.push(Some(&two));
@@ -240,7 +236,6 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     assert_eq!(decide(&[Some(&one); 683]), Err(UndecidedGuards::TooManyWays), "{} ways", VISIT_LIMIT + 1);
 }
 
-/// Residuals too large to fold look the same after different answers.
 #[test]
 fn what_looks_the_same_after_other_answers_is_decided_anew() {
     struct WithList(Value);
@@ -291,7 +286,6 @@ fn what_looks_the_same_after_other_answers_is_decided_anew() {
     }
 }
 
-/// Other facts are forwarded unchanged.
 #[test]
 fn answers_about_addresses_change_nothing_else_that_is_known() {
     struct Everything;
@@ -345,7 +339,6 @@ fn answers_about_addresses_change_nothing_else_that_is_known() {
     }
 }
 
-/// Later guards have no effect.
 #[test]
 fn a_guard_that_always_holds_ends_the_choice() {
     let not = |of: &Expr| join(&[of], |roots| Node::Unary(UnaryOp::Not, roots[0]));

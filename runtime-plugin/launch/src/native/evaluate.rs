@@ -9,10 +9,10 @@ use cubinder_model::model::{Guard, Launch, Plugin};
 /// Why a number of a launch is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoNumber {
-    /// It depends on an unknown dimension.
+    /// Depends on an unknown dimension.
     #[error("a dimension is not known")]
     Dimension,
-    /// It divides by zero, which TensorRT rejects.
+    /// Divides by zero, which TensorRT rejects.
     #[error("TensorRT refuses a division by zero")]
     Division,
 }
@@ -48,11 +48,8 @@ impl ShapeBuilder for Numbers<'_> {
     }
 }
 
-/// Evaluates a launch as TensorRT makes it: inputs' addresses, words, outputs' addresses. Never empty: one
-/// block is launched instead. The caller checks requirements.
-///
-/// # Errors
-/// As [`lower`], and numbers out of range.
+/// Evaluates a launch as TensorRT makes it. Never empty: one block is launched instead. The caller checks
+/// requirements.
 pub fn evaluate(
     plugin: &Plugin,
     when: Option<&Guard>,

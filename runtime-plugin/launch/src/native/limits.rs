@@ -3,8 +3,7 @@
 use cubinder_expr::{BinaryOp, Builtin, Expr, Formula, Node, is_within};
 use cubinder_model::model::{Interval, Requirement, ShapeLimits};
 
-/// Returns a tensor's limits as requirements on its `rank` dimensions. `shape` is an array: a tensor's shape,
-/// or an output's shape expression.
+/// Returns a tensor's limits as requirements on its `rank` dimensions. `shape` is an array expression.
 #[must_use]
 pub fn limits(name: &str, shape: &Expr, rank: usize, limits: &ShapeLimits) -> Vec<Requirement> {
     let axes = (0..rank).flat_map(|axis| {
@@ -16,7 +15,7 @@ pub fn limits(name: &str, shape: &Expr, rank: usize, limits: &ShapeLimits) -> Ve
     axes.chain(bounds(&format!("numel({name})"), &numel.finish(), name, limits.numel)).collect()
 }
 
-/// Returns requirements that no dimension of an output's shape expression is negative.
+/// Returns requirements that no dimension of an output is negative.
 #[must_use]
 pub fn sizes(name: &str, shape: &Expr, rank: usize) -> Vec<Requirement> {
     let requirement = |axis| Requirement {

@@ -1,11 +1,11 @@
-//! Reasons why TensorRT cannot launch a variant itself.
+//! Reasons why TensorRT cannot launch a variant.
 
 use crate::Role;
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::{BindingTime, Expr, binding_time};
 use cubinder_model::model::{ArgValue, Launch, Plugin, Variant, Work};
 
-/// A feature that TensorRT's ahead-of-time interface does not support.
+/// A feature that the ahead-of-time interface lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     /// An output with a data-dependent shape.
@@ -14,7 +14,7 @@ pub enum Obstacle {
     /// A shape input.
     #[error("`{0}` is a shape input")]
     ShapeInput(String),
-    /// More or fewer steps than one.
+    /// Not exactly one step.
     #[error("it has {0} steps, and TensorRT launches one kernel")]
     Steps(usize),
     /// The only step fills memory.
@@ -29,10 +29,10 @@ pub enum Obstacle {
     /// The launch is cooperative.
     #[error("its launch is cooperative")]
     Cooperative,
-    /// The guard depends on addresses or the device, known only at run time.
+    /// The guard depends on addresses or the device.
     #[error("its guard `{0}` asks for addresses or the device, which are not known when TensorRT chooses")]
     Guard(String),
-    /// A part of the launch depends on them.
+    /// This part depends on addresses or the device.
     #[error("{0} depends on addresses or the device")]
     RunTime(Role),
     /// A float that depends on shapes.
@@ -40,7 +40,7 @@ pub enum Obstacle {
     Float(Role),
 }
 
-/// Returns all obstacles of `variant`. Its launch may be uncompiled; missing arguments are not checked.
+/// Returns all obstacles of `variant`, compiled or not; missing arguments are not checked.
 #[must_use]
 pub fn obstacles(plugin: &Plugin, variant: &Variant) -> Vec<Obstacle> {
     let sized = plugin.outputs.iter().filter(|output| output.size.is_some() || output.depends_on_data());

@@ -2,24 +2,24 @@
 
 use cubinder_model::model::{Arg, ArgValue, Plugin};
 
-/// Why a kernel's parameters differ from TensorRT's: inputs' addresses, 32-bit integers, addresses of outputs
-/// with their own memory.
+/// Why parameters differ from TensorRT's: inputs' addresses, 32-bit integers, addresses of outputs with their
+/// own memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentMismatch {
-    /// The kernel's parameter is not the address that TensorRT passes.
+    /// Not the address that TensorRT passes.
     #[error(
         "TensorRT passes the address of `{tensor}` as argument {number}, and the kernel takes {}",
         found.as_ref().map_or("fewer".to_owned(), |name| format!("`{name}` there"))
     )]
     Address {
-        /// The parameter, from 1; one more than the last if there are too few.
+        /// From 1; one more than the last if missing.
         number: usize,
         /// The tensor of the address.
         tensor: String,
         /// The kernel's parameter.
         found: Option<String>,
     },
-    /// A number that is not 32 bits, or several by value.
+    /// Not 32 bits, or several numbers by value.
     #[error("`{name}` has {bytes} byte{}, and TensorRT passes integers of 4", if *bytes == 1 { "" } else { "s" })]
     Number {
         /// The parameter's name.
@@ -35,7 +35,7 @@ pub enum ArgumentMismatch {
     },
 }
 
-/// Returns the first mismatch of a kernel's arguments, in the kernel's order.
+/// Returns the first mismatch of arguments, in the kernel's order.
 #[must_use]
 pub fn argument_mismatch(plugin: &Plugin, args: &[Arg]) -> Option<ArgumentMismatch> {
     let own = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());

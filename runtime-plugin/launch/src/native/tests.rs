@@ -11,7 +11,7 @@ use cubinder_model::model::{
     ShapeLimits, Step, Variant,
 };
 
-/// Computes as TensorRT does: wrapping 64-bit integers, no division by zero.
+/// Computes as TensorRT does: wrapping, no division by zero.
 struct Calculator<'a>(&'a [&'a [i64]]);
 
 impl ShapeBuilder for Calculator<'_> {
@@ -139,7 +139,7 @@ fn plugin(variant: Variant) -> Plugin {
     }
 }
 
-/// Reassembles the author's numbers from words, as a wrapper does.
+/// Reassembles numbers from words, as a wrapper does.
 fn put_together(launch: &Launch, words: &[i64]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut words = words.iter().skip(1).map(|word| i32::try_from(*word).expect("a word has 32 bits"));
@@ -200,7 +200,6 @@ fn compare_where(when: Option<&str>, launch: &Launch, shape: [i64; 2], k: i64) -
     Ok(())
 }
 
-/// Every numeric type, from attributes and from shapes.
 fn all_types() -> Launch {
     launch(
         "ceil_div(numel(y), 128)",
@@ -267,7 +266,6 @@ fn nothing_is_done_where_the_condition_does_not_hold() {
     }
 }
 
-/// TensorRT rejects a division by zero as the plugin library does.
 #[test]
 fn a_division_by_zero_is_not_hidden() {
     let launch = launch("ceil_div(numel(y), x.shape[0] - 2)", Vec::new());
@@ -318,7 +316,7 @@ fn extents_that_attributes_decide_are_held_against_what_cuda_takes() {
     assert_eq!(refused("1", "k * 1024", 49), "dynamic shared memory in bytes is 50176, the most is 49152");
 }
 
-/// Even if CUDA would reject the block or shared memory.
+/// Even if CUDA would reject block or shared memory.
 #[test]
 fn one_block_is_launched_where_there_is_nothing_to_do() {
     let launch = Launch {
@@ -335,7 +333,6 @@ fn one_block_is_launched_where_there_is_nothing_to_do() {
     assert_eq!(of(0), ([1, 1, 1], [1, 2, 1], 0, vec![1, 0, 0, 0]));
 }
 
-/// Whatever its expressions are.
 #[test]
 fn what_attributes_leave_out_does_not_matter() {
     let launch = Launch {
@@ -359,7 +356,6 @@ fn what_attributes_leave_out_does_not_matter() {
     assert_eq!(of(None, &none, 0), Ok(([1, 1, 1], [1, 1, 1], 0, 12, 1)));
 }
 
-/// A plugin library rejects such shapes.
 #[test]
 fn nothing_is_done_where_a_requirement_does_not_hold() {
     let launch = launch("ceil_div(numel(x), 128)", Vec::new());
@@ -486,7 +482,7 @@ proptest! {
     }
 }
 
-/// TensorRT truncates, and no later check exists.
+/// TensorRT truncates without a check.
 #[test]
 fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     let unfit_of = |ty: ScalarType, text: &str, min: i64, max: i64| {
@@ -528,7 +524,7 @@ fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     }
 }
 
-/// The text of [`is_within`](cubinder_expr::is_within) for a positive `text`.
+/// [`is_within`](cubinder_expr::is_within) as text, for a positive `text`.
 fn positive(text: &str) -> String {
     format!("1 <= {text} and {text} <= 9223372036854775807")
 }

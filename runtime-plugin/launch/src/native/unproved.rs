@@ -8,18 +8,18 @@ use cubinder_expr::{BinaryOp, BindingTime, Expr, Node, binding_time, is_within, 
 use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_THREADS};
 use cubinder_model::model::{ArgValue, Guard, Interval, Launch, Output, Plugin};
 
-/// A part of a launch that is not proved to be in range.
+/// A part of a launch without a proof of its range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unproved {
     /// The part.
     pub role: Role,
     /// The valid range.
     pub range: Interval,
-    /// Whether it is proved to be always out of range.
+    /// Whether it is always out of range.
     pub never: bool,
 }
 
-/// Returns the condition under which the kernel runs: the step's, and a grid without a 0.
+/// Returns when the kernel runs: the step's condition, and a grid without a 0.
 #[must_use]
 pub fn running(when: Option<&Guard>, launch: &Launch) -> Option<Expr> {
     let some = Interval { min: 1, max: i64::MAX };
@@ -28,8 +28,8 @@ pub fn running(when: Option<&Guard>, launch: &Launch) -> Option<Expr> {
     joined(BinaryOp::And, parts.iter().chain(when.map(|when| &when.expr)))
 }
 
-/// Returns, for each written output, the condition that the kernel runs if it is not empty. Empty if the
-/// kernel always runs.
+/// Returns, per written output, that the kernel runs unless it is empty. Empty if the kernel always
+/// runs.
 #[must_use]
 pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(String, Expr)> {
     let Some(running) = running(when, launch) else { return Vec::new() };
@@ -45,8 +45,8 @@ pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(St
     written.filter_map(statement).collect()
 }
 
-/// Returns the parts that are not proved to be in range in the [`running`] cases of `domain`: TensorRT keeps
-/// 32 bits of wrapping 64. `declared` is static shared memory, in bytes.
+/// Returns the parts without a proof in the [`running`] cases of `domain`: TensorRT keeps 32 of 64 bits.
+/// `declared` is static shared memory in bytes.
 #[must_use]
 pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unproved> {
     let fits = |expr: &Expr, range| {
@@ -58,7 +58,6 @@ pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unpr
     open.map(|(role, expr, range)| {
         let below = range.min.checked_sub(1).is_some_and(|max| is(&expr, i64::MIN, max));
         let above = range.max.checked_add(1).is_some_and(|min| is(&expr, min, i64::MAX));
-        // Without any case, both are true.
         Unproved { role, range, never: below != above }
     })
     .collect()
@@ -75,13 +74,13 @@ fn extents(launch: &Launch, declared: u32) -> Vec<(Role, Expr, Interval)> {
     let is_product = axes.len() > 1 && axes.iter().any(|axis| axis.constant().is_none());
     let threads = joined(BinaryOp::Mul, axes).filter(|_| is_product);
     let threads = threads.map(|threads| (Role::Threads, threads, Interval { min: 1, max: MAX_THREADS }));
-    // Cannot be negative: ptxas rejects such kernels.
+    // ptxas rejects larger `declared`.
     let left = (SHARED_BYTES - i64::from(declared)).max(0);
     let shared = (Role::SharedBytes, launch.shared_bytes.clone(), Interval { min: 0, max: left });
     grid.chain(block).chain(threads).chain([shared]).collect()
 }
 
-/// Returns integers that depend on shapes; others are checked when lowered.
+/// Integers that depend on shapes; others are checked when lowered.
 fn arguments(launch: &Launch) -> impl Iterator<Item = (Role, Expr, Interval)> {
     launch.args.iter().filter_map(|arg| match &arg.value {
         ArgValue::Scalar { ty, expr } | ArgValue::Array { ty, expr, .. } => {
@@ -92,7 +91,6 @@ fn arguments(launch: &Launch) -> impl Iterator<Item = (Role, Expr, Interval)> {
     })
 }
 
-/// Returns an integer type's range, clamped to 64 bits.
 fn range(ty: ScalarType) -> Option<Interval> {
     let (least, greatest) = ty.integers()?;
     let end = |end: i128| i64::try_from(end).unwrap_or(i64::MAX);

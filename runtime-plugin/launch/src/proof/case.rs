@@ -1,4 +1,4 @@
-//! Cases: membership, evaluation of claims, order and description.
+//! Cases.
 //!
 //! Membership is evaluated, so refutations do not depend on bounds.
 
@@ -9,14 +9,13 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{DeviceFact, EvalError, Expr, Node, evaluate_within};
 use cubinder_model::model::{Interval, Plugin, ShapeLimits};
 
-/// TensorRT's maximum rank.
 pub(super) const HIGHEST_RANK: usize = cubinder_model::model::MAX_RANK as usize;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Claim<'e> {
     Always(&'e Expr),
     Never(&'e Expr),
-    /// Integers are within limits or have no value.
+    /// Within limits, or without a value.
     Within(&'e Expr, Interval),
     HasValue(&'e Expr),
 }
@@ -53,12 +52,12 @@ pub(super) enum TrialOutcome {
     Unknown,
 }
 
-/// Values of attributes and shape inputs, and the shapes of other inputs.
+/// Attributes, shape inputs' values, other inputs' shapes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point {
     /// In the order of [`Domain::choosable`].
     pub(super) attributes: Vec<Value>,
-    /// By input; empty for a shape input, whose values determine it.
+    /// By input; empty for shape inputs.
     pub(super) inputs: Vec<Vec<i64>>,
 }
 
@@ -80,7 +79,7 @@ impl Point {
         self.attributes.len() + self.inputs.iter().map(|shape| shape.len() + 1).sum::<usize>()
     }
 
-    /// Orders by elements, ranks, shapes, then distance of attributes from defaults.
+    /// Orders by elements, ranks, shapes, then distance from defaults.
     pub(super) fn key(&self, plugin: &Plugin) -> impl PartialOrd + use<> {
         let count = |shape: &Vec<i64>| shape.iter().fold(1_i128, |all, &dim| all.saturating_mul(dim.into()));
         let elements = self.inputs.iter().fold(0_i128, |all, shape| all.saturating_add(count(shape)));
@@ -117,10 +116,10 @@ fn slices(lists: &[Vec<i64>]) -> Vec<&[i64]> {
 pub(super) struct Trial<'d, 'p> {
     domain: &'d Domain<'p>,
     claim: Claim<'d>,
-    /// Alignments of all addresses to try; 0 is a multiple of everything.
+    /// Tried for all addresses; 0 is a multiple of everything.
     alignments: &'static [u64],
     devices: Vec<Option<Device>>,
-    /// Whether sizes depend on data; only the largest is tried.
+    /// If sizes depend on data, only the largest is tried.
     has_sizes: bool,
     caps: &'d [i64],
     pub(super) steps: usize,
@@ -295,7 +294,7 @@ fn looks_at_addresses(expr: &Expr) -> bool {
     expr.nodes.iter().any(|node| matches!(node, Node::Aligned { bytes, .. } if *bytes > 1))
 }
 
-/// Returns the maximum elements, in the smallest type, such that 64 bits count the bytes.
+/// Returns the maximum elements whose bytes, in the smallest type, fit 64 bits.
 pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
     let bits = plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)).map(|ty| ty.bits());
     let most = i128::from(i64::MAX) * 8 / i128::from(bits.min().unwrap_or(8).max(1));

@@ -1,4 +1,4 @@
-//! The devices that claims are about.
+//! Devices in claims.
 
 use crate::device::{Device, PerDeviceFact};
 use cubinder_expr::DeviceFact;
@@ -15,7 +15,7 @@ impl Devices {
         capability: any(DeviceFact::Capability),
     };
 
-    /// Returns known devices in range, then the minimum and maximum of each fact.
+    /// Known devices in range, then each fact's minimum and maximum.
     pub(super) fn tried(&self) -> Vec<Option<Device>> {
         let is_one = |device: &Device| {
             DeviceFact::ALL.iter().all(|fact| self.fact(*fact).contains(device.fact(*fact)))

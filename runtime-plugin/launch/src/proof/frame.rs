@@ -1,5 +1,5 @@
-//! A part of a domain with fixed or open ranks, narrowed by its conditions. Proves claims by bounds, or
-//! returns regions of possible refutations.
+//! A part of a domain with fixed or open ranks. Proves claims by bounds, or returns regions of possible
+//! refutations.
 
 use cubinder_model::model::Attribute;
 use std::sync::Arc;
@@ -14,23 +14,20 @@ use cubinder_expr::{
 };
 use cubinder_model::model::{Interval, Output, Plugin, ShapeLimits};
 
-/// Maximum steps of a walk over bounds.
+/// Of a walk over bounds.
 const STEPS: usize = 60_000;
 
-/// Passes over conditions: later ones narrow earlier ones.
 const PASSES: usize = 2;
 
 #[derive(Debug, Clone)]
 struct Ranges<'p> {
     attributes: Option<&'p [Value]>,
     attribute_ranges: Vec<AttributeRange>,
-    /// By input; `None` if left open.
     ranks: Vec<Option<usize>>,
     rank_ranges: Vec<(usize, usize)>,
-    /// By input and axis.
     dims: Vec<Vec<(i64, i64)>>,
     numel: Vec<(i64, i64)>,
-    /// By input: range of a shape input's values.
+    /// By input: a shape input's values.
     values: Vec<Option<Interval>>,
     sizes: Vec<(i64, i64)>,
     devices: Devices,
@@ -114,12 +111,12 @@ pub(super) struct Region {
 
 pub(super) enum Finding {
     Proved,
-    /// A refuting case can only be in these regions.
+    /// Only these regions can have a refuting case.
     Within(Vec<Region>),
 }
 
 impl<'p> Frame<'p> {
-    /// Returns `None` if the frame contains no case.
+    /// `None` if the frame is empty.
     pub(super) fn new(
         domain: &Domain<'p>,
         ranks: &[Option<usize>],
@@ -374,7 +371,7 @@ fn tags(terms: &mut Terms, plugin: &Plugin, rank: &dyn Fn(u32) -> Option<usize>)
 
 fn hold(walk: &mut Walk<'_>, condition: TermId) -> Result<(), Stop> {
     match walk.term(condition) {
-        // A condition that always fails excludes all cases.
+        // An always failing condition excludes all cases.
         Err(Stop::Error(error)) if error.is_about_values() => return Err(Stop::Contradiction),
         found => found?,
     };

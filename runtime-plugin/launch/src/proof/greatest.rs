@@ -17,7 +17,7 @@ pub enum Greatest {
 }
 
 impl Domain<'_> {
-    /// Returns an upper bound of an integer where it has a value. Cheap; not necessarily reached.
+    /// Returns an upper bound of an integer where it has a value; possibly not reached.
     #[must_use]
     pub fn greatest(&self, value: &Expr) -> Greatest {
         let mut meter = Meter::new(self.pool);
@@ -46,7 +46,7 @@ impl Domain<'_> {
 fn of_frame(frame: &Frame<'_>, value: &Expr, meter: &mut Meter<'_>) -> Greatest {
     match frame.extent(value, meter) {
         Ok(extent) => extent.ints().map_or(Greatest::Unknown, |ints| match ints.high {
-            // Saturated, so the true bound is unknown.
+            // Saturated.
             i64::MAX => Greatest::Unknown,
             high => Greatest::Value(high),
         }),

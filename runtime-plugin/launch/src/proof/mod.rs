@@ -1,10 +1,7 @@
-//! Proofs about every node and every shape of a plugin.
+//! Proofs about every node and shape of a plugin.
 //!
-//! Owns a plugin's cases ([`Domain`]) and verdicts over them. Sound: refuting cases lie in the domain. Always
-//! ends: work has budgets.
-//!
-//! In every case, 64 bits count each tensor's bytes, lists have at most [`cubinder_expr::ARRAY_LIMIT`]
-//! elements, and addresses are unspecified.
+//! Owns a plugin's cases ([`Domain`]) and sound verdicts within budgets. In every case, 64 bits count each
+//! tensor's bytes, lists have at most [`cubinder_expr::ARRAY_LIMIT`] elements, and addresses are unspecified.
 
 mod case;
 mod devices;
@@ -37,15 +34,15 @@ pub use pool::Pool;
 /// One node with its shapes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
-    /// One value for each of the plugin's attributes.
+    /// One per attribute of the plugin.
     pub attributes: Vec<Value>,
-    /// Shapes of the inputs, then of the outputs.
+    /// Of inputs, then outputs.
     pub shapes: Vec<Vec<i64>>,
-    /// Values of shape inputs, by input; empty for other inputs, or without any.
+    /// Values of shape inputs, by input; empty for others.
     pub values: Vec<Vec<i64>>,
-    /// Upper bounds of size tensors, by tensor; `None` for others, empty without any.
+    /// Upper bounds of size tensors, by tensor; `None` for others.
     pub sizes: Vec<Option<i64>>,
-    /// The device, if the claim depends on it.
+    /// Set if the claim depends on it.
     pub device: Option<Device>,
 }
 
@@ -60,7 +57,7 @@ pub enum Verdict {
     Open,
 }
 
-/// The cases of a plugin that claims are about.
+/// The cases that claims are about.
 #[derive(Debug, Clone)]
 pub struct Domain<'p> {
     pub(crate) plugin: &'p Plugin,
@@ -68,17 +65,16 @@ pub struct Domain<'p> {
     pub(crate) profile: Option<&'p [Vec<Interval>]>,
     pub(crate) assumptions: Vec<&'p Expr>,
     devices: Devices,
-    /// Number of leading requirements that are assumed.
+    /// Leading requirements that are assumed.
     requirements: usize,
     with_outputs: bool,
     pool: Option<&'p Pool>,
     hints: Vec<Case>,
-    /// Whether large refuting cases are accepted.
     is_hasty: bool,
     searches: bool,
-    /// Maximum elements of each tensor.
+    /// Maximum elements, by tensor.
     caps: Arc<OnceLock<Vec<i64>>>,
-    /// Choices of a case besides dimensions: attributes, then values of each shape input.
+    /// Attributes, then values of each shape input.
     choosable: Arc<OnceLock<Vec<Attribute>>>,
     frames: Arc<Frames<'p>>,
 }
@@ -103,15 +99,15 @@ impl<'p> RankFrames<'p> {
     }
 }
 
-/// Maximum choices of ranks that are checked individually.
+/// More choices of ranks are not checked individually.
 const MOST_RANKS: usize = 128;
 
-/// Maximum choices of ranks that [`Domain::proves`] checks.
+/// As [`MOST_RANKS`], for [`Domain::proves`].
 const FEW_RANKS: usize = 9;
 
 impl<'p> Domain<'p> {
-    /// Creates the domain that ranks, limits, constraints and `require` allow. Outputs are within their
-    /// limits, since the runtime rejects others.
+    /// Creates the domain that ranks, limits, constraints and `require` allow, with outputs within
+    /// their limits.
     #[must_use]
     pub fn new(plugin: &'p Plugin) -> Domain<'p> {
         Domain {
@@ -132,21 +128,21 @@ impl<'p> Domain<'p> {
         }
     }
 
-    /// Restricts nodes to these attributes, one for each of the plugin's.
+    /// Fixes the attributes, one per attribute of the plugin.
     #[must_use]
     pub fn with_attributes(mut self, attributes: &'p [Value]) -> Domain<'p> {
         self.attributes = Some(attributes);
         self.changed()
     }
 
-    /// Restricts inputs to a profile: ranges by input, then dimension.
+    /// Restricts inputs to ranges by input, then dimension.
     #[must_use]
     pub fn with_profile(mut self, profile: &'p [Vec<Interval>]) -> Domain<'p> {
         self.profile = Some(profile);
         self.changed()
     }
 
-    /// Restricts cases to those in which `condition` is true, such as a guard.
+    /// Restricts cases to those in which `condition` is true.
     #[must_use]
     pub fn assuming(mut self, condition: &'p Expr) -> Domain<'p> {
         self.assumptions.push(condition);
@@ -160,14 +156,14 @@ impl<'p> Domain<'p> {
         self.changed()
     }
 
-    /// Includes cases whose outputs have no shapes or exceed their limits, for claims about those shapes.
+    /// Includes cases whose outputs have no shape or exceed their limits.
     #[must_use]
     pub fn before_outputs(mut self) -> Domain<'p> {
         self.with_outputs = false;
         self.changed()
     }
 
-    /// Assumes only the first `count` requirements, for claims about the next one.
+    /// Assumes only the first `count` requirements.
     #[must_use]
     pub fn with_requirements(mut self, count: usize) -> Domain<'p> {
         self.requirements = count;
@@ -181,7 +177,7 @@ impl<'p> Domain<'p> {
         self
     }
 
-    /// Tries this case first; if it refutes, it is returned as it is.
+    /// Tries this case first, without shrinking it.
     #[must_use]
     pub fn trying(mut self, case: Case) -> Domain<'p> {
         self.hints.push(case);
@@ -195,7 +191,7 @@ impl<'p> Domain<'p> {
         self
     }
 
-    /// Disables the search among many cases, for callers that searched a larger domain.
+    /// Disables the search, for callers that searched a larger domain.
     #[must_use]
     pub fn without_search(mut self) -> Domain<'p> {
         self.searches = false;
@@ -208,7 +204,7 @@ impl<'p> Domain<'p> {
         self
     }
 
-    /// Returns whether `condition` is proved to be always true; never searches for a refuting case.
+    /// Returns whether `condition` is proved to be always true; never searches.
     #[must_use]
     pub fn proves(&self, condition: &Expr) -> bool {
         let claim = Claim::Always(condition);
@@ -233,7 +229,7 @@ impl<'p> Domain<'p> {
         fine.complete && (0..fine.ranks.len()).all(proved)
     }
 
-    /// Decides whether a boolean is always true. Refuted if it is false or has no value.
+    /// Decides whether a boolean is always true; no value refutes it.
     #[must_use]
     pub fn always(&self, condition: &Expr) -> Verdict {
         self.verdict(Claim::Always(condition))
@@ -245,14 +241,13 @@ impl<'p> Domain<'p> {
         self.verdict(Claim::Never(condition))
     }
 
-    /// Decides whether an integer, or each element of an array, is always within `allowed`. Cases without a
-    /// value do not refute it.
+    /// Decides whether an integer or each array element is within `allowed`; no value does not refute it.
     #[must_use]
     pub fn within(&self, value: &Expr, allowed: Interval) -> Verdict {
         self.verdict(Claim::Within(value, allowed))
     }
 
-    /// Decides whether an expression always has a value: no overflow, division by zero or index out of range.
+    /// Decides whether evaluation always succeeds.
     #[must_use]
     pub fn has_value(&self, value: &Expr) -> Verdict {
         self.verdict(Claim::HasValue(value))
@@ -340,7 +335,7 @@ impl<'p> Domain<'p> {
         made.clone()
     }
 
-    /// Returns whether attributes or profile do not fit the plugin.
+    /// Whether attributes or profile do not fit.
     fn is_beside_the_plugin(&self) -> bool {
         let plugin = self.plugin;
         let attributes =
@@ -385,7 +380,7 @@ fn choices(ranks: &[(usize, usize)]) -> usize {
     ranks.iter().fold(1, |all: usize, (low, high)| all.saturating_mul((high + 1).saturating_sub(*low)))
 }
 
-/// Returns choices of ranks and whether they are all. If too many, all ranks are equally far from their
+/// Returns choices of ranks, and whether they are all; otherwise ranks are equally far from their
 /// lowest.
 fn rank_tuples(ranks: &[(usize, usize)]) -> (Vec<Vec<Option<usize>>>, bool) {
     if choices(ranks) > MOST_RANKS {

@@ -1,21 +1,19 @@
-//! Bounds the total work of many proofs deterministically, in addition to each question's budgets.
+//! Bounds the total work of many proofs deterministically.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A question gets at most this fraction of the remaining steps.
 const PART: usize = 8;
 
-/// Minimum remaining steps to start a question.
 const LEAST: usize = 256;
 
-/// Steps shared by questions. Once spent, every answer is [`super::Verdict::Open`].
+/// Shared steps. Once spent, every answer is [`super::Verdict::Open`].
 #[derive(Debug)]
 pub struct Pool {
     left: AtomicUsize,
 }
 
 impl Pool {
-    /// Creates a pool of steps; one is about one operation of an expression in one case.
+    /// Creates a pool; a step is about one operation in one case.
     #[must_use]
     pub fn new(steps: usize) -> Pool {
         Pool { left: AtomicUsize::new(steps) }
@@ -29,7 +27,6 @@ impl Pool {
 
     fn take(&self, steps: usize) {
         let less = |left: usize| Some(left.saturating_sub(steps));
-        // Cannot fail: the closure always returns a value.
         let _before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
@@ -54,7 +51,7 @@ impl Meter<'_> {
         self.left == 0
     }
 
-    /// Counts used steps, possibly more than remain.
+    /// May exceed the remainder.
     pub(super) fn charge(&mut self, steps: usize) {
         let Some(pool) = self.pool else { return };
         self.left = self.left.saturating_sub(steps);

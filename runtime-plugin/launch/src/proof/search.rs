@@ -1,6 +1,6 @@
-//! Searches for a case that refutes a claim.
+//! Searches for a refuting case, deterministically within a budget.
 //!
-//! Small regions are enumerated, which is exact; others are sampled. Deterministic, with a budget.
+//! Small regions are enumerated, which is exact; others are sampled.
 
 use super::case::{Claim, Point, Trial, TrialOutcome};
 use super::frame::Region;
@@ -18,7 +18,7 @@ const FEW_CASES: usize = 4096;
 
 const ALL_STEPS: usize = 1_000_000;
 
-/// Maximum evaluation steps of a first sample per frame, and in total.
+/// Of a first sample, per frame and in total.
 const LITTLE_STEPS: usize = 20_000;
 const FIRST_STEPS: usize = 80_000;
 
@@ -32,13 +32,11 @@ pub(super) struct Search<'d, 'p> {
     pub(super) meter: Meter<'d>,
     landmarks: Vec<i64>,
     literals: Vec<Value>,
-    /// Whether an expression reads each of [`Domain::choosable`]; others do not distinguish cases.
+    /// Whether each of [`Domain::choosable`] is read; others do not distinguish cases.
     read: Vec<bool>,
-    /// Remaining steps for enumeration and for first samples.
     all: usize,
     first: usize,
     best: Option<(Point, Case)>,
-    /// Regions whose first sample refuted nothing.
     open: Vec<RegionSearch>,
     enumerated: bool,
     unsure: bool,
@@ -76,7 +74,7 @@ impl<'d, 'p> Search<'d, 'p> {
         }
     }
 
-    /// Searches a frame. Returns whether no other frames are needed.
+    /// Returns whether no other frames are needed.
     pub(super) fn frame(&mut self, regions: &[Region]) -> bool {
         if let Some(places) = few(self.domain, &self.read, regions) {
             let given = self.give(self.all);
@@ -104,7 +102,6 @@ impl<'d, 'p> Search<'d, 'p> {
             }
             self.open.push(search);
         }
-        // Without values to try, the frame is undecided.
         self.unsure |= self.open.is_empty();
         false
     }
@@ -195,7 +192,6 @@ impl Sample {
     }
 }
 
-/// Returns whether expressions read each attribute, then each shape input.
 fn read<'e>(plugin: &Plugin, exprs: impl Iterator<Item = &'e Expr>) -> Vec<bool> {
     let (mut attributes, mut tensors) =
         (vec![false; plugin.attributes.len()], vec![false; plugin.inputs.len()]);
@@ -213,7 +209,6 @@ fn read<'e>(plugin: &Plugin, exprs: impl Iterator<Item = &'e Expr>) -> Vec<bool>
     attributes.into_iter().chain(of_inputs.map(|(_, read)| read)).collect()
 }
 
-/// Returns all distinguishable cases of the regions, if few.
 fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sample>> {
     let plain = domain.plugin.attributes.len();
     let limit = u128::try_from(FEW_CASES).ok()?;
@@ -244,7 +239,7 @@ fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sam
     Some(places)
 }
 
-/// Keeps the smallest refuting point. Returns false if the steps did not suffice.
+/// Keeps the smallest refuting point. False if the steps did not suffice.
 fn try_all(
     domain: &Domain<'_>,
     trial: &mut Trial<'_, '_>,
@@ -296,17 +291,15 @@ enum Effort {
 struct RegionSearch {
     sample: Sample,
     base: Vec<usize>,
-    /// Points in the domain from which to vary.
     anchors: Vec<Vec<usize>>,
     random: u64,
 }
 
-/// `Err` with a refuting point, or with `None` if the steps are spent.
+/// `Err` has a refuting point, or `None` if the steps are spent.
 type AttemptResult = Result<(), Option<Point>>;
 
 impl RegionSearch {
     fn new(sample: Sample) -> RegionSearch {
-        // The smallest that is not empty.
         let least = |values: &Vec<i64>| values.iter().position(|&value| value > 0).unwrap_or(0);
         let attributes = sample.attributes.iter().map(|_| 0);
         let base = attributes.chain(sample.dims.iter().flatten().map(least)).collect();
@@ -334,7 +327,7 @@ impl RegionSearch {
         }
     }
 
-    /// Returns choices with every dimension as near as possible to `size`.
+    /// Every dimension as near as possible to `size`.
     fn uniform(&self, from: &[usize], size: i64) -> Vec<usize> {
         let mut choices = from.to_vec();
         let dims = self.sample.dims.iter().flatten();
@@ -388,7 +381,7 @@ impl RegionSearch {
         self.at_random(trial, 400)
     }
 
-    /// Varies dimensions together: the same axis of every input, pairs, all.
+    /// Varies dimensions together: one axis of every input, pairs, all.
     fn groups(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> AttemptResult {
         let values: Vec<i64> = {
             let mut values: Vec<i64> = self.sample.dims.iter().flatten().flatten().copied().collect();
@@ -418,7 +411,6 @@ impl RegionSearch {
             let mut choices = self.base.clone();
             for (choice, &size) in choices.iter_mut().zip(&sizes) {
                 let [keep, pick] = [self.next(), self.next()];
-                // Prefers small values, which come first.
                 let limit = if pick & 1 == 0 { size.min(8) } else { size };
                 if keep % 4 != 0 {
                     *choice = (pick >> 1) % limit.max(1);

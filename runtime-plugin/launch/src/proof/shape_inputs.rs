@@ -1,9 +1,7 @@
-//! Values of shape inputs as integer list attributes.
-
 use cubinder_expr::value::Value;
 use cubinder_model::model::{Attribute, AttributeElement, AttributeType, Input, Interval, Plugin};
 
-/// Returns a shape input as an attribute. `count` is the range of its length, if it has a dimension.
+/// `count` is the range of its length, if it has a dimension.
 pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribute> {
     let values = input.values?;
     let ty = AttributeType { element: AttributeElement::I64, list: true };
@@ -16,7 +14,7 @@ pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribu
     })
 }
 
-/// Returns the values of each input. `None` if `chosen` does not fit.
+/// By input. `None` if `chosen` does not fit.
 pub(super) fn values_by_input(plugin: &Plugin, chosen: &[Value]) -> Option<Vec<Vec<i64>>> {
     let mut chosen = chosen.iter();
     let values_of = |input: &Input| match input.values {

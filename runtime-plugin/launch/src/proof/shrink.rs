@@ -1,4 +1,4 @@
-//! Shrinks refuting cases: each step has a smaller key, so it ends, though not always at the smallest case.
+//! Shrinks refuting cases: each step has a smaller key, so it ends.
 
 use super::case::{Point, Trial, TrialOutcome};
 use super::values::groups;
@@ -16,7 +16,6 @@ pub(super) fn shrink<'p>(
         return Some((point, case));
     }
     let mut shrinker = Shrinker { domain, trial, best: point, case };
-    // Each round shrinks the key; most end after two.
     const ROUNDS: usize = 16;
     for _ in 0..ROUNDS {
         let before = shrinker.best.clone();
@@ -36,7 +35,7 @@ struct Shrinker<'s, 'd, 'p> {
 }
 
 impl Shrinker<'_, '_, '_> {
-    /// Avoids building points, which are large for many tensors.
+    /// Points of many tensors are large.
     fn is_spent(&self) -> bool {
         self.trial.steps == 0
     }
@@ -69,7 +68,6 @@ impl Shrinker<'_, '_, '_> {
             self.lower(&group);
         }
         self.move_sizes(count);
-        // Attributes fixed by the domain cannot change.
         let given = self.domain.attributes.map_or(0, <[Value]>::len);
         for index in given..self.best.attributes.len() {
             self.plainer(index);
@@ -125,7 +123,7 @@ impl Shrinker<'_, '_, '_> {
         self.try_sizes(&sizes)
     }
 
-    /// Finds the smallest refuting size, assuming monotonicity.
+    /// Assumes monotonicity.
     fn lower(&mut self, group: &[usize]) {
         let largest = |shrinker: &Self| {
             let sizes = shrinker.sizes();
@@ -208,7 +206,7 @@ impl Shrinker<'_, '_, '_> {
         }
     }
 
-    /// Finds the accepted integer nearest to 0, assuming monotonicity.
+    /// Returns the accepted integer nearest to 0, assuming monotonicity.
     fn lower_integer(&mut self, value: i64, take: &dyn Fn(&mut Self, i64) -> bool) {
         for small in [0, 1, -1, 2, 3, 4] {
             if i128::from(small).abs() < i128::from(value).abs() && take(self, small) {

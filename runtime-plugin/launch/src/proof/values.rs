@@ -1,4 +1,4 @@
-//! Values to try, enumerations, and groups of dimensions that change together.
+//! Values to try, and groups of dimensions that change together.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -7,14 +7,14 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Extent, Ints, Node};
 use cubinder_model::model::{Attribute, AttributeElement};
 
-/// Maximum values of an attribute to enumerate.
+/// More values of an attribute are not enumerated.
 const FEW: usize = 512;
 
 const FEW_LISTS: usize = 64;
 
 const SHORT: i64 = 16;
 
-/// Returns numbers to start from: those in expressions, neighbours, powers of two, 32-bit limits.
+/// Numbers in expressions, neighbours, powers of two, 32-bit limits.
 pub(super) fn landmarks<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<i64> {
     const MOST: usize = 96;
     let mut numbers = BTreeSet::new();
@@ -48,7 +48,7 @@ pub(super) fn literals<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<Value> 
     exprs.flat_map(|expr| &expr.nodes).filter_map(literal).take(MOST).collect()
 }
 
-/// Returns integers to try: ends, landmarks, and their neighbours on the grid.
+/// Ends, landmarks, and their neighbours on the grid.
 pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
     let step = ints.modulus;
     let mut found = BTreeSet::from([ints.low, ints.high]);
@@ -66,7 +66,7 @@ pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
     found.into_iter().filter(|&value| ints.contains(value)).collect()
 }
 
-/// Returns values to try: the default, then small ones.
+/// The default, then small values.
 pub(super) fn worth_a_try(
     attribute: &Attribute,
     extent: &Extent,
@@ -166,7 +166,7 @@ fn varied(least: &[Value], choices: &[Vec<Value>]) -> Vec<Value> {
     values
 }
 
-/// Returns up to `most` numbers below `count`, dense at first, including the last.
+/// Up to `most` numbers below `count`, dense at first, including the last.
 pub(super) fn spread(count: usize, most: usize) -> Vec<usize> {
     if count <= most {
         return (0..count).collect();
@@ -215,7 +215,6 @@ pub(super) fn every(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>
     i64::try_from(FEW).ok().filter(|&few| length.high <= few).map(|_| all)
 }
 
-/// Returns the simplest value, which represents an unread attribute.
 pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     let (values, is_all) = match every(attribute, extent) {
         Some(values) => (values, true),
@@ -226,7 +225,7 @@ pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Val
     (least.is_some() || is_all).then(|| least.into_iter().collect())
 }
 
-/// Returns the simplest unread integer list of each length, if few.
+/// The simplest integer list of each length, if few.
 pub(super) fn one_of_each_length(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     if let Extent::Known(value) = extent {
         return Some(vec![value.clone()]);

@@ -1,4 +1,4 @@
-//! Both names of an aliased output refer to the output's memory.
+//! Both names of an aliased output refer to its memory.
 
 use super::*;
 
@@ -36,7 +36,6 @@ fn an_argument_by_either_name_is_the_outputs_address() {
 fn a_guard_asks_for_the_outputs_address_by_either_name() {
     let shape: &[i64] = &[2, 4];
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
-    // The first variant is for aligned `x`.
     for (addresses, expected) in [([8, 16], 0), ([16, 8], 1)] {
         let decided = decided(&in_place(), DataType::F32, &facts).unwrap();
         let picked = decided.pick(|tensor: usize| addresses.get(tensor).copied());

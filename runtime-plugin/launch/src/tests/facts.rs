@@ -1,5 +1,3 @@
-//! Known facts of a node, and their description.
-
 use super::*;
 use crate::steps::weight;
 use cubinder_expr::{DeviceFact, Environment, EvalError};
@@ -100,7 +98,7 @@ fn names_are_those_of_onnx() {
     assert_eq!(Plugin { namespace: String::new(), ..plugin }.full_name(), "scale");
 }
 
-/// `[s[0], 4]` for the shape input `s`, and a list of unknown length.
+/// `[s[0], 4]`, and a list of unknown length.
 #[test]
 fn extents_are_bounded_by_what_shape_inputs_may_hold() {
     let mut plugin = with_shape_input();

@@ -1,5 +1,3 @@
-//! Limits of a launch.
-
 use super::*;
 use cubinder_expr::Environment;
 use cubinder_model::cuda_limits::*;
@@ -126,7 +124,6 @@ fn scratch_buffers_are_known_before_the_steps() {
     );
     let doing = sequencing.step(&LaunchLimits::ANYTHING, &mut steps).unwrap().clone();
     assert!(matches!(&doing, EvaluatedStep::Launch(launch) if launch.grid == [1, 1, 1]));
-    // After the last step, it is returned again.
     assert_eq!(sequencing.step(&LaunchLimits::ANYTHING, &mut steps).unwrap(), &doing);
     assert_eq!(sequencing.finish().unwrap().steps, [doing]);
 }

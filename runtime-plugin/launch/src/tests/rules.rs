@@ -1,5 +1,3 @@
-//! Rules for nodes, and outputs' shapes.
-
 use super::*;
 use cubinder_model::model::{MAX_RANK, SizeBound};
 
@@ -93,7 +91,7 @@ fn a_shape_is_one_that_a_tensor_has() {
     );
 }
 
-/// A plugin with output `y` of shape `[3, count]`, where its kernels write `count`.
+/// Kernels write the `count` of output `y`'s shape `[3, count]`.
 fn counting(limits: ShapeLimits) -> Plugin {
     let mut plugin = shaped(vec![Node::Int(3), Node::Size(3), Node::Array(vec![0, 1])], limits);
     let bound = SizeBound { upper: int(100), opt: int(50) };
@@ -136,7 +134,6 @@ fn a_dimension_that_kernels_decide_is_open_until_they_have() {
         "nobody knows how many there are"
     );
     assert_eq!(found(few(), Some(1)), Err(beyond("the number of elements of `y` is 3", "3x1", "0..=2")));
-    // Counts of kernels can be wrong.
     for counted in [UNKNOWN_EXTENT, -2] {
         let error = found(every(9), Some(counted)).unwrap_err();
         assert!(
@@ -144,7 +141,7 @@ fn a_dimension_that_kernels_decide_is_open_until_they_have() {
             "{error}"
         );
     }
-    // [`UNKNOWN_EXTENT`] is valid only for data-dependent dimensions.
+    // [`UNKNOWN_EXTENT`] is only for data-dependent dimensions.
     let plugin = counting(every(9));
     let check =
         |shape: &[i64]| check_output_limits(&plugin.outputs[0], shape, " here").map_err(|Unmet(why)| why);
@@ -192,7 +189,7 @@ fn what_a_shape_input_holds_is_limited() {
     assert_eq!(check(&plugin, &[&[], &[3, 4]]), refused(1, 4, "3"));
 }
 
-/// `cubinder eval` marks each rule as satisfied, violated or undecided.
+/// `cubinder eval` marks each rule: satisfied, violated, undecided.
 #[test]
 fn a_rule_is_kept_only_once_it_is_decided() {
     let mut plugin = plugin();

@@ -1,5 +1,3 @@
-//! Variants with several steps.
-
 use super::*;
 use crate::proof::Domain;
 use cubinder_model::model::{Fill, Memory, Scratch, Work};
@@ -280,7 +278,7 @@ fn the_workspace_is_bounded_over_a_profile() {
     assert_eq!(bound(&plugin, &[(1, 50_000)]), Ok(4096 + 256));
     assert_eq!(bound(&plugin, &[(1, 10)]), Ok(256 + 256));
     assert_eq!(bound(&plugin, &[(1, 10), (3, 20)]), Ok(1024 + 256));
-    // The guard is never satisfied, so its buffer is not reserved.
+    // The guard is never satisfied, so no buffer is reserved.
     assert_eq!(bound(&plugin, &[(2000, 3000)]), Ok(0));
     plugin.variants[1].scratch = vec![scratch("c", numel())];
     assert_eq!(bound(&plugin, &[(2000, 3000)]), Ok(12_032));
@@ -330,7 +328,6 @@ fn a_guard_excludes_a_device_whatever_else_is_not_known() {
     assert!(asks_for_device(&asking));
 }
 
-/// Read-only uses of an output require an earlier write.
 #[test]
 fn readers_of_an_output_write_nothing() {
     let plugin = plugin();
@@ -375,7 +372,7 @@ fn readers_of_an_output_write_nothing() {
     assert!(found(&aliased, &reads, &[&[5], &[5]]).is_ok());
 }
 
-/// Each conjunct copies the text before it, which counts as steps.
+/// Each conjunct copies the text before it, in steps.
 #[test]
 fn long_text_in_a_guard_takes_steps() {
     let excluded_by = |text: usize, parts: u32| {

@@ -1,5 +1,3 @@
-//! The order of variants by measurement.
-
 use proptest::prelude::*;
 
 use super::*;
@@ -16,7 +14,7 @@ fn tuned(capability: u16, sms: u32, points: Vec<TunedPoint>) -> TunedDevice {
     TunedDevice { name: String::new(), capability, sms, points }
 }
 
-/// Rows 0 to 3 are for `f32`: the first needs a multiple of 4 and an address, the third of 8. The last is for
+/// Rows 0 to 3 are for `f32`: the first needs a multiple of 4 and an address, the third of 8; the last is for
 /// `f16`.
 fn measured(points: Vec<TunedPoint>) -> Plugin {
     let rows = vec![
@@ -66,7 +64,6 @@ fn the_nearest_point_says_the_order() {
     assert_eq!(in_order(&plugin, &node, 0, &unknown), Ok(vec![0, 1, 2, 3]), "a shape is not known");
 }
 
-/// Unmeasured rows keep their position: they may run for other nodes.
 #[test]
 fn what_was_not_measured_keeps_its_place_before_what_comes_after_it() {
     let of = |ranking: &[u32]| order(&measured(vec![point(&[7], None, ranking)]), &[8], Some(DEVICE), 0);
@@ -167,7 +164,7 @@ fn a_node_that_runs_in_the_order_of_the_manifest_runs_in_that_of_times() {
     assert_eq!(by_manifest.candidates, [0]);
     assert_eq!(decided(Some(DEVICE), AUTO_TACTIC), Ok(by_manifest.clone()));
     assert_eq!(decided(Some(DEVICE), 0), Ok(by_manifest));
-    // For an explicit variant, its guard's limit is an error.
+    // For an explicit variant, the guard's limit is an error.
     let error = decided(Some(DEVICE), 1).unwrap_err().to_string();
     assert!(error.contains("in more than 2048 ways"), "{error}");
     plugin.variants.rotate_left(1);
@@ -222,7 +219,7 @@ prop_compose! {
     }
 }
 
-/// Reference distance: the sum of differences of logarithms.
+/// Reference distance: differences of logarithms.
 fn logarithms(one: &[i64], other: &[i64]) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let log = |extent: &i64| (*extent as f64 + 1.0).log2();

@@ -1,5 +1,3 @@
-//! Which variants may run, and the errors if none may.
-
 use super::*;
 use cubinder_expr::{DeviceFact, EvalError};
 use cubinder_model::model::{Fill, Memory, Scratch, Work};
@@ -88,7 +86,7 @@ fn attributes_are_held_against_code_one_after_the_other() {
     assert_eq!(check(&[1, 20]), wrong("the attribute `n` is `20`, and there is code for `10` only"));
 }
 
-/// The measured order may exceed the limits although the manifest's does not.
+/// The measured order may exceed limits that the manifest's does not.
 #[test]
 fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     let shapes: &[&[i64]] = &[&[2, 4], &[2, 4]];
@@ -120,7 +118,7 @@ fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     assert!(refused.contains("in more than 2048 ways"), "{refused}");
 }
 
-/// Addresses change at every run, so those in `facts` are ignored.
+/// Addresses change at every run.
 #[test]
 fn addresses_decide_nothing_beforehand() {
     let plugin = plugin();

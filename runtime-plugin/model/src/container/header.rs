@@ -1,7 +1,5 @@
-//! Headers of containers: the long one of bundles and nodes, and the short one of references.
-//!
-//! A reference has a short header, because each node has one (TensorRT-RTX 1.7 stores it twice), with little more than
-//! the header.
+//! Headers of containers: the long one of bundles and nodes, and the short one of references, of which TensorRT-RTX
+//! 1.7 stores two per node.
 
 use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError};
 use crate::bytes::{put, u16_at, u32_at, u64_at};
@@ -22,7 +20,7 @@ pub(super) enum Kind {
 
 struct HeaderLayout {
     magic: &'static [u8],
-    /// The bytes before the length are equal in all containers of a kind.
+    /// These bytes are equal in all containers of a kind.
     length: usize,
     digest: std::ops::Range<usize>,
 }
@@ -136,11 +134,11 @@ pub(super) fn seal(kind: Kind, bytes: &mut [u8]) {
 pub(super) enum Start {
     /// A magic with plausible next fields.
     Plausible,
-    /// The digest is that of a container, but magic, version or kind is wrong.
+    /// Magic, version or kind is wrong.
     Damaged,
 }
 
-/// Programs and plans with a plugin library also contain the magic. Adds the hashed bytes to `hashed`.
+/// Programs and plans also contain the magic. Adds the hashed bytes to `hashed`.
 pub(super) fn start(bytes: &[u8], hashed: &mut usize) -> Option<Start> {
     let plausible = if bytes.starts_with(&MAGIC) {
         is_plausible(u32_at(bytes, 16)) && is_plausible(u32_at(bytes, 20))
@@ -184,7 +182,7 @@ fn is_damaged(bytes: &[u8], hashed: &mut usize) -> bool {
     })
 }
 
-/// Finds the next magic, possibly damaged: four of its first eight bytes match.
+/// The magic may be damaged: four of its first eight bytes match.
 pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     let second_half = |magic: &[u8]| [magic[4], magic[5], magic[6], magic[7]];
     let (first, second) = (second_half(&MAGIC), second_half(&REFERENCE_MAGIC));

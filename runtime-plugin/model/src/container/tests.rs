@@ -1,5 +1,3 @@
-//! Round trips and damage; `models` tests invalid models, `scanning` finding containers in files.
-
 mod models;
 mod scanning;
 
@@ -243,7 +241,6 @@ fn a_newer_format_is_refused_by_name() {
     );
 }
 
-/// TensorRT-RTX stores a reference twice for each node.
 #[test]
 fn a_reference_is_small() {
     let reference = NodeReference {
@@ -271,7 +268,6 @@ fn an_older_format_is_refused_by_name() {
     }
 }
 
-/// Only code that runs is unpacked, so its digest is checked then.
 #[test]
 fn compressed_code_is_held_against_its_digest_when_it_is_unpacked() {
     let mut node = node_with_packed_code();

@@ -13,22 +13,22 @@ pub struct Attribute {
     pub name: String,
     /// Its type.
     pub ty: AttributeType,
-    /// The default; without one, a node must set the attribute.
+    /// The default; otherwise it is required.
     pub default: Option<Value>,
-    /// Limits of the elements of a list or `bytes`, or of a string's UTF-8 bytes.
+    /// Limits of the elements, or of a string's UTF-8 bytes.
     pub length: Option<Interval>,
-    /// The minimum, of each element of a list. An integer for integers, a float for floats.
+    /// The minimum of each element.
     pub minimum: Option<Value>,
-    /// The maximum, likewise.
+    /// The maximum of each element.
     pub maximum: Option<Value>,
-    /// The allowed values, of each element of a list. Empty: any.
+    /// The allowed values of each element; empty: any.
     pub one_of: Vec<Value>,
     /// A description in one sentence.
     pub doc: String,
 }
 
 impl Attribute {
-    /// Creates an attribute without default and constraints.
+    /// Creates an attribute without constraints.
     #[must_use]
     pub fn new(name: impl Into<String>, ty: AttributeType) -> Attribute {
         Attribute {
@@ -45,17 +45,15 @@ impl Attribute {
 }
 
 /// The type of an attribute: one value or a list.
-///
-/// A rule of the compiler covers the types that TensorRT's ONNX parser can pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AttributeType {
     /// The type of one value.
     pub element: AttributeElement,
-    /// Whether it is a list; never for [`AttributeElement::Bytes`].
+    /// Whether it is a list.
     pub list: bool,
 }
 
-/// The type of one value of an attribute.
+/// The type of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AttributeElement {
     /// `i8`: an 8-bit integer.
@@ -72,16 +70,16 @@ pub enum AttributeElement {
     F32,
     /// `f64`: a float.
     F64,
-    /// `bool`: true or false; in ONNX 1 or 0.
+    /// `bool`; in ONNX 1 or 0.
     Bool,
     /// `string`: text.
     String,
-    /// `bytes`: arbitrary bytes; in expressions an array of integers from 0 to 255.
+    /// `bytes`: in expressions integers from 0 to 255.
     Bytes,
 }
 
 impl AttributeElement {
-    /// All element types, in the order of error messages.
+    /// All element types, in messages' order.
     pub const ALL: [AttributeElement; 10] = {
         use AttributeElement as E;
         [E::I8, E::I16, E::I32, E::I64, E::F16, E::F32, E::F64, E::Bool, E::String, E::Bytes]
@@ -112,7 +110,7 @@ impl AttributeType {
     /// `i32[]`.
     pub const I32_LIST: AttributeType = AttributeType { element: AttributeElement::I32, list: true };
 
-    /// Returns all attribute types, in the order of error messages: single values, then lists.
+    /// Returns all types, in messages' order.
     pub fn all() -> impl Iterator<Item = AttributeType> {
         let single = AttributeElement::ALL.into_iter().map(|element| AttributeType { element, list: false });
         let lists = AttributeElement::ALL
@@ -140,7 +138,7 @@ impl AttributeType {
         if self.list { list } else { single }
     }
 
-    /// Returns ONNX's name for the attribute's kind (`AttributeProto.AttributeType`).
+    /// Returns ONNX's name of the kind (`AttributeProto.AttributeType`).
     #[must_use]
     pub const fn onnx_kind(self) -> &'static str {
         match (self.element, self.list) {

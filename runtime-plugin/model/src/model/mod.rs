@@ -1,6 +1,4 @@
 //! The plugin model: a manifest with resolved names and expanded type parameters.
-//!
-//! It does not depend on editions of the manifest language. It expresses exactly what the runtime plugin can do.
 
 mod attribute;
 mod attribute_range;
@@ -29,50 +27,50 @@ pub use variant::{
 pub struct Bundle {
     /// The writer: `cubinder 0.1.0, NVRTC 13.0`.
     pub producer: String,
-    /// The plugins, in the order of their manifests.
+    /// Its plugins.
     pub plugins: Vec<Plugin>,
-    /// The code objects that variants refer to by index; digest and target are unique.
+    /// The code objects; digest and target are unique.
     pub code: Vec<CodeObject>,
 }
 
-/// A plugin node in an engine, with its code in the serialized fields.
+/// A node in an engine, with its code in the serialized fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The writer, as in [`Bundle::producer`].
     pub producer: String,
-    /// The plugin, with only the variants for the node's types.
+    /// The plugin, with only the node's variants.
     pub plugin: Plugin,
-    /// The node's attributes, one for each of the plugin's, with defaults.
+    /// The values of all the plugin's attributes.
     pub attributes: Vec<Value>,
-    /// The ranks of the node's inputs, if known.
+    /// The inputs' ranks, if known.
     pub input_ranks: Option<Vec<u8>>,
-    /// The workspace that the engine reserves for the node, in bytes, if known.
+    /// The reserved workspace in bytes, if known.
     pub workspace_bytes: Option<u64>,
     /// The code objects of those variants.
     pub code: Vec<CodeObject>,
 }
 
-/// A plugin node in an engine, with its code in a library inside the plan.
+/// A node in an engine, with its code in a library inside the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeReference {
     /// The shortened digest of the plugin's bundle.
     pub bundle: ShortDigest,
-    /// Index of the plugin in that bundle.
+    /// Index of the plugin.
     pub plugin: u32,
-    /// The node's attributes, one for each of the plugin's, with defaults.
+    /// As in [`Node::attributes`].
     pub attributes: Vec<Value>,
-    /// The index of a variant with the tensors' types and formats, if known.
+    /// A variant with the tensors' types and formats, if known.
     pub row: Option<u32>,
-    /// The ranks of the node's inputs, if known.
+    /// As in [`Node::input_ranks`].
     pub input_ranks: Option<Vec<u8>>,
-    /// The workspace that the engine reserves for the node, in bytes, if known.
+    /// As in [`Node::workspace_bytes`].
     pub workspace_bytes: Option<u64>,
 }
 
-/// One plugin: an operator with its variants.
+/// An operator with its variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plugin {
-    /// The ONNX op type, TensorRT's plugin name.
+    /// TensorRT's plugin name, the ONNX op type.
     pub name: String,
     /// TensorRT's plugin namespace.
     pub namespace: String,
@@ -86,26 +84,25 @@ pub struct Plugin {
     pub inputs: Vec<Input>,
     /// The outputs, in the node's order.
     pub outputs: Vec<Output>,
-    /// Rules about a node's attributes and its inputs' ranks.
+    /// Rules about attributes and inputs' ranks.
     pub require: Vec<Requirement>,
-    /// The indices of the attributes that affect a node's time; `None`: all.
+    /// The attributes that affect a node's time; `None`: all.
     pub timing: Option<Vec<u32>>,
-    /// The table of variants, in order of preference.
+    /// The variants, in order of preference.
     pub variants: Vec<Variant>,
-    /// Measured times, one entry for each kind of GPU.
+    /// Measured times of each kind of GPU.
     pub tuning: Vec<TunedDevice>,
 }
 
-/// Maximum number of values of a shape input: TensorRT's `nvinfer1::DimsExprs` holds as many (`NvInferRuntime.h`,
-/// TensorRT-RTX 1.7).
+/// Maximum number of values of a shape input (`nvinfer1::DimsExprs`, `NvInferRuntime.h`, TensorRT-RTX 1.7).
 pub const MAX_SHAPE_VALUES: i64 = MAX_RANK as i64;
 
-/// Limits of a tensor's shape, beside its rank. Proofs rely on them; the runtime rejects other shapes.
+/// Limits of a tensor's shape, beside its rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShapeLimits {
     /// Limits of every dimension.
     pub every: Interval,
-    /// Limits of single dimensions, from the first on, if the rank is fixed; otherwise empty.
+    /// Limits of single dimensions; empty unless the rank is fixed.
     pub dims: Vec<Interval>,
     /// Limits of the number of elements.
     pub numel: Interval,
@@ -132,12 +129,12 @@ pub struct Input {
     pub name: String,
     /// The minimum rank.
     pub rank_min: u8,
-    /// The maximum rank; TensorRT's limit is 8.
+    /// The maximum rank, at most 8.
     pub rank_max: u8,
     /// The limits of its shape.
     pub limits: ShapeLimits,
-    /// The limits of each value of a shape input; `None` for other inputs. A shape input holds integers (`i32` or
-    /// `i64`) in host memory, in one dimension or none, known when shapes are.
+    /// The limits of a shape input's values; `None` for other inputs. Shape inputs hold up to one dimension of
+    /// integers (`i32` or `i64`) in host memory.
     pub values: Option<Interval>,
     /// A description in one sentence.
     pub doc: String,
@@ -148,21 +145,20 @@ pub struct Input {
 pub struct Output {
     /// Its name in expressions.
     pub name: String,
-    /// Its shape: an array of integers over attributes, the inputs' shapes, the values of shape inputs, and sizes in
-    /// other outputs.
+    /// Its shape, over attributes, the inputs' shapes and values, and outputs' sizes.
     pub shape: Expr,
     /// The limits of its shape.
     pub limits: ShapeLimits,
-    /// The index of the input whose memory it shares, with shape, type and format: the kernel works in place.
+    /// The input whose memory, shape, type and format it shares.
     pub alias: Option<u32>,
-    /// The bounds of the size that the kernels write into a size tensor, whose own shape is `[]`.
+    /// The bounds of a size tensor's value; its shape is `[]`.
     pub size: Option<SizeBound>,
     /// A description in one sentence.
     pub doc: String,
 }
 
 impl Output {
-    /// Returns whether its shape has a size that the kernels write, so that only its rank is known before.
+    /// Returns whether its shape has a size that the kernels write.
     #[must_use]
     pub fn depends_on_data(&self) -> bool {
         self.shape.nodes.iter().any(|node| matches!(node, expr::Node::Size(_)))
@@ -172,9 +168,9 @@ impl Output {
 /// Bounds of a data-dependent size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeBound {
-    /// The maximum: an integer over attributes and the inputs' shapes.
+    /// The maximum, over attributes and the inputs' shapes.
     pub upper: Expr,
-    /// The size that TensorRT optimizes for: likewise.
+    /// The size that TensorRT optimizes for.
     pub opt: Expr,
 }
 
@@ -190,10 +186,7 @@ pub struct Requirement {
 }
 
 impl Plugin {
-    /// Keeps only the variants with the types and formats of variant number `row`; all if `None`.
-    ///
-    /// # Errors
-    /// The variant does not exist.
+    /// Keeps only the variants with the types and formats of variant number `row`, if any.
     pub fn keep_row(&mut self, row: Option<u32>) -> Result<(), String> {
         let Some(row) = row else { return Ok(()) };
         let count = self.variants.len();
@@ -214,7 +207,7 @@ impl Plugin {
         self.variants.retain(is_kept);
     }
 
-    /// Returns the name as ONNX and TensorRT users write it: `sample::circ_pad_plugin`.
+    /// Returns the name for users: `sample::circ_pad_plugin`.
     #[must_use]
     pub fn full_name(&self) -> String {
         match self.namespace.as_str() {
@@ -223,8 +216,7 @@ impl Plugin {
         }
     }
 
-    /// Returns the tensor that holds the memory of `tensor`, both by index over inputs, then outputs: an aliased
-    /// input's output, otherwise the tensor itself. A tensor's address is its storage's.
+    /// Returns the tensor whose address `tensor` has: for an aliased input its output.
     #[must_use]
     pub fn storage_of(&self, tensor: usize) -> usize {
         let shares = |output: &Output| output.alias.is_some_and(|input| input as usize == tensor);
@@ -237,7 +229,7 @@ impl Plugin {
         self.inputs.len() + self.outputs.len()
     }
 
-    /// Returns the name of a tensor by its index over inputs, then outputs.
+    /// Returns the name of a tensor, by index over inputs, then outputs.
     #[must_use]
     pub fn tensor_name(&self, index: usize) -> Option<&str> {
         match self.inputs.get(index) {

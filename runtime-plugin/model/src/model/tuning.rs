@@ -13,24 +13,23 @@ pub struct TunedDevice {
     pub capability: u16,
     /// The number of multiprocessors.
     pub sms: u32,
-    /// The points, in the order of the files.
+    /// The points, in the files' order.
     pub points: Vec<TunedPoint>,
 }
 
 /// A node with its shapes, and the variants ordered by time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedPoint {
-    /// The attributes that affect times, by ascending index, with the node's values; without those that variants are
-    /// compiled for.
+    /// The attributes that affect times, by ascending index, except specialized ones.
     pub attributes: Vec<(u32, Value)>,
-    /// The shapes of the inputs, then of the outputs; negative for a data-dependent dimension.
+    /// The shapes of inputs, then outputs; negative if data-dependent.
     pub shapes: Vec<Vec<i64>>,
-    /// Indices of variants, the fastest first, without duplicates, for one choice of types, formats and attributes.
+    /// Variants for one choice of types, formats and attributes, the fastest first.
     pub ranking: Vec<u32>,
 }
 
 impl TunedPoint {
-    /// Returns the size of its attributes: the bytes of text, and 8 for every other value.
+    /// Returns the bytes of its attributes' text, and 8 for every other value.
     #[must_use]
     pub fn attribute_bytes(&self) -> usize {
         self.attributes.iter().fold(0, |sum, (_, value)| sum.saturating_add(bytes(value)))
@@ -45,8 +44,7 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// Returns the measurements of the kept variants; `row` maps a variant's old index to the new one. Drops empty points
-/// and devices.
+/// Returns the measurements of the kept variants; `row` maps old indices to new ones.
 #[must_use]
 pub fn of_rows(
     tuning: &[TunedDevice],

@@ -8,18 +8,18 @@ use cubinder_expr::data_type::{DataType, ScalarType};
 use cubinder_expr::format::Format;
 use cubinder_expr::value::Value;
 
-/// A row of the table of variants: types, constants (folded into the expressions) and steps.
+/// A row of the table of variants; constants are folded into the expressions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
-    /// The tactic id, from 1 to [`MAX_VARIANT_ID`]; rows that differ only in types share it.
+    /// The tactic id, from 1 to [`MAX_VARIANT_ID`].
     pub id: i32,
     /// A description of types and constants: `T=f16 VEC=4`.
     pub label: String,
-    /// The types of the inputs, then of the outputs.
+    /// Element types of inputs, then outputs.
     pub types: Vec<DataType>,
-    /// The formats of the inputs, then of the outputs.
+    /// Formats of inputs, then outputs.
     pub formats: Vec<Format>,
-    /// The attributes, by ascending index, and their values for which the code was compiled.
+    /// The attributes that the code is compiled for, by ascending index.
     pub specialized: Vec<(u32, Value)>,
     /// When it may run; `None`: always.
     pub guard: Option<Guard>,
@@ -35,7 +35,7 @@ impl Variant {
         self.steps.iter().filter_map(|step| step.work.launch())
     }
 
-    /// Returns the expressions of guard, steps and scratch buffer sizes.
+    /// Returns all its expressions.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let conditions = self.steps.iter().filter_map(|step| step.when.as_ref()).chain(&self.guard);
         let sizes = self.scratch.iter().map(|scratch| &scratch.bytes);
@@ -47,7 +47,7 @@ impl Variant {
         self.steps.iter_mut().filter_map(|step| step.work.launch_mut())
     }
 
-    /// Returns the launch of a step; `None` for another or a missing step.
+    /// Returns the launch of a step, if it is one.
     #[must_use]
     pub fn launch(&self, step: usize) -> Option<&Launch> {
         self.steps.get(step)?.work.launch()
@@ -64,17 +64,17 @@ impl Variant {
 pub struct Scratch {
     /// Its name in arguments.
     pub name: String,
-    /// Size in bytes. TensorRT reserves the maximum over the profile. The start is a multiple of [`SCRATCH_ALIGNMENT`].
+    /// Size in bytes; TensorRT reserves the maximum over the profile.
     pub bytes: Expr,
 }
 
-/// Alignment of scratch buffers in bytes. TensorRT-RTX 1.7 aligns workspaces to 512 (seen).
+/// Alignment of scratch buffers in bytes; TensorRT-RTX 1.7's workspaces have 512 (seen).
 pub const SCRATCH_ALIGNMENT: u64 = 256;
 
 /// A unit of queued work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// The condition, a boolean known with the shapes; `None`: always.
+    /// A condition on shapes; `None`: always.
     pub when: Option<Guard>,
     /// The work.
     pub work: Work,
@@ -119,32 +119,31 @@ pub struct Fill {
 /// Memory that a step can fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Memory {
-    /// An output, by index; not one with a data-dependent size.
+    /// An output without a data-dependent size, by index.
     Output(u32),
     /// A scratch buffer of the variant, by index.
     Scratch(u32),
 }
 
-/// The condition under which a variant may run, for correctness: without it the variant is never launched.
+/// The condition without which a variant is never launched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
-    /// A boolean over attributes, all tensors' shapes and their alignment.
+    /// A boolean over attributes, shapes and alignments.
     pub expr: Expr,
     /// The expression as written.
     pub text: String,
 }
 
-/// The tactic "the first variant whose guard is satisfied", decided for every shape and alignment. It is offered first,
-/// because TensorRT-RTX uses the first.
+/// The tactic "the first variant whose guard is satisfied", which TensorRT-RTX uses.
 pub const AUTO_TACTIC: i32 = i32::MAX;
 
 /// The highest tactic id of a variant.
 pub const MAX_VARIANT_ID: i32 = 1_000_000;
 
-/// Maximum number of arguments: TensorRT's 192 inputs and 64 outputs and as many numbers.
+/// Maximum arguments: TensorRT's 192 inputs, 64 outputs, and as many numbers.
 pub const MAX_ARGUMENTS: usize = 512;
 
-/// Maximum bytes of a kernel's parameters: CUDA C++ programming guide 13.0, "function parameters", from sm_70 on.
+/// Maximum bytes of a kernel's parameters from sm_70 on (CUDA C++ programming guide 13.0, "function parameters").
 pub const MAX_PARAMETER_BYTES: usize = 32_764;
 
 /// One kernel launch.
@@ -152,18 +151,17 @@ pub const MAX_PARAMETER_BYTES: usize = 32_764;
 pub struct Launch {
     /// The kernel's name in its source: `circ_pad<float, 4>`.
     pub kernel: String,
-    /// Blocks in x, y and z; 0 skips the launch.
+    /// Blocks (x, y, z); 0 skips the launch.
     pub grid: [Expr; 3],
-    /// Threads per block in x, y and z.
+    /// Threads per block (x, y, z).
     pub block: [Expr; 3],
     /// Dynamic shared memory in bytes.
     pub shared_bytes: Expr,
-    /// Blocks of a cluster in x, y and z, for kernels with clusters (compute capability 9.0 and up).
+    /// Blocks of a cluster in x, y and z (compute capability 9.0 and up).
     pub cluster: Option<[Expr; 3]>,
     /// Whether all blocks must run at once, for grid synchronization.
     pub cooperative: bool,
-    /// Whether the kernel may start before earlier work has ended (programmatic dependent launch) and calls
-    /// `cudaGridDependencySynchronize`.
+    /// Whether the kernel may start before earlier work has ended.
     pub programmatic: bool,
     /// The arguments in the kernel's order.
     pub args: Vec<Arg>,
@@ -203,12 +201,11 @@ pub struct Arg {
 /// The value of an argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ArgValue {
-    /// The device pointer of a tensor: index over inputs, then outputs. Never a shape input, whose memory is the
-    /// host's.
+    /// The device pointer of a tensor, except shape inputs, by index over inputs, then outputs.
     Tensor(u32),
     /// The device pointer of a scratch buffer of the variant, by index.
     Scratch(u32),
-    /// A number by value. Overflow of the type is an error when shapes are known.
+    /// A number by value. Overflow of the type is an error.
     Scalar {
         /// The kernel's type.
         ty: ScalarType,
@@ -219,12 +216,12 @@ pub enum ArgValue {
     Array {
         /// The type of an element.
         ty: ScalarType,
-        /// The kernel's number of elements; the expression must have exactly as many.
+        /// The number of elements, exactly.
         len: u32,
         /// The values.
         expr: Expr,
     },
-    /// Like [`ArgValue::Tensor`], for a parameter that points to `const`: the kernel only reads the tensor.
+    /// Like [`ArgValue::Tensor`], for a parameter that points to `const`.
     ReadTensor(u32),
 }
 

@@ -1,7 +1,4 @@
 //! The facts that an expression may read.
-//!
-//! Shapes know neither device nor addresses, launches no data-dependent shape, and only output shapes know sizes that
-//! kernels write.
 
 use crate::model::{Input, MAX_SHAPE_VALUES, Output, Plugin, Variant};
 use cubinder_expr::data_type::DataType;
@@ -11,7 +8,6 @@ use cubinder_expr::{Expr, Node, sizes_are_dimensions};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExprRole {
     Shape,
-    /// A requirement, or a bound of a size.
     Inputs,
     Guard,
     Launch,

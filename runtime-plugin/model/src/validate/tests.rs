@@ -1,4 +1,4 @@
-//! Accepted and rejected models, one change at a time. The container's tests cover whole containers.
+//! One change at a time.
 
 use super::*;
 use crate::container::tests::node;
@@ -18,7 +18,7 @@ fn int(value: i64) -> Expr {
     expr(Node::Int(value))
 }
 
-/// Validates a changed plugin of the containers' tests: attribute `block_size`, input `x`, output `y`.
+/// Attribute `block_size`, input `x`, output `y`.
 fn with(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     let mut node = node();
     node.input_ranks = None;
@@ -30,7 +30,7 @@ fn with_launch(change: impl FnOnce(&mut Launch)) -> Result<(), String> {
     with(|plugin| change(plugin.variants[0].launch_mut(0).unwrap()))
 }
 
-/// Like `with`, with a shape input `s`, a size output `n`, and an output `z` of that size.
+/// Also a shape input `s`, a size output `n`, and an output `z` of that size.
 fn with_sizes(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     with(|plugin| {
         plugin.tuning.clear();
@@ -62,7 +62,6 @@ fn with_sizes(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     })
 }
 
-/// The shape with one dimension, the size in a tensor.
 fn sizes(tensor: u32) -> Expr {
     Expr { nodes: vec![Node::Size(tensor), Node::Array(vec![0])] }
 }
@@ -142,7 +141,7 @@ fn a_variant_is_of_its_plugin() {
             plugin.tuning.clear();
         })
     };
-    // The plugin is valid, so the number of attributes is the first error.
+    // The first error, because the plugin is valid.
     let right = Err("1 attributes where `add` has 2".to_owned());
     for values in [&[][..], &[(0, 64)], &[(1, 3)], &[(0, 64), (1, 3)]] {
         assert_eq!(specialized(values), right, "{values:?}");
@@ -214,7 +213,7 @@ fn a_kernel_has_code_of_its_target_with_its_symbol() {
     assert!(refusal.ends_with(" for compute_89 has no kernel `_Z3addPKfPf`"), "{refusal}");
     let refusal = with_launch(|launch| launch.code[1].symbol = "_Z3add".to_owned()).unwrap_err();
     assert!(refusal.ends_with(" for compute_89 has no kernel `_Z3add`"), "{refusal}");
-    // A name with a NUL cannot be a symbol, even if the code object lists it.
+    // It cannot be a symbol.
     let mut node = node();
     node.code[0].kernels[0].symbol.push('\0');
     node.plugin.variants[0].launch_mut(0).unwrap().code[0].symbol.push('\0');
@@ -411,7 +410,6 @@ fn measured_nodes_are_nodes_of_the_plugin() {
     }
 }
 
-/// The ranked rows of a point have equal types, formats and attributes.
 #[test]
 fn ranked_rows_are_for_the_same_nodes() {
     let ranked = |rankings: &[&[u32]], change: &dyn Fn(&mut Variant)| {

@@ -3,15 +3,15 @@
 use super::at_most;
 use crate::model::{MAX_RANK, Plugin, TunedDevice, TunedPoint, Variant};
 
-/// Maximum number of measured kinds of GPUs.
+/// Maximum measured kinds of GPUs.
 pub const MAX_TUNED_DEVICES: usize = 64;
-/// Maximum number of points of a plugin.
+/// Maximum points of a plugin.
 pub const MAX_TUNED_POINTS: usize = 4096;
 /// Maximum number of extents of all points.
 pub const MAX_TUNED_EXTENTS: usize = 1 << 16;
 /// Maximum bytes of attributes of all points, by [`TunedPoint::attribute_bytes`].
 pub const MAX_TUNED_BYTES: usize = 1 << 20;
-/// Maximum number of ranked variants of a point.
+/// Maximum ranked variants of a point.
 pub const MAX_RANKED: usize = 64;
 
 pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
@@ -43,11 +43,9 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
     points().try_for_each(|point| validate_point(plugin, &mut kinds, point))
 }
 
-/// Groups of rows for the same nodes, as far as compared. Only one row of a group is compared again, and a difference
-/// ends the check, so comparing long attributes takes no longer than reading them.
+/// Groups of rows for the same nodes; a row is compared only with one of its group.
 struct Kinds<'p> {
     variants: &'p [Variant],
-    /// A representative of each row's group.
     representatives: Vec<usize>,
 }
 

@@ -1,5 +1,4 @@
-//! Builds bundles from manifests without compiling kernels: matching argument types, placeholder code and one measured
-//! node.
+//! Builds bundles from manifests with placeholder code and one measured node.
 
 use cubinder_expr::Kind;
 use cubinder_expr::ScalarType;
@@ -10,7 +9,6 @@ use cubinder_model::{
 };
 
 pub(crate) const CODE: &[u8] = b"code";
-/// Compressible placeholder code.
 const LONG_CODE: &[u8] = &[b'c'; 64];
 const SYMBOL: &str = "kernel";
 const TARGET: Target =
@@ -40,7 +38,6 @@ fn measured(plugin: &Plugin) -> TunedDevice {
     TunedDevice { name: "a GPU".to_owned(), capability: 89, sms: 58, points: vec![point] }
 }
 
-/// The compressed code of a [`bundle`].
 pub(crate) fn packed_code() -> CodeObject {
     CodeObject { digest: Digest::compute(LONG_CODE), bytes: CodeBytes::pack(LONG_CODE.to_vec()), ..code() }
 }

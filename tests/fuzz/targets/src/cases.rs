@@ -1,5 +1,4 @@
-//! Test files of `cubinder eval`: the reader never panics, its messages can be shown, and accepted files can be run and
-//! reported.
+//! Test files of `cubinder eval`: readers never panic, messages can be shown, accepted files run.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,7 @@
-//! Code of other compilers: no bytes make the readers of cubins and PTX panic, what is refused is refused with a message, and what is accepted
-//! can be imported into a manifest that can be read, and whose parameters are those of the file. A launch is held against one file or two,
-//! [`SECOND_FILE`] stands between them, and the order of the files decides nothing.
+//! Code of other compilers: readers never panic, and reject input with a message. Accepted code imports into
+//! a readable manifest with the file's parameters.
+//!
+//! [`SECOND_FILE`] separates two files, whose order must not matter for launches.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,9 +29,8 @@ pub static PTX: Target = Target::new("ptx", ptx, seeds::ptx, include_str!("../..
 pub static TRITON: Target =
     Target::new("triton", triton, seeds::triton, include_str!("../../dictionaries/triton.dict"));
 
-/// So many kernels of a file are imported.
 const MOST_KERNELS: usize = 4;
-/// Kernels with more parameters are not launched: each is a line of a manifest that is made anew for each input.
+/// Manifests of more parameters are slow to create.
 const MOST_PARAMETERS: usize = 64;
 
 fn cubin(bytes: &[u8]) {
@@ -61,7 +61,6 @@ fn load(bytes: &[u8], kind: CodeKind) -> Option<LoadedCode> {
     foreign::load_bytes("fuzz", bytes.to_vec(), kind).map_err(|error| show_refusal(&[error])).ok()
 }
 
-/// Holds launches of the first file's kernels against all files, in both orders.
 fn launched(files: &[Arc<LoadedCode>]) {
     let Some(first) = files.first() else { return };
     let kernels = first.kernels.iter().filter(|kernel| kernel.params.len() <= MOST_PARAMETERS);
@@ -78,7 +77,7 @@ fn launched(files: &[Arc<LoadedCode>]) {
     }
 }
 
-/// What comes of a launch of a kernel whose parameters are said as the file has them.
+/// Checks a launch with the file's parameters.
 fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> {
     let declared = kernel.params.iter().enumerate().map(|(index, param)| match param.size {
         8 if index == 0 => format!("\"p{index}: const f32*\""),
@@ -100,7 +99,7 @@ fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> 
         (0..files.len()).map(|index| format!("\"{index}\"")).collect::<Vec<_>>().join(", "),
         args.collect::<String>()
     );
-    // What manifests cannot say of it, such as more bytes than an array may have, is told there.
+    // Reports what manifests cannot express, such as arrays with too many bytes.
     let mut draft =
         resolve::compile(&Source::new("fuzz.toml", text)).map_err(|errors| show_refusal(&errors)).ok()?.draft;
     let mut unit = draft.units.pop().expect("one launch");
@@ -122,7 +121,7 @@ fn accepted(loaded: &LoadedCode, kind: CodeKind) {
         let code = &found.variants[0].codes[0];
         assert_eq!(code.params.len(), kernel.params.len(), "{}", kernel.symbol);
         let text = import::write(&found, Path::new("."));
-        // A person has to fill in some of it, and is told what.
+        // The manifest has gaps that the author must fill.
         match resolve::read(&Source::new("fuzz.toml", text.as_str())) {
             Ok(resolved) => show(&resolved.warnings),
             Err(wrong) => {
@@ -145,7 +144,6 @@ fn triton(bytes: &[u8]) {
     }
 }
 
-/// What a cache with two folders is imported as.
 fn folders(parts: &[&str]) {
     let cache = tempfile::tempdir().expect("a folder");
     for (folder, texts) in ["one", "two"].iter().zip(parts.chunks(2)) {
@@ -188,7 +186,7 @@ mod tests {
         Arc::new(foreign::load(&path, CodeKind::Ptx).unwrap())
     }
 
-    /// A manifest that never reads would make the target look at nothing.
+    /// A manifest that is never readable would hide errors.
     #[test]
     fn launches_are_held_against_both_files() {
         let (two, four) = (file("clusters_2.ptx"), file("clusters_4.ptx"));

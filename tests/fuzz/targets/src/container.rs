@@ -1,7 +1,7 @@
-//! Containers: the reader never panics and accepts only what a writer writes, which a runtime or `cubinder eval` can
+//! Containers: readers never panic and accept only writers' output, which a runtime or `cubinder eval` can
 //! use.
 //!
-//! Inputs become bodies and models behind valid headers, lengths and digests, because the reader stops at invalid ones.
+//! Inputs become bodies and models behind valid headers, lengths and digests.
 
 use cubinder_compiler::inspect;
 use cubinder_expr as expr;
@@ -81,7 +81,7 @@ fn smallest() -> Vec<u8> {
     container::write_bundle(&Bundle { producer: String::new(), plugins: Vec::new(), code: Vec::new() })
 }
 
-/// Checks that an accepted section is a writer's output, has a part for any code, and can be shown.
+/// An accepted section is a writer's output, has a part for any code, and can be shown.
 fn read_record(section: &[u8]) {
     let _ = provenance::check(section, owner());
     let first = provenance::split(section).map(|(first, _)| first);
@@ -179,7 +179,7 @@ mod tests {
         assert!(sections.iter().filter(is_read).count() >= 2);
     }
 
-    /// With an invalid header the fuzz target would test only the header.
+    /// Otherwise the target would only test the header.
     #[test]
     fn models_of_every_kind_are_read_behind_the_headers() {
         let (mut bundles, mut nodes, mut references) = (0, 0, 0);

@@ -1,4 +1,5 @@
-//! CUDA texts: any text has an answer, its places are places in the text, and the launches of a manifest can be held against it.
+//! CUDA texts: readers never panic, spans are inside the text, and a manifest's launches can be checked
+//! against it.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -12,11 +13,10 @@ use crate::manifest::check_kernels;
 use crate::show::show;
 use crate::{Target, seeds};
 
-/// The reader of CUDA texts, and the checks of launches by it.
+/// The reader of CUDA texts, and checks of launches.
 pub static TARGET: Target =
     Target::new("cuda", run, seeds::kernels, include_str!("../../dictionaries/cuda.dict"));
 
-/// A manifest with one launch, whose arguments are of every kind.
 const MANIFEST: &str = r#"schema = 1
 [plugin]
 name = "fuzz"
@@ -55,7 +55,6 @@ static PLUGIN: LazyLock<Resolved> = LazyLock::new(|| {
     resolve::compile(&Source::new("fuzz.toml", text)).expect("the manifest is right")
 });
 
-/// So many of a text's kernels are launched.
 const MOST_LAUNCHED: usize = 8;
 
 fn run(bytes: &[u8]) {
@@ -79,7 +78,7 @@ fn places(text: &str, kernels: &Kernels) {
         assert!(kernel.is_named(&kernel.path()), "{kernel:?}");
         assert!(text.get(kernel.params_range.clone()).is_some(), "{kernel:?}");
         let name = text.get(kernel.name_range.clone());
-        // Only lines that are continued stand between what is read and what is written.
+        // Only continued lines differ between text and name.
         assert!(name.is_some_and(|name| name == kernel.name || name.contains('\\')), "{kernel:?}");
         for param in &kernel.params {
             assert!(text.get(param.range.clone()).is_some(), "{param:?}");

@@ -1,5 +1,5 @@
-//! Expressions: readers never panic; printing and parsing round-trips; expressions that evaluate at node time can be
-//! bound; bounds contain the value; lowering agrees with evaluation.
+//! Expressions: readers never panic; printing round-trips; node-time expressions bind; bounds contain values;
+//! lowering agrees with evaluation.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,6 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(scope);
 
 const ATTRIBUTES: [&str; 6] = ["pads", "n", "scale", "flag", "mode", "weights"];
 const TENSORS: [&str; 5] = ["x", "y", "z", "target", "total"];
-/// Indices of the shape input and the size tensor.
 const VALUES: u32 = 3;
 const SIZE: u32 = 4;
 
@@ -68,7 +67,6 @@ struct World {
     attributes: Vec<Value>,
     shapes: [Vec<i64>; 5],
     values: Vec<i64>,
-    /// The size tensor's value.
     size: i64,
     node_time: bool,
 }
@@ -156,7 +154,7 @@ impl RangeEnvironment for Ranges<'_> {
     }
 }
 
-/// Computes as TensorRT does: eagerly, wrapping, rejecting division by zero.
+/// Computes as TensorRT does: eagerly, wrapping, no division by zero.
 struct Calculator<'a>(&'a World);
 
 impl ShapeBuilder for Calculator<'_> {
@@ -206,7 +204,7 @@ impl ShapeBuilder for Calculator<'_> {
     }
 }
 
-/// One form of a tree may exceed the step limit when another does not.
+/// Forms of a tree may differ in exceeding the step limit.
 fn is_limit(error: &EvalError) -> bool {
     matches!(error, EvalError::TooManySteps)
 }
@@ -216,7 +214,7 @@ fn check_bind(tree: &Expr, world: &World, value: &Result<Value, EvalError>) {
     bound.validate(ATTRIBUTES.len(), TENSORS.len()).expect("binding makes trees");
     match (value, &expr::evaluate(&bound, world)) {
         (Err(error), _) | (_, Err(error)) if is_limit(error) => {}
-        // Compared as text, because NaN differs from itself.
+        // Compared as text, because of NaN.
         (value, bound) => assert_eq!(format!("{bound:?}"), format!("{value:?}")),
     }
 }
@@ -288,7 +286,7 @@ fn run(bytes: &[u8]) {
         Ok(again) => assert_eq!(format!("{again:?}"), format!("{typed:?}"), "prints as {printed}"),
         Err(errors) => panic!("prints as {printed}, which does not compile: {errors:?}"),
     }
-    // The text selects one world per input, so that slow inputs are slow in every build.
+    // The text selects a world, so that slow inputs are slow in every build.
     let sum = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte)));
     let Some(world) = World::all().into_iter().nth(sum % 3) else { return };
     let value = expr::evaluate(&typed.expr, &world);

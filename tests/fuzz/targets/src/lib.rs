@@ -1,11 +1,10 @@
 //! Fuzz targets: one [`Target`] for each reader of untrusted text or bytes.
 //!
-//! Owns the targets' claims (no panic, no run over [`LIMIT`]), the [`seeds`] and mutations ([`mutate`]). Never knows
+//! Owns their claims (no panic, no run over [`LIMIT`]), [`seeds`] and mutations ([`mutate`]); independent of
 //! libFuzzer.
 //!
-//! A new target is a module with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `tests/fuzz/`.
+//! A target is a module with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `tests/fuzz/`.
 
-// Panics report violated claims to libFuzzer and to test runners.
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod bundles;
@@ -40,7 +39,7 @@ pub mod triton {
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Maximum time for one input: 1 second, or 4 with debug assertions. libFuzzer makes readers about 8 times slower.
+/// Of one input; 4 times as long with debug assertions. libFuzzer makes readers 8 times slower.
 pub const LIMIT: Duration = match cfg!(debug_assertions) {
     true => Duration::from_secs(4),
     false => Duration::from_secs(1),
@@ -65,13 +64,12 @@ pub static TARGETS: [&Target; 13] = [
 
 /// A fuzz target.
 pub struct Target {
-    /// Its name and its folder in `tests/fuzz/corpus`.
+    /// And its folder in `tests/fuzz/corpus`.
     pub name: &'static str,
     /// Runs one input. Panics if a claim is violated.
     pub run: fn(&[u8]),
-    /// Returns initial inputs, built from the repository's files.
+    /// Initial inputs, from the repository's files.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// The dictionary in libFuzzer's format.
     dictionary: &'static str,
     words: OnceLock<Vec<Vec<u8>>>,
 }
@@ -86,15 +84,14 @@ impl Target {
         Target { name, run, seeds, dictionary, words: OnceLock::new() }
     }
 
-    /// Returns the words of the dictionary.
+    /// Returns the dictionary's words.
     pub fn words(&self) -> &[Vec<u8>] {
         self.words.get_or_init(|| mutate::dictionary(self.dictionary).expect("the dictionary is well formed"))
     }
 
-    /// Runs one input. A run over [`LIMIT`] is repeated because machines are shared.
+    /// Runs one input, twice if over [`LIMIT`], because machines are shared.
     ///
-    /// # Panics
-    /// Panics if a claim is violated or both runs exceed the limit of processor time.
+    /// Panics if a claim is violated, or both runs exceed the limit.
     pub fn run_in_time(&self, bytes: &[u8]) {
         let started = Instant::now();
         (self.run)(bytes);

@@ -1,7 +1,7 @@
-//! Manifests: no text makes the compiler panic, every message about one can be shown, and what is accepted makes sense.
+//! Manifests: no text makes the compiler panic, messages can be shown, and accepted manifests are consistent.
 //!
-//! A text goes the whole way of `cubinder check` and `cubinder eval`: reader, names and types, the rules with their proofs, the kernels'
-//! texts, and one node evaluated. All that is missing are files: every kernel's source is one text with all kernels of the tests.
+//! Runs `cubinder check` and `cubinder eval` without files: every kernel's source is one text with all test
+//! kernels.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +20,7 @@ use crate::bundles::bundle;
 use crate::show::{show, show_refusal, show_table};
 use crate::{Target, seeds};
 
-/// The whole way of a manifest.
+/// The compiler's path from text to evaluation.
 pub static TARGET: Target =
     Target::new("manifest", run, seeds::manifests, include_str!("../../dictionaries/manifest.dict"));
 
@@ -31,7 +31,7 @@ static KERNELS: LazyLock<Arc<Source>> = LazyLock::new(|| {
         include_str!("../../../data/kernels/constraints.cu"),
         include_str!("../../../data/kernels/scale.cu"),
     );
-    // What it includes would leave some mistakes in doubt.
+    // Unresolved includes would make errors uncertain.
     Source::new("kernels/all.cu", text.replace("#include", "// #include"))
 });
 
@@ -44,7 +44,7 @@ fn run(bytes: &[u8]) {
     match resolve::read(&Source::new("manifests/fuzz.toml", text)) {
         Ok(resolved) => accepted(resolved),
         Err(wrong) => {
-            // What could be made of it is looked at for more mistakes.
+            // Partial results are checked for more errors.
             show_refusal(&wrong.errors);
             if let Some(sketch) = wrong.sketch {
                 show(&check::check(&sketch, &[], sketch.manifest.compile.route()).diagnostics);
@@ -96,7 +96,7 @@ fn accepted(resolved: Resolved) {
     });
 }
 
-/// What the compiler accepts a runtime has to accept too.
+/// Runtimes must accept what the compiler accepts.
 fn packs(resolved: &Resolved) {
     let bundle = bundle(resolved, false);
     match container::read(&container::write_bundle(&bundle)) {
@@ -105,7 +105,7 @@ fn packs(resolved: &Resolved) {
     }
 }
 
-/// Shapes of the lowest rank that the inputs have, and attributes that the plugin allows where it has no defaults.
+/// Shapes of the lowest ranks, and attributes without defaults.
 fn query(subject: &Subject) -> Option<Query> {
     let plugin = &subject.plugin;
     let shape = |(position, input): (usize, &Input)| {
@@ -144,7 +144,6 @@ fn query(subject: &Subject) -> Option<Query> {
     Query::parse(&options).ok()
 }
 
-/// Evaluates a node, and shows what came of it.
 pub(crate) fn evaluate_subject(subject: &Subject) {
     let Some(query) = query(subject) else { return };
     match eval::evaluate(subject, &query, &Compiler::new(Environment::default())) {

@@ -1,9 +1,8 @@
-//! Mutates texts by words, because readers stop at words that byte mutations break. The seed determines every change.
+//! Mutates texts by words, because byte mutations break words. The seed determines every change.
 
-/// One in this many mutations is left to libFuzzer, which also combines inputs.
+/// libFuzzer also combines inputs.
 const LEFT_TO_LIBFUZZER: u64 = 3;
 const MOST_CHANGES: u64 = 4;
-/// Maximum number of words removed or repeated at once.
 const MOST_WORDS: usize = 8;
 
 const NUMBERS: [&str; 16] = [
@@ -25,11 +24,8 @@ const NUMBERS: [&str; 16] = [
     "0.5",
 ];
 
-/// Parses a dictionary in libFuzzer's format: lines of `name="word"` or `"word"` with `\\`, `\"` and `\xAB`; `#` starts
-/// a comment.
-///
-/// # Errors
-/// Returns the first invalid line.
+/// Parses lines of `name="word"` or `"word"` with `\\`, `\"` and `\xAB`; `#` starts a comment. Fails for the
+/// first invalid line.
 pub fn dictionary(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| word(line).ok_or_else(|| format!("`{line}` is no line of a dictionary"))).collect()
@@ -56,7 +52,7 @@ fn word(line: &str) -> Option<Vec<u8>> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Mutates the first `size` bytes of `data` and returns the new size, at most `most`. `None` leaves the mutation to
+/// Mutates the first `size` bytes of `data` and returns the new size, at most `most`; `None` leaves it to
 /// libFuzzer.
 pub fn words(data: &mut [u8], size: usize, most: usize, seed: u32, dictionary: &[Vec<u8>]) -> Option<usize> {
     let mut random = Random(u64::from(seed));
@@ -147,7 +143,6 @@ fn line(tokens: &mut Vec<Vec<u8>>, random: &mut Random) {
     *tokens = lines.concat();
 }
 
-/// Pseudorandom numbers (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -163,7 +158,6 @@ impl Random {
         self.next() % count.max(1)
     }
 
-    /// An index below `length`; 0 if `length` is 0.
     fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }

@@ -1,5 +1,5 @@
-//! NumPy's files: no bytes make their readers panic, what is read is as large as it says and no larger than it may be, and what is written
-//! reads as what it was.
+//! NumPy's files: readers never panic, arrays have the declared size within limits, and written files
+//! round-trip.
 
 use std::io::Cursor;
 
@@ -9,11 +9,10 @@ use cubinder_node::trial::{Array, count};
 
 use crate::{Target, seeds};
 
-/// The readers of `.npy` and `.npz` files.
+/// The readers of `.npy` and `.npz`.
 pub static TARGET: Target =
     Target::new("numpy", run, seeds::numpy, include_str!("../../dictionaries/numpy.dict"));
 
-/// The most elements that a tensor may have.
 const MOST: usize = 1 << 16;
 
 fn run(bytes: &[u8]) {
@@ -41,7 +40,7 @@ fn one(stored: Result<StoredTensor<'_>, String>, ty: DataType) {
     assert_eq!(codes(&again), codes(&array), "{}", ty.name());
 }
 
-/// The elements; a NaN is as good as another.
+/// All NaNs are equal.
 fn codes(array: &Array) -> Vec<u64> {
     let code = |index| if array.get(index).as_f64().is_nan() { u64::MAX } else { array.code(index) };
     (0..array.len()).map(code).collect()

@@ -1,5 +1,5 @@
-//! ONNX models: no bytes make the reader or `cubinder onnx` panic, what is read comes out as it was, what `annotate` writes is a model again that needs no more
-//! annotating, and everything that is said can be shown.
+//! ONNX models: the reader and `cubinder onnx` never panic, models round-trip, `annotate` is idempotent, and
+//! messages can be shown.
 
 #[path = "../../../../compiler/tests/support/models.rs"]
 mod models;
@@ -17,10 +17,9 @@ use cubinder_source::diagnostic::Source;
 use crate::show::{show, show_table};
 use crate::{Target, seeds};
 
-/// The reader of ONNX models, and what is done with them.
+/// The reader of ONNX models, and its users.
 pub static TARGET: Target = Target::new("onnx", run, seeds, include_str!("../../dictionaries/onnx.dict"));
 
-/// The plugins of the seeds.
 static PLUGINS: LazyLock<Plugins> = LazyLock::new(|| {
     let manifest = |name: &&str| {
         let text = std::fs::read_to_string(seeds::root().join(name)).expect("the manifest is there");
@@ -75,7 +74,7 @@ fn annotate(model: &Model, bytes: &[u8]) {
     }
 }
 
-/// What the nodes leave to the calls of the function that they are in, node by node.
+/// Attributes that refer to the enclosing function's call, by node.
 fn references(model: &Model) -> Vec<Vec<AttributeProto>> {
     let is_reference = |said: &&AttributeProto| !said.ref_attr_name().is_empty();
     model

@@ -1,4 +1,4 @@
-//! Seeds: files of the repository, read at run time. Invalid files are seeds too.
+//! Seeds: files of the repository, including invalid ones.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
@@ -14,9 +14,9 @@ use cubinder_source::diagnostic::Source;
 
 use crate::bundles::{bundle, packed_code};
 
-/// Separates two files of code in one input.
+/// Between two files of code.
 pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
-/// Separates the texts of a Triton input: JSON and IR of one compile, those of another, and lines of constants.
+/// Between texts of a Triton input: JSON and IR of two compiles, and lines of constants.
 pub(crate) const SEPARATOR: u8 = 0x1e;
 
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -29,7 +29,6 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// Sorted; empty if the folder is missing.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -77,7 +76,7 @@ pub(crate) fn numpy() -> Vec<Vec<u8>> {
     all
 }
 
-/// Archives that inflate to 16 MiB: a tensor of that size, one of a smaller size, and an endless header.
+/// Archives that inflate to 16 MiB: that tensor, a smaller one, an endless header.
 fn bombs() -> Vec<Vec<u8>> {
     let npy = |shape: &str| {
         let header = format!("{{'descr': '|i1', 'fortran_order': False, 'shape': ({shape},), }}\n");
@@ -182,7 +181,7 @@ fn pair(one: &str, other: &str) -> Option<Vec<u8>> {
     Some([read(one)?, SECOND_FILE.to_vec(), read(other)?].concat())
 }
 
-/// PTX that is expensive for naive readers: names that double on expansion, thousands of unterminated blocks.
+/// Expensive PTX: names that double on expansion, thousands of unterminated blocks.
 fn hostile_ptx() -> Vec<Vec<u8>> {
     const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -218,7 +217,6 @@ pub(crate) fn triton() -> Vec<Vec<u8>> {
     all
 }
 
-/// Expressions are among the strings of manifests.
 pub(crate) fn expressions() -> Vec<Vec<u8>> {
     let mut found = BTreeSet::new();
     for text in manifest_texts() {
@@ -289,7 +287,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
     all
 }
 
-/// Text in a library and in a node, and external code.
+/// Text in a library and in a node, and precompiled code.
 fn records() -> Vec<Vec<u8>> {
     let file = |path: &str| File { path: path.to_owned(), digest: Digest::compute(path.as_bytes()) };
     let source = |read: Read| Origin::Source {

@@ -1,9 +1,8 @@
-//! Shows diagnostics in every output format.
+//! Shows diagnostics in every format.
 
 use cubinder_source::diagnostic::{Colour, Diagnostic, render, sort, to_json_lines};
 
-/// Checks that messages contain no control characters of the input, that JSON has one line each, and that spans are
-/// inside their text.
+/// Messages have no control characters, JSON has one line each, spans are inside their text.
 pub(crate) fn show(diagnostics: &[Diagnostic]) {
     let mut sorted = diagnostics.to_vec();
     sort(&mut sorted);
@@ -20,13 +19,12 @@ pub(crate) fn show(diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Like [`show`], and requires at least one diagnostic.
+/// Requires at least one diagnostic.
 pub(crate) fn show_refusal(diagnostics: &[Diagnostic]) {
     assert!(!diagnostics.is_empty(), "refused without a word");
     show(diagnostics);
 }
 
-/// Checks that a text has no control characters, which terminals interpret.
 pub(crate) fn show_table(text: &str) {
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "a control character: {text:?}");
 }

@@ -1,4 +1,4 @@
-//! Tuning files: the reader never panics, messages can be shown, files round-trip, and the runtime can read the tuned
+//! Tuning files: readers never panic, messages can be shown, files round-trip, the runtime reads the tuned
 //! plugin.
 
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use crate::bundles::bundle;
 use crate::show::{show, show_refusal};
 use crate::{Target, seeds};
 
-/// The reader and writer of tuning files, and the packing.
+/// Reads, writes and packs tuning files.
 pub static TARGET: Target =
     Target::new("tuning", run, seeds::tunings, include_str!("../../dictionaries/tuning.dict"));
 

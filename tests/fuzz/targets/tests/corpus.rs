@@ -1,4 +1,4 @@
-//! Replays every seed and the corpus with the stable compiler.
+//! Replays seeds and corpus with the stable compiler.
 
 // Clippy exempts test functions but not their helpers.
 #![allow(clippy::expect_used, clippy::panic)]
@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use cubinder_fuzz_targets::{TARGETS, Target, seeds};
 
-/// Limits per target, because the corpus is in the repository.
 const MOST_FILES: usize = 300;
 const MOST_BYTES: usize = 1 << 20;
 
@@ -36,7 +35,6 @@ fn replay(target: &Target) {
     let corpus = corpus(target);
     assert!(!corpus.is_empty(), "{} has no corpus: `cargo xtask fuzz {}`", target.name, target.name);
     for (path, bytes) in &corpus {
-        // Shown only if the test fails.
         println!("{}", path.display());
         target.run_in_time(bytes);
     }
@@ -70,7 +68,7 @@ fn the_corpus_is_small() {
     }
 }
 
-/// `tests/fuzz/Cargo.toml` lists the programs.
+/// Programs are listed in `tests/fuzz/Cargo.toml`.
 #[test]
 fn every_target_has_a_program_and_a_dictionary() {
     let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).expect("the manifest of the programs");

@@ -1,4 +1,4 @@
-//! Checks proofs about a fixed set of random manifests in every node that they allow.
+//! Checks proofs about random manifests in every node.
 
 // Clippy exempts test functions but not their helpers.
 #![allow(clippy::expect_used, clippy::panic)]
@@ -13,7 +13,7 @@ use cubinder_fuzz_targets::prover::{Counts, bytes, check_bytes};
 /// `CUBINDER_PROVER_MANIFESTS` sets another number and thorough checks.
 const MANIFESTS: u64 = 16;
 
-/// Seeds with a past false proof: conditionals whose condition never has a value.
+/// False proofs in the past: conditions that never have a value.
 const FOUND: [u64; 2] = [160, 310];
 
 #[test]
@@ -44,7 +44,7 @@ fn everything_proved_holds_in_every_node() {
     let failed = failed.into_inner().expect("no thread panics while it holds the lock");
     println!("of {count} manifests: {counts:?}");
     assert!(failed.is_empty(), "manifests {failed:?}: {counts:?}");
-    // Guards against a generator whose manifests are mostly rejected.
+    // Detects a generator of mostly invalid manifests.
     assert!(counts.manifests.load(Ordering::Relaxed) > count / 2, "{counts:?}");
     assert!(counts.proved.load(Ordering::Relaxed) > count * 8, "{counts:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs the command with a stand-in driver whose device executes the kernels of `tests/data/testing`.
+//! Runs the command with a stand-in driver that executes the kernels of `tests/data/testing`.
 
 #![allow(unreachable_pub)]
 
@@ -33,7 +33,6 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the command with a driver; `None` if a requirement is missing.
 pub fn command(arguments: &[&str]) -> Option<Command> {
     if cxx::compiler_version().is_none() {
         skip("no C++ compiler; install g++, or name one with `CXX`");

@@ -1,4 +1,4 @@
-//! Libraries of one op each in both forms, and engines to build.
+//! One library per op, in both forms, and engines.
 
 #![allow(unreachable_pub)]
 use std::path::{Path, PathBuf};
@@ -17,7 +17,6 @@ pub struct Scene {
     pub generic: PathBuf,
 }
 
-/// The place of an engine's code.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     Fields,
@@ -112,7 +111,6 @@ impl Scene {
         self.inspect(library)["containers"][0]["digest"].as_str().unwrap().to_owned()
     }
 
-    /// The creator's name of a code library in the registry.
     pub fn kernel(&self, name: &str) -> String {
         format!("cubinder::Kernel-{} {FORMAT_VERSION}", &self.bundle(&self.code(name))[..16])
     }

@@ -5,7 +5,7 @@ use cubinder_model::AttributeType;
 use super::constraints::{self, Subject};
 use super::*;
 
-/// Reserved by TensorRT's ONNX parser (TensorRT-RTX 1.7).
+/// By TensorRT's ONNX parser (TensorRT-RTX 1.7).
 const RESERVED: [&str; 4] =
     ["aot", "plugin_namespace", "plugin_version", "tensorrt_plugin_shape_input_indices"];
 
@@ -31,7 +31,7 @@ table! {
 
 // `constraints` reads these once the type is known.
 value_types! {
-    /// An attribute's type.
+    /// A type.
     TypeOfAttribute -> Located<AttributeType>: "attribute type",
         json!({ "enum": AttributeType::all().map(AttributeType::name).collect::<Vec<_>>() }), attribute_type;
     /// A value of the attribute's type.
@@ -40,9 +40,9 @@ value_types! {
     /// Values of the attribute's type or, for lists, of its elements.
     AttributeValues -> Entry<'t>: "array of values",
         json!({ "type": "array", "minItems": 1, "uniqueItems": true }), TomlReader::unread;
-    /// A length or a range of lengths.
+    /// A length or a range.
     Length -> Entry<'t>: "integer or range", json::size(), TomlReader::unread;
-    /// A number or a range of numbers of the attribute's type.
+    /// A number or a range.
     NumberRange -> Entry<'t>: "number or range", json!({ "type": ["integer", "number", "string"] }), TomlReader::unread;
 }
 

@@ -42,7 +42,7 @@ value_types! {
     /// Parameters of a precompiled kernel.
     Parameters -> Vec<ParameterDecl>: "array of `\"name: type\"` and `\"name == value\"`",
         json!({ "type": "array", "items": { "type": "string", "pattern": json::parameter() } }), parameters;
-    /// Distinct files, relative to the manifest's folder.
+    /// Distinct files.
     Files -> Vec<Located<String>>: "array of paths", json!({
         "type": "array", "items": { "type": "string", "pattern": "\\S" }, "minItems": 1, "uniqueItems": true,
     }), paths;
@@ -109,7 +109,7 @@ fn code_name(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>
 
 fn symbol(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
     let name = toml.string(entry)?;
-    // Template instances may have spaces: `perm<float, 1>`.
+    // Template instances may have spaces.
     let is_blank = |c: char| c.is_whitespace() && (c != ' ' || !name.value.contains('<'));
     let is_symbol = !name.value.trim().is_empty() && !name.value.contains(|c| is_blank(c) || c.is_control());
     if !is_symbol {
@@ -209,7 +209,6 @@ fn fixed(text: &str) -> Option<Value> {
     }
 }
 
-/// Parses a type from byte `from` on.
 fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
     let all = text.value.as_str();
     let mut end = all.trim_end().len();

@@ -34,7 +34,7 @@ value_types! {
     Targets -> Vec<Located<Target>>: "array of targets", json!({
         "type": "array", "items": { "type": "string", "pattern": TARGET }, "minItems": 1, "uniqueItems": true,
     }), targets;
-    /// Folders, relative to the manifest's folder.
+    /// Folders.
     Folders -> Vec<Text>: "array of paths",
         json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }), include;
     /// NVRTC options.
@@ -44,9 +44,9 @@ value_types! {
     CodeKinds -> Vec<Located<CodeKind>>: "array of `\"cubin\"` and `\"ptx\"`", json!({
         "type": "array", "items": { "enum": CodeKind::ALL.map(CodeKind::name) }, "minItems": 1, "uniqueItems": true,
     }), code;
-    /// A release of NVIDIA's driver.
+    /// A driver release.
     Driver -> Located<DriverVersion>: "string, a driver's release", json!({ "type": "string", "pattern": DRIVER }), min_driver;
-    /// The component that launches kernels.
+    /// A route.
     RouteName -> Located<Route>: "`\"plugin\"` or `\"native\"`", json!({ "enum": Route::ALL.map(Route::name) }), route;
 }
 
@@ -57,7 +57,6 @@ impl Declaration for CompileDecl {
         let Compile { targets, include, options, code, debug, min_driver, route } = Row::read(toml, &section);
         toml.finish(&section);
         let (targets, code) = (targets.unwrap_or_default(), code.unwrap_or_default());
-        // The list lacks invalid items.
         let is_broken = |key: &str, read: usize| {
             let items = section.entry(key).map(|entry| entry.items().map_or(0, |items| items.len()));
             items.is_some_and(|items| items != read || read == 0)
@@ -94,7 +93,6 @@ fn targets(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<Targe
     Some(toml.each_once(targets, |_| "this target is named twice".to_owned()))
 }
 
-/// Parses targets; reports invalid ones.
 pub(crate) fn parse_targets(toml: &mut TomlReader, names: Vec<Located<String>>) -> Vec<Located<Target>> {
     let mut targets = Vec::new();
     for name in names {
@@ -117,7 +115,7 @@ fn number(entry: &Entry<'_>) -> Option<String> {
     }
 }
 
-/// Suggests a target for `8.9`, `89`, `sm89` or `compute-80`.
+/// Knows `8.9`, `89`, `sm89` and `compute-80`.
 fn meant_target(text: &str) -> Option<Target> {
     let plain: String = text.to_ascii_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
     let (kind, arch) = match plain.strip_prefix("compute") {

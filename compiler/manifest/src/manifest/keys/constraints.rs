@@ -1,5 +1,4 @@
-//! Reads constraints of attributes and their defaults, and compares them with each other. The runtime checks nodes
-//! against them.
+//! Reads constraints of attributes and their defaults, and compares them with each other.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +31,6 @@ impl Constraints {
     }
 }
 
-/// An attribute's name and type.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) name: &'a str,
@@ -93,7 +91,7 @@ fn range(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Opti
         return contradicts_type(toml, entry, subject, "`range` is for numbers", "this is no number");
     }
     let is_float = element.is_float();
-    // Integers for floats must be exact, as in `default`.
+    // Must be exact, as in `default`.
     let float = |text: &str| ranges::float(text).filter(|_| is_float).map(Value::Float);
     let number = |text: &str| ranges::integer(text).map(Value::Int).or_else(|| float(text));
     let (kind, one, example) =
@@ -192,7 +190,7 @@ fn counted(length: i64, ty: AttributeType) -> String {
     }
 }
 
-/// Reads integers or booleans, which can be template arguments.
+/// Only integers and booleans can be template arguments.
 fn specialize(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -251,7 +249,7 @@ fn one_of(
     is_complete.then(|| Located { value: values, range: entry.range.clone() })
 }
 
-/// Returns a text that equal values share; 0.0 equals -0.0.
+/// Equal values have equal texts; 0.0 equals -0.0.
 fn identity(value: &Value) -> String {
     match value {
         Value::Float(value) => (value + 0.0).to_string(),
@@ -259,7 +257,7 @@ fn identity(value: &Value) -> String {
     }
 }
 
-/// Reports a listed value that `range` or `length` excludes.
+/// `range` or `length` excludes it.
 fn check_allowed(
     toml: &mut TomlReader,
     item: &Entry<'_>,

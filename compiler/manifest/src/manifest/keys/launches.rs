@@ -93,7 +93,7 @@ launches! {
 }
 
 value_types! {
-    /// The name of an output or a scratch buffer.
+    /// A name.
     Memory -> Text: "name of an output or a scratch buffer", json!({ "type": "string" }), TomlReader::text;
     /// A byte.
     Byte -> u8: "integer from 0 to 255", json!({ "type": "integer", "minimum": 0, "maximum": 255 }), byte;
@@ -189,7 +189,6 @@ fn byte(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u8> {
     byte
 }
 
-/// Reports a source beside precompiled code.
 fn report_source(toml: &mut TomlReader, section: &mut Section<'_>) {
     let entries: Vec<Entry<'_>> = ["source", "kernel"].iter().filter_map(|key| section.entry(key)).collect();
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
@@ -214,12 +213,11 @@ fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     Some(items.iter().filter_map(|item| toml.expression(item)).collect())
 }
 
-/// Suggests an array: `"64, 2"` is `["64", "2"]`.
+/// `"64, 2"` is `["64", "2"]`.
 fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
     match entry.value {
         DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {
             let parts = top_level_parts(text);
-            // Outer brackets are the array's.
             let parts = match text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
                 Some(inner) if parts.len() == 1 => top_level_parts(inner),
                 _ => parts,

@@ -1,5 +1,5 @@
-//! The keys of manifests, one module per section. Each is declared once, in a `table!`, which yields the reader, the
-//! reference (`docs/manifest.md`) and the JSON Schema.
+//! The keys of manifests, one module per section, each declared once in a `table!`, from which reader, reference
+//! (`docs/manifest.md`) and JSON Schema derive.
 
 mod attributes;
 mod code;
@@ -116,7 +116,7 @@ pub(super) fn read(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Ma
     })
 }
 
-/// Stops the search for errors if one is a misplaced or misspelt table.
+/// Stops the search for errors after a misplaced or misspelt table.
 fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| ROOT.key(&entry.key).is_none()) {
         if let Some(header) = header_of(&entry.key) {
@@ -132,7 +132,6 @@ fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     }
 }
 
-/// Finds nested headers such as `[launches.args]`.
 fn header_of(key: &str) -> Option<String> {
     let outer = ROOT.keys.iter().filter(|outer| !matches!(outer.nested, Nested::Named(_)));
     let mut inner = outer.flat_map(|outer| outer.nested.tables().iter().map(|table| (outer.name, *table)));
@@ -143,7 +142,7 @@ fn header_of(key: &str) -> Option<String> {
     })
 }
 
-/// Explains the lack of types known from other languages.
+/// For types known from other languages.
 pub(crate) fn no_tensors_of(lacking: &str) -> String {
     match lacking {
         "f4" => "TensorRT has tensors of 4-bit floats; Cubinder has none yet".to_owned(),

@@ -85,7 +85,7 @@ fn parameter<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option
     alternatives(toml, entry)
 }
 
-/// Reads alternatives; the caller checks the name.
+/// The caller checks the name.
 fn alternatives<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
     let items = toml.values(entry, &format!("an array of {}", T::MANY))?;

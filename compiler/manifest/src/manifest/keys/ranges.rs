@@ -13,9 +13,7 @@ pub(super) struct Ends<T> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RangeError {
-    /// The label of the span.
     pub(super) label: String,
-    /// The suggested range.
     pub(super) meant: Option<String>,
 }
 
@@ -25,10 +23,7 @@ impl RangeError {
     }
 }
 
-/// Splits a text and reads its ends.
-///
-/// # Errors
-/// If it is not a range of `noun`s.
+/// Fails if it is not a range of `noun`s.
 pub(super) fn ends<T: Clone>(
     text: &str,
     noun: &str,
@@ -63,7 +58,7 @@ pub(super) fn ends<T: Clone>(
     Ok(Ends { min, max })
 }
 
-/// Suggests a range for `1-4`, `1:4`, `>= 1`, `4+`.
+/// Knows `1-4`, `1:4`, `>= 1`, `4+`.
 fn range_of_others<T>(text: &str, read: &impl Fn(&str) -> Option<T>) -> Option<String> {
     let number = |part: &str| read(part.trim()).map(|_| part.trim().to_owned());
     if let Some(least) = text.trim().strip_prefix(">=").or_else(|| text.trim().strip_suffix('+')) {
@@ -88,7 +83,6 @@ pub(super) fn integer(text: &str) -> Option<i64> {
     is_number(text, false).then(|| text.replace('_', "").parse().ok())?
 }
 
-/// Parses a float or an integer.
 pub(super) fn float(text: &str) -> Option<f64> {
     let value: f64 = is_number(text, true).then(|| text.replace('_', "").parse().ok())??;
     value.is_finite().then_some(value)
@@ -127,7 +121,6 @@ pub(super) fn from_two(entry: &Entry<'_>) -> Option<String> {
     }
 }
 
-/// Formats `1 element`, `2 elements`.
 pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
     let count = count.into();
     format!("{count} {}", if count == 1 { one } else { many })

@@ -112,7 +112,7 @@ pub(crate) struct SizeError {
     pub(crate) label: String,
 }
 
-/// Rejects empty tables and those that would compile for long.
+/// Large tables would compile for long.
 pub(crate) fn size_error(ty: TableType, length: usize) -> Option<SizeError> {
     let bytes = length.saturating_mul(ty.size());
     if length == 0 {

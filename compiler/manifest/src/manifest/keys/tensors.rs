@@ -131,7 +131,7 @@ value_types! {
     ShapeInputRank -> Located<u8>: "0 or 1", json!({ "type": "integer", "minimum": 0, "maximum": 1 }), single_rank;
     /// Only `true`.
     True -> (): "`true`", json!({ "const": true }), only_true;
-    /// An integer or a range; parsed once the type is known.
+    /// Parsed once the type is known.
     IntegerRange -> Entry<'t>: "integer or range",
         json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": json::range(json::INTEGER) }] }), TomlReader::unread;
     /// A shape expression.
@@ -264,7 +264,7 @@ fn single_rank(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<u8>> 
     Some(Located { value: u8::try_from(rank.value.min).unwrap_or(1), range: rank.range })
 }
 
-/// Limits values to the number that TensorRT passes.
+/// TensorRT passes at most this number.
 fn limit_count(toml: &mut TomlReader, limits: &mut LimitsDecl, ranks: &Ranks) {
     let most = |allowed: Interval| Interval { max: allowed.max.min(MAX_SHAPE_VALUES), ..allowed };
     let shape = &mut limits.limits;
@@ -296,7 +296,7 @@ fn integer_type(
     Some((ty, all))
 }
 
-/// Reads an output in place; [`inherit`] completes it.
+/// [`inherit`] completes it.
 fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
         toml.report(KeyOfAlias { place: toml.span(entry.key_range), key: entry.key });
@@ -310,14 +310,13 @@ fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDec
     Some(OutputDecl { name, ty, format: None, shape, limits, alias: Some(alias), size: None, doc })
 }
 
-/// Removes keys of other kinds of outputs.
 fn foreign_keys<'t>(section: &mut Section<'t>, keys: &[&str]) -> Vec<Entry<'t>> {
     let found: Vec<Entry<'t>> = keys.iter().filter_map(|key| section.entry(key)).collect();
     found.iter().for_each(|entry| section.set_reported(&entry.key));
     found
 }
 
-/// Copies type, format and shape of the aliased input, or placeholders if it is unknown.
+/// Placeholders if the input is unknown.
 pub(super) fn inherit(output: &mut OutputDecl, inputs: &[InputDecl]) {
     let Some(alias) = &output.alias else { return };
     let input = inputs.iter().find(|input| input.name.value == alias.value);
@@ -341,7 +340,6 @@ fn size_tensor(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Output
     Some(OutputDecl { name, ty, format: None, shape, limits, alias: None, size: Some(size), doc })
 }
 
-/// Suggests a parameter for several.
 fn type_or_format(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -358,7 +356,7 @@ fn type_or_format(
     None
 }
 
-/// Suggests a string for a TOML array.
+/// Knows TOML arrays.
 fn shape(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Text> {
     let Some(items) = entry.items() else { return toml.text(entry) };
     let part = |item: &Entry<'_>| match item.value {
@@ -379,7 +377,6 @@ fn tensor_name(toml: &mut TomlReader, entry: &Entry<'_>, what: &str) -> Option<L
     Some(name)
 }
 
-/// Returns any rank if it is missing or invalid.
 fn ranks(rank: Option<&Located<Interval>>) -> Ranks {
     let fits = |size: i64| u8::try_from(size).unwrap_or(MAX_RANK);
     Ranks {
@@ -398,7 +395,7 @@ fn dimensions(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<WrittenDimensi
     Some(WrittenDimensions::Single(Located { value, range: entry.range.clone() }))
 }
 
-/// Checks limits; `ranks` is `None` for outputs.
+/// `ranks` is `None` for outputs.
 fn check_limits(toml: &mut TomlReader, written: Option<WrittenLimits>, ranks: Option<&Ranks>) -> LimitsDecl {
     let Some(written) = written else { return LimitsDecl::default() };
     let mut limits = ShapeLimits::default();
@@ -414,7 +411,6 @@ fn check_limits(toml: &mut TomlReader, written: Option<WrittenLimits>, ranks: Op
     LimitsDecl { limits, range: written.range }
 }
 
-/// Checks `dims = [...]`.
 fn single_dimensions(
     toml: &mut TomlReader,
     written: Located<Vec<Interval>>,

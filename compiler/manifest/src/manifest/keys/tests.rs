@@ -1,5 +1,3 @@
-//! The description of keys against examples.
-
 use std::collections::BTreeSet;
 
 use cubinder_expr::{DataType, Format};
@@ -10,17 +8,15 @@ use super::*;
 use crate::diagnostic::{Colour, Source, render};
 use crate::manifest::{CodeKind, read};
 
-/// A TOML value.
 fn parsed(text: &str) -> Value {
     let table: Toml = toml::from_str(&format!("value = {text}")).unwrap();
     table["value"].clone()
 }
 
-/// The example of a table with the keys that `keep` wants.
 fn example(table: &Table, keep: &dyn Fn(&Table, &Key) -> bool) -> Toml {
     let keys = table.keys.iter().filter(|key| keep(table, key));
     let mut all: Toml = keys.map(|key| (key.name.to_owned(), example_of(key, keep))).collect();
-    // The attribute of the examples is a list, and code is compiled for single values.
+    // The attribute of the examples is a list.
     if all.contains_key("specialize") {
         if all.len() == 2 {
             all.insert("type".to_owned(), Value::from("i32"));
@@ -51,7 +47,6 @@ fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
     }
 }
 
-/// Every table of a manifest once.
 fn tables() -> Vec<&'static Table> {
     let mut tables = vec![&ROOT];
     for index in 0.. {
@@ -65,7 +60,6 @@ fn tables() -> Vec<&'static Table> {
     tables
 }
 
-/// What the reader says to a manifest.
 fn said(manifest: &Toml) -> String {
     let text = toml::to_string(manifest).unwrap();
     let result = read(&Source::new("m.toml", text.clone()));
@@ -79,7 +73,6 @@ fn all_examples_together_are_a_manifest() {
     assert_eq!(said(&example(&ROOT, &|_, _| true)), "");
 }
 
-/// Every key alone, beside the required ones.
 #[test]
 fn every_example_is_accepted_on_its_own() {
     for table in tables() {
@@ -97,7 +90,6 @@ fn every_example_is_accepted_on_its_own() {
     }
 }
 
-/// A table and the tables that it is in.
 fn ways_to(table: &'static Table) -> Vec<&'static Table> {
     let mut way = vec![table];
     for outer in tables() {
@@ -110,7 +102,6 @@ fn ways_to(table: &'static Table) -> Vec<&'static Table> {
     way
 }
 
-/// The file without one of the keys that it must have.
 #[test]
 fn the_file_must_have_what_the_table_says() {
     for key in ROOT.keys {
@@ -121,7 +112,6 @@ fn the_file_must_have_what_the_table_says() {
     }
 }
 
-/// The good manifests.
 fn corpus() -> Vec<Toml> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/ok");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -129,7 +119,6 @@ fn corpus() -> Vec<Toml> {
     manifests.map(|path| toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).collect()
 }
 
-/// Every type that an attribute or a tensor can have, every format, and every kind of code.
 #[test]
 fn the_corpus_uses_every_word() {
     let mut used: BTreeSet<String> = BTreeSet::new();
@@ -143,7 +132,6 @@ fn the_corpus_uses_every_word() {
     assert!(missing.is_empty(), "no manifest in tests/data/ok uses {missing:?}");
 }
 
-/// All strings.
 fn words(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {

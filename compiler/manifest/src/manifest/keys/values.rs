@@ -11,14 +11,10 @@ use super::*;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypeMismatch {
     pub(super) range: Range<usize>,
-    /// The label of the span.
     pub(super) label: String,
 }
 
-/// Rounds floats, and accepts integers for floats and strings for bytes.
-///
-/// # Errors
-/// Every element of another type.
+/// Rounds floats, and accepts integers for floats and strings for bytes. Fails with every element of another type.
 pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec<TypeMismatch>> {
     let mismatch = |label: String| vec![TypeMismatch { range: entry.range.clone(), label }];
     if ty.element == AttributeElement::Bytes
@@ -48,7 +44,7 @@ pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec
     if mismatches.is_empty() { Ok(Value::Array(values)) } else { Err(mismatches) }
 }
 
-/// Returns the value or the end of its error.
+/// An error continues the found value.
 fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, String> {
     match (value, element) {
         (DeValue::String(text), AttributeElement::String) => Ok(Value::Str(text.clone().into_owned())),
@@ -69,10 +65,7 @@ fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, Strin
     }
 }
 
-/// Converts a number.
-///
-/// # Errors
-/// The reason, as a continuation of the found value.
+/// An error continues the found value.
 pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, String> {
     let name = AttributeType { element, list: false }.name();
     match (value, element) {
@@ -94,7 +87,7 @@ pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, S
     }
 }
 
-/// Converts an integer to a float; `None` if inexact.
+/// `None` if inexact.
 fn exact(value: i64, element: AttributeElement) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
     let (float, back) = (value as f64, |float: f64| float as i128);

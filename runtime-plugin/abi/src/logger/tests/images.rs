@@ -1,4 +1,4 @@
-//! Finders of several TensorRTs that are loaded and unloaded: shared libraries built from `tests/tensorrt.c`.
+//! Finders of several TensorRTs, built from `tests/tensorrt.c`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ const KINDS: [(&str, &[&str]); 5] = [
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// An empty folder for each test, because another file is another image.
+    /// Another file is another image.
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -68,7 +68,7 @@ impl TensorRt {
     }
 
     fn function<F: Copy>(&self, name: &CStr) -> F {
-        // SAFETY: the handle is open, and `tensorrt.c` has a function of that type and name.
+        // SAFETY: `tensorrt.c` has a function of that type and name.
         unsafe {
             let symbol = libc::dlsym(self.handle, name.as_ptr());
             assert!(!symbol.is_null(), "{name:?}");
@@ -93,12 +93,12 @@ impl TensorRt {
         unsafe { finders.set(self.finder()) };
     }
 
-    /// Runs `body` as a plugin that the library calls. A panic must not unwind through C.
+    /// A panic must not unwind through C.
     fn call(&self, mut body: &mut dyn FnMut()) {
         self.function::<Call>(c"callPlugin")(run_body, (&raw mut body).cast());
     }
 
-    /// Runs `body`, which must live until then, when the library is unloaded.
+    /// `body` must live until the library is unloaded.
     fn at_unload(&self, body: &mut &mut dyn FnMut()) {
         type AtUnload = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void);
         self.function::<AtUnload>(c"atUnload")(run_body, (&raw mut *body).cast());
@@ -163,14 +163,14 @@ fn a_tensorrt_that_is_loaded_again_is_found_where_it_was_or_left_alone() {
     again.close();
 }
 
-/// Another file of the same name may have other data at the finder's address, or end before it.
+/// Another file may have other data there, or end before it.
 #[test]
 fn what_lies_in_the_place_of_a_finder_is_checked() {
     let (folder, finders) = (Folder::new(), Finders::new());
     let tensorrt = folder.open("ten");
     tensorrt.load_into(&finders);
     let vptr = tensorrt.finder().cast::<*const c_void>();
-    // SAFETY: the library's static, used only here and restored before the next call.
+    // SAFETY: the library's static, used only here.
     unsafe {
         let slots = vptr.read();
         vptr.write(ptr::null());
@@ -195,13 +195,12 @@ fn the_tensorrt_that_calls_is_asked_first() {
         caller.call(&mut || assert_eq!(log_to(&finders), Delivery::Logged));
         assert_eq!(caller.logged(), before + 1, "{}", caller.file.display());
     }
-    // A finder without a logger leaves the message to the others.
     all[0].hide(true);
     all[0].call(&mut || assert_eq!(log_to(&finders), Delivery::Logged));
     assert_eq!(all.each_ref().map(TensorRt::logged), [1, 1, 2]);
 }
 
-/// The loader runs destructors under its lock; one may wait for a thread in which a plugin logs.
+/// The loader's destructors may wait for a thread in which a plugin logs.
 #[test]
 fn a_called_plugin_logs_without_the_lock_of_the_loader() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -213,7 +212,6 @@ fn a_called_plugin_logs_without_the_lock_of_the_loader() {
             flag.load(Ordering::Acquire)
         })
     };
-    // `dlsym` and starting a thread need the lock, too.
     let call: Call = caller.function(c"callPlugin");
     let [is_called, is_closing, is_logged] = [const { AtomicBool::new(false) }; 3];
     std::thread::scope(|scope| {
@@ -257,7 +255,6 @@ fn a_logger_that_comes_later_is_found() {
     }
 }
 
-/// The object may outlive its image's code, so the image is kept.
 #[test]
 fn a_finder_on_the_heap_keeps_its_tensorrt() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -276,7 +273,7 @@ fn a_finder_on_the_heap_keeps_its_tensorrt() {
 fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
     let remove: [fn(&Finders, *mut c_void); 2] = [
         |finders, _| finders.clear(),
-        // SAFETY: a static of the library, which is still mapped.
+        // SAFETY: a static of the mapped library.
         |finders, other| unsafe { finders.set(other) },
     ];
     for remove in remove {
@@ -309,13 +306,13 @@ fn the_version_of_another_tensorrt_is_not_taken() {
     linked.load_into(&finders);
     assert_eq!(log_to(&finders), Delivery::NoFinder);
 
-    // The same in the program, with a global symbol of another TensorRT.
+    // The same with another TensorRT's global symbol.
     let _shared = TensorRt::open(&folder.file("shared"), libc::RTLD_GLOBAL);
     // SAFETY: a constant and a C string.
     assert!(!unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"getInferLibVersion".as_ptr()) }.is_null());
     static SLOTS: [usize; 8] = [0; 8];
     let mut finder = Object { vptr: (&raw const SLOTS).cast(), logger: ptr::null_mut() };
-    // SAFETY: a live object with a vptr. Its slots are null, so a call would crash.
+    // SAFETY: a live object, whose slots are never called.
     unsafe { finders.set((&raw mut finder).cast()) };
     assert_eq!(log_to(&finders), Delivery::NoFinder);
 }
@@ -360,7 +357,6 @@ fn the_calling_release_is_identified() {
     assert_eq!(full, [None, None, Some(100_000), Some(110_400)]);
 }
 
-/// The older of two releases does not support quick creators.
 #[test]
 fn a_registry_deregisters_what_it_registered() {
     for order in [["eleven", "plain"], ["plain", "eleven"]] {
@@ -451,7 +447,7 @@ fn a_library_logs_through_its_finders_until_it_is_released() {
     assert!(logged(&|| verbose(|| "text".to_owned())));
     assert!(logged(&|| error("text")));
     assert!(logged(&|| error_of(c"plugin", &Error::internal("text"))));
-    // SAFETY: there are no creators.
+    // SAFETY: the library has no creators.
     unsafe { crate::Library::new(|| Err(Error::internal("none"))).release() };
     assert_eq!(caller().full_version(), None);
     assert!(FINDERS.list().is_empty());

@@ -1,5 +1,3 @@
-//! Bounds of built-in functions, indices and comprehensions.
-
 use super::{Bounded, Stop, Walk};
 use crate::bounds::extent::Extent;
 use crate::bounds::ints::{Ints, Wide, corners, floor, gcd};
@@ -198,7 +196,7 @@ impl Walk<'_> {
     }
 
     pub(super) fn product(&mut self, items: &[Extent]) -> Bounded {
-        // A larger product fits again only after a factor of 0, which is in its range, so it may be clamped.
+        // Larger products fit again only after a factor of 0, which is in the range.
         const CUT: i128 = (1 << 63) + 1;
         let (mut total, mut grid) = ((1_i128, 1_i128), Some(Ints::exactly(1)));
         for item in items {
@@ -278,7 +276,7 @@ impl Walk<'_> {
                 let length = Ints::new(0, length.high).ok_or(EvalError::Malformed)?;
                 Ok(Extent::list(range, length))
             }
-            // No such element exists, so the array is empty.
+            // No such element exists: the array is empty.
             Err(Stop::Contradiction) if length.low == 0 => {
                 self.total = total;
                 Ok(none())

@@ -1,5 +1,3 @@
-//! The walk that bounds a term.
-
 mod arrays;
 mod floats;
 mod narrow;
@@ -16,11 +14,11 @@ use arrays::LONGEST;
 
 /// Why a walk has no result.
 ///
-/// A contradiction proves that the place is never evaluated; an error, that every case there fails. A side's
-/// contradiction becomes `None`, so that only outer facts can contradict.
+/// A contradiction proves that the place is never evaluated, an error that every case fails. A side's
+/// contradiction becomes `None`: only outer facts can contradict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
-    /// Evaluation always fails with this error, or the walk cannot continue.
+    /// Evaluation always fails, or the walk cannot continue.
     Error(EvalError),
     /// The facts contradict each other.
     Contradiction,
@@ -47,10 +45,9 @@ pub struct Walk<'a> {
     env: &'a dyn RangeEnvironment,
     facts: Facts,
     locals: Vec<(u32, Extent)>,
-    /// Whether evaluation so far never fails.
     total: bool,
     steps: usize,
-    /// Upper bound of evaluation steps.
+    /// Of evaluation, at most.
     cost: u64,
     depth: usize,
 }
@@ -58,12 +55,12 @@ pub struct Walk<'a> {
 type Bounded = Result<Extent, Stop>;
 
 impl<'a> Walk<'a> {
-    /// Creates a walk over `terms` under `facts`, limited to `steps`.
+    /// Creates a walk under `facts`, limited to `steps`.
     pub fn new(terms: &'a Terms, env: &'a dyn RangeEnvironment, facts: Facts, steps: usize) -> Walk<'a> {
         Walk { terms, env, facts, locals: Vec::new(), total: true, steps, cost: 0, depth: 0 }
     }
 
-    /// Returns whether evaluation never fails under the assumptions.
+    /// Returns whether evaluation never fails under the facts.
     pub fn is_total(&self) -> bool {
         self.total && self.cost <= STEP_LIMIT as u64
     }
@@ -102,7 +99,7 @@ impl<'a> Walk<'a> {
         self.with_facts(id, found, total)
     }
 
-    /// Narrows by facts; a term with a fact has a value.
+    /// A term with a fact has a value.
     fn with_facts(&mut self, id: TermId, found: Bounded, total: bool) -> Bounded {
         let range = match (found, self.facts.known(id)) {
             (Ok(range), None) => range,
@@ -128,7 +125,7 @@ impl<'a> Walk<'a> {
         Ok(range)
     }
 
-    /// Uses an earlier result, if any: cheap, possibly too wide.
+    /// Uses an earlier result: cheap, possibly too wide.
     fn glance(&mut self, id: TermId) -> Bounded {
         if let Some(seen) = self.facts.seen(id) {
             let seen = seen.clone();
@@ -274,7 +271,6 @@ impl<'a> Walk<'a> {
         Ok(Extent::list(value, count.meet(most).ok_or_else(wrong)?))
     }
 
-    /// Clamps an exact range to 64 bits.
     fn fitted(&mut self, (ends, grid): (Wide, (i128, i128)), text: impl FnOnce() -> String) -> Bounded {
         let fits = |end: i128| i64::try_from(end).is_ok();
         self.total &= fits(ends.0) && fits(ends.1);
@@ -309,14 +305,14 @@ impl<'a> Walk<'a> {
                 Ok(Extent::Known(Value::Bool(value)))
             }
             Ok(Some(_)) => Ok(Extent::Bool),
-            // The left side decides if it has a value, which was recorded earlier.
+            // The left side decides if it has a value, which was recorded.
             Ok(None) => Ok(Extent::Known(Value::Bool(decides))),
             Err(stop) if stop.is_lazy() => self.unsure(Extent::Known(Value::Bool(decides))),
             Err(stop) => Err(stop),
         }
     }
 
-    /// Bounds a term where a condition is `truth`; `None` if it never is.
+    /// Bounds a term where a condition is `truth`; `None` if never.
     fn given(&mut self, condition: TermId, truth: bool, id: TermId) -> Result<Option<Extent>, Stop> {
         let (mark, total) = (self.facts.mark(), self.total);
         let range = self.assume(condition, truth).and_then(|()| self.term(id));
@@ -349,7 +345,7 @@ impl<'a> Walk<'a> {
                 Ok(then.join(&otherwise))
             }
             (Ok(None), Ok(Some(side))) | (Ok(Some(side)), Ok(None)) => Ok(side),
-            // A condition with a value is true or false, so the facts contradict.
+            // A condition with a value is true or false.
             (Ok(None), Ok(None)) if always_decides => Err(Stop::Contradiction),
             (Ok(None), Ok(None)) => Err(EvalError::Undefined("the value of the condition".into()).into()),
             (Err(_), Ok(Some(side))) | (Ok(Some(side)), Err(_)) => self.unsure(side),
@@ -418,7 +414,7 @@ impl<'a> Walk<'a> {
         self.total &= !b.contains(0);
         let Some(range) = range else { return Err(EvalError::DivisionByZero(text()).into()) };
         let exact = a.divided(b);
-        // Rounding up keeps the grid only if exact.
+        // Rounding up keeps only exact grids.
         let rounds_alike = divide(1, 2) == 0 || exact.0 > 1 && a.rest % b.high == 0;
         self.fitted((range, if rounds_alike { exact } else { (1, 0) }), text)
     }

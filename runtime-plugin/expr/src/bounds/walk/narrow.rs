@@ -1,4 +1,4 @@
-//! Narrows terms by conditions. Adds only facts that hold wherever the condition does.
+//! Narrows terms by facts that follow from conditions.
 
 use super::{Stop, Walk};
 use crate::bounds::extent::Extent;
@@ -16,22 +16,18 @@ impl Walk<'_> {
         let cost = self.cost;
         self.charge(1)?;
         if self.depth >= Expr::DEPTH_LIMIT {
-            // Too deep: learns no facts.
             self.cost = cost;
             return Ok(());
         }
         self.depth += 1;
         let learned = work(self);
         self.depth -= 1;
-        // Learning does not count as evaluation.
         self.cost = cost;
         learned
     }
 
-    /// Assumes that a condition evaluates to `truth`, hence has a value.
-    ///
-    /// # Errors
-    /// [`Stop::Contradiction`] if impossible.
+    /// Assumes that a condition is `truth`, hence has a value; [`Stop::Contradiction`] if
+    /// impossible.
     pub fn assume(&mut self, id: TermId, truth: bool) -> Learned {
         self.deeper(|walk| {
             walk.record(id, Extent::Known(Value::Bool(truth)))?;
@@ -50,7 +46,7 @@ impl Walk<'_> {
                     self.assume(left, truth)?;
                     return self.assume(right, truth);
                 }
-                // Either the left side decides, or the right does.
+                // The left side decides, or the right does.
                 self.alternatives(&[(left, truth)], &[(left, !truth), (right, truth)])
             }
             Some(Term::Binary(
@@ -73,7 +69,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Learns facts that follow from both lists of conditions.
+    /// Learns facts of both lists.
     fn alternatives(&mut self, first: &[(TermId, bool)], second: &[(TermId, bool)]) -> Learned {
         match (self.in_scope(first), self.in_scope(second)) {
             (None, None) => Err(Stop::Contradiction),
@@ -93,8 +89,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the facts of conditions, by term; `None` if contradictory. Failing or expensive conditions
-    /// imply none.
+    /// Facts by term; `None` if contradictory. Failing or expensive conditions imply none.
     fn in_scope(&mut self, conditions: &[(TermId, bool)]) -> Option<Vec<(TermId, Extent)>> {
         let mark = self.facts.mark();
         let learned = conditions.iter().try_for_each(|&(id, truth)| self.assume(id, truth));
@@ -124,10 +119,8 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// Assumes that a term is within `extent`, hence has a value.
-    ///
-    /// # Errors
-    /// [`Stop::Contradiction`] if impossible.
+    /// Assumes that a term is within `extent`, hence has a value; [`Stop::Contradiction`] if
+    /// impossible.
     pub fn learn(&mut self, id: TermId, extent: Extent) -> Learned {
         self.has_value(id)?;
         self.narrow(id, extent)
@@ -155,7 +148,7 @@ impl Walk<'_> {
         if ints == Ints::ANY { Ok(()) } else { self.narrow(id, Extent::of_ints(ints)) }
     }
 
-    /// Assumes that a term has a value, and so its strict operands.
+    /// Assumes that a term, and so its strict operands, has a value.
     pub fn has_value(&mut self, id: TermId) -> Learned {
         if self.facts.known(id).is_some() {
             return Ok(());
@@ -234,7 +227,7 @@ impl Walk<'_> {
         if a.ints().is_some() || b.ints().is_some() {
             self.facts.differ(left, right, (0, 0));
         }
-        // Zeros of either sign are equal, so equality does not identify a float.
+        // Zeros are equal, so equality does not identify a float.
         let loose = |extent: &Extent| match extent.floats() {
             Some((low, high)) => Extent::Float(low, high),
             None => extent.clone(),
@@ -277,7 +270,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Learns `left + by <= right`; for floats, `left <= right`.
+    /// `left + by <= right`; for floats, `left <= right`.
     fn less(
         &mut self,
         left: TermId,
@@ -318,7 +311,7 @@ impl Walk<'_> {
                 extent.ints().map_or(Ok(()), |ints| self.refine_binary(*op, *left, *right, ints))
             }
             Term::Conditional(condition, then, otherwise) => {
-                // A side that never has a value is not taken.
+                // A side without a value is not taken.
                 for (side, other, truth) in [(*then, *otherwise, false), (*otherwise, *then, true)] {
                     if self.glance_lazily(side)?.is_none_or(|side| side.meet(extent).is_none()) {
                         self.assume(*condition, truth)?;
@@ -396,7 +389,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Learns about a factor, given its product and the other factors' product.
+    /// `other` is the other factors' product.
     fn factor(&mut self, id: TermId, product: Ints, other: (i128, i128)) -> Learned {
         if !product.contains(0) {
             self.not_zero(id)?;
@@ -493,7 +486,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// If no element is kept, all fail the condition; without a condition all are kept.
+    /// If no element is kept, all fail the condition; without one all are kept.
     fn refine_comprehension(
         &mut self,
         slot: u32,
@@ -540,7 +533,7 @@ impl Walk<'_> {
         match assumed {
             Ok(()) => Ok(known.map_or(Some(item.clone()), |known| item.meet(&known))),
             Err(Stop::Contradiction) => Ok(None),
-            // The condition may not be evaluated for any element.
+            // May be evaluated for no element.
             Err(stop) if stop.is_lazy() => Ok(Some(item)),
             Err(stop) => Err(stop),
         }

@@ -1,5 +1,3 @@
-//! Examples of proofs and of refutations with their cases.
-
 use super::support::{Maker, circ_pad, elemwise_add};
 use cubinder_expr::value::Value;
 use cubinder_model::model::Interval;
@@ -100,7 +98,7 @@ fn sides_that_are_not_taken() {
     assert_ne!(p.within(sum, 0, GRID), "proved");
 }
 
-/// Half precision has subnormal numbers.
+/// Subnormal numbers.
 #[test]
 fn small_halves() {
     let epsilon = |a: &mut cubinder_model::model::Attribute| {
@@ -188,7 +186,7 @@ fn sizes_that_depend_on_data() {
     assert_eq!(p.always("count.rank == 0"), "proved");
 }
 
-/// Two numbers from 0 to 3 and two lists of one element, with valid indices 0 and -1.
+/// Two numbers from 0 to 3, two lists of one element.
 fn short_lists() -> Maker {
     let number = |a: &mut cubinder_model::model::Attribute| {
         (a.minimum, a.maximum) = (Some(Value::Int(0)), Some(Value::Int(3)));
@@ -228,7 +226,6 @@ fn a_condition_that_never_has_a_value_proves_nothing() {
     }
 }
 
-/// The same in comprehensions and their conditions.
 #[test]
 fn an_element_that_never_has_a_value_proves_nothing() {
     let p = short_lists();
@@ -271,7 +268,6 @@ fn requirements_without_a_value() {
     assert_eq!(p.always("numel(x) < 0"), "proved");
 }
 
-/// Outputs have at most 8 dimensions.
 #[test]
 fn ranks_of_outputs() {
     let of_rank = |rank: usize| {
@@ -302,7 +298,6 @@ fn terms_beyond_the_budget_prove_nothing() {
     assert_ne!(maker().require(&required).always(&format!("{required} and numel(x) > 0")), "proved");
 }
 
-/// Contradictory facts that only a walk over a part finds.
 #[test]
 fn parts_that_no_case_reaches() {
     let p = short_lists();
@@ -350,7 +345,7 @@ fn conditions_leave_cases() {
     assert!(verdict.contains("n = 1"), "{verdict}");
 }
 
-/// An always failing side leaves the other; earlier parts may still fail.
+/// Earlier parts may still fail.
 #[test]
 fn sides_that_always_fail() {
     let p = short_lists();

@@ -1,6 +1,5 @@
-//! Laws over random plugins: proofs hold in every case, refuting cases refute, few cases are decided exactly.
-//!
-//! Membership and evaluation are independent of the module's.
+//! Laws over random plugins: proofs hold in every case, refuting cases refute, few cases are decided exactly,
+//! checked independently of the module.
 
 use proptest::prelude::*;
 
@@ -65,7 +64,6 @@ impl Tape<'_> {
             8 => format!("{}[{}]", self.ints(outputs, depth), self.int(outputs, local, depth)),
             9 => format!("get({}, {}, 1)", self.ints(outputs, depth), self.int(outputs, local, depth)),
             10 => format!("abs({})", self.int(outputs, local, depth)),
-            // Conditionals that guard a side that may fail.
             11..=13 => {
                 let (index, other) = (self.int(outputs, local, 0), self.int(outputs, local, depth));
                 match self.pick(3) {
@@ -423,7 +421,6 @@ impl GeneratedClaim {
         case(&self.maker.plugin, attributes, inputs, held, self.assumed.as_ref())
     }
 
-    /// Returns whether the distinguishable cases can be enumerated, in two places each.
     fn has_few_cases(&self) -> bool {
         const FEW: i64 = 4096;
         let plugin = &self.maker.plugin;
@@ -520,7 +517,6 @@ proptest! {
             let held = tape.held();
             let Some(case) = generated.case(&attributes, &inputs, &held) else { continue };
             prop_assert!(!(proved && generated.refutes(&case)), "{} refutes {}", generated.maker.describe(&case), generated.description);
-            // Restricted to that case's attributes and smaller shapes.
             let profile: Vec<Vec<Interval>> =
                 case.shapes[..3].iter().map(|shape| shape.iter().map(|&dim| Interval { min: dim / 2, max: dim }).collect()).collect();
             let near = generated.domain().with_attributes(&attributes).with_profile(&profile);

@@ -1,5 +1,3 @@
-//! Tests of proofs.
-
 mod examples;
 mod laws;
 mod ranges;

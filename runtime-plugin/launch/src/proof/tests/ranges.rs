@@ -1,5 +1,3 @@
-//! Bounds of expressions, and how conditions narrow them.
-
 use super::support::Maker;
 use crate::proof::frame::{Finding, Frame};
 use crate::proof::pool::Meter;
@@ -7,7 +5,6 @@ use crate::proof::{Claim, Domain, Verdict};
 use cubinder_expr::value::Value;
 use cubinder_model::model::{Attribute, Interval};
 
-/// A plugin with numbers, floats and lists of many ranges.
 fn maker() -> Maker {
     let integers = |min: i64, max: i64| {
         move |a: &mut Attribute| (a.minimum, a.maximum) = (Some(Value::Int(min)), Some(Value::Int(max)))
@@ -194,7 +191,6 @@ fn sizes_that_depend_on_data() {
     assert_eq!(p.bounded("true", "indices.shape[0]"), "0..=1048576");
 }
 
-/// Decided without regions.
 #[test]
 fn claims_that_bounds_decide() {
     let p = maker();
@@ -260,7 +256,6 @@ fn walks_have_a_budget() {
     let nested = |body: &str| format!("len([[{body} for b in some] for c in some])");
     assert_eq!(p.bounded("true", &nested("1")), "1..=200");
     assert_eq!(p.bounded("true", &nested("[1 for a in some]")), "1..=200, or it fails");
-    // Exceeding the steps proves and narrows nothing.
     let side = format!("({} if flag else 2)", costly(7_000));
     assert_eq!(p.bounded("true", &side), "2..=69945");
     for text in [
@@ -276,7 +271,6 @@ fn walks_have_a_budget() {
     assert_eq!(maker().require(&required).bounded("true", "n"), "3");
 }
 
-/// Steps are machine-independent.
 #[test]
 fn steps_are_counted() {
     let p = Maker::new()

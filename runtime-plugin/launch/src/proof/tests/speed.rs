@@ -1,5 +1,3 @@
-//! Proofs are fast enough for every `check` and for the builder.
-
 use std::time::{Duration, Instant};
 
 use super::support::{Maker, circ_pad, elemwise_add};
@@ -7,7 +5,6 @@ use crate::proof::Domain;
 use cubinder_expr::value::Value;
 use cubinder_model::model::Interval;
 
-/// Decides a check's claims: grid, arguments, shared memory, guards, outputs.
 fn statements(maker: &Maker, block: &str, args: &[&str]) -> Duration {
     let (output, input) = (&maker.plugin.outputs[0].name, &maker.plugin.inputs[0].name);
     let grid = format!("ceil_div(numel({output}), {block})");
@@ -54,7 +51,7 @@ fn a_check_is_quick() {
         ("elemwise_add", statements(&elemwise_add(), "block_size", &[])),
     ] {
         println!("{name}: {spent:?}");
-        // Unoptimized; optimized takes a fiftieth.
+        // Unoptimized, fifty times slower.
         assert!(spent < Duration::from_secs(10), "{name}: {spent:?}");
     }
 }
@@ -75,7 +72,7 @@ fn a_guard_over_a_profile_is_quick() {
     assert!(spent < Duration::from_secs(1), "{spent:?}");
 }
 
-/// Cases of many inputs are large, and so is each shrinking step.
+/// Their cases are large, and so is each shrinking step.
 #[test]
 fn many_inputs_are_quick() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];

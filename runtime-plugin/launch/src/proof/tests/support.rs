@@ -1,5 +1,3 @@
-//! Plugins for proofs.
-
 use crate::proof::frame::{Finding, Frame};
 use crate::proof::pool::{Meter, Pool};
 use crate::proof::{Case, Claim, Domain, Verdict};
@@ -184,7 +182,7 @@ impl Maker {
         ALL - pool.left()
     }
 
-    /// Returns an expression's bounds where `assumed` is true, and whether it may fail.
+    /// Bounds where `assumed` is true, and whether it may fail.
     pub(super) fn bounded(&self, assumed: &str, text: &str) -> String {
         let (assumed, value) = (self.expr(assumed), self.expr(text));
         let domain = self.domain().assuming(&assumed);

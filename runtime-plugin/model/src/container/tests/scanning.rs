@@ -1,5 +1,3 @@
-//! Finding containers in files.
-
 use super::*;
 
 #[test]
@@ -28,7 +26,6 @@ fn containers_are_found_in_a_file() {
     }
 }
 
-/// The first megabyte of hashing is free, so false starts hide nothing in small files.
 #[test]
 fn a_file_is_searched_until_a_megabyte_was_hashed_in_vain() {
     let right = write_node_reference(&reference());
@@ -83,7 +80,7 @@ fn what_follows_a_magic_says_whether_it_is_a_beginning() {
     }
 }
 
-/// Hashing the rest of the file for each start would take minutes for megabytes.
+/// Hashing the rest for each start would take minutes.
 #[test]
 fn a_file_of_false_beginnings_takes_no_longer_than_others() {
     const COUNT: usize = 50_000;
@@ -104,7 +101,6 @@ fn a_file_of_false_beginnings_takes_no_longer_than_others() {
     assert!((10..40).contains(&found.len()), "{}", found.len());
 }
 
-/// Two wrong bytes in the magic prevent hashing, whatever the digest.
 #[test]
 fn two_wrong_bytes_in_a_magic_make_no_container() {
     for right in [write_node(&node()), write_node_reference(&reference())] {

@@ -1,4 +1,4 @@
-//! Runs inputs of a target without libFuzzer and prints the time of each: `fuzz-replay TARGET FILE...`.
+//! Runs inputs without libFuzzer and prints their times: `fuzz-replay TARGET FILE...`.
 
 use std::error::Error;
 use std::time::Instant;

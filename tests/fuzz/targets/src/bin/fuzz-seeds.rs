@@ -1,4 +1,4 @@
-//! Writes the numbered seeds of a target into a folder, for `cargo xtask fuzz`: `fuzz-seeds TARGET FOLDER`.
+//! Writes a target's seeds into a folder: `fuzz-seeds TARGET FOLDER`.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! Generates manifests from bytes, with their expression trees and domains.
+//! Generates manifests from bytes, with their trees and domains.
 //!
-//! Domains are small enough to enumerate. Expressions share parts so that conditions affect each other.
+//! Domains are enumerable; expressions share parts, so that conditions affect each other.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(super) struct Size {
     pub(super) length: usize,
     pub(super) depth: usize,
     pub(super) worlds: usize,
-    /// Whether to search for counterexamples and check the rules of `cubinder check`.
+    /// Also searches for counterexamples and checks `cubinder check`'s rules.
     pub(super) searches: bool,
 }
 
@@ -54,7 +54,7 @@ impl Manifest {
     }
 }
 
-/// Random choices. After the last byte every choice is the first, which ends expressions.
+/// After the last byte, the first choice ends expressions.
 struct Tape<'a> {
     bytes: std::slice::Iter<'a, u8>,
     size: Size,
@@ -62,7 +62,7 @@ struct Tape<'a> {
     atoms: Vec<Tree>,
     late: bool,
     addresses: bool,
-    /// Whether the shape input's values are readable; launches cannot read them.
+    /// Launches cannot read a shape input's values.
     values: bool,
 }
 
@@ -144,7 +144,7 @@ impl Tape<'_> {
         }
     }
 
-    /// A conditional whose condition prevents an error in a side or constrains what the side reads.
+    /// The condition prevents an error in a side, or constrains what it reads.
     fn protected(&mut self, depth: usize) -> Tree {
         let (part, other) = (self.int(depth.min(1)), self.int(0));
         let list = name(self.of(&["u", "v"]));
@@ -374,7 +374,7 @@ pub(super) fn manifest(bytes: &[u8], size: Size) -> Manifest {
         put(&mut text, Role::When, "when = ", tape.bool(depth), "");
     }
 
-    // Parts of the world without readers keep their first value.
+    // Unread parts of the world keep their first value.
     let mut read = Vec::new();
     for slot in &slots {
         slot.tree.visit(&mut |tree| {

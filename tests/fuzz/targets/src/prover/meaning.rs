@@ -1,5 +1,3 @@
-//! Values of expressions.
-
 /// Integers fit in 64 bits.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Meaning {

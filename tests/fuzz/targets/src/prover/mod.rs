@@ -1,6 +1,6 @@
-//! Proofs about a random manifest hold for every node in its domain.
+//! Proofs about a random manifest hold for every node of its enumerable domain.
 //!
-//! Domains are enumerable. `tree` evaluates expressions without the product's code.
+//! `tree` evaluates expressions without the product's code.
 
 mod generate;
 mod meaning;
@@ -31,13 +31,13 @@ pub static TARGET: Target =
 const SMALL: Size = Size { number: 4, length: 3, depth: 5, worlds: 2_000, searches: false };
 const LARGE: Size = Size { worlds: 6_000, searches: true, ..SMALL };
 
-/// Maximum number of `f32` elements: a 64-bit integer counts their bytes.
+/// 64 bits count the bytes of `f32`.
 const MOST_ELEMENTS: i128 = i64::MAX as i128 / 4;
 
-/// Statistics of the comparisons.
+/// Statistics.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Manifests that the compiler accepted.
+    /// Accepted by the compiler.
     pub manifests: AtomicU64,
     /// Proved claims.
     pub proved: AtomicU64,
@@ -55,13 +55,12 @@ fn run(bytes: &[u8]) {
     try_bytes(bytes, SMALL, &Counts::default());
 }
 
-/// Checks the manifest of these bytes; `thorough` runs all of `cubinder check`, which takes about a second in debug
-/// builds.
+/// Checks the manifest of these bytes; `thorough` runs all of `cubinder check` (a second in debug builds).
 pub fn check_bytes(bytes: &[u8], thorough: bool, counts: &Counts) {
     try_bytes(bytes, if thorough { LARGE } else { SMALL }, counts);
 }
 
-/// Returns the bytes of a seed (splitmix64).
+/// Returns a seed's bytes (splitmix64).
 pub fn bytes(seed: u64) -> Vec<u8> {
     let mut state = seed;
     let word = || {
@@ -153,7 +152,6 @@ struct Trial<'m> {
 
 fn try_bytes(bytes: &[u8], size: Size, counts: &Counts) {
     let manifest = &generate::manifest(bytes, size);
-    // The compiler rejects manifests with an empty domain.
     let source = Source::new("manifests/prover.toml", manifest.text.as_str());
     let Ok(resolved) = resolve::read(&source) else { return };
     add(&counts.manifests, 1);
@@ -180,7 +178,6 @@ impl Trial<'_> {
         panic!("{what}: `{}` in {world:?}\n{}", slot.tree.text(), self.manifest.text)
     }
 
-    /// By rows of the variant table.
     fn compiled(&self) -> Vec<(&Slot, Expr)> {
         let plugin = &self.resolved.draft.plugin;
         let mut all: Vec<(&Slot, Expr)> = Vec::new();
@@ -195,7 +192,7 @@ impl Trial<'_> {
         all
     }
 
-    /// By the variant's ID, because the compiler drops variants that cannot run.
+    /// By ID: the compiler drops variants that cannot run.
     fn variant_of(&self, row: usize) -> Option<&Slot> {
         self.manifest.with_role(Role::Guard(self.resolved.draft.plugin.variants.get(row)?.id)).next()
     }
@@ -280,7 +277,7 @@ impl Trial<'_> {
         if self.size.searches { whole } else { whole.without_search() }
     }
 
-    /// Checks each expression's proofs over all nodes and over nodes that satisfy a guard.
+    /// Checks proofs over all nodes and over those that satisfy a guard.
     fn claims(&self) {
         let plugin = &self.resolved.draft.plugin;
         let whole = self.whole();
@@ -350,7 +347,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Attributes of one node and similar shapes, as the runtime selects tactics.
+    /// One node's attributes and similar shapes, as the runtime selects tactics.
     fn near_a_node(&self) {
         let Some(centre) = self.nodes.get(self.nodes.len() / 2) else { return };
         let shapes = &centre.world.shapes[..=HELD];

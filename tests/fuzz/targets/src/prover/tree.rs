@@ -1,12 +1,9 @@
-//! Expressions as trees, and what they mean.
-//!
-//! Written from the page about expressions (`docs/expressions.md`). It uses no code of the product, so that an error there
-//! cannot hide here: integers have 128 bits and are checked against 64 after each operation.
+//! Evaluates expressions as trees, after `docs/expressions.md`, without the product's code: 128-bit integers,
+//! checked against 64 bits after each operation.
 
 use super::meaning::Meaning;
 use super::world::World;
 
-/// The longest array that an expression can make.
 const LONGEST: i128 = 65_536;
 
 /// An expression.
@@ -16,21 +13,20 @@ pub(super) enum Tree {
     Float(f64),
     Bool(bool),
     Text(&'static str),
-    /// An attribute or the variable of a comprehension.
+    /// An attribute or a comprehension's variable.
     Name(String),
-    /// Of a tensor by index: see [`super::world::TENSORS`].
+    /// By index in [`super::world::TENSORS`].
     Shape(usize),
     Rank(usize),
     Numel(usize),
     Aligned(usize, u32),
-    /// What the shape input holds.
+    /// The shape input's values.
     Values,
     /// `device.sms`.
     Multiprocessors,
     List(Vec<Tree>),
     Unary(&'static str, Box<Tree>),
     Binary(&'static str, Box<Tree>, Box<Tree>),
-    /// The condition first.
     If(Box<Tree>, Box<Tree>, Box<Tree>),
     Index(Box<Tree>, Box<Tree>),
     Call(&'static str, Vec<Tree>),
@@ -50,7 +46,7 @@ fn finite(value: f64) -> Option<Meaning> {
     value.is_finite().then_some(Meaning::Float(value))
 }
 
-/// Rounded down: the largest integer whose product with `b` does not pass `a`.
+/// The largest integer whose product with `b` is at most `a`.
 fn floor_div(a: i128, b: i128) -> i128 {
     let cut = a / b;
     if a % b != 0 && (a < 0) != (b < 0) { cut - 1 } else { cut }
@@ -68,11 +64,10 @@ fn element(items: &[Meaning], index: i128) -> Option<Meaning> {
     items.get(usize::try_from(index).ok()?).cloned()
 }
 
-/// The variables of comprehensions, the innermost last.
+/// Of comprehensions, innermost last.
 pub(super) type Variables = Vec<(String, Meaning)>;
 
 impl Tree {
-    /// As a manifest has it.
     pub(super) fn text(&self) -> String {
         use super::world::TENSORS;
         let all = |items: &[Tree]| items.iter().map(Tree::text).collect::<Vec<_>>().join(", ");
@@ -103,7 +98,6 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` for this node and everything below it.
     pub(super) fn visit(&self, visit: &mut impl FnMut(&Tree)) {
         visit(self);
         match self {
@@ -125,7 +119,7 @@ impl Tree {
         }
     }
 
-    /// What the expression means in a world, or `None` if it has no value there.
+    /// The value in a world, if any.
     pub(super) fn meaning(&self, world: &World) -> Option<Meaning> {
         self.value(world, &mut Vec::new())
     }

@@ -1,4 +1,4 @@
-//! Enumerates all nodes that a manifest of [`super::generate`] allows.
+//! Enumerates all nodes of a manifest of [`super::generate`].
 
 use cubinder_expr::Value;
 use cubinder_expr::{DeviceFact, Environment};
@@ -6,9 +6,7 @@ use cubinder_launch::proof::Case;
 
 use super::meaning::Meaning;
 
-/// By index: two inputs, a shape input, the output.
 pub(super) const TENSORS: [&str; 4] = ["x", "w", "k", "y"];
-/// Indices of the shape input and the output.
 pub(super) const HELD: usize = 2;
 pub(super) const OUTPUT: usize = 3;
 
@@ -21,14 +19,12 @@ pub(super) struct World {
     pub(super) flag: bool,
     pub(super) mode: &'static str,
     pub(super) scale: f64,
-    /// Shapes of [`TENSORS`]. The output's is empty until known.
+    /// By [`TENSORS`]; the output's is empty until known.
     pub(super) shapes: [Vec<i64>; 4],
-    /// Values of the shape input.
     pub(super) held: Vec<i64>,
-    /// Whether the address of `x`, and those of all other tensors, are multiples of 256; otherwise odd.
+    /// Whether addresses of `x` and of all other tensors are multiples of 256; otherwise odd.
     pub(super) aligned: [bool; 2],
     pub(super) multiprocessors: i64,
-    /// The attributes in the product's form.
     pub(super) values: Vec<Value>,
 }
 
@@ -67,7 +63,7 @@ impl World {
         self
     }
 
-    /// `None` if this module cannot express the counterexample.
+    /// `None` for counterexamples that this module cannot express.
     pub(super) fn of(case: &Case, modes: &[&'static str]) -> Option<World> {
         let int = |at: usize| case.attributes.get(at)?.as_int();
         let list = |at: usize| case.attributes.get(at)?.as_ints();
@@ -115,7 +111,7 @@ impl Environment for World {
     }
 }
 
-/// One value if no expression reads the part.
+/// One value if unread.
 #[derive(Debug, Clone)]
 pub(super) struct Choices {
     pub(super) numbers: [Vec<i64>; 3],

@@ -481,7 +481,7 @@ mod tests {
         let text = format!(".version 9.0\n.target sm_90\n{functions}{entries}");
         let began = std::time::Instant::now();
         let rules = read_ptx(text.as_bytes()).unwrap().rules;
-        assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
         assert_eq!(
             (rules["k0"].dynamic_shared, rules["k9999"].dynamic_shared),
             (Dynamic::No, Dynamic::NotTold)
@@ -517,11 +517,7 @@ mod tests {
                     ptx_origin(text.as_bytes()),
                     launch_rules(text.as_bytes(), "k"),
                 );
-                assert!(
-                    began.elapsed() < std::time::Duration::from_secs(10),
-                    "{part}: {:?}",
-                    began.elapsed()
-                );
+                assert!(began.elapsed() < std::time::Duration::from_secs(4), "{part}: {:?}", began.elapsed());
             }
         }
         let many: String =
@@ -530,7 +526,7 @@ mod tests {
         let began = std::time::Instant::now();
         assert_eq!(ptx_origin(text.as_bytes()).unwrap().undefined.len(), 10_000);
         assert_eq!(read_ptx(text.as_bytes()).unwrap().kernels.len(), 10_000);
-        assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
     }
 
     #[test]

@@ -376,7 +376,7 @@ fn progress_bar(quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    // indicatif hides the bar if stderr is no terminal.
+    // indicatif hides the bar if stderr is not a terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

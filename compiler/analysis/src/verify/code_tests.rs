@@ -104,7 +104,7 @@ fn code_that_disagrees_is_said() {
     ];
     let shown: Vec<String> = cases.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("code_that_disagrees", shown.join("\n"));
-    // What is only known at launch, or fits exactly, is no error here.
+    // Values known only at launch, and exact fits, are accepted.
     assert_eq!(
         check("block = [\"numel(x)\"]", &args, "sm_80", &KernelFacts { registers: Some(255), ..two.clone() }),
         Ok(())

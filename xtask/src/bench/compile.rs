@@ -23,18 +23,17 @@ pub(super) const ARCHITECTURES: [&str; 8] =
 const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
 
-/// `MEMORY` of `compiler/nvrtc/src/nvrtc/workers.rs`; a test compares both. NVRTC is measured with and
-/// without them.
+/// `MEMORY` of `compiler/nvrtc/src/nvrtc/workers.rs` (a test compares). NVRTC is measured with and without.
 const MEMORY: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
 ];
 
-/// Each sample costs milliseconds of a processor.
+/// A sample costs milliseconds of a processor.
 const TIMED_SAMPLING: Duration = Duration::from_secs(2);
 const UNTIMED_SAMPLING: Duration = Duration::from_millis(5);
-/// Larger compiles have no extra run for memory.
+/// Maximum kernels of compiles that run once more to measure memory.
 const MAX_UNTIMED_KERNELS: usize = 200;
 
 #[derive(Debug, Default)]
@@ -46,7 +45,7 @@ struct CompileRuns {
     peak: f64,
     calls: f64,
     bare: Vec<Bare>,
-    /// With [`MEMORY`].
+    /// Compiles without Cubinder, measured with [`MEMORY`].
     bare_alike: Vec<Bare>,
     nvcc: Vec<Cost>,
 }
@@ -54,7 +53,7 @@ struct CompileRuns {
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Bare {
     calls: f64,
-    /// From the first call to the last, on all processors.
+    /// First to last call, on all processors.
     wall: f64,
     /// Processor seconds.
     cpu: f64,
@@ -63,16 +62,16 @@ pub(super) struct Bare {
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// How often each is measured, at most
+    /// Maximum number of measurements of each
     #[arg(long, default_value_t = 7)]
     runs: usize,
-    /// The most variants times architectures
+    /// Maximum of variants times architectures
     #[arg(long, value_name = "N", default_value_t = 8000)]
     largest: usize,
-    /// Fail where a cold compile of 100 variants and more takes longer than this many times NVRTC's calls alone
+    /// Fail if a cold compile of 100 or more variants takes longer than N times NVRTC's calls
     #[arg(long, value_name = "N")]
     limit_bare: Option<f64>,
-    /// Fail where a warm compile for one architecture takes longer than this many seconds
+    /// Fail if a warm compile for one architecture takes longer than N seconds
     #[arg(long, value_name = "N")]
     limit_warm: Option<f64>,
 }
@@ -83,7 +82,7 @@ impl Options {
     }
 }
 
-/// Start of processes hardly counts from here on.
+/// Starting processes hardly counts from here on.
 const MIN_LIMITED_VARIANTS: usize = 100;
 
 pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<String>)> {
@@ -108,7 +107,7 @@ fn exceeded(all: &[CompileRuns], options: &Options) -> Vec<String> {
         let limits = [("cold / bare", runs.against_bare(), bare), ("warm, s,", wall(&runs.warm), warm)];
         limits.into_iter().filter_map(move |(name, value, limit)| {
             let limit = limit.filter(|limit| value > *limit)?;
-            Some(format!("{what}: {name} is {value:.3}, and the limit is {limit}"))
+            Some(format!("{what}: {name} is {value:.3}, the limit is {limit}"))
         })
     };
     all.iter().flat_map(exceeded).collect()
@@ -125,7 +124,7 @@ fn measure_size(
     let folder = folder.path();
     let manifest = generated::variants(folder, variants)?;
     let (source, instances) = generated::instantiated(variants);
-    // The usual way: one file, one call for all architectures.
+    // The usual way: one file, and one call for all architectures.
     let all_kernels = folder.join("nvcc.cu");
     files::write(&all_kernels, format!("{source}{instances}"))?;
     let compile = |cache: &Path| -> Result<Command> {
@@ -139,7 +138,6 @@ fn measure_size(
     let mut measured = CompileRuns { variants, architectures: architectures.len(), ..CompileRuns::default() };
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.join(format!("cache-{turn}"));
-        // Long compiles sample here, short ones in an extra run below.
         let (cost, peak, output) = measure::with_memory_together(&mut compile(&cache)?, TIMED_SAMPLING)?;
         measured.cold.push(cost);
         measured.calls = result_number(&output, "nvrtc_calls")?;
@@ -163,7 +161,7 @@ fn measure_size(
 
 fn result_number(output: &str, name: &str) -> Result<f64> {
     let result: serde_json::Value = last_line_as_json(output)?;
-    result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
+    result[name].as_f64().with_context(|| format!("`cubinder compile --json` printed no `{name}`"))
 }
 
 pub(super) fn bare(
@@ -222,7 +220,7 @@ fn wall(costs: &[Cost]) -> f64 {
     median(costs.iter().map(|cost| cost.wall))
 }
 
-/// The median ratio to the cold compile of the same turn: other load cancels.
+/// Returns the median ratio to the same turn's cold compile, so that other load cancels.
 fn ratio<T>(cold: &[Cost], others: &[T], ratio: fn(&Cost, &T) -> f64) -> f64 {
     median(cold.iter().zip(others).map(|(cold, other)| ratio(cold, other)))
 }
@@ -287,7 +285,6 @@ fn plots(all: &[CompileRuns]) -> Vec<Plot> {
     let both = |(name, value): (&'static str, Value)| [1, 8].map(|archs| curve(name, archs, value));
     let plot = |name, title, y, curves| Plot::new(name, title, "variants", y, curves);
     vec![
-        // Processor time does not depend on other load.
         plot("time", "processor time of a compile", "seconds", values.into_iter().flat_map(both).collect()),
         plot("memory", "memory of a compile", "MB", both(("cold", |measured| measured.peak)).to_vec()),
     ]
@@ -347,7 +344,7 @@ mod tests {
         let found =
             |limit_bare, limit_warm| exceeded(&all, &Options { runs: 1, largest: 1, limit_bare, limit_warm });
         assert!(found(None, None).is_empty() && found(Some(2.0), Some(0.1)).is_empty());
-        let bare = "100 variants for 1 architectures: cold / bare is 2.000, and the limit is 1.1";
+        let bare = "100 variants for 1 architectures: cold / bare is 2.000, the limit is 1.1";
         assert_eq!(found(Some(1.1), None), [bare], "of few the start counts");
         assert_eq!(found(None, Some(0.05)).len(), 2, "{:?}", found(None, Some(0.05)));
     }

@@ -13,12 +13,12 @@ pub(super) struct Curve {
 pub(super) struct Growth {
     pub(super) from: [f64; 2],
     pub(super) to: [f64; 2],
-    /// `y` grows as `x` to this power (least squares of logarithms). `None` for two points.
+    /// `y` grows as `x` to this power (least squares of logarithms); `None` for two points.
     pub(super) exponent: Option<f64>,
     pub(super) steps: Vec<f64>,
 }
 
-/// Fixed costs count least in the last points.
+/// Number of points to fit, from the end: fixed costs affect large inputs least.
 const FITTED: usize = 3;
 
 impl Curve {

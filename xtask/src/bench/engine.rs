@@ -1,7 +1,5 @@
-//! `cargo xtask bench build`, `engine` and `enqueue`: engines with Cubinder's plugins beside hand-written
-//! ones.
-//!
-//! `engine` and `enqueue` prepare a folder for a GPU machine.
+//! `cargo xtask bench build`, `engine` and `enqueue`: engines with Cubinder's plugins beside hand-written ones. The
+//! latter two prepare a folder for a GPU machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +18,7 @@ use super::report::{Cell, Plot, Report, Table};
 use crate::files;
 use crate::tools::{Tools, last_line_as_json, scripts};
 
-/// Nodes, and different plugins among them.
+/// Nodes; different plugins among them.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
 /// Only built: what unrelated plugins in a library cost.
 const LARGE: [(usize, usize); 1] = [(1000, 1000)];
@@ -68,7 +66,6 @@ impl Contender {
 
 struct Names {
     label: &'static str,
-    /// Of files.
     stem: &'static str,
     namespace: &'static str,
     libraries: &'static [&'static str],
@@ -96,7 +93,7 @@ struct Engine {
     python: bool,
     ops: String,
     code: String,
-    /// Every element, for an input of zeros.
+    /// Every element, for zeros.
     result: f64,
 }
 
@@ -232,7 +229,7 @@ fn chain(tools: &Tools, folder: &Path, set: &PluginSet, nodes: usize, runs: usiz
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// How often each is built
+    /// Number of builds of each
     #[arg(long, default_value_t = 5)]
     runs: usize,
 }
@@ -243,7 +240,6 @@ impl Options {
     }
 }
 
-/// Measures building.
 pub(super) fn measure(tools: &Tools, options: &Options) -> Result<Report> {
     let runs = options.runs;
     let report = Report::start(tools, "build", options.command())?;
@@ -260,10 +256,8 @@ pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     single_code(tools, folder)
 }
 
-/// A hundred kernels, each in a file, as machine code and as PTX.
 fn single_code(tools: &Tools, folder: &Path) -> Result<()> {
     let code = folder.join("code");
-    // Each line of the instances is a whole kernel.
     let kernels: String =
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
     let mut command = compile::bare(tools, &code, "", Some(&kernels), &["sm_90", PTX[0]])?;

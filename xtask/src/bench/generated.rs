@@ -1,4 +1,4 @@
-//! Generates manifests and short kernels, which expose costs outside of the compiler.
+//! Generates manifests and short kernels, which expose costs outside the compiler.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ const SCALE: &str = include_str!("../../bench/scale.cu");
 
 const TENSORS: &str = include_str!("../../bench/tensors.toml");
 
-/// Gives each variant its own kernel. Returns the manifest.
 pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     let mut text = format!("schema = 1\n\n[plugin]\nname = \"scale\"\nversion = \"1\"\n\n{TENSORS}\n");
     for id in 1..=count {
@@ -27,17 +26,17 @@ pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     Ok(manifest)
 }
 
-/// The same kernels for nvcc and NVRTC: source, and one instantiation per kernel.
+/// The same for nvcc and NVRTC: source, one instantiation per kernel.
 pub(super) fn instantiated(count: usize) -> (&'static str, String) {
     let line = |id| format!("template __global__ void scale<{id}>(const float*, float*, long long);\n");
     (SCALE, (1..=count).map(line).collect())
 }
 
-/// An element-wise plugin; its kernel has its name.
+/// Element-wise; the kernel has its name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Op {
     pub(super) name: String,
-    /// 1 (the output), 3, or 16.
+    /// 1 (the output), 3 or 16.
     pub(super) arguments: usize,
     pub(super) launches: usize,
     addend: usize,
@@ -72,12 +71,11 @@ impl Op {
         if self.arguments == 1 { own } else { value + own + self.numbers().sum::<usize>() as f64 }
     }
 
-    /// `int` arguments after input, output and count.
     fn numbers(&self) -> std::ops::Range<usize> {
         0..self.arguments.saturating_sub(3)
     }
 
-    /// With one argument, the kernel needs a multiple of 256 elements.
+    /// With one argument, for a multiple of 256 elements.
     pub(super) fn kernel(&self) -> String {
         let index = "const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;";
         let Op { name, addend, .. } = self;
@@ -116,7 +114,6 @@ pub(super) fn ops_for_cpp(ops: &[Op]) -> String {
     ops.iter().map(line).collect()
 }
 
-/// Writes a kernel file per plugin. Returns `cubinder.toml`.
 pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -> Result<PathBuf> {
     for op in ops {
         write(&folder.join(format!("manifests/{}.toml", op.name)), op.manifest())?;
@@ -125,7 +122,6 @@ pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -
     project(folder, name, targets)
 }
 
-/// Two element types, an attribute with rules, two variants.
 pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<PathBuf> {
     for number in 1..=count {
         let plugin = plugin_name(number);

@@ -1,7 +1,6 @@
 //! `cargo xtask bench kernels`: shipped plugins beside other implementations.
 //!
-//! `kernel_bench` measures the nodes of `manifests/**/cases` whose names start with a size; `published` reads
-//! its result.
+//! `kernel_bench` measures nodes of `manifests/**/cases` whose names start with a size; `published` reads its result.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use fs_err as fs;
 use crate::tools::{Tools, scripts};
 use crate::{files, workspace};
 
-/// Named after plugins, whose manifests are in the folder above.
+/// Named after plugins; manifests are in the folder above.
 const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 const LIBRARY: &str = "kernels";

@@ -42,10 +42,10 @@ struct LibraryRuns {
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// How often each is loaded
+    /// Number of loads of each
     #[arg(long, default_value_t = 9)]
     runs: usize,
-    /// The most plugins
+    /// Maximum number of plugins
     #[arg(long, value_name = "N", default_value_t = 1000)]
     largest: usize,
 }
@@ -80,13 +80,15 @@ fn measure_count(tools: &Tools, runs: usize, count: usize) -> Result<LibraryRuns
         both.cubinder.loads.push(load(tools, &cubinder)?);
         both.cpp.loads.push(load(tools, &cpp)?);
     }
-    // The hand-written library has one creator for building and running.
     let mut loads = both.cubinder.loads.iter().chain(&both.cpp.loads);
-    ensure!(loads.all(|one| one.creators == count), "a library has not {count} creators: {both:?}");
+    ensure!(
+        loads.all(|one| one.creators == count),
+        "expected {count} creators in both libraries, found {both:?}"
+    );
     Ok(both)
 }
 
-/// One plugin's code times their number: only a constant differs.
+/// Returns the size of one plugin's code times the number of plugins, which differ only in a constant.
 fn bare_code(tools: &Tools, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
     let mut bare = compile::bare(tools, folder, &first, None, &ARCHITECTURES)?;

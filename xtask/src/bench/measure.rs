@@ -1,7 +1,7 @@
 //! Cost of commands: time, processors, memory.
 //!
-//! [`crate::measured`] measures one process. Combined memory is sampled from `smaps_rollup` of `/proc`, which
-//! counts shared memory in part.
+//! [`crate::measured`] measures one process. Combined memory is sampled from `/proc`'s `smaps_rollup`, which counts
+//! shared memory proportionally.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +42,7 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     Ok((serde_json::from_str(&text).context("the cost of a command is not JSON")?, output))
 }
 
-/// Returns the largest sample of combined memory in megabytes, or of one process's peak if higher.
+/// Returns the largest sample of combined memory in megabytes, or one process's peak if higher.
 pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -60,7 +60,7 @@ pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Re
         ended.store(true, Ordering::Relaxed);
         let most = sampler
             .join()
-            .map_err(|_| anyhow!("looking at the memory of `{}` failed", process::command_line(command)))?;
+            .map_err(|_| anyhow!("cannot read the memory use of `{}`", process::command_line(command)))?;
         let (cost, output) = result?;
         Ok((cost, cost.peak.max(f64::from(u32::try_from(most).unwrap_or(u32::MAX)) / 1024.0), output))
     })
@@ -84,7 +84,7 @@ fn proportional(rollup: &str) -> Option<u64> {
     rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next()?.parse().ok())
 }
 
-/// The lower median; 0 for no values.
+/// Returns the lower median; 0 for no values.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -93,7 +93,7 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 const LEAST_TURNS: usize = 3;
 
-/// `most` turns for short work, [`LEAST_TURNS`] for long work. `size` is in tenths of a second.
+/// Returns the number of turns: `most` for short work, [`LEAST_TURNS`] for long. `size` is in tenths of a second.
 pub(super) fn repetitions(size: usize, most: usize) -> usize {
     let most = most.max(1);
     (most * 20 / size.max(1)).clamp(LEAST_TURNS.min(most), most)
@@ -132,7 +132,7 @@ pub(super) fn versions(tools: &Tools) -> Result<String> {
 }
 
 fn describe_versions(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
-    // `Cuda compilation tools, release 13.0, V13.0.88`, followed by a line about the build.
+    // `Cuda compilation tools, release 13.0, V13.0.88`, then a line about the build.
     let release = nvcc.and_then(|output| output.split(", V").nth(1)?.split_whitespace().next());
     let nvcc = release.map_or_else(String::new, |release| format!(", nvcc {release}"));
     format!("Cubinder of {}, {}{nvcc}", commit.trim(), libraries.trim())

@@ -1,4 +1,4 @@
-//! The page of results, `docs/contributing/performance.md`, and texts between markers.
+//! The results' page, `docs/contributing/performance.md`, and texts between markers.
 
 use std::path::Path;
 
@@ -16,10 +16,9 @@ pub(super) fn edited(root: &Path, name: &str, begin: &str, text: &str) -> Result
 }
 
 pub(super) fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Result<String> {
-    let (head, rest) = page
-        .split_once(begin)
-        .with_context(|| format!("{name} has no {begin}, between which and {END} the tables stand"))?;
-    let (_, tail) = rest.split_once(END).with_context(|| format!("{name} has no {END} behind {begin}"))?;
+    let (head, rest) =
+        page.split_once(begin).with_context(|| format!("{name} has no {begin}, which starts the tables"))?;
+    let (_, tail) = rest.split_once(END).with_context(|| format!("{name} has no {END} after {begin}"))?;
     ensure!(!tail.contains(begin), "{name} has {begin} twice");
     Ok(format!("{head}{begin}\n{text}{END}{tail}"))
 }

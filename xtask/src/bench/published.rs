@@ -1,4 +1,4 @@
-//! The results of `kernel_bench` in `docs/contributing/performance.md` and in plugins' pages.
+//! Results of `kernel_bench` in `docs/contributing/performance.md` and plugins' pages.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ const TIMES: &str = "<!-- times -->";
 
 #[derive(Debug, Deserialize)]
 pub(super) struct KernelReport {
-    /// Missing in old results.
+    /// The command; missing in old results.
     command: Option<String>,
     machine: Machine,
     date: String,
@@ -44,9 +44,9 @@ struct Node {
     what: String,
     #[serde(default)]
     types: BTreeMap<String, String>,
-    /// Read and written; `None` if the inputs could not be created.
+    /// Read and written; `None` if inputs could not be created.
     bytes: Option<u64>,
-    /// Rate of a copy of equal size in the same turns, for nodes larger than all caches.
+    /// A copy of equal size in the same turns, for nodes larger than all caches.
     copy_gigabytes_per_second: Option<f64>,
     ours: Outcome,
     rivals: Rivals,
@@ -70,7 +70,6 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Returns a rival's time and its ratio to this one; bold if faster.
     fn against(&self, rival: &Outcome) -> Option<String> {
         let time = rival.microseconds?;
         let Some(own) = self.microseconds else { return Some(digits(time)) };
@@ -83,12 +82,11 @@ impl Outcome {
         let own = self.why.as_ref().or(self.how.as_ref()).cloned();
         let missing = self.modes.iter().filter_map(|(name, mode)| Some((name, mode.as_str()?)));
         let missing = missing.map(|(name, why)| format!("without `{name}`, because {why}"));
-        // Without any time, `why` has all reasons.
         own.into_iter().chain(missing.filter(|_| self.microseconds.is_some()))
     }
 }
 
-/// Whether the middle halves overlap: another run could reverse the order.
+/// Returns whether the middle halves overlap, so that another run could reverse the order.
 fn is_tie(own: &Outcome, rival: &Outcome) -> bool {
     own.middle_half
         .zip(rival.middle_half)
@@ -229,7 +227,6 @@ fn plugins(measured: &KernelReport) -> Vec<&str> {
     found
 }
 
-/// Deduplicated reasons for missing or different times, with nodes.
 fn notes(cells: &[&Node]) -> String {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for cell in cells {
@@ -382,7 +379,7 @@ mod tests {
         let folder = root.join(FOLDER);
         let result = std::fs::read_to_string(folder.join(RESULT)).ok();
         let measured: Option<KernelReport> = result.map(|text| serde_json::from_str(&text).unwrap());
-        let help = "`cargo xtask bench kernels --publish docs/contributing/performance/kernels.json` writes all of them anew";
+        let help = "`cargo xtask bench kernels --publish docs/contributing/performance/kernels.json` regenerates them";
         for (name, before, after) in pages(&root, measured.as_ref()).unwrap() {
             assert!(before == after, "{name}: {help}");
         }

@@ -1,4 +1,4 @@
-//! A measurement's result as JSON, which scripts on other machines write, too, and its section of
+//! A measurement's result as JSON (other machines' scripts write it, too), and its section of
 //! `docs/contributing/performance.md` between `<!-- NAME -->` and `<!-- end -->`.
 
 use std::path::Path;
@@ -28,7 +28,6 @@ pub(super) struct Report {
     pub(super) command: String,
     pub(super) machine: String,
     pub(super) date: String,
-    /// This commit, and other programs' versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) versions: String,
     pub(super) tables: Vec<Table>,
@@ -52,7 +51,7 @@ pub(super) struct Table {
 pub(super) enum Cell {
     Number(f64),
     Text(String),
-    /// Not measured, or meaningless.
+    /// The value was not measured, or is meaningless.
     Nothing(()),
 }
 
@@ -108,7 +107,7 @@ impl Report {
             .with_context(|| format!("cannot parse the result {}", file.display()))?;
         ensure!(
             NAMES.contains(&report.name.as_str()),
-            "{}: no measurement is called `{}`; the published ones are {}",
+            "{}: unknown measurement `{}`; expected one of {}",
             file.display(),
             report.name,
             NAMES.join(", ")
@@ -117,7 +116,7 @@ impl Report {
             report.tables.iter().find(|table| table.rows.iter().any(|row| row.len() != table.columns.len()));
         ensure!(
             odd.is_none(),
-            "{}: a row of `{}` has not as many cells as the table has columns",
+            "{}: a row of `{}` does not have one cell for each column",
             file.display(),
             odd.map_or("", |table| &table.title)
         );
@@ -261,7 +260,7 @@ fn cell_text(cell: &Cell) -> String {
     }
 }
 
-/// Three significant digits, or all digits of whole numbers.
+/// Formats three significant digits, or all digits of whole numbers.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -271,7 +270,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// Two digits after the point below 10, one below 100, otherwise none.
+/// Formats two decimals below 10, one below 100, otherwise none.
 pub(super) fn three_digits(value: f64) -> String {
     match value.abs() {
         size if size < 10.0 => format!("{value:.2}"),
@@ -373,7 +372,7 @@ mod tests {
         let file = folder.path().join("check.json");
         assert_eq!(Report::read(&file).unwrap(), example());
         std::fs::write(&file, example().json().unwrap().replace("\"check\"", "\"chess\"")).unwrap();
-        assert!(Report::read(&file).unwrap_err().to_string().contains("no measurement is called `chess`"));
+        assert!(Report::read(&file).unwrap_err().to_string().contains("unknown measurement `chess`"));
         let mut odd = example();
         odd.tables[0].rows[0].pop();
         std::fs::write(&file, odd.json().unwrap()).unwrap();
@@ -404,7 +403,7 @@ mod tests {
                 continue;
             }
             let help = format!(
-                "`cargo xtask bench publish docs/contributing/performance/{name}.json` writes it anew"
+                "`cargo xtask bench publish docs/contributing/performance/{name}.json` regenerates it"
             );
             let report = Report::read(&file).unwrap();
             let (before, after) = page(&root, &report).unwrap();

@@ -1,12 +1,12 @@
-// Circular padding: the trailing dimensions of a tensor are extended by wrapping around.
+// Circular padding: extends the trailing dimensions of a tensor by wrapping around.
 //
-// Dimensions are counted from the last one: extent 0 is that of the innermost dimension. No integer is divided here. A division by
-// an extent `d` is a multiplication by `reciprocal = (2^63 - 1) / d` (rounded down), which the host computes when shapes change:
-// for 0 <= n and 1 <= d with (n + 1) * d < 2^63 the quotient is the highest bits of (n + 1) * reciprocal, from bit 63 on.
+// Dimensions are counted from the innermost, 0. Instead of dividing by an extent `d`, kernels multiply by
+// `reciprocal = (2^63 - 1) / d` (rounded down), which the host computes when shapes change: for 0 <= n and 1
+// <= d with (n + 1) * d < 2^63, the quotient is ((n + 1) * reciprocal) >> 63.
 
 #include "cubinder/programmatic.cuh"
 
-/// How to divide by a number: which of the two ways is right is for the caller to know.
+/// Divides by multiplication; the caller chooses the range.
 template <bool NARROW>
 struct Divisor;
 
@@ -22,7 +22,7 @@ struct Divisor<false>
     }
 };
 
-/// For (n + 1) * d below 2^32: the highest 32 bits of the reciprocal suffice, and one multiplication.
+/// For (n + 1) * d below 2^32: the upper 32 bits of the reciprocal suffice.
 template <>
 struct Divisor<true>
 {
@@ -32,14 +32,14 @@ struct Divisor<true>
     }
 };
 
-/// `VEC` units side by side, written at once.
+/// `VEC` adjacent units, written at once.
 template <typename Unit, int VEC>
 struct alignas(sizeof(Unit) * VEC) Vector
 {
     Unit unit[VEC];
 };
 
-/// What is moved as one: an element, or the 16 bytes of several.
+/// The unit of moves: an element, or 16 bytes.
 template <typename T, int ELEMENTS>
 struct Unit
 {
@@ -53,11 +53,12 @@ struct Unit<T, 1>
     using type = T;
 };
 
-/// One thread writes `VEC` units of `y`, neighbours in one row, at `PER` places a block apart; a unit is `ELEMENTS` elements. `count` is the number of
-/// units of `y`, and the innermost extents count units, too.
+/// A thread writes `VEC` adjacent units of a row of `y`, at `PER` places a block apart; a unit is `ELEMENTS`
+/// elements. `count` is the number of units of `y`; innermost extents are in units, too.
 ///
-/// Only the `padded` innermost dimensions differ between `x` and `y`, at most `DIMS`; all dimensions before them are one, and are never
-/// taken apart. `shift[d]` is the coordinate in `x` of coordinate 0 of `y`. With `NARROW`, products of an index and an extent fit 32 bits.
+/// Only the `padded` innermost dimensions, at most `DIMS`, differ between `x` and `y`; outer dimensions are
+/// merged. `shift[d]` is the coordinate in `x` of coordinate 0 of `y`. With `NARROW`, products of an index
+/// and an extent fit 32 bits.
 template <typename T, int DIMS, int VEC, int ELEMENTS, bool NARROW, int PER>
 __global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned count, int padded,
                          cubinder::array<unsigned, DIMS> in_extent, cubinder::array<unsigned, DIMS> out_extent,
@@ -73,21 +74,21 @@ __global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned co
     if (first >= count)
         return;
 
-    // Where in `x` each unit lies.
+    // The position of each unit in `x`.
     unsigned source[PER][VEC];
 #pragma unroll
     for (int place = 0; place < PER; ++place) {
-        // The row of `y`, and the column where the thread begins.
+        // The row of `y`, and the thread's first column.
         const unsigned index = first + place * blockDim.x * VEC;
         unsigned outer = Divide::quotient(index, out_reciprocal[0]);
         const unsigned column = index - outer * out_extent[0] + shift[0];
 
-        // The row of `x`: what is left of `outer` once the coordinates of the padded dimensions are taken off, and these.
+        // The row of `x`, from the coordinates of padded dimensions and the rest of `outer`.
         unsigned row = 0;
         unsigned stride = 1;
 #pragma unroll
         for (int d = 1; d < DIMS; ++d) {
-            // Two dimensions are always taken off: one that is not padded does no harm.
+            // Always handles two dimensions: an unpadded one does no harm.
             if (DIMS > 2 && d >= padded)
                 break;
             const unsigned next = Divide::quotient(outer, out_reciprocal[d]);

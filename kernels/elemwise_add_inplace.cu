@@ -1,7 +1,7 @@
 // Adds a number to every element, in place.
 
-/// `x` and `y` are one tensor: each thread reads what it is about to write. The sum is computed in single precision. Channels that a format
-/// adds for the sake of its vectors may be changed, too: nobody reads them.
+/// `x` and `y` are one tensor: each thread reads the element that it writes. Adds in single precision. May
+/// change a format's padding channels, which are never read.
 template <typename T>
 __global__ void elemwise_add_inplace(const T* x, T* y, float delta, long long count)
 {

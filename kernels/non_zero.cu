@@ -1,12 +1,12 @@
-// The coordinates of the elements that are not zero, in row-major order, in two passes over the input.
+// Writes the coordinates of nonzero elements, in row-major order, in two passes.
 //
-// The input is cut into as many parts as there are blocks, of whole tiles each. The first pass counts the elements that are not zero in each
-// part. In the second every block adds up the counts of the parts before its own, so it knows where its coordinates go; the order is that
-// of the elements, whatever the order in which blocks run.
+// Each block has a part of the input, of whole tiles. The first pass counts the nonzero elements of each part.
+// In the second, each block sums the counts of earlier parts to find its output position, so the result does
+// not depend on the order of blocks.
 
 #include <cuda_fp16.h>
 
-/// Whether a number is not zero, by its bits: NaN is not zero, -0.0 is, and the least numbers are not flushed.
+/// Tests bits: NaN is nonzero, -0.0 is zero, subnormal numbers are not flushed.
 __device__ __forceinline__ bool is_set(float value)
 {
     return (__float_as_uint(value) & 0x7fffffffu) != 0;
@@ -17,7 +17,7 @@ __device__ __forceinline__ bool is_set(__half value)
     return (__half_as_ushort(value) & 0x7fffu) != 0;
 }
 
-/// The sum of one number of each thread of the block, for every thread. `BLOCK` is a multiple of 32.
+/// Returns the sum over the block's threads, to each of them. `BLOCK` is a multiple of 32.
 template <int BLOCK>
 __device__ __forceinline__ unsigned sum_of_block(unsigned value)
 {
@@ -31,12 +31,13 @@ __device__ __forceinline__ unsigned sum_of_block(unsigned value)
 #pragma unroll
     for (int warp = 0; warp < BLOCK / 32; ++warp)
         sum += sums[warp];
-    // Nobody may write the sums of the next call before everybody has read these.
+    // All threads must have read the sums before the next call writes them.
     __syncthreads();
     return sum;
 }
 
-/// Counts what is not zero in each part of `x`. Part number `b` has the elements from `b * part` on, `part` of them or as many as there are.
+/// Counts the nonzero elements of each part of `x`. Part `b` has `part` elements from `b * part` on, or the
+/// remaining ones.
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     count_non_zero(const T* __restrict__ x, unsigned* __restrict__ counts, unsigned size, unsigned part)
@@ -51,11 +52,11 @@ __global__ void __launch_bounds__(BLOCK)
         counts[blockIdx.x] = count;
 }
 
-/// Writes the coordinates, `rank` numbers an element, and how many elements there are. `part` is a multiple of `BLOCK * ITEMS`, or no less
-/// than `size`.
+/// Writes `rank` coordinates per nonzero element, and the number of these elements. `part` is a multiple of
+/// `BLOCK * ITEMS`, or at least `size`.
 ///
-/// A tile is `BLOCK * ITEMS` elements, a warp has `32 * ITEMS` neighbours among them. Coordinates are found by multiplication: see
-/// `circ_pad.cu` for `reciprocal = (2^63 - 1) / extent`. Extents are counted from the last one.
+/// A tile has `BLOCK * ITEMS` elements, a warp `32 * ITEMS` adjacent ones. Coordinates are computed with
+/// `reciprocal = (2^63 - 1) / extent`, as in `circ_pad.cu`. Extents are counted from the innermost.
 template <typename T, int BLOCK, int ITEMS>
 __global__ void __launch_bounds__(BLOCK)
     write_non_zero(const T* __restrict__ x, const unsigned* __restrict__ counts, int* __restrict__ indices,
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(BLOCK)
             place += other < warp ? in_warp[other] : 0;
             next += in_warp[other];
         }
-        // Nobody may write the counts of the next tile before everybody has read these.
+        // All threads must have read the counts before the next tile writes them.
         __syncthreads();
 
 #pragma unroll

@@ -1,7 +1,7 @@
 //! Checks manifests without a compiler: parsing, resolving, planning, rules, and kernel texts.
 //!
-//! Reports all independent errors in one run, without warnings about invalid manifests. Serves `cubinder check` and,
-//! first, `cubinder compile`. Never prints, never compiles.
+//! Reports all independent errors in one run. Serves `cubinder check` and `cubinder compile`. Never prints or
+//! compiles.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;
@@ -34,7 +34,7 @@ pub struct CheckReport {
     pub unchecked: Vec<UncheckedPointers>,
     /// Targets of all manifests.
     pub targets: BTreeSet<String>,
-    /// Number of manifests without a target.
+    /// Manifests without a target.
     pub without_targets: usize,
 }
 
@@ -47,7 +47,7 @@ pub enum Purpose {
     Compile,
 }
 
-/// A project's resolved manifests and tuning files.
+/// Resolved manifests and tuning files.
 pub struct ResolvedManifests<'p> {
     project: &'p Project,
     tuning: Vec<tuning::File>,
@@ -55,7 +55,7 @@ pub struct ResolvedManifests<'p> {
     manifests: Vec<ManifestState<ResolvedPlugin>>,
 }
 
-/// Manifests of a project, each with its compile plan.
+/// Manifests with their compile plans.
 pub struct Plans<'p> {
     project: &'p Project,
     purpose: Purpose,
@@ -64,13 +64,12 @@ pub struct Plans<'p> {
     manifests: Vec<ManifestState<PlannedPlugin>>,
 }
 
-/// A manifest's diagnostics, and its plugin if readable.
 struct ManifestState<P> {
     plugin: Option<P>,
     sink: Sink,
 }
 
-/// A plugin, partial if the manifest has errors.
+/// Partial if the manifest has errors.
 struct ResolvedPlugin {
     resolved: Resolved,
     is_valid: bool,
@@ -87,7 +86,7 @@ struct PlannedPlugin {
 pub struct CheckedPlugin {
     /// The plugin.
     pub resolved: Resolved,
-    /// Targets and options of its kernels.
+    /// Targets and options.
     pub plan: Plan,
 }
 
@@ -99,12 +98,12 @@ impl CheckedPlugin {
     }
 }
 
-/// The valid plugins of a project.
+/// A project's valid plugins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedPlugins {
-    /// The plugins, in the project's order.
+    /// Plugins in the project's order.
     pub plugins: Vec<CheckedPlugin>,
-    /// Tuning files of the project.
+    /// The project's tuning files.
     pub tuning: Vec<tuning::File>,
     /// Launch conditions.
     pub obligations: Vec<Obligation>,
@@ -116,7 +115,7 @@ pub fn check(projects: &[Project], open: &OpenSource<'_>) -> CheckReport {
     check_texts(projects.iter().map(|project| (project, project.read_manifests())).collect(), open)
 }
 
-/// As [`check()`], with these texts as the project's manifests.
+/// Works as [`check()`], with these texts as the project's manifests.
 #[must_use]
 pub fn check_sources(project: &Project, sources: Vec<ManifestText>, open: &OpenSource<'_>) -> CheckReport {
     check_texts(vec![(project, sources)], open)
@@ -132,12 +131,12 @@ fn check_texts(projects: Vec<(&Project, Vec<ManifestText>)>, open: &OpenSource<'
     })
 }
 
-/// Runs `work` in the caller's thread pool, else in the global one. Uses only this thread if no other can start.
+/// Runs `work` in the caller's thread pool, else the global one, else on this thread.
 pub(crate) fn in_thread_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     // Rayon panics if it starts the global pool on demand and fails.
     static HAS_GLOBAL_POOL: LazyLock<bool> = LazyLock::new(|| {
         let built = rayon::ThreadPoolBuilder::new().build_global();
-        // Errors of starting threads have a source; a pool that exists already is an error without one.
+        // An existing pool is an error without a source.
         built.err().is_none_or(|error| error.source().is_none())
     });
     if rayon::current_thread_index().is_some() || *HAS_GLOBAL_POOL {
@@ -149,7 +148,7 @@ pub(crate) fn in_thread_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// Parses and resolves a project's manifests.
+/// Parses and resolves manifests.
 #[must_use]
 pub fn resolve_manifests(project: &Project, sources: Vec<ManifestText>) -> ResolvedManifests<'_> {
     let (tuning, tuning_errors) = project.read_tuning();
@@ -169,7 +168,7 @@ pub fn resolve_manifests(project: &Project, sources: Vec<ManifestText>) -> Resol
 }
 
 impl<'p> ResolvedManifests<'p> {
-    /// Plans each manifest's compile.
+    /// Plans each compile.
     #[must_use]
     pub fn plan(self, purpose: Purpose) -> Plans<'p> {
         let ResolvedManifests { project, tuning, tuning_errors, manifests } = self;
@@ -190,7 +189,7 @@ impl Plans<'_> {
     /// Checks everything that needs no compiler. Checks kernel texts only after an error: NVRTC parses them better.
     ///
     /// # Errors
-    /// The report of [`check()`] if it has an error.
+    /// The errors and warnings of [`check()`].
     pub fn check(self, open: &OpenSource<'_>, warnings: &Sink) -> Result<CheckedPlugins, Vec<Diagnostic>> {
         let (plugins, tuning, report) = check_plans(vec![self]);
         if has_errors(&report.diagnostics) {
@@ -281,7 +280,7 @@ impl ManifestState<PlannedPlugin> {
     }
 }
 
-/// Drops warnings that errors of the manifest may cause.
+/// Drops warnings that manifest errors may cause.
 fn reliable(diagnostics: Vec<Diagnostic>, is_valid: bool) -> impl Iterator<Item = Diagnostic> {
     diagnostics.into_iter().filter(move |found| is_valid || found.severity == Severity::Error)
 }

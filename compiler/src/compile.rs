@@ -1,7 +1,7 @@
 //! The pipeline from manifests to plugin libraries.
 //!
-//! `Project → ResolvedManifests → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`: each
-//! phase returns the next type or errors, and reports warnings to a [`Sink`].
+//! `Project → ResolvedManifests → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`:
+//! each phase returns the next type or errors. Warnings go to a [`Sink`].
 
 mod depfile;
 mod explain;
@@ -40,17 +40,17 @@ pub(crate) use write::draft_library;
 /// The inputs and outputs of a compile.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The manifests with their compile options.
+    /// Manifests with compile options.
     pub project: Project,
-    /// The library's name: `lib<name>.so`.
+    /// Library name: `lib<name>.so`.
     pub name: String,
-    /// Folder for the libraries, created if missing.
+    /// Folder for the libraries.
     pub output: PathBuf,
-    /// Store code once per engine, as a serialized library, not in each node.
+    /// Whether engines store code once instead of per node.
     pub embed: bool,
-    /// The prebuilt runtime library.
+    /// Prebuilt runtime library.
     pub runtime_library: PathBuf,
-    /// File for the list of inputs, for Make and Ninja.
+    /// List of inputs for Make and Ninja.
     pub depfile: Option<PathBuf>,
     /// Paths of NVRTC and the cache.
     pub overrides: Overrides,
@@ -60,14 +60,14 @@ pub struct Request {
 
 /// The result of a compile.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct CompiledLibraries {
     /// The libraries.
     pub libraries: Vec<WrittenLibrary>,
-    /// Digest of their bundle.
+    /// Digest of the bundle.
     pub digest: Digest,
     /// Size of the bundle, bytes.
     pub bundle_bytes: u64,
-    /// The bundle, with facts about its compile.
+    /// Bundle with its compile's facts.
     pub compiled: CompiledBundle,
 }
 
@@ -78,24 +78,24 @@ pub struct WrittenLibrary {
     pub path: PathBuf,
     /// Whether it has ops, code or both.
     pub mode: Mode,
-    /// Its size, bytes.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 /// A bundle in memory.
 #[derive(Debug, Clone)]
 pub struct CompiledBundle {
-    /// The plugins with their code.
+    /// Plugins with their code.
     pub bundle: Bundle,
-    /// Numbers of NVRTC calls and cache hits.
+    /// NVRTC calls and cache hits.
     pub statistics: Statistics,
     /// Warnings of all phases.
     pub warnings: Vec<Diagnostic>,
     /// Launch conditions with their proofs.
     pub obligations: Vec<Obligation>,
-    /// Requested machine code replaced by PTX.
+    /// Machine code replaced by PTX.
     pub from_ptx: Vec<FromPtx>,
-    /// Plugins that were measured with other code.
+    /// Plugins measured with other code.
     pub measured_otherwise: Vec<OutdatedMeasurement>,
     provenance: Provenance,
     inputs: Inputs,
@@ -104,9 +104,9 @@ pub struct CompiledBundle {
 /// Compiles a project and writes its libraries.
 ///
 /// # Errors
-/// Errors of all manifests, or else of all kernels.
-pub fn compile(request: &Request, progress: &ProgressBar) -> Result<Outcome, Vec<Diagnostic>> {
-    // Fails early instead of after minutes of compiling.
+/// Errors of all manifests, else of all kernels.
+pub fn compile(request: &Request, progress: &ProgressBar) -> Result<CompiledLibraries, Vec<Diagnostic>> {
+    // Fail before minutes of compiling.
     if let Some(depfile) = &request.depfile {
         atomic_file::check_replaceable(depfile, depfile, "`--depfile`")?;
     }
@@ -117,7 +117,7 @@ pub fn compile(request: &Request, progress: &ProgressBar) -> Result<Outcome, Vec
         let with_record =
             [bytes.as_slice(), &cubinder_model::provenance::write(&compiled.provenance, digest)].concat();
         let libraries = Libraries::draft(request, &compiled, &with_record, warnings)?.persist()?;
-        Ok(Outcome { libraries, digest, bundle_bytes: bytes.len() as u64, compiled })
+        Ok(CompiledLibraries { libraries, digest, bundle_bytes: bytes.len() as u64, compiled })
     };
     let (mut outcome, warnings) = with_warnings(phases)?;
     outcome.compiled.warnings = warnings;
@@ -127,7 +127,7 @@ pub fn compile(request: &Request, progress: &ProgressBar) -> Result<Outcome, Vec
 /// Compiles a project and writes only the cache.
 ///
 /// # Errors
-/// As [`compile`].
+/// The errors of [`compile`].
 pub fn compile_bundle(
     project: &Project,
     overrides: &Overrides,
@@ -139,7 +139,6 @@ pub fn compile_bundle(
     Ok(CompiledBundle { warnings, ..compiled })
 }
 
-/// Runs phases in a thread pool. Warnings follow the errors.
 fn with_warnings<T: Send>(
     phases: impl FnOnce(&Sink) -> Result<T, Vec<Diagnostic>> + Send,
 ) -> Result<(T, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -199,7 +198,7 @@ fn run_phases(
     })
 }
 
-/// Returns machine code replaced by PTX, except on the native route, which is always PTX.
+/// Returns machine code replaced by PTX, except on the native route, which always uses PTX.
 fn from_ptx(plugins: &[CheckedPlugin]) -> Vec<FromPtx> {
     let launched = plugins.iter().filter(|plugin| plugin.plan.route.route == Route::Plugin);
     let missing = launched.flat_map(|CheckedPlugin { resolved, plan }| {
@@ -208,12 +207,12 @@ fn from_ptx(plugins: &[CheckedPlugin]) -> Vec<FromPtx> {
     missing.collect()
 }
 
-/// Encodes the bundle and reads it back, so every engine with it is readable.
+/// Encodes the bundle and verifies that it is readable.
 fn encode(bundle: &Bundle) -> Result<(Vec<u8>, Digest), Diagnostic> {
     let bytes = container::write_bundle(bundle);
     match container::read(&bytes) {
         Ok(found) => Ok((bytes, found.digest)),
-        Err(error) => Err(Diagnostic::error(format!("the bundle that was made does not read: {error}"))
-            .note("this is a defect of cubinder, not of the manifests")),
+        Err(error) => Err(Diagnostic::error(format!("cannot read the compiled bundle: {error}"))
+            .note("this is a bug in cubinder, not an error in the manifests")),
     }
 }

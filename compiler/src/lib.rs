@@ -1,6 +1,4 @@
-//! Compiles TOML manifests and CUDA C++ kernels to TensorRT plugin libraries.
-//!
-//! Owns the order of phases; only `test` and `tune` use a GPU. User errors are
+//! Compiles TOML manifests and CUDA C++ kernels to TensorRT plugin libraries. User errors are
 //! [`cubinder_source::diagnostic::Diagnostic`]s with locations.
 
 pub mod check_plugins;

@@ -1,6 +1,5 @@
-//! Packs drafts and code objects into a bundle.
-//!
-//! Owns numbering of unique code objects, by first use, and compression. Never reads files or compiles.
+//! Packs drafts and code objects into a bundle: numbers unique code objects by first use and compresses them. Never
+//! reads files or compiles.
 
 use std::collections::HashMap;
 
@@ -14,9 +13,9 @@ use cubinder_model::{
 /// A plugin with its compile results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledPlugin {
-    /// The plugin before compilation.
+    /// The uncompiled plugin.
     pub plugin: Plugin,
-    /// Launches, in the order of variants and steps.
+    /// Launches by variant and step.
     pub units: Vec<CompiledUnit>,
 }
 
@@ -27,11 +26,11 @@ pub struct CompiledUnit {
     pub variant: usize,
     /// Index of the step.
     pub step: usize,
-    /// Arguments in the kernel's order.
+    /// Arguments in order.
     pub bound: BoundArgs,
-    /// The kernel's own cluster size, unless the manifest sets it.
+    /// Kernel's cluster size, unless the manifest's.
     pub cluster: Option<[u32; 3]>,
-    /// Code in the order of targets.
+    /// Code by target.
     pub code: Vec<CompiledCode>,
 }
 
@@ -46,11 +45,11 @@ pub struct CompiledCode {
     pub origin: Option<Origin>,
 }
 
-/// A bundle with the origins of each code object.
+/// A bundle with origins of code.
 pub struct PackedBundle {
     /// The bundle.
     pub bundle: Bundle,
-    /// Origins of each element of `bundle.code`.
+    /// Origins of each code object.
     pub origins: Vec<Vec<Origin>>,
 }
 

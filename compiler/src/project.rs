@@ -1,6 +1,6 @@
-//! Determines a command's manifests, targets (`targets`), settings (`plan`) and drivers (`driver`).
+//! Determines a command's manifests, targets, settings and drivers.
 //!
-//! Owns precedence: command line, manifest's `[compile]`, `cubinder.toml`. Never compiles.
+//! Precedence: command line, manifest's `[compile]`, `cubinder.toml`. Never compiles.
 
 mod driver;
 mod plan;
@@ -20,19 +20,19 @@ use cubinder_source::diagnostic::{Diagnostic, Severity, Source, Span, dedup};
 use cubinder_source::{path, rules, source};
 pub use plan::{Plan, PlannedRoute, PlannedTarget};
 
-/// A manifest's text, or why it is unreadable.
+/// A manifest's text, if readable.
 pub type ManifestText = Result<Arc<Source>, Vec<Diagnostic>>;
 
 /// Options of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectOptions {
-    /// Manifests; if empty, the `cubinder.toml`'s.
+    /// Manifests; default: the `cubinder.toml`'s.
     pub manifests: Vec<PathBuf>,
     /// The `cubinder.toml` to use.
     pub config: Option<PathBuf>,
-    /// Targets that override manifests and `cubinder.toml`.
+    /// Targets, which override configured ones.
     pub targets: Vec<Target>,
-    /// Subset of configured targets; all if empty.
+    /// Subset of targets, unless empty.
     pub only: Vec<Target>,
     /// Include folders, searched first.
     pub include: Vec<PathBuf>,
@@ -40,33 +40,30 @@ pub struct ProjectOptions {
     pub options: Vec<String>,
     /// Whether to force line information.
     pub line_information: bool,
-    /// Route that overrides manifests.
+    /// Route, which overrides manifests.
     pub route: Option<Route>,
-    /// Tuning files, before those of `cubinder.toml`.
+    /// Tuning files, searched first.
     pub tuning: Vec<PathBuf>,
-    /// Ignore tuning errors: measuring replaces the tuning.
+    /// Whether measuring replaces invalid tuning.
     pub is_measured: bool,
 }
 
-/// The manifests of one library; empty by default.
+/// The manifests of one library.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Project {
     /// The applicable `cubinder.toml`.
     pub config: Option<Config>,
-    /// Manifests, in the order of the library's plugins.
+    /// Manifests in plugin order.
     pub manifests: Vec<PathBuf>,
     /// Unique tuning files.
     pub tuning: Vec<PathBuf>,
-    /// Base of relative names in output.
+    /// Base of displayed paths.
     pub root: PathBuf,
     options: ProjectOptions,
 }
 
 impl Project {
-    /// Finds the manifests. `here` is the current folder.
-    ///
-    /// Without manifests the nearest `cubinder.toml` names them. For named manifests, [`Project::open_around`] finds
-    /// it.
+    /// Finds the manifests: those of `options`, else the nearest `cubinder.toml`'s. `here` is the current folder.
     ///
     /// # Errors
     /// Files of other kinds, and errors in `cubinder.toml`.
@@ -75,7 +72,7 @@ impl Project {
             options.manifests.iter().filter_map(|path| check_manifest(path).err()).collect();
         wrong.extend(options.include.iter().filter_map(|folder| {
             let error = check_include(folder).err()?;
-            Some(error.note("`--include` names it, relative to the current folder"))
+            Some(error.note("from `--include`, relative to the current folder"))
         }));
         if !wrong.is_empty() {
             return Err(wrong);
@@ -112,11 +109,11 @@ impl Project {
         Ok(Project { config, manifests, tuning, root, options })
     }
 
-    /// Opens manifests with the nearest `cubinder.toml` above each, as their projects compile them. Groups manifests
-    /// by project. If `options` names a `cubinder.toml` or no manifest, this is [`Project::open`].
+    /// Opens manifests, grouped by the nearest `cubinder.toml` above each. Equals [`Project::open`] if `options`
+    /// names a `cubinder.toml` or no manifest.
     ///
     /// # Errors
-    /// As [`Project::open`].
+    /// The errors of [`Project::open`].
     pub fn open_around(options: ProjectOptions, here: &Path) -> Result<Vec<Project>, Vec<Diagnostic>> {
         if options.config.is_some() || options.manifests.is_empty() {
             return Project::open(options, here).map(|project| vec![project]);
@@ -141,7 +138,7 @@ impl Project {
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
     }
 
-    /// Drops tuning files of `cubinder.toml`, for other libraries.
+    /// Drops tuning files of `cubinder.toml`.
     #[must_use]
     pub fn without_project_tuning(mut self) -> Project {
         self.tuning = each_once(self.options.tuning.iter().cloned());
@@ -154,7 +151,7 @@ impl Project {
         self.manifests.iter().map(|path| source::text(path)).collect()
     }
 
-    /// Reads tuning files; returns errors of the unreadable ones.
+    /// Reads tuning files; also returns errors.
     #[must_use]
     pub fn read_tuning(&self) -> (Vec<tuning::File>, Vec<Diagnostic>) {
         let (mut files, mut wrong) = (Vec::new(), Vec::new());
@@ -178,7 +175,7 @@ impl Project {
         found
     }
 
-    /// Returns whether these are all of the library's manifests.
+    /// Returns whether the library has no other manifests.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.options.manifests.is_empty() || self.config.is_none()
@@ -201,14 +198,14 @@ pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Removes duplicate files under any name, keeping the first.
+/// Keeps the first of equal files, under any name.
 fn each_once(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     // The reader reports missing files.
     files.filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path::shown(path)))).collect()
 }
 
-/// Checks an include folder: NVRTC ignores unreadable ones.
+/// Rejects missing include folders, which NVRTC ignores.
 fn check_include(folder: &Path) -> Result<(), Diagnostic> {
     let name = path::shown(folder);
     let name = name.display();
@@ -223,7 +220,6 @@ fn check_include(folder: &Path) -> Result<(), Diagnostic> {
     Err(Diagnostic::error(message))
 }
 
-/// Rejects files of other kinds before parsing.
 fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
     let name = path::shown(path);
     let name = name.display();
@@ -237,11 +233,11 @@ fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
     }
     if path.is_dir() {
         return Err(Diagnostic::error(format!("`{name}` is a folder, expected a manifest"))
-            .help("name the manifest; without arguments `cubinder.toml` says which there are"));
+            .help("pass a manifest, or omit the argument to use the manifests in `cubinder.toml`"));
     }
     if path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh") {
         return Err(Diagnostic::error(format!("`{name}` is CUDA source, expected a manifest"))
-            .help("name the TOML file that has this source in `[[launches]]`"));
+            .help("pass the TOML file that has this source in `[[launches]]`"));
     }
     source::text(path).map_or(Ok(()), |source| file_kind::expect(Kind::Manifest, path, &source.text))
 }

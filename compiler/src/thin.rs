@@ -1,7 +1,4 @@
-//! Removes other GPUs' code from compiled libraries.
-//!
-//! Changes libraries that belong together, all or none. [`cubinder_model::thin`] selects code, [`cubinder_library`]
-//! writes bundles. Never compiles or changes code.
+//! Removes other GPUs' code from compiled libraries that belong together, all or none. Never compiles or changes code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,16 +18,16 @@ use crate::compile::draft_library;
 
 /// The result of thinning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ThinnedLibraries {
     /// The libraries.
     pub libraries: Vec<Thinned>,
-    /// Digests of the bundle, before and after.
+    /// Bundle digests, before and after.
     pub bundle: (Digest, Digest),
     /// Numbers of code objects, before and after.
     pub code_objects: (usize, usize),
     /// Targets of the remaining code.
     pub targets: Vec<String>,
-    /// Whether TensorRT launches all kernels itself.
+    /// Whether TensorRT launches all kernels.
     pub is_native: bool,
 }
 
@@ -58,8 +55,8 @@ struct RetainedCode<'a> {
     ptx: bool,
 }
 
-/// Keeps code of some GPUs; `library` may be a library of ops or its code library. `ptx` keeps PTX that these GPUs
-/// can compile. Replaces the libraries, or writes to the folder `output`.
+/// Keeps code of some GPUs in a library of ops and its code library, of which `library` is one. `ptx` keeps PTX
+/// that these GPUs can compile. Replaces the libraries, or writes to the folder `output`.
 ///
 /// # Errors
 /// A missing bundle or partner library; a kernel without code for a GPU; I/O errors.
@@ -68,7 +65,7 @@ pub fn thin(
     devices: &[ComputeCapability],
     ptx: bool,
     output: Option<&Path>,
-) -> Result<Outcome, Vec<Diagnostic>> {
+) -> Result<ThinnedLibraries, Vec<Diagnostic>> {
     let retained = RetainedCode { devices, ptx };
     let named = open(library)?;
     let partner = partner(&named)?;
@@ -77,21 +74,24 @@ pub fn thin(
         _ => smaller(&named, retained)?,
     };
     let sources: Vec<Source> = std::iter::once(named).chain(partner).collect();
-    Ok(Outcome { libraries: write(&sources, &bytes, output)?, ..outcome })
+    Ok(ThinnedLibraries { libraries: write(&sources, &bytes, output)?, ..outcome })
 }
 
-fn smaller(source: &Source, retained: RetainedCode<'_>) -> Result<(Vec<u8>, Outcome), Vec<Diagnostic>> {
+fn smaller(
+    source: &Source,
+    retained: RetainedCode<'_>,
+) -> Result<(Vec<u8>, ThinnedLibraries), Vec<Diagnostic>> {
     let (bundle, before, sections) = read_bundle(source)?;
     let thinned = thin_bundle(&bundle, retained.devices, retained.ptx);
     let thinned = thinned.map_err(|missing| missing.iter().map(no_code).collect::<Vec<_>>())?;
     let mut bytes = container::write_bundle(&thinned);
     let (after, _) = container::digest(&bytes)
-        .map_err(|error| Diagnostic::error(format!("the bundle does not read: {error}")))?;
+        .map_err(|error| Diagnostic::error(format!("cannot read the bundle: {error}")))?;
     if let Ok(Some(Section::Provenance(whole))) = provenance::find(sections, before) {
         bytes.extend(provenance::write(&whole.retain_code(&bundle.code, &thinned.code), after));
     }
     let targets: BTreeSet<Target> = thinned.code.iter().map(|code| code.target).collect();
-    let outcome = Outcome {
+    let outcome = ThinnedLibraries {
         libraries: Vec::new(),
         bundle: (before, after),
         code_objects: (bundle.code.len(), thinned.code.len()),
@@ -101,17 +101,17 @@ fn smaller(source: &Source, retained: RetainedCode<'_>) -> Result<(Vec<u8>, Outc
     Ok((bytes, outcome))
 }
 
-/// Resumes a run killed between two libraries: one already has the new bundle.
+/// Resumes an interrupted run: one library already has the new bundle.
 fn resume(
     named: &Source,
     partner: &Source,
     retained: RetainedCode<'_>,
-) -> Result<(Vec<u8>, Outcome), Diagnostic> {
+) -> Result<(Vec<u8>, ThinnedLibraries), Diagnostic> {
     let thinned =
         |from: &Source, to: &Source| smaller(from, retained).ok().filter(|(bytes, _)| *bytes == to.bundle);
     thinned(named, partner).or_else(|| thinned(partner, named)).ok_or_else(|| {
         let why = format!(
-            "`{}` is not {}: it holds another bundle",
+            "`{}` is not {}: it contains another bundle",
             partner.path.display(),
             partner_of(named.mode)
         );
@@ -128,41 +128,39 @@ fn open(path: &Path) -> Result<Source, Diagnostic> {
     let attached = match cubinder_library::read_bytes(path, &bytes) {
         Ok(Some(attached)) => attached,
         Ok(None) => {
-            return Err(Diagnostic::error(format!("`{}` holds no code", path.display()))
-                .note("it is the library that runs engines, whatever code they carry")
-                .help("name a library that `cubinder compile` wrote"));
+            return Err(Diagnostic::error(format!("`{}` contains no code", path.display()))
+                .note("it is the runtime library, without a bundle")
+                .help("pass a library that `cubinder compile` wrote"));
         }
         Err(error) => return Err(engine(path, &bytes).unwrap_or_else(|| error.into())),
     };
     let range = usize::try_from(attached.range.start).ok().zip(usize::try_from(attached.range.end).ok());
     let bundle = range.and_then(|(start, end)| bytes.get(start..end));
-    let bundle = bundle.ok_or_else(|| cannot("read", path, &"it changed meanwhile"))?.to_vec();
+    let bundle = bundle.ok_or_else(|| cannot("read", path, &"it was changed meanwhile"))?.to_vec();
     Ok(Source { path: path.to_owned(), mode: attached.mode, length: bytes.len() as u64, bundle })
 }
 
 fn engine(path: &Path, bytes: &[u8]) -> Option<Diagnostic> {
     let is_elf = bytes.starts_with(b"\x7fELF");
     (!is_elf && container::scan(bytes).next().is_some()).then(|| {
-        Diagnostic::error(format!("`{}` is an engine, and an engine cannot be thinned", path.display()))
-            .note("its format is TensorRT's own, with lengths and checks around what plugins leave in it")
-            .help("thin the plugin library, and build the engine with that")
+        Diagnostic::error(format!("cannot thin `{}`: it is an engine", path.display()))
+            .note("engines are in TensorRT's format, with lengths and checksums around plugin data")
+            .help("thin the plugin library, and rebuild the engine with it")
     })
 }
 
 fn read_bundle(source: &Source) -> Result<(Bundle, Digest, &[u8]), Diagnostic> {
-    let unreadable = |why: &dyn std::fmt::Display| {
-        cannot("read the bundle in", &source.path, why).help("compile it again")
-    };
+    let unreadable =
+        |why: &dyn std::fmt::Display| cannot("read the bundle in", &source.path, why).help("recompile it");
     match container::read(&source.bundle) {
         Ok(container::LocatedContainer { container: Container::Bundle(bundle), digest, length, .. }) => {
             Ok((bundle, digest, source.bundle.get(length..).unwrap_or_default()))
         }
-        Ok(_) => Err(unreadable(&"it holds a node")),
+        Ok(_) => Err(unreadable(&"it contains a node")),
         Err(error) => Err(unreadable(&error)),
     }
 }
 
-/// Finds the partner library, which must have the same bundle: engines' nodes refer to its digest.
 fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
     let what = partner_of(named.mode);
     let file = named.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -175,52 +173,51 @@ fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
         }
     };
     let other = other.ok_or_else(|| {
-        alone(named, format!("its name does not end with `-code.so`, so {what} is not known"))
+        alone(named, format!("its name does not end with `-code.so`, so {what} is unknown"))
     })?;
     let path = named.path.with_file_name(other);
     if !path.is_file() {
-        return Err(alone(named, format!("{what}, `{}`, is not there", path.display())));
+        return Err(alone(named, format!("{what}, `{}`, does not exist", path.display())));
     }
     let partner = open(&path)?;
     if partner.mode != mode {
-        return Err(alone(named, format!("`{}` is not {what}: it holds another bundle", path.display())));
+        return Err(alone(named, format!("`{}` is not {what}: it contains another bundle", path.display())));
     }
     Ok(Some(partner))
 }
 
 fn partner_of(mode: Mode) -> &'static str {
     match mode {
-        Mode::CodeLibrary => "the library of ops that belongs to it",
+        Mode::CodeLibrary => "its plugin library",
         Mode::Ops | Mode::OpsForLibrary => "its code library",
     }
 }
 
 fn alone(named: &Source, why: String) -> Diagnostic {
-    Diagnostic::error(format!("cannot thin `{}` alone", named.path.display()))
+    Diagnostic::error(format!("cannot thin only `{}`", named.path.display()))
         .note(why)
-        .note("engines name the code library by the digest of its bundle, which changes: so the two have to change together")
-        .help("put both beside each other as `cubinder compile --embed` wrote them")
+        .note("engines refer to the code library by the digest of its bundle, which changes: both must change together")
+        .help("put both into one folder, as `cubinder compile --embed` wrote them")
 }
 
 fn no_code(missing: &NoCode) -> Diagnostic {
     let NoCode { plugin, kernels, device, targets, has_ptx } = missing;
     let gpu = format!("sm_{}{}", device.major, device.minor);
-    let error = Diagnostic::error(format!("nothing of {plugin} would run on {gpu}"))
+    let error = Diagnostic::error(format!("no code of {plugin} for {gpu}"))
         .note(format!("kernels without code for it: {}", quoted(kernels)))
         .note(format!("they were compiled for {}", quoted(targets)));
     match has_ptx {
-        true => error.help("its PTX would: leave out `--no-ptx`, or compile it for that GPU too"),
-        false => error.help(format!("compile it for that GPU too: `--target {gpu}`")),
+        true => error.help("remove `--no-ptx` to keep its PTX, or also compile it for that GPU"),
+        false => error.help(format!("also compile it for that GPU: `--target {gpu}`")),
     }
 }
 
-/// Writes all libraries to temporary files, then renames them.
 fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec<Thinned>, Diagnostic> {
     let mut thinned = Vec::new();
     for source in sources {
         let folder = output.unwrap_or_else(|| parent_folder(&source.path));
         std::fs::create_dir_all(folder)
-            .map_err(|error| atomic_file::file_error("make the folder", folder, &error))?;
+            .map_err(|error| atomic_file::file_error("create the folder", folder, &error))?;
         let path = folder.join(source.path.file_name().unwrap_or_default());
         let (draft, after) = draft_library(&source.path, bundle, source.mode, &path)?;
         thinned.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const PIECES: &str = "__global__ ¦void ¦k¦(¦)¦{¦}¦<¦>¦,¦;¦template ¦typename T¦int ¦const ¦*¦x¦\n#if A\n¦\n#else\n¦\n#endif\n¦\
     \n#define k x\n¦namespace a¦::¦:¦extern \"C\" ¦...¦[¦]¦=¦\"¦'¦/*¦*/¦//¦\n¦\\\n¦R\"(¦)\"¦requires ¦__launch_bounds__¦0¦é¦using ¦&¦->";
 
-/// Concatenated pieces: more of these texts are almost kernels than random characters would be.
+/// Generates concatenated pieces of CUDA: they resemble kernels more often than random characters.
 pub(crate) fn cuda_pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(PIECES.split('¦').collect::<Vec<_>>());
     prop::collection::vec(piece, 0..48).prop_map(|pieces| pieces.concat())

@@ -1,11 +1,11 @@
-//! The manifest that tests of the crate and of the program write about: one input `x`, one output `y` of its shape, one launch.
+//! The manifest that tests of the crates use: one input `x`, one output `y` of its shape, one launch.
 
-/// What a test says about it; the rest is as [`Sample::PLAIN`] has it.
+/// The parts of the manifest that a test changes; [`Sample::PLAIN`] has the defaults.
 #[derive(Clone, Copy)]
 pub(crate) struct Sample<'a> {
     /// The type of `x` and `y`.
     pub(crate) element: &'a str,
-    /// More tables, before the launch: `[types]`, `[attributes.n]`, `[constants]`.
+    /// More tables before the launch: `[types]`, `[attributes.n]`, `[constants]`.
     pub(crate) tables: &'a str,
     /// The kernel's file.
     pub(crate) source: &'a str,
@@ -27,7 +27,7 @@ impl Sample<'_> {
         args: "x = \"x\"\ny = \"y\"",
     };
 
-    /// The manifest's text.
+    /// Returns the manifest's text.
     pub(crate) fn text(&self) -> String {
         let Sample { element, tables, source, kernel, launch, args } = self;
         format!(

@@ -1,6 +1,6 @@
-//! The real NVRTC where it is installed, units built from a few words, and diagnostics as text.
+//! NVRTC, if installed; units built from short texts; and diagnostics as text.
 
-// Each crate uses a part.
+// Each crate uses only some of these items.
 #![allow(dead_code)]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::diagnostic::{Colour, Diagnostic, Source, Span, render};
 use crate::resolve::{self, Resolved, Unit};
 use crate::toolkit::{Overrides, Toolkit};
 
-/// A manifest that must be right, as `path`.
+/// Resolves a manifest that must be valid; `path` is its name.
 #[track_caller]
 pub(crate) fn resolved(path: &str, text: &str) -> Resolved {
     match resolve::compile(&Source::new(path, text)) {
@@ -23,8 +23,8 @@ pub(crate) fn resolved(path: &str, text: &str) -> Resolved {
     }
 }
 
-/// The toolkit that the environment names. Where there is none the test says so and is skipped; with
-/// `CUBINDER_REQUIRE_TOOLKIT=1` it fails.
+/// Returns the toolkit from the environment. If it is missing, reports that the test is skipped, or panics with
+/// `CUBINDER_REQUIRE_TOOLKIT=1`.
 pub(crate) fn toolkit(test: &str) -> Option<Toolkit> {
     match Toolkit::locate(&Overrides::from_env(None)) {
         Ok(toolkit) => Some(toolkit),
@@ -38,7 +38,7 @@ pub(crate) fn toolkit(test: &str) -> Option<Toolkit> {
     }
 }
 
-/// The toolkit and its NVRTC, loaded once for all tests of the process.
+/// Returns the toolkit and its NVRTC, loaded once for all tests of the process.
 pub(crate) fn nvrtc(test: &str) -> Option<(Toolkit, &'static Arc<Nvrtc>)> {
     static LOADED: OnceLock<Arc<Nvrtc>> = OnceLock::new();
     let toolkit = toolkit(test)?;
@@ -46,13 +46,13 @@ pub(crate) fn nvrtc(test: &str) -> Option<(Toolkit, &'static Arc<Nvrtc>)> {
     Some((toolkit, nvrtc))
 }
 
-/// A unit of the source `kernels/test.cu` in `folder`, named by `kernels/test.toml`.
+/// Returns the unit of `kernels/test.cu` in `folder`, declared by `kernels/test.toml`.
 pub(crate) fn unit(folder: &Path, text: &str, kernel: &str, types: &[DataType]) -> TranslationUnit {
     let (draft, source) = draft(folder, text, kernel, types);
     translation_unit(&draft, source, "kernels/test.cu", None)
 }
 
-/// What [`unit`] is made of.
+/// Returns the parts of [`unit`].
 pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType]) -> (Unit, Arc<Source>) {
     let manifest = Source::new("manifests/test.toml", format!("kernel = \"{kernel}\"\n"));
     let span = |range| Span { source: Arc::clone(&manifest), range };
@@ -82,7 +82,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
     (draft, Source::new(path, text))
 }
 
-/// Diagnostics as text: severity, message, places with the marked text, notes, help.
+/// Formats diagnostics: severity, message, positions with the marked text, notes, help.
 pub(crate) fn show(diagnostics: &[Diagnostic]) -> String {
     let mut out = String::new();
     for diagnostic in diagnostics {

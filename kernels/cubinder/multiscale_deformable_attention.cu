@@ -1,12 +1,12 @@
-// Multi-scale deformable attention: each query sums up what it samples at a few places of a few feature maps.
+// Multi-scale deformable attention: each query sums samples at a few locations of a few feature maps.
 //
-// A place is a number from 0 to 1 along width and height, where 0 is the left edge of the first pixel and 1 the right edge of the last one. What is
-// sampled is interpolated between the four pixels around it; pixels beyond the map are zero. Arithmetic is of single precision.
+// Locations are from 0, the left edge of the first pixel, to 1, the right edge of the last, along width and height.
+// Samples are interpolated between four pixels; pixels outside of the map are zero. Computes in single precision.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/// `SIZE` elements side by side, moved at once.
+/// `SIZE` adjacent elements, moved at once.
 template <typename T, int SIZE>
 struct alignas(sizeof(T) * SIZE) Piece
 {
@@ -23,7 +23,7 @@ __device__ __forceinline__ void add_pixel(float (&sum)[SIZE], const T* __restric
         sum[e] += factor * static_cast<float>(value.element[e]);
 }
 
-/// Of numbers that fit 32 bits, as nearly all do, the division is several times faster.
+/// Divides; several times faster for numbers of 32 bits, as nearly all are.
 __device__ __forceinline__ long long quotient(long long number, int divisor)
 {
     if (number >> 32 == 0)
@@ -31,7 +31,7 @@ __device__ __forceinline__ long long quotient(long long number, int divisor)
     return number / divisor;
 }
 
-/// The pixels of one level, for the channels of one thread. `stride` elements lie between pixels.
+/// The pixels of one level for a thread's channels, `stride` elements apart.
 template <typename T>
 struct Map
 {
@@ -39,7 +39,7 @@ struct Map
     int height, width, stride;
 };
 
-/// Adds `factor` times what the map holds at a place, from 0 to 1 along each side. Not a number is nowhere.
+/// Adds `factor` times the map's value at a location. NaN is outside.
 template <typename T, int SIZE>
 __device__ __forceinline__ void add_sample(float (&sum)[SIZE], const Map<T>& map, float along_width, float along_height, float factor)
 {
@@ -65,16 +65,17 @@ __device__ __forceinline__ void add_sample(float (&sum)[SIZE], const Map<T>& map
         add_pixel<T, SIZE>(sum, corner + down + map.stride, factor * lower_part * right_part);
 }
 
-/// `SIZE` elements, of which as many are moved at once as 16 bytes hold.
+/// `SIZE` elements, moved in units of up to 16 bytes.
 template <typename T, int SIZE>
 struct alignas(sizeof(T) * SIZE < 16 ? sizeof(T) * SIZE : 16) Row
 {
     T element[SIZE];
 };
 
-/// `SPLIT` threads compute `SIZE` channels of one head of one query, each with some of the points; where they are several, the threads of a head lie in
-/// one warp. With `POINTS`, which is their number in each level or 0, places and weights of a level are read at once. `rows` counts heads of queries.
-/// `extents` are height and width of each level, and `starts` where its pixels begin among the `pixels` of all levels.
+/// `SPLIT` threads, in one warp if several, compute `SIZE` channels of one head of one query, each from some of the
+/// points. With `POINTS` (points per level, or 0), a level's locations and weights are read at once. `rows` counts
+/// heads of queries. `extents` are height and width of each level, `starts` its first pixel among the `pixels` of all
+/// levels.
 template <typename T, typename I, int SIZE, int SPLIT, int POINTS>
 __global__ void multiscale_deformable_attention(const T* __restrict__ value, const I* __restrict__ extents, const I* __restrict__ starts,
                                                 const T* __restrict__ locations, const T* __restrict__ weights, T* __restrict__ y,
@@ -84,7 +85,7 @@ __global__ void multiscale_deformable_attention(const T* __restrict__ value, con
     const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     const int of_head = channels / SIZE;
     const long long asked = quotient(thread, of_head * SPLIT);
-    // Threads beyond the rows stay where others of their warp need them, and do what is done for the last row.
+    // The warp needs threads past the rows; they repeat the last row.
     if (SPLIT == 1 && asked >= rows)
         return;
     const long long row = asked < rows ? asked : rows - 1;
@@ -101,7 +102,7 @@ __global__ void multiscale_deformable_attention(const T* __restrict__ value, con
     float sum[SIZE] = {};
     for (int level = 0; level < levels; ++level, location += 2 * points, weight += points) {
         const long long height = extents[2 * level], width = extents[2 * level + 1], start = starts[level];
-        // A level that is not among the pixels samples nothing: no memory of others is read. No sum or product overflows before that is known.
+        // Skips levels outside of the pixels, so that no other memory is read. Nothing overflows before this check.
         const bool has_extents = height > 0 && width > 0 && height <= pixels && width <= pixels;
         const bool is_there = has_extents && start >= 0 && start <= pixels - height * width;
         if (!is_there)

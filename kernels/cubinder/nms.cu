@@ -1,10 +1,10 @@
-// Boxes that overlap a better one of their class too much are left out: non-maximum suppression.
+// Non-maximum suppression: drops boxes that overlap a better box of their class too much.
 //
-// Boxes are sorted twice, by class and score and by score alone. In the first order a class is a run of neighbours, and a box can be dropped by
-// those before it in its run only; the second one is that of the result. Nothing here needs memory for each pair of boxes.
+// Boxes are sorted by class and score, and by score only. In the first order a class is contiguous, and only its earlier
+// boxes can drop a box; the second is the result's order. No step needs memory per pair of boxes.
 //
-// A box is kept when each box before it that it overlaps too much is dropped, and dropped as soon as one of them is kept. So whatever
-// waits for nothing is decided at once, wherever it stands, and the rest as soon as what it waits for is.
+// A box is kept if every earlier box that it overlaps too much is dropped, and dropped as soon as one of them is kept.
+// Boxes without such predecessors are decided at once, others when their predecessors are.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -15,16 +15,16 @@ namespace nms {
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-/// The key of what takes no part; that of all others is less.
+/// The key of boxes that are not considered; all others are less.
 constexpr unsigned long long NO_KEY = ~0ull;
 
-/// What is known of a box.
+/// The state of a box.
 constexpr unsigned char OPEN = 0, KEPT = 1, DROPPED = 2;
 
-/// A bit of a word stands for a group of boxes.
+/// Groups of boxes, each a bit of a word.
 constexpr int GROUPS = 64;
 
-/// Returns when the step before has ended, and lets the step behind begin, which waits likewise. `read` is what is read from.
+/// Waits for the previous step, and lets the next one start, which waits likewise. `read` are the pointers to read from.
 template <typename... Read>
 __device__ __forceinline__ void begin_step(const Read*... read)
 {
@@ -32,7 +32,7 @@ __device__ __forceinline__ void begin_step(const Read*... read)
     let_later_begin();
 }
 
-/// The corners of a box: x and y of the one, z and w of the other.
+/// Returns two corners of a box: (x, y) and (z, w).
 template <typename T>
 __device__ __forceinline__ float4 load_box(const T* boxes, int index)
 {
@@ -40,22 +40,22 @@ __device__ __forceinline__ float4 load_box(const T* boxes, int index)
     return make_float4(static_cast<float>(at[0]), static_cast<float>(at[1]), static_cast<float>(at[2]), static_cast<float>(at[3]));
 }
 
-/// A box that meets none.
+/// Returns a box that intersects none.
 __device__ __forceinline__ float4 no_box()
 {
     const float nan = __int_as_float(0x7fffffff);
     return make_float4(nan, nan, nan, nan);
 }
 
-/// Whether two boxes have more than a corner or an edge in common, and perhaps where one of them has no area. Without it they have no
-/// intersection.
+/// Returns whether two boxes share more than a corner or an edge; possibly also if one has no area. Otherwise they do
+/// not intersect.
 __device__ __forceinline__ bool may_meet(const float4& a, const float4& b)
 {
     return a.z > b.x && b.z > a.x && a.w > b.y && b.w > a.y;
 }
 
-/// Whether the intersection of two boxes, by what they cover together, is greater than the threshold. Each operation is rounded by itself, as on a
-/// CPU. A box with a NaN is above no threshold, because its area is NaN.
+/// Returns whether intersection over union exceeds the threshold. Each operation is rounded separately, as on a CPU. A
+/// box with a NaN exceeds no threshold: its area is NaN.
 __device__ __forceinline__ bool is_over(const float4& a, const float4& b, float threshold)
 {
     const float width = fmaxf(__fsub_rn(fminf(a.z, b.z), fmaxf(a.x, b.x)), 0.0f);
@@ -66,13 +66,13 @@ __device__ __forceinline__ bool is_over(const float4& a, const float4& b, float 
     return __fdiv_rn(both, __fsub_rn(__fadd_rn(area_a, area_b), both)) > threshold;
 }
 
-/// The threshold is 0 or more, so boxes that do not meet are not above it.
+/// The threshold is at least 0, so disjoint boxes do not exceed it.
 __device__ __forceinline__ bool overlaps(const float4& a, const float4& b, float threshold)
 {
     return may_meet(a, b) && is_over(a, b, threshold);
 }
 
-/// A number that is less where the score is greater. NaN is the greatest score, as PyTorch sorts it; 0 and -0 are one.
+/// Returns a number that decreases with the score. NaN is the highest score, as in PyTorch; 0 and -0 are equal.
 __device__ __forceinline__ unsigned rank_of_score(float score)
 {
     if (score != score)
@@ -81,13 +81,13 @@ __device__ __forceinline__ unsigned rank_of_score(float score)
     return bits & 0x80000000u ? bits : 0x7fffffffu - bits;
 }
 
-/// The least number of single precision is no threshold: then what is not above it takes part, too.
+/// Returns whether a box is considered; all are if the threshold is the lowest `float`.
 __device__ __forceinline__ bool takes_part(float score, float threshold)
 {
     return !(threshold > -3.402823466e38f) || score > threshold;
 }
 
-/// What is sorted where an order of 64 bits leaves some alike.
+/// A key for sorting, with the index for equal keys.
 struct Entry
 {
     unsigned long long key;
@@ -114,8 +114,8 @@ __device__ __forceinline__ Entry from_lane(const Entry& entry, int distance)
     return {__shfl_xor_sync(ALL_LANES, entry.key, distance), __shfl_xor_sync(ALL_LANES, entry.index, distance)};
 }
 
-/// Sorts one element of each thread of the block; thread number `t` gets the one at place `t`. A bitonic network: `BLOCK` is a power of two.
-/// `exchange` has place for two elements of each thread, so that a barrier for each step is enough.
+/// Sorts one element per thread of the block; thread `t` gets element `t`. A bitonic network: `BLOCK` is a power of two.
+/// `exchange` has two elements per thread, so that one barrier per step suffices.
 template <int BLOCK, typename K>
 __device__ __forceinline__ K sort_block(K mine, K* exchange)
 {
@@ -143,7 +143,7 @@ __device__ __forceinline__ K sort_block(K mine, K* exchange)
     return mine;
 }
 
-/// The sum of `value` over the lanes up to this one.
+/// Returns the sum of `value` over the lanes up to this one.
 __device__ __forceinline__ unsigned sum_up_to(unsigned value)
 {
     const unsigned lane = threadIdx.x % 32;
@@ -155,7 +155,7 @@ __device__ __forceinline__ unsigned sum_up_to(unsigned value)
     return value;
 }
 
-/// Of each thread of the block, how many before it have `flag`; of all, in `total`. `counts` has a number for each warp.
+/// Returns how many earlier threads of the block have `flag`; `total` counts all. `counts` has one element per warp.
 template <int BLOCK>
 __device__ __forceinline__ unsigned count_before(bool flag, unsigned* counts, unsigned& total)
 {
@@ -172,10 +172,10 @@ __device__ __forceinline__ unsigned count_before(bool flag, unsigned* counts, un
 
 } // namespace nms
 
-/// All of it, of at most `BLOCK` boxes, in one block.
+/// All steps for at most `BLOCK` boxes, in one block.
 ///
-/// Behind the sort by score boxes are laid out by class, in their order: those of one bucket side by side, which those of some classes share. A
-/// thread walks over the boxes of its bucket before its own, 32 at a time, until one of these is kept, or it has to wait for one that is not decided.
+/// After sorting by score, boxes are arranged by bucket in this order; some classes share a bucket. A thread visits the
+/// earlier boxes of its bucket, 32 at a time, until an overlapping one is kept, or is undecided.
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     nms_in_one_block(const T* __restrict__ boxes, const T* __restrict__ scores, const int* __restrict__ classes, int* __restrict__ keep,
@@ -211,8 +211,8 @@ __global__ void __launch_bounds__(BLOCK)
     const float4 sorted_box = is_box ? box_at[index] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     const int sorted_class = is_box ? class_at[index] : 0;
 
-    // How many of the bucket are before this box, in its warp, in warps before, and how many are in buckets before. What takes no part is
-    // behind all others already.
+    // Counts the bucket's boxes before this one, in its warp and in earlier warps, and the boxes of earlier buckets.
+    // Boxes that are not considered already come last.
     const unsigned bucket = is_box ? static_cast<unsigned>(sorted_class) % BUCKETS : BUCKETS;
     const unsigned peers = __match_any_sync(ALL_LANES, bucket);
     if (is_box && lane == __ffs(peers) - 1)
@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(BLOCK)
                 is_new = true;
             }
         }
-        // Nobody may write what is decided before everybody has read what was.
+        // All threads must have read the old state before it changes.
         __syncthreads();
         const unsigned kept_here = __ballot_sync(ALL_LANES, is_good), open_here = __ballot_sync(ALL_LANES, is_open);
         if (lane == 0) {
@@ -296,8 +296,8 @@ __global__ void __launch_bounds__(BLOCK)
         *count = total;
 }
 
-/// Sorts each part of `CHUNK` boxes, and makes each of the last part as many: in one order by class and score, in the other by score. Blocks: x for
-/// parts, y for the orders.
+/// Sorts each part of `CHUNK` boxes, padding the last one: in one order by class and score, in the other by score.
+/// Blocks: x for parts, y for orders.
 template <typename T, int CHUNK>
 __global__ void __launch_bounds__(CHUNK)
     sort_parts(const T* __restrict__ scores, const int* __restrict__ classes, unsigned long long* __restrict__ keys, int* __restrict__ indices, int size,
@@ -322,8 +322,8 @@ __global__ void __launch_bounds__(CHUNK)
 
 namespace nms {
 
-/// How many of the `parts` sorted parts are before `key`, which is at place `own` of all. Of others that are alike those of parts before are.
-/// `WIDTH` parts are searched side by side, so that a step does not wait for the one before.
+/// Returns the place of `key` among all `parts` sorted parts; `own` is its place in their concatenation. Equal keys of
+/// earlier parts come first. Searches `WIDTH` parts at once, so that their loads overlap.
 template <int CHUNK>
 __device__ __forceinline__ int place_among(const unsigned long long* keys, int parts, int own, unsigned long long key)
 {
@@ -337,7 +337,7 @@ __device__ __forceinline__ int place_among(const unsigned long long* keys, int p
 #pragma unroll
             for (int p = 0; p < WIDTH; ++p) {
                 const int part = min(first + p, parts - 1);
-                // The last step is a second one of 1, because all of a part are one more than its halves come to.
+                // The last step repeats 1: a part has one element more than its halves add up to.
                 const int next = before[p] + max(twice / 2, 1);
                 const unsigned long long other = keys[static_cast<long long>(part) * CHUNK + next - 1];
                 if (other < key || (other == key && part < own_part))
@@ -353,8 +353,9 @@ __device__ __forceinline__ int place_among(const unsigned long long* keys, int p
 
 } // namespace nms
 
-/// Writes boxes and classes in the first order, indices in the second, and what leads from one to the other; and empties what the steps
-/// behind count in. A box that takes no part is one that meets nothing, and its index is -1. Blocks: x for boxes, y for the orders.
+/// Writes boxes and classes in the first order, indices in the second, and the mapping from one to the other; resets the
+/// state of later steps. Boxes that are not considered intersect none, and have index -1. Blocks: x for boxes, y for
+/// orders.
 template <typename T, int CHUNK>
 __global__ void place_boxes(const T* __restrict__ boxes, const int* __restrict__ classes, const unsigned long long* __restrict__ keys,
                             const int* __restrict__ indices, float4* __restrict__ sorted_boxes, int* __restrict__ sorted_classes,
@@ -377,7 +378,7 @@ __global__ void place_boxes(const T* __restrict__ boxes, const int* __restrict__
     }
     const bool is_box = key != NO_KEY;
     sorted_boxes[place] = is_box ? load_box(boxes, index) : no_box();
-    // Those that take no part are the last, so classes go up to the end.
+    // Boxes that are not considered come last, so classes ascend to the end.
     sorted_classes[place] = is_box ? classes[index] : 0x7fffffff;
     sources[place] = is_box ? index : -1;
     groups[place] = 0;
@@ -386,8 +387,8 @@ __global__ void place_boxes(const T* __restrict__ boxes, const int* __restrict__
         *turns = 0;
 }
 
-/// Marks, for each box, in which groups of `width` neighbours there is one before it of its class that it overlaps too much. A thread looks after
-/// two boxes. Blocks: x for groups, y for boxes.
+/// Marks for each box the groups of `width` neighbors with an earlier box of its class that it overlaps too much. Two
+/// boxes per thread. Blocks: x for groups, y for boxes.
 template <int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     mark_groups(const float4* __restrict__ sorted_boxes, const int* __restrict__ sorted_classes, unsigned long long* __restrict__ groups, int padded,
@@ -416,7 +417,7 @@ __global__ void __launch_bounds__(BLOCK)
     for (int tile = begin; tile < end; tile += BLOCK) {
         __syncthreads();
         const int mine = tile + threadIdx.x;
-        // What is behind the end meets nothing.
+        // Boxes past the end intersect none.
         tile_boxes[threadIdx.x] = mine < end ? sorted_boxes[mine] : no_box();
         tile_classes[threadIdx.x] = mine < end ? sorted_classes[mine] : 0;
         __syncthreads();
@@ -432,7 +433,7 @@ __global__ void __launch_bounds__(BLOCK)
             }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
-                // Only boxes before this one.
+                // Only earlier boxes.
                 const int before = row[r] - tile - window;
                 if (before < 32)
                     meeting[r] &= before > 0 ? (1u << before) - 1 : 0;
@@ -453,7 +454,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 namespace nms {
 
-/// Whether a box is dropped: all lanes look at the groups that are marked, 32 boxes at a time, and wait for those that are not decided.
+/// Returns whether a box is dropped. All lanes check the marked groups, 32 boxes at a time, and wait for undecided ones.
 __device__ __forceinline__ bool is_dropped(const float4* boxes, const int* classes, const volatile unsigned char* states, unsigned long long marked,
                                            int row, int width, float threshold)
 {
@@ -479,8 +480,8 @@ __device__ __forceinline__ bool is_dropped(const float4* boxes, const int* class
 
 } // namespace nms
 
-/// Decides which boxes are kept: of a block 32 neighbours, of a warp one after the other. Blocks take neighbours in the order in which they
-/// begin, so what a block waits for has begun before it, whatever else the device does.
+/// Decides which boxes are kept: 32 neighbors per block, sequentially in a warp. Blocks take neighbors in the order in
+/// which they start, so the blocks that a block waits for have started, whatever else the device runs.
 template <int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     decide_boxes(const float4* __restrict__ sorted_boxes, const int* __restrict__ sorted_classes, const int* __restrict__ sources,
@@ -496,7 +497,7 @@ __global__ void __launch_bounds__(BLOCK)
     volatile unsigned char* const decided = states;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int first = static_cast<int>(turn) * 32;
-    // What overlaps nothing before it waits for nothing.
+    // Boxes without earlier overlaps are decided at once.
     const unsigned long long marked_of_lane = groups[first + lane];
     const int source_of_lane = sources[first + lane];
     if (warp == 0 && marked_of_lane == 0) {
@@ -517,7 +518,7 @@ __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-/// Writes the indices of what is kept, by score. A block counts what is kept before its own boxes, of which a thread has one.
+/// Writes the indices of kept boxes, by score. A block counts the kept boxes before its own, one per thread.
 template <int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     write_kept(const unsigned char* __restrict__ kept, const int* __restrict__ by_score, int* __restrict__ keep, long long* __restrict__ count)

@@ -1,7 +1,8 @@
-// Pillars of a point cloud are laid out as an image: the features of each pillar go to its cell, and cells without one are zero.
+// Scatters the pillars of a point cloud to an image: each pillar's features go to its cell; empty cells are
+// zero.
 //
-// Three passes. The first forgets what cells show, the second finds out which pillar each cell shows: of several the last one, as
-// if they were written in their order. The third writes the image from its first element to its last, so that memory is written in whole lines and each
+// Three passes: the first resets the cells, the second finds each cell's pillar (of several the last, as if
+// written in order), the third writes the image from first to last element, in whole memory lines and each
 // element once.
 
 #include <cuda_bf16.h>
@@ -9,7 +10,7 @@
 
 #include "programmatic.cuh"
 
-/// Asks for `bytes` of a row, to be kept for a while: the image is written past them.
+/// Prefetches `bytes` of a row, evicted last: writing the image must not displace them.
 __device__ __forceinline__ void fetch(const char* row, int bytes)
 {
 #if __CUDA_ARCH__ >= 800
@@ -18,7 +19,7 @@ __device__ __forceinline__ void fetch(const char* row, int bytes)
 #endif
 }
 
-/// No cell shows a pillar. A thread sees to four cells of `shown`, whose memory has room for whole fours.
+/// Resets the cells of `shown`, four per thread; its memory is padded to fours.
 __global__ void forget_pillars(int4* shown, unsigned fours)
 {
     let_later_begin_after(blockDim.x * sizeof(int4));
@@ -30,8 +31,8 @@ __global__ void forget_pillars(int4* shown, unsigned fours)
     *to = make_int4(-1, -1, -1, -1);
 }
 
-/// `shown` holds -1 everywhere. A pillar whose cell lies beyond the image is left out: models pad their pillars that way. Features are on their way when
-/// the third pass wants them; `bytes` are those of a pillar.
+/// `shown` is -1 everywhere. Skips pillars outside of the image, with which models pad. Prefetches features,
+/// `bytes` per pillar, for the third pass.
 __global__ void find_pillars(const int* __restrict__ coordinates, const void* __restrict__ features, int* shown, int pillars, int bytes, int batch,
                              int height, int width)
 {
@@ -50,14 +51,14 @@ __global__ void find_pillars(const int* __restrict__ coordinates, const void* __
     }
 }
 
-/// `SIZE` elements side by side, moved at once.
+/// `SIZE` adjacent elements, moved at once.
 template <typename T, int SIZE>
 struct alignas(sizeof(T) * SIZE) Piece
 {
     T element[SIZE];
 };
 
-/// Nobody reads the image before all of it is written: it need not stay in the cache.
+/// The image is not read before it is complete, so it need not stay in the cache.
 template <typename Elements>
 __device__ __forceinline__ void write(Elements* place, const Elements& elements)
 {
@@ -67,8 +68,8 @@ __device__ __forceinline__ void write(Elements* place, const Elements& elements)
         *place = elements;
 }
 
-/// Writes `CHANNELS` channels from `first` on of `SIZE` neighbours, beginning at `to`, that show `pillars`. With `PIECES` the features of a pillar are
-/// read `SIZE` at once, of which `channels` is a multiple.
+/// Writes `CHANNELS` channels from `first` on of `SIZE` adjacent cells at `to`, which show `pillars`. With
+/// `PIECES`, reads `SIZE` features at once, of which `channels` is a multiple.
 template <typename T, int SIZE, int CHANNELS, bool PIECES>
 __device__ __forceinline__ void show(const Piece<int, SIZE>& pillars, const T* __restrict__ features, T* to, int first, int cells, int channels)
 {
@@ -102,8 +103,8 @@ __device__ __forceinline__ void show(const Piece<int, SIZE>& pillars, const T* _
     }
 }
 
-/// A thread writes `SIZE` neighbours of `CHANNELS` channels: it looks up once which pillars they show. `cells` are those of one image. Blocks: x for
-/// cells, y for channels, z for images.
+/// A thread writes `SIZE` adjacent cells of `CHANNELS` channels, and looks up their pillars once. `cells` is
+/// per image. Blocks: x for cells, y for channels, z for images.
 template <typename T, int SIZE, int CHANNELS, bool PIECES, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     show_pillars(const T* __restrict__ features, const int* __restrict__ shown, T* __restrict__ image, int cells, int channels)

@@ -1,9 +1,9 @@
-// What kernels do whose launches are programmatic: from compute capability 9.0 on they are made ready while what was queued before still runs. Older
-// GPUs run one after the other.
+// Programmatic launches: from compute capability 9.0 on, kernels are prepared while earlier work still runs.
+// Older GPUs run kernels in order.
 
 #pragma once
 
-/// Bits of a value, of any that need not be told apart.
+/// Returns bits that depend on a value, not necessarily unique ones.
 template <typename T>
 __device__ __forceinline__ unsigned bits_of(T value)
 {
@@ -20,12 +20,13 @@ __device__ __forceinline__ unsigned bits_of(float value)
     return __float_as_uint(value);
 }
 
-/// Waits until all that was queued before has ended and what it wrote is seen; what was queued before the kernel before this one has ended, too, since in
-/// each grid a thread waits. Comes before a kernel's first read or write.
+/// Waits until all earlier work has ended and is visible; that includes the previous kernel's predecessors,
+/// because each grid waits. Must precede a kernel's first read or write.
 ///
-/// Every `__restrict__` pointer that is read from afterwards is to be among `known`, itself or as a place: the compiler takes what it points to for
-/// unchanged otherwise, and may read it before. `known` values are computed before, while others run. The compiler would move that to behind the wait,
-/// where everybody waits for it: an instruction that depends on them, and does nothing but tell a profiler, keeps it from that.
+/// `known` must include every `__restrict__` pointer that is read later, or an address derived from it:
+/// otherwise the compiler assumes that its memory does not change, and may read it before. `known` values are
+/// computed before the wait. The compiler would move that behind the wait, if not for an instruction that
+/// depends on them, and only signals a profiler.
 template <typename... Known>
 __device__ __forceinline__ void wait_for_earlier(Known... known)
 {
@@ -40,7 +41,7 @@ __device__ __forceinline__ void wait_for_earlier(Known... known)
 #endif
 }
 
-/// Lets the kernel after this one be made ready as soon as all blocks have said so; it waits by itself.
+/// Lets the next kernel be prepared once all blocks have called this; it waits itself.
 __device__ __forceinline__ void let_later_begin()
 {
 #if __CUDA_ARCH__ >= 900
@@ -48,8 +49,8 @@ __device__ __forceinline__ void let_later_begin()
 #endif
 }
 
-/// The same where it saves time. Saying so slows down how fast blocks begin, to about one in 1.2 ns on an H200: one that moves 8 KiB takes longer than
-/// that by itself, and where blocks move fewer `bytes` they say it only if there are few of them.
+/// Calls `let_later_begin` if that saves time. It slows down block starts to about one per 1.2 ns on an H200;
+/// a block that moves 8 KiB takes longer. If blocks move fewer `bytes`, only small grids call it.
 __device__ __forceinline__ void let_later_begin_after(unsigned bytes)
 {
     if (bytes >= 8192 || gridDim.x <= 1024)

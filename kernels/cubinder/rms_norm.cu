@@ -1,14 +1,15 @@
-// Root mean square normalization: each row is divided by the root of the mean of its squares, and multiplied by a weight for each column.
+// Root mean square normalization: each row is divided by the root of the mean of its squares, and multiplied
+// by a weight per column.
 //
-// Sums are of single precision, whatever the elements are. With `RESIDUAL` a second tensor is added first; the sum is rounded to the
-// elements' type, written, and that is what is normalized, as where two operators do it.
+// Sums have single precision. With `RESIDUAL` a second tensor is added first; the sum is rounded to the
+// elements' type, written and normalized, as two operators would do.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "programmatic.cuh"
 
-/// What a thread reads and writes at once: 16 bytes.
+/// The unit of reads and writes: 16 bytes.
 template <typename T>
 struct alignas(16) Piece
 {
@@ -16,7 +17,7 @@ struct alignas(16) Piece
     unsigned word[4];
 };
 
-/// Four bytes of elements as numbers, and the other way round.
+/// Converts four bytes of elements to and from `float`.
 template <typename T>
 struct Word;
 
@@ -54,7 +55,7 @@ struct Word<__nv_bfloat16>
 {
     static constexpr int SIZE = 2;
 
-    /// An element is the upper half of a number of single precision.
+    /// An element is the upper half of a `float`.
     static __device__ __forceinline__ void unpack(float (&values)[2], unsigned word)
     {
         values[0] = __uint_as_float(word << 16);
@@ -68,7 +69,7 @@ struct Word<__nv_bfloat16>
     }
 };
 
-/// What lies at a place, or zeros. Nothing waits for it before it is used, and there is no branch.
+/// Reads a piece, or returns zeros, without a branch. Threads wait for the data only when they use them.
 template <typename T>
 __device__ __forceinline__ Piece<T> read_where(bool is_there, const Piece<T>* place)
 {
@@ -93,8 +94,8 @@ __device__ __forceinline__ void write(Piece<T>* place, const Piece<T>& piece)
     *reinterpret_cast<uint4*>(place) = *reinterpret_cast<const uint4*>(piece.word);
 }
 
-/// The sum of one number of each of the `LANES` threads that share a row, for each of them. `LANES` is a power of two, and a block has `ROWS`
-/// rows.
+/// Returns the sum over the `LANES` threads of a row, to each of them. `LANES` is a power of two; a block has
+/// `ROWS` rows.
 template <int LANES, int ROWS>
 __device__ __forceinline__ float sum_of_row(float value)
 {
@@ -109,7 +110,7 @@ __device__ __forceinline__ float sum_of_row(float value)
         constexpr int WARPS = LANES / 32;
         const float* const parts = sums + threadIdx.x / LANES * WARPS;
         if constexpr (WARPS > 8) {
-            // More would take too many registers.
+            // Reading all parts would use too many registers.
             value = parts[threadIdx.x % WARPS];
 #pragma unroll
             for (int step = WARPS / 2; step > 0; step /= 2)
@@ -119,7 +120,7 @@ __device__ __forceinline__ float sum_of_row(float value)
 #pragma unroll
             for (int i = 0; i < WARPS; ++i)
                 part[i] = parts[i];
-            // Two and two, so that few wait for each other.
+            // In pairs, to shorten dependencies.
 #pragma unroll
             for (int step = WARPS / 2; step > 0; step /= 2)
 #pragma unroll
@@ -131,7 +132,7 @@ __device__ __forceinline__ float sum_of_row(float value)
     return value;
 }
 
-/// What an element comes to before it is normalized.
+/// Returns the element to normalize.
 template <typename T, bool RESIDUAL>
 __device__ __forceinline__ T added(T x, T residual)
 {
@@ -141,7 +142,7 @@ __device__ __forceinline__ T added(T x, T residual)
         return x;
 }
 
-/// The weights of a thread's pieces, of which `left` are in the row.
+/// Reads the weights of a thread's pieces, of which `left` are in the row.
 template <typename T, int LANES, int PIECES>
 __device__ __forceinline__ void read_weights(Piece<T> (&scale)[PIECES], const Piece<T>* __restrict__ weights, unsigned left)
 {
@@ -150,9 +151,9 @@ __device__ __forceinline__ void read_weights(Piece<T> (&scale)[PIECES], const Pi
         scale[i] = read_where(i * LANES < left, weights + i * LANES);
 }
 
-/// `LANES` threads keep a row in registers, `PIECES` pieces of 16 bytes each; a block has `ROWS` rows. `width` counts elements and is a multiple of those of a
-/// piece. `EARLY` weights are read before the sum is known: nobody waits for the memory twice, and each thread needs registers
-/// for them.
+/// `LANES` threads keep a row in registers, `PIECES` pieces each; a block has `ROWS` rows. `width` counts
+/// elements and is a multiple of a piece's. `EARLY` weights are read before the sum is known: this waits for
+/// memory once, but needs registers.
 template <typename T, int LANES, int ROWS, int PIECES, bool EARLY, bool RESIDUAL>
 __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ weight,
                                                  T* __restrict__ y, T* __restrict__ sum, float epsilon, unsigned rows, unsigned width)
@@ -162,7 +163,7 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     const unsigned row = blockIdx.x * ROWS + threadIdx.x / LANES;
     const unsigned pieces = width / SIZE;
     const unsigned long long first = static_cast<unsigned long long>(row) * pieces + lane;
-    // How many of the row's pieces lie from this thread's first one on.
+    // The row's pieces from this thread's first one on.
     const unsigned left = row < rows && lane < pieces ? pieces - lane : 0;
     const float share = __fdividef(1.0f, static_cast<float>(width));
     const Piece<T>* const from = reinterpret_cast<const Piece<T>*>(x) + first;
@@ -170,8 +171,8 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     const Piece<T>* const weights = reinterpret_cast<const Piece<T>*>(weight) + lane;
     Piece<T>* const to = reinterpret_cast<Piece<T>*>(y) + first;
     Piece<T>* const kept = RESIDUAL ? reinterpret_cast<Piece<T>*>(sum) + first : nullptr;
-    // Blocks of the next kernel among many of this one would leave some multiprocessors with more to do than others. Who reads weights late is longer in
-    // the way of them.
+    // In large grids, blocks of the next kernel would unbalance the multiprocessors, more so if weights are
+    // read late.
     const bool is_small = gridDim.x <= (EARLY ? 512 : 256);
     if constexpr (RESIDUAL)
         wait_for_earlier(left, share, from, more, weights, to, kept, is_small);
@@ -212,7 +213,7 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
 
     if (is_small)
         let_later_begin();
-    // Pieces beyond the row are zero. Four sums, so that none waits for another.
+    // Pieces past the row are zero. Four independent sums.
     float squares[4] = {};
 #pragma unroll
     for (int i = 0; i < PIECES; ++i) {
@@ -247,7 +248,7 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     }
 }
 
-/// A block of `LANES` threads reads a row of any width at any address twice.
+/// A block of `LANES` threads reads a row twice, of any width at any address.
 template <typename T, int LANES, bool RESIDUAL>
 __device__ __forceinline__ void normalize_elements(const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ weight,
                                                    T* __restrict__ y, T* __restrict__ sum, float epsilon, int width)
@@ -266,7 +267,7 @@ __device__ __forceinline__ void normalize_elements(const T* __restrict__ x, cons
     }
     const float factor = rsqrtf(sum_of_row<LANES, 1>(squares) / static_cast<float>(width) + epsilon);
     for (unsigned at = threadIdx.x; at < static_cast<unsigned>(width); at += LANES) {
-        // Each thread reads what it has written itself.
+        // Each thread reads its own writes.
         const T value = RESIDUAL ? sum[first + at] : x[first + at];
         y[first + at] = static_cast<T>(static_cast<float>(value) * factor * static_cast<float>(weight[at]));
     }

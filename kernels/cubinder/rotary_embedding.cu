@@ -1,28 +1,29 @@
-// Rotary position embedding: pairs of elements of each head are turned by an angle that follows from the position.
+// Rotary position embedding: rotates pairs of elements of each head by an angle that depends on the position.
 //
-// A row is one head at one place of the sequence. The first `rotated` elements of it are turned and the others copied. Element `i` is paired with
-// element `i + rotated / 2`, or with its neighbour where they are interleaved. Arithmetic is of single precision.
+// A row is one head at one sequence index. Its first `rotated` elements are rotated, the others copied. Element
+// `i` is paired with element `i + rotated / 2` or, if interleaved, with its neighbor. Computes in single
+// precision.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "programmatic.cuh"
 
-/// `SIZE` elements side by side, moved at once.
+/// `SIZE` adjacent elements, moved at once.
 template <typename T, int SIZE>
 struct alignas(sizeof(T) * SIZE) Piece
 {
     T element[SIZE];
 };
 
-/// The row of the tables that a place of the sequence uses. A position beyond the tables is that of their end: no memory of others is read.
+/// Returns the tables' row for a position, clamped so that no other memory is read.
 template <typename P>
 __device__ __forceinline__ unsigned position_of(P position, unsigned last)
 {
     return position < 0 ? 0 : position < last ? static_cast<unsigned>(position) : last;
 }
 
-/// Turns a pair by an angle whose cosine and sine are given.
+/// Rotates a pair by an angle with this cosine and sine.
 template <typename T>
 __device__ __forceinline__ void turn(T& first, T& second, T cosine, T sine)
 {
@@ -32,9 +33,9 @@ __device__ __forceinline__ void turn(T& first, T& second, T cosine, T sine)
     second = static_cast<T>(a * s + b * c);
 }
 
-/// One thread turns `SIZE` pairs, or copies `SIZE` elements. The pairs' elements lie in two pieces of `SIZE` elements, half of what is rotated apart:
-/// their first and their second elements, or whole pairs where they are interleaved; a single pair lies there alone. Threads of a block: x within a row, y
-/// rows.
+/// A thread rotates `SIZE` pairs, or copies `SIZE` elements. The pairs are in two pieces of `SIZE` elements, half
+/// of `rotated` apart: first and second elements or, if interleaved, whole pairs; a single pair is contiguous.
+/// Threads of a block: x in a row, y for rows.
 template <typename T, typename P, int SIZE, bool INTERLEAVED>
 __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ cos, const T* __restrict__ sin,
                                  const P* __restrict__ positions, T* __restrict__ y, unsigned rows, unsigned heads, unsigned places,
@@ -58,14 +59,14 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
         return;
     }
 
-    // The row is that of a batch, a head and a place.
+    // A row has a batch, a head and a sequence index.
     const unsigned outer = row / places;
     const unsigned place = row - outer * places;
     const P* const asked = positions + static_cast<long long>(outer / heads) * places + place;
     const unsigned row_bytes = pairs * sizeof(T);
     const unsigned last = known - 1;
     constexpr bool IS_ONE = INTERLEAVED && SIZE == 1;
-    // Where the two pieces lie, and what of the tables they take.
+    // Offsets of the two pieces, and of their angles in the tables.
     const unsigned first_at = IS_ONE ? 2 * item : item, second_at = IS_ONE ? 2 * item + 1 : item + pairs;
     using Angles = Piece<T, (INTERLEAVED && SIZE > 1) ? SIZE / 2 : SIZE>;
     const unsigned first_angle = INTERLEAVED ? first_at / 2 : item, second_angle = INTERLEAVED ? second_at / 2 : item;
@@ -74,7 +75,7 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
     wait_for_earlier(from, to, first_at, second_at, asked, row_bytes, cosines, sines, last);
 
     const P position = *asked;
-    // The elements are on their way while the position is.
+    // Elements load while the position does.
     Elements first = *reinterpret_cast<const Elements*>(from + first_at);
     Elements second = *reinterpret_cast<const Elements*>(from + second_at);
     const unsigned long long row_of_tables = static_cast<unsigned long long>(position_of(position, last)) * row_bytes;

@@ -1,4 +1,4 @@
-//! A node's attributes, from TensorRT's fields; [`cubinder_model::field`] converts values.
+//! A node's attributes from TensorRT's fields; [`cubinder_model::field`] converts values.
 
 use cubinder_expr::Value;
 use cubinder_model::field::{Field as Passed, FieldType, attribute_value};
@@ -8,7 +8,6 @@ use trt_abi::{Error, Field, PluginFieldType, Result};
 /// Requests ahead-of-time (1) or just-in-time (0) code.
 pub(crate) const AOT: &std::ffi::CStr = c"aot";
 
-/// Returns a value for each of the plugin's attributes, in its order.
 pub(crate) fn from_fields(plugin: &Plugin, fields: &[Field<'_>]) -> Result<Vec<Value>> {
     plugin.attributes.iter().map(|attribute| from_field(attribute, fields)).collect()
 }
@@ -30,7 +29,7 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value> {
     let mut named = fields.iter().filter(|field| field.name().to_bytes() == attribute.name.as_bytes());
     let first = named.next();
     if named.next().is_some() {
-        return Err(Error::invalid(format!("the attribute `{}` is there twice", attribute.name)));
+        return Err(Error::invalid(format!("duplicate attribute `{}`", attribute.name)));
     }
     let passed = first.map(|field| Passed {
         ty: FieldType(field.field_type().0),
@@ -72,9 +71,9 @@ mod tests {
         assert_eq!(values(&[zero(c"other"), three(c"a")]), Ok(vec![Value::Int(3), Value::Int(8)]));
         assert_eq!(
             values(&[three(c"b")]),
-            Err("the node lacks the attribute `a` (`i32`), which has no default".to_owned())
+            Err("missing attribute `a` (`i32`), which has no default".to_owned())
         );
-        assert_eq!(values(&[three(c"a"), zero(c"a")]), Err("the attribute `a` is there twice".to_owned()));
+        assert_eq!(values(&[three(c"a"), zero(c"a")]), Err("duplicate attribute `a`".to_owned()));
     }
 
     #[test]
@@ -89,7 +88,7 @@ mod tests {
         assert_eq!(read(&Field::new(c"a", PluginFieldType::INT8, 2, &bytes)), Ok(both));
         assert_eq!(read(&Field::new(c"a", PluginFieldType(0), 0, &[])), Ok(Value::Array(Vec::new())));
         let text = Field::new(c"a", PluginFieldType::CHAR, 2, b"ab");
-        assert_eq!(read(&text), Err("the attribute `a` holds text, expected `i32[]`".to_owned()));
+        assert_eq!(read(&text), Err("the attribute `a` contains text, expected `i32[]`".to_owned()));
         for length in [-1, 3] {
             let raw = trt_abi::raw::PluginField {
                 name: c"a".as_ptr(),

@@ -1,9 +1,9 @@
-//! The creators that a plugin library registers, by its kind.
+//! The creators that a plugin library registers, by kind.
 //!
 //! | library | registers |
 //! |---|---|
 //! | `libcubinder.so`, no bundle | `Kernel`: runs engines whose nodes carry their code; rejects older ones |
-//! | `lib<name>.so` | the ops of its bundle |
+//! | `lib<name>.so` | its bundle's ops |
 //! | `lib<name>-code.so` | `Kernel-<digest>`: runs engines whose nodes refer to its bundle |
 
 use std::ffi::{CStr, CString};
@@ -31,7 +31,6 @@ pub(crate) struct NodeCreator<K> {
     kind: K,
 }
 
-/// For the builder, by either route.
 pub(crate) struct Op {
     own: Arc<OwnBundle>,
     index: usize,
@@ -42,7 +41,6 @@ pub(crate) struct EngineNodes {
     own: Option<Arc<OwnBundle>>,
 }
 
-/// Rejects nodes of engines of an older format.
 pub(crate) struct OldFormat;
 
 pub(crate) fn creators() -> Result<CreatorList> {
@@ -128,7 +126,7 @@ impl Op {
         Error::invalid(format!("{namespace}::{name} `{node}`: {error}"))
     }
 
-    /// `elsewhere` is the error at run time.
+    /// Reads attributes; `elsewhere` is the error outside of a build.
     fn values(
         &self,
         node: &str,
@@ -148,10 +146,10 @@ impl Creator for NodeCreator<Op> {
 
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin> {
         let (name, op) = (name.to_string_lossy(), &self.kind);
-        let elsewhere = "this library builds engines and does not run them; load libcubinder.so, or the code library beside it";
+        let elsewhere = "this library only builds engines; load libcubinder.so, or the code library next to it, to run them";
         let values = op.values(&name, fields, phase, elsewhere)?;
         if attributes::aot(fields) == Some(false) {
-            let note = "aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind";
+            let note = "`aot` = 0 has no effect: Cubinder always compiles kernels ahead of time";
             logger::log(Severity::INFO, &format!("cubinder: {}", op.invalid(&name, &note)));
         }
         KernelPlugin::new(op.definition(), values, &name, phase, op.form, op.core())
@@ -171,11 +169,10 @@ impl QuickCreator for NodeCreator<Op> {
     ) -> Result<NativePlugin> {
         let (name, op) = (name.to_string_lossy(), &self.kind);
         if phase == TensorRTPhase::BUILD && request == QuickPluginCreationRequest::STRICT_JIT {
-            let other_route = "a plugin is asked for whose kernels are launched by a library (`aot` is 0), and TensorRT launches those of this one: take `aot` \
-                 out of the node or set it to 1, or compile the plugin without `route = \"native\"`";
+            let other_route = "`aot` is 0, but TensorRT launches the kernel of this plugin: remove `aot` from the node or set it to 1, or compile the plugin without `route = \"native\"`";
             return Err(op.invalid(&name, &other_route));
         }
-        let elsewhere = "TensorRT launches its kernel itself: no engine holds such a plugin";
+        let elsewhere = "TensorRT launches the kernel of this plugin: engines do not contain it";
         let values = op.values(&name, fields, phase, elsewhere)?;
         NativePlugin::new(op.definition(), values, &name, self.identity.clone())
     }
@@ -203,7 +200,7 @@ impl EngineNodes {
 
 fn other_fields(fields: &[Field<'_>]) -> Error {
     Error::invalid(format!(
-        "the node in the engine has the fields {fields:?}, expected {:?} alone: it was not made by Cubinder",
+        "the node in the engine has the fields {fields:?}, expected only {:?}: Cubinder did not create it",
         identity::NODE_FIELD
     ))
 }
@@ -231,8 +228,9 @@ impl Creator for NodeCreator<OldFormat> {
 
     fn create(&self, name: &CStr, _: &[Field<'_>], _: TensorRTPhase) -> Result<KernelPlugin> {
         Err(Error::invalid(format!(
-            "the node `{}` in the engine has format version {}, and this libcubinder.so runs version {FORMAT_VERSION} only: compile the \
-             plugins again with this version of Cubinder and rebuild the engine, or load the libcubinder.so of the version that built it instead",
+            "the node `{}` in the engine has format version {}, but this libcubinder.so supports only version \
+             {FORMAT_VERSION}: compile the plugins again with this version of Cubinder and rebuild the engine, or \
+             load the libcubinder.so of the version that built it",
             name.to_string_lossy(),
             self.identity.version.to_string_lossy(),
         )))
@@ -240,7 +238,7 @@ impl Creator for NodeCreator<OldFormat> {
 }
 
 fn c_string(text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::internal(format!("the name {text:?} holds a NUL")))
+    CString::new(text).map_err(|_| Error::internal(format!("the name {text:?} contains a NUL")))
 }
 
 #[cfg(test)]
@@ -292,7 +290,7 @@ mod tests {
         };
         let [own_route, other] =
             [QuickPluginCreationRequest::STRICT_AOT, QuickPluginCreationRequest::STRICT_JIT];
-        let (aot, engine) = ("(`aot` is 0)", "no engine holds such a plugin");
+        let (aot, engine) = ("`aot` is 0, but TensorRT launches the kernel", "engines do not contain it");
         let refused = refusal(TensorRTPhase::BUILD, other);
         assert!(refused.contains(aot), "{refused}");
         let refused = refusal(TensorRTPhase::RUNTIME, own_route);
@@ -371,7 +369,7 @@ mod tests {
         }
         let Err(error) = restore_node(&node_of_version(1)) else { panic!("a node of version 1 was read") };
         assert!(
-            error.to_string().contains("format version 1, and this version of Cubinder reads"),
+            error.to_string().contains("format version 1, but this version of Cubinder reads"),
             "{error}"
         );
     }
@@ -389,7 +387,7 @@ mod tests {
         let last = good.len() - 1;
         let errors =
             [&[][..], &good[..100], &changed(0, 0), &newer, &changed(last, !good[last])].map(refused);
-        // Changes with the format.
+        // The digest changes with the format.
         let is_digest = |word: &str| word.len() >= 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
         let errors = errors.join("\n");
         let found: Vec<&str> = errors.split([' ', ',', ';', '\n']).filter(|word| is_digest(word)).collect();

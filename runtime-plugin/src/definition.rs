@@ -1,4 +1,4 @@
-//! The definition of a plugin object: a model and its code.
+//! A plugin object's definition: a model and its code.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -30,14 +30,14 @@ impl OwnBundle {
         let refused = |error: &str| {
             Error::new(
                 Error::FAILED_INITIALIZATION,
-                format!("the bundle in this plugin library does not read: {error}"),
+                format!("cannot read the bundle in this plugin library: {error}"),
             )
         };
         match container::read_mapped(bytes) {
             Ok(LocatedContainer { container: Container::Bundle(bundle), digest, length, .. }) => {
                 Ok(OwnBundle::new(bundle, digest, bytes.get(length..).unwrap_or_default()))
             }
-            Ok(_) => Err(refused("it holds a node")),
+            Ok(_) => Err(refused("it is a node")),
             Err(error) => Err(refused(&with_help(&error))),
         }
     }
@@ -46,7 +46,7 @@ impl OwnBundle {
         OwnBundle { bundle, digest, sections, record: OnceLock::new() }
     }
 
-    /// Parsed once for all nodes.
+    /// Returns the provenance record, parsed once for all nodes.
     fn record(&self) -> Option<&ContainerRecord> {
         let read = || ContainerRecord::find(self.sections, self.digest, &self.bundle.code);
         self.record.get_or_init(read).as_ref()
@@ -79,7 +79,7 @@ pub(crate) enum Definition {
     Node {
         node: Arc<Node>,
         digest: Digest,
-        /// For serializing the node again.
+        /// The sections after the container, kept to serialize the node again.
         sections: Arc<[u8]>,
     },
 }
@@ -111,7 +111,7 @@ impl Definition {
         }
     }
 
-    /// `None`: any tensors.
+    /// Returns the variants for the attributes and `kinds`; `None` allows any types and formats.
     pub(crate) fn reachable(
         &self,
         kinds: Option<&TensorKinds>,
@@ -148,7 +148,7 @@ impl Definition {
         }
     }
 
-    /// With its record.
+    /// Returns the serialized node, with its provenance record.
     pub(crate) fn field(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Vec<u8> {
         let node = self.node(known, attributes);
         let mut bytes = container::write_node(&node);
@@ -202,7 +202,7 @@ pub(crate) struct Restored {
     pub(crate) workspace_bytes: Option<u64>,
 }
 
-/// The nodes in use, by container digest: equal nodes are created again for every context.
+/// Nodes in use, by container digest: every context creates equal nodes again.
 static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 
 pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
@@ -215,9 +215,9 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
             let node = match read_field(bytes)? {
                 Container::Node(node) => Arc::new(node),
                 Container::NodeReference(_) => {
-                    return Err(unusable("its code lies in a code library, not in the engine"));
+                    return Err(unusable("its code is in a code library, not in the engine"));
                 }
-                Container::Bundle(_) => return Err(unusable("it holds a bundle")),
+                Container::Bundle(_) => return Err(unusable("it is a bundle")),
             };
             let mut nodes = nodes();
             nodes.retain(|_, node| node.strong_count() > 0);
@@ -238,26 +238,26 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
     })
 }
 
-/// Frees an unused table. Does not wait for its lock.
+/// Frees an unused table, unless locked.
 pub(crate) fn forget_nodes() {
     if let Ok(mut nodes) = NODES.try_lock() {
         drop(std::mem::take(&mut *nodes));
     }
 }
 
-/// A poisoned lock is safe: every change is one step.
+/// Locks the known nodes. Poisoned locks are safe, because changes are one step.
 fn nodes() -> MutexGuard<'static, BTreeMap<Digest, Weak<Node>>> {
     NODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Restored> {
     let Container::NodeReference(reference) = read_field(bytes)? else {
-        return Err(unusable("it is no reference to a code library"));
+        return Err(unusable("it is not a reference to a code library"));
     };
     if reference.bundle != own.digest.shortened() {
         return Err(unusable(&format!(
-            "it needs the code library of bundle {0}, and this is that of bundle {1}; load the library that registers `Kernel-{0}`, or build the engine \
-             again with the library of ops beside this one",
+            "it requires the code library of bundle {0}, but this is the code library of bundle {1}; load the library \
+             that registers `Kernel-{0}`, or rebuild the engine with the library of ops next to this one",
             reference.bundle,
             own.digest.short()
         )));
@@ -296,7 +296,7 @@ fn read_field(bytes: &[u8]) -> Result<Container> {
 fn check_end(bytes: &[u8], length: usize, digest: Digest) -> Result<()> {
     let rest = bytes.get(length..).unwrap_or_default();
     provenance::check(rest, digest)
-        .map_err(|why| unusable(&format!("what stands behind the node does not read: {why}")))
+        .map_err(|why| unusable(&format!("cannot read the data after the node: {why}")))
 }
 
 fn unreadable(error: &ReadError) -> Error {
@@ -311,13 +311,13 @@ fn with_help(error: &ReadError) -> String {
         | ReadError::Truncated { .. }
         | ReadError::Digest { .. }
         | ReadError::Malformed(_) => {
-            format!("{error}; copy the file again from where it was made, or make it again")
+            format!("{error}; copy the file again, or recreate it")
         }
     }
 }
 
 fn unusable(why: &str) -> Error {
-    Error::invalid(format!("the node in the engine cannot be used: {why}"))
+    Error::invalid(format!("cannot use the node in the engine: {why}"))
 }
 
 #[cfg(test)]

@@ -87,7 +87,10 @@ fn a_reference_is_read_beside_its_own_bundle_alone() {
     let other = OwnBundle::new(own.bundle.clone(), Digest::compute(b"other"), &[]);
     let error = restore_reference(&file("reference"), &Arc::new(other)).err().unwrap().to_string();
     let needed = own.digest.shortened();
-    assert!(error.contains(&format!("it needs the code library of bundle {needed}, and this is")), "{error}");
+    assert!(
+        error.contains(&format!("it requires the code library of bundle {needed}, but this is")),
+        "{error}"
+    );
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! The bundle in this library's file, if any: the compiler fills in the descriptor, and turns the note's program
 //! header into the bundle's segment.
 //!
-//! Never exports a symbol (another copy's could replace it), or compares with the magic (the constant would be a
-//! second copy in the file).
+//! Never exports a symbol (another copy's could replace it) or compares with the magic (a second copy in the file).
 
-// Two statics whose bytes change after linking, and their sections.
+// Two statics whose bytes change after linking.
 #![allow(unsafe_code)]
 
 use cubinder_model::slot::{self, Mode};
@@ -36,15 +35,15 @@ pub struct UnknownDescriptor {
 
 impl std::fmt::Display for UnknownDescriptor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the bundle was put in for a use that this library does not know ({})", self.mode)
+        write!(f, "the bundle has a mode that this library does not support ({})", self.mode)
     }
 }
 
 /// Returns this library's bundle and mode; `None` in the generic library. The reader checks the bundle.
 pub fn attached() -> Result<Option<(Mode, &'static [u8])>, UnknownDescriptor> {
     let descriptor = &raw const DESCRIPTOR.0;
-    // SAFETY: pointers to statics of these types, never written in this process. Volatile, because the file's bytes
-    // differ from the initializers; the read of the note keeps the linker from dropping it.
+    // SAFETY: statics of these types, never written in this process. Volatile, because the file's bytes differ from
+    // the initializers; reading the note keeps the linker from dropping it.
     let (words, _) = unsafe { (descriptor.read_volatile(), (&raw const NOTE.0).read_volatile()) };
     let (mode, delta, length) = slot::own_words(&words);
     if (mode, delta, length) == (0, 0, 0) {
@@ -56,7 +55,7 @@ pub fn attached() -> Result<Option<(Mode, &'static [u8])>, UnknownDescriptor> {
     let delta = isize::try_from(delta).map_err(|_| unknown)?;
     let start = descriptor.addr().wrapping_add_signed(delta);
     // SAFETY: the compiler writes a read-only segment of `length` bytes (at most `isize::MAX`), mapped `delta` bytes
-    // from the descriptor as long as this library, and part of no Rust object.
+    // from the descriptor as long as this library, part of no Rust object.
     let bundle = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(start), length) };
     Ok(Some((mode, bundle)))
 }

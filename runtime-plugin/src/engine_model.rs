@@ -1,12 +1,12 @@
-//! The part of a plugin's model that an engine keeps: all checks of launches, but no texts for people and no settled
-//! choices.
+//! The part of a model that an engine keeps: all checks of launches, but no descriptions and no settled choices.
 
 use cubinder_expr::Value;
 use cubinder_launch::{Facts, Rule, Steps};
 use cubinder_model::model::tuning;
 use cubinder_model::{Attribute, Input, Output, Plugin, Requirement, TunedDevice, TunedPoint, Variant};
 
-/// `variants` have their indices in the plugin. Drops requirements that attributes and the now fixed ranks decide.
+/// Returns the model for an engine. `variants` have their indices in the plugin. Drops requirements decided by
+/// attributes and the now fixed ranks.
 pub(crate) fn of_node(
     plugin: &Plugin,
     variants: Vec<(usize, Variant)>,

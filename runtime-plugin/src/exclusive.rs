@@ -1,5 +1,5 @@
-//! A cell for one thread at a time that never waits: a violation of TensorRT's promise about an execution context's
-//! plugin objects becomes an error instead of undefined behavior.
+//! A cell for one thread at a time that never waits: if TensorRT breaks its promise about an execution context's
+//! objects, an error results instead of undefined behavior.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +14,14 @@ pub(crate) struct Exclusive<T> {
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
-    /// Returns `None` if another thread, or an outer call, is using the value.
+    /// Calls `use_it` with the value; `None` if another thread, or an outer call, uses the value.
     #[inline]
     pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.busy.swap(true, Ordering::Acquire) {
             return None;
         }
         let _release = Release(&self.busy);
-        // SAFETY: the flag was false, so no other reference exists; `_release` resets it afterwards.
+        // SAFETY: the flag was false, so no other reference exists; `_release` resets the flag after `use_it`.
         Some(use_it(unsafe { &mut *self.value.get() }))
     }
 }

@@ -1,5 +1,4 @@
-//! The core names. They differ from the ops' names, because a registry rejects a library if it already has one of its
-//! creators.
+//! The core names. They differ from the ops': a registry rejects a library if it has one of its creators.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
@@ -9,8 +8,8 @@ use trt_abi::Identity;
 
 pub(crate) const NAMESPACE: &CStr = core_name::NAMESPACE;
 
-/// Ends with the format's version, because among creators of one name and namespace TensorRT-RTX 1.7 removes the one
-/// registered last, or none; two libraries cannot follow that order.
+/// Ends with the format's version: of creators of one name and namespace TensorRT-RTX 1.7 removes the last or none, an
+/// order that two libraries cannot follow.
 pub(crate) const GENERIC_NAME: &CStr = core_name::GENERIC;
 
 /// The serialized field: a container.
@@ -29,5 +28,5 @@ fn core(name: Cow<'static, CStr>) -> Identity {
     Identity { name, version: version.into(), namespace: NAMESPACE.into() }
 }
 
-/// Rejects nodes of older formats with a fix, where TensorRT would report an unknown plugin.
+/// Rejects older formats with a fix; TensorRT would report an unknown plugin.
 pub(crate) const OLD_VERSIONS: [Identity; 1] = [Identity::new(c"Kernel", c"1", NAMESPACE)];

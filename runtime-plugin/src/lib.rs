@@ -1,22 +1,10 @@
-//! TensorRT plugins from a bundle or from serialized fields: as `libcubinder.so` this library runs engines; with a
-//! bundle (see [`descriptor`]) it is a library of ops or of code.
-//!
-//! | module | owns |
-//! |---|---|
-//! | [`descriptor`] | the bundle in this library's file |
-//! | `definition`, `identity` | a plugin's model and code; core names |
-//! | `engine_model` | the part of a model that an engine keeps |
-//! | `creators`, `attributes` | creators; attribute values |
-//! | `plugin` | the object that TensorRT calls |
-//! | [`launch`] | the steps of an enqueue |
-//! | [`code`] | choosing and loading code objects |
-//! | [`driver`] | the CUDA driver's C interface |
-//! | `nvtx` | ranges in profilers' timelines |
+//! TensorRT plugins from a bundle or serialized fields: as `libcubinder.so` this library runs engines; with a bundle
+//! (see [`descriptor`]) it is a library of ops or of code.
 //!
 //! Invariants:
-//! - It never depends on the compiler, and knows no operator.
-//! - It only prints through TensorRT's logger.
-//! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
+//! - Never depends on the compiler; knows no operator.
+//! - Prints only through TensorRT's logger.
+//! - No `thread_local` with a destructor, which would keep the library mapped after `dlclose`.
 //! - Objects of a build make no CUDA call before `onShapeChange` or `enqueue`.
 //! - `enqueue` does not allocate, lock or hash.
 #![allow(unsafe_code)]

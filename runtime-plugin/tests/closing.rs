@@ -1,48 +1,46 @@
-//! `dlclose` frees all memory. A separate program, because it counts the process's allocated bytes.
+//! `dlclose` frees all memory. A separate program: it counts the process's allocated bytes.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does
-#![allow(clippy::expect_used)] // helpers of tests
+#![allow(clippy::expect_used)]
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 
-/// Returns the library that cargo built beside this test.
 fn library() -> CString {
     let test = std::env::current_exe().expect("a test has a path");
     let folder = test.parent().expect("a test lies in a folder");
     CString::new(folder.join("libcubinder.so").as_os_str().as_bytes()).expect("no NUL in a path")
 }
 
-/// Returns the process's allocated bytes.
 fn allocated() -> usize {
-    // SAFETY: `mallinfo2` only reads counters.
+    // SAFETY: only reads counters.
     let info = unsafe { libc::mallinfo2() };
     info.uordblks + info.hblkhd
 }
 
-/// A forked process has only the calling thread: the harness's thread allocates while it waits.
+/// Forks to get a single thread: the harness's allocates while it waits.
 #[test]
 fn opening_and_closing_leaks_nothing() {
     let path = library();
-    // SAFETY: the child calls only this test's functions, and exits without destructors.
+    // SAFETY: the child calls only this test's functions and skips destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // A panic must not return to the harness.
+        // A panic must not reach the harness.
         let grown = std::panic::catch_unwind(|| growth(&path));
         // SAFETY: ends the child.
         unsafe { libc::_exit(i32::from(!matches!(grown, Ok(0)))) };
     }
     let mut status = 0;
-    // SAFETY: `status` is a place for one number.
+    // SAFETY: `status` holds one number.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0, "memory has grown");
 }
 
-/// Returns the bytes by which 100 cycles of opening and closing grow the memory.
+/// Returns the growth in bytes over 100 cycles of opening and closing.
 fn growth(path: &CStr) -> usize {
     let cycle = || {
-        // SAFETY: a C string, TensorRT's signature, and no use after closing.
+        // SAFETY: a C string, TensorRT's signature, unused after closing.
         unsafe {
             let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
             assert!(!handle.is_null(), "{path:?}");
@@ -52,7 +50,6 @@ fn growth(path: &CStr) -> usize {
                 std::mem::transmute(function);
             let mut count = 0;
             get_creators(&raw mut count);
-            // One creator for current engines, and one that rejects older formats.
             assert_eq!((libc::dlclose(handle), count), (0, 2));
             assert!(libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD).is_null(), "unmapped");
         }

@@ -1,7 +1,7 @@
-//! `enqueue` does not allocate. The only test, because it replaces the allocator.
+//! `enqueue` does not allocate. The only test: it replaces the allocator.
 
 #![allow(unsafe_code)] // an allocator, and addresses for a driver
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 #[path = "support/plugin.rs"]
@@ -36,7 +36,7 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: passes everything to the system's allocator unchanged.
+// SAFETY: forwards everything to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -75,7 +75,7 @@ unsafe extern "C" fn launch_kernel(
     params: *mut *mut c_void,
     _: *mut *mut c_void,
 ) -> i32 {
-    // SAFETY: the kernel's first parameter is the address of `x`.
+    // SAFETY: the first parameter is the address of `x`.
     let x = unsafe { **params.cast::<*mut usize>() };
     LAUNCHES.fetch_add(usize::from(x & !0xff == 0x1000), Ordering::Relaxed);
     0
@@ -84,7 +84,7 @@ unsafe extern "C" fn launch_kernel(
 #[test]
 fn enqueue_allocates_nothing() {
     let mock = Mock::new(Device::default());
-    // SAFETY: the mock's functions, and one with the same signature.
+    // SAFETY: the mock's functions, and one of the same signature.
     let driver = unsafe {
         Driver::from_lookup(|name| match name.to_bytes() {
             b"cuLaunchKernel" => launch_kernel as *mut c_void,
@@ -113,14 +113,14 @@ fn enqueue_allocates_nothing() {
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
-        // SAFETY: the driver above accesses no tensor.
+        // SAFETY: this driver accesses no tensor.
         let launched = unsafe { record.enqueue(&driver, &at, CUstream::NULL) };
         assert!(launched.is_ok());
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert_eq!(LAUNCHES.load(Ordering::Relaxed), 1000);
 
-    // With three variants: guards `aligned(x, 16) and aligned(y, 16)`, `aligned(x, 4)`, and none.
+    // Guards: `aligned(x, 16) and aligned(y, 16)`, `aligned(x, 4)`, none.
     let aligned = |tensor, bytes| Node::Aligned { tensor, bytes };
     let both = Expr { nodes: vec![aligned(0, 16), aligned(1, 16), Node::Binary(BinaryOp::And, 0, 1)] };
     let four = Expr { nodes: vec![aligned(0, 4)] };
@@ -140,7 +140,7 @@ fn enqueue_allocates_nothing() {
         let place = choice.pick(|tensor| addresses.get(tensor).copied()).unwrap();
         taken[place] += 1;
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
-        // SAFETY: the driver above accesses no tensor.
+        // SAFETY: as above.
         let launched = unsafe { records[place].enqueue(&driver, &at, CUstream::NULL) };
         assert!(launched.is_ok());
     }
@@ -148,7 +148,6 @@ fn enqueue_allocates_nothing() {
     assert_eq!(LAUNCHES.load(Ordering::Relaxed), 2000);
     assert_eq!(taken, [63, 250 - 63, 750]);
 
-    // Nor does the search for the nearest measurement.
     let point = |extent| TunedPoint {
         attributes: Vec::new(),
         shapes: vec![vec![1, 3, extent, extent]; 2],

@@ -1,7 +1,7 @@
-//! Loads and launches on a real GPU; skipped without one, unless `CUBINDER_REQUIRE_GPU` is set.
+//! Loads and launches on a real GPU; skipped without one unless `CUBINDER_REQUIRE_GPU` is set.
 
 #![allow(unsafe_code)] // calls the driver
-#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
 #[path = "support/plugin.rs"]
 #[allow(dead_code)]
@@ -25,7 +25,7 @@ const SHARED_BYTES: i64 = 56320 + 1024;
 
 macro_rules! driver_function {
     ($name:literal, $($arg:ty),*) => {{
-        // SAFETY: the driver library is loaded, and the signature is that of `cuda.h` 13.0.
+        // SAFETY: a loaded driver, signatures of `cuda.h` 13.0.
         unsafe {
             let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
             let function = libc::dlsym(library, $name.as_ptr());
@@ -42,12 +42,12 @@ fn gpu() -> Option<&'static Driver> {
             let mut count = 0;
             let init = driver_function!(c"cuInit", c_uint);
             let device_count = driver_function!(c"cuDeviceGetCount", *mut c_int);
-            // SAFETY: signatures of `cuda.h`; `count` has room for one number.
+            // SAFETY: signatures of `cuda.h`; `count` holds one number.
             let code = unsafe { init(0) | device_count(&raw mut count) };
             if code == 0 && count > 0 {
                 return Some(driver);
             }
-            format!("the driver sees {count} devices (result {code})")
+            format!("the driver reports {count} devices (result {code})")
         }
     };
     assert!(std::env::var_os("CUBINDER_REQUIRE_GPU").is_none(), "no GPU: {reason}");
@@ -61,17 +61,16 @@ fn in_primary_context<T>(work: impl FnOnce() -> T) -> T {
     let pop = driver_function!(c"cuCtxPopCurrent_v2", *mut CUcontext);
     let release = driver_function!(c"cuDevicePrimaryCtxRelease_v2", c_int);
     let mut context = CUcontext::NULL;
-    // SAFETY: signatures of `cuda.h`; `context` has room for the handle that the first call stores.
+    // SAFETY: signatures of `cuda.h`; `context` holds the handle that the first call stores.
     let codes = unsafe { (retain(&raw mut context, 0), push(context)) };
     assert_eq!(codes, (0, 0));
     let result = work();
-    // SAFETY: undoes the calls above in the same thread.
+    // SAFETY: undoes the calls above in this thread.
     let codes = unsafe { (pop(&raw mut context), release(0)) };
     assert_eq!(codes, (0, 0));
     result
 }
 
-/// Returns a bare CUDA ELF header, which the driver rejects.
 fn hollow_cubin() -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -113,7 +112,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     let given: Vec<f32> = (0..COUNT).map(|index| index as f32 / 8.0).collect();
     let mut found = vec![0_f32; COUNT];
     let (mut x, mut y) = (null_mut(), null_mut());
-    // SAFETY: the buffers have the sizes named, and the kernel accesses `COUNT` floats of them.
+    // SAFETY: buffers of the named sizes; the kernel accesses `COUNT` floats.
     unsafe {
         assert_eq!(allocate(&raw mut x, bytes), 0);
         assert_eq!(allocate(&raw mut y, bytes), 0);
@@ -128,7 +127,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     assert_eq!(found, expected);
 }
 
-/// Loads in another thread during a capture in global mode, which forbids unsafe calls of other threads.
+/// Loads in another thread during a global-mode capture, which forbids other threads' unsafe calls.
 fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
     let create = driver_function!(c"cuStreamCreate", *mut CUstream, c_uint);
     let begin = driver_function!(c"cuStreamBeginCapture_v2", CUstream, c_int);
@@ -158,7 +157,7 @@ fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
         // SAFETY: as above.
         let ended = unsafe { (end(stream, &raw mut graph), destroy(stream)) };
         turn.wait();
-        assert_eq!((begun, ended), ((0, 0), (0, 0)), "the capture is whole");
+        assert_eq!((begun, ended), ((0, 0), (0, 0)), "the capture is complete");
         assert!(matches!(loading.join().unwrap(), Ok(Loading::Loaded(_))));
     });
 }

@@ -1,8 +1,7 @@
-//! Rust never drops the library's static code table, so closing must free it. One test, because it replaces the
-//! program's allocator.
+//! Closing must free the static code table, which Rust never drops. One test: it replaces the allocator.
 
 #![allow(unsafe_code)] // an allocator, and unloading
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 
@@ -16,7 +15,6 @@ use support::{Device, Mock, cubin};
 struct Counting;
 
 thread_local! {
-    /// This thread's allocated blocks.
     static BLOCKS: Cell<i64> = const { Cell::new(0) };
 }
 
@@ -24,17 +22,17 @@ fn count(blocks: i64) {
     let _ = BLOCKS.try_with(|count| count.set(count.get() + blocks));
 }
 
-// SAFETY: every call is forwarded to the system's allocator.
+// SAFETY: forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1);
-        // SAFETY: the caller ensures the allocator's contract.
+        // SAFETY: the caller's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         count(-1);
-        // SAFETY: the caller ensures the allocator's contract.
+        // SAFETY: as above.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -42,7 +40,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The driver fails to unload `refused`.
 fn cycle(refused: &[&'static str]) {
     let mock = Mock::new(Device::default());
     let table = std::mem::ManuallyDrop::new(CodeTable::new());

@@ -206,7 +206,7 @@ def steps(m):
         return node("Split", [x], outputs, axis=place, **more)
 
     def slice_():
-        # onnx 1.23 crashes on a negative step over an empty tensor.
+        # onnx 1.23 crashes for a negative step over an empty tensor.
         source = m.pick(lambda type, dims: len(dims) > 0 and 0 not in dims)
         if source is None:
             return False
@@ -355,7 +355,7 @@ def steps(m):
         pads = [rng.randint(0, 2) for _ in range(2 * count)]
         own = {"plugin_namespace": "sample", "plugin_version": "1", "aot": 1}
         mine = make("circ_pad_plugin", [x], [y], domain="sample", pads=pads, **own)
-        # The plugin lists its pairs from the last dimension.
+        # Pairs start from the last dimension.
         front, back = [0] * rank, [0] * rank
         for place in range(count):
             front[rank - 1 - place], back[rank - 1 - place] = pads[2 * place], pads[2 * place + 1]

@@ -218,7 +218,7 @@ class Application:
     def _network(self, path):
         """Returns the network and its parser, which must outlive it; None if the parser rejects the model."""
         network = self.builder.create_network(0)
-        # TensorRT numbers unnamed networks, and the number is in the plan.
+        # TensorRT numbers unnamed networks, also in the plan.
         network.name = "graph"
         parser = trt.OnnxParser(network, self.log)
         with open(path, "rb") as file:
@@ -235,7 +235,7 @@ def main():
         answers.append({**answer, "log": application.log.lines[start:]})
     print(json.dumps(answers))
     sys.stdout.flush()
-    # At interpreter exit the builder would be destroyed after TensorRT's library is unloaded.
+    # Interpreter exit would destroy the builder after unloading TensorRT.
     os._exit(0)
 
 

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A plugin library with planted faults (`ORACLE_FAULT`), which proves that the oracle finds them. Two plugins have no
-// kernel, so every enqueue fails as without a driver.
+// A plugin library with planted faults (`ORACLE_FAULT`), which the oracle must find. Two plugins have no kernel: every
+// enqueue fails, as without a driver.
 #include "broken_attributes.hpp"
 #include "broken_everything.hpp"
 
@@ -83,7 +83,7 @@ std::atomic<int32_t> gCounter{0};
 int32_t gRacing = 0;
 std::shared_ptr<Model> gShared;
 
-// A base class, because one override in the plugin would serve both interfaces.
+// A base class: one override in the plugin would serve both interfaces.
 class Root : public IPluginV3
 {
 public:
@@ -111,7 +111,7 @@ public:
     {
         if (fault("leak"))
         {
-            mLeak = new char[64]; // Never freed.
+            mLeak = new char[64];
         }
     }
     ~Plugin() override
@@ -127,7 +127,6 @@ public:
         }
     }
 
-    // IPluginV3
     IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept override
     {
         if (fault("capability missing") && type == PluginCapabilityType::kRUNTIME)
@@ -167,7 +166,6 @@ public:
         return made;
     }
 
-    // IPluginV3OneCore
     AsciiChar const* getPluginName() const noexcept override
     {
         return fault("core name") ? "Colonel" : "Kernel2";
@@ -181,7 +179,6 @@ public:
         return "cubinder";
     }
 
-    // IPluginV3OneBuild
     int32_t getNbOutputs() const noexcept override
     {
         return fault("two outputs") ? 2 : 1;
@@ -313,7 +310,6 @@ public:
         return fault("alias") ? 0 : -1;
     }
 
-    // IPluginV3OneRuntime
     int32_t setTactic(int32_t tactic) noexcept override
     {
         bool const isKnown = fault("tactic refused") ? tactic == 1 : tactic >= 1 && tactic <= 2;
@@ -354,7 +350,7 @@ public:
         {
             std::abort();
         }
-        // Under "fields move" two answers alternate and the older one is wiped.
+        // Under "fields move" two answers alternate; the older is wiped.
         size_t const turn = fault("fields move") ? mTurn++ % 2 : 0;
         std::fill(mBytes[1 - turn].begin(), mBytes[1 - turn].end(), uint8_t{0});
         std::vector<uint8_t>& bytes = mBytes[turn];
@@ -581,7 +577,7 @@ struct Resident
     }
 };
 
-} // namespace
+}
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -590,7 +586,7 @@ EXPORTED void setLoggerFinder(ILoggerFinder* finder)
     gFinder = finder;
     if (fault("stays mapped"))
     {
-        // A thread_local with a destructor keeps the library loaded until its thread exits.
+        // Its destructor keeps the library loaded until the thread exits.
         static thread_local Resident resident;
         asm volatile("" : : "r"(&resident));
     }

@@ -52,4 +52,4 @@ int32_t checksum(int32_t const* words, size_t count)
     return static_cast<int32_t>(hash);
 }
 
-} // namespace
+}

@@ -150,4 +150,4 @@ private:
     PluginFieldCollection mNames{};
 };
 
-} // namespace
+}

@@ -105,7 +105,7 @@ struct EverythingDriver
         }
     }
 
-    // Loads the kernels from invalid PTX, which only the stand-in driver accepts.
+    // Loads invalid PTX, which only the stand-in driver accepts.
     bool ready()
     {
         static char const* const names[] = {"collectIfLi1EE", "collectIfLi4EE", "collectI6__halfLi1EE", "collectI6__halfLi4EE",
@@ -147,7 +147,7 @@ EverythingDriver& everythingDriver()
     return driver;
 }
 
-// A base class, because one override in the plugin would serve both interfaces.
+// A base class: one override in the plugin would serve both interfaces.
 class EverythingBuild : public oracle::BuildInterface
 {
 };
@@ -163,7 +163,7 @@ public:
     {
     }
 
-    // Null for another plugin's fields.
+    // Returns null for another plugin's fields.
     static IPluginV3* load(PluginFieldCollection const* fields)
     {
         bool const isOne = fields != nullptr && fields->fields != nullptr && fields->nbFields == 1 && fields->fields[0].name != nullptr
@@ -562,4 +562,4 @@ private:
     PluginFieldCollection mNames{};
 };
 
-} // namespace
+}

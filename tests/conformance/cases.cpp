@@ -76,7 +76,7 @@ std::vector<Refusal> refusedBlockSizes()
         {"two block sizes", {ints("block_size", {256, 256})}},
         {"a block size of 0", {ints("block_size", {0})}, true},
         {"a negative block size", {ints("block_size", {-256})}, true},
-        {"a block size beyond any GPU", {ints("block_size", {1 << 20})}, true},
+        {"a block size above any GPU's maximum", {ints("block_size", {1 << 20})}, true},
     };
 }
 
@@ -113,7 +113,7 @@ Facts elemwiseAdd()
     return facts;
 }
 
-// In place: the output shares the input's memory. Single precision also supports channels-last.
+// The output shares the input's memory. Single precision may be channels-last.
 Facts elemwiseAddInPlace()
 {
     Facts facts;
@@ -126,7 +126,7 @@ Facts elemwiseAddInPlace()
         {"no attribute at all", {}},
         {"floats for delta", {floats("delta", {1.0F})}},
         {"two deltas", {ints("delta", {1, 2})}},
-        {"a delta that no float holds", {ints("delta", {16777217})}},
+        {"a delta that no float represents", {ints("delta", {16777217})}},
         {"a negative one", {ints("delta", {-16777217})}},
     };
     constexpr int32_t kHWC = 8;
@@ -140,7 +140,7 @@ Facts elemwiseAddInPlace()
     return facts;
 }
 
-// As many rows as nonzero elements, and their count. No attributes.
+// Outputs: one row per nonzero element, and their count.
 Facts nonZero()
 {
     constexpr uint64_t kALIGNMENT = 256;
@@ -173,7 +173,7 @@ Facts nonZero()
     return facts;
 }
 
-// The handwritten plugin of `tests/reference-plugin`: one creator for build and runtime, float32 only.
+// The handwritten plugin of `tests/reference-plugin`: one creator, float32 only.
 Facts reference()
 {
     Facts facts = circPad();
@@ -189,7 +189,7 @@ Facts reference()
     return facts;
 }
 
-} // namespace
+}
 
 std::string Combination::text() const
 {
@@ -275,4 +275,4 @@ std::vector<Facts> const& knownCases()
     return cases;
 }
 
-} // namespace oracle
+}

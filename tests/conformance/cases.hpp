@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: expected facts about plugins, with answers as C++ formulas. Never: takes a fact from the library under test.
+// Owns: expected facts about plugins, as C++ formulas. Never: takes a fact from the library under test.
 #pragma once
 
 #include "fields.hpp"
@@ -16,7 +16,7 @@ namespace oracle
 
 using Shape = std::vector<int64_t>;
 
-// An extent equal to the size in `output`, known only after a run.
+// Equal to the size in `output`, known after a run.
 constexpr int64_t sizeIn(int32_t output)
 {
     return std::numeric_limits<int64_t>::min() + 1 + output;
@@ -46,10 +46,10 @@ struct Combination
 
 struct Given
 {
-    // Without shape inputs.
+    // Shapes of inputs, without shape inputs.
     std::vector<Shape> inputs;
     std::vector<int32_t> attribute;
-    // Values of the shape inputs.
+    // Shape inputs' values.
     std::vector<std::vector<int64_t>> values;
 };
 
@@ -70,38 +70,38 @@ struct Facts
 {
     std::string label;
     Identity op;
-    // Empty for a plugin without attributes.
+    // Empty if it has no attributes.
     std::string attribute;
     std::vector<int32_t> attributeValue;
     // Further attributes, in every node.
     Fields further;
     std::function<std::vector<std::vector<int32_t>>(int32_t rank)> attributesFor;
     std::vector<Refusal> refusals;
-    // Without shape inputs.
+    // Number of inputs, without shape inputs.
     int32_t inputs{1};
     int32_t shapeInputs{0};
     int32_t outputs{1};
     int32_t leastRank{1};
     bool half{true};
-    // Whether the creator declares the ONNX attribute `aot`.
+    // Whether the creator declares `aot`.
     bool aot{true};
     Shape shape;
     std::function<Shape(Shape const& x, std::vector<int32_t> const& attribute)> output;
-    // Why the plugin may not use this identity in an engine, or empty.
+    // Why the plugin may not use this core identity, or empty.
     std::function<std::string(Identity const&)> coreFault;
 
-    // Defaults for plugins with one input and one output of the same type, linear:
+    // Defaults: one input and one output of the same type, linear.
 
     std::vector<Combination> offered;
     // Beside `given()`; by default shapes of every rank.
     std::vector<Given> cases;
     std::function<std::vector<Shape>(Given const&)> shapes;
     std::function<std::vector<SizeBound>(Given const&)> sizes;
-    // The aliased input of each output, or -1.
+    // Each output's aliased input, or -1.
     std::vector<int32_t> aliases;
-    // Bytes for inputs up to those; unset means 0.
+    // Bytes for inputs up to those; unset: 0.
     std::function<uint64_t(Combination const&, Given const& most)> workspace;
-    // For a static node; unset if unknown.
+    // The offered tactics of a static node; unknown if unset.
     std::function<std::vector<int32_t>(Combination const&, Given const&)> tactics;
     bool isTimed{true};
     std::vector<Pair> alike;
@@ -126,4 +126,4 @@ struct Facts
 
 std::vector<Facts> const& knownCases();
 
-} // namespace oracle
+}

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Attributes of every kind, valid and invalid. The plugin of `tests/data/run/attributes.toml` rejects a node whose
-// `show` is 1 with a message that contains every value.
+// Attributes of every kind, valid and invalid. The plugin of `tests/data/run/attributes.toml` rejects nodes whose
+// `show` is 1 with all values.
 #include "check_library.hpp"
 #include "subject.hpp"
 
@@ -59,7 +59,6 @@ Field text(char const* name, std::string const& bytes)
     return of(name, PluginFieldType::kCHAR, std::vector<char>(bytes.begin(), bytes.end()));
 }
 
-// Every field that encodes one value of that kind: 77, 0.75 or `hello`.
 std::vector<Field> good(Kind const& kind)
 {
     constexpr auto kINT64 = static_cast<PluginFieldType>(10); // some releases lack the name
@@ -137,12 +136,12 @@ std::vector<Wrong> wrong(Kind const& kind)
     if (kind.holds == Holds::kINTEGERS && kind.width < 8)
     {
         int64_t const beyond = int64_t{1} << (8 * kind.width - 1);
-        all.push_back({"a number beyond its type", of<int64_t>(kind.name, static_cast<PluginFieldType>(10), {beyond})});
-        all.push_back({"a number below its type", of<int64_t>(kind.name, static_cast<PluginFieldType>(10), {-beyond - 1})});
+        all.push_back({"a number above its type's range", of<int64_t>(kind.name, static_cast<PluginFieldType>(10), {beyond})});
+        all.push_back({"a number below its type's range", of<int64_t>(kind.name, static_cast<PluginFieldType>(10), {-beyond - 1})});
     }
     if (kind.holds == Holds::kFLOATS && kind.width == 2)
     {
-        all.push_back({"a number beyond its type", of<float>(kind.name, PluginFieldType::kFLOAT32, {1e6F})});
+        all.push_back({"a number above its type's range", of<float>(kind.name, PluginFieldType::kFLOAT32, {1e6F})});
     }
     if (kind.holds == Holds::kBOOLEANS)
     {
@@ -151,7 +150,7 @@ std::vector<Wrong> wrong(Kind const& kind)
     }
     if (kind.holds == Holds::kTEXT)
     {
-        all.push_back({"text that is no UTF-8", text(kind.name, "\xC3(")});
+        all.push_back({"text that is not UTF-8", text(kind.name, "\xC3(")});
         if (!kind.isList)
         {
             all.push_back({"two texts", text(kind.name, std::string("a\0b\0", 4))});
@@ -160,7 +159,7 @@ std::vector<Wrong> wrong(Kind const& kind)
     return all;
 }
 
-} // namespace
+}
 
 void checkAttributes(Report& report, Logger& logger, Creator& creator)
 {
@@ -169,7 +168,7 @@ void checkAttributes(Report& report, Logger& logger, Creator& creator)
         logger.take();
         return Owned(creator.createPlugin("node", collection.get(), nvinfer1::TensorRTPhase::kBUILD));
     };
-    report.run("attributes: each may be left out", [&](Probe& probe) {
+    report.run("attributes: each may be omitted", [&](Probe& probe) {
         probe.that(create({}) != nullptr, "a refusal " + show(firstError(logger.take())), "a plugin");
     });
     report.run("attributes: each is read from every type of field, at any address", [&](Probe& probe) {
@@ -188,14 +187,14 @@ void checkAttributes(Report& report, Logger& logger, Creator& creator)
                     {
                         fields.push_back(ints("show", {1}));
                     }
-                    probe.that(create(fields, shift) == nullptr, "a plugin", "a refusal that says every value");
+                    probe.that(create(fields, shift) == nullptr, "a plugin", "a rejection that names every value");
                     std::string const error = firstError(logger.take());
                     probe.that(error.find(shown(kind)) != std::string::npos, show(error), show(shown(kind)) + " in it");
                 }
             }
         }
     });
-    report.run("attributes: an empty list is one without data", [&](Probe& probe) {
+    report.run("attributes: an empty list has no data", [&](Probe& probe) {
         for (Kind const& kind : kKINDS)
         {
             Field empty = ints(kind.name, {});
@@ -204,7 +203,7 @@ void checkAttributes(Report& report, Logger& logger, Creator& creator)
             probe.equal("a plugin", create({empty}) != nullptr, mayBe);
         }
     });
-    report.run("attributes: each way to be wrong is refused by name", [&](Probe& probe) {
+    report.run("attributes: invalid values are rejected by name", [&](Probe& probe) {
         for (Kind const& kind : kKINDS)
         {
             for (Wrong const& one : wrong(kind))
@@ -221,4 +220,4 @@ void checkAttributes(Report& report, Logger& logger, Creator& creator)
     });
 }
 
-} // namespace oracle
+}

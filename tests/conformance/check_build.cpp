@@ -1,6 +1,4 @@
 // Copyright of the Cubinder authors; Apache-2.0.
-//
-// Creation, and the interfaces of created plugins.
 #include "subject.hpp"
 #include "versions.hpp"
 
@@ -63,7 +61,7 @@ void checkInterfaces(Subject const& subject)
         }
     });
     subject.check("dynamic_cast is answered", [&](Probe& probe) {
-        // A null type_info pointer in the vtable crashes here. Null and the object are both valid answers.
+        // A null type_info pointer crashes here. Null and the object are valid answers.
         Owned plugin = subject.create(probe);
         IPluginCapability* build = plugin->getCapabilityInterface(PluginCapabilityType::kBUILD);
         auto* cast = dynamic_cast<nvinfer1::IPluginV3OneBuild*>(build);
@@ -99,13 +97,13 @@ bool isRefused(Subject const& subject, Probe& probe, Refusal const& refusal)
 void checkCreation(Subject const& subject)
 {
     Facts const& facts = subject.facts;
-    subject.check("createPlugin takes good attributes without a word", [&](Probe& probe) {
+    subject.check("createPlugin accepts valid attributes without a message", [&](Probe& probe) {
         subject.create(probe);
         probe.equal("error", firstError(subject.logger.take()), std::string());
     });
     for (Refusal const& refusal : facts.refusals)
     {
-        subject.check("refuses " + refusal.label, [&](Probe& probe) {
+        subject.check("rejects " + refusal.label, [&](Probe& probe) {
             probe.need(isRefused(subject, probe, refusal), "a plugin", "a refusal");
             subject.expectError(probe, refusal.namesAttribute ? facts.attribute : "");
         });
@@ -115,14 +113,13 @@ void checkCreation(Subject const& subject)
         {
             return;
         }
-        // The ONNX parser passes `[]` as length 0 with a null pointer. Scalar attributes must reject it, lists may
-        // accept it.
+        // The ONNX parser passes `[]` as length 0 and null. Only lists may accept it.
         Collection const collection(facts.attributesOf({}));
         Owned plugin(subject.op.createPlugin("node", collection.get(), TensorRTPhase::kBUILD));
         bool const isList = facts.attributesFor(1).front().empty();
         probe.that((plugin != nullptr) == isList, plugin ? "a plugin" : "a refusal", isList ? "a plugin" : "a refusal");
     });
-    subject.check("a field of another name is refused or left out", [&](Probe& probe) {
+    subject.check("a field of another name is rejected or ignored", [&](Probe& probe) {
         Fields fields = facts.attributes();
         fields.push_back(ints("no_such_attribute", {1}));
         Collection const collection(fields);
@@ -132,7 +129,7 @@ void checkCreation(Subject const& subject)
             subject.expectError(probe, "no_such_attribute");
         }
     });
-    subject.check("a field without a name does no harm", [&](Probe& probe) {
+    subject.check("a field without a name is harmless", [&](Probe& probe) {
         Fields fields = facts.attributes();
         fields.push_back(ints("", {1}));
         fields.back().name.reset();
@@ -143,7 +140,7 @@ void checkCreation(Subject const& subject)
             subject.expectError(probe);
         }
     });
-    subject.check("a null node name does no harm", [&](Probe& probe) {
+    subject.check("a null node name is accepted", [&](Probe& probe) {
         Collection const collection(facts.attributes());
         Owned plugin(subject.op.createPlugin(nullptr, collection.get(), TensorRTPhase::kBUILD));
         probe.need(plugin != nullptr, "a refusal", "a plugin");
@@ -151,9 +148,9 @@ void checkCreation(Subject const& subject)
     for (bool const isRuntime : {false, true})
     {
         auto const phase = isRuntime ? TensorRTPhase::kRUNTIME : TensorRTPhase::kBUILD;
-        subject.check(std::string("impossible collections are refused, ") + (isRuntime ? "running" : "building"),
+        subject.check(std::string("invalid collections are rejected, ") + (isRuntime ? "running" : "building"),
             [&](Probe& probe) {
-                // An application may pass no collection for a node without attributes.
+                // Applications may omit an empty collection.
                 bool const isEnough = !isRuntime && facts.attributes().empty();
                 probe.at("a null collection");
                 Owned const plain(subject.op.createPlugin("node", nullptr, phase));
@@ -171,7 +168,7 @@ void checkCreation(Subject const& subject)
                 }
             });
     }
-    subject.check("an unknown phase is refused", [&](Probe& probe) {
+    subject.check("an unknown phase is rejected", [&](Probe& probe) {
         Collection const collection(facts.attributes());
         for (int32_t phase : {2, kUNKNOWN, -1})
         {
@@ -183,22 +180,22 @@ void checkCreation(Subject const& subject)
     });
     if (facts.aot)
     {
-        subject.check("aot = 1 is what the plugin is", [&](Probe& probe) {
+        subject.check("aot = 1 is the default behavior", [&](Probe& probe) {
             Fields fields = facts.attributes();
             fields.push_back(ints("aot", {1}));
             subject.create(probe, fields);
-            probe.that(subject.logger.take().empty(), "words in the log", "none");
+            probe.that(subject.logger.take().empty(), "messages in the log", "none");
         });
-        subject.check("aot = 0 is answered in the log", [&](Probe& probe) {
+        subject.check("aot = 0 is logged", [&](Probe& probe) {
             Fields fields = facts.attributes();
             fields.push_back(ints("aot", {0}));
             subject.create(probe, fields);
-            probe.that(!subject.logger.take().empty(), "an empty log", "a line that says what the plugin does");
+            probe.that(!subject.logger.take().empty(), "an empty log", "a line about the plugin's behavior");
         });
     }
 }
 
-} // namespace
+}
 
 void checkBuild(Subject const& subject)
 {
@@ -206,4 +203,4 @@ void checkBuild(Subject const& subject)
     checkCreation(subject);
 }
 
-} // namespace oracle
+}

@@ -17,7 +17,7 @@ using nvinfer1::TensorRTPhase;
 namespace
 {
 
-// Damages every byte of a short field; of a long field both ends and a sample of the middle.
+// Every byte of a short field; both ends and a sample of a long one.
 constexpr size_t kSHORT = 2048;
 constexpr size_t kENDS = 96;
 constexpr size_t kSAMPLE = 96;
@@ -78,11 +78,11 @@ bool beginsSection(std::vector<uint8_t> const& bytes, size_t at)
         [](char magic, uint8_t byte) { return static_cast<uint8_t>(magic) == byte; });
 }
 
-} // namespace
+}
 
 void checkDamage(Subject const& subject)
 {
-    subject.check("a changed byte is refused", [&](Probe& probe) {
+    subject.check("a changed byte is rejected", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         eachField(bench, [&](size_t which, std::string const& name) {
             Fields damaged = bench.fields;
@@ -98,11 +98,11 @@ void checkDamage(Subject const& subject)
             }
         });
     });
-    subject.check("another length is refused", [&](Probe& probe) {
+    subject.check("another length is rejected", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         eachField(bench, [&](size_t which, std::string const& name) {
             int32_t const length = bench.fields[which].length;
-            // Still inside the collection's memory, so reading it is safe.
+            // Still in the collection's memory, so safe to read.
             size_t const size = elementSize(bench.fields[which].type);
             for (int32_t other : {0, 1, length / 2, length - 1, length + 1, -1, INT32_MIN})
             {
@@ -117,12 +117,12 @@ void checkDamage(Subject const& subject)
             }
         });
     });
-    subject.check("a shortened field is refused", [&](Probe& probe) {
+    subject.check("a shortened field is rejected", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         eachField(bench, [&](size_t which, std::string const& name) {
             auto const length = static_cast<size_t>(bench.fields[which].length);
             Fields damaged = bench.fields;
-            // From the end, because truncation also truncates the memory.
+            // Damage is placed from the end, because truncation also truncates the memory.
             std::vector<size_t> lengths = positions(subject, length);
             std::reverse(lengths.begin(), lengths.end());
             for (size_t shorter : lengths)
@@ -137,7 +137,7 @@ void checkDamage(Subject const& subject)
             }
         });
     });
-    subject.check("null data and another type are refused", [&](Probe& probe) {
+    subject.check("null data and another type are rejected", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         eachField(bench, [&](size_t which, std::string const& name) {
             Fields damaged = bench.fields;
@@ -156,7 +156,7 @@ void checkDamage(Subject const& subject)
             expectRefused(subject, probe, bench, damaged, name + " of an unknown type");
         });
     });
-    subject.check("missing, strange and repeated fields are refused", [&](Probe& probe) {
+    subject.check("missing, unknown and repeated fields are rejected", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         expectRefused(subject, probe, bench, {}, "no fields");
         Fields more = bench.fields;
@@ -181,7 +181,7 @@ void checkDamage(Subject const& subject)
             expectRefused(subject, probe, bench, damaged, name + " without its name");
         });
     });
-    subject.check("the loader refuses impossible collections", [&](Probe& probe) {
+    subject.check("the loader rejects invalid collections", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         probe.at("a null collection");
         probe.that(Owned(bench.loader->createPlugin("node", nullptr, TensorRTPhase::kRUNTIME)) == nullptr, "a plugin",
@@ -201,7 +201,7 @@ void checkDamage(Subject const& subject)
         Owned plugin(bench.loader->createPlugin(nullptr, good.get(), TensorRTPhase::kRUNTIME));
         probe.that(plugin != nullptr, "a refusal", "a plugin");
     });
-    subject.check("good fields still load after all that", [&](Probe& probe) {
+    subject.check("valid fields still load afterwards", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         Owned plugin = subject.loaded(probe, *bench.loader, bench.fields);
         std::string const fault = difference(subject.serialize(probe, *plugin), bench.fields);
@@ -209,4 +209,4 @@ void checkDamage(Subject const& subject)
     });
 }
 
-} // namespace oracle
+}

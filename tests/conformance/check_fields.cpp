@@ -61,7 +61,7 @@ void checkClones(Subject const& subject)
         plugin.reset();
         expectSame(probe, "the clone", subject.serialize(probe, *clone), expected);
     });
-    subject.check("configuring a clone leaves the original alone", [&](Probe& probe) {
+    subject.check("configuring a clone leaves the original unchanged", [&](Probe& probe) {
         Owned plugin = subject.configured(probe);
         Fields const before = subject.serialize(probe, *plugin);
         Owned clone = cloneOf(probe, *plugin);
@@ -85,7 +85,7 @@ void checkClones(Subject const& subject)
             given.attribute = lists[isFirst ? 0 : 1];
             std::vector<Shape> shapes;
             probe.equal("getOutputShapes", subject.outputShapes(probe, isFirst ? *first : *second, given, &shapes), 0);
-            probe.that(shapes == facts.outputShapes(given), "shapes of other attributes", "those of its own");
+            probe.that(shapes == facts.outputShapes(given), "shapes of other attributes", "its own shapes");
         }
     });
 }
@@ -117,7 +117,7 @@ void checkSerialization(Subject const& subject)
     });
     subject.check("the same node gives the same fields", [&](Probe& probe) {
         Fields const first = subject.serialize(probe, *subject.configured(probe));
-        probe.that(!first.empty(), "no fields: nothing would be left in the engine", "some");
+        probe.that(!first.empty(), "no fields: the engine would contain nothing", "some");
         expectSame(probe, "another plugin", subject.serialize(probe, *subject.configured(probe)), first);
     });
     subject.check("other attributes give other fields", [&](Probe& probe) {
@@ -224,7 +224,7 @@ void checkRoundTrip(Subject const& subject)
         } while (std::next_permutation(order.begin(), order.end()));
     });
     subject.check("destroyed in place, and destroyed and freed", [&](Probe& probe) {
-        // Slot 2 destroys the object without freeing it, slot 3 frees it too. This memory is leaked.
+        // Slot 2 destroys without freeing, slot 3 also frees. This memory leaks.
         Owned plugin = subject.create(probe);
         IPluginV3* clone = cloneOf(probe, *plugin).release();
         clone->~IPluginV3();
@@ -232,7 +232,7 @@ void checkRoundTrip(Subject const& subject)
     });
 }
 
-} // namespace
+}
 
 void checkFields(Subject const& subject)
 {
@@ -241,4 +241,4 @@ void checkFields(Subject const& subject)
     checkRoundTrip(subject);
 }
 
-} // namespace oracle
+}

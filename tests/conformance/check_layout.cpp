@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Compares the headers' layout with the numbers in `runtime-plugin/abi`, measured on binaries of TensorRT 10.15 to 11.4
-// and TensorRT-RTX 1.3 to 1.7. If they match, results extend to releases without available headers.
+// Compares the headers' layout with the numbers in `runtime-plugin/abi`, measured on binaries of TensorRT 10.15 to
+// 11.4 and TensorRT-RTX 1.3 to 1.7. If equal, results also apply to releases without headers.
 #include "check_library.hpp"
 #include "quick.hpp"
 #include "versions.hpp"
@@ -25,7 +25,7 @@ static_assert(offsetof(DynamicPluginTensorDesc, max) == 160 && offsetof(DynamicP
 static_assert(sizeof(DimsExprs) == 72 && sizeof(PluginField) == 24 && sizeof(PluginFieldCollection) == 16);
 static_assert(sizeof(InterfaceInfo) == 16 && std::is_trivially_copyable_v<InterfaceInfo>);
 
-// The vtable offset of a virtual method: in the Itanium C++ ABI a pointer to it is the offset plus 1.
+// A virtual method's vtable offset: in the Itanium C++ ABI its pointer is the offset plus 1.
 template <class M>
 uint64_t slot(M method)
 {
@@ -114,7 +114,7 @@ void checkQuickLayout(Report&) {}
 
 #endif
 
-} // namespace
+}
 
 void checkLayout(Report& report)
 {
@@ -160,4 +160,4 @@ void checkLayout(Report& report)
     });
 }
 
-} // namespace oracle
+}

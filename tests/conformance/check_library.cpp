@@ -77,7 +77,7 @@ public:
 
 std::string const kSTRANGE = "no_such_field";
 
-// The library must survive any fields. With `logger`, a rejection must log its reason.
+// The library must survive any fields; with `logger`, rejections must log a reason.
 void askStrangely(Probe& probe, Creator& creator, Logger* logger = nullptr)
 {
     Field bytes;
@@ -97,7 +97,7 @@ void askStrangely(Probe& probe, Creator& creator, Logger* logger = nullptr)
             }
             else if (logger != nullptr)
             {
-                probe.that(!firstError(logger->take()).empty(), "a refusal without an error in the log",
+                probe.that(!firstError(logger->take()).empty(), "a rejection without an error in the log",
                     "the plugin's own message");
             }
         }
@@ -129,7 +129,7 @@ void expectFieldNames(Probe& probe, Creator& creator)
     }
 }
 
-} // namespace
+}
 
 size_t openFiles()
 {
@@ -148,7 +148,7 @@ size_t openFiles()
 
 void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const& library, std::string const& role)
 {
-    report.run(role + ": getCreators answers the same at every call", [&](Probe& probe) {
+    report.run(role + ": getCreators returns the same at every call", [&](Probe& probe) {
         auto const first = library.creators(probe);
         std::set<IPluginCreatorInterface*> const distinct(first.begin(), first.end());
         probe.equal("distinct creators", static_cast<uint64_t>(distinct.size()), static_cast<uint64_t>(first.size()));
@@ -191,7 +191,7 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
             expectFieldNames(probe, *creator);
         }
     });
-    report.run(role + ": fields without meaning do no harm", [&](Probe& probe) {
+    report.run(role + ": unknown fields are harmless", [&](Probe& probe) {
         for (Creator* creator : library.v3One(probe))
         {
             probe.at(identityOf(probe, *creator).text());
@@ -199,14 +199,14 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
             askStrangely(probe, *creator, &logger);
         }
     });
-    report.run(role + ": does without a logger", [&](Probe& probe) {
+    report.run(role + ": works without a logger", [&](Probe& probe) {
         auto ask = [&] {
             for (Creator* creator : library.v3One(probe))
             {
                 askStrangely(probe, *creator);
             }
         };
-        // Without a logger, and only then, the library may print to standard error.
+        // May print to standard error only without a logger.
         std::string const before = report.printed();
         probe.at("a finder that finds none");
         finder.hide(true);
@@ -232,7 +232,7 @@ void checkTogether(Report& report, std::vector<Library const*> const& libraries)
             {
                 std::string const identity = identityOf(probe, *creator).text();
                 probe.that(seen.insert(identity).second, show(identity) + " twice",
-                    "once: a registry refuses the second library whole");
+                    "once: a registry rejects the second library completely");
             }
         }
     });
@@ -285,7 +285,7 @@ void checkUnloading(Report& report, Finder& finder, std::vector<std::string> con
                 {
                     Library const library(path);
                     library.setLoggerFinder(&finder);
-                    // Also from another thread that exits before the library is closed.
+                    // Also from a thread that exits before the library closes.
                     Probe own = Probe::forThread();
                     std::thread([&] {
                         for (Creator* creator : library.v3One(own))
@@ -304,7 +304,7 @@ void checkUnloading(Report& report, Finder& finder, std::vector<std::string> con
     std::string const name = "unloading: no file stays open";
     if (driverPresent())
     {
-        report.skip(name, "the driver of this machine keeps files of its own");
+        report.skip(name, "the driver of this machine keeps files open");
         return;
     }
     report.run(name, [&](Probe& probe) {
@@ -312,4 +312,4 @@ void checkUnloading(Report& report, Finder& finder, std::vector<std::string> con
     });
 }
 
-} // namespace oracle
+}

@@ -15,22 +15,22 @@ namespace oracle
 
 void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const& library, std::string const& role);
 
-// A registry rejects two creators of one name, so libraries must share none.
+// A registry rejects two creators of one name.
 void checkTogether(Report& report, std::vector<Library const*> const& libraries);
 
-// Opens a second copy and deletes its file, as TensorRT does with a library that a plan carries.
+// A second copy of a deleted file, as TensorRT opens a plan's library.
 void checkCopy(Report& report, Finder& finder, Library const& library, std::string const& role);
 
-// 50 times after use; the process must keep no resources.
+// 50 times after use; no resources must remain.
 void checkUnloading(Report& report, Finder& finder, std::vector<std::string> const& paths, size_t openFilesBefore);
 
 size_t openFiles();
 
 void checkLayout(Report& report);
 
-// Skipped if the headers lack quick creators.
+// Skipped if headers lack quick creators.
 void checkQuick(Report& report, Logger& logger, Library const& library);
 
 void checkAttributes(Report& report, Logger& logger, Creator& creator);
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// What a plugin offers the builder: types, formats, tactics, workspace, timing cache IDs, aliased outputs.
+// A plugin's answers to the builder: types, formats, tactics, workspace, timing cache IDs, aliased outputs.
 #include "subject.hpp"
 #include "versions.hpp"
 
@@ -18,7 +18,7 @@ using nvinfer1::TensorFormat;
 namespace
 {
 
-// Above every data type and format in the headers, to try values of later releases.
+// These exceed every type and format in the headers, to try values of later releases.
 constexpr int32_t kDATA_TYPES = 16;
 constexpr int32_t kFORMATS = 18;
 constexpr int32_t kNO_TYPE = 99;
@@ -32,7 +32,7 @@ bool begins(std::vector<Combination> const& all, std::vector<int32_t> const& typ
     });
 }
 
-// The minimum rank of a tensor in that format (`NvInferRuntimeBase.h`); 0 for linear.
+// The format's minimum rank (`NvInferRuntimeBase.h`); 0 for linear.
 int32_t dimensionsOf(int32_t format)
 {
     switch (format)
@@ -72,7 +72,7 @@ std::string text(std::vector<int32_t> const& values)
 void checkOutputTypes(Subject const& subject)
 {
     Facts const& facts = subject.facts;
-    subject.check("outputs, with the types that go with the inputs'", [&](Probe& probe) {
+    subject.check("outputs, with the types that match the inputs", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         auto& build = buildOf(probe, *plugin);
         probe.equal("getNbOutputs", build.getNbOutputs(), facts.outputs);
@@ -95,7 +95,7 @@ void checkOutputTypes(Subject const& subject)
             probe.that(begins(all, whole, {}), "the types " + text(whole), "those of a combination");
         }
     });
-    subject.check("getOutputDataTypes refuses other counts", [&](Probe& probe) {
+    subject.check("getOutputDataTypes rejects other counts", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         auto& build = buildOf(probe, *plugin);
         std::vector<DataType> const in(8, DataType::kFLOAT);
@@ -113,7 +113,7 @@ void checkOutputTypes(Subject const& subject)
     });
 }
 
-// TensorRT fills in the positions before it; later ones must not be read.
+// TensorRT fills in earlier positions; later ones must not be read.
 void askAt(Probe& probe, Subject const& subject, nvinfer1::IPluginV3OneBuild& build, Described all, Combination const& base,
     size_t position)
 {
@@ -171,7 +171,7 @@ void checkFormats(Subject const& subject)
             probe.equal("supported", build.supportsFormatCombination(position, all.data(), facts.inputs, facts.outputs), false);
         }
     });
-    subject.check("formats are offered for tensors that have their dimensions", [&](Probe& probe) {
+    subject.check("formats are offered only for ranks that they support", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         auto& build = buildOf(probe, *plugin);
         for (Combination const& combination : facts.combinations())
@@ -216,7 +216,7 @@ void checkConfiguration(Subject const& subject)
             probe.equal("dynamic", subject.configure(probe, *plugin, subject.profile(combination, facts.given())), 0);
         }
     });
-    subject.check("configurePlugin refuses what was never offered", [&](Probe& probe) {
+    subject.check("configurePlugin rejects combinations that were not offered", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         probe.equal("getOutputShapes", subject.outputShapes(probe, *plugin, facts.given()), 0);
         auto refused = [&](std::string const& what, std::function<int32_t()> const& ask) {
@@ -256,7 +256,7 @@ void checkConfiguration(Subject const& subject)
         refused("no output", [&] { return build.configurePlugin(good.data(), facts.inputs, out, 0); });
         refused("null inputs", [&] { return build.configurePlugin(nullptr, facts.inputs, out, facts.outputs); });
     });
-    subject.check("a configuration that is refused changes nothing", [&](Probe& probe) {
+    subject.check("a rejected configuration changes nothing", [&](Probe& probe) {
         Owned plugin = subject.configured(probe);
         Fields const before = subject.serialize(probe, *plugin);
         Described wrong = subject.tensors().all();
@@ -270,7 +270,7 @@ void checkConfiguration(Subject const& subject)
 void checkWorkspace(Subject const& subject)
 {
     Facts const& facts = subject.facts;
-    subject.check("getWorkspaceSize is what the greatest shapes need", [&](Probe& probe) {
+    subject.check("getWorkspaceSize covers the maximum shapes", [&](Probe& probe) {
         for (Combination const& combination : facts.combinations())
         {
             for (bool const isDynamic : {false, true})
@@ -287,7 +287,7 @@ void checkWorkspace(Subject const& subject)
                 probe.that(first <= kMOST_WORKSPACE, show(first) + " bytes", "at most 64 GiB");
                 probe.equal("bytes", first, expected);
                 probe.equal("bytes at a second call", static_cast<uint64_t>(subject.workspaceSize(probe, *plugin, all)), expected);
-                // For data-dependent or aliased nodes the opt dimensions are -1.
+                // -1 for data-dependent or aliased nodes.
                 for (auto& desc : all)
                 {
                     std::fill_n(desc.opt.d, desc.opt.nbDims, -1);
@@ -312,19 +312,19 @@ void checkTactics(Subject const& subject)
                 subject.configure(probe, *plugin,
                     isDynamic ? subject.profile(combination, given) : subject.tensors(combination, given).all());
                 auto& build = buildOf(probe, *plugin);
-                probe.equal("getValidTactics of none", build.getValidTactics(nullptr, 0), 0);
+                probe.equal("getValidTactics of 0", build.getValidTactics(nullptr, 0), 0);
                 int32_t const count = build.getNbTactics();
                 probe.need(count >= 0 && count <= 1024, show(count) + " tactics", "0 to 1024");
                 probe.equal("getNbTactics", build.getNbTactics(), count);
                 constexpr int32_t kCANARY = -0x5EED;
                 std::vector<int32_t> tactics(static_cast<size_t>(count) + 1, kCANARY);
                 probe.equal("getValidTactics", build.getValidTactics(tactics.data(), count), 0);
-                probe.equal("the element behind the last", tactics.back(), kCANARY);
+                probe.equal("the element after the last", tactics.back(), kCANARY);
                 tactics.pop_back();
                 std::set<int32_t> seen;
                 for (int32_t tactic : tactics)
                 {
-                    probe.that(tactic > 0, "tactic " + show(tactic), "more than 0: TensorRT refuses others");
+                    probe.that(tactic > 0, "tactic " + show(tactic), "more than 0: TensorRT rejects others");
                     probe.that(seen.insert(tactic).second, "tactic " + show(tactic) + " twice", "each once");
                 }
                 if (facts.tactics && !isDynamic)
@@ -362,7 +362,7 @@ void checkTimingId(Subject const& subject)
     {
         return;
     }
-    subject.check("alike nodes share one id for the timing cache, others never do", [&](Probe& probe) {
+    subject.check("equal nodes share one id for the timing cache, others never do", [&](Probe& probe) {
         std::string const id = idOf(subject, probe, facts.attributes());
         probe.equal("id of a node of another name", idOf(subject, probe, facts.attributes(), "another"), id);
         for (Pair const& pair : facts.alike)
@@ -374,7 +374,7 @@ void checkTimingId(Subject const& subject)
             probe.that(idOf(subject, probe, pair.one) != idOf(subject, probe, pair.other), "one id for other attributes", "two");
         }
     });
-    subject.check("the id for the timing cache is that of the creation", [&](Probe& probe) {
+    subject.check("the id for the timing cache is fixed at creation", [&](Probe& probe) {
         // TensorRT prefixes shapes, types and formats, and may ask at any time.
         std::string const id = idOf(subject, probe, facts.attributes());
         Owned plugin = subject.create(probe);
@@ -402,7 +402,7 @@ void checkWords(Subject const& subject)
         bool const isNamed = kept.find(facts.op.name) != std::string::npos;
         probe.that(isNamed || !facts.hasMetadata, show(kept), "a text with " + show(facts.op.name) + " in it");
     });
-    subject.check("getAliasedInput says which outputs are inputs", [&](Probe& probe) {
+    subject.check("getAliasedInput returns the aliased inputs", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         auto& build = buildOf(probe, *plugin);
         std::vector<int32_t> aliases = facts.aliases;
@@ -412,7 +412,7 @@ void checkWords(Subject const& subject)
             "version 2");
         if (build.getInterfaceInfo().major < 2)
         {
-            return; // The slot came with version 2.
+            return;
         }
         auto& second = static_cast<BuildInterface&>(build);
         for (int32_t output : {facts.outputs, -1, INT32_MAX, INT32_MIN})
@@ -428,7 +428,7 @@ void checkWords(Subject const& subject)
     });
 }
 
-} // namespace
+}
 
 void checkOffer(Subject const& subject)
 {
@@ -441,4 +441,4 @@ void checkOffer(Subject const& subject)
     checkWords(subject);
 }
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Quick plugins, called as full TensorRT calls ahead-of-time plugins during a build.
+// Quick plugins, called as full TensorRT calls them during a build.
 #include "check_library.hpp"
 #include "expressions.hpp"
 #include "quick.hpp"
@@ -115,7 +115,6 @@ std::vector<int64_t> expectedLaunch(int64_t block, int64_t tactic, int64_t a, in
     return {blocks, a, 2, block, 3, 4, 16 * b, count, a, tactic};
 }
 
-// Valid as long as the plugin.
 struct Launched
 {
     Calls calls;
@@ -143,7 +142,7 @@ struct Launched
         all.insert(all.end(), scalars.all().begin(), scalars.all().end());
         for (ISymExpr* expression : all)
         {
-            probe.need(expression != nullptr, "null in place of a symbolic expression", "an expression");
+            probe.need(expression != nullptr, "null instead of a symbolic expression", "an expression");
             probe.equal("type", static_cast<int32_t>(expression->getType()), static_cast<int32_t>(PluginArgType::kINT));
             probe.equal("data type", static_cast<int32_t>(expression->getDataType()),
                 static_cast<int32_t>(PluginArgDataType::kINT32));
@@ -207,7 +206,7 @@ private:
 
 void checkQuickCreation(QuickSubject const& subject)
 {
-    subject.check("a plugin for every request but a strict one for another kind", [&](Probe& probe) {
+    subject.check("a plugin for every request except a strict one for another kind", [&](Probe& probe) {
         for (Request request : kAHEAD_OF_TIME)
         {
             probe.at("request " + show(static_cast<int32_t>(request)));
@@ -220,7 +219,7 @@ void checkQuickCreation(QuickSubject const& subject)
         subject.expectError(probe, "77",
             [&] { return subject.made({ints("block", {kBLOCK})}, static_cast<Request>(77)) == nullptr; });
     });
-    subject.check("attributes that are wrong are refused", [&](Probe& probe) {
+    subject.check("invalid attributes are rejected", [&](Probe& probe) {
         for (Fields const& fields : {Fields{}, Fields{floats("block", {128.0F})}, Fields{ints("block", {0})}})
         {
             subject.expectError(probe, "block", [&] { return subject.made(fields, Request::kSTRICT_AOT) == nullptr; });
@@ -274,7 +273,7 @@ void checkQuickOutputs(QuickSubject const& subject)
         probe.equal("output 1", shapes[1], Shape{5, 7});
         probe.that(expressions.faults().empty(), "a fault of the expressions", "none");
     });
-    subject.check("a builder that answers null is an error", [&](Probe& probe) {
+    subject.check("a builder that returns null is an error", [&](Probe& probe) {
         Owned plugin = subject.make(probe);
         Expressions expressions(2);
         DimsExprs const input = symbolicInput(expressions);
@@ -302,14 +301,14 @@ void checkQuickOutputs(QuickSubject const& subject)
 
 void checkQuickFormats(QuickSubject const& subject)
 {
-    subject.check("format combinations, in the room that is there", [&](Probe& probe) {
+    subject.check("format combinations, within the buffer", [&](Probe& probe) {
         Owned plugin = subject.make(probe);
         auto& build = quickBuild(probe, *plugin);
         QuickNode const node(DataType::kINT8);
         probe.need(build.getNbSupportedFormatCombinations(node.inOut.data(), 1, 2) == 2, "another number", "2");
         for (int32_t wanted : {2, 1})
         {
-            // The surplus elements must stay unchanged.
+            // Surplus elements must stay unchanged.
             PluginTensorDesc const canary{Dims{-1, {}}, DataType::kE8M0, TensorFormat::kDLA_HWC4, 3.0F};
             std::vector<PluginTensorDesc> room(9, canary);
             int32_t const code
@@ -338,7 +337,6 @@ void checkQuickLaunch(QuickSubject const& subject)
         auto& build = quickBuild(probe, *plugin);
         Expressions expressions(2);
         DimsExprs const input = symbolicInput(expressions);
-        // All are read after the last call, as during a build.
         Launched launches[3];
         for (int32_t tactic : {0, 1, 2})
         {
@@ -360,7 +358,7 @@ void checkQuickLaunch(QuickSubject const& subject)
         }
         probe.that(expressions.faults().empty(), "a fault of the expressions", "none");
     });
-    subject.check("what is refused of a launch is an error that names it", [&](Probe& probe) {
+    subject.check("a rejected launch value is an error that names it", [&](Probe& probe) {
         Owned plugin = subject.make(probe);
         auto& build = quickBuild(probe, *plugin);
         Expressions expressions(2);
@@ -370,7 +368,7 @@ void checkQuickLaunch(QuickSubject const& subject)
             probe.at("call " + show(refused));
             Launched launched(refused);
             std::string name;
-            subject.expectError(probe, " answered false", [&] {
+            subject.expectError(probe, " returned false", [&] {
                 launched.by(build, expressions, input);
                 name = launched.calls.names().back();
                 return launched.code != 0;
@@ -429,7 +427,7 @@ struct Kernel
 
 void checkQuickKernel(QuickSubject const& subject)
 {
-    subject.check("a kernel for each type and tactic, which stays", [&](Probe& probe) {
+    subject.check("a kernel for each type and tactic, at a stable address", [&](Probe& probe) {
         Owned plugin = subject.make(probe);
         auto& build = quickBuild(probe, *plugin);
         std::vector<std::pair<Kernel, std::string>> found;
@@ -458,7 +456,7 @@ void checkQuickKernel(QuickSubject const& subject)
 
 void checkQuickLife(QuickSubject const& subject)
 {
-    subject.check("the runtime interface has a tactic and nothing to run", [&](Probe& probe) {
+    subject.check("the runtime interface has a tactic and no work", [&](Probe& probe) {
         Owned plugin = subject.make(probe);
         auto& runtime = quickRuntime(probe, *plugin);
         probe.equal("setTactic", runtime.setTactic(2), 0);
@@ -470,7 +468,7 @@ void checkQuickLife(QuickSubject const& subject)
         Dims const strides{2, {7, 1}};
         void const* input = nullptr;
         void* outputs[2]{};
-        subject.expectError(probe, "launches by itself", [&] {
+        subject.expectError(probe, "whose kernel TensorRT launches", [&] {
             return runtime.enqueue(descs.data(), descs.data() + 1, &input, outputs, &strides, &strides, 1, 2, nullptr) != 0;
         });
     });
@@ -521,7 +519,7 @@ void checkQuickCreator(Probe& probe, Logger& logger, QuickCreator& creator, Iden
             {
                 logger.take();
                 Owned plugin(creator.createPlugin("node", "", fields, phase, static_cast<Request>(request)));
-                probe.that(plugin != nullptr || !firstError(logger.take()).empty(), "a refusal without an error in the log",
+                probe.that(plugin != nullptr || !firstError(logger.take()).empty(), "a rejection without an error in the log",
                     "the plugin's own message");
             }
         }
@@ -530,7 +528,7 @@ void checkQuickCreator(Probe& probe, Logger& logger, QuickCreator& creator, Iden
     logger.take();
 }
 
-} // namespace
+}
 
 void checkQuick(Report& report, Logger& logger, Library const& library)
 {
@@ -543,7 +541,7 @@ void checkQuick(Report& report, Logger& logger, Library const& library)
         }
         auto& creator = *static_cast<QuickCreator*>(any);
         Identity identity;
-        report.run("quick: a creator keeps its names and stands strange fields", [&](Probe& inner) {
+        report.run("quick: a creator keeps its names and tolerates invalid fields", [&](Probe& inner) {
             auto* cast = dynamic_cast<QuickCreator*>(any);
             inner.that(cast == nullptr || cast == &creator, "another object from dynamic_cast", "null or the same");
             checkQuickCreator(inner, logger, creator, identity);
@@ -578,4 +576,4 @@ void checkQuick(Report& report, Logger&, Library const& library)
 
 #endif
 
-} // namespace oracle
+}

@@ -1,6 +1,4 @@
 // Copyright of the Cubinder authors; Apache-2.0.
-//
-// The runtime capability without a GPU.
 #include "subject.hpp"
 
 #include <set>
@@ -63,7 +61,7 @@ void checkAttaching(Subject const& subject)
         }
         probe.equal("error", firstError(subject.logger.take()), std::string());
     });
-    subject.check("attachToContext does without a context", [&](Probe& probe) {
+    subject.check("attachToContext works without a context", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         attachedOf(probe, *attached.plugin, nullptr);
     });
@@ -74,7 +72,7 @@ void checkAttaching(Subject const& subject)
         std::string const fault = difference(subject.serialize(probe, *attached.plugin), expected);
         probe.that(fault.empty(), fault, "the same fields");
     });
-    subject.check("setTactic takes what was offered, and 0 without tactics", [&](Probe& probe) {
+    subject.check("setTactic accepts offered tactics, and 0 without tactics", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         for (int32_t tactic : attached.tactics)
         {
@@ -88,10 +86,10 @@ void checkAttaching(Subject const& subject)
         }
         probe.equal("error", firstError(subject.logger.take()), std::string());
     });
-    subject.check("setTactic refuses what was never offered", [&](Probe& probe) {
+    subject.check("setTactic rejects tactics that were not offered", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         std::set<int32_t> const offered(attached.tactics.begin(), attached.tactics.end());
-        // INT32_MAX leaves the choice open, as 0 does: an engine may store it for a node with one remaining variant.
+        // INT32_MAX leaves the choice open, as 0 does: engines may store it for a node with one remaining variant.
         for (int32_t tactic : {-1, 123456789, INT32_MAX - 1, INT32_MIN})
         {
             if (offered.count(tactic) == 0)
@@ -124,7 +122,7 @@ void checkRunning(Subject const& subject)
         probe.equal("changed", shapeChange(subject, attached, other), first);
         probe.equal("changed back", shapeChange(subject, attached, node), first);
     });
-    subject.check("onShapeChange refuses what was never configured", [&](Probe& probe) {
+    subject.check("onShapeChange rejects tensors that were not configured", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         Tensors const node = subject.tensors();
         shapeChange(subject, attached, node);
@@ -175,7 +173,7 @@ void checkRunning(Subject const& subject)
             return shapeChange(subject, attached, wrong);
         }());
     });
-    std::string const name = "enqueue without a driver fails and says why";
+    std::string const name = "enqueue without a driver fails with a reason";
     if (driverPresent())
     {
         subject.report.skip(facts.op.name + ": " + name, "a driver is here");
@@ -184,7 +182,7 @@ void checkRunning(Subject const& subject)
     subject.check(name, [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         Tensors const node = subject.tensors();
-        probe.that(subject.logger.take().empty(), "words about a missing driver before a run", "none");
+        probe.that(subject.logger.take().empty(), "a message about a missing driver before a run", "none");
         shapeChange(subject, attached, node);
         for (int32_t round = 0; round < 3; ++round)
         {
@@ -198,13 +196,13 @@ void checkRunning(Subject const& subject)
         subject.expectError(probe);
     });
     subject.check("enqueue of a plugin for building fails without a driver", [&](Probe& probe) {
-        // Tactics are timed on an attached copy of a plugin in the build phase.
+        // Tactics are timed on an attached copy of a build's plugin.
         Owned built = subject.configured(probe);
         Context context;
         Attached attached;
         attached.plugin = attachedOf(probe, *built, &context);
         attached.runtime = &runtimeOf(probe, *attached.plugin);
-        probe.that(subject.logger.take().empty(), "words about a missing driver before a run", "none");
+        probe.that(subject.logger.take().empty(), "a message about a missing driver before a run", "none");
         Tensors const node = subject.tensors();
         shapeChange(subject, attached, node);
         probe.that(enqueue(subject, attached, node) != 0, "0", "a failure");
@@ -224,7 +222,7 @@ void checkRunning(Subject const& subject)
     });
 }
 
-} // namespace
+}
 
 void checkRuntime(Subject const& subject)
 {
@@ -232,4 +230,4 @@ void checkRuntime(Subject const& subject)
     checkRunning(subject);
 }
 
-} // namespace oracle
+}

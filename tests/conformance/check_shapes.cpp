@@ -20,7 +20,7 @@ enum class Known
     kNONE
 };
 
-// A factor that keeps products of eight extents within 64 bits.
+// Keeps products of eight extents within 64 bits.
 constexpr int64_t kFAR = 20;
 
 struct Asked
@@ -29,12 +29,11 @@ struct Asked
     std::vector<DimsExprs> outputs;
 };
 
-// Each unknown extent or shape input value is a separate symbol.
+// Each unknown extent or shape input value is a symbol.
 struct Question
 {
     std::vector<DimsExprs> inputs;
     std::vector<DimsExprs> values;
-    // Values of two networks: the node's, and larger ones.
     std::vector<int64_t> usual;
     std::vector<int64_t> far;
     Given farGiven;
@@ -115,7 +114,7 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
 {
     Facts const& facts = subject.facts;
     Owned plugin = subject.create(probe, facts.attributesOf(given.attribute));
-    // Twice: the builder asks a clone again, and the first round must leave no state.
+    // Twice: the builder asks a clone again; no state may remain.
     for (int32_t round = 0; round < 2; ++round)
     {
         Expressions expressions(facts.outputs);
@@ -147,13 +146,13 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
         }
         for (std::string const& fault : expressions.faults())
         {
-            probe.that(false, fault + " given to the expression builder", "its own expressions, each size once");
+            probe.that(false, fault + " passed to the expression builder", "its own expressions, each size once");
         }
         plugin = cloneOf(probe, *plugin);
     }
 }
 
-// An extent that depends only on symbols must not be a constant.
+// An extent over symbols must not be constant.
 void expectSymbols(Subject const& subject, Probe& probe, Given const& given)
 {
     Facts const& facts = subject.facts;
@@ -176,7 +175,7 @@ void expectSymbols(Subject const& subject, Probe& probe, Given const& given)
 void checkRefusals(Subject const& subject)
 {
     Facts const& facts = subject.facts;
-    subject.check("getOutputShapes refuses other ranks, other counts and null", [&](Probe& probe) {
+    subject.check("getOutputShapes rejects other ranks, other counts and null", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         auto& build = buildOf(probe, *plugin);
         Expressions expressions(facts.outputs);
@@ -218,7 +217,7 @@ void checkRefusals(Subject const& subject)
         }
         refused("null shape inputs", inputs.data(), facts.inputs, nullptr, facts.shapeInputs, outputs.data(), facts.outputs);
     });
-    subject.check("a builder that answers null is an error", [&](Probe& probe) {
+    subject.check("a builder that returns null is an error", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         Expressions expressions(facts.outputs);
         Question const asking = question(expressions, facts.given(), Known::kNONE);
@@ -229,7 +228,6 @@ void checkRefusals(Subject const& subject)
             subject.expectError(probe);
             return;
         }
-        // A plugin without arithmetic passes its inputs on.
         for (DimsExprs const& output : asked.outputs)
         {
             for (int32_t i = 0; i < output.nbDims; ++i)
@@ -240,7 +238,7 @@ void checkRefusals(Subject const& subject)
     });
 }
 
-} // namespace
+}
 
 void checkShapes(Subject const& subject)
 {
@@ -267,4 +265,4 @@ void checkShapes(Subject const& subject)
     checkRefusals(subject);
 }
 
-} // namespace oracle
+}

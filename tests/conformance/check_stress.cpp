@@ -1,6 +1,4 @@
 // Copyright of the Cubinder authors; Apache-2.0.
-//
-// Concurrency, and memory over many plugin lives.
 #include "heap.hpp"
 #include "subject.hpp"
 
@@ -17,7 +15,7 @@ constexpr int32_t kTHREADS = 16;
 constexpr int32_t kLIVES_A_THREAD = 4;
 constexpr int32_t kLIVES = 64;
 
-} // namespace
+}
 
 void checkStress(Subject const& subject)
 {
@@ -71,11 +69,11 @@ void checkStress(Subject const& subject)
             }
             return heapBlocks();
         };
-        // The first lives create everything that is cached.
+        // The first lives fill caches.
         int64_t const before = lives();
         int64_t const after = lives();
         probe.that(after <= before, show(after - before) + " blocks more after 64 lives", "none");
     });
 }
 
-} // namespace oracle
+}

@@ -100,7 +100,7 @@ int64_t evaluated(Expression const& expression, std::vector<int64_t> const& valu
     return apply(expression.operation, evaluated(*expression.first, values), evaluated(*expression.second, values));
 }
 
-} // namespace
+}
 
 Expressions::Expressions(int32_t outputs)
     : mOutputs(outputs)
@@ -127,7 +127,7 @@ Expression const* Expressions::own(IDimensionExpr const* expression)
     {
         return static_cast<Expression const*>(expression);
     }
-    mFaults.push_back(expression == nullptr ? "a null operand" : "an operand from elsewhere");
+    mFaults.push_back(expression == nullptr ? "a null operand" : "a foreign operand");
     return nullptr;
 }
 
@@ -176,7 +176,7 @@ IDimensionExpr const* Expressions::declareSizeTensor(
     std::string const which = "output " + show(output);
     if (output < 0 || output >= mOutputs)
     {
-        mFaults.push_back(which + ", which is none,");
+        mFaults.push_back(which + ", which is not one,");
     }
     for (Declared const& before : mSizes)
     {
@@ -246,9 +246,9 @@ int64_t Expressions::evaluate(IDimensionExpr const* expression, std::vector<int6
 {
     if (!owns(expression))
     {
-        throw std::runtime_error(expression == nullptr ? "null in place of an expression" : "an expression from elsewhere");
+        throw std::runtime_error(expression == nullptr ? "null instead of an expression" : "a foreign expression");
     }
     return evaluated(*static_cast<Expression const*>(expression), values);
 }
 
-} // namespace oracle
+}

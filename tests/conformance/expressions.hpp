@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: an expression builder like TensorRT's: constants fold, others stay symbolic. Records foreign or null operands,
-// arithmetic on sizes and invalid size declarations as plugin faults.
+// Owns: an expression builder like TensorRT's: folds constants. Records foreign or null operands, arithmetic on sizes
+// and invalid sizes as plugin faults.
 #pragma once
 
 #include "cases.hpp"
@@ -29,13 +29,13 @@ public:
 
     std::vector<nvinfer1::DimsExprs> constants(std::vector<Shape> const& shapes);
 
-    // Makes later requests return null, as TensorRT does when out of memory.
+    // Later requests return null, as if out of memory.
     void fail(bool failing)
     {
         mFailing = failing;
     }
 
-    // Throws `std::runtime_error` for a foreign pointer.
+    // Throws `std::runtime_error` for foreign pointers.
     int64_t evaluate(nvinfer1::IDimensionExpr const* expression, std::vector<int64_t> const& values) const;
 
     // `sizeIn(output)` for a size. Ends the check on an invalid rank.
@@ -76,4 +76,4 @@ private:
     bool mFailing{false};
 };
 
-} // namespace oracle
+}

@@ -12,7 +12,7 @@ using nvinfer1::PluginFieldType;
 namespace
 {
 
-// Above this either the plugin is broken or the oracle misreads the collection.
+// More fields mean a broken plugin or a misread collection.
 constexpr int32_t kMOST_FIELDS = 4096;
 constexpr size_t kALIGNMENT = 16;
 
@@ -29,7 +29,7 @@ Field listOf(std::string const& name, PluginFieldType type, std::vector<T> const
     return field;
 }
 
-} // namespace
+}
 
 Field ints(std::string const& name, std::vector<int32_t> const& values)
 {
@@ -43,7 +43,7 @@ Field floats(std::string const& name, std::vector<float> const& values)
 
 size_t elementSize(PluginFieldType type)
 {
-    // By number, because older headers lack newer names. 12 and 13 pack two elements into a byte.
+    // Numbers: older headers lack newer names. 12 and 13 pack two elements into a byte.
     switch (static_cast<int32_t>(type))
     {
     case 0: return 2;                      // kFLOAT16
@@ -67,7 +67,7 @@ Fields copy(Probe& probe, nvinfer1::PluginFieldCollection const* collection)
     probe.need(collection != nullptr, "no collection of fields (null)", "a collection");
     int32_t const count = collection->nbFields;
     probe.need(count >= 0 && count <= kMOST_FIELDS, "a collection of " + show(count) + " fields", "0 to 4096");
-    probe.need(count == 0 || collection->fields != nullptr, "null in place of " + show(count) + " fields", "an array");
+    probe.need(count == 0 || collection->fields != nullptr, "null instead of " + show(count) + " fields", "an array");
     Fields fields;
     std::set<std::string> names;
     for (int32_t i = 0; i < count; ++i)
@@ -127,4 +127,4 @@ Collection::Collection(Fields fields, size_t shift)
     mCollection.fields = mRaw.empty() ? nullptr : mRaw.data();
 }
 
-} // namespace oracle
+}

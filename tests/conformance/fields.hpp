@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: plugin fields with their data. Never: keeps a plugin's pointer longer than one call.
+// Owns: plugin fields with their data. Never: keeps a plugin's pointer beyond one call.
 #pragma once
 
 #include "report.hpp"
@@ -42,7 +42,7 @@ Field floats(std::string const& name, std::vector<float> const& values);
 // 0 for types unknown to the headers.
 size_t elementSize(nvinfer1::PluginFieldType type);
 
-// Also checks names, types, lengths, data and duplicates.
+// Copies the fields; also checks names, types, lengths, data and duplicates.
 Fields copy(Probe& probe, nvinfer1::PluginFieldCollection const* collection);
 
 // The first difference, or an empty string.
@@ -60,7 +60,7 @@ public:
     {
         return &mCollection;
     }
-    // For invalid collections.
+    // Returns the mutable collection, to make it invalid.
     nvinfer1::PluginFieldCollection& raw()
     {
         return mCollection;
@@ -73,4 +73,4 @@ private:
     nvinfer1::PluginFieldCollection mCollection;
 };
 
-} // namespace oracle
+}

@@ -58,7 +58,7 @@ Facts levelled(std::string const& label)
         {"two levels", {ints("level", {3, 3})}},
         {"floats for level", {floats("level", {3.0F})}},
         {"a negative level", {ints("level", {-1})}},
-        {"a level beyond its range", {ints("level", {1001})}},
+        {"a level outside its range", {ints("level", {1001})}},
     };
     facts.coreFault = cubinderCoreFault;
     facts.alike = {{facts.attributes(), facts.attributes()}, {facts.attributes(), {ints("level", {3}), ints("seed", {9})}}};
@@ -66,7 +66,7 @@ Facts levelled(std::string const& label)
     return facts;
 }
 
-// All features: x, w and the shape input `target`; y aliases x, z's shape depends on all inputs, `indices` has `count`
+// All features: x, w and shape input `target`; y aliases x, z's shape depends on all inputs, `indices` has `count`
 // rows. x is linear or channels-last.
 Facts everything()
 {
@@ -150,11 +150,11 @@ Facts layouts()
     return facts;
 }
 
-} // namespace
+}
 
 std::vector<Facts> generalCases()
 {
     return {everything(), sequence(), layouts()};
 }
 
-} // namespace oracle
+}

@@ -15,4 +15,4 @@ int64_t elementsOf(Shape const& shape);
 
 std::string cubinderCoreFault(Identity const& core);
 
-} // namespace oracle
+}

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 
-// glibc's names for the replaced functions. Its `free` accepts blocks of all of them.
+// glibc's names for the replaced functions; its `free` accepts all their blocks.
 extern "C" void* __libc_malloc(size_t bytes);
 extern "C" void* __libc_calloc(size_t count, size_t bytes);
 extern "C" void* __libc_realloc(void* old, size_t bytes);
@@ -17,7 +17,7 @@ namespace
 uint64_t gAllocations = 0;
 int64_t gBlocks = 0;
 
-// `gone`: number of freed blocks.
+// `gone`: freed blocks.
 void* counted(void* block, int64_t gone = 0)
 {
     int64_t const come = block == nullptr ? 0 : 1;
@@ -26,7 +26,7 @@ void* counted(void* block, int64_t gone = 0)
     return block;
 }
 
-} // namespace
+}
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -50,7 +50,6 @@ EXPORTED void* calloc(size_t number, size_t bytes)
 EXPORTED void* realloc(void* old, size_t bytes)
 {
     void* block = __libc_realloc(old, bytes);
-    // A failed realloc keeps the old block.
     bool const isGone = old != nullptr && (block != nullptr || bytes == 0);
     return counted(block, isGone ? 1 : 0);
 }

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: exact counts of heap allocations. Part of the program, because it replaces the C library's functions for plugin
-// libraries too.
+// Owns: exact counts of heap allocations. In the program, to replace the C library's functions for plugin libraries
+// too.
 #pragma once
 
 #include <cstdint>

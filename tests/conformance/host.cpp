@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
-// Plugin libraries find this function in the library of the logger finder, because the logger's layout depends on the
-// version. `ORACLE_VERSION` selects a release with the same layout.
+// Plugin libraries look for it in the logger finder's library: the logger's layout depends on the version.
+// `ORACLE_VERSION` selects a release of the same layout.
 #ifndef ORACLE_VERSION
 #define ORACLE_VERSION NV_TENSORRT_VERSION
 #endif
@@ -76,4 +76,4 @@ bool driverPresent()
     return present;
 }
 
-} // namespace oracle
+}

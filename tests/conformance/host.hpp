@@ -2,8 +2,8 @@
 //
 // Owns: the part of TensorRT's library that plugin libraries see. Never: looks into a plugin.
 //
-// The classes derive from the headers' classes, so the compiler lays out their vtables: `ILogger::log` is slot 0 up to
-// TensorRT-RTX 1.4 and TensorRT 10, then slot 4.
+// The headers' base classes determine vtables: `ILogger::log` is slot 0 up to TensorRT-RTX 1.4 and TensorRT 10, then
+// slot 4.
 #pragma once
 
 #include <NvInferRuntime.h>
@@ -80,4 +80,4 @@ std::string firstError(std::vector<Line> const& lines);
 
 bool driverPresent();
 
-} // namespace oracle
+}

@@ -41,7 +41,7 @@ T& capability(Probe& probe, IPluginV3& plugin, PluginCapabilityType type, char c
     return *static_cast<T*>(found);
 }
 
-} // namespace
+}
 
 Library::Library(std::string path)
     : mPath(std::move(path))
@@ -74,7 +74,7 @@ std::vector<nvinfer1::IPluginCreatorInterface*> Library::creators(Probe& probe) 
     int32_t count = -1;
     nvinfer1::IPluginCreatorInterface* const* array = mGetCreators(count);
     probe.need(count >= 1 && count <= kMOST_CREATORS, show(count) + " creators", "1 to 1024");
-    probe.need(array != nullptr, "null in place of the creators", "an array");
+    probe.need(array != nullptr, "null instead of the creators", "an array");
     std::vector<nvinfer1::IPluginCreatorInterface*> creators(array, array + count);
     for (auto* creator : creators)
     {
@@ -161,4 +161,4 @@ Owned attachedOf(Probe& probe, IPluginV3& plugin, nvinfer1::IPluginResourceConte
     return Owned(attached);
 }
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: opening, querying and closing a plugin library as TensorRT's registry does. Never: calls into a closed library.
+// Owns: opening, querying and closing a plugin library as TensorRT's registry does. Never: calls a closed library.
 #pragma once
 
 #include "report.hpp"
@@ -15,7 +15,7 @@ namespace oracle
 {
 
 using Creator = nvinfer1::IPluginCreatorV3One;
-// Deletes through slot 3 of the vtable, as TensorRT does.
+// Deletes through vtable slot 3, as TensorRT does.
 using Owned = std::unique_ptr<nvinfer1::IPluginV3>;
 
 struct Identity
@@ -64,7 +64,7 @@ private:
     nvinfer1::IPluginCreatorInterface* const* (*mGetCreators)(int32_t&){nullptr};
 };
 
-// Null if it declares another kind.
+// Returns null for another kind.
 Creator* asV3One(nvinfer1::IPluginCreatorInterface* creator);
 
 Identity identityOf(Probe& probe, Creator& creator);
@@ -76,8 +76,8 @@ nvinfer1::IPluginV3OneRuntime& runtimeOf(Probe& probe, nvinfer1::IPluginV3& plug
 
 Identity coreIdentityOf(Probe& probe, nvinfer1::IPluginV3& plugin);
 
-// Ends the check if it is null or not a new object.
+// Ends the check unless it is a new object.
 Owned cloneOf(Probe& probe, nvinfer1::IPluginV3& plugin);
 Owned attachedOf(Probe& probe, nvinfer1::IPluginV3& plugin, nvinfer1::IPluginResourceContext* context);
 
-} // namespace oracle
+}

@@ -4,12 +4,11 @@
 //
 //   oracle --library LIB.so [--runtime-library LIB2.so] [--case CASE]... [--damage sample|all]
 //
-// `--library` has the plugins for ONNX models, `--runtime-library` the creator for engines if it is separate. A case is
-// a plugin with known semantics (`cases.cpp`, `general_cases.cpp`); the default, `any`, selects all in the library.
+// `--library` has the plugins for ONNX models, `--runtime-library` the creator for engines if separate. A case is a
+// plugin with known semantics (`cases.cpp`, `general_cases.cpp`); the default, `any`, selects all in the library.
 // `--damage all` damages every byte of an engine's fields. Exit code: 0 passed, 1 a check failed, 2 invalid arguments.
 //
-// Plugin libraries read TensorRT's version from the shared library of the logger finder, so the oracle is a shared
-// library with a small program.
+// A shared library with a small program: plugin libraries read TensorRT's version from the logger finder's library.
 #include "check_library.hpp"
 #include "subject.hpp"
 
@@ -75,7 +74,7 @@ std::optional<Arguments> parse(int argc, char** argv)
         }
         else
         {
-            std::fprintf(stderr, "error: `%s %s` is no option of the oracle\n", argv[i], argv[i + 1]);
+            std::fprintf(stderr, "error: unknown option `%s %s`\n", argv[i], argv[i + 1]);
             return std::nullopt;
         }
     }
@@ -171,7 +170,7 @@ void checkPlugins(Report& report, Logger& logger, Arguments const& arguments, st
     }
     if (checked == 0 && !isAsked(arguments, "attributes", false))
     {
-        report.skip("plugins", "the library holds none whose semantics the oracle knows");
+        report.skip("plugins", "the library has no plugin that the oracle supports");
     }
 }
 
@@ -247,9 +246,9 @@ int run(Arguments const& arguments)
     return report.finish();
 }
 
-} // namespace
+}
 
-} // namespace oracle
+}
 
 extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char** argv)
 {

@@ -2,7 +2,7 @@
 //
 // Owns: TensorRT's side of quick plugins: recognizes creators and records launches.
 //
-// Only full TensorRT ships `impl/NvInferPythonPlugin.h`. With other headers quick creators cannot be called.
+// Only full TensorRT ships `impl/NvInferPythonPlugin.h`; with other headers quick creators cannot be called.
 #pragma once
 
 #include "library.hpp"
@@ -33,7 +33,7 @@ using QuickCreator = nvinfer1::IPluginCreatorV3Quick;
 class Calls
 {
 public:
-    // Call number `refused`, counted from 0, returns false; negative: none.
+    // Call `refused`, from 0, returns false; negative: none.
     explicit Calls(int32_t refused = -1)
         : mRefused(refused)
     {
@@ -135,7 +135,7 @@ private:
     std::array<nvinfer1::ISymExpr*, 7> mAll{};
 };
 
-// Starts with a stale element, as after another launch.
+// Starts with another launch's stale element.
 class Scalars final : public nvinfer1::ISymExprs, private nvinfer1::ISymExprsImpl
 {
 public:
@@ -192,4 +192,4 @@ private:
 
 #endif
 
-} // namespace oracle
+}

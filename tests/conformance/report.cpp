@@ -33,7 +33,7 @@ void setCurrent(std::string const& name, std::string const& place)
 
 std::string gName;
 
-// Still prints the line and the totals; `dprintf` is not async-signal-safe, but the process exits anyway.
+// `dprintf` is not async-signal-safe, but the process exits anyway.
 void onFatal(int signal)
 {
     char const* what = signal == SIGALRM ? "no answer within 120 s" : strsignal(signal);
@@ -60,7 +60,7 @@ void catchFatal()
     }
 }
 
-} // namespace
+}
 
 std::string show(char const* text)
 {
@@ -221,4 +221,4 @@ int Report::finish()
     return gFailed == 0 ? 0 : 1;
 }
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the checks of a run, their output, and handling crashes and hangs in them. Never: knows what is checked.
+// Owns: the checks of a run, their output, and their crashes and hangs. Never: knows what is checked.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ std::string show(uint64_t value);
 std::string show(void const* pointer);
 std::string show(std::vector<int64_t> const& values);
 
-// Thrown by `Probe::need` to end the check.
+// Thrown by `Probe::need`.
 struct Stop
 {
 };
 
-// Keeps the first mismatch, because later ones usually follow from it.
+// Keeps the first mismatch: later ones usually follow from it.
 class Probe
 {
 public:
     Probe() = default;
-    // For threads, which do not report their place.
+    // Creates a probe that does not report its position.
     static Probe forThread()
     {
         Probe probe;
@@ -39,7 +39,7 @@ public:
         return probe;
     }
 
-    // The place in a check of many inputs; also printed on a crash.
+    // The place in a check of many inputs, also printed on a crash.
     void at(std::string const& place);
 
     bool that(bool condition, std::string const& found, std::string const& expected);
@@ -71,11 +71,11 @@ private:
     int32_t mPlaces{0};
 };
 
-// `ok NAME`, `FAILED NAME: found X, expected Y` or `skipped NAME: REASON`, one per line.
+// One line each: `ok NAME`, `FAILED NAME: found X, expected Y` or `skipped NAME: REASON`.
 class Report
 {
 public:
-    // Redirects the library's output to memory (`printed`), because it must log only through TensorRT.
+    // Redirects the library's output to memory (`printed`): it must log only through TensorRT.
     Report();
 
     void run(std::string const& name, std::function<void(Probe&)> const& body);
@@ -83,11 +83,11 @@ public:
 
     std::string printed();
 
-    // Prints the totals and returns the exit code.
+    // Prints totals and returns the exit code.
     int finish();
 
 private:
     size_t mSeen{0};
 };
 
-} // namespace oracle
+}

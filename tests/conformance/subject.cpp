@@ -38,7 +38,7 @@ Shape assumed(Facts const& facts, Given const& given, Shape shape, bool upper)
 
 constexpr int32_t kINT64 = 8;
 
-} // namespace
+}
 
 nvinfer1::Dims dimsOf(Shape const& shape)
 {
@@ -231,7 +231,7 @@ Owned Subject::loaded(Probe& probe, Creator& loader, Fields const& fields) const
     if (plugin == nullptr)
     {
         std::string const error = firstError(logger.take());
-        probe.need(false, "createPlugin refused its own fields" + (error.empty() ? "" : ": " + show(error)), "a plugin");
+        probe.need(false, "createPlugin rejected its own fields" + (error.empty() ? "" : ": " + show(error)), "a plugin");
     }
     return plugin;
 }
@@ -240,7 +240,7 @@ void Subject::expectError(Probe& probe, std::string const& naming) const
 {
     std::vector<Line> const lines = logger.take();
     std::string const error = firstError(lines);
-    if (probe.that(!error.empty(), "a refusal without an error in the log", "the plugin's own message") && !naming.empty())
+    if (probe.that(!error.empty(), "a rejection without an error in the log", "the plugin's own message") && !naming.empty())
     {
         bool named = false;
         for (Line const& line : lines)
@@ -256,7 +256,7 @@ std::vector<void*> devicePointers(size_t count)
     std::vector<void*> pointers;
     for (size_t i = 0; i < count; ++i)
     {
-        // Device addresses are aligned to 512 bytes. These are unmapped, so host reads crash.
+        // Aligned to 512 bytes like device addresses; unmapped, so host reads crash.
         pointers.push_back(reinterpret_cast<void*>(0x0000'7A00'0000'0000ULL + i * 0x1000'0000ULL));
     }
     return pointers;
@@ -303,7 +303,7 @@ Fields Subject::life(Probe& probe, int32_t combination) const
     auto const all = node.all();
     for (int32_t i = 0; i < static_cast<int32_t>(all.size()); ++i)
     {
-        probe.that(own.supportsFormatCombination(i, all.data(), facts.inputs, facts.outputs), "the combination refused", "accepted");
+        probe.that(own.supportsFormatCombination(i, all.data(), facts.inputs, facts.outputs), "the combination rejected", "accepted");
     }
     own.getFormatCombinationLimit();
     probe.equal("configurePlugin", configure(probe, *built, all), 0);
@@ -331,4 +331,4 @@ Fields Subject::life(Probe& probe, int32_t combination) const
     return fields;
 }
 
-} // namespace oracle
+}

@@ -20,11 +20,11 @@ struct Tensors
 {
     std::vector<nvinfer1::PluginTensorDesc> in;
     std::vector<nvinfer1::PluginTensorDesc> out;
-    // For outputs with extents of -1.
+    // Optimal shapes of outputs with extents of -1.
     std::vector<nvinfer1::Dims> opt;
     std::vector<nvinfer1::Dims> max;
 
-    // Inputs, then outputs, with equal min, opt and max; data-dependent sizes have min 0.
+    // Inputs, then outputs; min, opt and max are equal; data-dependent sizes have min 0.
     std::vector<nvinfer1::DynamicPluginTensorDesc> all() const;
 };
 
@@ -59,7 +59,7 @@ public:
         return create(probe, facts.attributes());
     }
 
-    // Without shape inputs.
+    // Returns the tensors, without shape inputs.
     Tensors tensors(Combination const& combination, Given const& given) const;
     Tensors tensors(int32_t combination = 0) const
     {
@@ -68,7 +68,7 @@ public:
     Tensors tensors(int32_t dataType, Shape const& shape, std::vector<int32_t> const& attribute) const;
     // dims -1, min 1, max twice opt.
     Described profile(Combination const& combination, Given const& given) const;
-    // The node with the profile's maximum shapes.
+    // The profile's maximum shapes.
     Given greatest(Given const& given) const;
 
     int32_t outputShapes(
@@ -79,29 +79,29 @@ public:
     Owned configured(Probe& probe, int32_t combination = 0) const;
 
     size_t workspaceSize(Probe& probe, nvinfer1::IPluginV3& plugin, Described const& all) const;
-    // Tactics of the last configuration; ends the check on an invalid answer.
+    // Returns the tactics of the last configuration; ends the check on an invalid answer.
     std::vector<int32_t> tacticsOf(Probe& probe, nvinfer1::IPluginV3& plugin) const;
 
     Fields serialize(Probe& probe, nvinfer1::IPluginV3& plugin) const;
 
-    // The creator that loads an engine with `plugin`.
+    // Loads engines with `plugin`.
     Creator& loader(Probe& probe, nvinfer1::IPluginV3& plugin) const;
 
-    // Creates a runtime plugin; may return null.
+    // May return null.
     Owned load(Creator& loader, Fields const& fields, size_t shift = 0) const;
     Owned loaded(Probe& probe, Creator& loader, Fields const& fields) const;
 
-    // Expects a logged error of the last call. Clears the log.
+    // Expects an error logged by the last call. Clears the log.
     void expectError(Probe& probe, std::string const& naming = "") const;
 
-    // Parses, builds, serializes, loads, attaches and runs. Returns the serialized fields.
+    // Parses, builds, serializes, loads, attaches, runs. Returns the serialized fields.
     Fields life(Probe& probe, int32_t combination = 0) const;
 
 private:
     std::vector<Library const*> mLibraries;
 };
 
-// Unmapped, so that host reads crash.
+// Returns unmapped addresses, so that reading them on the host crashes.
 std::vector<void*> devicePointers(size_t count);
 
 // TensorRT-RTX 1.7 passes no address for shape inputs (observed).
@@ -129,7 +129,7 @@ private:
     void* mWorkspace;
 };
 
-// In the order of a plugin's life.
+// Checks, in the order of a plugin's life.
 void checkBuild(Subject const& subject);
 void checkOffer(Subject const& subject);
 void checkShapes(Subject const& subject);
@@ -138,4 +138,4 @@ void checkRuntime(Subject const& subject);
 void checkStress(Subject const& subject);
 void checkDamage(Subject const& subject);
 
-} // namespace oracle
+}

@@ -25,4 +25,4 @@ constexpr int32_t kBUILD_VERSION = 2;
 using BuildInterface = nvinfer1::IPluginV3OneBuildV2;
 #endif
 
-} // namespace oracle
+}

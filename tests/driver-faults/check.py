@@ -30,7 +30,7 @@ def main():
         made = player.player_node(libraries, count(len(libraries)), b"circ_pad_plugin", fields, count(1), tensors, count(1), count(1))
         return None if made else player.player_error().decode()
 
-    # The stand-in does not know the kernels' parameters, so loading calls the driver up to this error.
+    # The stand-in does not know the kernels' parameters, so loading ends with this error.
     said = node()
     shim.faultsArm(0, 0, 0)
     calls = 0
@@ -44,18 +44,18 @@ def main():
         # Cluster support also follows from the compute capability.
         is_missed = told is not None and "no code of" in told and call in ("cuDeviceGetAttribute", "cuDeviceGetName", "cuDriverGetVersion")
         if not is_missed and (told is None or call not in told or "(2)" not in told):
-            raise SystemExit(f"call {nth}, {call}, fails, and what is said is: {told}")
+            raise SystemExit(f"call {nth}, {call}, fails with the messages: {told}")
         calls += 1
     if told != said:
-        raise SystemExit(f"without a fault it said: {said}\nand after them: {told}")
+        raise SystemExit(f"messages without a fault: {said}\nmessages after the faults: {told}")
     if shim.faultsUnknown():
-        raise SystemExit(f"the shim does not know {shim.faultsUnknown().decode()}")
-    # The client's own calls are not counted.
+        raise SystemExit(f"the shim does not support {shim.faultsUnknown().decode()}")
+    # Excludes the client's own calls.
     shim.faultsArm(1, 2, 1)
     version = ctypes.c_int()
     if ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version)) != 0 or shim.faultsCalls() != 0:
         raise SystemExit("a call of the client's own was counted")
-    print(f"{calls} calls failed, each was named")
+    print(f"{calls} calls failed, all with their name")
 
 
 main()

@@ -63,7 +63,7 @@ static int fault(char const* call)
     return gCode;
 }
 
-// All arguments are integers or addresses, at most eleven; the callee reads those it declares.
+// All arguments are integers or addresses, at most eleven.
 typedef long Word;
 typedef int Call(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
 
@@ -117,8 +117,8 @@ CALLS(DEFINE)
     }
 RELEASES(DEFINE_RELEASE)
 
-// Whether to make the call: plugin libraries retry a failed unload once, so the first failure leaves the library
-// loaded. After a shutdown they do not retry.
+// Whether to make the call: plugin libraries retry a failed unload once, except after a shutdown, so the first failure
+// leaves the library loaded.
 static int isUnloaded(Word library, int code)
 {
     enum
@@ -147,7 +147,7 @@ static int isUnloaded(Word library, int code)
             return 0;
         }
     }
-    fprintf(stderr, "more than %d code objects that were refused once are loaded\n", MOST_REFUSED);
+    fprintf(stderr, "more than %d code objects that were refused before are loaded\n", MOST_REFUSED);
     abort();
 }
 
@@ -186,7 +186,7 @@ static Lookup* lookup(void)
     return found;
 }
 
-// All plugin libraries export this function.
+// All plugin libraries export it.
 static int isPlugin(void* address)
 {
     Dl_info info;

@@ -131,13 +131,13 @@ def tried(how):
 
 
 EXPECTED = {
-    "refuses": "refused: loading an engine and the first enqueue; all else was right",
-    "loading wants memory": "refused: loading an engine; all else was right",
-    "nothing is wanted": "skipped: what was left sufficed",
-    "refuses silently": "fails: no memory before an engine is loaded: refused without a word about memory: []",
-    "is wrong": "fails: no memory before an engine is loaded: not refused, but wrong",
+    "refuses": "failed: loading an engine and the first enqueue; all other runs were correct",
+    "loading wants memory": "failed: loading an engine; all other runs were correct",
+    "nothing is wanted": "skipped: the remaining memory sufficed",
+    "refuses silently": "fails: no memory before an engine is loaded: failed without a message about memory: []",
+    "is wrong": "fails: no memory before an engine is loaded: succeeded with wrong results",
     "is wrong for ever": "fails: p, turn 0: y: differs from the reference",
-    "copies fail": "fails: no memory before an engine is loaded: not refused, but wrong",
+    "copies fail": "fails: no memory before an engine is loaded: succeeded with wrong results",
 }
 
 
@@ -159,13 +159,13 @@ def main():
     for how, expected in EXPECTED.items():
         found = tried(how)
         if not found.startswith(expected):
-            raise SystemExit(f"{how}: the script says `{found}`, expected `{expected}`")
+            raise SystemExit(f"{how}: the script printed `{found}`, expected `{expected}`")
     wrong, silent = of_the_second_half()
-    if not wrong.startswith("fails: no memory before it is run: not refused, but wrong"):
-        raise SystemExit(f"a wrong result of an enqueue is not seen: `{wrong}`")
-    if not silent.startswith("fails: no memory before it is run: refused without a word about memory"):
-        raise SystemExit(f"an enqueue that fails silently is not seen: `{silent}`")
-    print(f"{len(EXPECTED) + 2} behaviours told apart")
+    if not wrong.startswith("fails: no memory before it is run: succeeded with wrong results"):
+        raise SystemExit(f"a wrong result of an enqueue is not detected: `{wrong}`")
+    if not silent.startswith("fails: no memory before it is run: failed without a message about memory"):
+        raise SystemExit(f"an enqueue that fails silently is not detected: `{silent}`")
+    print(f"{len(EXPECTED) + 2} behaviours distinguished")
 
 
 if __name__ == "__main__":

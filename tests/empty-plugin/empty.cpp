@@ -1,5 +1,5 @@
-// A plugin without work, to measure TensorRT's own cost of a node with one input and one output. The field `tactics` is
-// the number of tactics.
+// A plugin without work, to measure TensorRT's cost of a node with one input and one output. Field `tactics`: their
+// number.
 #include "NvInferRuntime.h"
 
 #include <cstring>
@@ -85,7 +85,7 @@ private:
     PluginFieldCollection mNames{1, &mTactics};
 };
 
-} // namespace
+}
 
 extern "C" __attribute__((visibility("default"))) void setLoggerFinder(ILoggerFinder*) {}
 

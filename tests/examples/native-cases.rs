@@ -1,5 +1,5 @@
 //! Writes test cases for a native library: `cargo run -p cubinder-tests --example native-cases -- LIBRARY MANIFEST
-//! OUT.toml`. Without arguments, prints the manifests of all native plugins as JSON.
+//! OUT.toml`. Without arguments, prints all native plugins' manifests as JSON.
 
 use std::path::Path;
 use std::process::ExitCode;

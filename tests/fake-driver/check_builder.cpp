@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A builder that times every type, format and tactic, and engines run in TensorRT's and in hostile orders.
+// A builder that times every type, format and tactic; engines run in TensorRT's and in hostile orders.
 #include "general.hpp"
 #include "../conformance/heap.hpp"
 
@@ -100,7 +100,7 @@ Engine engine(Session const& session, Probe& probe, Combination const& combinati
     return engine;
 }
 
-} // namespace
+}
 
 void checkTiming(Bench const& bench, General const& plugin)
 {
@@ -136,7 +136,7 @@ void checkTiming(Bench const& bench, General const& plugin)
 void checkEngine(Bench const& bench, General const& plugin)
 {
     Facts const& facts = plugin.facts;
-    check(bench, facts, "an engine queues its steps, within what was reserved", [&](Session const& session, Probe& probe) {
+    check(bench, facts, "an engine queues its steps, within the reserved workspace", [&](Session const& session, Probe& probe) {
         for (Combination const& combination : facts.combinations())
         {
             Given const given = facts.given();
@@ -181,7 +181,7 @@ void checkEngine(Bench const& bench, General const& plugin)
         size_t const steps = plugin.steps(combination, given, running.tactics[0], memory).size();
         probe.equal("calls", static_cast<uint64_t>(session.events().size()), static_cast<uint64_t>(100 * steps));
     });
-    check(bench, facts, "shapes that need more workspace than was reserved are refused", [&](Session const& session, Probe& probe) {
+    check(bench, facts, "shapes that need more workspace than was reserved are rejected", [&](Session const& session, Probe& probe) {
         if (!facts.workspace)
         {
             return;
@@ -198,10 +198,9 @@ void checkEngine(Bench const& bench, General const& plugin)
         probe.that(isRefused, "0", "a failure");
         session.subject.expectError(probe);
         expectQueued(session, probe, {});
-        // A rejection leaves no state.
         runOnce(session, probe, *running.runtime, plugin, combination, given, running.tactics[0], running.workspace);
     });
-    check(bench, facts, "an output in place that lies elsewhere is a copy of its input first", [&](Session const& session, Probe& probe) {
+    check(bench, facts, "an aliased output at another address first gets a copy of its input", [&](Session const& session, Probe& probe) {
         for (Combination const& combination : facts.combinations())
         {
             probe.at(combination.text());
@@ -217,11 +216,10 @@ void checkEngine(Bench const& bench, General const& plugin)
     {
         return;
     }
-    check(bench, facts, "output shapes that no values of shape inputs give are refused", [&](Session const& session, Probe& probe) {
+    check(bench, facts, "output shapes that no shape input values produce are rejected", [&](Session const& session, Probe& probe) {
         Combination const combination = facts.combinations()[0];
         Given const given = facts.given();
         Engine const running = engine(session, probe, combination, given, false);
-        // Decided by inputs and attributes, then by shape inputs.
         using Change = std::function<void(nvinfer1::Dims&)>;
         auto const last = [](int64_t extent) -> Change { return [extent](nvinfer1::Dims& dims) { dims.d[dims.nbDims - 1] = extent; }; };
         std::vector<std::pair<std::string, Change>> const changes{
@@ -292,7 +290,7 @@ void checkHostile(Bench const& bench, General const& plugin)
             expectQueued(session, probe, {});
         }
     });
-    check(bench, facts, "a tactic set after the shapes counts", [&](Session const& session, Probe& probe) {
+    check(bench, facts, "a tactic set after the shapes takes effect", [&](Session const& session, Probe& probe) {
         for (Combination const& combination : facts.combinations())
         {
             Given const given = facts.given();
@@ -391,8 +389,8 @@ void checkHostile(Bench const& bench, General const& plugin)
             found += session.events(call).size();
         }
         probe.equal("steps of all threads", static_cast<uint64_t>(found), static_cast<uint64_t>(expected));
-        probe.equal("addresses outside of all memory", static_cast<uint64_t>(session.bench.driver.strays), uint64_t{0});
+        probe.equal("addresses outside of device memory", static_cast<uint64_t>(session.bench.driver.strays), uint64_t{0});
     });
 }
 
-} // namespace oracle
+}

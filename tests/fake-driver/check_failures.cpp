@@ -1,6 +1,4 @@
 // Copyright of the Cubinder authors; Apache-2.0.
-//
-// Plugins under invalid shapes, driver failures and missing contexts.
 #include "checks.hpp"
 
 namespace oracle
@@ -48,7 +46,7 @@ public:
         Running const running = attach(*loaded);
         for (Shape const& shape : mPlugin.shapes)
         {
-            // Starts with the tactic of the previous shapes, so it changes between onShapeChange and enqueue.
+            // Starts with the previous shapes' tactic, so it changes between onShapeChange and enqueue.
             mTactics.assign(mPlugin.tactics.rbegin(), mPlugin.tactics.rend());
             mTactics.insert(mTactics.begin(), mTactics.back());
             live(running, shape);
@@ -70,7 +68,7 @@ private:
         step("attachToContext", action, [&] {
             if (attached != nullptr)
             {
-                // TensorRT crashes on null here: an object whose methods fail is also valid.
+                // TensorRT crashes on null: an object whose methods fail is valid.
                 Running const dead(mProbe, mSession.subject, std::move(attached));
                 Tensors const node = mSession.subject.tensors();
                 mProbe.that(dead.shapes(node) != 0 && dead.enqueue(node) != 0, "a plugin that works", "one that fails");
@@ -121,7 +119,7 @@ private:
         for (FakeEvent const& event : mSession.events())
         {
             failing = event.result == mCode ? event.call : failing;
-            // Cluster support also follows from the compute capability.
+            // The compute capability also implies cluster support.
             isMissed = isMissed && (event.result != mCode || event.attribute != kCLUSTER_LAUNCH);
         }
         if (worked && error.empty())
@@ -158,7 +156,7 @@ private:
 
 void checkEveryCall(Bench const& bench, Launching const& plugin, int32_t code, ContextFrom context)
 {
-    // Fewer calls would miss steps, more would mean an endless loop.
+    // Fewer calls would miss steps; more mean an endless loop.
     constexpr int32_t kLEAST_CALLS = 20;
     constexpr int32_t kMOST_CALLS = 500;
     std::string const name = "every driver call may fail once with error " + show(code)
@@ -181,7 +179,7 @@ void checkEveryCall(Bench const& bench, Launching const& plugin, int32_t code, C
 
 void checkContexts(Bench const& bench, Launching const& plugin)
 {
-    // Without a context, and in a process without an initialized driver.
+    // The driver reports no context, or is not initialized.
     for (int32_t none : {0, -1})
     {
         std::string const where = none == 0 ? "without a context" : "before the driver is initialized";
@@ -205,7 +203,7 @@ void checkContexts(Bench const& bench, Launching const& plugin)
             for (uintptr_t standard : {0, 1, 2})
             {
                 probe.that(running.enqueue(node, addresses(), nullptr, reinterpret_cast<void*>(standard)) != 0, "0", "a failure");
-                session.subject.expectError(probe, "no current CUDA context, and a default stream does not name one");
+                session.subject.expectError(probe, "no current CUDA context, which a default stream requires");
             }
             probe.that(session.launches().empty(), "a launch", "none");
             bench.driver.context = 1;
@@ -236,7 +234,7 @@ void checkContexts(Bench const& bench, Launching const& plugin)
     });
 }
 
-} // namespace
+}
 
 void checkFailures(Bench const& bench, Launching const& plugin)
 {
@@ -264,9 +262,9 @@ void checkRefusals(Bench const& bench, Launching const& plugin)
         {"an output of another rank", [](Tensors& node) { node.out[0].dims.nbDims -= 1; }},
         {"rank 9", [](Tensors& node) { node.in[0].dims.nbDims = 9; }},
         {"rank -1", [](Tensors& node) { node.in[0].dims.nbDims = -1; }},
-        {"a rank that the plugin does not take", [&](Tensors& node) { reshaped(node, {1, 1, 1, 1, 1}); }},
-        {"types that do not go together", [](Tensors& node) { node.out[0].type = static_cast<nvinfer1::DataType>(1); }},
-        {"a type that the plugin does not take", [](Tensors& node) {
+        {"a rank that the plugin does not support", [&](Tensors& node) { reshaped(node, {1, 1, 1, 1, 1}); }},
+        {"types that do not match", [](Tensors& node) { node.out[0].type = static_cast<nvinfer1::DataType>(1); }},
+        {"a type that the plugin does not support", [](Tensors& node) {
              node.in[0].type = node.out[0].type = static_cast<nvinfer1::DataType>(3);
          }},
         {"no output", [](Tensors& node) { node.out.clear(); }},
@@ -280,7 +278,7 @@ void checkRefusals(Bench const& bench, Launching const& plugin)
             Tensors const node = session.subject.tensors();
             Tensors wrong = node;
             change.apply(wrong);
-            probe.need(running.shapes(node) == 0 && running.enqueue(node) == 0, "a failure for good shapes", "0");
+            probe.need(running.shapes(node) == 0 && running.enqueue(node) == 0, "a failure for valid shapes", "0");
             for (int32_t round = 0; round < 2; ++round)
             {
                 probe.at("round " + show(round));
@@ -291,7 +289,7 @@ void checkRefusals(Bench const& bench, Launching const& plugin)
                 session.subject.expectError(probe);
                 probe.equal("calls to launch", session.events("cuLaunchKernel").size(), size_t{0});
             }
-            probe.at("good shapes again");
+            probe.at("valid shapes again");
             probe.equal("onShapeChange", running.shapes(node), 0);
             probe.equal("enqueue", running.enqueue(node), 0);
             expectLaunch(session, probe, plugin.launch(good, 0, plugin.tactics[0]));
@@ -328,10 +326,10 @@ void checkRefusedLaunch(Bench const& bench, Launching const& plugin)
         char const* help;
     };
     for (Refused const& refused : {Refused{701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "make the block smaller"},
-             Refused{719, "CUDA_ERROR_LAUNCH_FAILED", "work that was enqueued earlier may have caused it"},
-             Refused{1, "CUDA_ERROR_INVALID_VALUE", "`cubinder eval` shows"}})
+             Refused{719, "CUDA_ERROR_LAUNCH_FAILED", "work that was enqueued earlier may be the cause"},
+             Refused{1, "CUDA_ERROR_INVALID_VALUE", "check the launch with `cubinder eval`"}})
     {
-        check(bench, plugin.facts, "a launch that the driver refuses is told with node, shapes, device and what to do: " + show(refused.code),
+        check(bench, plugin.facts, "a launch that the driver refuses is reported with node, shapes, device and a fix: " + show(refused.code),
             [&, refused](Session const& session, Probe& probe) {
                 Running const running = session.running(probe);
                 Tensors const node = session.subject.tensors();
@@ -344,10 +342,10 @@ void checkRefusedLaunch(Bench const& bench, Launching const& plugin)
                 std::string const expected = "cubinder: test::tiles_plugin `node`: `test::tiles_plugin` cannot launch `tiles<float, 4>`: `cuLaunchKernel` returned "
                     + std::string(refused.name) + " (" + show(refused.code) + ")\n"
                     "  grid [4, 4, 1], block [32, 4, 1], 51200 bytes of dynamic shared memory\n"
-                    "  the kernel takes at most 1024 threads in a block and 101376 bytes of dynamic shared memory on this GPU\n"
+                    "  the kernel supports at most 1024 threads in a block and 101376 bytes of dynamic shared memory on this GPU\n"
                     "  node: tile_kib = 25, x is 2x8x16, y is 2x8x32\n"
                     "  GPU: Stand-In 4090 (compute capability 8.9, driver for CUDA 13.0)\n";
-                probe.equal("the message up to what to do", error.substr(0, expected.size()), expected);
+                probe.equal("the message up to the fix", error.substr(0, expected.size()), expected);
                 probe.that(error.find(refused.help) != std::string::npos, show(error), show(refused.help) + " in it");
             });
     }
@@ -355,7 +353,7 @@ void checkRefusedLaunch(Bench const& bench, Launching const& plugin)
 
 void checkOtherDevice(Bench const& bench, Launching const& plugin)
 {
-    check(bench, plugin.facts, "code for other devices is refused with what is there and what to do", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "code for other devices is rejected with the available code and a fix", [&](Session const& session, Probe& probe) {
         Session::Stored const stored = session.stored(probe);
         for (int32_t round = 0; round < 2; ++round)
         {
@@ -368,8 +366,7 @@ void checkOtherDevice(Bench const& bench, Launching const& plugin)
             {
                 probe.that(error.find(part) != std::string::npos, "the message " + show(error), show(part) + " in it");
             }
-            // Permanently rejected code is not loaded again.
-            probe.equal("code given to the driver", session.events("cuLibraryLoadData").size(), size_t{round == 0 ? 2U : 0U});
+            probe.equal("code passed to the driver", session.events("cuLibraryLoadData").size(), size_t{round == 0 ? 2U : 0U});
         }
         probe.at("for timing");
         Running const timed = session.timed(probe);
@@ -380,4 +377,4 @@ void checkOtherDevice(Bench const& bench, Launching const& plugin)
     });
 }
 
-} // namespace oracle
+}

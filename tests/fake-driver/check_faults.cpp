@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Repeats a node's life once per driver call, with that call failing, alone or with every later one.
+// Repeats a node's life once per driver call, with that call failing, alone or with all later ones.
 #include "workload.hpp"
 #include "../conformance/heap.hpp"
 
@@ -18,7 +18,7 @@ struct Fault
 {
     int32_t code;
     int32_t lasting;
-    // Whether other code may replace the rejected code.
+    // Whether other code may replace rejected code.
     bool isUnclear;
     std::string name;
 };
@@ -54,7 +54,7 @@ public:
     {
     }
 
-    // With `nth` 0 no call fails and the script is recorded.
+    // With `nth` 0 none fails and the script is recorded.
     void run(int32_t nth)
     {
         mIsFirst = nth == 0;
@@ -98,7 +98,7 @@ private:
         Context context;
         step(name, [&] {
             attached.reset(runtimeOf(mProbe, from).attachToContext(&context));
-            // TensorRT crashes on null here, so an object whose methods fail is also valid, with a logged error.
+            // TensorRT crashes on null: an object whose methods fail, with a logged error, is valid.
             return attached != nullptr && !isError();
         });
         if (attached == nullptr || (mDriver.isLost != 0 && hasInjected()))
@@ -108,7 +108,6 @@ private:
         }
     }
 
-    // Null, or an object whose methods fail.
     void expectDead(nvinfer1::IPluginV3* attached)
     {
         mProbe.that(mDriver.isLost != 0, "no object", "one, once the fault is over");
@@ -116,8 +115,8 @@ private:
         {
             nvinfer1::IPluginV3OneRuntime& runtime = runtimeOf(mProbe, *attached);
             Round const& round = mRounds[0];
-            mProbe.that(announce(runtime, round) != 0, "0 from onShapeChange of what could not be attached", "a failure");
-            mProbe.that(enqueue(runtime, round, stream()) != 0, "0 from enqueue of what could not be attached", "a failure");
+            mProbe.that(announce(runtime, round) != 0, "0 from onShapeChange of a plugin that could not be attached", "a failure");
+            mProbe.that(enqueue(runtime, round, stream()) != 0, "0 from enqueue of a plugin that could not be attached", "a failure");
         }
     }
 
@@ -173,7 +172,7 @@ private:
         return queued;
     }
 
-    // A failed enqueue has queued the work before the failed call.
+    // A failed enqueue has queued the earlier work.
     void expectPrefix(std::vector<std::string> const& queued)
     {
         if (mIsReplaced || mAt >= mScript.size())
@@ -196,11 +195,11 @@ private:
         }
         else if (mDriver.isLost)
         {
-            mProbe.that(queued.empty() || at < mScript.size(), "work after an error that lasts", "none");
+            mProbe.that(queued.empty() || at < mScript.size(), "work after a persistent error", "none");
         }
         else if (!mIsReplaced)
         {
-            mProbe.that(at < mScript.size() && queued == mScript[at], "other work than without a fault", "the same");
+            mProbe.that(at < mScript.size() && queued == mScript[at], "work that differs from a run without faults", "the same");
         }
     }
 
@@ -217,7 +216,7 @@ private:
         mSession.forget();
         action();
         mProbe.equal("calls in " + name, uint64_t{mDriver.eventCount}, uint64_t{0});
-        mProbe.equal("what is said in " + name, firstError(mSession.bench.logger.take()), std::string());
+        mProbe.equal("messages in " + name, firstError(mSession.bench.logger.take()), std::string());
     }
 
     template <class Action>
@@ -235,14 +234,14 @@ private:
         mIsReplaced = mIsReplaced || (isHit && mFault.isUnclear);
         if (worked)
         {
-            mProbe.that(error.empty(), name + " succeeds and says " + show(error), "no error");
+            mProbe.that(error.empty(), name + " succeeds and logs " + show(error), "no error");
             mProbe.that(!isHit || isMissable(failed), name + " succeeds although " + describe(failed) + " fails", "a failure");
             endWhereParametersEnd(failed);
             return;
         }
-        // A lost driver receives no calls after an earlier error.
+        // A lost driver gets no calls after an earlier error.
         mProbe.that(isHit || wasLost, name + " refused " + show(error), "a success");
-        mProbe.that(!error.empty(), name + " refused without a word", "an error in the log");
+        mProbe.that(!error.empty(), name + " failed without a message", "an error in the log");
         if (!isHit)
         {
             return;
@@ -268,7 +267,7 @@ private:
         }
     }
 
-    // The driver reports the end of the parameters as an invalid value, so the kernel then has fewer.
+    // The driver reports the end of the parameters as an invalid value: the kernel has fewer.
     void endWhereParametersEnd(FakeEvent const& failed) const
     {
         if (mFault.code == kBAD_VALUE && std::strcmp(failed.call, "cuKernelGetParamInfo") == 0)
@@ -299,7 +298,7 @@ private:
         return std::string("`") + event.call + "`";
     }
 
-    // Cluster support also follows from the compute capability.
+    // The compute capability also implies cluster support.
     bool isMissable(FakeEvent const& failed) const
     {
         return failed.attribute == kCLUSTER_LAUNCH || mFault.isUnclear;
@@ -327,7 +326,7 @@ private:
         }
         mProbe.that(isNamed, "the message " + show(firstError(mLines)), "one of " + calls + "and " + code + " in it");
         bool const blames = firstError(mLines).find("no code of ") != std::string::npos;
-        mProbe.that(mFault.isUnclear || !blames, "the message " + show(firstError(mLines)), "one that does not blame the code");
+        mProbe.that(mFault.isUnclear || !blames, "the message " + show(firstError(mLines)), "a message that does not blame the code");
     }
 
     Session const& mSession;
@@ -343,7 +342,7 @@ private:
     bool mIsReplaced{false};
 };
 
-// Unless an error lasts: a single refusal to unload is retried.
+// Unless an error lasts, one refusal to unload is retried.
 void expectUnloaded(Bench const& bench, Probe& probe, Fault const& fault, int32_t loaded)
 {
     FakeDriver const& driver = bench.driver;
@@ -365,12 +364,12 @@ void expectUnloaded(Bench const& bench, Probe& probe, Fault const& fault, int32_
     }
     bool const isGone = fault.code == kDRIVER_GONE;
     probe.that(isGone || asked.size() == static_cast<size_t>(loaded), show(uint64_t{asked.size()}) + " unloaded", show(loaded));
-    probe.that(!isGone || refused <= bench.paths.size(), show(refused) + " calls of a driver that is gone", "one for each library");
+    probe.that(!isGone || refused <= bench.paths.size(), show(refused) + " calls of a driver that was unloaded", "one for each library");
     probe.that(fault.lasting != kNO_CALL || driver.liveLibraries == 0, show(driver.liveLibraries) + " code objects stay", "none");
     probe.equal("code objects that stay", driver.liveLibraries, loaded - unloaded);
 }
 
-// Returns whether there was an `nth` call.
+// Returns false if there is no `nth` call.
 bool liveOnce(Bench const& bench, Workload const& workload, Fault const& fault, int32_t nth, Script& script, Probe& probe)
 {
     FakeDriver& driver = bench.driver;
@@ -415,7 +414,7 @@ bool liveOnce(Bench const& bench, Workload const& workload, Fault const& fault, 
     return isReached;
 }
 
-} // namespace
+}
 
 void checkFaults(Bench const& bench, Workload const& workload)
 {
@@ -435,7 +434,6 @@ void checkFaults(Bench const& bench, Workload const& workload)
                 {
                     break;
                 }
-                // The first lives fill caches of the loader and the checks.
                 before = nth == 10 ? heapBlocks() : before;
             }
             int64_t const grown = heapBlocks() - before;
@@ -445,4 +443,4 @@ void checkFaults(Bench const& bench, Workload const& workload)
     }
 }
 
-} // namespace oracle
+}

@@ -1,6 +1,4 @@
 // Copyright of the Cubinder authors; Apache-2.0.
-//
-// Variant selection by shapes and addresses, and rejections: shapes above limits, attributes outside ranges.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 
@@ -77,7 +75,7 @@ void checkChoice(Bench const& bench, Launching const& plugin)
     };
     for (int32_t tactic : {kAUTO, 0})
     {
-        check(bench, plugin.facts, "the first variant whose guard holds is launched, with tactic " + show(tactic),
+        check(bench, plugin.facts, "the first variant whose guard is true is launched, with tactic " + show(tactic),
             [&, tactic](Session const& session, Probe& probe) {
                 Running const running = session.running(probe);
                 probe.equal("setTactic", running.tactic(tactic), 0);
@@ -114,7 +112,7 @@ void checkChoice(Bench const& bench, Launching const& plugin)
         {1, fours, {0, 0}, 1}, {1, fours, {16, 0}, 2}, {1, fours, {4, 0}, 3}, {1, odd, {0, 0}, 3},
         {2, fours, {0, 0}, 2}, {2, fours, {8, 0}, 3}, {2, odd, {0, 0}, 3}, {3, fours, {0, 0}, 3}, {3, odd, {0, 0}, 3},
     };
-    check(bench, plugin.facts, "a tactic is launched while its guard holds, and else the next", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "a tactic is launched while its guard is true, otherwise the next", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         for (Set const& set : sets)
         {
@@ -148,7 +146,7 @@ void checkChoice(Bench const& bench, Launching const& plugin)
 
 void checkOffer(Bench const& bench, Launching const& plugin, std::vector<int32_t> const& offered)
 {
-    check(bench, plugin.facts, "tactics are the automatic one and those that always hold", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "tactics are the automatic one and those whose guards are always true", [&](Session const& session, Probe& probe) {
         Owned const built = session.subject.configured(probe);
         nvinfer1::IPluginV3OneBuild& build = buildOf(probe, *built);
         std::vector<int32_t> tactics(static_cast<size_t>(build.getNbTactics()));
@@ -160,7 +158,7 @@ void checkOffer(Bench const& bench, Launching const& plugin, std::vector<int32_t
 
 void checkLimits(Bench const& bench, Launching const& plugin)
 {
-    check(bench, plugin.facts, "a profile beyond the limits is refused", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "a profile that exceeds the limits is rejected", [&](Session const& session, Probe& probe) {
         Owned const built = session.subject.create(probe);
         struct Refused
         {
@@ -168,8 +166,8 @@ void checkLimits(Bench const& bench, Launching const& plugin)
             std::string named;
         };
         std::vector<Refused> const refused{
-            {{2, 4097}, "dimension 1 of `x` is 4097 in 2x4097, the greatest of the profile"},
-            {{4096, 4096}, "the number of elements of `x` is 16777216 in 4096x4096, the greatest of the profile"},
+            {{2, 4097}, "dimension 1 of `x` is 4097 in 2x4097, the maximum of the profile"},
+            {{4096, 4096}, "the number of elements of `x` is 16777216 in 4096x4096, the maximum of the profile"},
         };
         for (Refused const& one : refused)
         {
@@ -187,17 +185,17 @@ void checkLimits(Bench const& bench, Launching const& plugin)
             probe.that(session.subject.configure(probe, *built, all) != 0, "0 from configurePlugin", "a failure");
             session.subject.expectError(probe, one.named);
             probe.that(session.subject.configure(probe, *built, node.all()) != 0, "0 for that shape alone", "a failure");
-            session.subject.expectError(probe, "and the manifest limits that to");
+            session.subject.expectError(probe, "; the manifest limits it to");
         }
         probe.equal("configurePlugin within", session.subject.configure(probe, *built, session.subject.tensors().all()), 0);
     });
-    check(bench, plugin.facts, "a shape beyond the limits is refused", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "a shape that exceeds the limits is rejected", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         Tensors const good = session.subject.tensors();
         settle(session, probe, running, good);
         Tensors const wrong = session.subject.tensors(0, {1, 1, 5000}, plugin.facts.attributeValue);
         probe.that(running.shapes(wrong) != 0, "0 from onShapeChange", "a failure");
-        session.subject.expectError(probe, "dimension 2 of `x` is 5000 in 1x1x5000, and the manifest limits that to 0..=4096");
+        session.subject.expectError(probe, "dimension 2 of `x` is 5000 in 1x1x5000; the manifest limits it to 0..=4096");
         session.forget();
         probe.that(running.enqueue(wrong) != 0, "0 from enqueue", "a failure");
         probe.that(session.launches().empty(), "a launch", "none");
@@ -208,7 +206,7 @@ void checkLimits(Bench const& bench, Launching const& plugin)
 
 void checkAttributes(Bench const& bench, Launching const& plugin, std::vector<std::pair<int32_t, std::string>> const& refused)
 {
-    check(bench, plugin.facts, "an attribute beyond its rules is refused by name", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "an attribute that violates its rules is rejected by name", [&](Session const& session, Probe& probe) {
         for (auto const& [value, named] : refused)
         {
             probe.at("value " + show(value));
@@ -220,7 +218,7 @@ void checkAttributes(Bench const& bench, Launching const& plugin, std::vector<st
     });
 }
 
-} // namespace
+}
 
 void checkGuards(Bench const& bench, Launching const& plugin)
 {
@@ -228,7 +226,7 @@ void checkGuards(Bench const& bench, Launching const& plugin)
     checkOffer(bench, plugin, {kAUTO, 3});
     checkLimits(bench, plugin);
     checkAttributes(bench, plugin,
-        {{51, "the attribute `bias` is `51`, the greatest is `50`"}, {-1, "the attribute `bias` is `-1`, the least is `0`"},
+        {{51, "the attribute `bias` is `51`, the maximum is `50`"}, {-1, "the attribute `bias` is `-1`, the minimum is `0`"},
             {40000, "the attribute `bias` is `40000`, expected `i16`"}});
 }
 
@@ -236,7 +234,7 @@ void checkNoVariant(Bench const& bench, Launching const& plugin)
 {
     checkOffer(bench, plugin, {});
     checkAttributes(bench, plugin, {{1, "the attribute `bias` is `1`, expected one of `0`, `7`"}});
-    check(bench, plugin.facts, "where no variant may run nothing is launched", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "nothing is launched if no variant may run", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         Shape const& shape = plugin.facts.shape;
         Tensors const node = session.subject.tensors();
@@ -257,4 +255,4 @@ void checkNoVariant(Bench const& bench, Launching const& plugin)
     });
 }
 
-} // namespace oracle
+}

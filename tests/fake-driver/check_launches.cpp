@@ -1,6 +1,4 @@
 // Copyright of the Cubinder authors; Apache-2.0.
-//
-// Loading and launching without faults.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 
@@ -38,14 +36,14 @@ void run(Session const& session, Probe& probe, Running const& running, Launching
     session.forget();
     probe.equal("enqueue", running.enqueue(node), 0);
     expectLaunch(session, probe, plugin.launch(shape, dataType, tactic));
-    // All other calls belong to onShapeChange: the stream may be capturing.
+    // The rest is onShapeChange's: the stream may be capturing.
     probe.equal("calls of enqueue", session.events().size(), size_t{1});
 }
 
 void checkLoading(Bench const& bench, Launching const& plugin)
 {
     size_t const kernels = plugin.tactics.size();
-    check(bench, plugin.facts, "building makes no call of the driver", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "building does not call the driver", [&](Session const& session, Probe& probe) {
         session.stored(probe);
         session.timed(probe);
         probe.equal("calls", session.events().size(), size_t{0});
@@ -67,7 +65,7 @@ void checkLoading(Bench const& bench, Launching const& plugin)
         }
         probe.equal("code objects in the driver", bench.driver.liveLibraries, static_cast<int32_t>(kernels));
     });
-    check(bench, plugin.facts, "nothing is loaded from a change of shapes on", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "nothing is loaded after a change of shapes", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         session.forget();
         for (Shape const& shape : plugin.shapes)
@@ -98,7 +96,7 @@ void checkLaunches(Bench const& bench, Launching const& plugin)
     for (Shape const& shape : plugin.others)
     {
         Facts facts = plugin.facts;
-        facts.shape = shape; // the shape at build time
+        facts.shape = shape;
         check(bench, facts, "launches of shape " + show(shape), [&](Session const& session, Probe& probe) {
             for (int32_t dataType : {0, 1})
             {
@@ -200,7 +198,7 @@ void checkTactics(Bench const& bench, Launching const& plugin)
             expectLaunch(session, probe, plugin.launch(shape, 0, tactic));
         }
     });
-    check(bench, plugin.facts, "a refused tactic leaves the one before", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "a rejected tactic keeps the previous one", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         probe.equal("setTactic", running.tactic(2), 0);
         probe.that(running.tactic(77) != 0, "0 for tactic 77", "a failure");
@@ -225,7 +223,7 @@ void checkSharedMemory(Bench const& bench, Launching const& plugin)
     constexpr int32_t kDYNAMIC_SHARED = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     Shape const large{3, 1, 4};
     Shape const small{1, 1, 4};
-    check(bench, plugin.facts, "shared memory is asked for before the launch, and only where it is needed",
+    check(bench, plugin.facts, "shared memory is requested before the launch, and only if needed",
         [&](Session const& session, Probe& probe) {
             Running const running = session.running(probe);
             auto asked = [&](Shape const& shape) {
@@ -246,7 +244,7 @@ void checkSharedMemory(Bench const& bench, Launching const& plugin)
             probe.equal("for 75 KiB again", asked(large), std::vector<int64_t>{});
             run(session, probe, running, plugin, large, 0, 1);
         });
-    check(bench, plugin.facts, "a node that needs less takes nothing from one that needs more",
+    check(bench, plugin.facts, "a node that needs less does not reduce the limit of one that needs more",
         [&](Session const& session, Probe& probe) {
             Session::Stored const stored = session.stored(probe);
             Running const first = session.running(probe, stored);
@@ -261,7 +259,7 @@ void checkSharedMemory(Bench const& bench, Launching const& plugin)
         });
 }
 
-} // namespace
+}
 
 void checkGood(Bench const& bench, Launching const& plugin)
 {
@@ -280,7 +278,7 @@ void checkGood(Bench const& bench, Launching const& plugin)
 
 void checkScalars(Bench const& bench, Launching plugin)
 {
-    plugin.facts.shape = {}; // the shape at build time
+    plugin.facts.shape = {};
     check(bench, plugin.facts, "a scalar may be announced with one dimension of 1", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         Tensors const scalar = session.subject.tensors();
@@ -297,4 +295,4 @@ void checkScalars(Bench const& bench, Launching plugin)
     });
 }
 
-} // namespace oracle
+}

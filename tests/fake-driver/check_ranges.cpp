@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// NVTX ranges: a profiler sees one around each enqueue, and nodes run whatever the profiler does.
+// NVTX ranges: one around each enqueue; nodes run whatever the profiler does.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 #include "tool.h"
@@ -68,7 +68,7 @@ void checkNames(Bench const& bench, Launching const& plugin)
             probe.equal("enqueue", running.enqueue(odd), 0);
             expectRange(probe, tool, node + "3 (T=f32 VEC=1 ID=3)");
         });
-    check(bench, plugin.facts, "a range ends where the driver refuses the launch", [&](Session const& session, Probe& probe) {
+    check(bench, plugin.facts, "a range ends if the driver refuses the launch", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         Tensors const tensors = tensorsOf(session, plugin, {1, 3, 5});
         probe.equal("onShapeChange", running.shapes(tensors), 0);
@@ -96,7 +96,7 @@ void checkNames(Bench const& bench, Launching const& plugin)
     });
 }
 
-} // namespace
+}
 
 void checkRanges(Bench const& bench, Launching const& plugin)
 {
@@ -106,7 +106,7 @@ void checkRanges(Bench const& bench, Launching const& plugin)
         checkNames(bench, plugin);
         return;
     }
-    check(bench, plugin.facts, "without a profiler every node runs, and the log says once what there is to say",
+    check(bench, plugin.facts, "without a profiler every node runs, and the log reports the reason once",
         [&](Session const& session, Probe& probe) {
             session.bench.logger.take();
             Running const running = session.running(probe);
@@ -134,4 +134,4 @@ void checkRanges(Bench const& bench, Launching const& plugin)
         });
 }
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Sequences of steps: order, attributes and workspace offsets of the queued work.
+// Sequences of steps: the queued work's order, attributes and workspace offsets.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 
@@ -149,7 +149,7 @@ void checkOrder(Bench const& bench)
     });
 }
 
-// Verbose log messages, with `DIGEST` for the digest prefixes of code objects.
+// Verbose messages, with `DIGEST` for code objects' digest prefixes.
 std::string told(Session const& session)
 {
     constexpr int32_t kVERBOSE = 4;
@@ -163,7 +163,7 @@ std::string told(Session const& session)
 
 void checkTold(Bench const& bench)
 {
-    check(bench, stepsFacts({4, 100}), "the log is told what runs, once for each change", [](Session const& session, Probe& probe) {
+    check(bench, stepsFacts({4, 100}), "the log shows what runs, once for each change", [](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         session.bench.logger.take();
         std::string const runs = "cubinder: test::steps_plugin `node`: variant 2 (T=f32 CLUSTER=1) runs: ";
@@ -174,7 +174,7 @@ void checkTold(Bench const& bench)
             runs + "fill the 4 bytes of `ready` with 7; launch `copied<float, 1>`" + code + "grid [7, 1, 1], block [64, 1, 1]; launch `biased<float>`"
                 + code + "grid [7, 1, 1], block [64, 1, 1], cooperative" + tensors + "x is 4x100, y is 4x100\n");
         probe.equal("onShapeChange", announce(session, running, {4, 100}), 0);
-        probe.equal("the same again", told(session), std::string(""));
+        probe.equal("the same shapes again", told(session), std::string(""));
         probe.equal("onShapeChange", announce(session, running, {4, 16}), 0);
         probe.equal("a small tensor", told(session),
             runs + "launch `biased<float>`" + code + "grid [1, 1, 1], block [64, 1, 1], cooperative" + tensors + "x is 4x16, y is 4x16\n");
@@ -190,7 +190,7 @@ void beOf(FakeDriver& driver, int32_t major)
 
 void checkDevice(Bench const& bench)
 {
-    check(bench, stepsFacts({4, 100}), "what a guard or a condition excludes from the device is not loaded there",
+    check(bench, stepsFacts({4, 100}), "kernels that guards or conditions exclude on the device are not loaded",
         [](Session const& session, Probe& probe) {
             session.forget();
             Running const running = session.running(probe);
@@ -205,17 +205,17 @@ void checkDevice(Bench const& bench)
                 }
             }
         });
-    check(bench, stepsFacts({4, 100}), "code for devices without clusters is not launched in one by a device that has them",
+    check(bench, stepsFacts({4, 100}), "a device with clusters does not launch code without clusters in one",
         [&](Session const& session, Probe& probe) {
             Device const before(bench.driver);
-            beOf(bench.driver, 10); // accepts only the PTX for 8.0
+            beOf(bench.driver, 10);
             Running const running = session.running(probe);
             probe.that(announce(session, running, {4, 100}) != 0, "0", "a failure");
             session.subject.expectError(probe, "this GPU runs the code for compute_80, which has no clusters");
             session.forget();
             std::vector<FakeEvent> const small = queued(session, probe, running, {4, 16});
             std::string const both = "cuLaunchKernelEx biased, cuLaunchKernel finished";
-            probe.equal("what needs no cluster", calls(small), both);
+            probe.equal("calls without a cluster", calls(small), both);
         });
     check(bench, stepsFacts({4, 100}), "a newer device runs the variant with clusters", [&](Session const& session, Probe& probe) {
         Device const before(bench.driver);
@@ -237,7 +237,7 @@ void checkDevice(Bench const& bench)
         probe.need(events.size() == 3, calls(events), "three calls");
         probe.equal("blocks", uint64_t{events[2].grid[0]}, uint64_t{4});
     });
-    check(bench, stepsFacts({4, 100}), "a context of another device at the address of one before is seen as such",
+    check(bench, stepsFacts({4, 100}), "a context of another device at a reused address is detected",
         [&](Session const& session, Probe& probe) {
             Device const before(bench.driver);
             Running const running = session.running(probe);
@@ -253,27 +253,27 @@ void checkDevice(Bench const& bench)
             probe.need(second.size() == 3, calls(second), "three calls");
             probe.equal("blocks", uint64_t{second[2].grid[0]}, uint64_t{4});
         });
-    check(bench, stepsFacts({4, 100}), "a cooperative launch that does not fit the device is refused with both numbers",
+    check(bench, stepsFacts({4, 100}), "a cooperative launch that does not fit the device is rejected with both numbers",
         [&](Session const& session, Probe& probe) {
             Device const before(bench.driver);
             bench.driver.attributes[kSMS] = 2;
             bench.driver.activeBlocks = 1;
             Running const running = session.running(probe);
             probe.that(announce(session, running, {4, 100}) != 0, "0", "a failure");
-            session.subject.expectError(probe, "is 4, the most that this GPU runs at once is 2");
+            session.subject.expectError(probe, "is 4, the maximum of blocks that run at once on this GPU is 2");
         });
 }
 
 void checkWorkspace(Bench const& bench)
 {
-    check(bench, stepsFacts({4, 100}), "shapes that need more workspace than is reserved are refused with both numbers",
+    check(bench, stepsFacts({4, 100}), "shapes that need more workspace than is reserved are rejected with both numbers",
         [](Session const& session, Probe& probe) {
             Running const running = session.running(probe);
             probe.that(announce(session, running, {4, 1000}) != 0, "0", "a failure");
-            session.subject.expectError(probe, "need 16384 bytes of workspace, and 2048 bytes are reserved");
+            session.subject.expectError(probe, "need 16384 bytes of workspace, but 2048 bytes are reserved");
             queued(session, probe, running, {4, 100});
         });
-    check(bench, stepsFacts({4, 100}), "an enqueue without the workspace is refused", [](Session const& session, Probe& probe) {
+    check(bench, stepsFacts({4, 100}), "an enqueue without the workspace is rejected", [](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         probe.equal("onShapeChange", announce(session, running, {4, 100}), 0);
         session.forget();
@@ -284,7 +284,7 @@ void checkWorkspace(Bench const& bench)
     });
 }
 
-} // namespace
+}
 
 FakeSignature copiedSignature()
 {
@@ -309,4 +309,4 @@ void checkSteps(Bench const& bench)
     checkWorkspace(bench);
 }
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Threads use the same engines in random order while driver calls fail and copies of the library are opened and closed.
+// Threads use the same engines in random order while driver calls fail and copies of the library open and close.
 #include "workload.hpp"
 #include "../conformance/heap.hpp"
 
@@ -24,7 +24,7 @@ constexpr size_t kMOST_HELD = 6;
 constexpr int32_t kCOPIES = 12;
 constexpr int32_t kENDLESS = 4;
 constexpr uint32_t kENOUGH = 100;
-// Blocks that threads keep; hundreds of failures would leak more.
+// Kept by threads; hundreds of failures would leak more.
 constexpr int64_t kBLOCKS_OF_THREADS = 64;
 
 struct Shared
@@ -54,7 +54,7 @@ struct Held
     Shared const* engine;
     Owned plugin;
     bool isAttached;
-    // Of the last accepted shapes; -1 if none.
+    // Round of the last accepted shapes; -1 if none.
     int32_t round;
 };
 
@@ -138,7 +138,7 @@ private:
         return mEngines[mRandom() % mEngines.size()];
     }
 
-    // A failure must follow from a failed call of this thread.
+    // Only a failed call of this thread explains a failure.
     void expectOwn(char const* what, bool worked, uint32_t failuresBefore)
     {
         mProbe.that(worked || mOwn.failures != failuresBefore, std::string(what) + " fails and no call of this thread did", "a success");
@@ -166,7 +166,7 @@ private:
         uint32_t const before = mOwn.failures;
         Context context;
         Owned attached(runtimeOf(mProbe, from).attachToContext(&context));
-        // A failed attachment may return an object whose methods fail.
+        // May return an object whose methods fail.
         bool const works = attached != nullptr && runtimeOf(mProbe, *attached).setTactic(engine.rounds[0].tactic) == 0;
         expectOwn("attachToContext", works, before);
         if (works)
@@ -371,7 +371,6 @@ void liveTogether(Bench const& bench, std::vector<Workload> const& workloads, Pr
     std::vector<Shared> const known = rehearsed(bench, workloads, probe);
     {
         Opened const opened(bench, probe, bench.paths, workloads);
-        // Without a context loading is deferred to the threads.
         driver.context = 0;
         std::vector<Shared> engines = loadedFrom(bench, opened, workloads, probe);
         driver.context = 1;
@@ -413,7 +412,7 @@ void liveTogether(Bench const& bench, std::vector<Workload> const& workloads, Pr
     bench.logger.take();
 }
 
-// A server drops one model while it captures another.
+// A server drops one model while capturing another.
 void closeDuringCapture(Bench const& bench, std::vector<Workload> const& workloads, Probe& probe, bool isOtherThread)
 {
     FakeDriver& driver = bench.driver;
@@ -433,7 +432,7 @@ void closeDuringCapture(Bench const& bench, std::vector<Workload> const& workloa
 
     auto dropped = std::make_unique<Opened>(bench, probe, bench.paths, workloads);
     loadedFrom(bench, *dropped, workloads, probe);
-    probe.that(driver.liveLibraries > own, "no code of the model that is dropped", "some");
+    probe.that(driver.liveLibraries > own, "no code of the freed model", "some");
     Capture capture;
     probe.need(capture.isOn(), "no capture", "one");
     probe.equal("enqueue", enqueueOf(runtime, round, capture.stream()), 0);
@@ -444,7 +443,7 @@ void closeDuringCapture(Bench const& bench, std::vector<Workload> const& workloa
     probe.equal("capture mode", driver.captureMode, 0);
 }
 
-// Never freed, because the threads never stop.
+// Never freed: the threads never stop.
 struct Endless
 {
     Endless(Bench const& bench, std::vector<Workload> const& workloads, Probe& probe)
@@ -493,7 +492,7 @@ struct Endless
     std::vector<std::atomic<uint32_t>> done;
 };
 
-} // namespace
+}
 
 void leaveThreads(Bench const& bench, std::vector<Workload> const& workloads)
 {
@@ -553,4 +552,4 @@ void checkThreads(Bench const& bench, std::vector<Workload> const& workloads)
     });
 }
 
-} // namespace oracle
+}

@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr int32_t kINPUTS = 7;
-// Short enough to fit between two interrupts on a busy machine.
+// Fits between two interrupts on a busy machine.
 constexpr int32_t kCALLS_TIMED = 200;
 constexpr int32_t kTIMES = 2000;
 constexpr double kMOST_NANOSECONDS = 100;
@@ -33,7 +33,7 @@ Facts eightFacts()
     return facts;
 }
 
-} // namespace
+}
 
 FakeSignature eightSignature()
 {
@@ -72,4 +72,4 @@ void checkUnchanged(Bench const& bench)
         });
 }
 
-} // namespace oracle
+}

@@ -19,9 +19,9 @@ FakeSignature biasedSignature();
 FakeSignature finishedSignature();
 void checkUnchanged(Bench const& bench);
 FakeSignature eightSignature();
-// With EXPECTED_WARNING set, no ranges and that warning.
+// With EXPECTED_WARNING: no ranges and that warning.
 void checkRanges(Bench const& bench, Launching const& plugin);
-// The libraries of `bench` contain only code for `sm_75` and `sm_90a`.
+// `bench` has only code for `sm_75` and `sm_90a`.
 void checkOtherDevice(Bench const& bench, Launching const& plugin);
 
-} // namespace oracle
+}

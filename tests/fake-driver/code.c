@@ -20,20 +20,20 @@ enum
     LAUNCH_FAILED = 719
 };
 
-// PTX, or code of the same major and no higher minor compute capability.
+// PTX, or code of this major and no higher minor compute capability.
 int32_t codeJudged(unsigned char const* code, int32_t major, int32_t minor)
 {
     if (memcmp(code, "\177ELF", 4) != 0)
     {
         return strstr((char const*) code, ".target sm_") != NULL ? SUCCESS : INVALID_IMAGE;
     }
-    // The architecture's place in `e_flags` depends on the ABI version: 7 for CUDA 12, 8 for CUDA 13.
+    // Its place in `e_flags` depends on the ABI version: 7 for CUDA 12, 8 for CUDA 13.
     int32_t const arch = code[8] == 7 ? code[48] : code[49];
     int runs = arch / 10 == major && arch % 10 <= minor;
     return runs ? SUCCESS : NO_BINARY_FOR_GPU;
 }
 
-// A hash of the code (FNV-1a). ELF files of CUDA's compilers end with the section or the segment table.
+// FNV-1a of the code. ELF files of CUDA's compilers end with the section or segment table.
 uint64_t codeNumber(unsigned char const* code)
 {
     size_t bytes = strlen((char const*) code);
@@ -55,7 +55,7 @@ uint64_t codeNumber(unsigned char const* code)
     return number;
 }
 
-// Not recorded: the caller asks because of an error.
+// Not recorded: only called after errors.
 API int32_t cuGetErrorName(int32_t code, char const** name)
 {
     switch (code)

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A stand-in for NVIDIA's `libcuda.so.1`: acts as an 8.9 device, refuses what the real driver refuses, records calls,
-// detects accesses outside memory, and fails on request. With OLD_DRIVER it is a driver before CUDA 12.4.
+// A stand-in for NVIDIA's `libcuda.so.1`: an 8.9 device that refuses what the real driver refuses, records calls,
+// detects stray accesses, and fails on request. OLD_DRIVER: before CUDA 12.4.
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -58,7 +58,7 @@ static struct FakeDriver gDriver = {
     .activeBlocks = 6,
     .activeClusters = 64,
 };
-// Never reused, so use after unload is detected without a crash.
+// Never reused, so use after unload is detected.
 static struct Library gLibraries[kMOST_OBJECTS];
 static struct Kernel gKernels[kMOST_OBJECTS];
 static uint32_t gLibraryCount, gKernelCount;
@@ -75,7 +75,7 @@ API struct FakeThread* fakeThread(void)
     return &gThread;
 }
 
-// A random error for this call, mostly none. Knuth's MMIX generator.
+// Returns the error to raise, mostly none, from Knuth's MMIX generator.
 static int32_t thrown(void)
 {
     if (gThread.failOneIn == 0 || gThread.codeCount == 0)
@@ -130,7 +130,7 @@ static int32_t* captureMode(void)
     return gettid() == getpid() ? &gDriver.captureMode : &own;
 }
 
-// Without a test no thread captures.
+// Outside of tests no thread captures.
 static int isRelaxed(void)
 {
     return *captureMode() == RELAXED || gDriver.signatureCount == 0;
@@ -153,7 +153,7 @@ static int32_t endQueued(struct FakeEvent* event, int32_t result)
     return ended;
 }
 
-// If a test drives the driver, only captured work is executed.
+// If a test drives the driver, only captured work runs.
 static int plays(void const* stream)
 {
     return gDriver.signatureCount == 0 || graphsHas(stream);
@@ -167,7 +167,7 @@ static struct Kernel* kernelOf(void* handle)
     return known ? kernel : NULL;
 }
 
-// The dynamic shared memory limit of a launch; another thread may raise it.
+// Reads the limit atomically: another thread may raise it.
 static int32_t allowedBytes(struct Kernel const* kernel)
 {
     return __atomic_load_n(&kernel->allowedSharedBytes, __ATOMIC_RELAXED);
@@ -185,8 +185,7 @@ static int32_t allowedBytes(struct Kernel const* kernel)
         return end(event, INVALID_HANDLE);                                                                             \
     event->symbol = kernel->symbol
 
-// FAKE_INIT sets the error. FAKE_GPU_LOST names a file that the first process creates; for later ones the device is
-// lost.
+// FAKE_INIT: the error. FAKE_GPU_LOST: a file that the first process creates; for later ones the device is lost.
 static int32_t start(void)
 {
     char const* const said = getenv("FAKE_INIT");
@@ -358,7 +357,7 @@ API int32_t cuLibraryUnload(void* handle)
         abort();
     }
     BEGIN(handle);
-    // The only plugin library call that a driver was observed to forbid during captures (H100, driver 580).
+    // The only plugin library call that a driver was seen to forbid during captures (H100, driver 580).
     if (graphsForbid(*captureMode()) || !isRelaxed())
     {
         return end(event, STREAM_CAPTURE_UNSUPPORTED);
@@ -446,7 +445,7 @@ static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, 
         memcpy(&address, params[i], size == sizeof address ? size : 0);
         if (fakeIsAddress(address))
         {
-            // An address refers to at least one byte. Tests that know the plugin check the rest (`Expected::reached`).
+            // An address means at least one byte. Tests that know the plugin check the rest (`Expected::reached`).
             deviceReaches(address, 1);
         }
     }

@@ -33,12 +33,12 @@ int32_t codeJudged(unsigned char const* code, int32_t major, int32_t minor);
 
 uint64_t codeNumber(unsigned char const* code);
 
-// Skips addresses that `deviceAllocate` did not return.
+// Skips addresses not from `deviceAllocate`.
 void deviceFill(uint64_t to, unsigned char byte, uint64_t bytes);
 
 void deviceCopy(uint64_t to, uint64_t from, uint64_t bytes);
 
-// Executed now, or at the launch of the graph being captured.
+// Now, or at the launch of the graph being captured.
 int32_t graphsLaunch(
     void* stream, char const* symbol, uint32_t const grid[3], struct FakeSignature const* signature, void** params);
 int32_t graphsFill(void* stream, uint64_t to, unsigned char byte, uint64_t bytes);
@@ -58,7 +58,7 @@ void deviceRun(char const* symbol, uint32_t const grid[3], void** params);
 
 int deviceHas(uint64_t begin, uint64_t bytes);
 
-// Whether `FakeDriver::zones` contain this range. Counts misses.
+// Whether `FakeDriver::zones` contain it. Counts misses.
 int deviceReaches(uint64_t begin, uint64_t bytes);
 
 // A kernel's sticky error, or 0.

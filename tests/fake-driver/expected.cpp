@@ -68,7 +68,7 @@ std::string hexadecimal(uint8_t const* bytes, size_t count)
     return out;
 }
 
-} // namespace
+}
 
 Launching tiles()
 {
@@ -136,7 +136,7 @@ Facts vectorsFacts(std::string const& label, int32_t bias)
     return facts;
 }
 
-} // namespace
+}
 
 Launching vectors()
 {
@@ -178,7 +178,6 @@ Launching circPadLaunches()
                 expected.argument(static_cast<uint32_t>(d < shape->size() ? (*shape)[shape->size() - 1 - d] : 1));
             }
         }
-        // Offset of y's first element in x.
         for (size_t d = 0; d < 8; ++d)
         {
             int64_t const before = 2 * d < pads.size() ? pads[2 * d] : 0;
@@ -221,4 +220,4 @@ void expectLaunch(Session const& session, Probe& probe, Expected const& expected
         hexadecimal(expected.arguments.data(), expected.arguments.size()));
 }
 
-} // namespace oracle
+}

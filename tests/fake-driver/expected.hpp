@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the expected launches of plugins as C++ formulas. Never: takes a fact from the library under test.
+// Owns: plugins' expected launches as C++ formulas. Never: takes a fact from the library under test.
 #pragma once
 
 #include "session.hpp"
@@ -39,15 +39,15 @@ struct Launching
     Facts facts;
     std::vector<int32_t> tactics;
     std::vector<Shape> shapes;
-    // Shapes of other ranks need separate engines.
+    // Other ranks need other engines.
     std::vector<Shape> others;
     std::function<Expected(Shape const& x, int32_t dataType, int32_t tactic)> launch;
     FakeSignature signature;
-    // Variants that only addresses decide between; the code of each is loaded.
+    // Variants that addresses decide between; all are loaded.
     size_t candidates{1};
 };
 
-// A tactic of `vectors` launches if its guard is satisfied for `addresses`.
+// A tactic of `vectors` launches if `addresses` satisfy its guard.
 Launching tiles();
 Launching vectors();
 Launching aligned();
@@ -56,4 +56,4 @@ Launching elemwiseAddLaunches();
 
 void expectLaunch(Session const& session, Probe& probe, Expected const& expected);
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the interface by which tests control and observe the stand-in driver.
+// Owns: how tests control and observe the stand-in driver.
 #ifndef CUBINDER_FAKE_DRIVER_H
 #define CUBINDER_FAKE_DRIVER_H
 
@@ -35,7 +35,7 @@ struct FakeEvent
     char const* call;
     int32_t result;
     int32_t isInjected;
-    // Of the library or kernel; equal for each load of equal code.
+    // Of library or kernel; equal for equal code.
     uint64_t handle;
     char const* symbol;
     int32_t attribute;
@@ -45,7 +45,7 @@ struct FakeEvent
     uint32_t sharedBytes;
     uint32_t asked;
     uint32_t cluster[3];
-    // The filled or copied range; a fill's byte is in `value`.
+    // The range; a fill's byte is in `value`.
     uint64_t to;
     uint64_t from;
     uint64_t bytes;
@@ -69,20 +69,20 @@ struct FakeZone
     uint64_t bytes;
 };
 
-// The singleton behind `fakeDriver`. Tests access it from the first thread while no other thread calls the driver.
+// The singleton behind `fakeDriver`. Tests access it from the first thread, while no other calls the driver.
 struct FakeDriver
 {
-    // From 1; 0: none; -1: the driver is not initialized.
+    // From 1; 0: none; -1: not initialized.
     int32_t context;
-    // The context's device, to which `attributes` belong.
+    // To which `attributes` belong.
     int32_t device;
-    // Counts down to the failing call, from 1; 0: none.
+    // Counts down to the failing call; 0: none.
     int32_t failIn;
     int32_t failWith;
-    // Which later calls also fail. `isLost` is set while they do; a test resets it.
+    // Which later calls also fail. `isLost` is set meanwhile; a test resets it.
     int32_t isLasting;
     int32_t isLost;
-    // 2 is relaxed. In other modes loading and unloading fail, as if another thread were capturing.
+    // 2 is relaxed. In others loading and unloading fail, as if another thread captured.
     int32_t captureMode;
     int32_t liveLibraries;
     int32_t loadedTwice;
@@ -94,8 +94,8 @@ struct FakeDriver
     // Per multiprocessor, and per device.
     int32_t activeBlocks;
     int32_t activeClusters;
-    // Existing memory if `zoneCount` is not 0. Fills, copies and device addresses in arguments (`fakeIsAddress`)
-    // outside it are `strays`.
+    // Existing memory, if any. Fills, copies and device addresses in arguments (`fakeIsAddress`) outside it are
+    // `strays`.
     uint32_t zoneCount;
     struct FakeZone zones[kMOST_ZONES];
     uint32_t strays;
@@ -105,7 +105,7 @@ struct FakeDriver
     struct FakeEvent events[kMOST_EVENTS];
 };
 
-// Scope of a lasting error: calls that use the device, or all calls as after a shutdown.
+// Scope of a lasting error: calls that use the device, or all, as after a shutdown.
 enum
 {
     kNO_CALL = 0,
@@ -113,12 +113,12 @@ enum
     kALL_CALLS = 2
 };
 
-// State of the calling thread (`fakeThread`).
+// The calling thread's state (`fakeThread`).
 struct FakeThread
 {
     // 0: the driver's.
     int32_t context;
-    // One in this many calls fails, chosen by `seed`; 0: none.
+    // One in this many calls fails, by `seed`; 0: none.
     uint32_t failOneIn;
     uint64_t seed;
     uint32_t codeCount;
@@ -130,7 +130,7 @@ struct FakeThread
     struct FakeEvent last;
 };
 
-// The tests' device addresses; no other argument has such a value.
+// Only the tests' device addresses have such values.
 static inline int fakeIsAddress(uint64_t value)
 {
     return value >> 40 == 0x7A;

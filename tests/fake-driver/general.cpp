@@ -32,7 +32,7 @@ int64_t bytesOf(int32_t dataType)
     }
 }
 
-// Channels are the third dimension from the end.
+// Channels are third from the end.
 Shape inMemory(Shape shape, int32_t format)
 {
     static std::map<int32_t, int64_t> const vectors{{1, 2}, {2, 8}, {3, 4}, {4, 16}, {5, 32}, {11, 16}};
@@ -86,7 +86,7 @@ std::string extents(uint32_t const* values)
     return show(std::vector<int64_t>(values, values + 3));
 }
 
-// Counts into a scratch buffer, writes the counts to two outputs, and fills a third from w.
+// Counts into scratch, writes the counts to two outputs, fills a third from w.
 std::vector<Queued> everythingSteps(Combination const& combination, Given const& given, int32_t tactic, Memory const& memory)
 {
     std::string const type = combination.types[0] == 0 ? "f" : "6__half";
@@ -94,7 +94,6 @@ std::vector<Queued> everythingSteps(Combination const& combination, Given const&
     int64_t const count = elementsOf(x);
     bool const isVector = combination.formats[0] == 0 && tactic != 2 && x.back() % 4 == 0;
     int64_t const vec = isVector ? 4 : 1;
-    // Each scratch buffer is aligned to 256 bytes.
     uint64_t const partial = memory.workspace();
     uint64_t const partialBytes = 4 * static_cast<uint64_t>((count + 3) / 4);
     uint64_t const total = partial + (partialBytes + 255) / 256 * 256;
@@ -193,7 +192,7 @@ std::vector<Queued> layoutsSteps(Combination const& combination, Given const& gi
     return {Queued::launching(copy)};
 }
 
-} // namespace
+}
 
 Memory::Memory(Facts const& facts, Combination const& combination, Given const& given, uint64_t workspaceBytes, bool apart)
     : mInputs(given.inputs.size())
@@ -289,7 +288,7 @@ void expectQueued(Session const& session, Probe& probe, std::vector<Queued> cons
         }
     }
     FakeDriver const& driver = session.bench.driver;
-    probe.that(driver.strays == 0, "the address " + show(reinterpret_cast<void const*>(driver.stray)) + " outside of all memory", "none");
+    probe.that(driver.strays == 0, "the address " + show(reinterpret_cast<void const*>(driver.stray)) + " outside of device memory", "none");
     for (size_t i = 0; i < found.size() && i < expected.size(); ++i)
     {
         FakeEvent const& event = found[i];
@@ -315,7 +314,7 @@ void expectQueued(Session const& session, Probe& probe, std::vector<Queued> cons
             for (FakeZone const& reached : step.launch.reached)
             {
                 bool const fits = driver.zoneCount == 0 || isThere(driver, reached);
-                probe.that(fits, which + show(reached.bytes) + " bytes from " + show(reinterpret_cast<void const*>(reached.begin)) + " on, which are not there",
+                probe.that(fits, which + show(reached.bytes) + " bytes from " + show(reinterpret_cast<void const*>(reached.begin)) + " on, which do not exist",
                     "memory that is reserved");
             }
         }
@@ -334,4 +333,4 @@ std::vector<General> generalPlugins()
     };
 }
 
-} // namespace oracle
+}

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the expected work of the plugins of `general_cases.cpp` as C++ formulas. Never: takes a fact from the library
-// under test.
+// Owns: the expected work of `general_cases.cpp`'s plugins as C++ formulas. Never: takes a fact from the library under
+// test.
 #pragma once
 
 #include "expected.hpp"
@@ -12,16 +12,16 @@
 namespace oracle
 {
 
-// Each tensor is an exact zone. Shape inputs are on the host.
+// Tensors are exact zones. Shape inputs are on the host.
 class Memory
 {
 public:
-    // Unless `apart`, aliased outputs share their input's memory.
+    // Unless `apart`, aliased outputs share memory.
     Memory(Facts const& facts, Combination const& combination, Given const& given, uint64_t workspaceBytes, bool apart = false);
 
     void announce(FakeDriver& driver) const;
 
-    // Without shape inputs.
+    // Returns an address; shape inputs are not counted.
     uint64_t address(size_t tensor) const
     {
         return mAddresses[tensor];
@@ -72,11 +72,11 @@ struct General
 
 std::vector<General> generalPlugins();
 
-// Exactly this work, in order and inside existing memory.
+// Exactly this work, in order, in existing memory.
 void expectQueued(Session const& session, Probe& probe, std::vector<Queued> const& expected);
 
 void checkTiming(Bench const& bench, General const& plugin);
 void checkEngine(Bench const& bench, General const& plugin);
 void checkHostile(Bench const& bench, General const& plugin);
 
-} // namespace oracle
+}

@@ -1,8 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Streams, captures and a simulated clock, so that timings are equal on every machine. FAKE_UNSTEADY slows every third
-// graph by half. FAKE_HANGS: the number of the graph launch that never ends, from 1. FAKE_NAP: host milliseconds per
-// launch.
+// Streams, captures and a simulated clock, for equal timings everywhere. FAKE_UNSTEADY slows every third graph by
+// half. FAKE_HANGS: the graph launch that never ends, from 1. FAKE_NAP: host milliseconds per launch.
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -56,13 +55,13 @@ struct Stream
 
 struct Event
 {
-    // Nanoseconds; -1 if not recorded.
+    // Time in nanoseconds; -1 if not recorded.
     int64_t at;
 };
 
 static int64_t gNow;
 
-// FAKE_TIMES: `Li4E=3000,Li1E=2000`, parts of kernel names with nanoseconds. Default: 1000, plus 10 per block.
+// FAKE_TIMES: `Li4E=3000,Li1E=2000`, parts of kernel names, nanoseconds. Default: 1000, plus 10 per block.
 static int64_t timeOf(char const* symbol, uint32_t const grid[3])
 {
     char const* said = getenv("FAKE_TIMES");
@@ -81,7 +80,7 @@ static int64_t timeOf(char const* symbol, uint32_t const grid[3])
     return 1000 + 10 * (int64_t) grid[0] * grid[1] * grid[2];
 }
 
-// 1 GB/ms for reads and writes together.
+// 1 GB/ms, reads and writes together.
 static int64_t timeOfBytes(struct Node const* node)
 {
     return 500 + (int64_t) (node->bytes * (node->from != 0 ? 2 : 1) / 1000);
@@ -111,7 +110,7 @@ static void perform(struct Node* node)
     deviceRun(node->symbol, node->grid, params);
 }
 
-// Not for the default stream.
+// The default stream cannot capture.
 static int32_t doOrCapture(void* handle, struct Node const* node)
 {
     struct Stream* stream = handle;
@@ -143,7 +142,7 @@ int32_t graphsLaunch(
     uint32_t used = 0;
     for (uint32_t i = 0; i < signature->count; ++i)
     {
-        // Aligned for the largest number type.
+        // Aligned for every number type.
         node.offsets[i] = used;
         memcpy(node.params + used, params[i], signature->sizes[i]);
         used += (signature->sizes[i] + 7) / 8 * 8;

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Host versions, for floats, of the kernels in `tests/data/testing` and of the one that `cubinder new` writes.
+// Host versions, for floats, of the kernels in `tests/data/testing` and of `cubinder new`.
 #include "device.h"
 
 #include <signal.h>
@@ -70,7 +70,7 @@ static void planted(char const* symbol, void** params)
             pause();
         }
     case 12:
-        // Device code prints to the process's standard output. Without a newline the output joins the next line.
+        // Device code prints to the process's output. Without a newline the output joins the next line.
         for (int64_t i = 0; isVector && i < count; ++i)
         {
             printf("%f ", x[i]);
@@ -80,7 +80,7 @@ static void planted(char const* symbol, void** params)
         break;
     case 11: y[0] += isVector ? 1 : 0; break;
     case 13: y[count - 1] += before > 0 ? 1.6F : 0.8F; break;
-    // Newer devices end the process with this error.
+    // Newer devices end the process with it.
     case 14: gDeviceLost = isVector ? TENSOR_MEMORY_LEAK : 0; break;
     default: break;
     }
@@ -165,7 +165,7 @@ static void scaledElsewhere(char const* symbol, void** params)
     }
 }
 
-// Mixes elements of equal index and stores into the arrays selected by `written` (`runtime-plugin/tests/meaning`).
+// Mixes elements of equal index into the arrays selected by `written` (`runtime-plugin/tests/meaning`).
 static void blend(char const* symbol, void** params)
 {
     int const arrays = symbol[strlen("blend")] - '0';
@@ -210,7 +210,7 @@ struct FakeSignature const* deviceSignatures(uint32_t* count)
 void deviceRun(char const* symbol, uint32_t const grid[3], void** params)
 {
     (void) grid;
-    // Tests that only check launches use unallocated addresses.
+    // Unallocated addresses: the test only checks launches.
     if (gDeviceLost != 0 || !deviceHas((uint64_t) (uintptr_t) pointer(params[0]), 0))
     {
         return;

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The run path of plugin libraries with a stand-in driver: loading, launching and failures. Needs no GPU and does not
-// judge kernels.
+// Plugin libraries with a stand-in driver: loading, launching, failures. Needs no GPU; does not judge kernels.
 //
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      a library without code for the device
@@ -12,7 +11,7 @@
 //   run --ends LIB.so --runtime-library LIB2.so       process exit while threads work
 //   run --general LIB.so --runtime-library LIB2.so    plugins of `general_cases.cpp`, with a builder that times
 //
-// The stand-in must be first in LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
+// The stand-in must be first in LD_LIBRARY_PATH. Output and exit code: as the conformance oracle's.
 #include "checks.hpp"
 #include "general.hpp"
 #include "workload.hpp"
@@ -118,7 +117,7 @@ int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
 
 int runFaults(FakeDriver& driver, std::vector<std::string> const& paths, std::string const& option)
 {
-    // Leaked, like the logger: threads may use it during process exit.
+    // Leaked, like the logger: threads may use it during exit.
     static auto const& signatures = *new std::vector<FakeSignature>(faultSignatures());
     driver.signatures = signatures.data();
     driver.signatureCount = static_cast<uint32_t>(signatures.size());
@@ -149,9 +148,9 @@ int runFaults(FakeDriver& driver, std::vector<std::string> const& paths, std::st
     return report.finish();
 }
 
-} // namespace
+}
 
-} // namespace oracle
+}
 
 extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char** argv)
 {

@@ -133,4 +133,4 @@ void check(Bench const& bench, Facts const& facts, std::string const& name,
     });
 }
 
-} // namespace oracle
+}

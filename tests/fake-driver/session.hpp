@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: one plugin in freshly opened libraries with the stand-in driver. Never: knows what a plugin computes.
+// Owns: one plugin in fresh libraries with the stand-in driver. Never: knows what a plugin computes.
 #pragma once
 
 #include "../conformance/subject.hpp"
@@ -67,7 +67,7 @@ public:
     Bench const& bench;
     Subject const& subject;
 
-    // As an engine stores it, with the shape of the facts.
+    // A plugin as an engine stores it, with the shape of the facts.
     struct Stored
     {
         Fields fields;
@@ -96,8 +96,8 @@ private:
     Owned built(Probe& probe, int32_t dataType) const;
 };
 
-// The libraries must leave no objects in the driver.
+// The libraries must leave no driver objects.
 void check(Bench const& bench, Facts const& facts, std::string const& name,
     std::function<void(Session const&, Probe&)> const& body);
 
-} // namespace oracle
+}

@@ -15,7 +15,6 @@ namespace
 
 constexpr int32_t kCAPABILITY[3] = {75, 76, kCLUSTER_LAUNCH}; // major, minor, and whether there are clusters
 
-// Every shape with every tactic, alternating between two contexts.
 std::vector<Round> plainRounds(Subject const& subject, std::vector<Shape> const& shapes, std::vector<int32_t> const& tactics)
 {
     std::vector<Round> rounds;
@@ -48,7 +47,7 @@ Facts sequenceOfSteps()
     return facts;
 }
 
-// Every second round separates the aliased output, which requires a copy.
+// Every second round separates the aliased output, which needs a copy.
 std::vector<Round> everythingRounds(Subject const& subject)
 {
     Facts const& facts = subject.facts;
@@ -67,7 +66,7 @@ std::vector<Round> everythingRounds(Subject const& subject)
     return rounds;
 }
 
-} // namespace
+}
 
 namespace
 {
@@ -87,7 +86,7 @@ Workload withoutContext(Workload workload)
     return workload;
 }
 
-} // namespace
+}
 
 std::vector<Workload> faultWorkloads()
 {
@@ -127,7 +126,6 @@ std::vector<Workload> threadWorkloads()
             }
         }
     }
-    // The same plugin with another attribute value.
     chosen.push_back(chosen[0]);
     chosen.back().facts.attributeValue = {5};
     return chosen;
@@ -187,7 +185,7 @@ Function ofDriver(char const* name)
     return reinterpret_cast<Function>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name));
 }
 
-} // namespace
+}
 
 Capture::Capture()
 {
@@ -220,4 +218,4 @@ int32_t Capture::end()
     return ended;
 }
 
-} // namespace oracle
+}

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: nodes and their work for fault injection. The expected work is that of a run without faults.
+// Owns: nodes and their work for fault injection. The expected work is that without faults.
 #pragma once
 
 #include "general.hpp"
@@ -14,7 +14,7 @@ struct Round
     std::vector<void*> pointers;
     void* workspace;
     int32_t tactic;
-    // From 1; 0: none.
+    // The context, from 1; 0: none.
     int32_t context;
 };
 
@@ -25,17 +25,17 @@ struct Workload
     // Compute capability times 10.
     int32_t capability;
     std::function<std::vector<Round>(Subject const&)> rounds;
-    // Whether the context appears only after the first shapes.
+    // Whether the context is created only after the first shapes.
     bool isLate{false};
 };
 
 // A variant choice; several launches with a fill and attributes, on two devices; launches with a copy.
 std::vector<Workload> faultWorkloads();
-// Executed by the stand-in's device; two share code.
+// Run by the stand-in's device; two share code.
 std::vector<Workload> threadWorkloads();
 std::vector<FakeSignature> faultSignatures();
 
-// Restores the device at the end of the scope.
+// Restores the device on destruction.
 class DeviceOf
 {
 public:
@@ -78,7 +78,7 @@ std::string queuedText(FakeEvent const& event);
 void checkFaults(Bench const& bench, Workload const& workload);
 void checkCaptures(Bench const& bench, std::vector<Workload> const& workloads);
 void checkThreads(Bench const& bench, std::vector<Workload> const& workloads);
-// Leaves working threads running during process exit.
+// Leaves threads working during process exit.
 void leaveThreads(Bench const& bench, std::vector<Workload> const& workloads);
 
-} // namespace oracle
+}

@@ -1,5 +1,5 @@
-// A stand-in for NVRTC whose behaviour the kernel text selects, for crashes and hangs of the compiler. Implements the
-// functions of CUDA 13.0's nvrtc.h that Cubinder calls, or those of 11.0 with `-DFAKE_11_0`.
+// A stand-in for NVRTC whose behaviour the kernel text selects: compiler crashes and hangs. Implements the functions
+// of CUDA 13.0's nvrtc.h that Cubinder calls; of 11.0 with `-DFAKE_11_0`.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -339,7 +339,7 @@ private:
     Logger* mLogger;
 };
 
-} // namespace
+}
 
 extern "C" __attribute__((visibility("default"))) int nativeRouteMain(int argc, char** argv)
 {

@@ -105,7 +105,7 @@ void* realSymbol(void* library, char const* name)
 {
     using Lookup = void* (*)(void*, char const*);
     static Lookup const lookup = [] {
-        // In libc since glibc 2.34; before that, the version of the architecture's first glibc.
+        // libc has it since glibc 2.34; before, its version is that of the architecture's first glibc.
         for (char const* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"})
         {
             if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version))
@@ -113,12 +113,12 @@ void* realSymbol(void* library, char const* name)
                 return reinterpret_cast<Lookup>(found);
             }
         }
-        fail("no dlsym of glibc for this architecture is known");
+        fail("the dlsym version of glibc is unknown for this architecture");
     }();
     return lookup(library, name);
 }
 
-} // namespace
+}
 
 extern "C" __attribute__((visibility("default"))) void* dlsym(void* library, char const* name)
 {
@@ -143,10 +143,10 @@ struct Driver
     {
         if (library == nullptr)
         {
-            throw std::runtime_error("libcuda.so.1 is not there: this needs a GPU and its driver");
+            throw std::runtime_error("cannot load libcuda.so.1: this needs a GPU and its driver");
         }
         void* const found = realSymbol(library, name);
-        return found != nullptr ? reinterpret_cast<Function>(found) : throw std::runtime_error(std::string(name) + " is not there");
+        return found != nullptr ? reinterpret_cast<Function>(found) : throw std::runtime_error(std::string(name) + " does not exist");
     }
 };
 
@@ -220,7 +220,7 @@ public:
         IPluginV3* const built = creator(network.op).createPlugin("node", &attributes, TensorRTPhase::kBUILD);
         if (built == nullptr)
         {
-            fail("createPlugin refused the node");
+            fail("createPlugin rejected the node");
         }
         auto& build = capability<IPluginV3OneBuild>(*built, PluginCapabilityType::kBUILD);
         std::vector<DynamicPluginTensorDesc> in;
@@ -242,7 +242,7 @@ public:
             = loaded == nullptr ? nullptr : capability<IPluginV3OneRuntime>(*loaded, PluginCapabilityType::kRUNTIME).attachToContext(nullptr);
         if (attached == nullptr)
         {
-            fail("the engine's fields were refused");
+            fail("the engine's fields were rejected");
         }
         mRuntime = &capability<IPluginV3OneRuntime>(*attached, PluginCapabilityType::kRUNTIME);
         if (!tactics.empty())
@@ -324,7 +324,7 @@ void measure(Driver const& driver, std::vector<void*> const& libraries, Network 
     need(synchronize(), "cuCtxSynchronize");
     if (seen.empty())
     {
-        fail("no launch was seen");
+        fail("no launch was recorded");
     }
     auto const enqueue = [&] { return plugin.enqueue(inputs.data(), &output, stream); };
     auto const bare = [&] {
@@ -335,7 +335,7 @@ void measure(Driver const& driver, std::vector<void*> const& libraries, Network 
         }
         return code;
     };
-    // Handles of the current context save the driver a lookup.
+    // The current context's handles save a lookup.
     std::vector<Seen> resolved = seen;
     for (Seen& call : resolved)
     {
@@ -404,7 +404,7 @@ int run(std::vector<char const*> const& paths)
     return 0;
 }
 
-} // namespace
+}
 
 int main(int argc, char** argv)
 {

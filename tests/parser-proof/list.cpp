@@ -52,7 +52,7 @@ template <class T>
 T& last(std::vector<T>& all)
 {
     if (all.empty())
-        throw std::runtime_error("nothing is there that this could belong to");
+        throw std::runtime_error("this line belongs to no entry");
     return all.back();
 }
 
@@ -95,10 +95,10 @@ void take(List& list, std::istringstream& line)
     else if (what == "build")
         last(list.models).isBuilt = true;
     else
-        throw std::runtime_error("`" + what + "` is nothing that a list has");
+        throw std::runtime_error("`" + what + "` is not a list entry");
 }
 
-} // namespace
+}
 
 std::string Tensor::text() const
 {
@@ -155,7 +155,7 @@ Options options(int argc, char** argv)
         }
         auto const entry = known.find(option);
         if (entry == known.end() || i + 1 == argc)
-            throw std::runtime_error("`" + option + "` is no option, or has no value");
+            throw std::runtime_error("`" + option + "` is not an option, or has no value");
         entry->second(argv[++i]);
     }
     for (auto const* needed : {&found.list, &found.libraries, &found.kind, &found.table, &found.json})
@@ -166,4 +166,4 @@ Options options(int argc, char** argv)
     return found;
 }
 
-} // namespace proof
+}

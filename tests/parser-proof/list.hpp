@@ -76,7 +76,7 @@ struct Model
     uint32_t flags{};
     std::vector<Node> nodes;
     std::vector<Tensor> tensors;
-    // Min, opt and max shape by input.
+    // Min, opt and max shapes by input.
     std::map<std::string, std::array<std::vector<int64_t>, 3>> profile;
     std::string refused;
     bool isBuilt{};
@@ -107,4 +107,4 @@ struct Options
 List read(std::string const& path);
 Options options(int argc, char** argv);
 
-} // namespace proof
+}

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Has full TensorRT load plugin libraries and parse ONNX models, and compares the results with a list (`README.md`).
-// Never: knows a plugin or the expected results.
+// Full TensorRT loads plugin libraries and parses ONNX models; compares the results with a list (`README.md`). Never:
+// knows a plugin or the expected results.
 #include "list.hpp"
 #include "report.hpp"
 
@@ -79,8 +79,6 @@ std::vector<std::string> keptOf(std::vector<Log::Line> const& lines)
     return kept;
 }
 
-// ---- creators
-
 // Other kinds are listed without names.
 proof::Creator described(IPluginCreatorInterface& creator)
 {
@@ -114,12 +112,12 @@ proof::Loaded load(IPluginRegistry& registry, proof::Library const& library, std
     auto const start = Clock::now();
     loaded.isLoaded = registry.loadLibrary(path.c_str()) != nullptr;
     loaded.milliseconds = millisecondsSince(start);
-    loaded.differences.expect(loaded.isLoaded, "the registry refuses the library");
+    loaded.differences.expect(loaded.isLoaded, "the registry rejected the library");
     for (auto* creator : creators(registry))
         if (before.count(creator) == 0)
             loaded.creators.push_back(described(*creator));
     loaded.differences.expect(loaded.creators.size() == library.plugins.size(),
-        std::to_string(loaded.creators.size()) + " creators came, expected " + std::to_string(library.plugins.size()));
+        std::to_string(loaded.creators.size()) + " creators, expected " + std::to_string(library.plugins.size()));
     for (auto const& plugin : library.plugins)
     {
         auto* const found = registry.getCreator(plugin.name.c_str(), plugin.version.c_str(), plugin.nameSpace.c_str());
@@ -131,8 +129,6 @@ proof::Loaded load(IPluginRegistry& registry, proof::Library const& library, std
     }
     return loaded;
 }
-
-// ---- networks
 
 std::string typeName(DataType type)
 {
@@ -212,8 +208,6 @@ void describe(INetworkDefinition& network, proof::Outcome& outcome)
     }
 }
 
-// ---- comparison with the list
-
 void holdPlugins(proof::Model const& model, std::string const& kind, proof::Outcome& outcome)
 {
     auto& differences = outcome.differences;
@@ -231,7 +225,7 @@ void holdPlugins(proof::Model const& model, std::string const& kind, proof::Outc
         std::string const build = isQuick ? "PLUGIN_V3QUICKAOT_BUILD" : "PLUGIN_V3ONE_BUILD";
         differences.expect(layer->core == core, node.name + " has the core " + layer->core);
         differences.expect(layer->build == build, node.name + " has the build interface " + layer->build);
-        // In engines of the plugin route the core names the runtime library, not the op.
+        // In engines of the plugin route the core names the runtime library.
         if (isQuick)
             differences.expect(layer->plugin == node.plugin, node.name + " calls itself " + layer->plugin.text());
     }
@@ -252,7 +246,7 @@ void holdTensors(proof::Model const& model, proof::Outcome& outcome)
     }
 }
 
-// The first error is often only the place, the next one the reason.
+// The first error is often only the place, the next the reason.
 std::string errorsOf(std::vector<Log::Line> const& lines)
 {
     std::set<std::string> known;
@@ -269,7 +263,7 @@ void hold(proof::Model const& model, std::string const& kind, std::vector<Log::L
     if (!model.refused.empty())
     {
         auto const says = [&model](Log::Line const& line) { return isError(line) && holds(line, model.refused); };
-        outcome.differences.expect(!outcome.isParsed, "it is parsed, expected a refusal");
+        outcome.differences.expect(!outcome.isParsed, "it was parsed, expected a rejection");
         outcome.differences.expect(
             std::any_of(lines.begin(), lines.end(), says), "no error says `" + model.refused + "`: " + errors);
         return;
@@ -280,8 +274,6 @@ void hold(proof::Model const& model, std::string const& kind, std::vector<Log::L
     holdPlugins(model, kind, outcome);
     holdTensors(model, outcome);
 }
-
-// ---- building
 
 Dims dimsOf(std::vector<int64_t> const& extents)
 {
@@ -308,7 +300,7 @@ void build(IBuilder& builder, INetworkDefinition& network, proof::Model const& m
             set(OptProfileSelector::kOPT, 1);
             set(OptProfileSelector::kMAX, 2);
         }
-        outcome.differences.expect(config->addOptimizationProfile(profile) >= 0, "the profile is refused");
+        outcome.differences.expect(config->addOptimizationProfile(profile) >= 0, "the profile is rejected");
     }
     auto const start = Clock::now();
     std::unique_ptr<IHostMemory> const plan(builder.buildSerializedNetwork(network, *config));
@@ -326,10 +318,8 @@ void holdBuild(std::string const& stopsAt, std::vector<Log::Line> const& lines, 
     if (outcome.planBytes > 0)
         return outcome.differences.expect(false, "an engine was built");
     auto const says = [&stopsAt](Log::Line const& line) { return isError(line) && holds(line, stopsAt); };
-    outcome.differences.expect(std::any_of(lines.begin(), lines.end(), says), "the build stops elsewhere: " + errorsOf(lines));
+    outcome.differences.expect(std::any_of(lines.begin(), lines.end(), says), "the build fails elsewhere: " + errorsOf(lines));
 }
-
-// ---- the program
 
 proof::Outcome tried(IBuilder& builder, Log& log, proof::Model const& model, proof::Options const& options, bool isTimeLeft)
 {
@@ -347,7 +337,7 @@ proof::Outcome tried(IBuilder& builder, Log& log, proof::Model const& model, pro
         return outcome;
     if (!isTimeLeft)
     {
-        outcome.differences.expect(false, "no time was left to build it");
+        outcome.differences.expect(false, "not enough time left to build it");
         return outcome;
     }
     build(builder, *parsed.network, model, outcome);
@@ -364,7 +354,7 @@ int32_t run(proof::Options const& options)
     proof::Report report(options);
     Log log;
     report.versions(getInferLibVersion(), getNvOnnxParserVersion());
-    // Registry and plugin libraries use the first builder's logger. Without a GPU the builder is null.
+    // Registry and plugin libraries use the first builder's logger. Without a GPU it is null.
     std::unique_ptr<IBuilder> const builder(createInferBuilder(log));
     report.said("builder", keptOf(log.take()));
     auto& registry = *getPluginRegistry();
@@ -387,7 +377,7 @@ int32_t run(proof::Options const& options)
     return report.end();
 }
 
-} // namespace
+}
 
 int main(int argc, char** argv)
 {

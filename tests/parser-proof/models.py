@@ -52,7 +52,7 @@ LISTS = {
     "circ_pad": ["tests/data/run/circ_pad_plugin.toml"],
 }
 
-# Min, opt and max of the profile, and another value for the rule.
+# Min, opt and max of the profile; another value for the rule.
 UNKNOWN = {
     "batch": (1, 2, 4, 3),
     "height": (4, 16, 32, 19),
@@ -209,7 +209,7 @@ def attributes(manifest):
         (("defaults", {}), ("plain", plain)), (("known", [3, 4]), ("any", ["rows", 4]))
     ):
         yield single(manifest, "attributes_plugin", "sample", f"{what}-{place}", {"x": ("f32", shape)}, rule, given)
-    # A node that shows its values is rejected with an error that contains them.
+    # A node that shows its values is rejected with them.
     refusal = "the node asks for its values"
     yield single(
         manifest, "attributes_plugin", "sample", "shown", {"x": ("f32", [3, 4])}, rule, {**plain, "show": 1},
@@ -278,7 +278,7 @@ def preferences(manifest):
     yield given("prefer-jit", flags=STRONGLY_TYPED | PREFER_JIT)
     yield given("prefer-aot", flags=STRONGLY_TYPED | PREFER_AOT)
     yield given("weakly-typed", flags=0)
-    yield given("aot", aots=(0,), refused={"native": "a plugin is asked for whose kernels are launched by a library (`aot` is 0)"})
+    yield given("aot", aots=(0,), refused={"native": "`aot` is 0, but TensorRT launches the kernel of this plugin"})
 
 
 def networks(manifest):
@@ -368,7 +368,7 @@ def evaluate(cubinder, network):
     }
     rule = {name: (ty, list(shape)) for name, (ty, shape) in network.tensors(shapes).items()}
     if found != rule or report["result"] != "evaluated":
-        raise SystemExit(f"{network.name}: the rule gives {rule}, `cubinder eval` {found} and `{report['result']}`")
+        raise SystemExit(f"{network.name}: the rule returns {rule}, `cubinder eval` {found} and `{report['result']}`")
 
 
 # ---- models and lists
@@ -454,10 +454,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--cubinder", required=True)
-    parser.add_argument("--runtime-library", type=pathlib.Path, help="without it no library is compiled")
+    parser.add_argument("--runtime-library", type=pathlib.Path, help="required to compile libraries")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    # PTX for the native route, machine code for the other one.
+    # PTX for the native route, machine code for the other.
     args.target = {"native": "sm_80", "plugin": "sm_80,sm_90"}
     models = args.out / "models"
     models.mkdir(parents=True, exist_ok=True)
@@ -481,7 +481,7 @@ def main():
             (models / f"{name}.{route}").write_text("\n".join(lines) + "\n")
             if args.runtime_library:
                 compile_library(args, route, name, manifests)
-        print(f"{name}: {len(made)} networks, {len(evaluated)} held against `cubinder eval`")
+        print(f"{name}: {len(made)} networks, {len(evaluated)} compared with `cubinder eval`")
     print(f"{count} models")
 
 

@@ -12,7 +12,7 @@ namespace proof
 namespace
 {
 
-// Limits of the summary; table and JSON are complete.
+// Maximum number shown in the summary; table and JSON are complete.
 constexpr size_t SHOWN = 5;
 constexpr size_t SHOWN_LETTERS = 300;
 
@@ -97,7 +97,7 @@ std::string cut(std::string text)
     return text.size() <= SHOWN_LETTERS ? text : text.substr(0, SHOWN_LETTERS) + " ...";
 }
 
-} // namespace
+}
 
 Report::Report(Options const& options)
     : mTable(options.table)
@@ -113,7 +113,7 @@ void Report::differ(std::string const& place, Differences const& differences)
     for (auto const& text : differences.texts())
     {
         mDifferences.push_back(place + ": " + text);
-        mTable << "  not as expected: " << text << "\n";
+        mTable << "  unexpected: " << text << "\n";
     }
 }
 
@@ -191,7 +191,7 @@ void Report::tabulate(Model const& model, Outcome const& outcome)
         for (auto const& tensor : outcome.tensors)
             if (tensor.name == expected.name)
                 mTable << "  " << tensor.text() << (tensor.text() == expected.text() ? ", as expected" : ", expected " + expected.text()) << "\n";
-    // Messages about the file itself are the same for each model.
+    // Messages about the file repeat for each model.
     for (auto const& line : outcome.log)
         if (line.rfind("INFO", 0) != 0 || line.find("plugin") != std::string::npos)
             if (line.rfind("VERBOSE", 0) != 0)
@@ -226,16 +226,16 @@ int32_t Report::end()
         milliseconds += group.parseMilliseconds;
         std::cout << "  " << name << " " << group.models << ": " << group.created << " layers";
         if (group.refused > 0)
-            std::cout << ", " << group.refused << " refused as expected";
+            std::cout << ", " << group.refused << " rejected as expected";
         if (group.wrong > 0)
-            std::cout << ", " << group.wrong << " NOT AS EXPECTED";
+            std::cout << ", " << group.wrong << " UNEXPECTED";
         std::cout << ";";
     }
     std::cout << "\n  parsing took " << number(milliseconds) << " ms\n";
     for (auto const& [error, count] : mBuildErrors)
         std::cout << "  " << count << " builds: " << cut(error) << "\n";
     for (size_t i = 0; i < mDifferences.size() && i < SHOWN; ++i)
-        std::cout << "  not as expected: " << cut(mDifferences[i]) << "\n";
+        std::cout << "  unexpected: " << cut(mDifferences[i]) << "\n";
     if (mDifferences.size() > SHOWN)
         std::cout << "  and " << mDifferences.size() - SHOWN << " more\n";
     if (!mHasBuilder)
@@ -246,4 +246,4 @@ int32_t Report::end()
     return mDifferences.empty() && mModels > 0 ? 0 : 1;
 }
 
-} // namespace proof
+}

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Reports results: a summary, a table and JSON Lines. Each line is flushed, so a crash loses none. Never: calls
-// TensorRT.
+// Reports results: a summary, a table and JSON Lines, flushed per line, so a crash loses none. Never: calls TensorRT.
 #pragma once
 
 #include "list.hpp"
@@ -113,4 +112,4 @@ private:
     size_t mLibraries{};
 };
 
-} // namespace proof
+}

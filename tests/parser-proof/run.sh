@@ -15,7 +15,7 @@ mkdir "$results"
 failed=0
 limit=${LIMIT:-225}
 
-# Prints the smaller of a step's limit and the remaining time.
+# The smaller of a step's limit and the remaining time.
 within() {
   local left=$((limit - SECONDS))
   # `timeout 0` means no limit.

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Acts as TensorRT for programs in other languages: from the creator to `enqueue` on the caller's stream, with the
+// TensorRT's role for programs in other languages: from the creator to `enqueue` on the caller's stream, with the
 // first tactic.
 //
 // Functions return null or -1 on failure; `player_error` returns the reason. Not thread-safe.
@@ -43,7 +43,7 @@ namespace
 
 std::string lastError;
 
-// Puts the plugin's message before the name of the failed call.
+// Puts the plugin's message before the failed call's name.
 class Log final : public ILogger
 {
 public:
@@ -137,7 +137,7 @@ public:
         IPluginV3* const built = creator(libraries, op).createPlugin("node", &attributes, TensorRTPhase::kBUILD);
         if (built == nullptr)
         {
-            fail("createPlugin refused the node");
+            fail("createPlugin rejected the node");
         }
         for (PlayerTensor const& tensor : inputs)
         {
@@ -164,7 +164,7 @@ public:
             = loaded == nullptr ? nullptr : capability<IPluginV3OneRuntime>(*loaded, PluginCapabilityType::kRUNTIME).attachToContext(nullptr);
         if (attached == nullptr)
         {
-            fail("the engine's fields were refused");
+            fail("the engine's fields were rejected");
         }
         mRuntime = &capability<IPluginV3OneRuntime>(*attached, PluginCapabilityType::kRUNTIME);
         if (!tactics.empty())
@@ -215,9 +215,9 @@ Result guarded(Result refused, Call const& call)
     }
 }
 
-} // namespace
+}
 
-// Plugin libraries read TensorRT's version from this function.
+// Plugin libraries read TensorRT's version here.
 PLAYER_API int32_t getInferLibVersion() noexcept
 {
     return NV_TENSORRT_VERSION;
@@ -228,7 +228,7 @@ PLAYER_API char const* player_error()
     return lastError.c_str();
 }
 
-// Shapes and types are fixed; `libraries` are paths. Lives until the process exits.
+// Fixed shapes and types; `libraries` are paths. Lives until the process exits.
 PLAYER_API void* player_node(char const* const* libraries, int32_t libraryCount, char const* op, PlayerField const* fields, int32_t fieldCount,
     PlayerTensor const* tensors, int32_t inputCount, int32_t outputCount)
 {

@@ -1,5 +1,5 @@
-//! A plugin library with one quick creator, `quick_scale_plugin`, whose formulas the oracle knows (`check_quick.cpp`).
-//! Its kernels never run. `ORACLE_FAULT` selects a planted fault.
+//! A plugin library with one quick creator, `quick_scale_plugin`, known to the oracle (`check_quick.cpp`). Its kernels
+//! never run. `ORACLE_FAULT`: a planted fault.
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -20,7 +20,6 @@ fn fault(name: &str) -> bool {
     std::env::var_os("ORACLE_FAULT").is_some_and(|fault| fault == name)
 }
 
-/// Code of every type and tactic, grouped by type.
 fn code() -> Arc<[String]> {
     let of_type = |(_, name): &(DataType, &CStr)| {
         [1, 2].map(|tactic| format!("// {} {tactic}\n.version 8.0\n", name.to_string_lossy()))
@@ -34,7 +33,6 @@ struct Scale {
     timing_cache_id: CString,
     metadata: CString,
     code: Arc<[String]>,
-    /// A copy, for a fault.
     copies: Arc<[String]>,
     kernels: AtomicI32,
 }
@@ -185,7 +183,7 @@ impl QuickPlugin for Scale {
         outputs: &mut [DataType],
     ) -> Result<(), Error> {
         if input_ranks != [2] && !fault("ranks unread") {
-            return Err(Error::invalid(format!("the input is of rank {input_ranks:?}, expected [2]")));
+            return Err(Error::invalid(format!("the input has rank {input_ranks:?}, expected [2]")));
         }
         outputs.fill(if fault("output type") { DataType::FLOAT } else { inputs[0] });
         Ok(())
@@ -229,7 +227,7 @@ impl QuickPlugin for Scale {
         let wanted = inputs[0].data_type;
         let index = TYPES.iter().position(|(data_type, _)| *data_type == wanted);
         let index = index.or(fault("any type").then_some(0));
-        let index = index.ok_or_else(|| Error::invalid(format!("there is no kernel of type {wanted:?}")))?;
+        let index = index.ok_or_else(|| Error::invalid(format!("no kernel of type {wanted:?}")))?;
         let name = TYPES[if fault("kernel name") { 0 } else { index }].1;
         let moves = fault("code moves") && self.kernels.fetch_add(1, Ordering::Relaxed) % 2 == 0;
         let code = if moves { &self.copies } else { &self.code };
@@ -270,13 +268,15 @@ impl QuickCreator for ScaleCreator {
         if (request == QuickPluginCreationRequest::STRICT_JIT || request.name().is_none())
             && !fault("any request")
         {
-            return Err(Error::invalid(format!("{request:?} is asked for, this is an ahead-of-time plugin")));
+            return Err(Error::invalid(format!(
+                "{request:?} is requested, but this is an ahead-of-time plugin"
+            )));
         }
         let block = fields.iter().find(|field| field.name() == c"block");
         match block.map(Field::i32s).transpose()?.as_deref() {
             Some([block]) if *block > 0 => Ok(Scale::new(*block)),
             _ if fault("any block") => Ok(Scale::new(1)),
-            _ => Err(Error::invalid("`block` has to be one number above 0")),
+            _ => Err(Error::invalid("`block` must be one positive number")),
         }
     }
 }

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Circular padding of up to 8 dimensions, float32, one thread per output element. `Geometry` must match its declaration
-// in `driver.hpp`.
+// Circular padding of up to 8 dimensions, float32, one thread per output element. `Geometry` must match `driver.hpp`.
 
 struct Geometry
 {

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A handwritten C++ plugin for circular padding: the baseline for Cubinder's `enqueue`, and a test of the conformance
-// oracle.
+// A handwritten C++ plugin for circular padding: the baseline for Cubinder's `enqueue`, and a test of the oracle.
 //
 // Attribute `pads` (INTS: before and after, last dimension first); float32, linear, ranks 1 to 8.
 #include "driver.hpp"
@@ -47,7 +46,7 @@ __attribute__((format(printf, 1, 2))) void error(char const* format, ...)
     }
 }
 
-// The serialized state; the checksum is the last member.
+// The checksum is the last member.
 struct State
 {
     uint32_t magic{0x31525043}; // "CPR1"
@@ -99,7 +98,6 @@ public:
         refer();
     }
 
-    // IPluginV3
     IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept override
     {
         switch (type)
@@ -115,7 +113,6 @@ public:
         return new (std::nothrow) Plugin(*this);
     }
 
-    // IPluginV3OneCore
     AsciiChar const* getPluginName() const noexcept override
     {
         return kNAME;
@@ -129,7 +126,6 @@ public:
         return kNAMESPACE;
     }
 
-    // IPluginV3OneBuild
     int32_t getNbOutputs() const noexcept override
     {
         return 1;
@@ -139,7 +135,7 @@ public:
     {
         if (nbInputs != 1 || nbOutputs != 1 || inputs[0] != DataType::kFLOAT)
         {
-            error("%s: takes one float32 input and has one output", kNAME);
+            error("%s: expects one float32 input and one output", kNAME);
             return 1;
         }
         outputs[0] = inputs[0];
@@ -167,7 +163,7 @@ public:
             }
             if (y.d[i] == nullptr)
             {
-                error("%s: the expression builder gave no dimension", kNAME);
+                error("%s: the expression builder returned no dimension", kNAME);
                 return 1;
             }
         }
@@ -198,7 +194,6 @@ public:
         return fits ? 0 : 1;
     }
 
-    // IPluginV3OneRuntime
     int32_t setTactic(int32_t tactic) noexcept override
     {
         if (tactic != 0)
@@ -242,7 +237,7 @@ public:
         }
         if (mBlocks == 0)
         {
-            return 0; // An empty tensor.
+            return 0;
         }
         mX = inputs[0];
         mY = outputs[0];
@@ -278,7 +273,7 @@ private:
             && std::memcmp(x.dims.d, mDims.d, sizeof(mDims.d[0]) * static_cast<size_t>(mDims.nbDims)) == 0;
     }
 
-    // Fills the launch record; returns false if the output exceeds the kernel's counter.
+    // Fills the launch record; false if the output exceeds the kernel's counter.
     bool describe(Dims const& dims)
     {
         int32_t outer = 0;
@@ -315,7 +310,7 @@ private:
             }
             else if (out != 0)
             {
-                return false; // Nothing to wrap around.
+                return false;
             }
         }
         if (outer > 0 && count != 0)
@@ -333,7 +328,7 @@ private:
     PluginField mField;
     PluginFieldCollection mFields;
 
-    // Valid while `mKernel` is not null, for the shape `mDims`.
+    // The prepared launch for the shape `mDims`; not prepared if `mKernel` is null.
     Kernel* mKernel{nullptr};
     Dims mDims{};
     uint32_t mBlocks{0};
@@ -437,7 +432,7 @@ private:
             && fields.fields[0].length == sizeof(State) && fields.fields[0].data != nullptr;
         if (!isState)
         {
-            error("%s: the engine does not hold what this plugin keeps", kNAME);
+            error("%s: the engine does not contain this plugin's fields", kNAME);
             return false;
         }
         State const expected;
@@ -454,9 +449,9 @@ private:
     PluginFieldCollection mNames;
 };
 
-} // namespace
+}
 
-} // namespace reference
+}
 
 extern "C" __attribute__((visibility("default"))) void setLoggerFinder(nvinfer1::ILoggerFinder* finder)
 {

@@ -87,7 +87,7 @@ std::string nameOf(Result code)
     return name == nullptr ? std::to_string(code) : name;
 }
 
-// During captures of other threads loading requires relaxed mode.
+// While others capture, loading requires relaxed mode.
 class RelaxedCapture
 {
 public:
@@ -106,7 +106,7 @@ private:
     int32_t mMode{kCAPTURE_MODE_RELAXED};
 };
 
-// Captured graphs may refer to the kernel, so it lives until the library is closed.
+// Captured graphs may refer to the kernel, so it lives until the library closes.
 class Code
 {
 public:
@@ -160,11 +160,11 @@ private:
             }
             why += std::string(why.empty() ? "" : ", ") + (image == reference_cubin ? "cubin: " : "PTX: ") + nameOf(code);
         }
-        why = "the driver takes neither code (" + why + ")";
+        why = "the driver rejects both code objects (" + why + ")";
         return nullptr;
     }
 
-    // With lazy loading an error would occur at the first launch, and a capture would fail.
+    // Lazy loading would fail only at the first launch, or in a capture.
     Result loadNow(Kernel* kernel)
     {
         void* context = nullptr;
@@ -185,7 +185,7 @@ private:
 
 Code gCode;
 
-} // namespace
+}
 
 Kernel* circPadKernel(std::string& why)
 {
@@ -197,4 +197,4 @@ int32_t launch(Kernel* kernel, uint32_t blocks, uint32_t threads, Stream* stream
     return gDriver.launchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr);
 }
 
-} // namespace reference
+}

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the CUDA driver and the kernel's code, both loaded on first use. Never: links against CUDA or fails without a
-// driver, because engines are also built without a GPU.
+// Owns: the CUDA driver and the kernel's code, loaded on first use. Never: links against CUDA, or fails without a
+// driver (engines are built without a GPU).
 #pragma once
 
 #include <cstdint>
@@ -29,4 +29,4 @@ Kernel* circPadKernel(std::string& why);
 // One-dimensional grid, no shared memory.
 int32_t launch(Kernel* kernel, uint32_t blocks, uint32_t threads, Stream* stream, void** arguments);
 
-} // namespace reference
+}

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A program with a hidden, statically linked TensorRT 10 that loads a plugin library. Its shared library, or a named
-// one, plays TensorRT 11.
+// A program with a hidden, static TensorRT 10 that loads a plugin library. Its shared library, or a named one, plays
+// TensorRT 11.
 #define _GNU_SOURCE
 #define staticFinder linkedFinder
 #define newFinder newLinkedFinder

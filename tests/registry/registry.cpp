@@ -51,7 +51,7 @@ void say(std::string const& text)
     std::fflush(stdout);
 }
 
-// TensorRT 10's `IPluginRegistry` has further methods, so its slots differ from those of these TensorRT 11 headers.
+// TensorRT 10's `IPluginRegistry` has more methods, so its slots differ from these TensorRT 11 headers.
 template <typename Result, typename... Arguments>
 Result callSlot(void* object, size_t slot, Arguments... arguments)
 {
@@ -194,7 +194,7 @@ std::string identity(Creator& creator)
     return std::string(creator.getPluginNamespace()) + "::" + creator.getPluginName() + ":" + creator.getPluginVersion();
 }
 
-// Creators of other kinds have other methods.
+// Other kinds have other methods.
 std::string describe(IPluginCreatorInterface& creator)
 {
     if (isKind(creator, kONE))
@@ -418,7 +418,7 @@ private:
     std::map<std::string, Plugin> mPlugins;
 };
 
-} // namespace
+}
 
 int main()
 {
@@ -427,7 +427,7 @@ int main()
     {
         session.run(line);
     }
-    // Exits as a killed application does, without closing libraries.
+    // Exits like a killed application, without closing libraries.
     std::fflush(nullptr);
     std::_Exit(0);
 }

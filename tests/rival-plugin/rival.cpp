@@ -81,7 +81,7 @@ struct Driver
 class Code
 {
 public:
-    // Null without a driver, as in builds without a GPU, or if it refuses the code.
+    // Null without a driver (builds without a GPU), or if it refuses the code.
     void* kernel(int32_t op)
     {
         std::lock_guard<std::mutex> lock(mMutex);
@@ -268,7 +268,7 @@ public:
     }
 
 private:
-    // Valid while `mKernel` is not null, for the shape `mDims`.
+    // The prepared launch for the shape `mDims`; not prepared if `mKernel` is null.
     void* mKernel{nullptr};
     Dims mDims{};
     uint32_t mBlocks{0};
@@ -309,9 +309,9 @@ struct Creators
     std::array<IPluginCreatorInterface*, kCOUNT> pointers{};
 };
 
-} // namespace
+}
 
-} // namespace rival
+}
 
 extern "C" __attribute__((visibility("default"))) void setLoggerFinder(nvinfer1::ILoggerFinder* finder)
 {

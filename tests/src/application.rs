@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Python with TensorRT-RTX's bindings and onnx.
+/// Python with TensorRT-RTX and onnx.
 #[derive(Debug, Clone)]
 pub struct Application {
     python: PathBuf,
@@ -20,12 +20,12 @@ pub struct Application {
 pub struct Answer {
     /// The client's members.
     pub members: Value,
-    /// Of the step: severity and text.
+    /// Severity and text.
     pub log: Vec<(String, String)>,
 }
 
 impl Application {
-    /// Returns the application of `CUBINDER_TEST_PYTHON` and related variables, if set.
+    /// Returns the application named by `CUBINDER_TEST_PYTHON` and related variables.
     #[must_use]
     pub fn from_environment() -> Option<Application> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
@@ -36,8 +36,8 @@ impl Application {
         })
     }
 
-    /// Prepends `folder` to the package path and removes `unlisted` from the loader's path. Fails if a path
-    /// contains the separator.
+    /// Prepends `folder` to the package path and removes `unlisted` from the loader's. Fails if either contains the
+    /// separator.
     pub fn with_packages(&self, folder: &Path, unlisted: &Path) -> Result<Application> {
         let others = std::env::split_paths(&self.python_path);
         let python_path = std::env::join_paths(std::iter::once(folder.to_path_buf()).chain(others))?;
@@ -50,7 +50,7 @@ impl Application {
         })
     }
 
-    /// Returns the command of [`Application::run`] without arguments.
+    /// Returns [`Application::run`]'s command without arguments.
     #[must_use]
     pub fn python_command(&self) -> Command {
         let mut command = Command::new(&self.python);
@@ -59,7 +59,7 @@ impl Application {
         command
     }
 
-    /// Runs `steps` in a new process, which must print only answers.
+    /// Runs `steps` in a new process, which prints only answers.
     pub fn run(&self, steps: &[Value]) -> Result<Vec<Answer>> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/registry.py");
         let mut child = self
@@ -80,7 +80,7 @@ impl Application {
             bail!("the client: {}\n{stdout}\n{stderr}", output.status);
         }
         let answers: Vec<Value> = serde_json::from_str(&stdout)
-            .with_context(|| format!("the client printed more or less than its answers:\n{stdout}"))?;
+            .with_context(|| format!("expected one JSON line of answers, found:\n{stdout}"))?;
         if answers.len() != steps.len() {
             bail!("{} answers to {} steps", answers.len(), steps.len());
         }
@@ -107,7 +107,7 @@ impl Answer {
         self.members[member].as_array().into_iter().flatten().map(string).collect()
     }
 
-    /// Returns log lines that contain `part`, with their severity.
+    /// Returns log lines with `part`, with severity.
     #[must_use]
     pub fn said(&self, part: &str) -> Vec<String> {
         let lines = self.log.iter().filter(|(_, text)| text.contains(part));

@@ -1,4 +1,4 @@
-//! Compiles this repository's plugins in both forms, with `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
+//! Compiles this repository's plugins in both forms, by `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,32 +9,31 @@ use tempfile::TempDir;
 /// Inputs of a compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
-    /// Relative to the repository; if empty, the manifests of `cubinder.toml`.
+    /// Manifests relative to the repository; if empty, those of `cubinder.toml`.
     pub manifests: &'a [&'a str],
-    /// Of the kernels.
+    /// Targets of the kernels.
     pub targets: &'a [&'a str],
 }
 
-/// A plugin library and its engines' runtime library.
+/// A plugin library and its runtime library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Has the creators for ONNX models.
+    /// The plugin library, which has creators for ONNX models.
     pub plugins: PathBuf,
-    /// Has the creator for engines.
+    /// The runtime library, which has the creator for engines.
     pub runtime: PathBuf,
 }
 
 /// Compiled libraries.
 #[derive(Debug)]
 pub struct Compiled {
-    /// By plugin library.
+    /// Plugin libraries with their runtime libraries.
     pub libraries: Vec<Pair>,
     _folder: Option<TempDir>,
 }
 
 impl Compiled {
-    /// Returns the libraries in `CUBINDER_TEST_LIBRARIES`, otherwise compiles `recipe`; `None` if neither is
-    /// configured.
+    /// Returns the libraries in `CUBINDER_TEST_LIBRARIES`, otherwise compiles `recipe`; `None` if neither is possible.
     pub fn from_environment(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let generic = variable("CUBINDER_RUNTIME_LIBRARY");
@@ -45,7 +44,7 @@ impl Compiled {
         Compiled::by(recipe)
     }
 
-    /// Compiles `recipe`; `None` without a compiler or runtime library.
+    /// Compiles `recipe`; `None` without compiler or runtime library.
     pub fn by(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         match (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY")) {
@@ -76,7 +75,7 @@ fn compile(compiler: &Path, generic: &Path, recipe: Recipe<'_>) -> Result<Compil
     Ok(Compiled { libraries, _folder: Some(folder) })
 }
 
-/// Finds every `lib<name>.so` with its `lib<name>-code.so`, or `generic` if that is absent.
+/// Finds every `lib<name>.so` with its `lib<name>-code.so`, otherwise with `generic`.
 fn libraries_in(folder: &Path, generic: &Path) -> Result<Vec<Pair>> {
     let mut libraries = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {

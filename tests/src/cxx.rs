@@ -9,33 +9,33 @@ use cubinder_model::Digest;
 
 use crate::headers::Generation;
 
-/// NVIDIA's headers use their own deprecated parts.
+/// Deprecation warnings are off: NVIDIA's headers use their own deprecated declarations.
 const OPTIONS: [&str; 8] = [
     "-std=c++17",
     "-g1",
     "-fPIC",
     "-fvisibility=hidden",
-    // A unique symbol would keep a library mapped after `dlclose`.
+    // Unique symbols would keep a library mapped after `dlclose`.
     "-fno-gnu-unique",
     "-Wall",
     "-Wextra",
     "-Wno-deprecated-declarations",
 ];
 
-/// Returns the compiler: `CXX`, or `g++`.
+/// Returns `CXX` or `g++`.
 #[must_use]
 pub fn compiler() -> OsString {
     std::env::var_os("CXX").unwrap_or_else(|| "g++".into())
 }
 
-/// Returns the compiler's version output, if it runs.
+/// Returns the compiler's version output, if any.
 #[must_use]
 pub fn compiler_version() -> Option<String> {
     let output = Command::new(compiler()).arg("--version").output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the options for `generation`, whose headers are below `headers`.
+/// Returns the options for `generation`; `headers` has its headers.
 #[must_use]
 pub fn options(headers: &Path, generation: Generation) -> Vec<OsString> {
     let mut options: Vec<OsString> = OPTIONS.iter().map(Into::into).collect();
@@ -51,7 +51,7 @@ pub fn compile(folder: &Path, arguments: &[OsString]) -> Result<()> {
     let compiler = compiler();
     let output = Command::new(&compiler).current_dir(folder).args(arguments).output().with_context(|| {
         format!(
-            "cannot run the C++ compiler `{}`\nhelp: install g++, or name a compiler with `CXX`",
+            "cannot run the C++ compiler `{}`\nhelp: install g++, or set `CXX` to a compiler",
             compiler.to_string_lossy()
         )
     })?;
@@ -61,7 +61,7 @@ pub fn compile(folder: &Path, arguments: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// Returns a folder that `build` fills once per `key`, safe across processes.
+/// Returns a folder that `build` fills once per `key`, across processes.
 pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let root = target().join("conformance");
     let ready = root.join(format!("{name}-{}", digest(key).short()));
@@ -72,7 +72,7 @@ pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>
     let staging = tempfile::Builder::new().prefix(".staging-").tempdir_in(&root)?;
     build(staging.path())?;
     if let Err(error) = std::fs::rename(staging.path(), &ready) {
-        // Another process finished first with an equal result.
+        // Another process finished first.
         if !ready.is_dir() {
             return Err(error).with_context(|| format!("cannot rename to `{}`", ready.display()));
         }
@@ -80,7 +80,7 @@ pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>
     Ok(ready)
 }
 
-/// Returns a folder's files in a fixed order, for cache keys.
+/// Returns a folder's files in fixed order, for cache keys.
 pub fn sources(folder: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {

@@ -1,4 +1,4 @@
-//! Builds and runs the run path's checks with a stand-in driver (`tests/fake-driver`).
+//! Builds and runs the checks of `tests/fake-driver` with a stand-in driver.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -54,10 +54,9 @@ impl Age {
 pub enum Subject {
     /// `circ_pad_plugin`, `elemwise_add_plugin` and the plugins of `tests/data/run`.
     Plugins,
-    /// The tiles of `tests/data/run`, only for `sm_75` and `sm_90a`.
+    /// The tiles of `tests/data/run` for `sm_75` and `sm_90a`.
     OtherDevices,
-    /// [`Subject::Plugins`] with a profiler; with `EXPECTED_WARNING` set, no ranges and that warning, none if
-    /// empty.
+    /// [`Subject::Plugins`] with a profiler; with `EXPECTED_WARNING`, no ranges and that warning, if not empty.
     Ranges,
     /// The tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
     Faults,
@@ -71,14 +70,14 @@ pub enum Subject {
     General,
 }
 
-/// The checks' program and both drivers.
+/// The program and both drivers.
 #[derive(Clone, Debug)]
 pub struct Checks {
     folder: PathBuf,
 }
 
 impl Checks {
-    /// Builds the checks, or returns a cached build.
+    /// Builds the checks, or reuses a cached build.
     pub fn build() -> Result<Checks> {
         let headers = headers::folder()?;
         let own = cxx::sources(&folder())?;
@@ -108,7 +107,7 @@ impl Checks {
         self.run_with(subject, pair, age, &[])
     }
 
-    /// Runs as [`Checks::run`], with more environment variables.
+    /// Runs as [`Checks::run`], with more variables.
     pub fn run_with(
         &self,
         subject: Subject,
@@ -144,13 +143,13 @@ impl Checks {
         self.folder.join(Age::New.folder()).join(DRIVER)
     }
 
-    /// Runs the program with the machine's driver, if any.
+    /// Runs with the machine's driver, if any.
     pub fn run_without(&self, arguments: &[&str]) -> Result<Run> {
         Run::of(Command::new(self.folder.join("run")).args(arguments).env_remove("LD_LIBRARY_PATH"))
     }
 }
 
-/// Returns the stand-in driver's folder, for `LD_LIBRARY_PATH`. Needs no NVIDIA headers.
+/// Returns the stand-in driver's folder for `LD_LIBRARY_PATH`. Needs no NVIDIA headers.
 pub fn driver_folder(age: Age) -> Result<PathBuf> {
     let own = cxx::sources(&folder())?;
     let described = format!("{C_OPTIONS:?} {DRIVER_SOURCES:?} {:?}", cxx::compiler_version());
@@ -176,7 +175,7 @@ fn build_driver(age: Age, out: &Path) -> Result<()> {
     if age == Age::Old {
         arguments.push("-DOLD_DRIVER".into());
     }
-    // `-x` applies to the next file only here.
+    // Here `-x` applies only to the next file.
     arguments.extend(DRIVER_SOURCES.iter().flat_map(|source| ["-x", "c", source]).map(OsString::from));
     arguments.extend(["-o".into(), driver.join(DRIVER).into()]);
     cxx::compile(&folder(), &arguments).context("cannot build the stand-in for the CUDA driver")

@@ -32,14 +32,14 @@ pub const READ_ONLY: i32 = 30;
 pub enum Who {
     /// The started process.
     Program,
-    /// Workers for NVRTC and GPUs, counted separately.
+    /// Workers for NVRTC and GPUs.
     Workers,
 }
 
 /// Writes to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// Uncounted, so that errors are always reported.
+    /// Uncounted: errors are always reported.
     Spared,
     /// Counted, and may fail.
     Counted,
@@ -76,7 +76,7 @@ fn library(folder: &Path, source: &str) -> PathBuf {
 pub struct Done {
     /// Status and output.
     pub output: Output,
-    /// In order: `openat /folder/file`; `say 1` writes to a stream.
+    /// Calls in order: `openat /folder/file`; `say 1` writes to a stream.
     pub calls: Vec<String>,
 }
 
@@ -95,11 +95,11 @@ impl Shim {
             }
             Ok(())
         })?;
-        let folder = std::fs::canonicalize(&folder).context("cannot tell where the shim is")?;
+        let folder = std::fs::canonicalize(&folder).context("cannot find the shim")?;
         Ok(Shim { folder })
     }
 
-    /// Limits the threads that a command can start.
+    /// Limits a command's new threads.
     pub fn limit_threads(&self, command: &mut Command, threads: usize) {
         command.env("LD_PRELOAD", library(&self.folder, THREADS)).env("FAULT_THREADS", threads.to_string());
     }

@@ -1,4 +1,4 @@
-//! Plugin libraries from models in Rust, independent of manifests. They can be built with but not run.
+//! Plugin libraries from models in Rust, without manifests; for builds only.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use cubinder_model::{
     Plugin, Scratch, ShapeLimits, SizeBound, Step, Target, Variant, container,
 };
 
-/// A plugin under construction. Inputs precede outputs.
+/// A plugin under construction; inputs first.
 #[derive(Debug, Clone)]
 pub struct Draft {
     plugin: Plugin,
     scope: Scope,
 }
 
-/// Type and format in a row of the variant table.
+/// Type and format of a variant's tensor.
 pub type Tensor = (DataType, Format);
 
 impl Draft {
-    /// Creates a plugin in the namespace `sample` with `i32` attributes.
+    /// Creates a plugin of `sample` with `i32` attributes.
     #[must_use]
     pub fn new(name: &str, attributes: &[(&str, i64)]) -> Draft {
         let mut scope = Scope::new();
@@ -62,7 +62,7 @@ impl Draft {
         self.declare(name, ranks, TensorKind::Plain).with_input(name, ranks, None)
     }
 
-    /// Adds a one-dimensional shape input of up to 8 values from 0 to `most`.
+    /// Adds a one-dimensional shape input: up to 8 values, 0 to `most`.
     #[must_use]
     pub fn shape_input(self, name: &str, most: i64) -> Draft {
         let values = Some(Interval { min: 0, max: most });
@@ -92,7 +92,7 @@ impl Draft {
         Ok(typed.expr)
     }
 
-    /// Adds an output; dimensions may be earlier sizes.
+    /// Adds an output; dimensions may be sizes.
     pub fn output(self, name: &str, shape: &str) -> Result<Draft> {
         let shape = Draft { scope: self.scope.clone().with_sizes(), ..self.clone() }.expr(shape)?;
         Ok(self.declare(name, (0, 8), TensorKind::Plain).with_output(name, shape, None, None))
@@ -119,7 +119,7 @@ impl Draft {
         self
     }
 
-    /// Adds a variant for these tensors, optionally with `scratch` bytes.
+    /// Adds a variant for these tensors, with optional `scratch` bytes.
     pub fn variant(mut self, id: i32, tensors: &[Tensor], scratch: Option<&str>) -> Result<Draft> {
         let int = |value| Expr { nodes: vec![expr::Node::Int(value)] };
         let launch = Launch {
@@ -160,7 +160,7 @@ fn target() -> Result<Target> {
     "sm_89".parse().map_err(|error| anyhow!("{error}"))
 }
 
-/// Writes the library `out`, based on the runtime library `base`; returns its bundle's digest.
+/// Writes the library `out`, based on `base`; returns its bundle's digest.
 pub fn write(base: &Path, plugins: Vec<Plugin>, mode: Mode, out: &Path) -> Result<Digest> {
     let bytes = b"no code at all".to_vec();
     let kernel = KernelFacts {

@@ -1,5 +1,4 @@
-//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`, which is neither built
-//! nor copied.
+//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`, neither built nor copied.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,19 +10,19 @@ const CRATE: &str = "trtx-sys";
 /// A simulated TensorRT release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// In tests and folders.
+    /// Name in tests and folders.
     pub name: &'static str,
-    /// Absolute, or relative to `TensorRT-Headers`.
+    /// Folder of the headers: absolute, or relative to `TensorRT-Headers`.
     pub folder: &'static str,
     /// TensorRT's file name with the suffix `_oracle`.
     pub library: &'static str,
-    /// Returned by `getInferLibVersion`; `None` for the headers' version.
+    /// Result of `getInferLibVersion`; `None`: the headers'.
     pub version: Option<u32>,
 }
 
-/// Releases with headers, oldest first in each product.
+/// Releases with headers, oldest first per product.
 ///
-/// TensorRT 10 has none; plugin libraries see it as TensorRT-RTX 1.4 (loggers without a base class).
+/// TensorRT 10 has none; to plugin libraries it looks like TensorRT-RTX 1.4 (loggers without a base class).
 pub const GENERATIONS: [Generation; 7] = [
     rtx("rtx-1.3", "TRT-RTX-1.3"),
     rtx("rtx-1.4", "TRT-RTX-1.4"),
@@ -44,7 +43,7 @@ pub const GENERATIONS: [Generation; 7] = [
     },
 ];
 
-/// Environment variable for a folder of further releases, such as `10.8`, each with NVIDIA's `include`.
+/// Variable: a folder of further releases, such as `10.8`, each with NVIDIA's `include`.
 pub const MORE: &str = "CUBINDER_TEST_HEADERS";
 
 /// Returns [`GENERATIONS`] and those in [`MORE`].
@@ -76,12 +75,10 @@ const fn rtx(name: &'static str, folder: &'static str) -> Generation {
     Generation { name, folder, library: "libtensorrt_rtx_oracle.so", version: None }
 }
 
-/// Fetches the crate if needed. Returns its `TensorRT-Headers`, with a minimal
-/// `cuda_runtime_api.h`.
+/// Fetches the crate if needed; returns its `TensorRT-Headers`, with a minimal `cuda_runtime_api.h`.
 pub fn folder() -> Result<PathBuf> {
     let manifest = manifest();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // For one platform, without compiling.
     let output = Command::new(cargo)
         .args([
             "metadata",
@@ -97,21 +94,21 @@ pub fn folder() -> Result<PathBuf> {
         .context("cannot run `cargo metadata`")?;
     if !output.status.success() {
         bail!(
-            "cannot fetch the crate `{CRATE}`, which carries NVIDIA's TensorRT headers\n{}help: with a connection, run \
-             `cargo fetch --locked --manifest-path tests/headers/Cargo.toml`",
+            "cannot fetch the crate `{CRATE}`, which contains NVIDIA's TensorRT headers\n{}help: run `cargo fetch \
+             --locked --manifest-path tests/headers/Cargo.toml`",
             String::from_utf8_lossy(&output.stderr)
         );
     }
     let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).context("`cargo metadata` printed no JSON")?;
+        serde_json::from_slice(&output.stdout).context("`cargo metadata` did not print JSON")?;
     let package = metadata["packages"]
         .as_array()
         .and_then(|packages| packages.iter().find(|package| package["name"] == CRATE))
-        .with_context(|| format!("`cargo metadata` lists no package `{CRATE}`"))?;
+        .with_context(|| format!("`cargo metadata` does not list the package `{CRATE}`"))?;
     let sources = package["manifest_path"]
         .as_str()
         .and_then(|path| Path::new(path).parent())
-        .with_context(|| format!("`cargo metadata` names no folder for `{CRATE}`"))?;
+        .with_context(|| format!("`cargo metadata` does not print a folder for `{CRATE}`"))?;
     let headers = sources.join("TensorRT-Headers");
     for generation in GENERATIONS {
         let header = headers.join(generation.folder).join("NvInferRuntime.h");

@@ -1,5 +1,5 @@
-//! Cubinder installed from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL`. Uses no network: NVIDIA's
-//! packages are repacked from `cargo xtask setup`.
+//! Cubinder installed from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL`, offline: NVIDIA's packages are repacked
+//! from `cargo xtask setup`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Unpacks the archive, if named by the environment.
+    /// Unpacks the archive, if named.
     pub fn archive() -> Result<Option<Installed>> {
         let Some(archive) = std::env::var_os("CUBINDER_TEST_ARCHIVE") else { return Ok(None) };
         let folder = tempfile::tempdir()?;
@@ -34,12 +34,12 @@ impl Installed {
         capture(command.arg("-xzf").arg(&archive).current_dir(folder.path()))?;
         let mut entries = std::fs::read_dir(folder.path())?.flatten().map(|entry| entry.path());
         let (Some(prefix), None) = (entries.next(), entries.next()) else {
-            bail!("`{}` holds other than one folder", Path::new(&archive).display());
+            bail!("`{}` does not contain exactly one folder", Path::new(&archive).display());
         };
         Installed::with_home(folder, prefix).map(Some)
     }
 
-    /// Creates a Python environment with the wheel, if named, optionally with its extra `cuda13`.
+    /// Creates a Python environment with the named wheel and optionally its extra `cuda13`.
     pub fn wheel(with_cuda: bool) -> Result<Option<Installed>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (Some(wheel), Some(python)) = (variable("CUBINDER_TEST_WHEEL"), variable("CUBINDER_TEST_PYTHON"))
@@ -95,7 +95,7 @@ impl Installed {
         &self.prefix
     }
 
-    /// Creates a folder that is deleted with the installation.
+    /// Creates a folder deleted with the installation.
     pub fn work(&self, name: &str) -> Result<PathBuf> {
         let work = self.folder.path().join(name);
         std::fs::create_dir_all(&work)?;
@@ -131,16 +131,16 @@ with zipfile.ZipFile(wheel, 'w', zipfile.ZIP_STORED) as archive:
 ";
     let cache = std::env::var_os("CUBINDER_CACHE").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::home_dir().map(|home| home.join(".cache/cubinder")));
-    let folder = cache.context("there is no cache folder")?.join("toolkit").join(package.folder());
-    ensure!(folder.is_dir(), "`{}` is not there: run `cargo xtask setup`", folder.display());
+    let folder = cache.context("no cache folder")?.join("toolkit").join(package.folder());
+    ensure!(folder.is_dir(), "`{}` does not exist; run `cargo xtask setup`", folder.display());
     let wheel = format!("{}-{}-py3-none-any.whl", package.name.replace('-', "_"), package.version);
     capture(Command::new(python).args(["-c", SCRIPT]).arg(folder).arg(wheels.join(wheel))).map(drop)
 }
 
-/// Runs a program that must succeed; errors include its output.
+/// Runs a program that must succeed; errors have its output.
 pub fn capture(command: &mut Command) -> Result<Said> {
     let Output { status, stdout, stderr } =
-        command.output().with_context(|| format!("`{}` cannot be run", command.get_program().display()))?;
+        command.output().with_context(|| format!("cannot run `{}`", command.get_program().display()))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let said = Said { stdout: text(stdout), stderr: text(stderr) };
     ensure!(status.success(), "`{command:?}` failed ({status})\n{}\n{}", said.stdout, said.stderr);

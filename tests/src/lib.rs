@@ -1,4 +1,4 @@
-//! Helpers of the end-to-end tests, without product logic or NVIDIA's files.
+//! Helpers of end-to-end tests, without product logic or NVIDIA's files.
 
 pub mod application;
 pub mod compiled;

@@ -1,4 +1,4 @@
-//! Test cases for native plugins, to compare the routes' bytes on a GPU.
+//! Cases for native plugins, to compare the routes' bytes on a GPU.
 //!
 //! Chooses random nodes ([`fn@write`]) that every runnable variant accepts since compute capability 8.0.
 
@@ -16,18 +16,17 @@ use toml::Table;
 
 use crate::native_route::{bundle, known};
 
-/// Per plugin, before removing duplicates.
+/// Nodes per plugin, before removing duplicates.
 pub const NODES: u64 = 60;
 
 const SHIPPED: &str = "tests/data/testing/shipped";
 
-/// Minimum of the supported GPUs: 8.6, 8.9 and 12.0 limit a block to 99 KiB of shared memory (CUDA C++
-/// programming guide 13.0, "technical specifications per compute capability"). Native launches have less
-/// ([`SHARED_BYTES`]).
+/// The supported GPUs' minimum: 8.6, 8.9 and 12.0 limit a block to 99 KiB of shared memory (CUDA C++ programming guide
+/// 13.0, "technical specifications per compute capability").
 const DEVICE: Device = Device { sms: 40, shared_bytes: 99 << 10, capability: 80 };
 
-/// Writes cases for the single plugin of a native `library`; returns their number. Shipped plugins reuse
-/// their own cases' data, because indices must be valid.
+/// Writes cases for a native `library`'s plugin; returns their number. Shipped plugins reuse their cases' data:
+/// indices must be valid.
 pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
     let bundle = bundle(library)?;
     let [plugin] = bundle.plugins.as_slice() else {
@@ -42,7 +41,7 @@ pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
         }
     }
     if all.is_empty() {
-        bail!("no node was found that {} takes", plugin.name);
+        bail!("no node was found that {} accepts", plugin.name);
     }
     let count = all.len();
     let mut file = Table::new();
@@ -58,7 +57,6 @@ pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
     Ok(count)
 }
 
-/// Whether [`DEVICE`] supports a launch of every runnable variant.
 fn is_launched(plugin: &Plugin, sizes: &Sizes) -> bool {
     let inputs: Vec<&[i64]> = sizes.shapes.iter().map(Vec::as_slice).collect();
     let values: Vec<&[i64]> = sizes.values.iter().map(Vec::as_slice).collect();
@@ -89,7 +87,7 @@ fn inputs(manifest: &Path) -> Result<Option<Table>> {
         return Ok(None);
     }
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut file: Table = text.parse().with_context(|| format!("{} is no TOML", path.display()))?;
+    let mut file: Table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
     let Some(inputs) = file.remove("inputs") else { return Ok(None) };
     match inputs {
         toml::Value::Table(inputs) if inputs.values().all(toml::Value::is_table) => Ok(Some(inputs)),

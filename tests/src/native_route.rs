@@ -12,7 +12,7 @@ use crate::cxx;
 use crate::headers::{self, GENERATIONS};
 use crate::oracle;
 
-/// The last one has PTX of another compiler.
+/// The last has another compiler's PTX.
 pub const MANIFESTS: [&str; 18] = [
     "manifests/circ_pad_plugin.toml",
     "manifests/elemwise_add_plugin.toml",
@@ -58,10 +58,10 @@ pub fn bundle(library: &Path) -> Result<Bundle> {
     found.with_context(|| format!("{} has no bundle", library.display()))
 }
 
-/// Builds the program, or returns a cached build.
+/// Builds the program, or reuses a cached build.
 pub fn build() -> Result<PathBuf> {
     let generation = GENERATIONS.into_iter().find(|generation| generation.name == "enterprise-11.4");
-    let generation = generation.context("there are no headers of TensorRT Enterprise 11.4")?;
+    let generation = generation.context("the headers of TensorRT Enterprise 11.4 are missing")?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("native-route");
     let options = cxx::options(&headers::folder()?, generation);
     let mut sources = cxx::sources(&folder)?;
@@ -80,7 +80,7 @@ pub fn build() -> Result<PathBuf> {
         arguments.extend(["main.cpp", "-Wl,-rpath,$ORIGIN", "-o"].map(OsString::from));
         arguments.push(out.join("native-route").into());
         arguments.extend(["-L".into(), out.into(), format!("-l:{}", generation.library).into()]);
-        cxx::compile(&folder, &arguments).context("cannot build the program that plays TensorRT's part")
+        cxx::compile(&folder, &arguments).context("cannot build the program that simulates TensorRT")
     })?;
     Ok(made.join("native-route"))
 }

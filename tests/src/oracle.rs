@@ -11,7 +11,7 @@ use crate::headers::{self, Generation};
 
 pub(crate) const SEPARATE: [&str; 3] = ["main.cpp", "heap.cpp", "broken.cpp"];
 
-/// With a faulty plugin library for the same headers.
+/// The conformance oracle, built for the headers of one release, with a faulty plugin library.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     /// The simulated release.
@@ -42,11 +42,11 @@ pub struct Check {
 /// One run's output.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// In order.
+    /// Checks in order.
     pub checks: Vec<Check>,
     /// `N passed, M failed, K skipped`.
     pub totals: String,
-    /// 0 passed, 1 a check failed, 2 invalid arguments; `None` after a signal.
+    /// 0 passed, 1 a check failed, 2 invalid arguments; `None`: a signal.
     pub code: Option<i32>,
     /// Usage, for invalid arguments.
     pub stderr: String,
@@ -72,7 +72,7 @@ impl Run {
             && !self.checks.is_empty()
     }
 
-    /// Runs a program with the oracle's output format.
+    /// Runs a program with the oracle's output.
     pub fn of(command: &mut Command) -> Result<Run> {
         let output = command
             .output()
@@ -103,7 +103,7 @@ impl Run {
 }
 
 impl Oracle {
-    /// Builds the oracle, or returns a cached build.
+    /// Builds the oracle, or reuses a cached build.
     pub fn build(generation: Generation) -> Result<Oracle> {
         let headers = headers::folder()?;
         let sources = cxx::sources(&folder())?;
@@ -136,13 +136,13 @@ impl Oracle {
         self.folder.join("oracle")
     }
 
-    /// Returns the library of `broken.cpp`, which conforms unless `ORACLE_FAULT` names a fault.
+    /// Returns the library of `broken.cpp`, which conforms without `ORACLE_FAULT`.
     #[must_use]
     pub fn broken_library(&self) -> PathBuf {
         self.folder.join("libbroken.so")
     }
 
-    /// Checks `library`; `runtime` is its engines' library, if separate.
+    /// Checks `library`; `runtime` is the library for its engines, if separate.
     pub fn check(&self, library: &Path, runtime: Option<&Path>) -> Result<Run> {
         let mut arguments = vec![OsString::from("--library"), library.into()];
         if let Some(runtime) = runtime {
@@ -164,7 +164,6 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")
 }
 
-/// One compilation: NVIDIA's headers take most of the time.
 pub(crate) fn build_library(
     generation: Generation,
     options: &[OsString],

@@ -16,5 +16,5 @@ pub fn build(out: &Path) -> Result<()> {
     arguments.extend(own.map(OsString::from));
     arguments.push(out.into());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("player");
-    cxx::compile(&folder, &arguments).context("cannot build the library that plays TensorRT")
+    cxx::compile(&folder, &arguments).context("cannot build the library that simulates TensorRT")
 }

@@ -31,5 +31,5 @@ pub fn build() -> Result<PathBuf> {
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == EXAMPLE)
         .find_map(|message| message["filenames"][0].as_str().map(PathBuf::from))
-        .with_context(|| format!("`cargo build` names no file of the example `{EXAMPLE}`"))
+        .with_context(|| format!("`cargo build` does not print a file of the example `{EXAMPLE}`"))
 }

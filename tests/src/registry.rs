@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cxx;
 use crate::headers::{self, GENERATIONS, Generation};
 
-/// Libraries of full TensorRT, separated by colons.
+/// Variable: libraries of full TensorRT, separated by colons.
 pub const LIBRARIES: &str = "CUBINDER_TEST_TENSORRT";
 
 const ENTERPRISE_11_4: Generation = GENERATIONS[6];
@@ -34,9 +34,9 @@ pub struct Registry {
 pub struct Session {
     /// Standard output.
     pub answers: Vec<String>,
-    /// Standard error, with that of plugin libraries.
+    /// Standard error, also of plugin libraries.
     pub errors: String,
-    /// Set if a signal ended it.
+    /// The signal that ended the program, if any.
     pub signal: Option<i32>,
 }
 
@@ -45,7 +45,7 @@ impl Registry {
     pub fn build() -> Result<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("registry");
         let mut arguments = cxx::options(&headers::folder()?, ENTERPRISE_11_4);
-        let compiler = cxx::compiler_version().context("the C++ compiler cannot be run")?;
+        let compiler = cxx::compiler_version().context("cannot run the C++ compiler")?;
         let source = std::fs::read(folder.join("registry.cpp"))?;
         let options = arguments.join(&OsString::from("\n"));
         let key = [source.as_slice(), options.as_encoded_bytes(), compiler.as_bytes()];
@@ -58,12 +58,12 @@ impl Registry {
         Ok(Self { program: built.join("registry") })
     }
 
-    /// Runs commands (see `registry.cpp`) in a new process; a crash is part of the result.
+    /// Runs commands (see `registry.cpp`) in a new process; a crash is a result.
     pub fn run(&self, commands: &str) -> Result<Session> {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot run the program that drives registries")?;
-        // The commands fit into the pipe; a crashed program does not read them.
+        // They fit into the pipe; a crashed program does not read them.
         let written = child.stdin.take().context("no standard input")?.write_all(commands.as_bytes());
         let output = child.wait_with_output()?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

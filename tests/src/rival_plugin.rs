@@ -1,4 +1,4 @@
-//! Builds the benchmarks' baseline of handwritten C++ plugins (`tests/rival-plugin`).
+//! Builds the benchmarks' handwritten C++ plugins (`tests/rival-plugin`).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,14 +8,14 @@ use anyhow::{Context, Result};
 use crate::cxx;
 use crate::headers::{self, RTX_1_7};
 
-/// Builds the library `out` from a list of ops and a fat binary (formats in `rival.cpp`).
+/// Builds `out` from a list of ops and a fat binary (see `rival.cpp`).
 pub fn build(ops: &Path, code: &Path, out: &Path) -> Result<()> {
     let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
     for (name, file) in [("RIVAL_OPS", ops), ("RIVAL_CODE", code)] {
         let file = file.canonicalize().with_context(|| format!("cannot find `{}`", file.display()))?;
         arguments.push(format!("-D{name}=\"{}\"", file.display()).into());
     }
-    // Static, because the target machine may lack this C++ library. Stripped, like the measured plugins.
+    // Static: the target machine may lack this C++ library. Stripped like the measured plugins.
     let own = ["-O2", "-s", "-shared", "-static-libstdc++", "-static-libgcc", "rival.cpp", "-ldl", "-o"];
     arguments.extend(own.map(OsString::from));
     arguments.push(std::path::absolute(out)?.into());

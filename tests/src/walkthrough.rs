@@ -1,11 +1,11 @@
-//! Executes documentation pages step by step, as written.
+//! Executes documentation pages as written.
 //!
-//! - A fenced block after a line that ends in a file name in backticks and a colon is that file. An `sh` block
-//!   needs the ending `.sh`.
+//! - A fenced block after a line that ends in a file name in backticks and a colon is that file. `sh` blocks need
+//!   `.sh`.
 //! - Bash runs other `sh` blocks in one folder per page; they must succeed. `sh gpu` needs a GPU, `sh elsewhere`
 //!   resources that tests lack (a package index, a server).
-//! - A `text` block after an `sh` block is its expected output: each line must occur, in this order. A line `...`
-//!   matches any lines.
+//! - A `text` block after an `sh` block is its expected output: each line must occur, in order. `...` matches any
+//!   lines.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,20 +17,20 @@ use anyhow::{Context, Result, bail};
 pub enum Step {
     /// Writes a file.
     File {
-        /// Relative to the folder.
+        /// Path relative to the folder.
         name: String,
         /// Its text.
         text: String,
     },
     /// Runs commands.
     Commands {
-        /// Their requirements.
+        /// The requirements of the commands.
         needs: Needs,
         /// The commands.
         text: String,
-        /// In order.
+        /// Expected lines in order.
         prints: Vec<String>,
-        /// In the page, from 1.
+        /// Line in the page, from 1.
         line: usize,
     },
 }
@@ -38,7 +38,7 @@ pub enum Step {
 /// A command's requirements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// None beyond those of the tests.
+    /// No further requirements.
     Nothing,
     /// A GPU.
     Gpu,
@@ -53,8 +53,7 @@ struct Block<'a> {
     line: usize,
 }
 
-/// Parses a page into steps; fails for unterminated blocks, unknown info strings, and scripts named as other
-/// files.
+/// Parses a page; fails for unterminated blocks, unknown info strings, and scripts named as other files.
 pub fn steps(text: &str) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut follows_commands = false;
@@ -63,7 +62,7 @@ pub fn steps(text: &str) -> Result<Vec<Step>> {
         if let Some(name) = file_name(block.before) {
             if language == "sh" && !name.ends_with(".sh") {
                 bail!(
-                    "line {}: commands after the name of the file `{name}`: end the line before them otherwise, or name the file `.sh`",
+                    "line {}: commands follow the file name `{name}`: reword the line before them, or use a `.sh` name",
                     block.line
                 );
             }
@@ -112,7 +111,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
         };
         let mut text = String::new();
         loop {
-            let Some((_, line)) = lines.next() else { bail!("line {}: the block does not end", at + 1) };
+            let Some((_, line)) = lines.next() else { bail!("line {}: the block is not closed", at + 1) };
             if line == "```" {
                 break;
             }
@@ -125,8 +124,8 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
     Ok(blocks)
 }
 
-/// Runs `steps` in `folder` with only `variables` and the system's programs; describes the skipped ones.
-/// Output must match the page.
+/// Runs `steps` in `folder` with only `variables` and system programs; describes skipped ones. Output must match the
+/// page.
 pub fn follow(
     steps: &[Step],
     folder: &Path,
@@ -141,7 +140,7 @@ pub fn follow(
                 if let Some(parent) = path.parent() {
                     std::fs::create_dir_all(parent)?;
                 }
-                std::fs::write(&path, text).with_context(|| format!("`{name}` cannot be written"))?;
+                std::fs::write(&path, text).with_context(|| format!("cannot write `{name}`"))?;
             }
             Step::Commands { needs: Needs::Gpu, line, .. } if !has_gpu => {
                 left_out.push(format!("the commands in line {line} need a GPU"));
@@ -161,7 +160,7 @@ fn run(commands: &str, folder: &Path, variables: &[(&str, String)]) -> Result<St
     command.args(["-euo", "pipefail", "-c", &format!("exec 2>&1\n{commands}")]).current_dir(folder);
     command.env_clear().env("HOME", folder.join(".home")).env("LANG", "C.UTF-8");
     command.envs(variables.iter().map(|(name, value)| (name, value)));
-    let output = command.stdin(Stdio::null()).output().context("bash cannot be run")?;
+    let output = command.stdin(Stdio::null()).output().context("cannot run bash")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
         bail!("{commands}\n{} with\n{text}", output.status);
@@ -169,7 +168,6 @@ fn run(commands: &str, folder: &Path, variables: &[(&str, String)]) -> Result<St
     Ok(text)
 }
 
-/// `lines` occur in order, adjacent unless `...` separates them.
 fn printed(output: &str, lines: &[String]) -> Result<()> {
     let trimmed = |text: &str| text.trim_end().to_owned();
     let found: Vec<String> = output.lines().map(trimmed).collect();
@@ -177,7 +175,7 @@ fn printed(output: &str, lines: &[String]) -> Result<()> {
     for part in lines.split(|line| line.trim() == "...").filter(|part| !part.is_empty()) {
         let wanted: Vec<String> = part.iter().map(|line| trimmed(line)).collect();
         let place = found[at..].windows(wanted.len()).position(|window| window == wanted.as_slice());
-        let place = place.with_context(|| format!("it does not print\n{}", wanted.join("\n")))?;
+        let place = place.with_context(|| format!("the output does not contain\n{}", wanted.join("\n")))?;
         at += place + wanted.len();
     }
     Ok(())

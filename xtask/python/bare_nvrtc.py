@@ -1,10 +1,10 @@
-"""What NVRTC alone takes: its calls through ctypes, in processes of which each makes its share one after the other.
+"""Measures NVRTC alone: calls it through ctypes, in processes that each make their share sequentially.
 
     python3 bare_nvrtc.py LIBNVRTC --source FILE --instances FILE --arch sm_90 [--arch ...] [--processes N] [--together] [--out DIR]
 
-Each line of `--instances` is put behind the source, and the result compiled for each architecture. With `--together` all lines are put behind it
-at once. Prints one JSON object: how many calls, the sum of their times in seconds, the time that passed from the first to the last, the time
-of processors, and the bytes of code. With `--out` the code is kept there.
+Appends each line of `--instances` to the source and compiles the result for each architecture. With `--together`, appends all lines
+at once. Prints one JSON object: number of calls, the sum of their times in seconds, the time from the first to the last, processor
+time, and bytes of code. With `--out`, stores the code there.
 """
 
 import argparse

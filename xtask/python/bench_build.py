@@ -1,8 +1,8 @@
-"""What it takes TensorRT-RTX to build an engine of a chain of nodes: time, size, memory. No GPU is needed.
+"""Measures how TensorRT-RTX builds an engine of a chain of nodes: time, size, memory. No GPU is needed.
 
     python3 bench_build.py OUTPUT --nodes 100 --ops OPS.json --namespace bench [--libraries LIB...] [--serialize LIB...] [--code FATBIN]
 
-OPS.json is a list of [name, arguments, launches]. The nodes take the ops in turn. In the namespace `python` they are those of `bench_plugin.py`, with
+OPS.json is a list of [name, arguments, launches]. The nodes cycle through the ops. In the namespace `python` they are the classes of `bench_plugin.py`, with
 the kernels of `--code`. Prints one JSON object: milliseconds of parsing and of building, bytes of the plan, megabytes.
 """
 

@@ -16,7 +16,7 @@ COUNT = SHAPE[0] * SHAPE[1]
 
 CREATORS = []
 
-# Student's t, one-sided 95 %, by degrees of freedom; others use the next lower entry.
+# Student's t, one-sided 95 %, by degrees of freedom; otherwise the next lower entry.
 T95 = {4: 2.132, 9: 1.833, 14: 1.761, 19: 1.729, 29: 1.699, 39: 1.685}
 
 

@@ -95,7 +95,7 @@ class Cuda:
 
     def graph(self, stream, work):
         """Captures what `work` enqueues on `stream` and returns the executable graph, before any run."""
-        # Thread-local, so that forbidden calls of this thread fail.
+        # Thread-local: this thread's forbidden calls fail.
         self.begin_capture(stream, 1)
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         try:

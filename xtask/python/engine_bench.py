@@ -1,8 +1,8 @@
-"""What it takes to load engines until a first result is there: each kind of plugin beside the others, in processes of their own, in turn.
+"""Measures loading engines until the first result: all kinds of plugins in turn, each in a new process.
 
     python3 engine_bench.py FOLDER [--rounds 5] [--out DIR]
 
-FOLDER is what `cargo xtask bench engine --prepare FOLDER` wrote. Writes DIR/engine.json, which `cargo xtask bench publish` takes. Needs a GPU and TensorRT-RTX's
+`cargo xtask bench engine --prepare FOLDER` writes FOLDER. Writes DIR/engine.json for `cargo xtask bench publish`. Needs a GPU and TensorRT-RTX's
 Python bindings.
 """
 
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-# What is kept of compiled PTX between processes would hide what PTX costs.
+# A cache of compiled PTX would hide its cost.
 ENVIRONMENT = {"CUDA_CACHE_DISABLE": "1"}
 STEPS = ["libraries", "deserialize", "context", "first run", "all"]
 
@@ -29,7 +29,7 @@ def child_engine(folder, cell, kind):
 
 
 def child_code(folder, kind):
-    """Loads single code objects as a plugin does, and says how long that took."""
+    """Loads single code objects as a plugin does and measures the time."""
     from cuda_driver import Cuda
 
     cuda = Cuda()
@@ -58,7 +58,7 @@ def run(arguments):
 
 
 def measured(names, rounds, command):
-    """For each name the results of all rounds, in another order each time."""
+    """Returns each name's results of all rounds, in a different order each time."""
     results = {name: [] for name in names}
     for index in range(rounds):
         turn = index % len(names)
@@ -76,7 +76,7 @@ def ratio(results, other, step):
 
 
 def table_of_cell(cell, results):
-    """Beside the plugins in C++, as the other tables are."""
+    """Compares with the plugins in C++, as the other tables do."""
     rival = "C++"
     rows = []
     for kind, what in cell["kinds"].items():

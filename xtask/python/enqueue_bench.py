@@ -2,9 +2,9 @@
 
     python3 enqueue_bench.py FOLDER [--rounds 20] [--out DIR]
 
-FOLDER is what `cargo xtask bench enqueue --prepare FOLDER` wrote. Each round takes, for each engine, the median over bursts of the time of one
-`execute_async_v3`, or of one launch of the graph in which that was captured; the stream is empty when a burst begins. The engines' bursts take turns, on one
-processor, and ratios are taken round by round, so that what else the machine does cancels. Writes DIR/enqueue.json, which `cargo xtask bench publish` takes. Needs a GPU and TensorRT-RTX's Python bindings.
+`cargo xtask bench enqueue --prepare FOLDER` writes FOLDER. Each round computes, for each engine, the median over bursts of the time of one
+`execute_async_v3`, or of one launch of its captured graph; the stream is empty when a burst starts. The engines' bursts alternate on one
+processor, and ratios are computed per round, so that other load cancels. Writes DIR/enqueue.json for `cargo xtask bench publish`. Needs a GPU and TensorRT-RTX's Python bindings.
 """
 
 import argparse
@@ -32,13 +32,13 @@ def burst(cuda, work, count):
 
 
 def accepted(said):
-    """Refuses what an enqueue (a truth) or the launch of a graph (a CUresult) says where it failed: that is faster than any launch."""
+    """Fails if an enqueue (bool) or a graph launch (CUresult) failed: failures are faster than any launch."""
     if said is False or (said is not True and said != 0):
-        raise RuntimeError(f"what is measured was refused: {said}")
+        raise RuntimeError(f"the measured call failed: {said}")
 
 
 def works(client, engines, graph):
-    """For each engine what is timed: an enqueue, or the launch of a graph of one."""
+    """Returns the timed call of each engine: an enqueue, or the launch of its graph."""
     found = {}
     for kind, engine in engines.items():
         if graph:
@@ -69,8 +69,8 @@ def medians(cuda, works, args):
 
 @contextlib.contextmanager
 def undisturbed():
-    """Keeps this thread on the processor where it is, and Python from collecting garbage: either moves single bursts by more than a plugin does.
-    Threads that others start meanwhile would stay there too; nothing is loaded meanwhile."""
+    """Pins this thread and disables garbage collection: either changes single bursts by more than a plugin does.
+    Threads that are started meanwhile would be pinned too; nothing is loaded meanwhile."""
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {processor()})
     gc.disable()
@@ -82,13 +82,13 @@ def undisturbed():
 
 
 def processor():
-    """The processor that runs this: field 39 of proc_pid_stat(5)."""
+    """Returns the current processor: field 39 of proc_pid_stat(5)."""
     with open("/proc/self/stat") as file:
         return int(file.read().rpartition(")")[2].split()[39 - 3])
 
 
 def row(cell, graph, found):
-    """The first kind beside each other one."""
+    """Compares the first kind with each other kind."""
     first, *others = found
     row = [cell["arguments"], cell["launches"], "graph" if graph else "enqueue", statistics.median(found[first])]
     for other in others:
@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--out", default="out")
     args = parser.parse_args()
     if args.rounds < 5:
-        parser.error("--rounds: fewer than 5 give no bound")
+        parser.error("--rounds must be at least 5 for a bound")
     with open(os.path.join(args.folder, "enqueue.json")) as file:
         prepared = json.load(file)
     cells = prepared["cells"]
@@ -125,7 +125,7 @@ def main():
             with undisturbed():
                 found = medians(client.cuda, timed, args)
             for kind, work in timed.items():
-                # What the bursts left there may be of one run before they failed.
+                # They may contain one run before they failed.
                 engines[kind].forget()
                 accepted(work())
                 engines[kind].check(cell["kinds"]["Cubinder"]["result"])

@@ -1,11 +1,11 @@
-"""Runs prebuilt engines on a GPU while the driver fails: calls that are made to fail one after the other, no memory left, a context that another
-kernel has broken, engines that come and go beside others that run.
+"""Runs prebuilt engines on a GPU while the driver fails: each call in turn, without free memory, in a context that another
+kernel has broken, and while engines are loaded and freed during other runs.
 
     python3 gpu_faults.py DIRECTORY [--only TEXT]...
 
-DIRECTORY is what `cargo xtask gpu-test --prepare DIRECTORY` wrote. Every failure has to come back through TensorRT with an error in its log that names the
-driver's call and code; after it the same process gets right results, byte for byte, wherever the context allows it, and no memory is
-gone. Ends with `N passed, M failed, K skipped`.
+`cargo xtask gpu-test --prepare DIRECTORY` writes DIRECTORY. TensorRT must return every failure with an error in its log that names the
+driver's call and code; afterwards the same process must compute correct results, byte for byte, if the context allows it, without
+memory leaks. Ends with `N passed, M failed, K skipped`.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from gpu_test import Client, numel
 
 SHIM = "libdriver_faults.so"
 
-# `CUresult` codes: code, whether all later calls fail too, whether other code may replace the rejected code.
+# `CUresult`: code, whether later calls also fail, whether other code may replace rejected code.
 DEINITIALIZED = "CUDA_ERROR_DEINITIALIZED"
 FAULTS = [
     ("CUDA_ERROR_INVALID_VALUE (1), once", 1, False, True),
@@ -35,7 +35,7 @@ MOST_CALLS = 2000
 LEAST_CALLS = 10
 THREADS = 16
 ENGINES = 4
-# Stores to address 16. `.target` is the minimum of CUDA 13.
+# Stores to address 16. `.target`: CUDA 13's minimum.
 BROKEN = b""".version 7.0
 .target sm_75
 .address_size 64
@@ -63,7 +63,7 @@ class Shim:
     def require_all_known(self):
         unknown = self.library.faultsUnknown()
         if unknown:
-            raise RuntimeError(f"the shim does not know {unknown.decode()}: its calls were not made to fail")
+            raise RuntimeError(f"the shim does not support {unknown.decode()}: its calls did not fail")
 
 
 class Life:
@@ -72,7 +72,7 @@ class Life:
     def __init__(self, client, directory, case):
         self.client, self.directory, self.case = client, directory, case
         self.plan, runs = next(runs_of(case))
-        # Not empty tensors, which launch no kernel.
+        # Empty tensors launch no kernel.
         self.run = max(runs, key=lambda run: sum(numel(tensor["shape"]) for tensor in run["outputs"]))
 
     def live(self, held=None):
@@ -116,7 +116,7 @@ def faults_case(directory, case):
     """Fails each driver call of a plugin library in turn."""
     shim, client = Shim(), Client()
     life = Life(client, directory, case)
-    # The first lives fill caches of TensorRT and the driver.
+    # The first lives fill caches.
     for _ in range(2):
         life.live()
     lives = failures = 0
@@ -141,29 +141,29 @@ def faults_case(directory, case):
                 break
             lives += 1
             if problem is None:
-                # Cluster support also follows from the compute capability; a failed unload is only logged.
+                # The compute capability also implies cluster support; a failed unload is only logged.
                 continue
             if is_no_refusal(problem):
                 raise RuntimeError(f"{place}: wrong results") from problem
             failures += 1
             if code == INVALID_VALUE and call == "cuKernelGetParamInfo":
-                # The driver reports the end of the parameters this way, so the kernel then has fewer.
+                # The driver reports the end of the parameters this way: the kernel has fewer.
                 continue
             told = life.errors() + (life.warnings() if is_unclear else [])
             if not is_named(told, call, code, lasts):
                 raise RuntimeError(f"{place}: no message names the call and ({code}): {told}")
         if nth <= LEAST_CALLS:
-            raise RuntimeError(f"{name}: {nth - 1} calls in one life, which are too few")
+            raise RuntimeError(f"{name}: {nth - 1} calls in one life, too few")
         life.live()
         gone[name] = free - client.cuda.free_memory()
     shim.require_all_known()
     if failures < lives // 2:
         raise RuntimeError(f"{failures} of {lives} lives failed: most faults were not seen")
-    print(f"{lives} lives with a fault, {failures} of them failed with a message; GPU memory gone: {sum(gone.values())} bytes")
-    # The shim prevented an unload that the driver would make.
+    print(f"{lives} lives with a fault, {failures} of them failed with a message; leaked GPU memory: {sum(gone.values())} bytes")
+    # The shim prevented an unload.
     lost = {name: count for name, count in gone.items() if count > 0 and DEINITIALIZED not in name}
     if lost:
-        raise RuntimeError(f"bytes of GPU memory that are gone: {lost}")
+        raise RuntimeError(f"leaked bytes of GPU memory: {lost}")
 
 
 def filled(cuda):
@@ -188,9 +188,9 @@ def without_memory(life, what, act):
         act()
     except RuntimeError as problem:
         if is_no_refusal(problem):
-            raise RuntimeError(f"no memory before {what}: not refused, but wrong") from problem
+            raise RuntimeError(f"no memory before {what}: succeeded with wrong results") from problem
         if not any("MEMORY" in text.upper() for text in life.errors()):
-            raise RuntimeError(f"no memory before {what}: refused without a word about memory: {life.errors()}") from problem
+            raise RuntimeError(f"no memory before {what}: failed without a message about memory: {life.errors()}") from problem
         return True
     finally:
         for pointer in taken:
@@ -205,7 +205,7 @@ def memory_case(directory, case):
     held = Held(client.cuda, directory, life.run)
     held.load()
     refused = []
-    # No component has reserved memory yet.
+    # No memory is reserved yet.
     if without_memory(life, "an engine is loaded", lambda: life.live(held)):
         refused.append("loading an engine")
     held.close()
@@ -227,8 +227,8 @@ def memory_case(directory, case):
     lane.close()
     del lane, engine
     if not refused:
-        return print(f"{SKIPPED}: what was left sufficed")
-    print(f"refused: {' and '.join(refused)}; all else was right, and all once there was memory")
+        return print(f"{SKIPPED}: the remaining memory sufficed")
+    print(f"failed: {' and '.join(refused)}; all other runs were correct, and all after memory was freed")
 
 
 def break_context(cuda):
@@ -245,7 +245,7 @@ def break_context(cuda):
         if "ILLEGAL_ADDRESS" in str(error):
             return
         raise
-    raise RuntimeError("the kernel that writes where it should not was not noticed")
+    raise RuntimeError("the invalid write of a kernel was not detected")
 
 
 def sticky_case(directory, case):
@@ -279,19 +279,19 @@ def sticky_case(directory, case):
     client.runtime = None
     for handle in handles:
         client.unload_library(handle)
-    print(f"both contexts refused: {told[0][1][0][:160]}")
+    print(f"both contexts failed: {told[0][1][0][:160]}")
 
 
 def churn_case(directory, case):
     """Runs 16 threads over 4 engines while engines, and libraries inside plans, come and go."""
-    # For deadlocks.
+    # Prints the stacks if the test deadlocks.
     faulthandler.dump_traceback_later(200, exit=True)
     client = Client()
     for path in case["libraries"]:
         client.load_library(os.path.join(directory, path))
     plan, runs = next(runs_of(case))
     engines = [engine_of(client, directory, plan)]
-    # TensorRT does not load one library twice into an IRuntime.
+    # An IRuntime loads a library only once.
     while len(engines) < ENGINES:
         runtime, client.runtime = client.runtime, None
         engines.append(engine_of(client, directory, plan))
@@ -308,7 +308,7 @@ def churn_case(directory, case):
             lane = Lane(other, directory, engine_of(other, directory, plan), plan, runs[index % len(runs)])
             lane.load()
             lane.enqueue()
-            lane.check("an engine that comes and goes")
+            lane.check("an engine that is loaded and freed")
             lane.close()
             other.runtime = None
             cycles[index] += 1
@@ -331,8 +331,8 @@ def churn_case(directory, case):
 
     on_threads(client, lanes + [Other(other) for other in beside], work)
     if not all(cycles):
-        raise RuntimeError("no engine came and went")
-    print(f"{THREADS * 50} inferences, {sum(cycles)} engines that came and went")
+        raise RuntimeError("no engine was loaded and freed")
+    print(f"{THREADS * 50} inferences, {sum(cycles)} engines loaded and freed")
 
 
 WORKS = {"faults": faults_case, "memory": memory_case, "sticky": sticky_case, "churn": churn_case}

@@ -1,11 +1,11 @@
-"""Runs prebuilt engines under load on a GPU: many contexts on threads of their own, captures beside each other, every GPU of the
-machine, engines made and freed a thousand times.
+"""Runs prebuilt engines under load on a GPU: many contexts on separate threads, concurrent captures, every GPU of the
+machine, engines created and freed a thousand times.
 
     python3 gpu_stress.py DIRECTORY [--cycles N] [--only TEXT]... [--contexts N]
 
-DIRECTORY is what `cargo xtask gpu-test --prepare DIRECTORY` wrote. Every output is held against its reference, byte for byte. Ends with
-`N passed, M failed, K skipped`. `--contexts` sets the most contexts at once (8), `--cycles` how often engines are made and freed (1000, and
-no fewer).
+`cargo xtask gpu-test --prepare DIRECTORY` writes DIRECTORY. Compares every output with its reference, byte for byte. Ends with
+`N passed, M failed, K skipped`. `--contexts` sets the maximum of concurrent contexts (8), `--cycles` how often engines are created and freed (1000, the
+minimum).
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Held:
         for tensor in self.run["inputs"]:
             data = self.data[tensor["name"]]
             self.cuda.upload(self.addresses[tensor["name"]], bytes(len(data)) if zeros else data)
-        # Copies are in the default stream, for which this context's stream does not wait.
+        # Copies use the default stream, for which this context's does not wait.
         self.cuda.synchronize_stream(0)
 
     def close(self):
@@ -87,10 +87,10 @@ class Lane:
         """Sets the tensors' addresses."""
         for tensor in self.run["inputs"]:
             if not self.context.set_input_shape(tensor["name"], tuple(tensor["shape"])):
-                raise RuntimeError(f"shape {tensor['shape']} of {tensor['name']} refused")
+                raise RuntimeError(f"shape {tensor['shape']} of {tensor['name']} rejected")
         for name, address in self.held.addresses.items():
             if not self.context.set_tensor_address(name, address):
-                raise RuntimeError(f"address of {name} refused")
+                raise RuntimeError(f"address of {name} rejected")
 
     def load(self, zeros=False):
         self.held.load(zeros)
@@ -130,7 +130,7 @@ def on_threads(client, lanes, work):
         thread.start()
     for thread in threads:
         thread.join()
-    # A broken barrier is a consequence of another thread's failure.
+    # Broken barriers follow from another thread's failure.
     real = [text for text in failures if "BrokenBarrierError" not in text] or failures
     if real:
         raise RuntimeError(real[0])
@@ -195,7 +195,7 @@ def captures_case(directory, case, most):
     total = 0
     for plan, runs in runs_of(case):
         engine = engine_of(client, directory, plan)
-        # Relaxed and thread-local captures concurrently.
+        # Relaxed and thread-local captures, concurrently.
         lanes = [Lane(client, directory, engine, plan, runs[i % len(runs)]) for i in range(most)]
 
         def work(index, lane):
@@ -224,7 +224,7 @@ def devices_case(directory, case, most):
     clients = [prepare(directory, case)]
     count = clients[0].cuda.device_count()
     if count < 2:
-        return print(f"{SKIPPED}: one GPU, and the case is about several")
+        return print(f"{SKIPPED}: the case needs several GPUs")
     clients += [Client(ordinal, clients[0].log) for ordinal in range(1, count)]
     total = 0
     for plan, runs in runs_of(case):
@@ -276,15 +276,15 @@ def cycles_case(directory, case, cycles):
     gone, grown = memory[start] - memory[-1], resident[-1] - resident[start]
     print(f"{cycles} engines: GPU memory {gone:+d} bytes, resident memory {grown:+d} bytes, {len(mappings())} mappings")
     if gone > 0:
-        raise RuntimeError(f"{gone} bytes of GPU memory are gone")
-    # The allocator's arenas vary by about 250 kB; a leak of 1 kB per engine would be 800 kB in a thousand rounds.
+        raise RuntimeError(f"{gone} bytes of GPU memory leaked")
+    # The allocator's arenas vary by about 250 kB; leaking 1 kB per engine would be 800 kB in a thousand rounds.
     if grown > 400 * cycles:
         raise RuntimeError(f"resident memory grew by {grown} bytes in {cycles - start} rounds")
 
 
 LEAST_CYCLES = 1000
 
-# Prefix of the last line of a child without work.
+# Starts the last line of a child without work.
 SKIPPED = "skipped"
 
 WORKS = {"contexts": contexts_case, "captures": captures_case, "devices": devices_case, "cycles": cycles_case}
@@ -296,7 +296,7 @@ def main():
     parser.add_argument("--contexts", type=int, default=8)
     args = parser.parse_args()
     if args.cycles < LEAST_CYCLES:
-        parser.error(f"--cycles {args.cycles}: fewer than {LEAST_CYCLES} show no leak; `--only contexts` leaves them out")
+        parser.error(f"--cycles {args.cycles} must be at least {LEAST_CYCLES} to detect leaks; `--only contexts` skips these cases")
 
     def work(how, case):
         WORKS[how](args.directory, case, args.cycles if how == "cycles" else args.contexts)
@@ -309,7 +309,7 @@ def parser_of(text):
     """Creates the shared options."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
-    parser.add_argument("--only", action="append", help="only what has this in its title; several times: one of these")
+    parser.add_argument("--only", action="append", help="only cases whose title contains TEXT; repeatable")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     return parser
 
@@ -355,7 +355,7 @@ def run_all(args, works, work, started):
                 print("    " + "\n    ".join(text.splitlines()[-40:]))
             sys.stdout.flush()
     if skipped:
-        print(f"SKIPPED: {skipped} cases did not run, and what they are about is not shown")
+        print(f"SKIPPED: {skipped} cases did not run")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

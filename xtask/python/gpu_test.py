@@ -1,10 +1,10 @@
-"""Runs prebuilt engines on a GPU and holds their outputs against references, byte for byte.
+"""Runs prebuilt engines on a GPU and compares their outputs with references, byte for byte.
 
     python3 gpu_test.py DIRECTORY [--only TEXT]
 
-DIRECTORY is what `cargo xtask gpu-test --prepare DIRECTORY` wrote: `cases.json`, plans, libraries, inputs, references.
-Each case runs in a process of its own: through trtexec where `$TRTEXEC` names it, and through TensorRT-RTX's Python
-bindings. Neither knows anything of Cubinder. Ends with `N passed, M failed, K skipped`.
+`cargo xtask gpu-test --prepare DIRECTORY` writes DIRECTORY: `cases.json`, plans, libraries, inputs, references.
+Each case runs in a separate process: with trtexec if `$TRTEXEC` is set, and with TensorRT-RTX's Python
+bindings. Both are independent of Cubinder. Ends with `N passed, M failed, K skipped`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def numel(shape):
     return count
 
 
-# ---- the client: runs in a child process, one case each
+# ---- the client: a child process per case
 
 
 class Client:
@@ -88,9 +88,9 @@ class Client:
         for tensor in run["inputs"]:
             name, bytes_ = tensor["name"], data[tensor["name"]]
             if context.engine.get_tensor_location(name) == self.trt.TensorLocation.HOST:
-                # TensorRT reads a shape input's values when its address is set.
+                # TensorRT reads shape inputs when their address is set.
                 if not context.set_tensor_address(name, memory.keep(bytes_)):
-                    raise RuntimeError(f"the values of {name} refused")
+                    raise RuntimeError(f"the values of {name} rejected")
                 continue
             memory.upload(name, bytes_, offset)
             if not context.set_input_shape(name, tuple(tensor["shape"])):
@@ -110,7 +110,7 @@ class Client:
                 memory.fill(name, numel(tensor["shape"]) * SIZES[tensor["type"]], start)
         for name, address in memory.addresses.items():
             if not context.set_tensor_address(name, address):
-                raise RuntimeError(f"address of {name} with offset {offset} refused")
+                raise RuntimeError(f"address of {name} with offset {offset} rejected")
 
         def enqueue():
             if not context.execute_async_v3(stream):
@@ -125,7 +125,7 @@ class Client:
                 cuda.synchronize()
             cuda.destroy_graph(executable)
         else:
-            # Buffers are filled in the default stream, for which this one does not wait.
+            # Buffers are filled in the default stream, for which this does not wait.
             cuda.synchronize()
             enqueue()
             cuda.synchronize()
@@ -166,7 +166,7 @@ class Client:
 
         allocator = Allocator()
         if not context.set_output_allocator(name, allocator):
-            raise RuntimeError(f"the output allocator of {name} is refused")
+            raise RuntimeError(f"the output allocator of {name} is rejected")
         return allocator
 
 
@@ -253,7 +253,7 @@ def client_case(directory, case):
     for path in case["libraries"]:
         client.load_library(os.path.join(directory, path))
     contexts = []
-    # TensorRT does not load one library twice into an IRuntime.
+    # An IRuntime loads a library only once.
     runtimes, embedded = [], set()
     for plan in case["plans"]:
         library = plan["plan"].split("-")[0]
@@ -295,12 +295,12 @@ def cycle_case(directory, case):
             client.unload_library(handle)
         left = mappings()
         if left:
-            raise RuntimeError(f"{len(left)} mappings are left, the first: {left[0].strip()}")
+            raise RuntimeError(f"{len(left)} mappings remain, the first: {left[0].strip()}")
         free.append(client.cuda.free_memory())
     grown = free[len(free) // 5] - free[-1]
     if grown > 0:
-        raise RuntimeError(f"{grown} bytes of GPU memory are gone after {len(free)} rounds: {free}")
-    print(f"{len(free)} rounds, no mapping and no GPU memory left behind")
+        raise RuntimeError(f"{grown} bytes of GPU memory leaked in {len(free)} rounds: {free}")
+    print(f"{len(free)} rounds, no leaked mapping or GPU memory")
 
 
 class Detached:
@@ -341,7 +341,7 @@ def capture_case(directory, case):
         handles = [client.load_library(os.path.join(directory, path)) for path in case["libraries"]]
         other = client.engine(os.path.join(directory, dropped["plan"])).create_execution_context()
         run_once(client, other, directory, dropped, dropped["runs"][0])
-        # Only the library's calls, not TensorRT's, may fall into the capture.
+        # Only the library's calls may fall into the capture.
         del other
 
         def captured(stream, work, handles=handles):
@@ -360,8 +360,8 @@ def capture_case(directory, case):
         free.append(cuda.free_memory())
     grown = free[len(free) // 5] - free[-1]
     if grown > 0:
-        raise RuntimeError(f"{grown} bytes of GPU memory are gone after {len(free)} rounds: {free}")
-    print(f"{len(free)} captures were good, and no GPU memory is left behind")
+        raise RuntimeError(f"{grown} bytes of GPU memory leaked in {len(free)} rounds: {free}")
+    print(f"{len(free)} captures succeeded, without leaked GPU memory")
 
 
 # ---- trtexec
@@ -439,7 +439,7 @@ def main():
             if args.only not in title:
                 continue
             if how == "trtexec" and "TRTEXEC" not in os.environ:
-                print(f"skipped: {title}: TRTEXEC does not name trtexec")
+                print(f"skipped: {title}: TRTEXEC is not set")
                 skipped += 1
                 continue
             command = [sys.executable, os.path.abspath(__file__), args.directory, "--child", case["name"], how]

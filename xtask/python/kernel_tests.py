@@ -26,7 +26,7 @@ import sys
 NATIVE = "native"
 # BLAKE3 of zero bytes.
 NOTHING = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
-# Processes mostly wait for start-up and driver compilation.
+# Processes mostly wait, for start-up and driver compilation.
 AT_ONCE = 9
 # Maximum lines of problems per plugin.
 MOST_LINES = 20
@@ -50,16 +50,16 @@ def judge(run, status, text):
         report = json.loads(text.splitlines()[-1])
         cases = report["cases"]
     except (IndexError, KeyError, ValueError):
-        return "it has no report"
+        return "no report"
     if run["command"] == "tune":
         return judge_times(report, status)
     wrong = [case["name"] for case in cases if not as_planted(case)]
     if wrong:
-        return "not as they should be: " + ", ".join(wrong)
+        return "unexpected results: " + ", ".join(wrong)
     planted = any(": " in case["name"] for case in cases)
     if status != (1 if planted else 0):
         return f"exit code {status}"
-    return None if cases else "nothing was run"
+    return None if cases else "no case ran"
 
 
 def judge_times(report, status):
@@ -73,7 +73,7 @@ def judge_times(report, status):
         wrong = [one for one in case["variants"] if not 0 < one["least"] <= one["microseconds"] <= one["most"]]
         if wrong or not case["variants"]:
             return f"{case['case']}: {wrong or 'no variant'}"
-        # The quartiles must be within a factor of 1.5.
+        # Quartiles within a factor of 1.5.
         loose = [one for one in case["variants"] if one["upper_quartile"] > 1.5 * one["lower_quartile"]]
         if loose:
             return f"{case['case']}: the times are too far apart: {loose}"
@@ -93,7 +93,7 @@ def wrong_report(text):
             return None, f"{report['result']}: {report.get('why') or report.get('errors')}"
         ran(report)
     except (IndexError, KeyError, TypeError, ValueError):
-        return None, "it has no report: " + " | ".join(text.strip().splitlines()[-5:])
+        return None, "no report: " + " | ".join(text.strip().splitlines()[-5:])
     return report, None
 
 
@@ -126,7 +126,7 @@ def judge_routes(texts):
         reports[route], wrong = wrong_report(text)
         why += [f"{route}: {wrong}"] if wrong else []
     if why or len(reports) < 2 or NATIVE not in reports:
-        return why or ["there are no two routes"], counts
+        return why or ["fewer than two routes"], counts
     why += [f"{NATIVE}: {wrong}" for wrong in wrong_native(reports[NATIVE])]
     native = ran(reports.pop(NATIVE))
     others = {route: ran(report) for route, report in reports.items()}
@@ -187,8 +187,8 @@ def run_routes(folder, runs):
 
 def told(counts):
     return (
-        f"{counts['nodes']} nodes, {counts['runs']} runs of variants: {counts['same']} the same, {counts['unlike']} unlike; "
-        f"{counts['empty']} runs more that have no bytes to write"
+        f"{counts['nodes']} nodes, {counts['runs']} runs of variants: {counts['same']} equal, {counts['unlike']} different; "
+        f"{counts['empty']} runs without output bytes"
     )
 
 
@@ -197,7 +197,7 @@ def run_all(folder, only=""):
     with open(os.path.join(folder, "runs.json")) as file:
         runs = [run for run in json.load(file) if only in run["name"]]
     passed = failed = 0
-    # Copies from another machine may lack the executable bit.
+    # Copies from other machines may lack it.
     os.chmod(os.path.join(folder, "cubinder"), 0o755)
     for run in [run for run in runs if run["command"] != "routes"]:
         status, text = execute(folder, run, ["--json"])

@@ -27,7 +27,7 @@ def ptx(path):
     text = ctypes.create_string_buffer(size.value)
     code = code or nvrtc.nvrtcGetPTX(program, text)
     if code:
-        raise SystemExit(f"error: NVRTC answers {code}")
+        raise SystemExit(f"error: NVRTC returned {code}")
     lines = (line.split() for line in text.value.decode().splitlines())
     return {"ptx": next(words[1] for words in lines if words[:1] == [".version"])}
 

@@ -1,7 +1,7 @@
-"""The networks of the demo, the samples and the GPU tests: their nodes, and beside them what numpy says they give.
+"""The networks of the demo, the samples and the GPU tests: their nodes, and reference functions in NumPy.
 
-Owns both, so that a network and its reference cannot part. Knows neither TensorRT nor Cubinder; `onnx` is imported only where a
-model is written. `write_model.py` and `reference.py` are the programs over it.
+Owns both, so that a network and its reference agree. Independent of TensorRT and Cubinder; `onnx` is imported only when a
+model is written. `write_model.py` and `reference.py` are its programs.
 """
 
 import functools
@@ -20,12 +20,12 @@ TYPES = {
     "bool": np.bool_,
 }
 
-# What `--set NAME=VALUE` changes.
+# Changed by `--set NAME=VALUE`.
 DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1, "nodes": 10, "kinds": [0], "axis": -1}
 
 
 class Network:
-    """`nodes` gives (op, inputs, outputs, attributes) for settings; `reference` the outputs for inputs and settings, by name.
+    """`nodes` returns (op, inputs, outputs, attributes) for settings; `reference` the outputs by name for inputs and settings.
 
     `inputs` and `outputs` are names with element types, where "T" is the network's own. `aliases` names the input whose memory an
     output shares, `data_dependent` the outputs whose shape only the data decide. `data` makes an input from a random generator,
@@ -53,19 +53,19 @@ class Network:
 
 
 def eighths(generator, shape, dtype):
-    """Multiples of 1/8 below 64: exact in both types, also after adding small integers, and in decimal text."""
+    """Returns multiples of 1/8 below 64: exact in both types, after adding small integers, and in decimal text."""
     return (generator.integers(-512, 512, shape) / 8).astype(dtype)
 
 
 def mostly_zeros(generator, shape, dtype):
-    """Zeros of both signs, with all sorts of other numbers among them: the least, infinities, and what is no number."""
+    """Returns zeros of both signs among other numbers: the least subnormal, infinity and NaN."""
     values = np.array([0.0, -0.0, 0.0, 1.5, -2.0, np.finfo(dtype).smallest_subnormal, np.inf, np.nan], dtype)
     return generator.choice(values, shape, p=[0.35, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05])
 
 
 def stretches(generator, shape, dtype):
-    """For a tensor of numbers what it is made of, for shape inputs by how much it is stretched: squares not at all, everything else to odd
-    extents, then three times."""
+    """Returns a tensor's data; for shape inputs the extents (unchanged for squares, otherwise odd) and the
+    factor (1 for squares, otherwise 3)."""
     square = len(set(shape)) == 1
     if dtype == np.int64:
         return np.array(shape if square else [extent * 2 + 1 for extent in shape], dtype)
@@ -73,15 +73,15 @@ def stretches(generator, shape, dtype):
 
 
 def small(generator, shape, dtype):
-    """Integers that every type holds, those of 4 bits and floats of 8 among them. Of a `bool` both values."""
+    """Returns integers that every type can represent, including 4-bit integers and 8-bit floats; for `bool` both values."""
     return generator.integers(-8, 8, shape).astype(np.int8).astype(dtype)
 
 
-# ---- what numpy says
+# ---- numpy's results
 
 
 def circ_pad(x, pads):
-    """`pads` come in pairs of before and after, the last dimension first."""
+    """Pads; `pads` has pairs of before and after, the last dimension first."""
     widths = [(0, 0)] * x.ndim
     for pair in range(len(pads) // 2):
         widths[x.ndim - 1 - pair] = (pads[2 * pair], pads[2 * pair + 1])
@@ -89,7 +89,7 @@ def circ_pad(x, pads):
 
 
 def add(x, delta):
-    """In single precision, rounded to the type: as kernels do it."""
+    """Computes in single precision and rounds to the type, as kernels do."""
     return (x.astype(np.float32) + np.float32(delta)).astype(x.dtype)
 
 
@@ -99,13 +99,13 @@ def non_zero(x):
 
 
 def normalize(x):
-    """Every element by the largest magnitude."""
+    """Divides each element by the largest magnitude."""
     largest = np.max(np.abs(x), initial=np.float32(0))
     return x / largest if largest > 0 else np.zeros_like(x)
 
 
 def exchange(x, block=256):
-    """What two blocks of elements have in the same place, added, in both."""
+    """Adds elements at equal positions of two blocks; both get the sum."""
     whole = np.zeros(-(-x.size // (2 * block)) * 2 * block, x.dtype)
     whole[: x.size] = x.ravel()
     pairs = whole.reshape(-1, 2, block)
@@ -114,13 +114,13 @@ def exchange(x, block=256):
 
 
 def neighbours(x):
-    """Squares, each with the one behind it; the last one with the first."""
+    """Adds each square to the next one; the last to the first."""
     squares = x.ravel() ** 2
     return (squares + np.roll(squares, -1)).reshape(x.shape)
 
 
 def stretch(x, target, times):
-    """The nearest element of x for each of as many as the values say."""
+    """Resizes x to the extents in the values by nearest neighbor."""
     rows, columns = (np.arange(extent * times) for extent in target)
     return x[np.ix_(rows * x.shape[0] // len(rows), columns * x.shape[1] // len(columns))]
 
@@ -145,12 +145,12 @@ def non_zero_node(inputs, outputs):
 
 
 def tensor(number, last):
-    """The name of a tensor in a row of nodes from x to y."""
+    """Returns the name of a tensor in a chain of nodes from x to y."""
     return {0: "x", last: "y"}.get(number, f"t{number}")
 
 
 NETWORKS = {
-    # x -> circular padding -> circular padding -> add one -> y, on a batch of images.
+    # x -> circular padding -> circular padding -> add one -> y, in batches of images.
     "chain": Network(
         lambda s: [
             pad_node(["x"], ["a"], [1, 1, 2, 2]),
@@ -163,7 +163,7 @@ NETWORKS = {
         lambda s: [pad_node(["x"], ["y"], s["pads"])],
         lambda i, s: {"y": circ_pad(i["x"], s["pads"])},
     ),
-    # Three instances, two of them alike on inputs of their own.
+    # Three instances, two of them alike with separate inputs.
     "pads": Network(
         lambda s: [
             pad_node(["x"], ["y"], s["pads"]),
@@ -178,12 +178,12 @@ NETWORKS = {
         lambda s: [add_node(["x"], ["y"], s["block_size"])],
         lambda i, s: {"y": add(i["x"], 1)},
     ),
-    # As many nodes as are wanted, one after the other.
+    # A chain of any length.
     "adds": Network(
         lambda s: [add_node([tensor(i, s["nodes"])], [tensor(i + 1, s["nodes"])]) for i in range(s["nodes"])],
         lambda i, s: {"y": functools.reduce(lambda x, _: add(x, 1), range(s["nodes"]), i["x"])},
     ),
-    # In place, one after the other.
+    # A chain of plugins that work in place.
     "inplace": Network(
         lambda s: [inplace_node(["x"], ["t"], s["delta"]), inplace_node(["t"], ["y"], 2 * s["delta"])],
         lambda i, s: {"y": add(add(i["x"], s["delta"]), 2 * s["delta"])},
@@ -196,7 +196,7 @@ NETWORKS = {
         data_dependent=("indices",),
         data=mostly_zeros,
     ),
-    # The count leaves the network, too.
+    # The count is also an output.
     "non_zero_counted": Network(
         lambda s: [non_zero_node(["x"], ["indices", "count"])],
         lambda i, s: {"indices": non_zero(i["x"]), "count": np.array(len(non_zero(i["x"])), np.int64)},
@@ -205,7 +205,7 @@ NETWORKS = {
         data=mostly_zeros,
         ranks={"count": 0},
     ),
-    # The plugin that is written by hand in C++.
+    # The handwritten C++ plugin.
     "reference": Network(
         lambda s: [("CircPadReference", ["x"], ["y"], {"pads": s["pads"]})],
         lambda i, s: {"y": circ_pad(i["x"], s["pads"])},
@@ -213,7 +213,7 @@ NETWORKS = {
     ),
 }
 
-# Plugins of several steps (tests/data/run): sums of eighths are exact, in whatever order they are made.
+# Plugins of several steps (tests/data/run): sums of eighths are exact in any order.
 NETWORKS["sum"] = Network(
     lambda s: [("sum_plugin", ["x"], ["y", "mark"], {"aot": 1})],
     lambda i, s: {
@@ -235,7 +235,7 @@ for name, of in (
         namespace="test",
     )
 
-# In place, by each name of the memory (tests/data/run/aliases), once and two in a row. Eighths stay exact.
+# In place, by each name of the memory (tests/data/run/aliases), once and twice in a row. Eighths stay exact.
 WEIGHT = 0.25
 
 
@@ -279,7 +279,7 @@ NETWORKS["approach"] = Network(
     namespace="test",
 )
 
-# Through every type and format that is asked for, and back (tests/data/run/pack.toml numbers them; BOOL is the one that keeps no number).
+# Through the requested types and formats, and back (numbers in tests/data/run/pack.toml; BOOL keeps no number).
 BOOL = 27
 
 
@@ -304,7 +304,7 @@ NETWORKS["flip"] = Network(
     namespace="test",
 )
 
-# Weights of 4 bits that the network holds: an even number, else TensorRT-RTX 1.7 fails inside.
+# 4-bit weights in the network: an even number, or TensorRT-RTX 1.7 fails internally.
 WEIGHTS = np.array([-8, 7, 0, -1, 3, 1, -5, 2, 6, -3, 4, -7], np.int8)
 NETWORKS["weigh"] = Network(
     lambda s: [("weigh_plugin", ["x", "weights"], ["y"], {"aot": 1})],
@@ -316,7 +316,7 @@ NETWORKS["weigh"] = Network(
     constants={"weights": ("i4", WEIGHTS)},
 )
 
-# A constant as an input, an output that nobody reads, one tensor twice.
+# A constant input, an unused output, one tensor twice.
 HALVES = np.array([0.5, -1.5, 2.5], np.float32)
 
 
@@ -345,7 +345,8 @@ NETWORKS["stretch"] = Network(
     shape_inputs={"target": [2], "times": [1]},
 )
 
-# Kernels of Triton (tests/data/other_compilers/kernels_triton.py). All results are exact in both types but the sums, which are rounded once.
+# Triton's kernels (tests/data/other_compilers/kernels_triton.py). Results are exact in both types, except sums:
+# rounded once.
 for name, attributes, of in (
     ("sum_along", lambda s: {"axis": s["axis"]}, lambda x, s: x.sum(axis=s["axis"], dtype=np.float32, keepdims=True)),
     ("clip", lambda s: {"least": -20.5, "most": 31.25}, lambda x, s: np.clip(x, -20.5, 31.25)),
@@ -356,8 +357,8 @@ for name, attributes, of in (
         lambda i, s, of=of: {"y": of(i["x"], s).astype(i["x"].dtype)},
     )
 
-# A plugin that chooses among its variants by shapes and addresses (tests/data/run/vectors.toml): what each of them gives. The plain
-# name is for the model, which is the same for all.
+# Variants chosen by shapes and addresses (tests/data/run/vectors.toml): each one's results. The plain name is the
+# model's, the same for all.
 for variant in (None, 1, 2, 3):
     NETWORKS["vectors" if variant is None else f"vectors-{variant}"] = Network(
         lambda s: [("vectors_plugin", ["x"], ["y"], {"aot": 1})],
@@ -366,7 +367,7 @@ for variant in (None, 1, 2, 3):
     )
 
 
-# ---- options of the programs
+# ---- the programs' options
 
 
 def add_options(parser):
@@ -384,7 +385,7 @@ def add_options(parser):
 
 
 def chosen(name, element_type, changes):
-    """The network of that name, its settings with the changes, and the element types of its tensors by name."""
+    """Returns the network, its changed settings, and the element types of its tensors by name."""
     network = NETWORKS[name]
     tensors = {**network.inputs, **network.outputs}
     types = {tensor: element_type if ty == "T" else ty for tensor, ty in tensors.items()}

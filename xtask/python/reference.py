@@ -2,8 +2,8 @@
 
     python3 reference.py PREFIX --network chain --type f32 --shape 10,3,32,32 [--set pads=[1,1]] [--seed N]
 
-Writes raw bytes to PREFIX.NAME for each tensor, and an output's values to PREFIX.NAME.json; prints one JSON object that says what
-is where.
+Writes raw bytes to PREFIX.NAME for each tensor, and an output's values to PREFIX.NAME.json; prints one JSON object with the
+paths.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python3 write_model.py OUTPUT --network chain --type f32 --shape batch,3,height,width [--set pads=[1,1]]
 
-Every input has the shape that is given. A name among the extents is a dynamic one.
+Every input has this shape. A name instead of an extent makes the dimension dynamic.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def plugin_node(op, inputs, outputs, attributes, namespace, name):
         op, inputs, outputs, name=name, domain=namespace, plugin_namespace=namespace, plugin_version="1"
     )
     for key, value in attributes.items():
-        # An empty list has no element type, so it needs an explicit one.
+        # An empty list has no element type.
         kind = onnx.AttributeProto.INTS if isinstance(value, list) else None
         node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
     return node

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: costs, measured side by side in turns of one run, because machines are noisy.
 
-#![allow(clippy::cast_precision_loss)] // figures are shown with three digits
+#![allow(clippy::cast_precision_loss)] // three digits are shown
 
 mod charts;
 mod check;
@@ -28,39 +28,39 @@ use crate::{gpu, process, workspace};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Table {
-    /// `cubinder compile`, cold and warm, 1 to 1,000 variants, 1 to 8 architectures, beside NVRTC alone and nvcc: time, processors, memory
+    /// `cubinder compile`, cold and warm, of 1 to 1,000 variants and 1 to 8 architectures, compared with NVRTC and nvcc: wall time, processor time, memory
     Compile(compile::Options),
-    /// `cubinder check` of the shipped manifests, and of 1 to 1,000 generated ones: time, memory
+    /// `cubinder check` of the shipped manifests and of 1 to 1,000 generated ones: time, memory
     Check(check::Options),
-    /// A library of 1 to 1,000 plugins for 8 architectures beside one written by hand: size, load time in TensorRT, memory
+    /// A library of 1 to 1,000 plugins for 8 architectures, compared with a hand-written one: size, load time in TensorRT, memory
     Library(library::Options),
-    /// Building engines of 1 to 1,000 nodes: size of the plan and time, beside plugins by hand in C++ and in Python
+    /// Building engines of 1 to 1,000 nodes: size of the plan and time, compared with hand-written plugins in C++ and Python
     Build(engine::Options),
-    /// Loading these engines until a first result is there; needs a GPU
+    /// Loading these engines until the first result; needs a GPU
     Engine(Preparation),
-    /// Host time of an enqueue with 1 and 16 arguments, 1 and 3 launches, also in a CUDA graph, beside plugins by hand in C++ and in Python; needs a GPU
+    /// Host time of an enqueue with 1 and 16 arguments, 1 and 3 launches, also in a CUDA graph, compared with hand-written plugins in C++ and Python; needs a GPU
     Enqueue(Preparation),
-    /// Device time of the plugins that ship beside PyTorch, torch.compile and Triton; needs a GPU, PyTorch and Triton
+    /// Device time of the shipped plugins, compared with PyTorch, torch.compile and Triton; needs a GPU, PyTorch and Triton
     Kernels {
         #[command(flatten)]
         to: Preparation,
-        /// Measure nothing, and write the tables and pictures of docs/contributing/performance.md and docs/plugins from the result FILE
+        /// Measure nothing; write the tables and plots of docs/contributing/performance.md and docs/plugins from the result FILE
         #[arg(long, value_name = "FILE", conflicts_with = "prepare")]
         publish: Option<PathBuf>,
     },
     /// Write a result into docs/contributing/performance.md and docs/contributing/performance; measure nothing
     Publish {
-        /// What a measurement left in build/bench, or brought back from another machine
+        /// The result of a measurement, from build/bench or another machine
         #[arg(value_name = "FILE")]
         result: PathBuf,
     },
-    /// A plugin's own time in an enqueue, beside the bare launch call with the same arguments; needs a GPU
+    /// A plugin's overhead in an enqueue, compared with the bare launch call with the same arguments; needs a GPU
     Launch(Preparation),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Preparation {
-    /// Write what the measurement needs to DIR, and measure nothing
+    /// Write all files of the measurement to DIR; measure nothing
     #[arg(long, value_name = "DIR")]
     prepare: Option<PathBuf>,
 }
@@ -88,7 +88,6 @@ pub(crate) fn run(table: &Table) -> Result<()> {
 const SCRIPT: &str = "sh run.sh";
 const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
 
-/// Prepares a folder for another machine, or prepares and measures here.
 fn on_a_gpu(
     tools: &Tools,
     table: &Table,
@@ -103,14 +102,14 @@ fn on_a_gpu(
     };
     if let Some(folder) = &preparation.prepare {
         prepare(tools, folder)?;
-        println!("prepared; run it in {} with: {start}", folder.display());
+        println!("prepared; run in {}: {start}", folder.display());
         return Ok(());
     }
     gpu::require()?;
     let folder = workspace::root().join("build").join(name);
     prepare(tools, &folder)?;
     let mut command = Command::new("sh");
-    // Kernels need PyTorch; engines need TensorRT-RTX's bindings.
+    // The other tables need TensorRT-RTX's bindings.
     if !matches!(table, Table::Kernels { .. }) {
         let python = tools.toolchain.python_command()?;
         command.env("PYTHON", python.get_program());
@@ -132,7 +131,6 @@ fn save((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
     Ok(())
 }
 
-/// Puts a plugin library and its caller, in TensorRT's role, into `folder`.
 pub(crate) fn prepare_launch(tools: &Tools, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
     fs::create_dir_all(&inner)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from manifests to an engine that contains the machine code. Checks what it prints.
+//! `cargo xtask demo`: from manifests to an engine with the machine code. Checks what it prints.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,36 +24,37 @@ pub(crate) fn run() -> Result<()> {
 
     println!("\n1. compile manifests and kernels into plugin libraries");
     print!("{}", tools.compile(&folder, "demo", &TARGETS, &[""; 0])?);
-    print!("{}", tools.compile(&embed, "demo", &TARGETS, &["--embed"])?);
+    let again = tools.compile(&embed, "demo", &TARGETS, &["--embed"])?;
+    again.lines().filter(|line| line.starts_with("wrote ")).for_each(|line| println!("{line}"));
 
-    println!(
-        "\n2. write an ONNX model: 10x3x32x32, dynamic, two padding nodes and an add, each with aot = 1"
-    );
+    println!("\n2. write an ONNX model: 10x3x32x32, dynamic, two padding nodes and an add, all with aot = 1");
     let network = Network::new("chain", "f32", "batch,3,height,width");
     tools.model(&network, &model)?;
     println!("wrote {}", show(&model));
 
-    println!("\n3. TensorRT-RTX's builder makes engines, no GPU needed");
+    println!("\n3. build engines with TensorRT-RTX's builder, no GPU needed");
     let plain = build(&tools, &model, &[&ops], &[], &plain_plan)?;
     build(&tools, &model, &[&ops_for_code, &code], &[&code], &embedded_plan)?;
 
-    println!("\n4. the code in the engines is what was compiled");
+    println!("\n4. compare the code in the engines with the compiled code");
     prove_fields(&tools, &ops, &plain_plan)?;
     prove_embedded(&tools, &code, &embedded_plan)?;
-    print!("{}", tools.inspect_table(&plain_plan)?);
+    print!("{}", tools.inspect_summary(&plain_plan)?);
 
     println!("\n5. run them");
     if gpu::is_present() {
         gpu_test::run(None, false)?;
     } else {
         println!(
-            "skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one"
+            "skipped: no NVIDIA GPU; `cargo xtask gpu-test --prepare DIR` writes a folder for a machine with one"
         );
     }
     print_trtexec(
         [&ops, &ops_for_code, &code, &model, &tools.artifacts.runtime_library],
         &plain.tensorrt_rtx,
     );
+    let ran = if gpu::is_present() { "their outputs are correct" } else { "they were not run" };
+    println!("\ndemo passed: both engines contain the compiled code; {ran}");
     Ok(())
 }
 
@@ -68,7 +69,6 @@ fn build(tools: &Tools, model: &Path, plugins: &[&Path], serialize: &[&Path], pl
     Ok(built)
 }
 
-/// Checks that every node has code for every target, compiled for its op and f32.
 fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     let (plan_name, ops_name) = (show(plan), show(ops));
     let (library, plan) = (tools.inspect(ops)?, tools.inspect(plan)?);
@@ -76,12 +76,12 @@ fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
     for node in containers(&plan).filter(|container| container["kind"] == "node") {
         let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
         let compiled = used_code(&library, op, "T=f32");
-        // Nodes have only variants for their types, without labels.
+        // Nodes have only their types' variants, without labels.
         let in_plan = used_code(&plan, op, "");
-        ensure!(!in_plan.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
+        ensure!(!in_plan.is_empty(), "the nodes of `{op}` in {plan_name} contain no code");
         ensure!(
             in_plan.is_subset(&compiled),
-            "{plan_name} holds code of `{op}` that {ops_name} does not have"
+            "{plan_name} contains code of `{op}` that is not in {ops_name}"
         );
         let targets: BTreeSet<&str> = in_plan.iter().map(|(target, _)| target.as_str()).collect();
         ensure!(
@@ -90,12 +90,11 @@ fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
         );
         all.extend(in_plan);
     }
-    ensure!(!all.is_empty(), "{plan_name} holds no node");
-    println!("{plan_name}: {} code objects, their digests are those of {ops_name}", all.len());
+    ensure!(!all.is_empty(), "{plan_name} contains no node");
+    println!("{plan_name}: {} code objects, whose digests match {ops_name}", all.len());
     Ok(())
 }
 
-/// Checks that the plan has the code library's bundle, and every node refers to it.
 fn prove_embedded(tools: &Tools, code: &Path, plan: &Path) -> Result<()> {
     let (plan_name, code_name) = (show(plan), show(code));
     let (library, plan) = (tools.inspect(code)?, tools.inspect(plan)?);
@@ -104,15 +103,14 @@ fn prove_embedded(tools: &Tools, code: &Path, plan: &Path) -> Result<()> {
         all.filter_map(|container| container[key].as_str().map(str::to_owned)).collect()
     };
     let bundle = digests(&library, "bundle", "digest");
-    ensure!(bundle.len() == 1, "{code_name} holds {} bundles, expected one", bundle.len());
+    ensure!(bundle.len() == 1, "{code_name} contains {} bundles, expected one", bundle.len());
     let in_plan = digests(&plan, "bundle", "digest");
-    ensure!(in_plan == bundle, "{plan_name} does not hold the bundle of {code_name}");
-    // References shorten the digest.
+    ensure!(in_plan == bundle, "{plan_name} does not contain the bundle of {code_name}");
     let referred = digests(&plan, "node reference", "refers_to");
     let is_meant = |reference: &String| bundle.iter().any(|digest| digest.starts_with(reference.as_str()));
     let all_refer = !referred.is_empty() && referred.iter().all(is_meant);
     ensure!(all_refer, "the nodes of {plan_name} do not refer to the bundle of {code_name}");
-    println!("{plan_name}: the bundle is that of {code_name}, and its nodes refer to it");
+    println!("{plan_name}: contains the bundle of {code_name}, and its nodes refer to it");
     Ok(())
 }
 
@@ -120,7 +118,6 @@ fn containers(report: &Value) -> impl Iterator<Item = &Value> {
     report["containers"].as_array().into_iter().flatten()
 }
 
-/// Returns targets and digests of variants of `op` labelled with `word`.
 fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plugins = containers(report).flat_map(|container| list(&container["plugins"]));
@@ -136,11 +133,10 @@ fn print_trtexec(files: [&Path; 5], version: &str) {
     let shapes = format!("--minShapes=x:{min} --optShapes=x:{opt} --maxShapes=x:{max}");
     println!(
         "
-The same on a GPU machine, with trtexec of TensorRT-RTX {version} and no Python:
+The same commands for a machine with a GPU, with trtexec of TensorRT-RTX {version} and without Python:
 
   trtexec --onnx={model} --dynamicPlugins={ops} {shapes} --saveEngine=chain.plan
   trtexec --loadEngine=chain.plan --dynamicPlugins={generic} --shapes=x:{opt}
-
   trtexec --onnx={model} --dynamicPlugins={ops_for_code} --dynamicPlugins={code} --setPluginsToSerialize={code} --versionCompatible --excludeLeanRuntime {shapes} --saveEngine=chain-embedded.plan
   trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}"
     );

@@ -3,7 +3,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use fs_err as fs;
 
-/// Returns a folder's regular files, sorted.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut paths = entries.collect::<Result<Vec<PathBuf>>>()?;
@@ -37,7 +36,6 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder recursively, without direct entries in `skip`.
 pub(crate) fn copy_tree(from: &Path, to: &Path, skip: &[&str]) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -1,5 +1,4 @@
-//! `cargo xtask fuzz`: runs libFuzzer and keeps inputs in `tests/fuzz/corpus`, which `cargo xtask test`
-//! replays.
+//! `cargo xtask fuzz`: libFuzzer with inputs in `tests/fuzz/corpus`, which `cargo xtask test` replays.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -15,15 +14,14 @@ use crate::{files, process, workspace};
 const MAX_FILES: usize = 300;
 const MAX_BYTES: u64 = 1 << 20;
 
-/// libFuzzer stops endless inputs; targets enforce one second more exactly.
+/// Limits for endless inputs; targets enforce one second more exactly.
 const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The address sanitizer finds little in safe Rust and halves the speed.
+/// The address sanitizer finds little in safe Rust at half the speed.
 const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "none"];
 
-/// Fails if an input failed.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
     let fuzz = workspace::root().join("tests/fuzz");
     let names = select_targets(&targets(&fuzz)?, names)?;
@@ -57,15 +55,15 @@ fn check_tools() -> Result<()> {
     let runs = |command: &mut Command| process::capture(command).is_ok();
     ensure!(
         runs(Command::new("rustup").arg("--version")),
-        "fuzzing needs a nightly compiler beside the stable one, which rustup manages: see https://rustup.rs"
+        "fuzzing needs a nightly compiler next to the stable one; install rustup: https://rustup.rs"
     );
     ensure!(
         runs(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])),
-        "fuzzing needs a nightly compiler: `rustup toolchain install nightly --profile minimal`"
+        "fuzzing needs a nightly compiler; install it with `rustup toolchain install nightly --profile minimal`"
     );
     ensure!(
         runs(&mut cargo_fuzz("--version")),
-        "fuzzing needs cargo-fuzz (and a C++ compiler, for libFuzzer): `cargo install cargo-fuzz`"
+        "fuzzing needs cargo-fuzz and a C++ compiler for libFuzzer; install cargo-fuzz with `cargo install cargo-fuzz`"
     );
     Ok(())
 }
@@ -73,7 +71,7 @@ fn check_tools() -> Result<()> {
 fn host() -> Result<String> {
     let text = process::capture(Command::new("rustup").args(["run", "nightly", "rustc", "-vV"]))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("`rustc -vV` names no host")
+    host.map(str::to_owned).context("`rustc -vV` prints no host")
 }
 
 fn cargo_fuzz(command: &str) -> Command {
@@ -99,7 +97,7 @@ impl Target {
         self.fuzz.join(kind).join(&self.name)
     }
 
-    /// Ignored by git: `found` has all inputs that reached new code.
+    /// Returns a folder that git ignores; `found` has all inputs that reached new code.
     fn work(&self, folder: &str) -> PathBuf {
         self.folder("work").join(folder)
     }
@@ -115,7 +113,7 @@ impl Target {
         process::inherit(command.arg(&self.name).arg(&seeds))
     }
 
-    /// `cargo fuzz run` would rebuild after a change.
+    /// Runs the built target: `cargo fuzz run` would rebuild after a change.
     fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(workspace::root()).args(folders);
@@ -155,12 +153,11 @@ impl Target {
         println!("{name}: failed\n{}", tail.join("\n"));
         for input in files::list(&self.folder("artifacts"))?.into_iter().filter(|path| !before.contains(path))
         {
-            println!("{name}: the input is {}", input.display());
+            println!("{name}: failing input: {}", input.display());
         }
         self.update_corpus().map(|()| false)
     }
 
-    /// Adds the smallest set of inputs that reaches new code.
     fn update_corpus(&self) -> Result<()> {
         let merged = self.work("merged");
         files::create_empty(&merged)?;
@@ -191,7 +188,7 @@ impl Target {
     }
 }
 
-/// Selects evenly by size: the smallest inputs reach least.
+/// Selects inputs evenly by size: the smallest inputs reach the least code.
 fn select_inputs(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs.sort();
     let all = inputs.len();
@@ -313,6 +310,6 @@ esac
         assert_eq!(select_targets(&all, &[]).unwrap().len(), all.len());
         assert_eq!(select_targets(&all, &names(&["cuda"])).unwrap(), ["cuda"]);
         let error = select_targets(&all, &names(&["cuda", "cud"])).unwrap_err().to_string();
-        assert!(error.starts_with("`cud` is not a target; the targets are cases, config, "), "{error}");
+        assert!(error.starts_with("unknown target `cud`; expected one of cases, config, "), "{error}");
     }
 }

@@ -1,6 +1,5 @@
-//! `cargo xtask gpu-test`: runs engines that were built without a GPU.
-//!
-//! Running needs the prepared folder, Python with TensorRT-RTX's bindings, and optionally `TRTEXEC`.
+//! `cargo xtask gpu-test`: runs engines built without a GPU. Needs the prepared folder, Python with TensorRT-RTX's
+//! bindings, optionally `TRTEXEC`.
 
 use std::path::Path;
 
@@ -27,7 +26,7 @@ pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
         prepare(&tools, &folder)?;
     }
     if directory.is_some() {
-        println!("prepared {}; run it with: python3 {script} {argument}", folder.display());
+        println!("prepared {}; run: python3 {script} {argument}", folder.display());
         return Ok(());
     }
     gpu::require()?;
@@ -87,7 +86,7 @@ impl CaseList<'_> {
     fn types_and_shapes(&mut self, ty: &'static str, form: Form) -> Result<()> {
         let dynamic = self.chain("cubins", ty, form)?;
         let fixed = self.pad("cubins", ty, form, "10,3,32,32", "1,1,1,1")?;
-        for (env, how) in [(NO_JIT.as_slice(), "cubins alone, JIT disabled"), (&[], "cubins, JIT allowed")] {
+        for (env, how) in [(NO_JIT.as_slice(), "cubins only, JIT disabled"), (&[], "cubins, JIT allowed")] {
             for (plan, what) in
                 [(&dynamic, "dynamic shapes, three nodes"), (&fixed, "static shapes, one node")]
             {
@@ -105,14 +104,13 @@ impl CaseList<'_> {
         let name = format!("ptx {}", form.name());
         let what = format!("PTX alone, {}", form.what());
         self.cases.push(Case::new(name.clone(), what, form, vec![plan.clone()], &[]));
-        let what = format!("PTX alone with JIT disabled is refused by name, {}", form.what());
+        let what = format!("PTX only with JIT disabled is rejected by name, {}", form.what());
         let mut refused = Case::new(format!("{name} refused"), what, form, vec![plan], &NO_JIT).in_python();
         refused.fails_with = Some("runs on this GPU");
         self.cases.push(refused);
         Ok(())
     }
 
-    /// Ranks 1 to 8, pads larger than the extents, no pads.
     fn ranks(&mut self) -> Result<()> {
         let shapes = [
             ("7", "2,3"),
@@ -159,15 +157,13 @@ impl CaseList<'_> {
             }
             let three = Network::new("pads", ty, "2,3,12,13");
             plans.push(self.maker.plan(&Recipe::fixed("cubins", three, Form::Fields))?);
-            let what =
-                format!("circular padding, {ty}: every variant, and three nodes of which two are alike");
+            let what = format!("circular padding, {ty}: every variant, and three nodes, two of them alike");
             let name = format!("padding variants {ty}");
             self.cases.push(Case::new(name, what, Form::Fields, plans, &NO_JIT).in_python());
         }
         Ok(())
     }
 
-    /// Two in-place nodes, with one address and with two, also in CUDA graphs.
     fn in_place(&mut self) -> Result<()> {
         for ty in ["f32", "f16"] {
             for form in Form::ALL {
@@ -197,12 +193,12 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Aliased outputs by the input's name, the output's, or both, in guards and later steps: one or two
+    /// Tests aliased outputs by the input's name, the output's, or both, in guards and later steps: one or two
     /// addresses of any alignment, CUDA graphs, several outputs.
     fn aliases(&mut self) -> Result<()> {
         const NETWORKS: &str = "lerp_by_input_1 lerp_by_input_2 lerp_by_output_1 lerp_by_output_2 lerp_by_both_1 \
                                 lerp_by_both_2 lerp_guarded_1 lerp_guarded_2 lerp_then_read approach";
-        // In bytes: of the input, and of a separate output.
+        // Offsets in bytes of the input and of a separate output.
         const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
         let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
             .map(|name| format!("tests/data/run/aliases/{name}.toml"));
@@ -258,7 +254,7 @@ impl CaseList<'_> {
 
     /// Results identify the variant; unaligned vectors fault.
     fn variants(&mut self) -> Result<()> {
-        // Shape, offset of both tensors in bytes, variant of tests/data/run/vectors.toml.
+        // Shape, both tensors' offset in bytes, variant of tests/data/run/vectors.toml.
         const RUNS: [(&str, u32, &str); 10] = [
             ("64,64", 0, "vectors-1"),
             ("64,64", 16, "vectors-2"),
@@ -314,7 +310,7 @@ impl CaseList<'_> {
             );
             let shapes = ["1,1", "3,5", "100,500", "1024,1024"];
             let plan = self.sequence("clusters", "exchange", form, "1x1:64x64:1024x1024", &shapes)?;
-            self.python_case("clusters", "clusters, on compute capability 9.0 alone", form, vec![plan]);
+            self.python_case("clusters", "clusters, only on compute capability 9.0", form, vec![plan]);
         }
         Ok(())
     }
@@ -347,10 +343,8 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Every type between plugins, every type but i8 as network input and output, every rank, 4-bit weights.
-    ///
-    /// Excludes non-linear formats and i8 inputs: TensorRT-RTX 1.7 adds kernels for them, for the announced
-    /// GPU only.
+    /// Tests every type between plugins, all but i8 as network input and output, every rank, 4-bit weights. Without
+    /// non-linear formats and i8 inputs: TensorRT-RTX 1.7 adds kernels for them, only for the announced GPU.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
@@ -368,7 +362,6 @@ impl CaseList<'_> {
             for ty in ["f32", "f16", "bf16", "f8", "i32", "i64", "bool"] {
                 plans.push(self.fixed("types", "flip", ty, "3,5,7", form)?);
             }
-            // The first is a scalar's.
             for shape in " 0 1 2,3 2,3,4,5 1,2,3,4,5 2,1,2,3,1,4 1,2,1,2,3,2,5 2,1,2,1,2,3,2,5".split(' ') {
                 plans.push(self.fixed("types", "flip", "f32", shape, form)?);
             }
@@ -407,7 +400,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Imported Triton kernels: specialized, autotuned, with clusters, on both sides of each guard.
     fn imported(&mut self, sources: &Path) -> Result<()> {
         const ALONG: [(&str, &str); 7] = [
             ("4,6,300", "-1"),
@@ -443,7 +435,7 @@ impl CaseList<'_> {
                 let what = match kernel {
                     "sum_along" => "two specializations of a kernel",
                     "clip" => "two configurations of an autotuned kernel",
-                    _ => "programs of two blocks, on compute capability 9.0 alone",
+                    _ => "programs of two blocks, only on compute capability 9.0",
                 };
                 self.python_case(
                     format!("triton {kernel}"),
@@ -456,7 +448,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// By nvcc, CuPy, Numba (as PTX) and Triton.
     fn external(&mut self, sources: &Path) -> Result<()> {
         const SHAPES: [(&str, &str); 7] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -486,7 +477,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Several plans in one process and IRuntime.
     fn together(&mut self) -> Result<()> {
         let pad = self.pad("pad", "f32", Form::Embedded, "10,3,32,32", "1,1,1,1")?;
         let add = self.fixed("add", "add", "f32", "1000", Form::Embedded)?;
@@ -516,7 +506,6 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Threads without a context, and a library closed during a capture.
     fn threads(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?.also_in_graphs();

@@ -1,7 +1,5 @@
-//! Runs of `kernel_tests.py` on a GPU: planted faults, shipped plugins, test plugins, and [every
-//! route](routes).
-//!
-//! Preparing compiles everything: the GPU's machine may lack NVRTC.
+//! `kernel_tests.py` on a GPU: planted faults, shipped plugins, test plugins, and [every route](routes). Compiles
+//! everything beforehand: the GPU's machine may lack NVRTC.
 
 mod routes;
 
@@ -19,7 +17,6 @@ pub(crate) const FOLDER: &str = "kernels";
 
 const SCRIPT: &str = "kernel_tests.py";
 
-/// Plugins of `tests/data/run` whose variants agree.
 const OTHERS: [(&str, &str); 12] = [
     ("aligned", "aligned_plugin"),
     ("exchange", "exchange_plugin"),
@@ -52,17 +49,16 @@ const SHIPPED: [(&str, &str); 10] = [
 
 const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
 
-/// Their plugins are all circular padding up to rank 4.
+/// Compilers whose plugins are circular padding up to rank 4.
 const EXTERNAL_COMPILERS: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
 #[derive(Debug, Serialize)]
 struct Run {
     name: String,
     what: String,
-    /// `test`, `tune`, or `routes`: `test` with each of the libraries.
+    /// `test`, `tune`, or `routes`: `test` with each library.
     command: &'static str,
     arguments: Vec<String>,
-    /// By route, relative to the folder.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     libraries: BTreeMap<String, String>,
 }
@@ -80,7 +76,7 @@ impl Run {
     }
 }
 
-/// Writes programs, libraries, cases and runs. `elsewhere` has the results of
+/// Writes programs, libraries, cases and runs. `elsewhere`: results of
 /// [`Maker::compile_external`](crate::cases::Maker::compile_external).
 pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = create_folder(tools, folder)?;
@@ -93,11 +89,7 @@ pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<
     for (file, plugin) in PLANTED {
         let cases = format!("{file}.toml");
         let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
-        runs.push(Run::new(
-            &format!("planted {file}"),
-            "planted faults are found, and nothing else",
-            &arguments,
-        ));
+        runs.push(Run::new(&format!("planted {file}"), "only planted faults are found", &arguments));
     }
     let shipped: Vec<String> =
         SHIPPED.iter().map(|(_, manifest)| format!("manifests/{manifest}.toml")).collect();
@@ -106,7 +98,7 @@ pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<
         let plugin = manifest.rsplit('/').next().unwrap_or(manifest);
         let cases = format!("shipped/{file}.toml");
         let arguments = [cases.as_str(), "--on", "libshipped.so", "--plugin", plugin, "--random", "50"];
-        runs.push(Run::new(plugin, "against NumPy or PyTorch, 50 random shapes", &arguments));
+        runs.push(Run::new(plugin, "compared with NumPy or PyTorch, 50 random shapes", &arguments));
     }
     runs.extend(tuning(&inner)?);
     let (clusters, others): (Vec<_>, Vec<_>) = OTHERS.iter().partition(|(file, _)| *file == "exchange");
@@ -117,13 +109,13 @@ pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<
         let library = format!("lib{name}.so");
         for (_, plugin) in list {
             let arguments = [library.as_str(), "--plugin", plugin, "--random", "20"];
-            runs.push(Run::new(plugin, "20 random shapes, variants against each other", &arguments));
+            runs.push(Run::new(plugin, "20 random shapes, variants compared with each other", &arguments));
         }
     }
     for compiler in EXTERNAL_COMPILERS {
         let manifest = format!("../other_compilers/{compiler}.toml");
         let arguments = ["shipped/circ_pad_4.toml", "--on", manifest.as_str(), "--random", "20"];
-        let what = "kernels that it compiled, as their manifest names them, against NumPy, 20 random shapes";
+        let what = "its compiled kernels, compared with NumPy, 20 random shapes";
         runs.push(Run::new(compiler, what, &arguments));
     }
     runs.extend(routes::prepare(tools, &inner, targets)?);

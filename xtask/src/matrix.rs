@@ -59,7 +59,7 @@ pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     let tools = Tools::open()?;
     let work = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    println!("| what | what came of it |\n|---|---|");
+    println!("| what | outcome |\n|---|---|");
     let mut try_row = |what: String, expected, attempt: &dyn Fn() -> Result<Outcome>| {
         eprintln!("{what} ...");
         let row = Row { what, expected, outcome: attempt().unwrap_or_else(Outcome::from) };
@@ -77,7 +77,7 @@ pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     for (release, version, expected) in releases(&tried.tensorrt_rtx) {
         try_row(format!("TensorRT-RTX {version}"), expected, &|| match library.exists() {
             true => tensorrt(release, version, &library, &tools),
-            false => Ok(Outcome::Failed(format!("NVRTC {PINNED} made no library to give it"))),
+            false => Ok(Outcome::Failed(format!("NVRTC {PINNED} produced no library to load"))),
         });
     }
     for (release, version, expected) in releases(&tried.tensorrt) {
@@ -93,7 +93,7 @@ pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::from(status(&rows)))
 }
 
-/// Creates `CUDA_HOME` if the packages have another layout; `None` for the pinned release.
+/// Creates `CUDA_HOME` for another layout; `None` for the pinned release.
 fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     match release {
         "13.0" => Ok(None),
@@ -158,7 +158,7 @@ fn compile_outcome(command: &mut Command) -> Result<Outcome, Outcome> {
             let warnings = messages("warning").map(|message| format!(", warning: {message}"));
             Outcome::Works(counts + &warnings.collect::<String>())
         }
-        None => Outcome::Refused(messages("error").next().unwrap_or("no reason is given").to_owned()),
+        None => Outcome::Refused(messages("error").next().unwrap_or("no reason reported").to_owned()),
     })
 }
 
@@ -186,18 +186,19 @@ fn engine_outcome(answer: &Value) -> Outcome {
     let refusal = answer["refusal"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
     match (is("library"), is("creator"), is("parsed"), is("built")) {
         (false, ..) => Outcome::Refused("the library is refused".to_owned()),
-        (_, false, ..) => Outcome::Refused("the library is taken, its plugins are not registered".to_owned()),
+        (_, false, ..) => {
+            Outcome::Refused("the library is loaded, its plugins are not registered".to_owned())
+        }
         (_, _, false, _) => {
-            Outcome::Refused(format!("the library is taken, the node is refused: \"{refusal}\""))
+            Outcome::Refused(format!("the library is loaded, the node is refused: \"{refusal}\""))
         }
         (_, _, _, false) => {
-            Outcome::Refused(format!("the node is taken, the engine is refused: \"{refusal}\""))
+            Outcome::Refused(format!("the node is accepted, the engine is refused: \"{refusal}\""))
         }
-        _ => Outcome::Works("the library and the node are taken, the engine is built".to_owned()),
+        _ => Outcome::Works("the library is loaded, the node is accepted, the engine is built".to_owned()),
     }
 }
 
-/// Runs `tests/tests/it/registry.rs`, with and without the registry of 11.4.
 fn registry(release: &str, tools: &Tools) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
@@ -207,7 +208,6 @@ fn registry(release: &str, tools: &Tools) -> Result<Outcome> {
     tests_pass("registry::", variable, "loads, creates and unloads plugins of both routes", tools)
 }
 
-/// Runs `tests/tests/it/conformance.rs` with each release of the headers.
 fn conformance(headers: &Path, tools: &Tools) -> Result<Outcome> {
     let names =
         fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -227,16 +227,16 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, tools: &Too
     Ok(if status.success() && has_passed_tests(&stdout) {
         Outcome::Works(works.to_owned())
     } else if status.success() {
-        Outcome::Failed(format!("no test has `{filter}` in its name"))
+        Outcome::Failed(format!("no test matches `{filter}`"))
     } else {
         let is_reason =
             |line: &&str| ["thread '", "assertion", "error"].iter().any(|start| line.starts_with(start));
         let why: Vec<&str> = stdout.lines().chain(stderr.lines()).filter(is_reason).take(2).collect();
-        Outcome::Failed(if why.is_empty() { "no reason is given".to_owned() } else { why.join(": ") })
+        Outcome::Failed(if why.is_empty() { "no reason reported".to_owned() } else { why.join(": ") })
     })
 }
 
-/// libtest succeeds if a filter matches no test.
+/// Returns whether tests ran and passed: libtest also succeeds if no test matches.
 fn has_passed_tests(stdout: &str) -> bool {
     let mut results = stdout.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
     results.any(|result| !result.starts_with("0 passed"))
@@ -251,7 +251,9 @@ fn rust(oldest: &str) -> Result<Outcome> {
     let mut is_there = Command::new("rustup");
     if let Err(why) = process::capture(is_there.args(["run", oldest, "rustc", "--version"])) {
         let first = format!("{why:#}").lines().next().unwrap_or_default().to_owned();
-        return Ok(Outcome::NotTried(format!("{first}; `rustup toolchain install {oldest}` brings it")));
+        return Ok(Outcome::NotTried(format!(
+            "{first}; install it with `rustup toolchain install {oldest}`"
+        )));
     }
     let target = workspace::root().join("target/oldest-rust");
     let mut command = Command::new("rustup");
@@ -259,7 +261,7 @@ fn rust(oldest: &str) -> Result<Outcome> {
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
     let (status, _, stderr) = outcome::run(&mut command)?;
-    let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
+    let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no reason reported");
     Ok(match status.success() {
         true => Outcome::Works("checks the workspace, all targets".to_owned()),
         false => Outcome::Refused(error.to_owned()),
@@ -286,7 +288,7 @@ mod tests {
         let texts = texts.flat_map(|(_, version, expected)| [version, expected.page.as_str()]);
         let rust = format!("Rust {}", oldest_rust().unwrap());
         for text in texts.chain([tried.headers.page.as_str(), &tried.rust.page, &rust]) {
-            assert!(page.contains(text), "docs/support.md does not say `{text}`");
+            assert!(page.contains(text), "docs/support.md does not contain `{text}`");
         }
     }
 
@@ -299,13 +301,16 @@ mod tests {
             r#"{"library": true, "creator": true, "parsed": false, "refusal": "Op type x is not supported in TensorRT-RTX.\nmore"}"#,
         );
         let text =
-            "the library is taken, the node is refused: \"Op type x is not supported in TensorRT-RTX.\"";
+            "the library is loaded, the node is refused: \"Op type x is not supported in TensorRT-RTX.\"";
         assert_eq!(refused, Outcome::Refused(text.to_owned()));
         let expected = &Releases::load().unwrap().tensorrt_rtx[0].expected;
         assert_eq!(Row { what: String::new(), expected, outcome: refused }.difference(), None);
         assert_eq!(outcome("{}"), Outcome::Refused("the library is refused".to_owned()));
         let bare = outcome(r#"{"library": true, "creator": false}"#);
-        assert_eq!(bare, Outcome::Refused("the library is taken, its plugins are not registered".to_owned()));
+        assert_eq!(
+            bare,
+            Outcome::Refused("the library is loaded, its plugins are not registered".to_owned())
+        );
     }
 
     #[test]

@@ -1,7 +1,5 @@
-//! `xtask measured`: writes a command's cost into a file.
-//!
-//! Separate, because Linux merges the peak memory of all children, and a child inherits its parent's: at
-//! least 7 MB.
+//! `xtask measured`: writes a command's cost into a file. Separate: Linux merges all children's peak memory, and a
+//! child inherits its parent's (at least 7 MB).
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -18,7 +16,7 @@ pub(crate) struct Cost {
     /// Seconds.
     pub(crate) wall: f64,
     pub(crate) cpu: f64,
-    /// Megabytes, of the command or its largest child.
+    /// Megabytes; the command's or its largest child's.
     pub(crate) peak: f64,
 }
 
@@ -31,7 +29,6 @@ pub(crate) struct Options {
     command: Vec<std::ffi::OsString>,
 }
 
-/// Returns the command's exit code.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (program, arguments) = options.command.split_first().context("a command has a program")?;
     let (code, cost) = cost_of(Command::new(program).args(arguments))?;
@@ -43,16 +40,17 @@ fn cost_of(command: &mut Command) -> Result<(ExitCode, Cost)> {
     let started = Instant::now();
     let status = command
         .status()
-        .with_context(|| format!("`{}` could not be started", command.get_program().to_string_lossy()))?;
+        .with_context(|| format!("cannot start `{}`", command.get_program().to_string_lossy()))?;
     let wall = started.elapsed().as_secs_f64();
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("the system does not say what a child took")?;
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)
+        .context("the system does not report the cost of child processes")?;
     if status.code().is_none() {
-        eprintln!("ended by a signal ({status})");
+        eprintln!("terminated by a signal ({status})");
     }
     let code =
         status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from);
-    // KiB on Linux (`getrusage(2)`).
-    #[allow(clippy::cast_precision_loss)] // microseconds of some hours, and a machine's memory
+    // `getrusage(2)` reports KiB on Linux.
+    #[allow(clippy::cast_precision_loss)] // microseconds of hours, a machine's memory
     let [cpu, peak] = [
         (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6,
         usage.max_rss() as f64 / 1024.0,

@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: reports changes to deciding code that no test detects (cargo-mutants).
+//! `cargo xtask mutants`: changes to deciding code that no test detects (cargo-mutants).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -33,7 +33,10 @@ struct Group {
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let groups = select_groups(names)?;
     let version = process::capture(workspace::cargo().args(["mutants", "--version"]));
-    ensure!(version.is_ok(), "this needs cargo-mutants: `cargo install cargo-mutants --locked`");
+    ensure!(
+        version.is_ok(),
+        "cargo-mutants is missing; install it with `cargo install cargo-mutants --locked`"
+    );
     let mut outcomes = Vec::new();
     for group in groups {
         println!("{}: {}", group.name, group.files.join(", "));
@@ -66,7 +69,7 @@ impl Group {
         let to = workspace::root().join("target/mutants").join(&self.name);
         fs::create_dir_all(&to)?;
         if self.packages != self.tested_by {
-            process::inherit(&mut self.unchanged()).context("tests fail without any change")?;
+            process::inherit(&mut self.unchanged()).context("tests fail without a mutation")?;
         }
         let mut command = self.command(&to, left);
         let status = command
@@ -130,10 +133,11 @@ impl Outcome {
     fn read(folder: &Path) -> Result<Outcome> {
         let read = |path: PathBuf| fs::read_to_string(&path);
         let counts = folder.join("outcomes.json");
-        // Missing if no change remained.
+        // The file is missing if no change remained.
         let counts = match counts.exists() {
-            true => serde_json::from_str(&read(counts)?)
-                .context("cannot understand outcomes.json of cargo-mutants")?,
+            true => {
+                serde_json::from_str(&read(counts)?).context("cannot parse outcomes.json of cargo-mutants")?
+            }
             false => Counts::default(),
         };
         let named = |file: &str| {
@@ -148,7 +152,8 @@ impl std::fmt::Display for Outcome {
         let Counts { total_mutants, caught, timeout, unviable } = self.counts;
         write!(
             f,
-            "{total_mutants} mutants, {caught} caught by a test that failed, {timeout} whose tests did not end within {TEST_SECONDS} s, {unviable} that do not compile, {} survived",
+            "{total_mutants} mutants, {caught} caught by a failed test, {timeout} without a result within \
+             {TEST_SECONDS} s, {unviable} that do not compile, {} survived",
             self.survivors.len()
         )
     }
@@ -171,7 +176,7 @@ mod tests {
         let error = select_groups(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "`guard` is not a group; the groups are reader, guards, launch, prover, code, signature, cache, directives, options, files, fields, node, driver, run, logger"
+            "unknown group `guard`; expected one of reader, guards, launch, prover, code, signature, cache, directives, options, files, fields, node, driver, run, logger"
         );
     }
 
@@ -217,7 +222,7 @@ mod tests {
         assert_eq!(outcome.endless, ["a.rs:3:4: replace < with <="]);
         assert_eq!(
             outcome.to_string(),
-            "9 mutants, 5 caught by a test that failed, 1 whose tests did not end within 60 s, 2 that do not compile, 1 survived"
+            "9 mutants, 5 caught by a failed test, 1 without a result within 60 s, 2 that do not compile, 1 survived"
         );
         write("outcomes.json", "no JSON");
         assert!(Outcome::read(folder.path()).is_err());

@@ -1,4 +1,4 @@
-//! Runs other programs. Errors have command line, exit status and last lines.
+//! Runs programs. Errors have command line, exit status and last lines.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
@@ -7,22 +7,22 @@ use anyhow::{Context, Result, ensure};
 
 const TAIL_LINES: usize = 20;
 
-/// Merges both outputs. `on_line` gets lines without newlines; invalid UTF-8 is replaced.
+/// Merges both outputs. `on_line` gets lines without newlines, invalid UTF-8 replaced.
 pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     let line = command_line(command);
-    let (reader, writer) = std::io::pipe().context("no pipe could be made")?;
-    let second = writer.try_clone().context("no pipe could be made")?;
+    let (reader, writer) = std::io::pipe().context("cannot create a pipe")?;
+    let second = writer.try_clone().context("cannot create a pipe")?;
     let mut child = command
         .stdin(Stdio::null())
         .stdout(writer)
         .stderr(second)
         .spawn()
-        .with_context(|| format!("`{line}` could not be started"))?;
-    // Closes the command's ends of the pipe, so that reading ends.
+        .with_context(|| format!("cannot start `{line}`"))?;
+    // Closes the command's pipe ends, so that reading ends.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let read = read_lines(reader, &mut on_line);
-    let status = child.wait().with_context(|| format!("`{line}` could not be waited for"))?;
-    read.with_context(|| format!("the output of `{line}` could not be read"))?;
+    let status = child.wait().with_context(|| format!("cannot wait for `{line}`"))?;
+    read.with_context(|| format!("cannot read the output of `{line}`"))?;
     Ok(status)
 }
 
@@ -36,7 +36,6 @@ fn read_lines(reader: impl Read, on_line: &mut impl FnMut(&str)) -> std::io::Res
     Ok(())
 }
 
-/// Like [`stream`], but checks the exit status.
 pub(crate) fn follow(command: &mut Command, on_line: impl FnMut(&str)) -> Result<()> {
     let status = stream(command, on_line)?;
     ensure!(status.success(), "`{}` failed ({status})", command_line(command));
@@ -55,7 +54,7 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
 
 pub(crate) fn inherit(command: &mut Command) -> Result<()> {
     let line = command_line(command);
-    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
+    let status = command.status().with_context(|| format!("cannot start `{line}`"))?;
     ensure!(status.success(), "`{line}` failed ({status})");
     Ok(())
 }
@@ -64,11 +63,10 @@ fn failure(command: &Command, status: ExitStatus, output: &str) -> String {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
     let last: String = last.iter().map(|line| format!("\n    {line}")).collect();
-    let separator = if last.is_empty() { "" } else { "; it said:" };
+    let separator = if last.is_empty() { "" } else { "; last output:" };
     format!("`{}` failed ({status}){separator}{last}", command_line(command))
 }
 
-/// As typed into a shell, without environment.
 pub(crate) fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
@@ -103,7 +101,7 @@ mod tests {
     fn a_failure_names_command_status_and_last_lines() {
         let error = capture(&mut shell("seq 30; exit 3")).unwrap_err().to_string();
         assert!(
-            error.starts_with("`sh -c 'seq 30; exit 3'` failed (exit status: 3); it said:\n    11\n"),
+            error.starts_with("`sh -c 'seq 30; exit 3'` failed (exit status: 3); last output:\n    11\n"),
             "{error}"
         );
         assert!(error.ends_with("\n    30"), "{error}");
@@ -112,7 +110,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named() {
         let error = format!("{:#}", capture(&mut Command::new("/no/such program")).unwrap_err());
-        assert!(error.starts_with("`'/no/such program'` could not be started: "), "{error}");
+        assert!(error.starts_with("cannot start `'/no/such program'`: "), "{error}");
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! Builds libraries, ONNX models, engines and references.
-//!
-//! The Python clients in `xtask/python/` do not know Cubinder, as those of TensorRT's users.
+//! Builds libraries, ONNX models, engines and references. The Python clients in `xtask/python/` do not know Cubinder,
+//! like TensorRT's users'.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -19,13 +18,13 @@ pub(crate) struct Tools {
     pub(crate) artifacts: Artifacts,
 }
 
-/// Of `networks.py`.
+/// A network of `networks.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Such as `chain`, or `vectors-1` for one variant's references.
+    /// `chain`, or `vectors-1` for one variant's references.
     pub(crate) kind: String,
     pub(crate) ty: &'static str,
-    /// Of every input; words are dynamic extents.
+    /// Shape of every input; words are dynamic dimensions.
     pub(crate) shape: String,
     /// JSON by name: `pads` is `[1,1]`.
     pub(crate) set: Vec<(&'static str, String)>,
@@ -63,7 +62,7 @@ impl Network {
 pub(crate) struct Engine<'a> {
     pub(crate) plugins: &'a [&'a Path],
     pub(crate) serialize: &'a [&'a Path],
-    /// Per profile: `NAME=MIN:OPT:MAX` of each dynamic input.
+    /// For each profile, `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: &'a [Vec<String>],
     pub(crate) aliased: bool,
     pub(crate) verbose: bool,
@@ -76,7 +75,7 @@ pub(crate) struct Built {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Tensors of `reference.py`: `PREFIX.NAME`, with `PREFIX.NAME.json` for outputs.
+/// `PREFIX.NAME` of `reference.py`, with `PREFIX.NAME.json` for outputs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
     pub(crate) inputs: Vec<Tensor>,
@@ -91,7 +90,6 @@ pub(crate) struct Tensor {
     pub(crate) shape: Vec<u64>,
     pub(crate) alias: Option<String>,
     pub(crate) data_dependent: bool,
-    /// A shape input, in host memory.
     pub(crate) host: bool,
 }
 
@@ -133,7 +131,7 @@ impl Tools {
         Ok(serde_json::from_str(&text)?)
     }
 
-    pub(crate) fn inspect_table(&self, file: &Path) -> Result<String> {
+    pub(crate) fn inspect_summary(&self, file: &Path) -> Result<String> {
         process::capture(self.cubinder()?.arg("inspect").arg(file))
     }
 
@@ -160,7 +158,6 @@ impl Tools {
         last_line_as_json(&output_text)
     }
 
-    /// Returns a Python that runs a script of `xtask/python/`.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
         let mut command = self.toolchain.python_command()?;
         command.arg(scripts().join(script));

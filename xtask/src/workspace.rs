@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) fn root() -> PathBuf {
-    // Set at run time by cargo.
+    // cargo sets the variable at run time.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(PathBuf::from)
         .filter(|package| package.ends_with("xtask"))

@@ -1,10 +1,10 @@
-//! What a command took, as the benchmarks ask for it.
+//! Tests of `cargo xtask`'s measurements of processes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::process::Command;
 
-/// Wall and processor seconds, megabytes.
+/// Returns wall seconds, processor seconds, and megabytes.
 fn measured(script: &str) -> [f64; 3] {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cost");
@@ -21,7 +21,6 @@ fn a_peak_is_that_of_the_command_alone_and_of_what_it_starts() {
     let [wall, cpu, large] = measured("head -c 64000000 /dev/zero | tail -c 64000000 > /dev/null; sleep 0.1");
     assert!(large > 61.0 && large < 200.0, "{large} MB");
     assert!(wall >= 0.1 && cpu > 0.0 && cpu < wall + 10.0, "{wall} s, {cpu} s of a processor");
-    // However short it is, and whatever was measured before. That which measures is in it, and is small.
     let [_, _, small] = measured("exit 0");
     assert!(small > 0.1 && small < 30.0, "{small} MB");
 }

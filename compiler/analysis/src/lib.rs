@@ -1,4 +1,4 @@
-//! Checks manifests, texts of kernels, precompiled code and compiled code against each other.
+//! Checks manifests, kernel texts, precompiled and compiled code against each other.
 
 pub mod check;
 pub mod kernel_text;

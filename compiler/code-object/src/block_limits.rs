@@ -5,7 +5,7 @@ use cubinder_model::Arch;
 /// 32-bit registers per block from 7.0 on (CUDA C++ Programming Guide 13.0, technical specifications; in no header).
 pub const MAX_BLOCK_REGISTERS: i64 = 65_536;
 
-/// Returns the maximum shared memory of a block in bytes, `None` for unknown architectures.
+/// Returns the maximum bytes of a block's shared memory; `None` for unknown architectures.
 ///
 /// Source: CUDA C++ Programming Guide 13.0, technical specifications. Equals the largest carve-out in
 /// `cuda_occupancy.h` 13.0.96 (`cudaOccAlignUpShmemSizeVoltaPlus`), less the driver's 1 KiB from 8.0 on.
@@ -22,7 +22,7 @@ pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
     Some(kib * 1024)
 }
 
-/// Returns the maximum threads of a block that the registers allow, in whole warps.
+/// Returns the maximum threads of a block, in whole warps, for this register count.
 #[must_use]
 pub fn max_threads_with(registers: u32) -> Option<i64> {
     const WARP: i64 = 32;
@@ -32,7 +32,7 @@ pub fn max_threads_with(registers: u32) -> Option<i64> {
     (1..=MOST_WARPS).map(|warps| warps * WARP).take_while(fits).last()
 }
 
-/// Returns the registers that a block needs: units per warp, for warps rounded up to sub-partitions
+/// Returns a block's registers: units per warp, for warps rounded up to sub-partitions
 /// (`cudaOccMaxBlocksPerSMRegsLimit`, `cuda_occupancy.h` 13.0.96; equal for 7.0 to 12.x).
 #[must_use]
 pub fn block_registers(threads: i64, registers: u32) -> Option<i64> {

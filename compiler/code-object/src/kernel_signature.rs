@@ -1,4 +1,4 @@
-//! The names and types of a kernel's parameters.
+//! Names and types of kernel parameters.
 
 use cubinder_expr::ScalarType;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 /// A kernel's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// The name in debug information: `scale<float,4>`, without namespaces.
+    /// Name in debug information: `scale<float,4>`, without namespaces.
     pub kernel: String,
-    /// In declaration order.
+    /// Parameters in order.
     pub params: Vec<Param>,
 }
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
-    /// Its name, possibly empty.
+    /// Name, possibly empty.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub ty: ParamType,
-    /// Its C++ spelling: `const float*`.
+    /// C++ spelling: `const float*`.
     pub spelling: String,
 }
 
@@ -28,31 +28,31 @@ pub struct Param {
 pub enum ParamType {
     /// A pointer.
     Pointer {
-        /// The pointee's name without `const`.
+        /// Name without `const`.
         pointee: String,
-        /// Its bytes; `None` for `void` and incomplete types.
+        /// Bytes; `None` for `void` and incomplete types.
         pointee_size: Option<u32>,
-        /// Whether it is `const`.
+        /// Whether the pointee is `const`.
         is_const: bool,
-        /// The pointee's parts.
+        /// Parts of the pointee.
         leaf: Leaf,
     },
     /// A number or boolean.
     Scalar(ScalarType),
-    /// An enumeration, as integers that certainly represent it: the DWARF 2 of NVRTC 13.0 lacks its integer type.
+    /// An enumeration, as sufficient integers: DWARF 2 of NVRTC 13.0 lacks its type.
     Enum(ScalarType),
-    /// A struct with only an array of numbers, such as `cubinder::array<int, 8>`.
+    /// A struct with only an array: `cubinder::array<int, 8>`.
     Array {
-        /// The element type.
+        /// Element type.
         element: ScalarType,
-        /// The length.
+        /// Length.
         len: u32,
     },
     /// Another type.
     Other {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Its bytes, 0 if unknown.
+        /// Bytes, 0 if unknown.
         size: u32,
     },
 }
@@ -66,10 +66,10 @@ impl From<ScalarType> for ParamType {
     }
 }
 
-/// The common kind of a pointee's parts.
+/// Common kind of a pointee's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leaf {
-    /// One type of number: `float`, `float4`, `uint2`.
+    /// Numbers: `float`, `float4`, `uint2`.
     Scalar(ScalarType),
     /// `__half`, `__half2`
     Half,
@@ -82,11 +82,11 @@ pub enum Leaf {
     },
     /// Pointers or functions.
     Address,
-    /// Mixed, unsupported or unknown parts: `void`, unions, incomplete types.
+    /// Mixed, unsupported or unknown: `void`, unions, incomplete types.
     Opaque,
     /// `__nv_fp8_e4m3`, `__nv_fp8x4_e4m3`
     Float8,
-    /// 8-bit floats that no tensor has: `__nv_fp8_e5m2`, `__nv_fp8x4_e5m2`, `__nv_fp8_e8m0`
+    /// 8-bit floats of no tensor: `__nv_fp8_e5m2`, `__nv_fp8x4_e5m2`, `__nv_fp8_e8m0`
     OtherFloat8,
 }
 
@@ -106,7 +106,7 @@ impl Leaf {
 }
 
 impl Signature {
-    /// Returns the named parameter and its position.
+    /// Returns a parameter and its position.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(usize, &Param)> {
         self.params.iter().enumerate().find(|(_, param)| param.name == name)

@@ -14,7 +14,7 @@ pub struct LoadedCode {
     pub target: Target,
     /// The code; PTX without NUL.
     pub bytes: Vec<u8>,
-    /// The kernels, sorted by symbol; at least one.
+    /// Kernels by symbol; at least one.
     pub kernels: Vec<KernelFacts>,
     /// Launch requirements by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
@@ -22,13 +22,13 @@ pub struct LoadedCode {
     pub signatures: BTreeMap<String, Signature>,
     /// A cubin's CUDA release, if known.
     pub release: Option<(u32, u32)>,
-    /// A cubin's compiler, or empty.
+    /// A cubin's compiler, if known.
     pub tool: String,
-    /// PTX's version and further facts.
+    /// PTX version and facts.
     pub ptx: Option<((u32, u32), PtxOrigin)>,
-    /// The contents of Triton's `NAME.ttir` beside the file.
+    /// Triton's `NAME.ttir` beside the file.
     pub triton: Option<Function>,
-    /// Whether the suffix is unknown: the cubin is assumed to run only on its header's architecture.
+    /// Whether the suffix is unknown, so that only the header's architecture is certain.
     pub is_alone: bool,
 }
 
@@ -48,25 +48,25 @@ impl LoadedCode {
 /// Triton's kernel function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its parameters.
+    /// Parameters.
     pub arguments: Vec<Argument>,
-    /// Its definition in Python: file, and line from 1.
+    /// Python file, and line from 1.
     pub place: Option<(String, u32)>,
 }
 
 /// A Triton kernel's parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type (`f32`, `i64`) or pointee.
+    /// Type (`f32`, `i64`) or pointee.
     pub ty: String,
-    /// Whether it is a pointer.
+    /// Whether a pointer.
     pub is_pointer: bool,
-    /// The divisibility that the code assumes.
+    /// Assumed divisibility.
     pub divisibility: Option<u32>,
-    /// Other specializations, not understood.
+    /// Unsupported specializations.
     pub unknown: Vec<String>,
 }

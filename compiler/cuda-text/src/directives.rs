@@ -1,23 +1,23 @@
-//! Finds possible includes of a CUDA text, rather too many than too few.
+//! Finds possible includes of a CUDA text, with false positives but no omissions.
 //!
 //! Works on bytes with continued lines joined, ignoring conditions, comments and strings. Computed includes
-//! (`#include MACRO`) and time macros prevent caching. Pasted words (`__has_ ## include`) are invisible; [`Pasting`]
-//! finds their pieces.
+//! (`#include MACRO`) and time macros prevent caching. [`Pasting`] finds pieces of pasted words (`__has_ ##
+//! include`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A dependency of a compile beyond its text.
+/// A dependency of a compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
-    /// The word's byte offset.
+    /// Byte offset of the word.
     pub at: usize,
-    /// Its kind.
+    /// Kind.
     pub kind: Kind,
 }
 
-/// A kind of dependency.
+/// Kind of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// `"name"`: searched beside the file first.
@@ -89,20 +89,19 @@ pub fn directives(text: impl AsRef<[u8]>) -> Vec<Directive> {
     found
 }
 
-/// Ignores case.
 fn is_named_as_lookup(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     ["has_include", "has_embed"].iter().any(|name| word.contains(name))
 }
 
-/// Pieces of words that macros could paste with `##`.
+/// Pieces of words for `##`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pasting {
-    /// Has a part of a relevant word: `__has_`, `TIME__`.
+    /// Parts of relevant words: `__has_`, `TIME__`.
     pub piece: bool,
-    /// It has the word `_` or `__`.
+    /// The word `_` or `__`.
     pub underscore: bool,
-    /// It has the operator `##`.
+    /// The operator `##`.
     pub operator: bool,
 }
 
@@ -123,7 +122,7 @@ impl Pasting {
         found
     }
 
-    /// Merges another text's pieces.
+    /// Merges another result.
     pub fn add(&mut self, other: Pasting) {
         self.piece |= other.piece;
         self.underscore |= other.underscore;
@@ -149,7 +148,7 @@ fn is_piece(word: &[u8]) -> bool {
 
 struct Joined {
     text: Vec<u8>,
-    /// Joined offset, bytes removed so far.
+    /// Joined offset; bytes removed so far.
     cuts: Vec<(usize, usize)>,
 }
 
@@ -195,7 +194,7 @@ fn next_word(text: &[u8], at: usize) -> Option<(usize, &[u8])> {
     Some((start, &text[start..start + length]))
 }
 
-/// Returns whether the text ends in `#` or `%:`, except blanks and comments.
+/// Matches a final `#` or `%:` before blanks and comments.
 fn follows_hash(text: &[u8]) -> bool {
     trim_space_end(text).is_none_or(|text| text.ends_with(b"#") || text.ends_with(b"%:"))
 }
@@ -214,7 +213,7 @@ fn is_asked_for(text: &[u8]) -> bool {
     }
 }
 
-/// Trims blanks and comments; `None` if a comment has no start.
+/// Returns `None` if a comment has no start.
 fn trim_space_end(text: &[u8]) -> Option<&[u8]> {
     let mut text = text;
     loop {
@@ -227,7 +226,6 @@ fn trim_space_end(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Skips blanks and comments.
 fn skip_space(text: &[u8]) -> &[u8] {
     let mut text = text;
     loop {

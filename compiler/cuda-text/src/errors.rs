@@ -1,5 +1,3 @@
-//! The diagnostics of kernel names.
-
 use cubinder_source::diagnostics;
 
 use crate::diagnostic::Span;
@@ -12,14 +10,14 @@ diagnostics! {
         at span: "no such kernel"; note: "{note}"; help: "{help}"; help ?near: "did you mean `{near}`?";
     }
 
-    /// `parameters` is the usage of a kernel with template parameters.
+    /// `parameters` shows how to use its template parameters.
     pub(crate) struct TemplateMisfit<'a> {
         problem: &'a str, name: &'a str, span: Span, kernel: Span, usage: &'a str, parameters: Option<&'a str>,
     }
     error(KERNEL_NOT_FOUND) "{problem}" {
         at span: "this is `{name}`"; related kernel: "the kernel"; help: "write `{usage}`";
-        help ?parameters: "the kernel is `{parameters}`: write a type parameter, a constant or a number of yours for \
-            each of its template parameters";
+        help ?parameters: "the kernel is `{parameters}`: write a type parameter, a constant or a number for each of its \
+            template parameters";
     }
 
     pub(crate) struct ManifestTypeAsArgument<'a> { name: &'a str, file: &'a str, span: Span, ty: &'static str }
@@ -33,7 +31,7 @@ diagnostics! {
     }
     error(KERNEL_NOT_FOUND) "`{name}` is declared neither in the manifest nor in `{file}`" {
         at span: "this template argument"; note ?declared: "the manifest declares {declared}";
-        help: "declare it under `[types]` or `[constants]`, or write what it stands for";
+        help: "declare it under `[types]` or `[constants]`, or write the type or value";
         help ?near: "did you mean `{near}`?";
     }
 }

@@ -1,17 +1,17 @@
-//! Finds the generated header's names in CUDA text, unless files without the word `manifest` paste it (`mani ## fest`).
+//! Finds the generated header's names in CUDA text. Files that paste the word `manifest` (`mani ## fest`) are
+//! unsupported.
 
 use std::collections::BTreeSet;
 
 use crate::cuda::{Token, TokenKind, lex, word};
 
-/// The name that qualifies manifest declarations in kernels.
+/// Qualifies manifest declarations in kernels.
 pub const MANIFEST: &str = "manifest";
 
-/// Returns the header names that a text uses, `None` if uncertain: aliases, macros, inheritance, other texts.
+/// Returns used header names; `None` if uncertain: aliases, macros, inheritance, other texts.
 #[must_use]
 pub fn names_taken(text: &str) -> Option<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    // Most headers do not use manifests.
     if !text.contains(MANIFEST) {
         return Some(names);
     }
@@ -29,7 +29,7 @@ pub fn names_taken(text: &str) -> Option<BTreeSet<String>> {
     (!lexed.is_odd).then_some(names)
 }
 
-/// Adds the names in tokens; `None` if `manifest` is used as a whole.
+/// Returns `None` if `manifest` is used as a whole.
 fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Option<()> {
     for (at, token) in tokens.iter().enumerate() {
         let found = word(text, Some(token));
@@ -42,7 +42,7 @@ fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Opti
                 }
                 names.insert(word(text, Some(member)).to_owned());
             }
-            // The header's class behind `manifest`.
+            // The class that `manifest` aliases.
             TokenKind::Word if found.starts_with("manifest__") => return None,
             TokenKind::Quoted if before(2) == "_Pragma" => {
                 names.extend(names_taken(found.trim_matches('"'))?);
@@ -53,7 +53,7 @@ fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Opti
     Some(())
 }
 
-/// Returns the header names that a text uses, or all its words.
+/// Returns used header names, else all words.
 #[must_use]
 pub fn manifest_names(text: &str) -> BTreeSet<String> {
     names_taken(text).unwrap_or_else(|| words(text).map(str::to_owned).collect())
@@ -68,7 +68,6 @@ pub fn header_names(header: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Returns all words, including those of comments and strings.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| !word.is_empty())

@@ -1,4 +1,4 @@
-//! A bundle's code objects in the driver, loaded on first use. [`cubinder_model::fit`] orders them.
+//! A bundle's code objects in the driver, loaded on first use in the order of [`cubinder_model::fit`].
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ const INVALID_VALUE: c_int = 1;
 
 const MAX_PARAMS: usize = cubinder_model::model::MAX_PARAMETER_BYTES;
 
-/// Code objects, loaded on first use.
+/// Code objects in the driver.
 #[derive(Debug)]
 pub struct Code<'c> {
     pub(crate) context: &'c Context,
@@ -53,18 +53,18 @@ impl Kernel {
         if passed == self.params {
             return Ok(());
         }
-        Err(format!("its kernel takes parameters of {:?} bytes and gets {passed:?}", self.params))
+        Err(format!("the kernel's parameters have {:?} bytes, but the arguments {passed:?}", self.params))
     }
 }
 
 impl<'c> Code<'c> {
-    /// Creates the value; loads no code.
+    /// Creates the value without loading code.
     #[must_use]
     pub fn new(context: &'c Context, objects: &'c [CodeObject]) -> Code<'c> {
         Code { context, objects, loaded: RefCell::default() }
     }
 
-    /// Returns the launch's kernel from the first code object that the driver accepts.
+    /// Returns the launch's kernel from the first accepted code object.
     ///
     /// # Errors
     /// One reason per code object.
@@ -80,13 +80,12 @@ impl<'c> Code<'c> {
         }
         let device = self.context.device();
         let (name, capability) = (&device.name, device.capability);
-        let list = if refused.is_empty() { "there is none".to_owned() } else { refused.join("; ") };
+        let list = if refused.is_empty() { "no code object matches".to_owned() } else { refused.join("; ") };
         Err(format!("no code of `{}` runs on this GPU ({name}, {capability}): {list}", launch.kernel))
     }
 
     fn load_kernel(&self, code: u32, symbol: &str) -> Result<Kernel, String> {
-        let object =
-            self.objects.get(code as usize).ok_or_else(|| format!("there is no code object {code}"))?;
+        let object = self.objects.get(code as usize).ok_or_else(|| format!("unknown code object {code}"))?;
         let context = self.context;
         let library = self.loaded.borrow_mut().entry(code).or_insert_with(|| load(object)).clone()?;
         let stated = object.kernels.iter().find(|facts| facts.symbol == symbol);
@@ -97,10 +96,10 @@ impl<'c> Code<'c> {
 
 impl Drop for Code<'_> {
     fn drop(&mut self) {
-        // Kernels may still run after an early return. If waiting fails, all work has ended.
+        // Waits for kernels after an early return. If that fails, all work has ended.
         let _ = self.context.synchronize();
         for library in self.loaded.get_mut().values().filter_map(|loaded| loaded.as_ref().ok()) {
-            // SAFETY: users of the kernels borrow this value, and their queued work has ended.
+            // SAFETY: users of the kernels borrow this value, and their work has ended, so no kernel is used later.
             let _ = unsafe { call!(cuLibraryUnload(*library)) };
         }
     }
@@ -110,15 +109,14 @@ fn load(object: &CodeObject) -> Result<CUlibrary, String> {
     let raw = object.raw().map_err(|error| error.to_string())?;
     let is_elf = raw.starts_with(b"\x7fELF");
     if is_elf != (object.target.kind == TargetKind::Cubin) {
-        return Err("it is not the kind of code that its target says".to_owned());
+        return Err("the kind of code does not match its target".to_owned());
     }
     // PTX ends with a NUL. `u64` aligns ELF's headers.
     let mut image = words(&raw);
     image.push(0);
     let mut library = null_mut();
-    // SAFETY: `library` has room for one handle. `image` ends with zeros and outlives the call, which copies it. The
-    // code's author ensures that ELF stays within its length and that the code is sound. Without options their arrays
-    // may be null.
+    // SAFETY: `library` has room for a handle. The driver copies `image`, which ends with zeros; the code's author
+    // ensures sound code within its length. Option arrays may be null if empty.
     unsafe {
         call!(cuLibraryLoadData(
             &raw mut library,
@@ -144,15 +142,14 @@ fn find(
 ) -> Result<Kernel, DriverError> {
     let symbol = CString::new(symbol).unwrap_or_default();
     let mut handle = null_mut();
-    // SAFETY: `handle` has room for one handle, `symbol` is a C string, `library` a handle of this driver.
+    // SAFETY: `handle` has room for a handle, `symbol` is a C string, `library` this driver's.
     unsafe { call!(cuLibraryGetKernel(&raw mut handle, library, symbol.as_ptr())) }?;
     let mut function = null_mut();
-    // SAFETY: `function` has room for one handle, `handle` is this driver's. The call loads the kernel and reports
-    // errors.
+    // SAFETY: `function` has room for a handle, `handle` is this driver's.
     unsafe { call!(cuKernelGetFunction(&raw mut function, handle)) }?;
     let attribute = |attribute| {
         let mut value = 0;
-        // SAFETY: `value` has room for one `int`, `handle` is this driver's.
+        // SAFETY: `value` has room for an `int`, `handle` is this driver's.
         unsafe { call!(cuKernelGetAttribute(&raw mut value, attribute, handle, context.device)) }?;
         Ok::<u32, DriverError>(u32::try_from(value).unwrap_or(0))
     };
@@ -169,7 +166,7 @@ fn find(
     })
 }
 
-/// Returns parameter sizes in bytes; `None` if the driver is older than CUDA 12.4.
+/// Returns sizes in bytes; `None` for drivers below CUDA 12.4.
 fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
     if !has_param_info() {
         return Ok(None);
@@ -177,7 +174,7 @@ fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
     let mut sizes = Vec::new();
     while sizes.len() <= MAX_PARAMS {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: both have room for one `size_t`, `kernel` is this driver's. An index above the last parameter returns
+        // SAFETY: both have room for a `size_t`, `kernel` is this driver's. Excessive indices return
         // `INVALID_VALUE`.
         match unsafe { call!(cuKernelGetParamInfo(kernel, sizes.len(), &raw mut offset, &raw mut size)) } {
             Err(error) if error.code == INVALID_VALUE => break,
@@ -203,6 +200,6 @@ pub(crate) fn allow_shared(context: &Context, kernel: &Kernel, bytes: u32) -> Re
     }
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    // SAFETY: the handle is this driver's, which rejects unsupported sizes.
+    // SAFETY: the handle is this driver's; the driver returns an error for unsupported sizes.
     unsafe { call!(cuKernelSetAttribute(attribute, bytes, kernel.handle, context.device)) }
 }

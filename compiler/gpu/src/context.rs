@@ -1,5 +1,3 @@
-//! One device and its primary context.
-
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
@@ -18,28 +16,28 @@ const NAME_BYTES: c_int = 256;
 /// Describes a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// Name: `NVIDIA H200`.
+    /// Device name: `NVIDIA H200`.
     pub name: String,
     /// Compute capability.
     pub capability: ComputeCapability,
-    /// Number of multiprocessors.
+    /// Multiprocessors.
     pub sms: u32,
-    /// Maximum shared memory of a block, static and dynamic, bytes.
+    /// Maximum shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Whether the device supports clusters.
+    /// Whether clusters are supported.
     pub has_clusters: bool,
-    /// Newest CUDA version of the driver: 1000 * major + 10 * minor.
+    /// Driver's CUDA version: 1000 * major + 10 * minor.
     pub driver: i32,
 }
 
 impl DeviceInfo {
-    /// Returns the driver's newest CUDA version: `13.0`.
+    /// Returns the driver's CUDA version: `13.0`.
     #[must_use]
     pub fn driver_cuda(&self) -> String {
         format!("{}.{}", self.driver / 1000, self.driver % 1000 / 10)
     }
 
-    /// Returns the device facts that expressions can use.
+    /// Returns the device facts for expressions.
     #[must_use]
     pub fn facts(&self) -> Device {
         let ComputeCapability { major, minor } = self.capability;
@@ -56,15 +54,15 @@ impl DeviceInfo {
 pub struct Context {
     pub(crate) device: CUdevice,
     info: DeviceInfo,
-    /// Not `Send`: the context is current in this thread only.
+    /// Not `Send`: the context is current in this thread.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
 impl Context {
-    /// Retains a device's primary context and makes it current.
+    /// Retains the primary context and makes it current.
     ///
     /// # Errors
-    /// The device is missing or unusable.
+    /// A missing or unusable device.
     pub fn open(driver: Driver, ordinal: u32) -> Result<Context, NoDriver> {
         let count = driver.device_count().map_err(NoDriver::Unusable)?;
         if ordinal >= count {
@@ -72,11 +70,11 @@ impl Context {
         }
         let (device, info) = find(driver, ordinal).map_err(NoDriver::Unusable)?;
         let mut context = null_mut();
-        // SAFETY: `context` has room for one handle; the driver reports an unknown device as an error.
+        // SAFETY: `context` has room for a handle; unknown devices return errors.
         unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }.map_err(NoDriver::Unusable)?;
-        // SAFETY: the context is retained.
+        // SAFETY: the context was retained above, so it is valid.
         if let Err(error) = unsafe { call!(cuCtxPushCurrent_v2(context)) } {
-            // SAFETY: releases the context retained above. The first error is the one to report.
+            // SAFETY: the context was retained above and is not used later. Only the first error is reported.
             let _ = unsafe { call!(cuDevicePrimaryCtxRelease_v2(device)) };
             return Err(NoDriver::Unusable(error));
         }
@@ -115,7 +113,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let mut context = null_mut();
-        // SAFETY: undoes `open`'s push and retain in the same thread, since the type is not `Send`.
+        // SAFETY: undoes `open`, in the same thread since the type is not `Send`; `context` has room for a handle.
         unsafe {
             let _ = call!(cuCtxPopCurrent_v2(&raw mut context));
             let _ = call!(cuDevicePrimaryCtxRelease_v2(self.device));
@@ -126,11 +124,11 @@ impl Drop for Context {
 fn find(driver: Driver, ordinal: u32) -> Result<(CUdevice, DeviceInfo), DriverError> {
     let mut device = 0;
     let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
-    // SAFETY: `device` has room for one handle; the driver checks the ordinal.
+    // SAFETY: `device` has room for a handle; the driver checks the ordinal.
     unsafe { call!(cuDeviceGet(&raw mut device, ordinal)) }?;
     let attribute = |attribute| {
         let mut value = 0;
-        // SAFETY: `value` has room for one `int`; the driver reports unknown attributes as errors.
+        // SAFETY: `value` has room for an `int`; unknown attributes return errors.
         unsafe { call!(cuDeviceGetAttribute(&raw mut value, attribute, device)) }?;
         Ok::<u32, DriverError>(u32::try_from(value).unwrap_or(0))
     };
@@ -139,7 +137,7 @@ fn find(driver: Driver, ordinal: u32) -> Result<(CUdevice, DeviceInfo), DriverEr
         major: part(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
         minor: part(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
     };
-    // Older drivers lack this attribute: the compute capability decides.
+    // Older drivers lack this attribute.
     let has_clusters = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)
         .map_or(capability.major >= HAS_CLUSTERS, |value| value != 0);
     let mut name = [0_u8; NAME_BYTES as usize];

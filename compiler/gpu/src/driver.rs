@@ -1,7 +1,6 @@
 //! Calls of the CUDA driver, with `cudarc`'s types and signatures.
 //!
-//! `cudarc`'s own functions panic if the driver lacks one, and their enum lacks the errors of newer drivers. [`call!`]
-//! returns errors as values.
+//! `cudarc`'s own functions panic if the driver lacks one, and its enum lacks newer errors. [`call!`] returns errors.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
@@ -11,10 +10,10 @@ use libloading::Library;
 
 use crate::error::{DriverError, NoDriver};
 
-/// The driver's file. `cudarc` tries `libcuda.so` first, which may be the CUDA toolkit's stub.
+/// `cudarc` tries `libcuda.so` first, which may be the toolkit's stub.
 const LIBRARY: &str = "libcuda.so.1";
 
-/// The oldest CUDA whose driver has all functions used here: 1000 * major + 10 * minor.
+/// Minimum CUDA with all used functions: 1000 * major + 10 * minor.
 const OLDEST: i32 = 12000;
 
 const SUCCESS: c_int = 0;
@@ -27,7 +26,7 @@ static OPENED: OnceLock<Library> = OnceLock::new();
 /// # Safety
 /// `F` is an `unsafe extern "C" fn` with the signature of `name` in `cuda.h`.
 unsafe fn find<F: Copy>(name: &str) -> Option<F> {
-    // SAFETY: the caller ensures the signature; the library is never closed.
+    // SAFETY: the caller guarantees that the symbol has type `F`, and the library stays open.
     let found = unsafe { OPENED.get()?.get::<F>(name.as_bytes()) };
     found.ok().map(|function| *function)
 }
@@ -36,7 +35,7 @@ pub(crate) trait Declared {
     /// Unit tests distinguish the types.
     type Arguments: 'static;
 
-    /// Calls the function; returns `None` if the driver lacks it.
+    /// Returns `None` if the driver lacks the function.
     ///
     /// # Safety
     /// The arguments satisfy the contract of `name` in `cuda.h`.
@@ -50,9 +49,9 @@ macro_rules! declared {
 
             #[allow(non_snake_case)]
             unsafe fn call(name: &str, ($($argument,)*): Self::Arguments) -> Option<c_int> {
-                // SAFETY: `cudarc` generates its declarations from `cuda.h`, where `CUresult` is as large as an `int`.
+                // SAFETY: `cudarc` generates declarations from `cuda.h`, where `CUresult` has the size of an `int`.
                 let function = unsafe { find::<unsafe extern "C" fn($($argument),*) -> c_int>(name) }?;
-                // SAFETY: the caller ensures the contract of `cuda.h`.
+                // SAFETY: the caller ensures `cuda.h`'s contract.
                 Some(unsafe { function($($argument),*) })
             }
         }
@@ -61,7 +60,7 @@ macro_rules! declared {
 
 declared! { () (A) (A B) (A B C) (A B C D) (A B C D E F G H) }
 
-/// Calls a driver function by its name in the library. Unsafe: the arguments must satisfy `cuda.h`.
+/// Calls a driver function by name. Unsafe: the arguments must satisfy `cuda.h`.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         let declared: unsafe fn($($crate::driver::call!(@ $argument)),*) -> _ =
@@ -72,22 +71,22 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// The expansion of [`call!`].
+/// Calls a function of the driver, for [`call!`].
 ///
 /// # Safety
-/// As for [`Declared::call`].
+/// The caller upholds the contract of [`Declared::call`].
 pub(crate) unsafe fn invoke<F: Declared>(
     name: &'static str,
     _: F,
     arguments: F::Arguments,
 ) -> Result<(), DriverError> {
-    // `cuda.h` defines the plain name as the newest version.
+    // Plain names denote the newest version in `cuda.h`.
     let call = name.strip_suffix("_v2").unwrap_or(name);
     #[cfg(test)]
     if let Some(code) = stand_in::answer(call, &arguments) {
         return check(call, code);
     }
-    // SAFETY: the caller ensures the contract of `Declared::call`.
+    // SAFETY: the caller ensures `Declared::call`'s contract.
     match unsafe { F::call(name, arguments) } {
         Some(code) => check(call, code),
         None => {
@@ -102,15 +101,15 @@ fn check(call: &'static str, code: c_int) -> Result<(), DriverError> {
         return Ok(());
     }
     let words = |function| {
-        // SAFETY: both functions have this signature; their enum is an `int`.
+        // SAFETY: both functions have this signature; the enum is an `int`.
         let function = unsafe { find::<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>(function) };
         let mut text: *const c_char = std::ptr::null();
-        // SAFETY: `text` has room for one pointer; the functions accept any number.
+        // SAFETY: `text` has room for a pointer; any number is accepted.
         let status = unsafe { function?(code, &raw mut text) };
         if status != SUCCESS || text.is_null() {
             return None;
         }
-        // SAFETY: on success it points to a constant C string of the driver.
+        // SAFETY: on success it points to a constant C string.
         Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     };
     Err(DriverError { call, code, name: words("cuGetErrorName"), text: words("cuGetErrorString") })
@@ -121,7 +120,7 @@ fn unloaded(words: String) -> NoDriver {
     if is_absent { NoDriver::NotFound(words) } else { NoDriver::Unloadable(words) }
 }
 
-/// The initialized driver, never closed, because it starts threads.
+/// The initialized driver. Never closed: it starts threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver(());
 
@@ -129,9 +128,9 @@ impl Driver {
     /// Finds and initializes the driver.
     ///
     /// # Errors
-    /// If it is missing, too old or without a usable device.
+    /// A missing or old driver, or no usable device.
     pub fn load() -> Result<Driver, NoDriver> {
-        // SAFETY: the library's initializers are NVIDIA's and can run in any process.
+        // SAFETY: NVIDIA's initializers can run in any process.
         let library = unsafe { Library::new(LIBRARY) };
         let library = library.map_err(|error| {
             let words = std::error::Error::source(&error).map(ToString::to_string);
@@ -147,36 +146,36 @@ impl Driver {
         if version < OLDEST {
             return Err(NoDriver::TooOld(version));
         }
-        // SAFETY: flags must be 0.
+        // SAFETY: the call has no pointer arguments; its flags must be 0.
         unsafe { call!(cuInit(0)) }.map_err(NoDriver::Refused)?;
         Ok(driver)
     }
 
-    /// Returns the newest CUDA that the driver supports: 1000 * major + 10 * minor.
+    /// Returns the driver's CUDA version: 1000 * major + 10 * minor.
     ///
     /// # Errors
-    /// The driver's.
+    /// Driver errors.
     pub fn version(self) -> Result<i32, DriverError> {
         let mut version = 0;
-        // SAFETY: `version` has room for one `int`.
+        // SAFETY: `version` has room for an `int`.
         unsafe { call!(cuDriverGetVersion(&raw mut version)) }?;
         Ok(version)
     }
 
-    /// Returns the number of devices that the process sees.
+    /// Returns the number of visible devices.
     ///
     /// # Errors
-    /// The driver's.
+    /// Driver errors.
     pub fn device_count(self) -> Result<u32, DriverError> {
         let mut count = 0;
-        // SAFETY: `count` has room for one `int`.
+        // SAFETY: `count` has room for an `int`.
         unsafe { call!(cuDeviceGetCount(&raw mut count)) }?;
         Ok(u32::try_from(count).unwrap_or(0))
     }
 }
 
 pub(crate) fn has_param_info() -> bool {
-    // SAFETY: a function of any signature is an address, and this one is not called.
+    // SAFETY: a function pointer can be read as an address; the function is not called.
     unsafe { find::<*const ()>("cuKernelGetParamInfo") }.is_some()
 }
 
@@ -224,7 +223,7 @@ mod tests {
         for (version, is_too_old) in [(11080, true), (12000, false), (13000, false)] {
             stand_in::install(move |_, arguments| {
                 if let Some((to,)) = arguments.downcast_ref::<(*mut c_int,)>() {
-                    // SAFETY: the caller passes a pointer to a number.
+                    // SAFETY: the caller passes a pointer to a number of this type.
                     unsafe { to.write(version) };
                 }
                 SUCCESS
@@ -239,7 +238,7 @@ mod tests {
         let error = std::thread::spawn(|| Driver(()).version()).join().unwrap().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`cuDriverGetVersion` returned an error that the driver has no name for (500): the driver has no such function"
+            "`cuDriverGetVersion` returned an unknown error (500): the driver has no such function"
         );
         assert!(!has_param_info());
     }

@@ -7,32 +7,32 @@ use cubinder_driver::result::NO_DEVICE;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoDriver {
     /// The driver is missing.
-    #[error("there is no CUDA driver: {0}")]
+    #[error("no CUDA driver: {0}")]
     NotFound(String),
-    /// The loader finds the driver and cannot load it.
-    #[error("the CUDA driver cannot be loaded: {0}")]
+    /// The driver exists but cannot be loaded.
+    #[error("cannot load the CUDA driver: {0}")]
     Unloadable(String),
-    /// The newest CUDA that it supports: 1000 * major + 10 * minor.
-    #[error("the CUDA driver supports CUDA {}.{}; version 12.0 or newer is required", .0 / 1000, .0 % 1000 / 10)]
+    /// CUDA version of an old driver.
+    #[error("the CUDA driver supports CUDA {}.{}; expected 12.0 or later", .0 / 1000, .0 % 1000 / 10)]
     TooOld(i32),
     /// The device does not exist.
-    #[error("the CUDA driver shows {count} GPUs, and number {ordinal} was asked for")]
+    #[error("unknown GPU {ordinal}: the CUDA driver has {count} GPU{s}", s = if *count == 1 { "" } else { "s" })]
     NoDevice {
-        /// The requested device, from 0.
+        /// Device index from 0.
         ordinal: u32,
-        /// The number of devices.
+        /// Number of devices.
         count: u32,
     },
-    /// The driver does not start.
-    #[error("the CUDA driver does not start: {0}")]
+    /// The driver cannot start.
+    #[error("cannot initialize the CUDA driver: {0}")]
     Refused(DriverError),
-    /// The device cannot be used.
-    #[error("the GPU cannot be used: {0}")]
+    /// The device is unusable.
+    #[error("cannot use the GPU: {0}")]
     Unusable(DriverError),
 }
 
 impl NoDriver {
-    /// Whether the machine has no GPU or driver.
+    /// Returns whether the GPU or driver is missing.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         match self {
@@ -46,17 +46,17 @@ impl NoDriver {
     }
 }
 
-/// Why a variant or a node cannot run.
+/// Why a node or variant cannot run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// No code for the device, or rejected by the runtime or TensorRT.
+    /// The runtime or TensorRT rejects the node, or code is missing.
     #[error("{0}")]
     Refused(String),
     /// A tensor's size exceeds the address space.
-    #[error("a tensor has more bytes than memory holds")]
+    #[error("the size of a tensor exceeds the address space")]
     TooLarge,
-    /// The driver's, possibly sticky.
-    #[error("{memory}{0}", memory = if .0.is_out_of_memory() { "the GPU has not enough memory left: " } else { "" })]
+    /// Driver error, possibly sticky.
+    #[error("{memory}{0}", memory = if .0.is_out_of_memory() { "not enough free GPU memory: " } else { "" })]
     Driver(#[from] DriverError),
 }
 

@@ -1,7 +1,7 @@
-//! The CUDA driver for tools that run plugins: one GPU, guarded memory, launches, times.
+//! The CUDA driver for tools that run plugins: one GPU, guarded memory, launches, times. Never panics without a
+//! driver.
 //!
-//! Never reads manifests, links against `libcuda`, panics without a driver, compares results or prints. A kernel can
-//! write into host memory on some GPUs: run unknown kernels in a child process, as `cubinder test` does.
+//! Kernels can write into host memory on some GPUs: run unknown ones in a child process, as `cubinder test` does.
 
 #![allow(unsafe_code)] // calls into C
 

@@ -1,7 +1,7 @@
-//! Measures each variant of a plugin on the GPU, for one node.
+//! Measures a plugin's variants on the GPU for one node.
 //!
-//! Never reads files, prints, or compares results. A time is the device time of a variant's whole run, queued back to
-//! back ([`crate::timing`]) with warm caches. The variants take turns, so that a changing clock affects all alike.
+//! A time is the device time of a variant's runs, queued back to back ([`crate::timing`]) with warm caches.
+//! Variants take turns, so that clock changes affect all equally. Never reads files, prints, or compares results.
 
 #![deny(unsafe_code)]
 
@@ -20,9 +20,9 @@ use crate::{
 /// Why a node was not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// The failed variant, if one failed.
+    /// Failed variant, if any.
     pub variant: Option<i32>,
-    /// The error.
+    /// Error.
     pub why: RunError,
 }
 
@@ -37,7 +37,7 @@ fn failure<E: Into<RunError>>(variant: &Variant) -> impl Fn(E) -> Failure {
     move |why| Failure { variant, why: why.into() }
 }
 
-/// The environment of a measurement.
+/// Environment of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Bench<'b> {
     /// The device.
@@ -48,29 +48,29 @@ pub struct Bench<'b> {
     pub stream: &'b Stream<'b>,
 }
 
-/// The next step of a measurement.
+/// Next step of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// The variant with this id runs for the first time.
+    /// A variant's first run.
     Begins(i32),
-    /// All variants run in turn, not for the first time.
+    /// A run of each variant.
     Round,
 }
 
-/// The extent of a measurement.
+/// Extent of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// How long variants run before times count, because an idle device is slow.
+    /// Uncounted warm-up, because idle devices are slow.
     pub warm_up: Duration,
-    /// The number of times of each variant.
+    /// Times per variant.
     pub rounds: u32,
-    /// Rounds may end early after this time and [`Effort::FEW`] rounds.
+    /// Maximum time after [`Effort::FEW`] rounds.
     pub limit: Duration,
 }
 
 impl Effort {
-    /// The fewest rounds.
+    /// Minimum rounds.
     pub const FEW: u32 = 5;
 }
 
@@ -80,30 +80,30 @@ impl Default for Effort {
     }
 }
 
-/// The times of a variant.
+/// Times of a variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// The variant's id.
     pub variant: i32,
     /// Types, formats and constants.
     pub label: String,
-    /// The microseconds of a run.
+    /// Microseconds per run.
     #[serde(flatten)]
     pub microseconds: Spread,
-    /// The number of kernels in a run.
+    /// Kernels per run.
     pub launches: usize,
-    /// The number of runs that each time is the mean of.
+    /// Runs averaged per time.
     pub runs: u32,
 }
 
-/// The result of a measurement.
+/// Result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The bytes of all device inputs and outputs.
+    /// Bytes of device inputs and outputs.
     pub bytes: u64,
-    /// The variant that the runtime chooses now.
+    /// The runtime's current choice.
     pub automatic: i32,
-    /// Every valid variant that launches or fills something, in the manifest's order.
+    /// Valid, non-empty variants in manifest order.
     pub variants: Vec<Timing>,
 }
 
@@ -112,11 +112,11 @@ struct Ready<'b> {
     prepared: Prepared<'b>,
 }
 
-/// Measures every variant that serves the node with aligned addresses. `held` is the data of each input, repeated if
+/// Measures all variants that serve the node with aligned addresses. `held` is each input's data, repeated if
 /// shorter. Calls `report` before each step.
 ///
 /// # Errors
-/// If a variant cannot run, if none can, and the driver's.
+/// A variant that cannot run, no valid variant, and the driver's errors.
 pub fn measure(
     bench: Bench<'_>,
     node: &Node<'_>,
@@ -129,7 +129,7 @@ pub fn measure(
     let automatic = node.with_facts(&alignments, |facts| valid(node, &alignments, facts))?;
     let automatic = automatic.first().map(|variant| variant.id);
     let automatic =
-        automatic.ok_or_else(|| RunError::Refused("no variant's guard holds for it".to_owned()))?;
+        automatic.ok_or_else(|| RunError::Refused("no variant's guard is satisfied".to_owned()))?;
     let mut ready = Vec::new();
     for variant in variants {
         let prepare = |facts: &Facts<'_>| Prepared::new(bench.code, node.plugin, variant, facts);
@@ -166,7 +166,6 @@ pub fn measure(
     Ok(Measured { bytes: node.all_bytes()?, automatic, variants: variants.collect() })
 }
 
-/// Returns the variants that can run, in the order that `order` implies.
 fn valid<'n>(node: &Node<'n>, alignments: &[u64], order: &Facts<'_>) -> Result<Vec<&'n Variant>, RunError> {
     let Node { plugin, attributes, types, formats, .. } = *node;
     let signature = Signature { attributes, types, formats };

@@ -1,6 +1,7 @@
 //! Device memory between guard bands.
 //!
-//! Writes up to [`BAND`] bytes outside of a buffer change its bands. Reads there make results depend on the pattern.
+//! Writes up to [`BAND`] bytes outside of a buffer change its bands. Reads there make results depend on the
+//! pattern.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -11,7 +12,7 @@ use crate::context::Context;
 use crate::driver::call;
 use crate::error::DriverError;
 
-/// The bytes of each band, a multiple of every buffer's alignment.
+/// Bytes of a band, a multiple of all alignments.
 pub const BAND: usize = 64 * 1024;
 
 /// A buffer with its bands.
@@ -20,38 +21,38 @@ pub struct Guarded<'c> {
     context: &'c Context,
     base: CUdeviceptr,
     whole: usize,
-    /// From the start of the allocation to the buffer, bytes.
+    /// Bytes from the start of the allocation to the buffer.
     offset: usize,
     bytes: usize,
     pattern: u8,
 }
 
-/// Before or behind the buffer.
+/// Side of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// At lower addresses.
+    /// At addresses below the buffer.
     Before,
-    /// At higher addresses.
+    /// At addresses above the buffer.
     Behind,
 }
 
 /// Writes outside of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stray {
-    /// The side of the buffer.
+    /// Side of the buffer.
     pub side: Side,
-    /// The number of changed bytes.
+    /// Changed bytes.
     pub bytes: usize,
-    /// The number of bytes between the buffer and the nearest changed byte.
+    /// Bytes between buffer and nearest change.
     pub distance: usize,
 }
 
 impl<'c> Guarded<'c> {
-    /// Allocates a buffer at a multiple of `alignment`, a power of two up to [`BAND`]; with `is_exact` not of a
-    /// larger one. Fills it and its bands with `pattern`.
+    /// Allocates a buffer, filled with `pattern` like its bands, at a multiple of `alignment`: a power of two up to
+    /// [`BAND`]. With `is_exact`, no larger power divides its address.
     ///
     /// # Errors
-    /// The driver's, for example out of memory.
+    /// Driver errors, such as out of memory.
     pub fn new(
         context: &'c Context,
         bytes: usize,
@@ -63,7 +64,7 @@ impl<'c> Guarded<'c> {
         let alignment = alignment.clamp(1, BAND);
         let whole = bytes.saturating_add(4 * BAND);
         let mut base = 0;
-        // SAFETY: `base` has room for one address.
+        // SAFETY: `base` has room for an address.
         unsafe { call!(cuMemAlloc_v2(&raw mut base, whole)) }?;
         let offset = offset(base, alignment, is_exact);
         let mut this = Guarded { context, base, whole, offset, bytes, pattern };
@@ -83,46 +84,46 @@ impl<'c> Guarded<'c> {
         self.bytes
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Fills the buffer and its bands with `pattern`.
+    /// Fills buffer and bands with `pattern`.
     ///
     /// # Errors
-    /// The driver's.
+    /// Driver errors.
     pub fn fill(&mut self, pattern: u8) -> Result<(), DriverError> {
         self.pattern = pattern;
         // SAFETY: the allocation has `whole` bytes; null is the default stream.
         unsafe { call!(cuMemsetD8Async(self.base, pattern, self.whole, null_mut())) }
     }
 
-    /// Writes `data` to the start, truncated to the buffer's size.
+    /// Writes `data`, truncated to the buffer's size.
     ///
     /// # Errors
-    /// The driver's.
+    /// Driver errors.
     pub fn write(&mut self, data: &[u8]) -> Result<(), DriverError> {
         let data = data.get(..self.bytes).unwrap_or(data);
         if data.is_empty() {
             return Ok(());
         }
-        // SAFETY: `data` has `data.len()` bytes, and the buffer no fewer.
+        // SAFETY: both the buffer and `data` have at least `data.len()` bytes.
         unsafe { call!(cuMemcpyHtoD_v2(self.address(), data.as_ptr().cast::<c_void>(), data.len())) }
     }
 
-    /// Repeats `data` in the whole buffer.
+    /// Fills the buffer with repeated `data`.
     ///
     /// # Errors
-    /// The driver's.
+    /// Driver errors.
     pub fn repeat(&mut self, data: &[u8]) -> Result<(), DriverError> {
         self.write(data)?;
         let mut there = data.len().min(self.bytes);
         while there > 0 && there < self.bytes {
             let more = there.min(self.bytes - there);
             let to = self.address().saturating_add(there as u64);
-            // SAFETY: both ranges are within the allocation and do not overlap; null is the default stream.
+            // SAFETY: both ranges are in the allocation and disjoint; null is the default stream.
             unsafe { call!(cuMemcpyDtoDAsync_v2(to, self.address(), more, null_mut())) }?;
             there += more;
         }
@@ -132,15 +133,15 @@ impl<'c> Guarded<'c> {
     /// Returns the contents after all queued work.
     ///
     /// # Errors
-    /// The driver's, including earlier errors on the device.
+    /// Driver errors, including those of earlier work.
     pub fn read(&self) -> Result<Vec<u8>, DriverError> {
         self.part(self.offset, self.bytes)
     }
 
-    /// Returns writes outside of the buffer since it was filled.
+    /// Returns writes outside of the buffer since the fill.
     ///
     /// # Errors
-    /// As [`Guarded::read`].
+    /// The errors of [`Guarded::read`].
     pub fn strays(&self) -> Result<Vec<Stray>, DriverError> {
         let before = self.part(0, self.offset)?;
         let end = self.offset.saturating_add(self.bytes);
@@ -159,7 +160,7 @@ impl<'c> Guarded<'c> {
         let mut data = vec![0; bytes];
         if bytes != 0 {
             let from = self.base.saturating_add(start as u64);
-            // SAFETY: `data` has `bytes` bytes, and the callers stay within the allocation.
+            // SAFETY: `data` has `bytes` bytes; callers stay within the allocation.
             unsafe { call!(cuMemcpyDtoH_v2(data.as_mut_ptr().cast::<c_void>(), from, bytes)) }?;
         }
         Ok(data)
@@ -168,14 +169,14 @@ impl<'c> Guarded<'c> {
 
 impl Drop for Guarded<'_> {
     fn drop(&mut self) {
-        // A kernel may still run after an early return. If waiting fails, all work has ended.
+        // Waits for kernels after an early return. If that fails, all work has ended.
         let _ = self.context.synchronize();
-        // SAFETY: allocated in `new`, freed only here, and all work has ended.
+        // SAFETY: the memory was allocated in `new` and is freed only here, after all work that uses it has ended.
         let _ = unsafe { call!(cuMemFree_v2(self.base)) };
     }
 }
 
-/// Leaves at least [`BAND`] bytes before the buffer, and behind it if the allocation is four bands larger.
+/// Keeps [`BAND`] bytes on both sides if the allocation is four bands larger than the buffer.
 fn offset(base: u64, alignment: usize, is_exact: bool) -> usize {
     let step = if is_exact { alignment.saturating_mul(2) } else { alignment } as u64;
     let remainder = if is_exact { alignment as u64 } else { 0 };
@@ -184,12 +185,11 @@ fn offset(base: u64, alignment: usize, is_exact: bool) -> usize {
     BAND.saturating_add(usize::try_from(up).unwrap_or(0))
 }
 
-/// No early return, so that it is vectorized.
+/// Vectorizes, because it has no early return.
 fn is_clean(band: &[u8], pattern: u8) -> bool {
     band.iter().fold(0, |found, byte| found | (byte ^ pattern)) == 0
 }
 
-/// Counts from the buffer on.
 fn stray<'b>(side: Side, band: impl Iterator<Item = &'b u8>, pattern: u8) -> Option<Stray> {
     let changed = band.enumerate().filter(|(_, byte)| **byte != pattern);
     let mut distances = changed.map(|(distance, _)| distance);

@@ -1,34 +1,32 @@
-//! A node to run or to measure.
-
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch::{Device, Facts, tensor_bytes};
 use cubinder_model::Plugin;
 
 use crate::error::RunError;
 
-/// A node with its shapes. Tensors are the plugin's inputs, then its outputs.
+/// A node's inputs, then outputs, with shapes.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'n> {
-    /// Its plugin.
+    /// The plugin.
     pub plugin: &'n Plugin,
-    /// One value for each attribute.
+    /// Attribute values.
     pub attributes: &'n [Value],
-    /// The tensors' types.
+    /// Tensor types.
     pub types: &'n [DataType],
-    /// The tensors' formats.
+    /// Tensor formats.
     pub formats: &'n [Format],
-    /// The tensors' shapes; `launch::UNKNOWN_EXTENT` for dimensions that kernels decide.
+    /// Tensor shapes; `launch::UNKNOWN_EXTENT` for data-dependent dimensions.
     pub shapes: &'n [Vec<i64>],
-    /// The tensors' largest possible shapes.
+    /// Maximum shapes.
     pub largest: &'n [Vec<i64>],
-    /// The values of shape inputs; empty for other inputs.
+    /// Values of shape inputs.
     pub values: &'n [Vec<i64>],
-    /// Facts of the device.
+    /// Device facts.
     pub device: Device,
 }
 
 impl Node<'_> {
-    /// Calls `work` with all facts for a launch, for tensors with these alignments.
+    /// Calls `work` with a launch's facts for these alignments.
     pub fn with_facts<T>(&self, alignments: &[u64], work: impl FnOnce(&Facts<'_>) -> T) -> T {
         let shapes: Vec<&[i64]> = self.shapes.iter().map(Vec::as_slice).collect();
         let values: Vec<&[i64]> = self.values.iter().map(Vec::as_slice).collect();
@@ -49,7 +47,7 @@ impl Node<'_> {
         bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(RunError::TooLarge)
     }
 
-    /// Returns the bytes of all device inputs and outputs; outputs in place count twice.
+    /// Returns the bytes of device inputs and outputs, including those in place.
     pub(crate) fn all_bytes(&self) -> Result<u64, RunError> {
         let is_on_host =
             |tensor: &usize| self.plugin.inputs.get(*tensor).is_some_and(|input| input.values.is_some());

@@ -1,4 +1,4 @@
-//! The memory of a node's tensors and scratch buffers.
+//! Memory of tensors and scratch buffers.
 
 use std::marker::PhantomData;
 
@@ -10,20 +10,20 @@ use crate::{Addresses, Context, Guarded, Node, Prepared};
 /// Alignment of the driver's and TensorRT's memory, bytes.
 pub const ALIGNMENT: usize = 256;
 
-/// The buffers of a node, shared by its variants.
+/// A node's buffers, shared by its variants.
 #[derive(Debug)]
 pub struct NodeMemory<'c> {
     context: &'c Context,
-    /// Input buffers; `None` for a shape input.
+    /// Inputs; `None` for shape inputs.
     pub inputs: Vec<Option<Guarded<'c>>>,
-    /// Output buffers; `None` for an output in an input's memory.
+    /// Outputs; `None` if in place.
     pub outputs: Vec<Option<Guarded<'c>>>,
-    /// Scratch buffers, each as large as any variant needs.
+    /// Scratch buffers at their maximum size.
     pub scratch: Vec<Guarded<'c>>,
     pattern: u8,
 }
 
-/// The addresses of existing buffers.
+/// Addresses of existing buffers.
 #[derive(Debug)]
 pub struct NodeAddresses<'m> {
     inputs: Vec<u64>,
@@ -41,11 +41,11 @@ impl NodeAddresses<'_> {
 }
 
 impl<'c> NodeMemory<'c> {
-    /// Allocates the tensors, filled with `pattern`. Alignments are exact, except that [`ALIGNMENT`] and a missing one
-    /// are minimums.
+    /// Allocates tensors filled with `pattern`. Alignments are exact, except that [`ALIGNMENT`], the default, is a
+    /// minimum.
     ///
     /// # Errors
-    /// If a tensor is too large, and the driver's.
+    /// A too large tensor, and the driver's.
     pub fn new(
         context: &'c Context,
         node: &Node<'_>,
@@ -76,7 +76,7 @@ impl<'c> NodeMemory<'c> {
     /// Enlarges the scratch buffers for a variant.
     ///
     /// # Errors
-    /// If one is too large, and the driver's.
+    /// A too large buffer, and the driver's.
     pub fn extend(&mut self, prepared: &Prepared<'_>) -> Result<(), RunError> {
         for (index, bytes) in prepared.scratch_bytes().enumerate() {
             let bytes = usize::try_from(bytes).map_err(|_| RunError::TooLarge)?;

@@ -1,5 +1,3 @@
-//! A variant that lacks only addresses, and its work on the device.
-
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -21,7 +19,7 @@ use crate::driver::call;
 use crate::error::{DriverError, RunError};
 use crate::stream::Stream;
 
-/// A variant that can run repeatedly.
+/// A variant that lacks only addresses.
 #[derive(Debug)]
 pub struct Prepared<'k> {
     steps: Vec<Step>,
@@ -29,14 +27,14 @@ pub struct Prepared<'k> {
     _code: PhantomData<&'k Code<'k>>,
 }
 
-/// The device addresses of a run.
+/// Device addresses by index.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses<'a> {
-    /// Inputs, by index; ignored for shape inputs.
+    /// Inputs; shape inputs are ignored.
     pub inputs: &'a [u64],
-    /// Outputs, by index.
+    /// Outputs.
     pub outputs: &'a [u64],
-    /// Scratch buffers, by index.
+    /// Scratch buffers.
     pub scratch: &'a [u64],
 }
 
@@ -68,7 +66,7 @@ impl<'k> Prepared<'k> {
         facts: &Facts<'_>,
     ) -> Result<Prepared<'k>, RunError> {
         let refused = |error: Box<LaunchError>| RunError::Refused(error.to_string());
-        let could_not = |why: String| RunError::Refused(format!("TensorRT could not launch it: {why}"));
+        let could_not = |why: String| RunError::Refused(format!("TensorRT cannot launch it: {why}"));
         let mut budget = Steps::default();
         let mut sequencing = Sequencing::new(plugin, variant, facts, &mut budget).map_err(refused)?;
         let mut steps = Vec::new();
@@ -78,14 +76,14 @@ impl<'k> Prepared<'k> {
             let takes = kernel.as_ref().map_or(LaunchLimits::ANYTHING, Kernel::takes);
             let is_native = |kernel: &Kernel| kernel.target.kind == TargetKind::Native;
             if let (Some(launch), Some(kernel)) = (launch, kernel.clone().filter(is_native)) {
-                // TensorRT does not ask the driver for parameters, so only the author's claims count.
+                // TensorRT uses the author's parameters, not the driver's.
                 let takes = LaunchLimits { params: None, ..takes };
                 sequencing.step(&takes, &mut budget).map_err(refused)?;
                 let when = variant.steps.get(number).and_then(|step| step.when.as_ref());
                 let evaluated = native::evaluate(plugin, when, launch, facts)
                     .map_err(|fault| could_not(fault.to_string()))?;
                 kernel.check_params(&evaluated).map_err(could_not)?;
-                // Only the default limit of dynamic shared memory applies: TensorRT may not raise it.
+                // TensorRT may not raise the limit of dynamic shared memory.
                 let plain = Launch { cooperative: false, programmatic: false, ..launch.clone() };
                 steps.push(Step::Launch(Work::new(code.context, &plain, kernel, evaluated)));
                 continue;
@@ -112,19 +110,19 @@ impl<'k> Prepared<'k> {
         self.scratch.iter().map(|place| place.bytes)
     }
 
-    /// Returns the number of kernels in a run.
+    /// Returns the kernels per run.
     #[must_use]
     pub fn launches(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count()
     }
 
-    /// Returns the number of fills in a run.
+    /// Returns the fills per run.
     #[must_use]
     pub fn fills(&self) -> usize {
         self.steps.len().saturating_sub(self.launches())
     }
 
-    /// Queues all steps. Errors on the device appear in later calls. A missing address counts as 0.
+    /// Queues all steps. Device errors appear in later calls. Missing addresses are 0.
     ///
     /// # Errors
     /// The driver's immediate errors.
@@ -137,7 +135,8 @@ impl<'k> Prepared<'k> {
                     Memory::Scratch(index) => addresses.scratch.get(*index as usize),
                 };
                 let to = to.copied().unwrap_or(0);
-                // SAFETY: device memory is not Rust's; an invalid address returns an error.
+                // SAFETY: the call writes only device memory, which is not Rust's; the driver returns errors for invalid
+                // addresses.
                 unsafe { call!(cuMemsetD8Async(to, *byte, *bytes, stream.handle())) }
             }
         })
@@ -146,7 +145,7 @@ impl<'k> Prepared<'k> {
 
 impl Work {
     fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: EvaluatedLaunch) -> Work {
-        // As in the runtime: code for older devices does not wait.
+        // The runtime library does the same: code for older devices does not wait.
         let waits = context.device().capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS;
         let numbers = words(&evaluated.numbers);
         let (cooperative, programmatic) = (launch.cooperative, launch.programmatic && waits);
@@ -190,7 +189,7 @@ impl Work {
         }
         let numbers = self.numbers.as_ptr().cast::<u8>();
         let place = |(passed, tensor): (&EvaluatedArgument, &u64)| match passed {
-            // `EvaluatedLaunch` keeps `start` within the numbers.
+            // `EvaluatedLaunch` keeps `start` in range.
             EvaluatedArgument::Numbers { start, .. } => {
                 numbers.wrapping_add(*start).cast::<c_void>().cast_mut()
             }
@@ -211,9 +210,9 @@ impl Work {
             attrs: attributes.as_mut_ptr(),
             numAttrs: u32::try_from(attributes.len()).unwrap_or(0),
         };
-        // SAFETY: each parameter has a pointer to at least its size of readable bytes, which `Sequencing` or
-        // `Kernel::check_params` compared and the driver reads during the call. A `CUkernel` may replace a
-        // `CUfunction` (`cuda.h` 13.0, `cuLaunchKernelEx`). The kernel's author is responsible for its writes.
+        // SAFETY: each pointer refers to at least its parameter's bytes, as `Sequencing` or `Kernel::check_params`
+        // verified; the driver reads them during the call. A `CUkernel` may replace a `CUfunction` (`cuda.h` 13.0,
+        // `cuLaunchKernelEx`). The kernel's author is responsible for its writes.
         unsafe {
             call!(cuLaunchKernelEx(
                 &raw const config,

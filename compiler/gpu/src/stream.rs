@@ -17,7 +17,7 @@ pub struct Stream<'c> {
 }
 
 impl<'c> Stream<'c> {
-    /// Returns the default stream, which cannot be captured.
+    /// Returns the uncapturable default stream.
     #[must_use]
     pub fn of_context(context: &'c Context) -> Stream<'c> {
         Stream { context, handle: null_mut() }
@@ -26,10 +26,10 @@ impl<'c> Stream<'c> {
     /// Creates a non-blocking stream.
     ///
     /// # Errors
-    /// The driver's.
+    /// Driver errors.
     pub fn new(context: &'c Context) -> Result<Stream<'c>, DriverError> {
         let mut handle = null_mut();
-        // SAFETY: `handle` has room for one handle.
+        // SAFETY: `handle` has room for a handle.
         unsafe { call!(cuStreamCreate(&raw mut handle, CUstream_flags::CU_STREAM_NON_BLOCKING as u32)) }?;
         Ok(Stream { context, handle })
     }
@@ -37,9 +37,9 @@ impl<'c> Stream<'c> {
     /// Waits for all queued work.
     ///
     /// # Errors
-    /// The driver's, including errors on the device.
+    /// Driver errors, including errors of the queued work.
     pub fn synchronize(&self) -> Result<(), DriverError> {
-        // SAFETY: the handle is this driver's.
+        // SAFETY: the handle is this driver's and live.
         unsafe { call!(cuStreamSynchronize(self.handle)) }
     }
 
@@ -55,7 +55,7 @@ impl<'c> Stream<'c> {
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: created in `new`; graphs and events do not use it.
+            // SAFETY: the stream was created in `new` and is destroyed only here; graphs and events do not use it.
             let _ = unsafe { call!(cuStreamDestroy_v2(self.handle)) };
         }
     }
@@ -68,7 +68,7 @@ pub(crate) struct Graph<'c> {
 }
 
 impl<'c> Graph<'c> {
-    /// Captures the work that `work` queues on `stream`, without running it.
+    /// Captures work without running it.
     pub(crate) fn capture(
         stream: &Stream<'c>,
         work: impl FnOnce() -> Result<(), DriverError>,
@@ -78,32 +78,33 @@ impl<'c> Graph<'c> {
         unsafe { call!(cuStreamBeginCapture_v2(stream.handle(), mode)) }?;
         let worked = work();
         let mut graph: CUgraph = null_mut();
-        // SAFETY: `graph` has room for one handle. The capture must end even if the work fails.
+        // SAFETY: `graph` has room for a handle. Captures must end even if `work` fails.
         let ended = unsafe { call!(cuStreamEndCapture(stream.handle(), &raw mut graph)) };
         let captured = worked.and(ended).and_then(|()| {
             let mut handle = null_mut();
-            // SAFETY: `handle` has room for one handle, `graph` is this driver's; no flags.
+            // SAFETY: `handle` has room for a handle, `graph` is this driver's.
             unsafe { call!(cuGraphInstantiateWithFlags(&raw mut handle, graph, 0)) }?;
             Ok(Graph { handle, _context: PhantomData })
         });
         if !graph.is_null() {
-            // SAFETY: the instantiated graph does not need it. The other errors matter more.
+            // SAFETY: `graph` is this driver's, and the instantiated graph does not need it. Its error is ignored in
+            // favour of earlier ones.
             let _ = unsafe { call!(cuGraphDestroy(graph)) };
         }
         captured
     }
 
-    /// Queues the graph, whose memory and code the caller keeps until it ends.
+    /// Launches the graph. The caller keeps memory and code until its work has ended.
     pub(crate) fn launch(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
-        // SAFETY: both handles and the graph's kernels are this driver's; the caller keeps them.
+        // SAFETY: both handles are this driver's; the caller keeps kernels and memory until the work has ended.
         unsafe { call!(cuGraphLaunch(self.handle, stream.handle())) }
     }
 }
 
 impl Drop for Graph<'_> {
     fn drop(&mut self) {
-        // SAFETY: instantiated in `capture` and used only here; a running one ends first (`cuda.h` 13.0,
-        // `cuGraphExecDestroy`).
+        // SAFETY: the graph was instantiated in `capture`, and nothing uses it later; a running graph ends first
+        // (`cuda.h` 13.0, `cuGraphExecDestroy`).
         let _ = unsafe { call!(cuGraphExecDestroy(self.handle)) };
     }
 }
@@ -117,22 +118,22 @@ pub(crate) struct Event<'c> {
 impl<'c> Event<'c> {
     pub(crate) fn new(_context: &'c Context) -> Result<Event<'c>, DriverError> {
         let mut handle = null_mut();
-        // SAFETY: `handle` has room for one handle; without flags the event records its time.
+        // SAFETY: `handle` has room for a handle.
         unsafe { call!(cuEventCreate(&raw mut handle, 0)) }?;
         Ok(Event { handle, _context: PhantomData })
     }
 
     pub(crate) fn record(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
-        // SAFETY: both handles are this driver's.
+        // SAFETY: both handles are this driver's and live.
         unsafe { call!(cuEventRecord(self.handle, stream.handle())) }
     }
 
-    /// Waits for the event; returns the microseconds since `start`.
+    /// Waits; returns the microseconds since `start`.
     pub(crate) fn since(&self, start: &Event<'_>) -> Result<f64, DriverError> {
-        // SAFETY: the handle is this driver's.
+        // SAFETY: the handle is this driver's and live.
         unsafe { call!(cuEventSynchronize(self.handle)) }?;
         let mut milliseconds = 0.0_f32;
-        // SAFETY: `milliseconds` has room for one `float`, and both handles are this driver's.
+        // SAFETY: `milliseconds` has room for a `float`, and both handles are this driver's.
         unsafe { call!(cuEventElapsedTime(&raw mut milliseconds, start.handle, self.handle)) }?;
         Ok(f64::from(milliseconds) * 1000.0)
     }
@@ -140,7 +141,7 @@ impl<'c> Event<'c> {
 
 impl Drop for Event<'_> {
     fn drop(&mut self) {
-        // SAFETY: created in `new` and used only here.
+        // SAFETY: the event was created in `new`, and nothing uses it later.
         let _ = unsafe { call!(cuEventDestroy_v2(self.handle)) };
     }
 }

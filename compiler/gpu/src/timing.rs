@@ -1,7 +1,7 @@
-//! Device times of queued work, without the host's overhead.
+//! Device times of queued work, without host overhead.
 //!
-//! One graph repeats the work, so that it outlasts the gap between graphs. It also runs before the first event, to keep
-//! the device busy while the host queues.
+//! One graph repeats the work to outlast the gap between graphs. It also runs before the first event, to keep the
+//! device busy while the host queues.
 
 use std::marker::PhantomData;
 
@@ -11,17 +11,17 @@ use crate::error::DriverError;
 use crate::memory::Guarded;
 use crate::stream::{Event, Graph, Stream};
 
-/// The least duration of a graph, microseconds.
+/// Minimum duration of a graph, microseconds.
 const LEAST: f64 = 400.0;
-/// The intended duration of a longer graph, microseconds.
+/// Intended duration of a longer graph, microseconds.
 const AIMED: f64 = 500.0;
-/// The most attempts at a longer graph; the gap may be many times one run.
+/// Maximum attempts at a longer graph.
 const CORRECTIONS: u32 = 5;
-/// The longest duration of more than [`FEW`] runs, microseconds.
+/// Maximum duration of a graph of several runs, in microseconds.
 const MOST: f64 = 5000.0;
-/// The fewest runs in a graph, up to [`MOST`] microseconds.
+/// Minimum number of runs in a graph, if they fit into [`MOST`].
 const FEW: u32 = 20;
-/// The most runs in a graph.
+/// Maximum number of runs in a graph.
 const MANY: u32 = 1000;
 
 /// Work that can be timed while everything that it refers to is alive:
@@ -58,15 +58,15 @@ pub struct Repeated<'s, 'c, 'w> {
 }
 
 impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
-    /// Captures repetitions of `work` and runs them, after a run outside of a graph. `work` must borrow its buffers.
+    /// Runs `work` once, then captures and runs repetitions. `work` must borrow its buffers.
     ///
     /// # Errors
-    /// Those of `work` and of the driver. Queued work has ended then.
+    /// The errors of `work` and of the driver; queued work has ended.
     pub fn new(
         stream: &'s Stream<'c>,
         work: impl Fn() -> Result<(), DriverError> + 'w,
     ) -> Result<Repeated<'s, 'c, 'w>, DriverError> {
-        // Lazy loading may be impossible in a capture.
+        // Lazy loading may fail in a capture.
         let worked = work();
         let waited = stream.synchronize();
         worked.and(waited)?;
@@ -94,16 +94,16 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
         Ok(Repeated { stream, graph, runs, start, end, _work: PhantomData })
     }
 
-    /// Returns the number of runs in one graph.
+    /// Returns the runs per graph.
     #[must_use]
     pub fn runs(&self) -> u32 {
         self.runs
     }
 
-    /// Returns the microseconds of one run, the mean over a graph.
+    /// Returns the mean microseconds of one run.
     ///
     /// # Errors
-    /// The driver's, including errors on the device.
+    /// Driver errors, including errors of the queued work.
     pub fn time(&self) -> Result<f64, DriverError> {
         self.graph.launch(self.stream)?;
         self.start.record(self.stream)?;
@@ -115,12 +115,12 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
 
 impl Drop for Repeated<'_, '_, '_> {
     fn drop(&mut self) {
-        // Queued work may still run after an error.
+        // Queued work may run after an error.
         let _ = self.stream.synchronize();
     }
 }
 
-/// Returns the runs in a graph of `least` microseconds.
+/// Returns the runs in `least` microseconds.
 fn runs(microseconds: f64, least: f64) -> u32 {
     let enough = (least / microseconds).ceil().max(f64::from(FEW));
     let fitting = (MOST / microseconds).floor();
@@ -129,7 +129,7 @@ fn runs(microseconds: f64, least: f64) -> u32 {
     runs.clamp(1, MANY)
 }
 
-/// The distribution of several times.
+/// Distribution of times.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Spread {
     /// The median.
@@ -139,14 +139,14 @@ pub struct Spread {
     pub least: f64,
     /// The longest.
     pub most: f64,
-    /// A quarter is shorter.
+    /// First quartile.
     pub lower_quartile: f64,
-    /// A quarter is longer.
+    /// Third quartile.
     pub upper_quartile: f64,
 }
 
 impl Spread {
-    /// Returns `None` without times.
+    /// Returns `None` if `times` is empty.
     #[must_use]
     pub fn from_times(times: &[f64]) -> Option<Spread> {
         let mut times = times.to_vec();
@@ -156,7 +156,7 @@ impl Spread {
         Some(Spread { median: at(2)?, least, most, lower_quartile: at(1)?, upper_quartile: at(3)? })
     }
 
-    /// Rounds to nanoseconds, the precision.
+    /// Rounds to nanoseconds, the precision of the measurement.
     #[must_use]
     pub fn rounded(self) -> Spread {
         let Spread { median, least, most, lower_quartile, upper_quartile } = self;
@@ -167,10 +167,10 @@ impl Spread {
     }
 }
 
-/// Measures copies within device memory: bytes read and written per second.
+/// Measures device copies: bytes read and written per second.
 ///
 /// # Errors
-/// The driver's, for example out of memory.
+/// Driver errors, such as out of memory.
 pub fn copy_rate(
     context: &Context,
     stream: &Stream<'_>,
@@ -181,7 +181,7 @@ pub fn copy_rate(
     let (from, to) = (buffer()?, buffer()?);
     context.synchronize()?;
     let copying = Repeated::new(stream, || {
-        // SAFETY: both buffers have `bytes` bytes. `Repeated` borrows them until the stream is done.
+        // SAFETY: both buffers have `bytes` bytes, which `Repeated` borrows.
         unsafe { call!(cuMemcpyDtoDAsync_v2(to.address(), from.address(), bytes, stream.handle())) }
     })?;
     let all = (0..times).map(|_| copying.time()).collect::<Result<Vec<f64>, _>>()?;
@@ -223,7 +223,6 @@ mod tests {
         }
     }
 
-    /// Returns the driver's functions that `work` calls; `refused` fails.
     fn calls(refused: &'static str, work: impl FnOnce(&Context, &Stream<'_>)) -> Vec<&'static str> {
         let called = Rc::new(RefCell::new(Vec::new()));
         let log = called.clone();
@@ -240,7 +239,6 @@ mod tests {
     fn a_graph_lasts_long_enough_whatever_lies_between_two() {
         for gap in [0.0, 1.0, 4.0, 10.0, 30.0, 60.0] {
             for one in [0.2, 0.5, 1.0, 2.1, 6.0, 15.0, 21.0, 50.0, 240.0, 260.0, 1000.0, 6000.0] {
-                // The last graph's runs, and the number of graphs.
                 let captured = Rc::new(Cell::new((0_u32, 0_u32)));
                 let device = captured.clone();
                 stand_in::install(move |call, arguments| {
@@ -251,7 +249,7 @@ mod tests {
                     if let Some((to, ..)) = arguments.downcast_ref::<(*mut f32, CUevent, CUevent)>() {
                         #[allow(clippy::cast_possible_truncation)]
                         let milliseconds = ((gap + one * f64::from(runs)) / 1000.0) as f32;
-                        // SAFETY: the caller passes a pointer to a number.
+                        // SAFETY: the caller passes a pointer to a number of this type.
                         unsafe { to.write(milliseconds) };
                     }
                     SUCCESS

@@ -1,6 +1,5 @@
-//! Reads and writes ELF64 headers and notes (System V ABI, "Object Files" and "Program Loading", gABI 4.3; `elf.h` of
-//! glibc 2.36), with the checks of glibc's `_dl_map_object_from_fd`. Must not trust numbers of the file, or interpret
-//! code or symbols.
+//! Reads and writes ELF64 headers and notes (System V ABI, "Object Files" and "Program Loading", gABI 4.3; `elf.h`
+//! of glibc 2.36), with the checks of glibc's `_dl_map_object_from_fd`. Must not trust the file.
 
 use std::ops::Range;
 
@@ -20,13 +19,13 @@ pub(super) const PF_R: u32 = 4;
 pub(super) const SHT_PROGBITS: u32 = 1;
 pub(super) const SHF_ALLOC: u64 = 2;
 
-/// The smallest page of machines with TensorRT.
+/// Smallest page of machines with TensorRT.
 pub(super) const PAGE: u64 = 0x1000;
 
 const ET_DYN: u16 = 3;
-/// `SHN_LORESERVE`: greater values are stored elsewhere.
+/// `SHN_LORESERVE`: greater values are stored separately.
 const RESERVED_COUNT: u16 = 0xff00;
-/// Larger tables are invalid.
+/// Maximum size of a table of names; larger tables are rejected as invalid.
 const NAMES_LIMIT: u64 = 16 << 20;
 
 /// Little-endian and without padding.
@@ -41,7 +40,6 @@ macro_rules! record {
         impl $name {
             pub(super) fn decode(bytes: &[u8]) -> $name {
                 let mut bytes = bytes.iter().copied();
-                // Records are read whole.
                 $(let $field = <$ty>::from_le_bytes(std::array::from_fn(|_| bytes.next().unwrap_or_default()));)*
                 $name { $($field),* }
             }
@@ -54,7 +52,6 @@ macro_rules! record {
 }
 
 record! {
-    /// A program header.
     Segment {
         kind: u32,
         flags: u32,
@@ -68,7 +65,6 @@ record! {
 }
 
 record! {
-    /// A section header.
     Section {
         name: u32,
         kind: u32,
@@ -84,7 +80,7 @@ record! {
 }
 
 impl Segment {
-    /// Returns the file range if the file contains all of it.
+    /// Returns the file range if the file contains it.
     pub(super) fn file_range(&self, address: u64, length: u64) -> Option<Range<u64>> {
         let skip = address.checked_sub(self.address)?;
         let inside = skip.checked_add(length)? <= self.file_size;
@@ -97,7 +93,6 @@ impl Segment {
 pub(super) struct Elf {
     header: [u8; 64],
     pub(super) segments: Vec<Segment>,
-    /// Empty without section headers.
     pub(super) sections: Vec<Section>,
     names: Vec<u8>,
 }
@@ -105,7 +100,7 @@ pub(super) struct Elf {
 impl Elf {
     pub(super) fn read(library: &[u8]) -> Result<Elf, Problem> {
         let Some(header) = library.first_chunk::<64>() else {
-            return Err(Problem::Kind(format!("{} bytes are too few for ELF", library.len())));
+            return Err(Problem::Kind(format!("{} bytes are too short for ELF", library.len())));
         };
         check_kind(header)?;
         let mut elf = Elf { header: *header, segments: Vec::new(), sections: Vec::new(), names: Vec::new() };
@@ -130,7 +125,6 @@ impl Elf {
         start..start.saturating_add(SEGMENT_SIZE.saturating_mul(self.segments.len() as u64))
     }
 
-    /// Points the header to another section table.
     pub(super) fn header_with_sections(&self, offset: u64, count: u16) -> Vec<u8> {
         let mut header = self.header.to_vec();
         let offset = offset.to_le_bytes();
@@ -168,7 +162,7 @@ fn check_kind(header: &[u8; 64]) -> Result<(), Problem> {
                 "ELF class {class}, byte order {order}, version {version}; expected 64 bit (2), little endian (1), 1"
             ));
         }
-        _ => return refuse("it does not begin as an ELF file does".to_owned()),
+        _ => return refuse("it is not an ELF file".to_owned()),
     }
     let kind = u16_at(header, 16);
     if kind != ET_DYN {
@@ -187,13 +181,12 @@ fn check_kind(header: &[u8; 64]) -> Result<(), Problem> {
 fn read_segments(library: &[u8], elf: &Elf) -> Result<Vec<Segment>, Problem> {
     let count = u64::from(u16_at(&elf.header, 56));
     if count == 0xffff {
-        return Err(Problem::TooLarge("more program headers than the ELF header can count".to_owned()));
+        return Err(Problem::TooLarge("too many program headers for the ELF header".to_owned()));
     }
     let table = bytes(library, elf.segments_offset(), count * SEGMENT_SIZE, "the table of program headers")?;
     Ok(table.chunks_exact(slot::PROGRAM_HEADER_SIZE).map(Segment::decode).collect())
 }
 
-/// Checks the dynamic linker's requirements.
 fn check_segments(segments: &[Segment], length: u64) -> Result<(), Problem> {
     if !segments.iter().any(|segment| segment.kind == PT_DYNAMIC) {
         return Err(Problem::Kind("it has no dynamic section".to_owned()));
@@ -209,13 +202,13 @@ fn check_segments(segments: &[Segment], length: u64) -> Result<(), Problem> {
             return Err(fault("has more bytes in the file than in memory"));
         }
         if !segment.align.is_power_of_two() || segment.align < PAGE {
-            return Err(fault("has an alignment that is no power of two of at least one page"));
+            return Err(fault("has an alignment that is not a power of two of at least one page"));
         }
         if segment.offset % segment.align != segment.address % segment.align {
-            return Err(fault("lies differently in pages of the file and of memory"));
+            return Err(fault("has different page offsets in the file and in memory"));
         }
         if segment.address < end {
-            return Err(fault("overlaps the one before it or is out of order"));
+            return Err(fault("overlaps the previous one or is out of order"));
         }
         end = segment
             .address
@@ -235,7 +228,7 @@ fn read_sections(library: &[u8], elf: &Elf) -> Result<Vec<Section>, Problem> {
         return Ok(Vec::new());
     }
     if count == 0 || count >= RESERVED_COUNT {
-        return Err(Problem::TooLarge("more section headers than the ELF header can count".to_owned()));
+        return Err(Problem::TooLarge("too many section headers for the ELF header".to_owned()));
     }
     if u64::from(size) != SECTION_SIZE {
         return Err(Problem::Malformed(format!("section headers of {size} bytes, expected {SECTION_SIZE}")));
@@ -252,7 +245,7 @@ fn read_names(library: &[u8], elf: &Elf) -> Result<Vec<u8>, Problem> {
     let index = u16_at(&elf.header, 62);
     let Some(section) = elf.sections.get(usize::from(index)) else {
         let count = elf.sections.len();
-        return Err(Problem::Malformed(format!("section {index} should hold the names of {count} sections")));
+        return Err(Problem::Malformed(format!("invalid section name table {index} of {count} sections")));
     };
     if section.size > NAMES_LIMIT {
         return Err(Problem::Malformed(format!("{} bytes of section names", section.size)));
@@ -260,7 +253,7 @@ fn read_names(library: &[u8], elf: &Elf) -> Result<Vec<u8>, Problem> {
     Ok(bytes(library, section.offset, section.size, "the names of the sections")?.to_vec())
 }
 
-/// Returns bytes of the file; `what` names them in errors.
+/// Returns bytes; `what` names them in errors.
 pub(super) fn bytes<'l>(
     library: &'l [u8],
     offset: u64,
@@ -278,11 +271,11 @@ pub(super) fn bytes<'l>(
     })
 }
 
-/// Is [`bytes`] for a constant length.
+/// Does the same as [`bytes`] for a constant length.
 pub(super) fn array<const N: usize>(library: &[u8], offset: u64, what: &str) -> Result<[u8; N], Problem> {
     bytes(library, offset, N as u64, what)?
         .try_into()
-        .map_err(|_| Problem::Malformed(format!("{what} is cut off")))
+        .map_err(|_| Problem::Malformed(format!("{what} is truncated")))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,7 +288,7 @@ pub(super) enum Notes {
     Foreign,
 }
 
-/// Finds our note by its bytes: linkers pad notes differently.
+/// Finds our note by its bytes, because linkers pad notes differently.
 pub(super) fn notes_in(bytes: &[u8]) -> Notes {
     if bytes == slot::NOTE {
         return Notes::Ours;
@@ -315,7 +308,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array_at(bytes, at))
 }
 
-/// Returns bytes of a record. Records are read whole, so the bytes exist.
+/// Records are read whole, so the bytes exist.
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.iter_mut().zip(bytes.iter().skip(at)).for_each(|(to, from)| *to = *from);

@@ -8,13 +8,13 @@ use cubinder_model::slot::{self, SlotError};
 use cubinder_source::atomic_file;
 use cubinder_source::diagnostic::Diagnostic;
 
-/// A file's error.
+/// An error with its file.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}`: {problem}", path.display())]
 pub struct LibraryError {
     /// The file.
     pub path: PathBuf,
-    /// The problem.
+    /// Problem.
     #[source]
     pub problem: Problem,
 }
@@ -35,79 +35,79 @@ impl From<LibraryError> for Diagnostic {
     }
 }
 
-/// What is wrong with a file.
+/// A file's problem.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// Reading failed.
     #[error("cannot {action}: {source}")]
     Io {
-        /// The failed action.
+        /// Failed action.
         action: &'static str,
-        /// The system's error.
+        /// System error.
         source: io::Error,
     },
     /// Writing failed.
     #[error("cannot {action}: {source}")]
     Unwritten {
-        /// The failed action.
+        /// Failed action.
         action: &'static str,
-        /// The system's error.
+        /// System error.
         source: io::Error,
     },
     /// Not ELF, or for another machine or use.
-    #[error("not a shared library this compiler can handle: {0}")]
+    #[error("unsupported shared library: {0}")]
     Kind(String),
     /// Inconsistent ELF.
     #[error("damaged ELF file: {0}")]
     Malformed(String),
-    /// The file has no descriptor.
+    /// Missing descriptor.
     #[error("not a Cubinder runtime library: it has no descriptor (section `{}`)", slot::SECTION)]
     NoDescriptor,
-    /// The file has several descriptors.
+    /// Several descriptors.
     #[error("{count} descriptors (section `{}`) found, expected one", slot::SECTION)]
     ManyDescriptors {
-        /// Their number.
+        /// Number of descriptors.
         count: usize,
     },
-    /// The descriptor is unreadable.
+    /// Unreadable descriptor.
     #[error("the descriptor at byte {offset} is damaged: {source}")]
     Descriptor {
-        /// Its file offset.
+        /// File offset.
         offset: u64,
-        /// Its error.
+        /// Error.
         source: SlotError,
     },
-    /// No program header is reserved for the bundle.
+    /// Missing reserved program header.
     #[error(
-        "it has no note of its own (section `{}`) whose program header the bundle could take",
+        "it has no separate note (section `{}`) whose program header the bundle can use",
         slot::NOTE_SECTION
     )]
     NoNote,
-    /// The linker merged the note's segment with others.
+    /// The linker merged the note's segment.
     #[error(
         "the linker merged the note `{}` with other notes: its segment has {found} bytes, expected {}",
         slot::NOTE_SECTION,
         slot::NOTE_SIZE
     )]
     MergedNotes {
-        /// Bytes of the segment.
+        /// Segment bytes.
         found: u64,
     },
-    /// The library has no bundle to remove.
+    /// No bundle to remove.
     #[error("it has no bundle")]
     NoBundle,
-    /// The library without the bundle cannot be restored.
-    #[error("another tool changed this library after the bundle was put in ({0}), so it cannot be restored")]
+    /// The original cannot be restored.
+    #[error("cannot restore the library: another tool changed it after the bundle was added ({0})")]
     Changed(&'static str),
-    /// The bundle is empty.
-    #[error("the bundle to put in is empty")]
+    /// Empty bundle.
+    #[error("the bundle is empty")]
     EmptyBundle,
-    /// Addresses, offsets or counts exceed the format.
+    /// Excessive addresses, offsets or counts.
     #[error("{0}")]
     TooLarge(String),
-    /// The new library's bundle is not at the planned offset.
-    #[error("the bundle is not found in the new library: {0}")]
+    /// The new bundle is misplaced.
+    #[error("cannot find the bundle in the new library: {0}")]
     ReadBack(String),
 }
 
@@ -115,18 +115,18 @@ impl Problem {
     fn help(&self) -> Option<&'static str> {
         Some(match self {
             Problem::Kind(_) | Problem::NoDescriptor => {
-                "name the runtime library `libcubinder.so` of this release, or one that `cubinder compile` wrote"
+                "use the runtime library `libcubinder.so` of this release, or a library that `cubinder compile` wrote"
             }
             Problem::ManyDescriptors { .. } => "link the runtime crate into a library once",
             Problem::Malformed(_) | Problem::Descriptor { .. } | Problem::ReadBack(_) => {
-                "take a fresh copy of the runtime library of this release"
+                "use a new copy of the runtime library of this release"
             }
             Problem::NoNote | Problem::MergedNotes { .. } => {
-                "build the runtime library with rust-lld, lld, GNU ld or gold; mold keeps the note apart with \
+                "link the runtime library with rust-lld, lld, GNU ld or gold, or with mold and \
                  `-C link-arg=-Wl,--build-id=none`"
             }
             Problem::Unwritten { source, .. } => return atomic_file::write_help(source),
-            Problem::Changed(_) => "take the runtime library that the bundle was put into",
+            Problem::Changed(_) => "use the runtime library to which the bundle was added",
             _ => return None,
         })
     }

@@ -45,7 +45,7 @@ pub(super) fn slot(library: &[u8], elf: &Elf) -> Result<Slot, Problem> {
     let Some(offset) = range.map(|range| range.start).filter(|&at| claimed.is_none_or(|claim| claim == at))
     else {
         return Err(Problem::Malformed(format!(
-            "no segment maps section `{}` from where it lies in the file",
+            "no segment maps section `{}` at its offset in the file",
             slot::SECTION
         )));
     };
@@ -79,7 +79,6 @@ fn scan(library: &[u8], elf: &Elf) -> Result<u64, Problem> {
 }
 
 pub(super) fn note(library: &[u8], elf: &Elf) -> Result<usize, Problem> {
-    /// Usually a few hundred bytes.
     const LIMIT: u64 = 64 * 1024;
     let candidates = elf.segments.iter().enumerate();
     for (index, segment) in candidates.filter(|(_, segment)| segment.kind == elf::PT_NOTE) {
@@ -95,7 +94,7 @@ pub(super) fn note(library: &[u8], elf: &Elf) -> Result<usize, Problem> {
     Err(Problem::NoNote)
 }
 
-/// Finds the segment; it must map exactly the bundle.
+/// Finds the segment, which must map exactly the bundle.
 pub(super) fn bundle_segment(elf: &Elf, slot: &Slot, attachment: &Attachment) -> Option<usize> {
     let address = slot.bundle_address(attachment)?;
     elf.segments.iter().position(|segment| {

@@ -1,9 +1,9 @@
-//! Writes bundles into prebuilt shared libraries and reads them, without a linker. Must not interpret bundles, or
-//! change files in place (a process may have them mapped).
+//! Writes bundles into prebuilt shared libraries and reads them, without a linker. Must not change files in place:
+//! a process may have them mapped.
 //!
 //! The bundle is appended; the note's program header ([`cubinder_model::slot`]) becomes its `PT_LOAD`, and the
-//! descriptor stores its distance and the original, so bundles can be removed or replaced exactly. New section headers
-//! follow, so that `strip` and `patchelf` keep it.
+//! descriptor stores its distance and the original, for exact removal or replacement. New section headers follow,
+//! so that `strip` and `patchelf` keep it.
 
 mod elf;
 mod error;
@@ -28,27 +28,27 @@ use plan::{Plan, Target};
 /// A bundle in a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
-    /// The library's use of it.
+    /// Use of the bundle.
     pub mode: Mode,
-    /// Its byte range in the file.
+    /// Byte range in the file.
     pub range: Range<u64>,
-    /// The original library's digest, if restorable.
+    /// Original's digest, if restorable.
     pub base: Option<Digest>,
 }
 
 /// Writes `base` with `bundle` to `out`, which may be `base`.
 ///
 /// # Errors
-/// Those of [`draft`].
+/// The errors of [`draft`].
 pub fn inject(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<(), LibraryError> {
     persist(draft(base, bundle, mode, out)?, out)
 }
 
-/// Writes `base` with `bundle` beside `out`, with the permissions of `base`. A previous bundle is replaced exactly, or,
-/// if a tool such as `strip` changed the file since, stays unmapped.
+/// Writes `base` with `bundle` to a draft beside `out`, with the permissions of `base`. A previous bundle is
+/// replaced, or stays unmapped if a tool such as `strip` changed the file.
 ///
 /// # Errors
-/// `base` is not a runtime library, damaged, or without reserved program header; `bundle` is empty; `out` cannot be
+/// `base` is damaged, not a runtime library, or without reserved program header; `bundle` is empty; `out` cannot be
 /// written.
 pub fn draft(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<AtomicFile, LibraryError> {
     let (library, permissions) = open(base)?;
@@ -66,7 +66,7 @@ pub fn detach(library: &Path, out: &Path) -> Result<(), LibraryError> {
     persist(write(&restored, permissions, out).map_err(LibraryError::for_file(out))?, out)
 }
 
-/// Returns the bundle of the library at `path`, if any.
+/// Returns the bundle of a library, if any.
 ///
 /// # Errors
 /// The file is unreadable, damaged, or not a runtime library ([`Problem::Kind`], [`Problem::NoDescriptor`]).
@@ -74,10 +74,10 @@ pub fn read(path: &Path) -> Result<Option<Attached>, LibraryError> {
     read_bytes(path, &read_file(path)?)
 }
 
-/// Returns the bytes of the file at `path`, for [`read_bytes`].
+/// Returns the file's bytes for [`read_bytes`].
 ///
 /// # Errors
-/// The file cannot be read or is a folder.
+/// Unreadable files and folders.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, LibraryError> {
     Ok(open(path)?.0)
 }
@@ -85,7 +85,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, LibraryError> {
 /// Reads a library in memory; `path` names it in errors.
 ///
 /// # Errors
-/// Those of [`read`].
+/// The errors of [`read`].
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Option<Attached>, LibraryError> {
     attached(bytes).map_err(LibraryError::for_file(path))
 }
@@ -106,7 +106,7 @@ fn open(path: &Path) -> Result<(Vec<u8>, Permissions), LibraryError> {
 }
 
 fn write(library: &[u8], permissions: Permissions, out: &Path) -> Result<AtomicFile, Problem> {
-    // Checked first: later errors would name the temporary file.
+    // Later errors would name the temporary file.
     std::fs::metadata(parent_folder(out))
         .map_err(|source| Problem::Io { action: "open its folder", source })?;
     let creating = |source| Problem::Unwritten { action: "create a temporary file beside it", source };
@@ -130,9 +130,8 @@ fn attached(library: &[u8]) -> Result<Option<Attached>, Problem> {
     let Some(attachment) = &slot.attachment else { return Ok(None) };
     let range =
         slot.bundle_address(attachment).and_then(|address| elf.file_range(address, attachment.length));
-    let range = range.ok_or_else(|| {
-        Problem::Malformed("the descriptor names a bundle that no segment maps from the file".to_owned())
-    })?;
+    let range =
+        range.ok_or_else(|| Problem::Malformed("no segment maps the bundle of the descriptor".to_owned()))?;
     let base = attachment.undo.as_ref().map(|undo| Digest(undo.digest));
     Ok(Some(Attached { mode: attachment.mode, range, base }))
 }
@@ -171,12 +170,12 @@ fn plan_first(library: Vec<u8>, mode: Mode, length: u64) -> Result<(Vec<u8>, Pla
     Ok((library, plan))
 }
 
-/// Plans an append: the previous bundle's segment is reused, its bytes stay.
+/// Plans an append that reuses the previous bundle's segment.
 fn plan_append(library: Vec<u8>, mode: Mode, length: u64) -> Result<(Vec<u8>, Plan), Problem> {
     let elf = Elf::read(&library)?;
     let slot = find::slot(&library, &elf)?;
     let index = slot.attachment.as_ref().and_then(|attachment| find::bundle_segment(&elf, &slot, attachment));
-    let index = index.ok_or(Problem::Changed("the bundle has no segment of its own any more"))?;
+    let index = index.ok_or(Problem::Changed("the bundle no longer has a separate segment"))?;
     let plan =
         Target { elf: &elf, slot: &slot, length: library.len() as u64, index }.attach(mode, length, None)?;
     Ok((library, plan))
@@ -193,6 +192,6 @@ fn restore(library: &[u8]) -> Result<Vec<u8>, Problem> {
     let digest = *blake3::hash(&restored).as_bytes();
     match attachment.undo.as_ref().is_some_and(|undo| undo.digest == digest) {
         true => Ok(restored),
-        false => Err(Problem::Changed("other bytes than the bundle's differ")),
+        false => Err(Problem::Changed("bytes outside the bundle differ")),
     }
 }

@@ -1,4 +1,4 @@
-//! Plans changes of offsets, addresses and program headers to add or remove a bundle. Must not do I/O.
+//! Plans how offsets, addresses and program headers change with a bundle. Must not do I/O.
 
 use std::ops::Range;
 
@@ -8,12 +8,11 @@ use super::elf::{self, Elf, PAGE, Section, Segment};
 use super::error::Problem;
 use super::find::{self, Slot};
 
-/// The old file with patches, zeros up to `offset`, the bundle, then zeros and section headers if present.
+/// The patched file, zeros up to `offset`, the bundle, then zeros and section headers if any.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) patches: Vec<Patch>,
     pub(super) offset: u64,
-    /// The section headers.
     pub(super) sections: Option<Patch>,
 }
 
@@ -24,7 +23,6 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    /// Bytes after the end are dropped.
     pub(super) fn apply(&self, library: &mut [u8]) {
         let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
         library.iter_mut().skip(offset).zip(&self.bytes).for_each(|(to, from)| *to = *from);
@@ -37,18 +35,16 @@ struct Layout {
     sections: u64,
 }
 
-/// The library to change.
 pub(super) struct Target<'a> {
     pub(super) elf: &'a Elf,
     pub(super) slot: &'a Slot,
-    /// Bytes of its file.
     pub(super) length: u64,
     /// The note's, or the previous bundle's.
     pub(super) index: usize,
 }
 
 impl Target<'_> {
-    /// Plans the addition of a bundle; `undo` is stored in the descriptor.
+    /// Plans the addition of a bundle; the descriptor stores `undo`.
     pub(super) fn attach(&self, mode: Mode, length: u64, undo: Option<Undo>) -> Result<Plan, Problem> {
         let layout = layout(self.length, length)?;
         let mut segments = self.elf.segments.clone();
@@ -72,7 +68,7 @@ impl Target<'_> {
         if !self.elf.sections.is_empty() {
             let sections = self.sections(&old, layout.bundle..layout.bundle + length, address)?;
             let count = u16::try_from(sections.len()).ok().filter(|&count| count < 0xff00);
-            let count = count.ok_or_else(|| Problem::TooLarge("no room for one more section".to_owned()))?;
+            let count = count.ok_or_else(|| Problem::TooLarge("no space for another section".to_owned()))?;
             patches.push(Patch { offset: 0, bytes: self.elf.header_with_sections(layout.sections, count) });
             table = Some(Patch {
                 offset: layout.sections,
@@ -83,7 +79,7 @@ impl Target<'_> {
         Ok(Plan { patches, offset: layout.bundle, sections: table })
     }
 
-    /// Adds a section for the bundle: tools keep only segments with sections.
+    /// Adds a section, because tools drop segments without one.
     fn sections(&self, old: &Segment, range: Range<u64>, address: u64) -> Result<Vec<Section>, Problem> {
         let mut sections = self.elf.sections.clone();
         let size = range.end - range.start;
@@ -94,7 +90,7 @@ impl Target<'_> {
             *section = Section { address, offset: range.start, size, ..section.clone() };
             return Ok(sections);
         }
-        // The name is a suffix of `.note.cubinder`.
+        // `.note.cubinder` ends with the name.
         let note = self.elf.sections_named(slot::NOTE_SECTION).next();
         let name = note.and_then(|note| note.name.checked_add(".note".len() as u32)).ok_or_else(|| {
             Problem::Malformed(format!("it has section headers, but none for `{}`", slot::NOTE_SECTION))
@@ -114,7 +110,6 @@ impl Target<'_> {
         Ok(sections)
     }
 
-    /// Checks that patches do not overlap.
     fn check_apart(&self) -> Result<(), Problem> {
         let places = [
             ("the ELF header", 0..elf::HEADER_SIZE),
@@ -137,7 +132,7 @@ pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Pa
     let attachment = slot.attachment.as_ref().ok_or("it has no bundle")?;
     let undo = attachment.undo.as_ref().ok_or("its bundle was replaced after that")?;
     let index =
-        find::bundle_segment(elf, slot, attachment).ok_or("the segment of the bundle is another one")?;
+        find::bundle_segment(elf, slot, attachment).ok_or("the segment of the bundle is different")?;
     let too_large = "the numbers in the descriptor are too large";
     let layout = layout(undo.length, attachment.length).map_err(|_| too_large)?;
     let count = u16::try_from(undo.section_count).map_err(|_| too_large)?;
@@ -148,7 +143,7 @@ pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Pa
             .saturating_add(u64::from(count).saturating_add(1).saturating_mul(elf::SECTION_SIZE)),
     };
     if end != length {
-        return Err("the file has another length");
+        return Err("the file has a different length");
     }
     let mut segments = elf.segments.clone();
     segments.remove(index);
@@ -209,7 +204,7 @@ fn signed(address: u64) -> Result<i64, Problem> {
 }
 
 pub(super) fn too_large() -> Problem {
-    Problem::TooLarge("the bundle does not fit into the address space behind the library".to_owned())
+    Problem::TooLarge("the bundle exceeds the address space after the library".to_owned())
 }
 
 #[cfg(test)]
@@ -249,7 +244,6 @@ mod tests {
         segment(elf::PT_LOAD, offset, size, 0x1000)
     }
 
-    /// Without section headers.
     fn library(segments: &[Segment]) -> Elf {
         let mut file = vec![0; LENGTH];
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
@@ -270,7 +264,7 @@ mod tests {
         segments.map(|segment| (segment.kind, segment.address)).collect()
     }
 
-    /// The note's position varies by linker; removal must restore the order.
+    /// The note's position varies by linker.
     #[test]
     fn the_bundle_follows_the_last_load_and_the_note_returns() {
         let note = || segment(elf::PT_NOTE, 0x300, 16, 8);
@@ -295,11 +289,11 @@ mod tests {
             let found = Slot { attachment: slot::decode(&descriptor).unwrap(), ..slot(0x800) };
             let (length, patches) = detach(&attached, &found, 0x3005).unwrap();
             assert_eq!((length, &patches[0].bytes), (LENGTH as u64, &elf::encode_segments(&segments)));
-            assert_eq!(detach(&attached, &found, 0x3006), Err("the file has another length"));
+            assert_eq!(detach(&attached, &found, 0x3006), Err("the file has a different length"));
         }
     }
 
-    /// 64 KiB pages: offset and address agree modulo the alignment; no page is shared.
+    /// 64 KiB pages: offset and address must be congruent, and pages unshared.
     #[test]
     fn the_largest_alignment_counts() {
         let elf = library(&[

@@ -11,13 +11,13 @@ use crate::path;
 /// A kind of TOML file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A plugin manifest.
+    /// Plugin manifest.
     Manifest,
     /// Test cases for `cubinder eval --cases`.
     Cases,
     /// A `cubinder.toml`.
     Config,
-    /// A tuning file.
+    /// Tuning file.
     Tuning,
 }
 
@@ -42,30 +42,25 @@ impl Kind {
             Kind::Manifest => "a manifest",
             Kind::Cases => "a file of cases",
             Kind::Config => "a `cubinder.toml`",
-            Kind::Tuning => "a file of tuning",
+            Kind::Tuning => "a tuning file",
         }
     }
 
     fn command(self, path: &str) -> String {
         match self {
             Kind::Manifest => {
-                format!(
-                    "`cubinder check {path}`, `cubinder compile {path}` and `cubinder eval {path}` take it"
-                )
+                format!("use `cubinder check {path}`, `cubinder compile {path}` or `cubinder eval {path}`")
             }
-            Kind::Cases => format!("`cubinder eval --cases {path}` takes it"),
-            Kind::Tuning => format!("`cubinder compile --tuning {path}` takes it beside manifests"),
+            Kind::Cases => format!("use `cubinder eval --cases {path}`"),
+            Kind::Tuning => format!("use `cubinder compile --tuning {path}`, in addition to manifests"),
             Kind::Config => {
-                format!("`cubinder check --config {path}` and `cubinder compile --config {path}` take it")
+                format!("use `cubinder check --config {path}` or `cubinder compile --config {path}`")
             }
         }
     }
 }
 
-/// Rejects a text of another kind.
-///
-/// # Errors
-/// The found kind and its command.
+/// Rejects a text of another kind and names its command.
 pub fn expect(expected: Kind, path: &Path, text: &str) -> Result<(), Diagnostic> {
     match Kind::detect(text) {
         Some(found) if found != expected => {
@@ -94,7 +89,7 @@ mod tests {
             assert_eq!(
                 Kind::detect(&format!("{text}\nbroken = tru\n")),
                 Some(kind),
-                "one mistake hides nothing"
+                "errors must not hide the kind"
             );
         }
         for text in ["", "a = 1", "= = ="] {
@@ -102,7 +97,7 @@ mod tests {
         }
         let error = expect(Kind::Manifest, Path::new("tests/./a.toml"), cases).unwrap_err();
         assert_eq!(error.message, "`tests/a.toml` is a file of cases, expected a manifest");
-        assert_eq!(error.help.as_deref(), Some("`cubinder eval --cases tests/a.toml` takes it"));
+        assert_eq!(error.help.as_deref(), Some("use `cubinder eval --cases tests/a.toml`"));
         assert!(
             expect(Kind::Cases, Path::new("a"), cases).is_ok()
                 && expect(Kind::Cases, Path::new("a"), "").is_ok()

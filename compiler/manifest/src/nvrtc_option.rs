@@ -1,40 +1,40 @@
-//! Rules about NVRTC options: allowed ones, names that they define, and options that read files.
+//! Rules about NVRTC options: allowed ones, names that they define, and files that they read.
 
 use std::collections::BTreeSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::errors::{MacroOfHeader, NotAnOption, NotTheUsersOption, OldStandard};
 
-/// Set by Cubinder, or changing the kind of output (`nvrtc.h`, CUDA 13.0).
+/// Owned by Cubinder, or changing the output's kind (`nvrtc.h`, CUDA 13.0).
 const RESERVED: &[(&str, &str)] = &[
-    ("gpu-architecture arch", "targets are set with `targets` or `--target`"),
-    ("include-path isystem", "include folders are set with `include`"),
+    ("gpu-architecture arch", "set targets with `targets` or `--target`"),
+    ("include-path isystem", "set include folders with `include`"),
     ("pre-include include", "write the `#include` into the source"),
-    ("no-source-include", "headers could not include their neighbours (NVRTC 13.0)"),
-    ("device-debug G", "code for debugging cannot be bound into an engine"),
+    ("no-source-include", "headers could not include files of their own folder (NVRTC 13.0)"),
+    ("device-debug G", "engines cannot contain debug code"),
     (
         "relocatable-device-code rdc device-c dc device-w dw extensible-whole-program ewp",
-        "each kernel is a whole program",
+        "each kernel is compiled as a complete program",
     ),
-    ("dlink-time-opt dlto gen-opt-lto optix-ir fdevice-syntax-only", "it gives no machine code"),
+    ("dlink-time-opt dlto gen-opt-lto optix-ir fdevice-syntax-only", "it produces no machine code"),
     (
         "pch create-pch use-pch pch-dir create_pch use_pch pch_dir pch-verbose pch-messages instantiate-templates-in-pch",
-        "precompiled headers are files that the cache of compiled code does not know of",
+        "the compile cache does not track precompiled headers",
     ),
-    ("time fdevice-time-trace", "a compile writes no files of its own"),
-    ("frandom-seed", "it is set, so that the same input gives the same bytes"),
-    ("no-cache", "it is always set: compiled code is cached by Cubinder"),
-    ("modify-stack-limit", "it is always off: it would change the whole process"),
-    ("Xcudafe", "it has options for a part of NVRTC that Cubinder cannot check"),
+    ("time fdevice-time-trace", "compilations write no additional files"),
+    ("frandom-seed", "Cubinder sets it to make output reproducible"),
+    ("no-cache", "it is always set: Cubinder has its own cache"),
+    ("modify-stack-limit", "it is always off: it would affect the entire process"),
+    ("Xcudafe", "it passes options to a part of NVRTC that Cubinder cannot check"),
 ];
 
 /// Options that pass one to `ptxas`, in the same element or the next.
 pub const PTXAS: [&str; 2] = ["ptxas-options", "Xptxas"];
 
-/// Files could change unnoticed.
+/// Options of ptxas that read files, which could change unnoticed.
 const PTXAS_FILES: [&str; 2] = ["options-file", "optf"];
 
-/// `nvrtc.h`, CUDA 13.0, and NVRTC 13.0.88. Other options prevent caching.
+/// Options that read no file, from `nvrtc.h` of CUDA 13.0 and from NVRTC 13.0.88. Other options prevent caching.
 const READ_NO_FILE: &str = "
     D define-macro U undefine-macro std maxrregcount ftz prec-sqrt prec-div fmad use_fast_math
     extra-device-vectorization fassociative-math builtin-move-forward builtin-initializer-list
@@ -44,7 +44,7 @@ const READ_NO_FILE: &str = "
     brief-diag split-compile jump-table-density jtd device-stack-protector minimal generate-line-info
     lineinfo version-ident dQ dopt Ofast-compile Ofc ptxas-options Xptxas";
 
-/// From the help of `ptxas` 13.0.
+/// Options of ptxas that read no file, from its help (13.0).
 const PTXAS_READ_NO_FILE: &str = "
     O O0 O1 O2 O3 opt-level v verbose w disable-warnings Werror allow-expensive-optimizations
     allow-exp-opt def-load-cache dlcm def-store-cache dscm force-load-cache flcm force-store-cache fscm
@@ -52,20 +52,17 @@ const PTXAS_READ_NO_FILE: &str = "
     register-usage-level warn-on-double-precision-use warn-double-usage warn-on-local-memory-usage
     warn-lmem-usage warn-on-spills warn-spills suppress-stack-size-warning split-compile";
 
-/// Checks that users may pass `option`; NVRTC validates it.
-///
-/// # Errors
-/// If Cubinder owns the option, without a span.
+/// Rejects options that Cubinder owns, without a span; NVRTC validates the rest.
 pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     let refuse = |why| Err(NotTheUsersOption { option, why }.into());
     if option.chars().any(char::is_control) {
-        return refuse("it holds a control character");
+        return refuse("it contains a control character");
     }
     if option.trim_start() != option && option.trim_start().starts_with('-') {
-        return refuse("NVRTC passes over the blank before it, and nothing else does: leave it out");
+        return refuse("remove the leading space, which only NVRTC ignores");
     }
     if option.starts_with("-I") {
-        return refuse("include folders are set with `include`");
+        return refuse("set include folders with `include`");
     }
     if let Some(standard) = standard(option).filter(|standard| OLD_STANDARDS.contains(standard)) {
         return Err(OldStandard { standard }.into());
@@ -82,10 +79,9 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     }
 }
 
-const OPTIONS_IN_A_FILE: &str =
-    "its options would be in a file that the cache of compiled code does not know of";
+const OPTIONS_IN_A_FILE: &str = "the compile cache does not track files of options";
 
-/// Returns whether all of these checked options read no file.
+/// Returns whether no checked option reads a file.
 #[must_use]
 pub fn read_no_file(options: &[String]) -> bool {
     let mut of_ptxas = false;
@@ -93,7 +89,6 @@ pub fn read_no_file(options: &[String]) -> bool {
         if std::mem::take(&mut of_ptxas) {
             return is_one_of_ptxas(option);
         }
-        // The previous option's value.
         if !option.starts_with('-') {
             return true;
         }
@@ -106,7 +101,7 @@ pub fn read_no_file(options: &[String]) -> bool {
     })
 }
 
-/// Returns the errors of user options, by index. A value may be the next element (`-D`, `X=1`).
+/// Returns the errors of user options by index. A value may follow as its own element (`-D`, `X=1`).
 #[must_use]
 pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
     let mut refused = Vec::new();
@@ -134,7 +129,7 @@ pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
     refused
 }
 
-/// The header's `constexpr` member functions are `const` there.
+/// Standards in which `constexpr` member functions, such as the header's, are implicitly `const`.
 const OLD_STANDARDS: &[&str] = &["c++03", "c++11"];
 
 /// Parses `--std=c++17`.
@@ -142,7 +137,7 @@ fn standard(option: &str) -> Option<&str> {
     option.strip_prefix("--std=").or_else(|| option.strip_prefix("-std="))
 }
 
-/// Returns the macros that `-DN=4`, `-D N=4`, `--define-macro=N` or `-D`, `N` define, each with the name's index.
+/// Returns the macros that `-DN=4`, `-D N=4`, `--define-macro=N` or `-D`, `N` define, with their indices.
 #[must_use]
 pub fn defined_names<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, &'o str)> {
     let mut names = Vec::new();
@@ -179,12 +174,12 @@ pub fn check_defined<'o>(
     taken.map(error).collect()
 }
 
-/// Rejects values with spaces or commas, which may be several options.
+/// Rejects values with spaces or commas: possibly several options.
 fn is_one_of_ptxas(option: &str) -> bool {
     is_listed(option, PTXAS_READ_NO_FILE) && !option.contains([' ', ','])
 }
 
-/// Compares an option, ignoring dashes and value.
+/// Compares option names, ignoring dashes and values.
 #[must_use]
 pub fn is_named(option: &str, names: &[&str]) -> bool {
     let name = option.trim_start_matches('-').split('=').next().unwrap_or_default();
@@ -318,8 +313,8 @@ mod tests {
         assert_eq!(
             messages,
             [
-                "the option defines `N`, which is a name of the manifest",
-                "the option defines `T`, which is a name of the generated header `cubinder.h`"
+                "the option defines `N`, a name of the manifest",
+                "the option defines `T`, a name of the generated header `cubinder.h`"
             ]
         );
     }
@@ -327,7 +322,7 @@ mod tests {
     #[test]
     fn the_reason_is_said() {
         let error = check_option("--gpu-architecture=sm_80").unwrap_err();
-        assert_eq!(error.message, "the option `--gpu-architecture=sm_80` is not the user's to set");
-        assert_eq!(error.notes, ["targets are set with `targets` or `--target`"]);
+        assert_eq!(error.message, "the option `--gpu-architecture=sm_80` cannot be set");
+        assert_eq!(error.notes, ["set targets with `targets` or `--target`"]);
     }
 }

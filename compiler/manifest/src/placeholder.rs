@@ -1,5 +1,4 @@
-//! Placeholders in imported manifests, in capitals, for values that users must supply. Owns their spelling and
-//! detection.
+//! Placeholders in imported manifests, in capitals, for values that users must supply. Owns their spelling.
 
 /// The type of a tensor's elements.
 pub const ELEMENT: &str = "TYPE_OF_ELEMENTS";
@@ -30,7 +29,7 @@ pub fn value_of(name: &str) -> String {
     format!("VALUE_OF_{name}")
 }
 
-/// Names the check that a value has `bits` bits. Contains [`value_of`], so that one replacement suffices.
+/// Names the check that a value has `bits` bits; replacing [`value_of`] replaces it too.
 pub fn fits(name: &str, bits: u32) -> String {
     let value = value_of(name);
     let most = i64::MAX >> 64_u32.saturating_sub(bits);

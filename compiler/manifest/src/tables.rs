@@ -1,4 +1,4 @@
-//! Reads the files of `[tables]` and checks their size against [`crate::manifest`].
+//! Reads the files of `[tables]` and checks their sizes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::path;
 use crate::resolve::{Resolved, Table, TableFile};
 use crate::source;
 
-/// Reads the files of a plugin's tables; invalid ones stay empty.
+/// Reads a plugin's table files; invalid ones stay empty.
 pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
     let Some(tables) = plugin.draft.units.first().map(|unit| Arc::clone(&unit.tables)) else {
         return Vec::new();
@@ -28,7 +28,6 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
             }
         },
     });
-    // All units share the tables.
     let filled: Arc<[Table]> = filled.collect();
     plugin.draft.units.iter_mut().for_each(|unit| unit.tables = Arc::clone(&filled));
     errors
@@ -52,15 +51,15 @@ fn bytes(table: &Table, file: &TableFile) -> Result<Vec<u8>, Diagnostic> {
 fn misfit(ty: TableType, bytes: &[u8]) -> Option<String> {
     let (found, size) = (bytes.len(), ty.size());
     if found == 0 {
-        return Some("it is empty, and a table has at least one element".to_owned());
+        return Some("empty; a table must have at least one element".to_owned());
     }
     if found % size != 0 {
-        return Some(format!("it has {found} bytes, and each element has {size}"));
+        return Some(format!("{found} bytes, but each element has {size}"));
     }
     let is_bool = |byte: &u8| *byte <= 1;
     let at = bytes.iter().position(|byte| !is_bool(byte)).filter(|_| ty == TableType::Bool)?;
     let byte = bytes.get(at)?;
-    Some(format!("byte {at} is {byte}, and a `bool` is 0 or 1"))
+    Some(format!("byte {at} is {byte}, but a `bool` must be 0 or 1"))
 }
 
 #[cfg(test)]
@@ -71,13 +70,13 @@ mod tests {
     fn bytes_are_whole_elements() {
         let why = |ty, bytes: &[u8]| misfit(ty, bytes);
         assert_eq!(why(TableType::F32, &[0xff; 8]), None);
-        assert_eq!(why(TableType::F64, &[0; 12]).as_deref(), Some("it has 12 bytes, and each element has 8"));
-        assert_eq!(
-            why(TableType::U8, &[]).as_deref(),
-            Some("it is empty, and a table has at least one element")
-        );
+        assert_eq!(why(TableType::F64, &[0; 12]).as_deref(), Some("12 bytes, but each element has 8"));
+        assert_eq!(why(TableType::U8, &[]).as_deref(), Some("empty; a table must have at least one element"));
         assert_eq!(why(TableType::Bool, &[0, 1]), None);
-        assert_eq!(why(TableType::Bool, &[1, 2]).as_deref(), Some("byte 1 is 2, and a `bool` is 0 or 1"));
+        assert_eq!(
+            why(TableType::Bool, &[1, 2]).as_deref(),
+            Some("byte 1 is 2, but a `bool` must be 0 or 1")
+        );
         assert_eq!(why(TableType::I8, &[2]), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Test files: nodes with their shapes and optional expectations.
+//! Test files: nodes with shapes and optional expectations.
 //!
-//! Owns the files' syntax ([`read()`]) and the comparison ([`run`]).
+//! Owns their syntax ([`read()`]) and comparison ([`run`]).
 //!
 //! ```toml
-//! manifest = "../manifests/scale.toml"     # a library, a bundle or an engine will do too
+//! manifest = "../manifests/scale.toml"     # or a library, bundle or engine
 //!
 //! [[cases]]
 //! name = "a vector of four"
@@ -21,7 +21,7 @@
 //! # error = "part of why the node is refused"
 //! ```
 //!
-//! Tensor values (`data`) are for `cubinder test`, which runs the cases on a GPU ([`Cases::trial`]).
+//! Tensor values (`data`) are for `cubinder test`, which runs on a GPU ([`Cases::trial`]).
 
 mod data;
 mod read;
@@ -45,11 +45,11 @@ pub use read::read;
 /// A test file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cases {
-    /// The text.
+    /// Text.
     pub source: Arc<Source>,
-    /// The tested file, resolved against this file's folder.
+    /// Tested file, resolved against this file's folder.
     pub subject: PathBuf,
-    /// The cases, in the file's order.
+    /// Cases, in the file's order.
     pub list: Vec<Case>,
     /// Defaults for all cases.
     data: CaseData,
@@ -58,16 +58,16 @@ pub struct Cases {
 /// A case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its source position.
+    /// Source position.
     range: Range<usize>,
     query: Query,
     places: Places,
     expected: Vec<(Range<usize>, Expected)>,
     error: Option<(Range<usize>, String)>,
     data: CaseData,
-    /// The expected values of outputs.
+    /// Expected values of outputs.
     outputs: Vec<(String, DataFile)>,
 }
 
@@ -80,10 +80,7 @@ impl Case {
 }
 
 impl Cases {
-    /// Returns the node of a case with its data.
-    ///
-    /// # Errors
-    /// If a file for an input's shape is invalid.
+    /// Returns the node of a case with its data; fails if a file for an input's shape is invalid.
     pub fn trial(&self, case: &Case) -> Result<Trial, Difference> {
         let data = case.data.or(&self.data);
         self.query(case).map(|query| Trial {
@@ -94,7 +91,7 @@ impl Cases {
         })
     }
 
-    /// Returns the names of the cases for messages.
+    /// Lists the names of the cases.
     #[must_use]
     pub fn names(&self) -> String {
         self.list.iter().map(|case| format!("`{}`", case.name)).collect::<Vec<_>>().join(", ")
@@ -106,7 +103,7 @@ impl Cases {
         self.data.clone().trial()
     }
 
-    /// Returns the query; inputs without a shape have that of their file.
+    /// Returns the query; inputs without a shape have their file's.
     fn query(&self, case: &Case) -> Result<Query, Difference> {
         let mut query = case.query.clone();
         for (name, data) in &case.data.or(&self.data).inputs {
@@ -132,7 +129,6 @@ impl Cases {
         Difference { mistake: true, ..self.differs(range, text) }
     }
 
-    /// Returns errors other than the expected one.
     fn of_query(&self, case: &Case, all: &[Mistake]) -> Vec<Difference> {
         let Some((range, part)) = &case.error else {
             let range = |mistake: &Mistake| {
@@ -144,7 +140,7 @@ impl Cases {
         };
         let all: Vec<&str> = all.iter().map(|mistake| mistake.diagnostic.message.as_str()).collect();
         let is_expected = all.iter().any(|message| message.contains(part));
-        let text = || format!("it is refused: {}; expected `{part}` in that", all.join("; "));
+        let text = || format!("rejected: {}; expected the message to contain `{part}`", all.join("; "));
         (!is_expected).then(|| self.differs(range, text())).into_iter().collect()
     }
 
@@ -205,9 +201,9 @@ impl std::fmt::Display for Difference {
 /// A failed expectation.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
-    /// The position of the expectation: `tests/scale.toml:12:9`.
+    /// Position: `tests/scale.toml:12:9`.
     pub place: String,
-    /// The found and expected values.
+    /// Found and expected values.
     pub text: String,
     /// Whether the case uses unknown names.
     pub mistake: bool,
@@ -255,7 +251,7 @@ pub fn verdict(
     Verdict { name: case.name.clone(), differences }
 }
 
-/// Returns the device-independent errors in a case: unknown names, invalid or missing data.
+/// Returns device-independent errors in a case: unknown names, invalid or missing data.
 #[must_use]
 pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference> {
     let query = match cases.query(case) {
@@ -272,7 +268,6 @@ pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference
     found
 }
 
-/// Returns an unexpected refusal or text.
 fn refusal(case: &Case, outcome: &EvaluatedNode) -> Option<(Range<usize>, String)> {
     let failed = outcome.diagnostics.iter().find(|found| found.severity == Severity::Error);
     if let Some(failed) = failed {
@@ -282,14 +277,15 @@ fn refusal(case: &Case, outcome: &EvaluatedNode) -> Option<(Range<usize>, String
     match (&outcome.evaluation.refused, &case.error) {
         (None, None) => None,
         (Some(why), Some((_, part))) if why.contains(part.as_str()) => None,
-        (Some(why), Some((range, part))) => {
-            Some((range.clone(), format!("it is refused: {}; expected `{part}` in that", flat(why))))
-        }
-        (Some(why), None) => Some((case.range.clone(), format!("it is refused: {}", flat(why)))),
+        (Some(why), Some((range, part))) => Some((
+            range.clone(),
+            format!("rejected: {}; expected the message to contain `{part}`", flat(why)),
+        )),
+        (Some(why), None) => Some((case.range.clone(), format!("rejected: {}", flat(why)))),
         (None, Some((range, part))) => {
             let notes = outcome.evaluation.notes.join("; ");
             let notes = if notes.is_empty() { String::new() } else { format!(" ({notes})") };
-            Some((range.clone(), format!("it is not refused, expected the error `{part}`{notes}")))
+            Some((range.clone(), format!("not rejected, expected the error `{part}`{notes}")))
         }
     }
 }
@@ -329,11 +325,11 @@ fn difference(expected: &Expected, found: &Evaluation) -> Option<String> {
                 return None;
             }
             // Equal texts may have different types.
-            let passed = passed.map_or_else(|| "not known".to_owned(), |passed| passed.to_string());
+            let passed = passed.map_or_else(|| "unknown".to_owned(), |passed| passed.to_string());
             return Some(format!("the argument `{name}` is {passed}, expected {value}"));
         }
     };
-    let found = found.unwrap_or_else(|| "not known".to_owned());
+    let found = found.unwrap_or_else(|| "unknown".to_owned());
     (found != expected).then(|| format!("{what} is {found}, expected {expected}"))
 }
 
@@ -341,7 +337,7 @@ fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Cl
     let list: Vec<&str> = known.clone().collect();
     let list = if list.is_empty() { "none".to_owned() } else { format!("`{}`", list.join("`, `")) };
     let hint = suggest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    format!("there is no {what} `{name}`, there is {list}{hint}")
+    format!("unknown {what} `{name}`; expected {list}{hint}")
 }
 
 /// Compares values; integers equal floats.
@@ -366,8 +362,11 @@ pub fn table(verdicts: &[Verdict]) -> String {
             text.push_str(&format!("ok       {}\n", verdict.name));
         }
         for difference in &verdict.differences {
-            let what = if difference.mistake { "mistake" } else { "differs" };
-            text.push_str(&format!("{what}  {}: {}: {}\n", verdict.name, difference.place, difference.text));
+            let what = if difference.mistake { "error" } else { "differs" };
+            text.push_str(&format!(
+                "{what:<7}  {}: {}: {}\n",
+                verdict.name, difference.place, difference.text
+            ));
         }
     }
     let wrong = verdicts.iter().filter(|verdict| !verdict.differences.is_empty()).count();
@@ -384,7 +383,6 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../docs/cases.md");
 
-    /// Checks the example and the tables.
     #[test]
     fn the_reference_has_the_keys_that_are_read() {
         let example = PAGE.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
@@ -399,7 +397,7 @@ mod tests {
             let unknown = errors.iter().find(|it| it.message == format!("unknown key `zzz` in {section}"));
             let keys: Vec<&str> = unknown.unwrap().notes[0].split('`').skip(1).step_by(2).collect();
             let missing = errors.iter().filter_map(|it| {
-                it.message.strip_prefix(section)?.strip_prefix(" has no `")?.strip_suffix('`')
+                it.message.strip_suffix(section)?.strip_prefix("missing `")?.strip_suffix("` in ")
             });
             let missing: Vec<&str> = missing.collect();
             let part = PAGE.split(&format!("## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap();

@@ -16,120 +16,119 @@ cubinder_source::diagnostics! {
 
 cubinder_source::diagnostics! {
     pub(crate) struct UnknownName<'n> { what: &'n str, name: &'n str, known: String, near: Option<&'n str> }
-    error "there is no {what} `{name}`" { note: "{known}"; help ?near: "did you mean `{near}`?"; }
+    error "unknown {what} `{name}`" { note: "{known}"; help ?near: "did you mean `{near}`?"; }
 
     pub(crate) struct FixedAttribute<'n> { name: &'n str }
     error "the attribute `{name}` of a node in an engine cannot be changed" {
-        help: "evaluate the manifest or the library to try other values";
+        help: "evaluate the manifest or the library with other values";
     }
 
     pub(crate) struct WrongAttribute<'n> { name: &'n str, why: String }
     error "the attribute `{name}`: {why}" {}
 
     pub(crate) struct MissingAttribute<'n> { name: &'n str, why: String }
-    error "{why}" { help: "say what it is: `--attr {name}=...`"; }
+    error "{why}" { help: "specify it: `--attr {name}=...`"; }
 
     pub(crate) struct AlignmentsDiffer<'n> { name: &'n str, output: &'n str, one: u64, other: u64 }
-    error "`{name}` and `{output}` share one memory, but alignments of {one} and {other} bytes are given" {
-        help: "give the alignment of `{output}` alone";
+    error "`{name}` and `{output}` share memory, but have alignments of {one} and {other} bytes" {
+        help: "specify only the alignment of `{output}`";
     }
 
     pub(crate) struct ShapeOfShapeInput<'n> { name: &'n str }
-    error "`{name}` is a shape input: its values decide its shape" { help: "say what it holds: `--values {name}=...`"; }
+    error "cannot set the shape of `{name}`: it is a shape input, and follows from its values" { help: "specify its values: `--values {name}=...`"; }
 
     pub(crate) struct NotOneValue<'n> { name: &'n str, count: usize }
-    error "`{name}` holds one value, and {count} are given" {}
+    error "expected one value for `{name}`, found {count}" {}
 
     pub(crate) struct MissingValues<'n> { name: &'n str }
-    error "what the shape input `{name}` holds is not given" { help: "say what it is: `--values {name}=...`"; }
+    error "missing values of the shape input `{name}`" { help: "specify them: `--values {name}=...`"; }
 
     pub(crate) struct ShapeOfOutput<'n> { name: &'n str }
-    error "`{name}` is an output: its shape follows from the inputs'" {}
+    error "cannot set the shape of `{name}`: it is an output, and follows from the inputs" {}
 
     pub(crate) struct MissingShape<'n> { name: &'n str, rank: String, example: String }
-    error "the shape of the input `{name}` ({rank}) is not given" { help: "say what it is: `--shape {name}={example}`"; }
+    error "missing shape of the input `{name}` ({rank})" { help: "specify it: `--shape {name}={example}`"; }
 
     pub(crate) struct MissingFact<'n> { fact: &'n str, remedy: String }
-    error "the launch depends on `device.{fact}`, which is not given" { help: "say what it is: {remedy}"; }
+    error "the launch depends on `device.{fact}`, which is not specified" { help: "specify it: {remedy}"; }
 
     pub(crate) struct ImpossibleAlternative<'n> { name: &'n str, value: &'n str, possible: String, near: Option<&'n str> }
-    error "`{name}` cannot be `{value}`" { note: "it can be `{possible}`"; help ?near: "did you mean `{near}`?"; }
+    error "invalid value `{value}` of `{name}`" { note: "expected one of `{possible}`"; help ?near: "did you mean `{near}`?"; }
 
     pub(crate) struct NoSuchRow<'n> { what: &'n str, asked: String, rows: String }
-    error "no variant has the {what} {asked}" { note: "there are {rows}"; }
+    error "no variant has the {what} {asked}" { note: "the variants have {rows}"; }
 }
 
 cubinder_source::diagnostics! {
     pub(crate) struct NoSuchPlugin<'n> { wanted: &'n str, list: String, near: Option<&'n str> }
-    error "there is no plugin `{wanted}` in it" { note: "it has `{list}`"; help ?near: "did you mean `{near}`?"; }
+    error "unknown plugin `{wanted}`" { note: "the file contains `{list}`"; help ?near: "did you mean `{near}`?"; }
 
     pub(crate) struct NoEngine {}
-    error "`--node` chooses among an engine's nodes, and this is no engine" {}
+    error "`--node` requires an engine" {}
 
     pub(crate) struct NoSuchNode { wanted: usize, list: String }
-    error "there is no node {wanted} in it" { note: "its nodes are {list}"; }
+    error "unknown node {wanted}" { note: "the nodes are {list}"; }
 
     pub(crate) struct SeveralPlugins<'n> { list: String, first: &'n str }
-    error "there are several plugins in it" { note: "they are `{list}`"; help: "choose one: `--plugin {first}`"; }
+    error "the file contains several plugins" { note: "they are `{list}`"; help: "select one: `--plugin {first}`"; }
 }
 
-const STALE: &str = "measure again with `cubinder tune`, or take out what is stale";
+const STALE: &str = "measure again with `cubinder tune`, or remove the outdated entry";
 
-// Files of measured times.
 cubinder_source::diagnostics! {
     pub(crate) struct NoDevice { start: Span }
-    error(MISSING_KEY) "the file has no `[device]` table" {
+    error(MISSING_KEY) "missing table `[device]`" {
         at start: "expected `[device]` with `name`, `capability` and `sms`";
     }
 
     pub(crate) struct UnknownEdition { found: i64, known: i64, span: Span }
-    error(SCHEMA_EDITION) "edition {found} of files of tuning is not known" {
-        at span: "this version of cubinder knows edition {known}";
-        help: "use a newer version of cubinder, or move the file away and measure again: `cubinder tune`";
+    error(SCHEMA_EDITION) "unknown edition {found} of tuning files" {
+        at span: "this version of cubinder supports edition {known}";
+        help: "use a newer version of cubinder, or move the file and measure again: `cubinder tune`";
     }
 
     pub(crate) struct VariantIdOutOfRange { id: String, span: Span }
-    error(VARIANT_ID) "`{id}` is no variant's id" { at span: "expected 1 to {MAX_VARIANT_ID}"; }
+    error(VARIANT_ID) "invalid variant id `{id}`" { at span: "expected 1 to {MAX_VARIANT_ID}"; }
 
     pub(crate) struct CasesOfOther { found: String, subject: String, own: String, span: Span }
-    error(TUNE_FILE) "the cases of `{found}` are of `{subject}`" {
+    error(TUNE_FILE) "the cases in `{found}` are for `{subject}`" {
         at span: "the manifest names it here";
         note: "this manifest is `{own}`";
-        help: "`tune` names a file of cases (docs/cases.md), relative to the manifest's folder";
+        help: "set `tune` to a file of cases (docs/cases.md), relative to the manifest's folder";
     }
 
     pub(crate) struct OtherGpu { path: String, found: String, device: String }
-    error "`{path}` is of another GPU" {
-        note: "it is of {found}, and the GPU at hand is {device}";
-        help: "name another file with `--out`";
+    error "`{path}` is for another GPU" {
+        note: "it is for {found}, but the selected GPU is {device}";
+        help: "use another file with `--out`";
     }
 
     pub(crate) struct VersionNotCompiled<'n> { version: &'n str, name: &'n str, compiled: String, span: Span }
-    warning "version `{version}` of `{name}` was measured, and is not compiled" {
-        at span: "compiled is version `{compiled}`";
+    warning "version `{version}` of `{name}` was measured, but is not compiled" {
+        at span: "version `{compiled}` is compiled";
         help: "{STALE}";
     }
 
     pub(crate) struct GpusCountAsOne<'n> {
         name: &'n str, first: &'n str, second: &'n str, capability: ComputeCapability, sms: u32, path: String, span: Span,
     }
-    warning "`{name}` was measured on {first} and on {second}, which count as one" {
+    warning "`{name}` was measured on {first} and {second}, which cannot be distinguished" {
         at span: "the first point of {second}";
-        note: "both have compute capability {capability} and {sms} multiprocessors; that of {first} is `{path}`, whose points go first";
-        help: "name the file alone that is of the GPU on which the library runs";
+        note: "both have compute capability {capability} and {sms} multiprocessors; the file of {first} is `{path}`, whose points take precedence";
+        help: "list only the file for the GPU on which the library runs";
     }
 
     pub(crate) struct TooManyPoints<'n> { name: &'n str, span: Span }
-    error "more was measured of `{name}` than a plugin carries" {
-        at span: "the first point that is too many";
-        note: "a plugin carries at most {MAX_TUNED_POINTS} points for {MAX_TUNED_DEVICES} kinds of GPUs, with {MAX_TUNED_EXTENTS} extents and {MAX_TUNED_BYTES} bytes of attributes";
-        help: "take out points whose shapes are near to others'";
+    error "too many tuning points for `{name}`" {
+        at span: "the first point above the limit";
+        note: "a plugin contains at most {MAX_TUNED_POINTS} points for {MAX_TUNED_DEVICES} GPU models, with {MAX_TUNED_EXTENTS} extents and {MAX_TUNED_BYTES} bytes of attributes";
+        help: "remove points whose shapes are similar to others";
     }
 
     pub(crate) struct StalePoint<'n> { name: &'n str, why: String, span: Span, notes: Vec<String> }
-    warning "a measured node of `{name}` is left out: {why}" { at span: ""; note *notes: "{notes}"; help: "{STALE}"; }
+    warning "a measured node of `{name}` is ignored: {why}" { at span: ""; note *notes: "{notes}"; help: "{STALE}"; }
 
     /// The point's other variants count.
     pub(crate) struct MissingVariant<'n> { id: i32, name: &'n str, why: &'n str, span: Span }
-    warning "variant {id} of `{name}` was measured, and {why}" { at span: ""; help: "{STALE}"; }
+    warning "variant {id} of `{name}` was measured, but {why}" { at span: ""; help: "{STALE}"; }
 }

@@ -1,5 +1,5 @@
-//! Queries: shapes, attributes, types and alignments. Owns their syntax and the conversion to attribute types;
-//! [`crate::eval`] compares names with a plugin's.
+//! Queries: shapes, attributes, types and alignments. Owns their syntax and conversion to attribute types;
+//! [`crate::eval`] matches names.
 
 pub(crate) mod read;
 
@@ -23,40 +23,41 @@ pub struct Query {
     pub types: Vec<(String, String)>,
     /// Formats of format parameters or of tensors.
     pub formats: Vec<(String, String)>,
-    /// Alignments in bytes, powers of two; default: [`DEFAULT_ALIGNMENT`].
+    /// Alignments in bytes; default: [`DEFAULT_ALIGNMENT`].
     pub aligned: Vec<(String, u64)>,
     /// Device facts, by the names after `device.`.
     pub device: Vec<(String, i64)>,
 }
 
-/// Bytes, of `cudaMalloc` and TensorRT (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
+/// Alignment of memory from `cudaMalloc` and TensorRT, in bytes (CUDA C++ programming guide 13.0, "device memory
+/// accesses": at least 256).
 pub const DEFAULT_ALIGNMENT: u64 = 256;
 
 /// An attribute's value before its type is known.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum RawAttributeValue {
-    /// As typed.
+    /// Text from the command line.
     Text(String),
-    /// As in a file.
+    /// A value from a file.
     Value(Value),
 }
 
 /// A part of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// A shape.
+    /// Shape.
     Shape,
     /// Values of a shape input.
     Values,
-    /// An attribute.
+    /// Attribute.
     Attribute,
-    /// A type.
+    /// Type.
     Type,
-    /// A format.
+    /// Format.
     Format,
-    /// An alignment.
+    /// Alignment.
     Aligned,
-    /// A device fact.
+    /// Device fact.
     Device,
 }
 
@@ -88,13 +89,13 @@ impl Part {
 /// An error in a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mistake {
-    /// The part with the error.
+    /// Part with the error.
     pub part: Part,
-    /// The unknown or missing name.
+    /// Unknown or missing name.
     pub name: String,
-    /// The probably intended name.
+    /// Probably intended name.
     near: Option<String>,
-    /// The error, without a span.
+    /// Error, without a span.
     pub diagnostic: Diagnostic,
 }
 
@@ -107,7 +108,7 @@ impl Mistake {
         Mistake { near: near.map(str::to_owned), ..self }
     }
 
-    /// Omits help that names command-line options.
+    /// Omits help about command-line options.
     pub(crate) fn in_one_line(&self) -> String {
         let near = self.near.iter().map(|near| format!("did you mean `{near}`?"));
         let parts = std::iter::once(&self.diagnostic.message).chain(&self.diagnostic.notes);
@@ -116,10 +117,7 @@ impl Mistake {
 }
 
 impl Query {
-    /// Parses command-line options `NAME=VALUE`.
-    ///
-    /// # Errors
-    /// Every malformed pair.
+    /// Parses command-line options `NAME=VALUE`; reports every malformed pair.
     pub fn parse(options: &[(Part, &[String])]) -> Result<Query, Vec<Diagnostic>> {
         let mut query = Query::default();
         let mut errors = Vec::new();
@@ -129,7 +127,7 @@ impl Query {
                 let added = pair(text, *part).and_then(|(name, value)| {
                     let option = part.option();
                     if seen.contains(&name) {
-                        return Err(Diagnostic::error(format!("`{option} {name}=...` is given twice")));
+                        return Err(Diagnostic::error(format!("duplicate `{option} {name}=...`")));
                     }
                     seen.push(name);
                     query
@@ -147,13 +145,13 @@ impl Query {
             Part::Shape => self.shapes.push((name, shape(value)?)),
             Part::Values => self.values.push((name, integers(value)?)),
             Part::Device => {
-                self.device.push((name, value.parse().map_err(|_| format!("`{value}` is no integer"))?));
+                self.device.push((name, value.parse().map_err(|_| format!("`{value}` is not an integer"))?));
             }
             Part::Attribute => self.attributes.push((name, RawAttributeValue::Text(value.to_owned()))),
             Part::Type => self.types.push((name, value.to_owned())),
             Part::Format => self.formats.push((name, value.to_owned())),
             Part::Aligned => {
-                let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
+                let bytes = value.parse().map_err(|_| format!("`{value}` is not a number of bytes"))?;
                 self.aligned.push((name, alignment(bytes)?));
             }
         }
@@ -166,16 +164,13 @@ fn pair(text: &str, part: Part) -> Result<(&str, &str), Diagnostic> {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim(), value.trim())),
         _ => {
             let (option, example, _) = part.names();
-            Err(Diagnostic::error(format!("`{option} {text}` is no `NAME=VALUE`"))
-                .help(format!("write it like `{option} {example}`")))
+            Err(Diagnostic::error(format!("expected `NAME=VALUE`, found `{option} {text}`"))
+                .help(format!("use the form `{option} {example}`")))
         }
     }
 }
 
 /// Parses `10x3x32x32`, `10,3,32,32` or `[10, 3]`; for rank 0 `scalar`, `[]` or an empty string.
-///
-/// # Errors
-/// If it is malformed.
 pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = match inner.strip_prefix('[') {
@@ -188,62 +183,51 @@ pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
     let dimension = |text: &str| {
         text.trim().parse().map_err(|_| {
             let text = text.trim();
-            format!("`{text}` is no dimension; shapes are written like `10x3x32x32`, and `scalar` for rank 0")
+            format!(
+                "`{text}` is not a dimension; expected a shape such as `10x3x32x32`, or `scalar` for rank 0"
+            )
         })
     };
     check_shape(inner.split(['x', ',']).map(dimension).collect::<Result<_, _>>()?)
 }
 
 /// Parses `4,8`, `[4, 8]`, one number, or an empty string.
-///
-/// # Errors
-/// If it is malformed.
 pub(crate) fn integers(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inner).trim();
     if inner.is_empty() {
         return Ok(Vec::new());
     }
-    let integer = |item: &str| item.trim().parse().map_err(|_| format!("`{}` is no integer", item.trim()));
+    let integer =
+        |item: &str| item.trim().parse().map_err(|_| format!("`{}` is not an integer", item.trim()));
     inner.split(',').map(integer).collect()
 }
 
-/// Checks TensorRT's limits.
-///
-/// # Errors
-/// For negative or too many dimensions.
 pub(crate) fn check_shape(dims: Vec<i64>) -> Result<Vec<i64>, String> {
     if dims.len() > MAX_RANK {
-        return Err(format!("it has {} dimensions, TensorRT has at most {MAX_RANK}", dims.len()));
+        return Err(format!("{} dimensions exceed TensorRT's maximum of {MAX_RANK}", dims.len()));
     }
     match dims.iter().find(|dim| **dim < 0) {
-        Some(dim) => Err(format!("a dimension is {dim}, the least is 0")),
+        Some(dim) => Err(format!("a dimension is {dim}, expected at least 0")),
         None => Ok(dims),
     }
 }
 
-/// Checks an alignment.
-///
-/// # Errors
-/// If it is not a power of two.
 pub(crate) fn alignment(bytes: u64) -> Result<u64, String> {
-    if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is no power of two")) }
+    if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
 
 /// Converts a value, without checking constraints.
-///
-/// # Errors
-/// The found and expected values.
 pub(crate) fn attribute(ty: AttributeType, given: &RawAttributeValue) -> Result<Value, String> {
     let value = match given {
         RawAttributeValue::Text(text) => typed(ty, text)?,
         RawAttributeValue::Value(value) => coerce(ty, value),
     };
     if !ty.admits(&value) {
-        return Err(format!("{value} is no `{}`", ty.name()));
+        return Err(format!("{value} is not a valid `{}`", ty.name()));
     }
     // Nodes store the type's precision.
-    ty.rounded(value.clone()).ok_or_else(|| format!("{value} is beyond what `{}` holds", ty.name()))
+    ty.rounded(value.clone()).ok_or_else(|| format!("{value} is out of range for `{}`", ty.name()))
 }
 
 fn typed(ty: AttributeType, text: &str) -> Result<Value, String> {
@@ -263,16 +247,16 @@ fn typed(ty: AttributeType, text: &str) -> Result<Value, String> {
 }
 
 fn element(ty: AttributeType, text: &str) -> Result<Value, String> {
-    let unfit = |what: &str| format!("`{text}` is no {what}; the attribute is `{}`", ty.name());
+    let unfit = |what: &str| format!("`{text}` is not {what}; the attribute is `{}`", ty.name());
     match ty.element {
         AttributeElement::String => Ok(Value::Str(text.to_owned())),
         AttributeElement::Bool => match text {
             "true" | "1" => Ok(Value::Bool(true)),
             "false" | "0" => Ok(Value::Bool(false)),
-            _ => Err(unfit("boolean (`true`, `false`, `1`, `0`)")),
+            _ => Err(unfit("a boolean (`true`, `false`, `1`, `0`)")),
         },
-        element if element.is_float() => text.parse().map(Value::Float).map_err(|_| unfit("number")),
-        _ => text.parse().map(Value::Int).map_err(|_| unfit("integer")),
+        element if element.is_float() => text.parse().map(Value::Float).map_err(|_| unfit("a number")),
+        _ => text.parse().map(Value::Int).map_err(|_| unfit("an integer")),
     }
 }
 
@@ -287,10 +271,9 @@ fn coerce(ty: AttributeType, value: &Value) -> Value {
     }
 }
 
-/// Parses a flat JSON list.
 fn json(text: &str) -> Result<Value, String> {
     let items: Vec<serde_json::Value> =
-        serde_json::from_str(text).map_err(|error| format!("it is no JSON list: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("invalid JSON list: {error}"))?;
     let item = |item: serde_json::Value| match item {
         serde_json::Value::Bool(value) => Ok(Value::Bool(value)),
         serde_json::Value::String(value) => Ok(Value::Str(value)),
@@ -298,7 +281,7 @@ fn json(text: &str) -> Result<Value, String> {
             .as_i64()
             .map(Value::Int)
             .or_else(|| number.as_f64().filter(|_| !number.is_u64()).map(Value::Float))
-            .ok_or_else(|| format!("{number} is beyond 64 bits")),
+            .ok_or_else(|| format!("{number} exceeds 64 bits")),
         other => Err(format!("`{other}` cannot be an element")),
     };
     items.into_iter().map(item).collect::<Result<_, _>>().map(Value::Array)
@@ -348,7 +331,7 @@ mod tests {
         assert_eq!(read("f32", "2"), Ok(Value::Float(2.0)));
         assert_eq!(read("f32[]", "[1, 2.5]"), Ok(Value::Array(vec![Value::Float(1.0), Value::Float(2.5)])));
         assert_eq!(read("f16", "0.1"), Ok(Value::Float(0.099_975_585_937_5)));
-        assert_eq!(read("f16", "1e6").unwrap_err(), "1000000.0 is beyond what `f16` holds");
+        assert_eq!(read("f16", "1e6").unwrap_err(), "1000000.0 is out of range for `f16`");
         assert_eq!(read("bool", "1"), Ok(Value::Bool(true)));
         assert_eq!(
             read("bool[]", "[1, false]"),
@@ -359,9 +342,9 @@ mod tests {
             read("string[]", "a,b"),
             Ok(Value::Array(vec![Value::Str("a".into()), Value::Str("b".into())]))
         );
-        assert_eq!(read("i32", "1.5").unwrap_err(), "`1.5` is no integer; the attribute is `i32`");
-        assert_eq!(read("i8", "300").unwrap_err(), "300 is no `i8`");
-        assert_eq!(read("i32[]", "[1.5]").unwrap_err(), "[1.5] is no `i32[]`");
+        assert_eq!(read("i32", "1.5").unwrap_err(), "`1.5` is not an integer; the attribute is `i32`");
+        assert_eq!(read("i8", "300").unwrap_err(), "300 is not a valid `i8`");
+        assert_eq!(read("i32[]", "[1.5]").unwrap_err(), "[1.5] is not a valid `i32[]`");
         assert!(read("bytes", "256").is_err());
         assert!(read("bool", "yes").is_err());
         assert!(read("i64[]", "[18446744073709551615]").is_err());
@@ -382,13 +365,13 @@ mod tests {
         assert_eq!(
             messages,
             [
-                "`--shape x` is no `NAME=VALUE`",
-                "`--shape =3` is no `NAME=VALUE`",
-                "`--shape x=a`: `a` is no dimension; shapes are written like `10x3x32x32`, and `scalar` for rank 0",
-                "`--shape y=...` is given twice",
-                "`--values t=1,b`: `b` is no integer",
-                "`--device sms=many`: `many` is no integer",
-                "`--aligned x=3`: 3 is no power of two",
+                "expected `NAME=VALUE`, found `--shape x`",
+                "expected `NAME=VALUE`, found `--shape =3`",
+                "`--shape x=a`: `a` is not a dimension; expected a shape such as `10x3x32x32`, or `scalar` for rank 0",
+                "duplicate `--shape y=...`",
+                "`--values t=1,b`: `b` is not an integer",
+                "`--device sms=many`: `many` is not an integer",
+                "`--aligned x=3`: 3 is not a power of two",
             ]
         );
     }

@@ -34,8 +34,7 @@ macro_rules! api {
                 let library = keep_loaded(path)?;
                 let version = version_of(&library, path)?;
                 let missing = |function| LoadError::TooOld { path: path.to_owned(), found: version, function };
-                // SAFETY: each field has the function's type and calling convention in `nvrtc.h`; `keep_loaded` keeps
-                // the library.
+                // SAFETY: fields have the functions' types in `nvrtc.h`; `keep_loaded` keeps the library.
                 Ok(Nvrtc { version, $($field: *unsafe { library.get($name) }.map_err(|_| missing($name))?,)* })
             }
         }
@@ -88,16 +87,13 @@ impl Nvrtc {
     }
 
     /// Returns the supported architectures in ascending order (89), without suffixed ones (`90a`).
-    ///
-    /// # Errors
-    /// If NVRTC fails.
     pub fn supported_archs(&self) -> Result<Vec<u32>, LoadError> {
         let mut count = 0;
-        // SAFETY: points to a live integer that the function writes.
+        // SAFETY: `count` is a live integer.
         let code = unsafe { (self.number_of_archs)(&raw mut count) };
         self.check("nvrtcGetNumSupportedArchs", code)?;
         let mut archs: Vec<c_int> = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: the array has the number of elements that the library reported.
+        // SAFETY: the array has the reported number of elements.
         let code = unsafe { (self.archs)(archs.as_mut_ptr()) };
         self.check("nvrtcGetSupportedArchs", code)?;
         Ok(archs.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect())
@@ -105,12 +101,12 @@ impl Nvrtc {
 
     /// Returns NVRTC's description of a result code.
     pub(crate) fn describe(&self, code: ResultCode) -> String {
-        // SAFETY: accepts any number and returns a static string or null.
+        // SAFETY: the function accepts any number, and returns a static string or null.
         let text = unsafe { (self.error_string)(code) };
         if text.is_null() {
             return format!("NVRTC error {code}");
         }
-        // SAFETY: not null; NVRTC's strings are static and NUL-terminated.
+        // SAFETY: `text` is not null, and NVRTC's strings are static and NUL-terminated.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
@@ -123,26 +119,24 @@ impl Nvrtc {
     }
 }
 
-/// Every release has `nvrtcVersion`; called before other lookups.
+/// Returns the release. Called before other lookups, because every release has `nvrtcVersion`.
 fn version_of(library: &Library, path: &Path) -> Result<(i32, i32), LoadError> {
     type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> ResultCode;
-    // SAFETY: the type is that of `nvrtc.h`, and the library is loaded during the call.
+    // SAFETY: the function has this type in `nvrtc.h`, and the library stays loaded during the call.
     let Ok(function) = (unsafe { library.get::<Version>("nvrtcVersion") }) else {
         return Err(LoadError::NotNvrtc(path.to_owned()));
     };
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: both pointers are to live integers that the function writes.
+    // SAFETY: both pointers refer to live integers.
     match unsafe { function(&raw mut major, &raw mut minor) } {
         SUCCESS => Ok((major, minor)),
         code => Err(LoadError::Call { call: "nvrtcVersion", code, reason: format!("NVRTC error {code}") }),
     }
 }
 
-/// Returns another reference to the library.
 fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
     let open = || {
-        // SAFETY: loading runs initializers. NVRTC and its built-in headers are designed for run-time loading and
-        // initialize only their own state.
+        // SAFETY: loading runs initializers; NVRTC and its built-in headers initialize only their own state.
         unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| LoadError::Open(path.to_owned(), describe_load_error(&error, path)))
     };
@@ -150,7 +144,7 @@ fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
     open()
 }
 
-/// Returns the message of dlerror(3) without the path, which the error has.
+/// Returns dlerror(3)'s message without the path, which the error has.
 fn describe_load_error(error: &libloading::Error, path: &Path) -> String {
     let words = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     match words.strip_prefix(&format!("{}: ", path.display())) {

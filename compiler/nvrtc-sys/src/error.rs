@@ -17,29 +17,29 @@ pub enum LoadError {
     /// The loader failed for this reason.
     #[error("cannot load `{path}`: {1}", path = .0.display())]
     Open(PathBuf, String),
-    /// A library other than NVRTC.
-    #[error("`{}` is no NVRTC: it has no function `nvrtcVersion`", .0.display())]
+    /// Library other than NVRTC.
+    #[error("`{}` is not NVRTC: it has no function `nvrtcVersion`", .0.display())]
     NotNvrtc(PathBuf),
     /// The release lacks a function.
     #[error(
-        "`{}` is NVRTC {}.{}, which has no function `{function}`; {}.{} or a later one is needed",
+        "`{}` is NVRTC {}.{}, which has no function `{function}`; {}.{} or later is required",
         path.display(), found.0, found.1, OLDEST.0, OLDEST.1
     )]
     TooOld {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// Its release.
+        /// Release.
         found: (i32, i32),
-        /// The function.
+        /// Function.
         function: &'static str,
     },
-    /// The library, and its missing file of built-in headers.
-    #[error("`{}` needs `{}` beside it, which is not there", .0.display(), .1.display())]
+    /// Library, and its missing file of built-in headers.
+    #[error("`{}` requires `{}`, which is missing", .0.display(), .1.display())]
     MissingBuiltins(PathBuf, PathBuf),
     /// A query failed.
     #[error("`{call}` failed: {reason} ({code})")]
     Call {
-        /// The function.
+        /// Function.
         call: &'static str,
         /// NVRTC's result code.
         code: i32,
@@ -55,15 +55,15 @@ pub enum CompileError {
     #[error("the program does not compile")]
     Rejected(String),
     /// `NVRTC_ERROR_INVALID_OPTION` (5) with the log.
-    #[error("an option is not accepted: {}", .0.trim())]
+    #[error("invalid option: {}", .0.trim())]
     Option(String),
     /// A C string for NVRTC contains a NUL byte.
-    #[error("the {0} holds a NUL byte")]
+    #[error("the {0} contains a NUL byte")]
     Nul(Cow<'static, str>),
     /// Another error.
     #[error("`{call}` failed: {reason} ({code})")]
     Failed {
-        /// The function.
+        /// Function.
         call: Cow<'static, str>,
         /// NVRTC's result code.
         code: i32,

@@ -1,7 +1,7 @@
 //! NVRTC's C interface, loaded by absolute path, as [`Nvrtc`]. Every failure is a value.
 //!
-//! Must not search for libraries, read the environment, add options or panic. Source: `nvrtc.h` of CUDA 13.0, tested
-//! with 13.0.88.
+//! Never searches for libraries, reads the environment, adds options or panics. Source: `nvrtc.h` of CUDA 13.0,
+//! tested with 13.0.88.
 
 mod api;
 mod error;

@@ -13,11 +13,11 @@ use crate::error::CompileError;
 /// The input of a compile.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Program {
-    /// The source text.
+    /// Source text.
     pub source: String,
-    /// Its name in messages; its folder is searched for quoted includes, unless `--no-source-include` is set.
+    /// Name in messages; quoted includes search its folder, unless `--no-source-include` is set.
     pub name: String,
-    /// Include names and texts of headers in memory, which precede include folders.
+    /// Names and texts of headers in memory, which precede include folders.
     pub headers: Vec<(String, String)>,
     /// NVRTC's options, any bytes but NUL.
     pub options: Vec<OsString>,
@@ -30,7 +30,7 @@ pub struct Program {
 pub struct Output {
     /// Warnings and remarks.
     pub log: String,
-    /// The symbol of each name expression.
+    /// Symbol of each name expression.
     pub lowered_names: Vec<String>,
     /// Machine code; empty for virtual targets (`compute_80`).
     pub cubin: Vec<u8>,
@@ -39,21 +39,18 @@ pub struct Output {
 }
 
 impl Nvrtc {
-    /// Compiles a program.
-    ///
-    /// # Errors
-    /// NVRTC's log, or a string with a NUL byte.
+    /// Compiles a program; fails with NVRTC's log, or for a string with a NUL byte.
     pub fn compile(&self, program: &Program) -> Result<Output, CompileError> {
         let names = strings(program.name_expressions.iter(), "name of a kernel")?;
         let options = strings(program.options.iter().map(|option| option.as_bytes()), "list of options")?;
         let handle = Handle::create(self, program)?;
         for name in &names {
-            // SAFETY: the handle is live; the name is a C string that outlives it.
+            // SAFETY: the handle is live; the C string outlives it.
             let code = unsafe { (self.add_name_expression)(handle.raw, name.as_ptr()) };
             handle.check("nvrtcAddNameExpression", code)?;
         }
         let pointers = pointers(&options);
-        // SAFETY: the handle is live; the array has as many C strings as its count, alive during the call.
+        // SAFETY: the handle is live; the array has as many live C strings as its count.
         let code = unsafe { (self.compile_program)(handle.raw, count(options.len())?, pointers.as_ptr()) };
         handle.check("nvrtcCompileProgram", code)?;
         let lowered_names = names.iter().map(|name| handle.lowered_name(name)).collect::<Result<_, _>>()?;
@@ -79,7 +76,7 @@ impl<'a> Handle<'a> {
         let texts = strings(program.headers.iter().map(|(_, text)| text), "text of a header")?;
         let include_names = strings(program.headers.iter().map(|(name, _)| name), "name of a header")?;
         let mut handle = Handle { api, raw: ptr::null_mut() };
-        // SAFETY: pointers are to live C strings, arrays have as many as the count; NVRTC copies them.
+        // SAFETY: all pointers refer to live C strings, and each array has as many as its count; NVRTC copies them.
         let code = unsafe {
             (api.create_program)(
                 &raw mut handle.raw,
@@ -109,13 +106,13 @@ impl<'a> Handle<'a> {
 
     fn lowered_name(&self, expression: &CStr) -> Result<String, CompileError> {
         let mut lowered: *const c_char = ptr::null();
-        // SAFETY: the handle is live, the expression was added to it, and `lowered` is writable.
+        // SAFETY: the handle is live and has this expression; `lowered` is writable.
         let code = unsafe { (self.api.get_lowered_name)(self.raw, expression.as_ptr(), &raw mut lowered) };
         self.check("nvrtcGetLoweredName", code)?;
         if lowered.is_null() {
-            return Err(self.failed("nvrtcGetLoweredName", code, "no name was given back".to_owned()));
+            return Err(self.failed("nvrtcGetLoweredName", code, "no name was returned".to_owned()));
         }
-        // SAFETY: not null; NVRTC owns the NUL-terminated text as long as the program lives.
+        // SAFETY: `lowered` is not null, and NVRTC keeps the NUL-terminated text as long as the program.
         Ok(unsafe { CStr::from_ptr(lowered) }.to_string_lossy().into_owned())
     }
 
@@ -143,11 +140,10 @@ impl<'a> Handle<'a> {
             return code;
         }
         bytes.resize(size, 0);
-        // SAFETY: the handle is live; the buffer has the size that NVRTC reported.
+        // SAFETY: the handle is live; the buffer has the reported size.
         unsafe { copy_out(self.raw, bytes.as_mut_ptr().cast()) }
     }
 
-    /// Returns NVRTC's messages, possibly empty.
     fn log(&self) -> String {
         if self.raw.is_null() {
             return String::new();
@@ -164,7 +160,7 @@ impl<'a> Handle<'a> {
 impl Drop for Handle<'_> {
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle is from `nvrtcCreateProgram` and destroyed once. Errors need no handling.
+            // SAFETY: the handle is live and destroyed only here. Errors need no handling.
             unsafe { (self.api.destroy_program)(&raw mut self.raw) };
         }
     }
@@ -189,7 +185,7 @@ fn count(length: usize) -> Result<c_int, CompileError> {
     c_int::try_from(length).map_err(|_| CompileError::Failed {
         call: "nvrtcCompileProgram".into(),
         code: SUCCESS,
-        reason: "more items than a C int can count".to_owned(),
+        reason: "the number of items exceeds a C int".to_owned(),
         log: String::new(),
     })
 }

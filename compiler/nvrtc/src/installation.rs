@@ -1,7 +1,9 @@
-//! Locates an installed `cubinder`'s files from the program's path; must not read other parts of the environment.
+//! Locates an installed `cubinder`'s files from the program's path, without other parts of the environment.
 //!
 //! `cargo xtask dist` and pip install `bin/cubinder`, `lib/libcubinder.so`, `lib/cmake/cubinder` and
 //! `share/doc/cubinder`; Python packages are beside `cubinder`.
+//!
+//! Must not read other parts of the environment.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +14,17 @@ pub const RUNTIME_LIBRARY: &str = "libcubinder.so";
 
 cubinder_source::diagnostics! {
     struct NoRuntimeLibrary { places: String }
-    error "the prebuilt runtime library `{RUNTIME_LIBRARY}` is not there" {
+    error "cannot find the prebuilt runtime library `{RUNTIME_LIBRARY}`" {
         note: "{places}";
-        note: "plugin libraries are made from it";
-        help: "name it with `--runtime-library FILE` or `CUBINDER_RUNTIME_LIBRARY`; in a checkout, `cargo build --release -p \
-               cubinder-plugin` makes it";
+        note: "plugin libraries are built from it";
+        help: "specify it with `--runtime-library FILE` or `CUBINDER_RUNTIME_LIBRARY`; in a checkout, run `cargo build --release \
+               -p cubinder-plugin`";
     }
 
     struct NotInstalled<'a> { missing: &'a str, place: String }
     error "{missing}" {
         note: "{place}";
-        help: "install cubinder from its wheel or its archive; in a checkout, `cargo xtask dist` makes both";
+        help: "install cubinder from its wheel or its archive; in a checkout, `cargo xtask dist` builds both";
     }
 }
 
@@ -50,40 +52,30 @@ impl Installation {
         self.folder().filter(|folder| folder.ends_with("bin")).and_then(Path::parent)
     }
 
-    /// Returns the runtime library, beside the program or in `../lib`.
-    ///
-    /// # Errors
-    /// If missing: the paths, and how to set it.
+    /// Returns the runtime library, beside the program or in `../lib`; if missing, the paths and how to set it.
     pub fn runtime_library(&self) -> Result<PathBuf, Diagnostic> {
         let places = self.folder().map_or_else(Vec::new, |folder| {
-            // Avoids `..` in messages.
             let lib = self.prefix().map_or_else(|| folder.join("../lib"), |prefix| prefix.join("lib"));
             vec![folder.join(RUNTIME_LIBRARY), lib.join(RUNTIME_LIBRARY)]
         });
         places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
             let shown: Vec<String> = places.iter().map(|path| format!("`{}`", path.display())).collect();
             let places = match shown.as_slice() {
-                [] => "the system does not tell where this program is".to_owned(),
-                _ => format!("it was looked for at {}", shown.join(" and ")),
+                [] => "the path of this program is unknown".to_owned(),
+                _ => format!("searched {}", shown.join(" and ")),
             };
             NoRuntimeLibrary { places }.into()
         })
     }
 
-    /// Returns the CMake package's folder.
-    ///
-    /// # Errors
-    /// If missing: its path.
+    /// Returns the CMake package's folder, or the missing path.
     pub fn cmake_package(&self) -> Result<PathBuf, Diagnostic> {
-        self.packed("the CMake package is not there", "lib/cmake/cubinder", "cubinder-config.cmake")
+        self.packed("cannot find the CMake package", "lib/cmake/cubinder", "cubinder-config.cmake")
     }
 
-    /// Returns the folder that messages call `docs/...`.
-    ///
-    /// # Errors
-    /// If missing: its path.
+    /// Returns the folder that messages call `docs/...`, or the missing path.
     pub fn documentation(&self) -> Result<PathBuf, Diagnostic> {
-        self.packed("the documentation is not there", "share/doc/cubinder", "manifest.md")
+        self.packed("cannot find the documentation", "share/doc/cubinder", "manifest.md")
     }
 
     fn packed(&self, missing: &str, folder: &str, file: &str) -> Result<PathBuf, Diagnostic> {
@@ -92,7 +84,7 @@ impl Installation {
         found.ok_or_else(|| {
             let place = match place {
                 Some(place) => format!("expected `{}`", place.join(file).display()),
-                None => "this program is in no folder `bin`, so it is not installed".to_owned(),
+                None => "this program is not in a folder `bin`, so it is not installed".to_owned(),
             };
             NotInstalled { missing, place }.into()
         })
@@ -123,7 +115,6 @@ impl Installation {
 mod tests {
     use super::*;
 
-    /// Creates empty files.
     fn tree(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -176,14 +167,12 @@ mod tests {
         let installation = at(&root, "release/cubinder");
         assert_eq!(installation.python_packages(), None);
         let error = installation.cmake_package().unwrap_err();
-        assert_eq!(error.notes, ["this program is in no folder `bin`, so it is not installed"]);
+        assert_eq!(error.notes, ["this program is not in a folder `bin`, so it is not installed"]);
         let error = installation.runtime_library().unwrap_err();
         let root = root.display();
         assert_eq!(
             error.notes[0],
-            format!(
-                "it was looked for at `{root}/release/libcubinder.so` and `{root}/release/../lib/libcubinder.so`"
-            )
+            format!("searched `{root}/release/libcubinder.so` and `{root}/release/../lib/libcubinder.so`")
         );
     }
 }

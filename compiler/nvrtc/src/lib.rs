@@ -1,4 +1,4 @@
-//! Compiles kernels with NVRTC: finds the toolkit, writes translation units, runs NVRTC and caches compiled code.
+//! Compiles kernels with NVRTC: finds the toolkit, writes translation units, caches compiled code.
 
 pub mod cache;
 pub mod codegen;

@@ -1,4 +1,4 @@
-//! Edits of a model: copies unedited fields and updates the lengths around edits.
+//! Edits of a model: copies unedited fields and updates lengths around edits.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub struct Edits<'m> {
 
 #[derive(Debug, Clone)]
 struct Change {
-    /// The message that contains the change; `None` for the model.
+    /// Changed message; `None` for the model.
     span: Option<usize>,
     old: Range<u64>,
     new: Vec<u8>,
@@ -47,14 +47,14 @@ impl<'m> Edits<'m> {
         self.changes.is_empty()
     }
 
-    /// Sets a node's domain. Ignores unknown nodes.
+    /// Sets a known node's domain.
     pub fn set_domain(&mut self, id: NodeId, domain: &str) {
         let Some(node) = self.model.node(id) else { return };
         let field = bytes_field(number::NODE_DOMAIN, domain.as_bytes());
         self.set(node.places.span, node.places.domain.clone(), field);
     }
 
-    /// Sets a node's op type. Ignores unknown nodes.
+    /// Sets a known node's op type.
     pub fn set_op_type(&mut self, id: NodeId, op_type: &str) {
         let Some(node) = self.model.node(id) else { return };
         let field = bytes_field(number::NODE_OP_TYPE, op_type.as_bytes());
@@ -92,17 +92,11 @@ impl<'m> Edits<'m> {
     }
 
     /// Writes the edited model; `reader` is the original file.
-    ///
-    /// # Errors
-    /// I/O errors; a truncated file.
     pub fn write(&self, reader: impl Read + Seek, mut writer: impl Write) -> io::Result<()> {
         let mut changed = self.view(reader);
         let length = changed.length;
         if io::copy(&mut changed, &mut writer)? < length {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the model changed while it was copied",
-            ));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the model changed during the copy"));
         }
         writer.flush()
     }
@@ -142,7 +136,7 @@ impl<'m> Edits<'m> {
             }
             all.push(Change { span: span.parent, old: span.prefix..span.payload.start, new });
         }
-        // Of messages that end together, the inner one comes first.
+        // If messages end at the same byte, the inner one comes first.
         all.sort_by_key(|change| (change.old.start, Reverse(change.span)));
         all
     }
@@ -206,8 +200,7 @@ impl<R> Seek for EditedModel<R> {
             SeekFrom::End(moved) => self.length.checked_add_signed(moved),
             SeekFrom::Current(moved) => self.at.checked_add_signed(moved),
         };
-        self.at = place
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning"))?;
+        self.at = place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "negative file offset"))?;
         Ok(self.at)
     }
 }

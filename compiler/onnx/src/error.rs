@@ -3,38 +3,38 @@
 /// Why a model cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read or written.
+    /// File cannot be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// The bytes are not an ONNX model.
-    #[error("it is no ONNX model: at byte {at}, in {message}: {what}")]
+    #[error("not an ONNX model: at byte {at}, in {message}: {what}")]
     Format {
         /// Byte offset in the file.
         at: u64,
-        /// The message being read: `NodeProto`.
+        /// Message being read: `NodeProto`.
         message: &'static str,
-        /// The problem.
+        /// Problem.
         what: String,
     },
     /// The file ends inside of a message.
-    #[error("the file ends in the middle: at byte {at}, in {message}: {what}")]
+    #[error("the file is truncated: at byte {at}, in {message}: {what}")]
     CutOff {
         /// Byte offset of the truncated part.
         at: u64,
-        /// The message being read.
+        /// Message being read.
         message: &'static str,
         /// The missing part.
         what: String,
     },
     /// The bytes are valid but contain no graph.
-    #[error("it is no ONNX model: it holds no graph")]
+    #[error("not an ONNX model: it contains no graph")]
     NoGraph,
     /// The model exceeds a limit on memory or stack use.
-    #[error("it is beyond what is read: at byte {at}, {what}")]
+    #[error("the model exceeds a limit: at byte {at}, {what}")]
     Limit {
         /// Byte offset in the file.
         at: u64,
-        /// What is too large.
+        /// The part that is too large.
         what: String,
     },
 }

@@ -1,9 +1,7 @@
 //! ONNX model files: streamed without weights, edited node by node; [`nodes`] has plugin nodes.
 //!
 //! Owns the format's types ([`proto`]), reading ([`Model`]), editing ([`Edits`]) and names of standard operators
-//! ([`operators`]). Memory grows with nodes, not weights; external data files are never opened.
-//!
-//! Never: plugins outside of [`nodes`], manifests, network access, panics.
+//! ([`operators`]). Memory grows with nodes, not weights; external data files are never opened. Never panics.
 
 mod edit;
 mod error;

@@ -12,7 +12,7 @@ pub struct Model {
     pub ir_version: i64,
     /// Operator sets that it imports.
     pub opsets: Vec<OperatorSetIdProto>,
-    /// The network, graphs of node attributes, and functions.
+    /// Network, graphs of node attributes, and functions.
     pub graphs: Vec<Graph>,
     /// External weight files, relative to the model's folder.
     pub external_files: BTreeSet<String>,
@@ -21,16 +21,15 @@ pub struct Model {
     pub(crate) length: u64,
 }
 
-/// A length-prefixed message in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
-    /// Index of the enclosing message; `None` directly in the model.
+    /// Enclosing message's index; `None` directly in the model.
     pub(crate) parent: Option<usize>,
     pub(crate) prefix: u64,
     pub(crate) payload: Range<u64>,
 }
 
-/// What a graph belongs to.
+/// The owner of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Owner {
     /// The network itself.
@@ -38,14 +37,14 @@ pub enum Owner {
     Model,
     /// A node's attribute: a branch of `If`, the body of `Loop` or `Scan`.
     Node {
-        /// The node.
+        /// Node.
         node: NodeId,
         /// The attribute's name.
         attribute: String,
     },
     /// A function, which replaces nodes of its name.
     Function {
-        /// Its domain.
+        /// Domain.
         domain: String,
         /// Its name, the op type of its calls.
         name: String,
@@ -65,19 +64,19 @@ impl Owner {
 /// Nodes and their described tensors.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// What it belongs to.
+    /// The graph's owner.
     pub owner: Owner,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its nodes, in file order.
+    /// Nodes, in file order.
     pub nodes: Vec<Node>,
-    /// Its inputs, which may include weights.
+    /// Inputs, which may include weights.
     pub inputs: Vec<Value>,
-    /// Its outputs.
+    /// Outputs.
     pub outputs: Vec<Value>,
     /// Other tensors with a type or shape.
     pub values: Vec<Value>,
-    /// Its weights: name, type, dimensions, and data up to 4 KiB.
+    /// Weights: name, type, dimensions, and data up to 4 KiB.
     pub initializers: Vec<TensorProto>,
     pub(crate) span: usize,
     pub(crate) imports_end: u64,
@@ -86,16 +85,16 @@ pub struct Graph {
 /// A tensor with its description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type and shape, when known.
+    /// Type and shape, when known.
     pub ty: Option<TypeProto>,
 }
 
 /// A node.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Its message, without graphs, sparse tensors and large data.
+    /// Message, without graphs, sparse tensors and large data.
     pub proto: NodeProto,
     pub(crate) places: Box<Places>,
 }
@@ -105,7 +104,7 @@ pub(crate) struct Places {
     pub(crate) span: usize,
     pub(crate) domain: Option<Range<u64>>,
     pub(crate) op_type: Option<Range<u64>>,
-    /// One per attribute, in order.
+    /// Byte ranges of the attributes, in order.
     pub(crate) attributes: Vec<Range<u64>>,
 }
 
@@ -161,7 +160,7 @@ impl Node {
         self.proto.op_type()
     }
 
-    /// Returns the domain; empty for the ONNX default domain, which has two names.
+    /// Returns the domain; empty for ONNX's default domain, which has two names.
     #[must_use]
     pub fn domain(&self) -> &str {
         match self.proto.domain() {

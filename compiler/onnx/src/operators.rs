@@ -15,7 +15,7 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Returns whether a domain is the standard's.
 #[must_use]
 pub fn is_domain(domain: &str) -> bool {
-    // Most operators have the default domain, so searches are rare.
+    // Most operators have the default domain.
     domain.is_empty()
         || domain == "ai.onnx"
         || (domain.starts_with("ai.onnx.") && operators().any(|(known, _)| known == domain))

@@ -8,10 +8,10 @@ use crate::Error;
 use crate::model::Places;
 use crate::wire::{Content, Field, Source, bytes_field};
 
-/// Maximum tensor data to read, bytes; shapes depend on small tensors.
+/// Maximum tensor data to read; shapes depend on small tensors.
 pub(crate) const SMALL_BYTES: u64 = 4096;
 
-/// Maximum size of a pruned message, bytes.
+/// Maximum bytes of a pruned message.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 mod number {
@@ -38,7 +38,7 @@ pub(crate) struct FoundGraph {
     pub(crate) attribute: usize,
     /// The attribute's length offset and byte range.
     pub(crate) around: (u64, Range<u64>),
-    /// The graph's length offset and byte range.
+    /// Graph's, likewise.
     pub(crate) graph: (u64, Range<u64>),
 }
 
@@ -132,5 +132,5 @@ pub(crate) fn limit(at: u64, bytes: usize, what: &str) -> Result<(), Error> {
     if bytes <= MAX_MESSAGE_BYTES {
         return Ok(());
     }
-    Err(Error::Limit { at, what: format!("{what} has more than {MAX_MESSAGE_BYTES} bytes") })
+    Err(Error::Limit { at, what: format!("{what} exceeds {MAX_MESSAGE_BYTES} bytes") })
 }

@@ -1,6 +1,5 @@
-//! Reads a file into a [`Model`].
-//!
-//! Descends into graphs, functions and nodes; decodes or skips all else. Reads each byte at most twice, at any depth.
+//! Reads a file into a [`Model`]: descends into graphs, functions and nodes; decodes or skips all else. Reads each
+//! byte at most twice, at any depth.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -15,7 +14,7 @@ use crate::proto::{TensorProto, ValueInfoProto};
 use crate::prune::{self, Found};
 use crate::wire::{Content, Source, wrong};
 
-/// Maximum graph nesting, to bound stack use.
+/// Bounds stack use.
 const MAX_DEPTH: usize = 32;
 
 mod number {
@@ -64,23 +63,17 @@ const FUNCTION: &[(u32, Part)] = &[
 
 impl Model {
     /// Reads a file's model without weights.
-    ///
-    /// # Errors
-    /// An unreadable or foreign file.
     pub fn open(path: &Path) -> Result<Model, Error> {
         Model::read(File::open(path)?)
     }
 
     /// Reads a model from a stream.
-    ///
-    /// # Errors
-    /// As [`Model::open`].
     pub fn read(reader: impl Read + Seek) -> Result<Model, Error> {
         let mut reading = Reading { source: Source::new(reader)?, model: Model::default() };
         let read = reading.model();
         let is_begun = reading.model.ir_version > 0;
         read.map_err(|error| match error {
-            // Without a valid start the file is not a truncated model.
+            // A file without a valid start is not a truncated model, but no model at all.
             Error::CutOff { at, message, what } if !is_begun => Error::Format { at, message, what },
             error => error,
         })?;
@@ -114,7 +107,7 @@ impl<R: Read + Seek> Reading<R> {
                     self.model.imports_end = field.whole.end;
                 }
                 (number::GRAPH, Content::Bytes { .. }) if graph.is_some() => {
-                    return Err(wrong(field.whole.start, "ModelProto", "there is a second graph"));
+                    return Err(wrong(field.whole.start, "ModelProto", "duplicate graph"));
                 }
                 (number::GRAPH, Content::Bytes { prefix, payload }) => {
                     graph = Some((*prefix, payload.clone()));
@@ -143,7 +136,7 @@ impl<R: Read + Seek> Reading<R> {
         depth: usize,
     ) -> Result<(), Error> {
         if depth > MAX_DEPTH {
-            let what = format!("graphs lie in nodes of graphs more than {MAX_DEPTH} deep");
+            let what = format!("graphs are nested more than {MAX_DEPTH} deep");
             return Err(Error::Limit { at: place.1.start, what });
         }
         let span = self.span(parent, place);
@@ -161,7 +154,6 @@ impl<R: Read + Seek> Reading<R> {
         self.body(span, owner, 0)
     }
 
-    /// Appends a graph or function; graphs in its nodes follow.
     fn body(&mut self, span: usize, owner: Owner, depth: usize) -> Result<(), Error> {
         let Range { start: mut at, end } = self.model.spans[span].payload.clone();
         let is_function = matches!(owner, Owner::Function { .. });
@@ -281,7 +273,7 @@ impl<R: Read + Seek> Reading<R> {
 
     fn text(&mut self, payload: &Range<u64>) -> Result<String, Error> {
         let bytes = self.bytes(payload, "a name")?;
-        String::from_utf8(bytes).map_err(|_| wrong(payload.start, "a name", "it is no UTF-8"))
+        String::from_utf8(bytes).map_err(|_| wrong(payload.start, "a name", "not UTF-8"))
     }
 }
 

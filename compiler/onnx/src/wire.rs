@@ -1,4 +1,4 @@
-//! The protocol buffers wire format (protobuf.dev, "Encoding") for files larger than memory. Knows no message.
+//! The protocol buffers wire format (protobuf.dev, "Encoding") for files larger than memory.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -9,7 +9,6 @@ use crate::Error;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Maximum depth of nested groups.
 const MAX_GROUPS: usize = 64;
 
 pub(crate) struct Source<R> {
@@ -18,7 +17,6 @@ pub(crate) struct Source<R> {
     length: u64,
 }
 
-/// A field: its number, byte range and content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) number: u32,
@@ -62,7 +60,6 @@ impl<R: Read + Seek> Source<R> {
         Ok(())
     }
 
-    /// Appends a range of the file.
     pub(crate) fn copy(&mut self, range: &Range<u64>, to: &mut Vec<u8>) -> Result<(), Error> {
         self.seek(range.start)?;
         let count = range.end - range.start;
@@ -86,7 +83,7 @@ impl<R: Read + Seek> Source<R> {
         let mut value = 0_u64;
         for shift in (0..70).step_by(7) {
             if self.at >= end {
-                return Err(self.cut_off(start, end, message, "a number is cut off"));
+                return Err(self.cut_off(start, end, message, "a number is truncated"));
             }
             let byte = self.byte()?;
             if shift == 63 && byte > 1 {
@@ -97,7 +94,7 @@ impl<R: Read + Seek> Source<R> {
                 return Ok(value);
             }
         }
-        Err(wrong(start, message, "a number is longer than 64 bits"))
+        Err(wrong(start, message, "a number exceeds 64 bits"))
     }
 
     /// Returns the field at `at` of a message that ends at `end`, and advances `at`. Does not read payloads.
@@ -137,7 +134,7 @@ impl<R: Read + Seek> Source<R> {
                 let payload = self.at..self.at.saturating_add(length);
                 if payload.end > end {
                     let left = end - payload.start;
-                    let what = format!("field {number} claims {length} bytes, and {left} are left");
+                    let what = format!("field {number} has {length} bytes, but {left} remain");
                     return Err(self.cut_off(start, end, message, &what));
                 }
                 self.seek(payload.end)?;
@@ -145,7 +142,7 @@ impl<R: Read + Seek> Source<R> {
             }
             5 => self.other(4, end, message)?,
             kind => {
-                let what = format!("field {number} is of the unknown kind {kind}");
+                let what = format!("field {number} has the unknown kind {kind}");
                 return Err(wrong(start, message, &what));
             }
         })
@@ -156,13 +153,13 @@ impl<R: Read + Seek> Source<R> {
         let key = self.varint(end, message)?;
         match u32::try_from(key >> 3) {
             Ok(number @ 1..) if number < 1 << 29 => Ok((number, (key & 7) as u8)),
-            _ => Err(wrong(start, message, &format!("{} is no number of a field", key >> 3))),
+            _ => Err(wrong(start, message, &format!("invalid field number {}", key >> 3))),
         }
     }
 
     fn other(&mut self, bytes: u64, end: u64, message: &'static str) -> Result<Content, Error> {
         if end - self.at < bytes {
-            return Err(self.cut_off(self.at, end, message, "a number is cut off"));
+            return Err(self.cut_off(self.at, end, message, "a number is truncated"));
         }
         self.seek(self.at + bytes)?;
         Ok(Content::Other)
@@ -180,8 +177,8 @@ impl<R: Read + Seek> Source<R> {
                 }
                 (number, kind @ (3 | 4)) => {
                     let what = match kind {
-                        3 => format!("groups lie in groups more than {MAX_GROUPS} deep"),
-                        _ => format!("the group {last} ends as if it were {number}"),
+                        3 => format!("groups are nested more than {MAX_GROUPS} deep"),
+                        _ => format!("the group {last} ends with the number {number}"),
                     };
                     return Err(wrong(start, message, &what));
                 }
@@ -193,7 +190,6 @@ impl<R: Read + Seek> Source<R> {
         Ok(Content::Other)
     }
 
-    /// Returns the error of a truncated file, or of a wrong length inside of it.
     fn cut_off(&self, at: u64, end: u64, message: &'static str, what: &str) -> Error {
         if end == self.length {
             Error::CutOff { at, message, what: what.to_owned() }

@@ -1,7 +1,5 @@
-//! Writes files atomically, by renaming a synced draft `.cubinder-XXXXXX.tmp` beside the target.
-//!
-//! Drafts are locked; [`sweep`] deletes the unlocked ones of killed processes. Must not know contents or write
-//! messages.
+//! Writes files atomically, by renaming a synced draft `.cubinder-XXXXXX.tmp` beside the target. Drafts are locked;
+//! [`sweep`] deletes the unlocked ones of killed processes. Must not know contents or write messages.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -21,7 +19,7 @@ const BEHIND: &str = ".tmp";
 const UNLOCKED: &str = ".part";
 const RANDOM: usize = 6;
 
-/// Number of attempts if another process deletes the new draft.
+/// Attempts if another process deletes the draft.
 const TRIES: usize = 16;
 
 /// A draft, deleted on drop.
@@ -32,17 +30,17 @@ impl AtomicFile {
     /// Sweeps the folder and creates an empty draft beside `place`.
     ///
     /// # Errors
-    /// If the folder is missing or read-only, or `place` is a pipe, device or socket.
+    /// A missing or read-only folder; `place` is a pipe, device or socket.
     pub fn beside(place: &Path) -> io::Result<AtomicFile> {
         may_replace(place)?;
         sweep(parent_folder(place));
         AtomicFile::in_folder(parent_folder(place))
     }
 
-    /// Creates a draft without a check of its target and without sweeping.
+    /// Creates a draft without checking its target or sweeping.
     ///
     /// # Errors
-    /// If the folder is missing or read-only.
+    /// A missing or read-only folder.
     pub fn in_folder(folder: &Path) -> io::Result<AtomicFile> {
         let new = |builder: &mut tempfile::Builder<'_, '_>| {
             builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
@@ -52,29 +50,29 @@ impl AtomicFile {
             match file.as_file().try_lock() {
                 Ok(()) if is_at(file.as_file(), file.path()) => return Ok(AtomicFile(file)),
                 Ok(()) | Err(fs::TryLockError::WouldBlock) => {}
-                // Unlockable drafts get a name that is never swept.
+                // Never swept, because it is unlockable.
                 Err(fs::TryLockError::Error(_)) => return new(named().suffix(UNLOCKED)).map(AtomicFile),
             }
         }
-        Err(io::Error::other("others take away what is made there"))
+        Err(io::Error::other("another process removes new files in this folder"))
     }
 
     /// Creates a draft with `bytes`.
     ///
     /// # Errors
-    /// Those of [`AtomicFile::beside`], or a full disk.
+    /// The errors of [`AtomicFile::beside`], or a full disk.
     pub fn with_bytes(place: &Path, bytes: &[u8]) -> io::Result<AtomicFile> {
         let mut draft = AtomicFile::beside(place)?;
         draft.file_mut().write_all(bytes)?;
         Ok(draft)
     }
 
-    /// Returns the draft for writing.
+    /// Returns the open draft.
     pub fn file_mut(&mut self) -> &mut File {
         self.0.as_file_mut()
     }
 
-    /// Returns the draft.
+    /// Returns the open draft.
     #[must_use]
     pub fn file(&self) -> &File {
         self.0.as_file()
@@ -83,17 +81,17 @@ impl AtomicFile {
     /// Replaces `place`.
     ///
     /// # Errors
-    /// If syncing or renaming fails.
+    /// A failed sync or rename.
     pub fn persist(self, place: &Path) -> io::Result<()> {
         // Some file systems detect a full disk only now; unsynced files may be empty after power failure.
         self.file().sync_all()?;
         self.persist_unsynced(place)
     }
 
-    /// Replaces `place` without syncing, for contents checked when read.
+    /// Replaces `place` without syncing, for contents that readers verify.
     ///
     /// # Errors
-    /// If renaming fails.
+    /// A failed rename.
     pub fn persist_unsynced(self, place: &Path) -> io::Result<()> {
         self.put(place).map(drop)
     }
@@ -104,14 +102,14 @@ impl AtomicFile {
     }
 }
 
-/// Why a file was not placed.
+/// A failed placement.
 #[derive(Debug)]
 pub struct NotPersisted {
     /// Its path.
     pub place: PathBuf,
-    /// The system's error.
+    /// System error.
     pub error: io::Error,
-    /// Paths whose previous file could not be restored.
+    /// Paths that could not be restored.
     pub changed: Vec<PathBuf>,
 }
 
@@ -124,12 +122,12 @@ impl From<NotPersisted> for Diagnostic {
         let changed: Vec<String> =
             found.changed.iter().map(|place| format!("`{}`", place.display())).collect();
         error
-            .note(format!("written before, and left so: {}", changed.join(", ")))
-            .help("what belongs together is of two runs now: make it all again")
+            .note(format!("already written and not restored: {}", changed.join(", ")))
+            .help("the files are from two different runs: generate all of them again")
     }
 }
 
-/// Replaces all files or none, in order, and never interleaved with another process. A killed process leaves the first
+/// Replaces all files or none, in order, never interleaved with another process. A killed process leaves the first
 /// ones replaced.
 ///
 /// # Errors
@@ -149,14 +147,15 @@ pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), No
 /// Creates all files or none, in order.
 ///
 /// # Errors
-/// The first failure, also for an existing file.
+/// The first failure, including existing files.
 pub fn persist_all_new<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
     replace_files(files, |draft, place, _| {
         Ok(Placed { file: put_new(draft, place)?, place: place.to_owned(), before: Before::Absent })
     })
 }
 
-/// Renames without replacing, or links (`persist_noclobber`); without either, as on 9P under Windows, uses [`claim`].
+/// Renames without replacing, or links (`persist_noclobber`); where neither works, as on 9P under Windows, uses
+/// [`claim`].
 fn put_new(draft: AtomicFile, place: &Path) -> io::Result<File> {
     draft.0.persist_noclobber(place).or_else(|refused| put_otherwise(refused, place))
 }
@@ -168,18 +167,19 @@ fn put_otherwise(refused: PersistError, place: &Path) -> io::Result<File> {
     }
 }
 
-/// Matches errors of unsupported calls, by link(2) and rename(2). For a missing permission the next call fails too.
+/// Matches errors of unsupported calls (link(2), rename(2)). If the cause is a missing permission, the next call
+/// fails too.
 fn is_unknown_there(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let unknown = [Errno::PERM, Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL];
     Errno::from_io_error(error).is_some_and(|error| unknown.contains(&error))
 }
 
-/// Reserves the name with an empty file, which a killed process leaves, and replaces it.
+/// Reserves the name with an empty file, then replaces it. A killed process leaves the empty file.
 fn claim(draft: AtomicFile, place: &Path) -> io::Result<File> {
     let claim = File::create_new(place)?;
     draft.put(place).map_err(|error| match is_at(&claim, place) && fs::remove_file(place).is_err() {
-        true => io::Error::new(error.kind(), format!("{error}; an empty file is left there")),
+        true => io::Error::new(error.kind(), format!("{error}; an empty file remains")),
         false => error,
     })
 }
@@ -192,7 +192,7 @@ struct Placed {
 
 enum Before {
     Absent,
-    /// Never swept while locked.
+    /// A locked file, which is never swept.
     Kept(TempPath, File),
     Unknown,
 }
@@ -224,7 +224,7 @@ fn replace_files<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Restores the previous file; returns its path on failure. Newer files of other processes are kept.
+/// Restores the previous file; returns its path on failure. Keeps other processes' newer files.
 fn undo(placed: Placed) -> Option<PathBuf> {
     let Placed { file, place, before } = placed;
     if !is_at(&file, &place) {
@@ -238,8 +238,8 @@ fn undo(placed: Placed) -> Option<PathBuf> {
     (!is_undone).then_some(place)
 }
 
-/// Rejects pipes, devices and sockets: replacing `/dev/null` would affect every program. Links to them (`/dev/stdout`)
-/// are rejected; other links are replaced, not their targets.
+/// Rejects pipes, devices, sockets, and links to them: replacing `/dev/null` affects all programs. Other links
+/// are replaced, not their targets.
 fn may_replace(place: &Path) -> io::Result<()> {
     if fs::read_link(place).is_ok_and(|named| named.starts_with("/proc")) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular));
@@ -253,18 +253,17 @@ fn may_replace(place: &Path) -> io::Result<()> {
     }
 }
 
-/// The error of [`may_replace`].
 #[derive(Debug, thiserror::Error)]
-#[error("a pipe, a device or a socket is there, and only regular files are replaced")]
+#[error("it is a pipe, a device or a socket, and only regular files are replaced")]
 struct NotRegular;
 
-/// Waits of [`PAUSE`], 5 s in total, for a folder's lock; placing takes milliseconds.
+/// Waits of [`PAUSE`] for a folder's lock, 5 s in total; placing takes milliseconds.
 const PAUSES: usize = 1000;
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Excludes other processes that place several files, until dropped. On failure continues unlocked: each file is still
-/// atomic.
+/// Excludes other processes that place several files, until dropped. Continues unlocked on failure: each file is
+/// still atomic.
 fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
     // A fixed order prevents deadlocks.
     let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
@@ -282,7 +281,6 @@ fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
     folders.into_iter().filter_map(locked).collect()
 }
 
-/// Starts a draft with a name for [`sweep`].
 fn named() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(BEFORE).suffix(BEHIND).rand_bytes(RANDOM);
@@ -296,13 +294,13 @@ fn is_absent(place: &Path) -> bool {
 /// Adds a second name, to restore the file.
 fn second_name(place: &Path) -> io::Result<(TempPath, File)> {
     let file = OpenOptions::new().read(true).custom_flags(nonblock()).open(place)?;
-    // On failure `sweep_one` cannot lock it either and keeps it.
+    // If this fails, `sweep_one` keeps the file, which it cannot lock either.
     let _ = file.try_lock();
     let link = named().make_in(parent_folder(place), |name| fs::hard_link(place, name))?;
     Ok((link.into_temp_path(), file))
 }
 
-/// Deletes drafts of ended processes, where possible.
+/// Deletes drafts of ended processes.
 pub fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -324,15 +322,15 @@ fn sweep_one(path: &Path, shared: &[FsWord]) {
     }
 }
 
-/// Prevents waiting for a pipe that replaced the file.
+/// Returns the flag for opening without blocking: a pipe may have replaced the file.
 fn nonblock() -> i32 {
     rustix::fs::OFlags::NONBLOCK.bits().cast_signed()
 }
 
-/// The minimum age if locks may be invisible to other machines.
+/// Minimum age if other machines' locks are invisible.
 const LONG_AGO: Duration = Duration::from_secs(3600);
 
-/// File systems whose locks may be local, by `f_type` of statfs(2): NFS, FUSE, 9P, Lustre, CIFS and SMB 2, CephFS,
+/// File systems with possibly local locks, by `f_type` of statfs(2): NFS, FUSE, 9P, Lustre, CIFS and SMB 2, CephFS,
 /// GPFS, AFS (Linux 6.12, `include/uapi/linux/magic.h` and their headers).
 const SHARED: [FsWord; 9] = [
     0x6969,
@@ -346,7 +344,7 @@ const SHARED: [FsWord; 9] = [
     0x5346_414f,
 ];
 
-/// Returns whether an unlocked file is abandoned; `shared` lists shared file systems.
+/// Returns whether an unlocked file is abandoned.
 fn is_left(file: &File, shared: &[FsWord]) -> bool {
     let is_shared = rustix::fs::fstatfs(file).is_ok_and(|facts| shared.contains(&facts.f_type));
     let age = file.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed());
@@ -365,7 +363,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     (file.dev(), file.ino()) == (there.dev(), there.ino())
 }
 
-/// Returns the error of a failed write, with a fix: ``cannot write `PATH`: No space left on device``.
+/// Describes a failed write with a fix: ``cannot write `PATH`: No space left on device``.
 #[must_use]
 pub fn file_error(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("cannot {action} `{}`: {error}", path.display()));
@@ -375,19 +373,19 @@ pub fn file_error(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
     }
 }
 
-/// Returns the fix for a failed write.
+/// Returns a failed write's fix.
 #[must_use]
 pub fn write_help(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Some("make room there, or write to another place; what was there before is unchanged")
+            Some("free disk space, or write to another location; the previous file is unchanged")
         }
-        io::ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only: write to another place"),
+        io::ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only: write to another location"),
         io::ErrorKind::PermissionDenied => {
-            Some("who runs `cubinder` has to be allowed to write there; else write to another place")
+            Some("grant the user of `cubinder` write permission, or write to another location")
         }
         _ if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<NotRegular>) => {
-            Some("name a file, or leave the option out")
+            Some("specify a file, or remove the option")
         }
         _ => None,
     }
@@ -397,16 +395,14 @@ pub fn write_help(error: &io::Error) -> Option<&'static str> {
 /// `other` as another way to name a file. Libraries are not checked, as by linkers.
 ///
 /// # Errors
-/// If it exists and is not regular, not writable, or another user's.
+/// An existing file that is not regular, not writable, or another user's.
 pub fn check_replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
     may_replace(place).map_err(|error| file_error("write", shown, &error))?;
     let Some(facts) = fs::metadata(place).ok().filter(fs::Metadata::is_file) else { return Ok(()) };
     let name = shown.display();
     if facts.permissions().readonly() {
         let error = Diagnostic::error(format!("cannot write `{name}`: it is read-only"));
-        return Err(
-            error.help(format!("`chmod u+w {name}` lets it be written, and {other} names another file"))
-        );
+        return Err(error.help(format!("make it writable with `chmod u+w {name}`, or change {other}")));
     }
     match OpenOptions::new().write(true).custom_flags(nonblock()).open(place) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

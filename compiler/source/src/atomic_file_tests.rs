@@ -1,5 +1,3 @@
-//! Tests of [`super`].
-
 use super::*;
 
 fn names(folder: &Path) -> Vec<String> {
@@ -59,7 +57,6 @@ fn all_are_placed_or_none() {
 fn places_that_cannot_be_restored_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (link, blocked) = (folder.path().join("link"), folder.path().join("blocked"));
-    // A dangling link gets no second name.
     std::os::unix::fs::symlink("nothing", &link).unwrap();
     fs::create_dir_all(blocked.join("in")).unwrap();
     let placing = |place| (AtomicFile::with_bytes(place, b"new").unwrap(), place);
@@ -68,7 +65,6 @@ fn places_that_cannot_be_restored_are_reported() {
     assert!(Diagnostic::from(error).notes[0].contains(&link.display().to_string()));
 }
 
-/// Runs `work`, which must not wait for a process at the other end of a pipe.
 fn without_waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(work()));
@@ -106,14 +102,14 @@ fn only_old_files_are_swept_from_shared_file_systems() {
 
 #[test]
 fn what_may_not_be_written_is_not_replaceable() {
-    // Writing to a running program fails, but it can be replaced.
+    // A running program cannot be opened for writing, but its file can be replaced.
     let program = std::env::current_exe().unwrap();
     check_replaceable(&program, &program, "`--output`").unwrap();
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let place = folder.path().join("file");
     fs::write(&place, "old").unwrap();
-    // Root may write everything, so the thread becomes another user.
+    // Root may write everything, so change the user.
     let is_root = rustix::process::geteuid().is_root();
     fs::set_permissions(&place, Permissions::from_mode(if is_root { 0o200 } else { 0o020 })).unwrap();
     let check = move || {
@@ -140,7 +136,7 @@ fn only_regular_files_are_replaced() {
         let place = at(name);
         assert_eq!(
             write_help(&AtomicFile::beside(&place).unwrap_err()),
-            Some("name a file, or leave the option out")
+            Some("specify a file, or remove the option")
         );
         assert_eq!(AtomicFile::beside(&place).unwrap_err().to_string(), NotRegular.to_string(), "{name}");
         let draft = || AtomicFile::in_folder(folder.path()).unwrap();
@@ -150,12 +146,12 @@ fn only_regular_files_are_replaced() {
         let error = persist_all(both.into()).unwrap_err();
         assert_eq!((error.place, error.error.to_string()), (place.clone(), NotRegular.to_string()));
         let error = check_replaceable(&place, &place, "`--output`").unwrap_err();
-        assert_eq!(error.help.as_deref(), Some("name a file, or leave the option out"), "{}", error.message);
+        assert_eq!(error.help.as_deref(), Some("specify a file, or remove the option"), "{}", error.message);
     }
     assert!(fs::metadata(at("link to a pipe")).unwrap().file_type().is_fifo());
     assert!(fs::metadata(at("socket")).unwrap().file_type().is_socket());
     assert_eq!(names(folder.path()), before);
-    // Links are replaced, not their targets, even if dangling.
+    // Links are replaced, even if dangling.
     fs::write(at("file"), "old").unwrap();
     for target in ["file", "nothing"] {
         let link = at(&format!("link to {target}"));
@@ -177,7 +173,7 @@ fn two_that_write_a_pair_do_not_mix_it() {
             places.iter().map(|place| (AtomicFile::with_bytes(place, text.as_bytes()).unwrap(), place));
         persist_all(placings.collect()).unwrap();
     };
-    // The last writer must be the same for both files.
+    // Both files must have the same last writer.
     for round in 0..150 {
         std::thread::scope(|scope| {
             for thread in ["1", "2", "3", "4"] {
@@ -218,7 +214,6 @@ fn nobody_loses_what_he_makes_to_another() {
     assert_eq!(names(folder.path()), ["0", "1", "2", "3"]);
 }
 
-/// Both ways must create without replacing.
 const NEW: [fn(AtomicFile, &Path) -> io::Result<File>; 2] = [put_new, claim];
 
 #[test]
@@ -251,7 +246,7 @@ fn a_claim_without_a_file_is_given_up() {
     fs::remove_file(draft.0.path()).unwrap();
     let error = claim(draft, &place).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
-    assert!(!error.to_string().contains("an empty file is left there"), "{error}");
+    assert!(!error.to_string().contains("an empty file remains"), "{error}");
     assert!(names(folder.path()).is_empty());
 }
 
@@ -288,15 +283,15 @@ fn what_appeared_meanwhile_is_not_replaced() {
 fn the_help_is_that_of_the_error() {
     assert_eq!(
         write_help(&io::Error::new(io::ErrorKind::InvalidInput, NotRegular)),
-        Some("name a file, or leave the option out")
+        Some("specify a file, or remove the option")
     );
     assert_eq!(write_help(&io::Error::new(io::ErrorKind::InvalidInput, "another error")), None);
     assert_eq!(write_help(&io::ErrorKind::InvalidInput.into()), None);
     for (kind, words) in [
-        (io::ErrorKind::StorageFull, "make room there"),
-        (io::ErrorKind::QuotaExceeded, "make room there"),
+        (io::ErrorKind::StorageFull, "free disk space"),
+        (io::ErrorKind::QuotaExceeded, "free disk space"),
         (io::ErrorKind::ReadOnlyFilesystem, "is read-only"),
-        (io::ErrorKind::PermissionDenied, "allowed to write"),
+        (io::ErrorKind::PermissionDenied, "write permission"),
     ] {
         let help = write_help(&kind.into()).unwrap();
         assert!(help.contains(words), "{kind}: {help}");

@@ -1,20 +1,20 @@
-//! Formats plain-text tables. Pads itself, because Rust's `{cell:<width$}` panics above 65,535 characters.
+//! Formats plain-text tables. Does not use `{cell:<width$}`, which panics above 65,535 characters.
 
 use crate::diagnostic::harmless;
 
-/// In characters; longer cells shift only their row.
+/// Maximum column width in characters; longer cells shift their row.
 const WIDEST: usize = 60;
 
-/// The alignment of a column.
+/// Column alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// For text.
+    /// Left-aligned, for text.
     Left,
-    /// For numbers.
+    /// Right-aligned, for numbers.
     Right,
 }
 
-/// Formats rows as lines of columns, two spaces apart and indented.
+/// Formats rows as indented columns, two spaces apart.
 ///
 /// Columns without `align` are left-aligned. A left-aligned last cell does not widen its column.
 #[must_use]
@@ -94,7 +94,6 @@ mod tests {
     }
 
     proptest! {
-        /// One line per row, all cells in order, bounded lengths.
         #[test]
         fn rows_are_lines_with_their_cells(
             rows in prop::collection::vec(prop::collection::vec(cell(), 0..5), 0..5),

@@ -1,4 +1,4 @@
-//! Diagnostics with spans, the catalogue of rules, and reading and writing files.
+//! Diagnostics with spans, the catalogue of rules, and file access.
 
 pub mod atomic_file;
 pub mod columns;

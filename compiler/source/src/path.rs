@@ -2,8 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// Simplifies `manifests/../kernels/k.cu` to `kernels/k.cu` for messages. `..` after a symbolic link is kept, as it
-/// leads elsewhere. Files are opened by their original path.
+/// Simplifies `manifests/../kernels/k.cu` to `kernels/k.cu` for messages. Keeps `..` after symbolic links.
 #[must_use]
 pub fn shown(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
@@ -22,7 +21,7 @@ pub fn shown(path: &Path) -> PathBuf {
     if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
 }
 
-/// Returns whether both paths exist and name one file.
+/// Returns whether both paths name one existing file.
 #[must_use]
 pub fn is_same_file(first: &Path, second: &Path) -> bool {
     let second = std::fs::canonicalize(second);

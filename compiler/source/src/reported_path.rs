@@ -1,5 +1,5 @@
-//! Paths in JSON output (`docs/json.md`) and for worker processes, which need not be UTF-8: serde rejects others, and
-//! `json!` panics.
+//! Paths for JSON output (`docs/json.md`) and worker processes. They may be invalid UTF-8, which serde rejects, and
+//! on which `json!` panics.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-/// A path in a report: a string if UTF-8, else in JSON an object with `text` (`U+FFFD` for invalid bytes) and `bytes`,
-/// an array of numbers.
+/// A path in a report: a string if UTF-8, else an object with `text` (`U+FFFD` for invalid bytes) and `bytes`, an
+/// array of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportedPath(PathBuf);
 
@@ -36,7 +36,7 @@ impl Serialize for ReportedPath {
     }
 }
 
-/// A path between `cubinder` processes as bytes, for `#[serde(with = "as_bytes")]`.
+/// A path between `cubinder` processes, for `#[serde(with = "as_bytes")]`.
 pub mod as_bytes {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -47,7 +47,7 @@ pub mod as_bytes {
     /// Writes the path's bytes.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         path.as_os_str().as_bytes().serialize(serializer)
     }
@@ -55,7 +55,7 @@ pub mod as_bytes {
     /// Reads a path from [`serialize`].
     ///
     /// # Errors
-    /// Those of the deserializer.
+    /// The errors of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         Ok(OsString::from_vec(Vec::deserialize(deserializer)?).into())
     }
@@ -83,7 +83,6 @@ mod tests {
         assert_eq!(json!(latin), json!({"text": "caf\u{fffd}/x", "bytes": [99, 97, 102, 233, 47, 120]}));
     }
 
-    /// Decodes the JSON form.
     fn read_back(value: &Value) -> Option<Vec<u8>> {
         match value {
             Value::String(text) => Some(text.clone().into_bytes()),

@@ -1,5 +1,4 @@
-//! Reads files, with a size limit and regular ones only: pipes may block and devices never end. No other module of the
-//! compiler opens files for reading.
+//! Opens all files that the compiler reads: regular ones, with a size limit. Pipes may block and devices never end.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -12,23 +11,23 @@ use rustix::fs::OFlags;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::path::shown;
 
-/// Maximum bytes of a text, to bound memory.
+/// Maximum bytes of a text.
 pub const LARGEST_TEXT: usize = 64 << 20;
 
-/// Maximum bytes of a library, engine or bundle. Engines contain weights.
+/// Maximum bytes of a library, engine or bundle.
 pub const LARGEST_BINARY: usize = 1 << 37;
 
 /// Opens a regular file, or a folder, which fails when read.
 ///
 /// # Errors
-/// If it cannot be opened, or is a pipe, device or socket.
+/// Unopenable files, pipes, devices and sockets.
 pub fn open(path: &Path) -> io::Result<File> {
     // Opening some devices has side effects.
     check_kind(&std::fs::metadata(path)?)?;
     open_at_once(path)
 }
 
-/// A pipe may have replaced the checked file.
+/// Opens without blocking: a pipe may have replaced the checked file.
 fn open_at_once(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -39,14 +38,14 @@ fn open_at_once(path: &Path) -> io::Result<File> {
 fn check_kind(facts: &Metadata) -> io::Result<()> {
     match facts.is_file() || facts.is_dir() {
         true => Ok(()),
-        false => Err(io::Error::other("it is not a regular file (a pipe, a device or a socket)")),
+        false => Err(io::Error::other("it is a pipe, a device or a socket, expected a regular file")),
     }
 }
 
-/// Opens a regular file, not a folder.
+/// Opens a regular file.
 ///
 /// # Errors
-/// Those of [`open`], or if it is a folder.
+/// The errors of [`open`], or a folder.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     match file.metadata()?.is_dir() {
@@ -58,19 +57,19 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// Reads a regular file.
 ///
 /// # Errors
-/// If unreadable, or above `most` bytes or this machine's memory.
+/// Unreadable, or above `most` bytes or this machine's memory.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     read_opened(&open(path)?, most)
 }
 
-/// Reads a file of [`open`].
+/// Reads an opened file.
 ///
 /// # Errors
-/// Those of [`read`].
+/// The errors of [`read`].
 pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
     // Files of `/proc` state size zero.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"));
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it exceeds {most} bytes"));
     let stated = file.metadata()?.len();
     if stated >= limit {
         return Err(too_large());
@@ -78,9 +77,7 @@ pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
     let memory = rustix::system::sysinfo();
     let memory = memory.totalram.saturating_mul(memory.mem_unit.into());
     if stated >= memory {
-        let why = format!(
-            "it has {stated} bytes and is read into memory, of which this machine has {memory} bytes"
-        );
+        let why = format!("its {stated} bytes exceed the memory of this machine, {memory} bytes");
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
     }
     let mut bytes = Vec::new();
@@ -88,13 +85,13 @@ pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
     if bytes.len() > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads a regular file; the message names it.
+/// Reads a regular file; messages name it.
 ///
 /// # Errors
-/// Those of [`read`].
+/// The errors of [`read`].
 pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     read(path, most).map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => format!("`{}` has more than {most} bytes", shown(path).display()),
+        io::ErrorKind::FileTooLarge => format!("`{}` exceeds {most} bytes", shown(path).display()),
         _ => format!("cannot read `{}`: {error}", shown(path).display()),
     })
 }
@@ -102,13 +99,13 @@ pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
 /// Reads a text without byte order mark; messages use its [`shown`] path.
 ///
 /// # Errors
-/// If unreadable, not regular, not UTF-8, or above 64 MiB.
+/// Unreadable, not regular, not UTF-8, or above 64 MiB.
 pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let name = shown(path);
     let bytes = read(path, LARGEST_TEXT).map_err(|error| {
         let why = match error.kind() {
             io::ErrorKind::FileTooLarge => {
-                format!("it has more than {} MiB, too much for a text", LARGEST_TEXT >> 20)
+                format!("it exceeds {} MiB, the maximum for text", LARGEST_TEXT >> 20)
             }
             _ => error.to_string(),
         };
@@ -118,10 +115,7 @@ pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
         Ok(text) => Ok(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text))),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            Err(vec![Diagnostic::error(format!(
-                "`{}` is not UTF-8: byte {at} begins no character",
-                name.display()
-            ))])
+            Err(vec![Diagnostic::error(format!("`{}` is not UTF-8: invalid byte at {at}", name.display()))])
         }
     }
 }
@@ -143,13 +137,13 @@ mod tests {
             let error = read(&at(name), 10).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                "it is not a regular file (a pipe, a device or a socket)",
+                "it is a pipe, a device or a socket, expected a regular file",
                 "{name}"
             );
             assert!(open_file(&at(name)).is_err());
             assert!(text(&at(name)).is_err());
         }
-        assert!(open_at_once(&at("pipe")).is_err(), "a pipe is not waited for");
+        assert!(open_at_once(&at("pipe")).is_err(), "opening a pipe must not block");
         assert_eq!(read(&at("link"), 10).unwrap(), b"text");
         assert!(open_file(&at("file")).is_ok());
         assert!(open(folder.path()).is_ok());
@@ -165,18 +159,17 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap(), b"text");
         assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let error = bytes(&path, 3).unwrap_err();
-        assert!(error.starts_with('`') && error.ends_with("has more than 3 bytes"), "{error}");
+        assert!(error.starts_with('`') && error.ends_with("exceeds 3 bytes"), "{error}");
         assert_eq!(bytes(&path, LARGEST_BINARY).unwrap(), b"text");
-        // Sparse, and larger than the memory.
         let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
         let kibibytes = memory.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
         File::options().write(true).open(&path).unwrap().set_len((kibibytes + 1) << 10).unwrap();
         assert_eq!(read(&path, usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-        // A sparse terabyte is rejected; a file without stated size is read up to the limit.
+        // Sparse terabytes are rejected; files without stated size are read up to the limit.
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&path, LARGEST_TEXT).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let error = text(&path).unwrap_err().remove(0).message;
-        assert!(error.ends_with("it has more than 64 MiB, too much for a text"), "{error}");
+        assert!(error.ends_with("it exceeds 64 MiB, the maximum for text"), "{error}");
         assert_eq!(read(Path::new("/proc/self/status"), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
     }
@@ -191,6 +184,6 @@ mod tests {
         }
         std::fs::write(&path, b"te\xff").unwrap();
         let error = text(&path).unwrap_err().remove(0).message;
-        assert!(error.ends_with("is not UTF-8: byte 2 begins no character"), "{error}");
+        assert!(error.ends_with("is not UTF-8: invalid byte at 2"), "{error}");
     }
 }

@@ -15,7 +15,7 @@ pub fn counted<N: Display + PartialEq + From<bool> + Copy>(number: N, noun: &str
     format!("{number} {noun}{plural}")
 }
 
-/// Formats bytes in the largest unit in which they round to at least 1: `1.5 MiB`.
+/// Formats bytes in the largest unit with at least 1: `1.5 MiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -20,36 +20,36 @@ use serde_json::{Value, json};
 use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, Readers, current_folder, print, show};
 
-/// Check plugin manifests without compiling anything: names, types, expressions, guards, the limits of launches and shapes, and whether TensorRT can
-/// express the shapes of the outputs.
+/// Check plugin manifests without compiling: names, types, expressions, guards, launch limits, shapes, and whether TensorRT can express the output
+/// shapes.
 ///
-/// Without manifests those that cubinder.toml names are checked. Manifests that are named are checked for the targets of the nearest cubinder.toml
-/// above each of them, as `cubinder eval` does; --target and the manifest's own [compile] take precedence. `cubinder compile FILE` uses the same.
+/// Without MANIFESTS, checks the manifests listed in cubinder.toml. Each named manifest is checked for the targets of the nearest cubinder.toml above
+/// it, as `cubinder eval` and `cubinder compile FILE` do; --target and the manifest's [compile] take precedence.
 ///
-/// What must hold for every launch is proved over all nodes and shapes that the manifest allows, refuted by the smallest case, or left to the
-/// runtime, which checks it when shapes are known; --proofs shows which. Neither NVRTC nor a GPU is needed.
+/// Each claim about a launch is proved for all nodes and shapes that the manifest allows, refuted with the smallest counterexample, or deferred to run
+/// time, when shapes are known; --proofs lists the claims. Needs neither NVRTC nor a GPU.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Manifests to check; without any, those that cubinder.toml names
+    /// Manifests to check [default: those in cubinder.toml]
     manifests: Vec<PathBuf>,
     /// The cubinder.toml to use
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What is compiled for: sm_89, compute_80; repeat it or separate with commas
+    /// Override targets in manifests and cubinder.toml: sm_89, compute_80; repeat or separate with commas
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
     targets: Vec<Target>,
-    /// Who launches the kernels, whatever manifests say: a plugin library, or TensorRT itself (experimental, full TensorRT alone)
+    /// Override the route in manifests: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
     #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
     route: Option<Route>,
-    /// List everything that must hold, with its place and whether it is proved
+    /// List each claim with its location and whether it is proved
     #[arg(long, short = 'v')]
     proofs: bool,
-    /// Fail where there are warnings
+    /// Fail if there are warnings
     #[arg(long)]
     deny_warnings: bool,
     #[command(flatten)]
     readers: Readers,
-    /// Say nothing where nothing is wrong
+    /// Print nothing on success
     #[arg(long, short)]
     quiet: bool,
 }
@@ -95,7 +95,7 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
 fn deny(diagnostics: &mut Vec<Diagnostic>) {
     let warnings = count_of(diagnostics, Severity::Warning);
     if warnings > 0 {
-        let message = format!("there {}, and `--deny-warnings` was given", are(warnings, "warning"));
+        let message = format!("{} denied by `--deny-warnings`", counted(warnings, "warning"));
         diagnostics.push(Diagnostic::error(message));
     }
 }
@@ -103,25 +103,21 @@ fn deny(diagnostics: &mut Vec<Diagnostic>) {
 fn summary(report: &CheckReport, manifests: usize) -> String {
     let warnings = match count_of(&report.diagnostics, Severity::Warning) {
         0 => String::new(),
-        warnings => format!(", with {}", counted(warnings, "warning")),
+        warnings => format!(", {}", counted(warnings, "warning")),
     };
-    let manifests = match manifests {
-        1 => "1 manifest is right".to_owned(),
-        manifests => format!("{manifests} manifests are right"),
-    };
-    let mut text = format!("{manifests}{warnings}; {}\n", Tally::count(&report.obligations));
+    let manifests = counted(manifests, "manifest");
+    let mut text = format!("no errors in {manifests}{warnings}; {}\n", Tally::count(&report.obligations));
     if report.without_targets > 0 {
         text.push_str(
-            "no architecture's limits were checked: nothing says what is compiled for; `--target sm_89` does\n",
+            "GPU limits were not checked: no target is specified; add one, such as `--target sm_89`\n",
         );
     }
     for unsure in &report.unsure {
-        text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
+        text.push_str(&format!("`{}` can only be checked by compiling: {}\n", unsure.kernel, unsure.doubt));
     }
     for UncheckedPointers { code, params, .. } in &report.unchecked {
-        let point = if params.len() == 1 { "points" } else { "point" };
         text.push_str(&format!(
-            "what {} of `{code}` {point} to is taken from the manifest: its files do not tell\n",
+            "pointee types of {} in `{code}` are assumed from the manifest: its files do not contain them\n",
             quoted(params)
         ));
     }
@@ -163,9 +159,4 @@ fn unheld_json(unheld: &UncheckedPointers) -> Value {
         "line": at.line,
         "column": at.column,
     })
-}
-
-fn are(number: usize, what: &str) -> String {
-    let verb = if number == 1 { "is" } else { "are" };
-    format!("{verb} {}", counted(number, what))
 }

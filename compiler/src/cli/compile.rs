@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cubinder_compiler::compile::{CompiledBundle, Outcome, Request, compile};
+use cubinder_compiler::compile::{CompiledBundle, CompiledLibraries, Request, compile};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_import::foreign::FromPtx;
 use cubinder_launch::native::is_native;
@@ -29,79 +29,76 @@ use super::output::{MessageFormat, Readers, check_folder, current_folder, enviro
 
 /// Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 ///
-/// Without manifests everything comes from the nearest cubinder.toml, in the current folder or above it. With manifests, targets, include folders and
-/// options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`; its `name`, `output` and `tuning` are for the
-/// project's library only: this one is named after the manifest and written to the current folder. --config names another cubinder.toml, which
-/// applies with all its keys.
+/// Without MANIFESTS, compiles the project of the nearest cubinder.toml, in the current folder or above. With MANIFESTS, targets, include folders and
+/// options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`, but not `name`, `output` and `tuning`: the
+/// library is named after the manifest and written to the current folder. With --config, all keys of that cubinder.toml apply.
 ///
-/// No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt libcubinder.so.
-/// NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else that of the Python environment that
-/// cubinder is installed in (the extra [cuda13] of its wheel), else the package that `cargo xtask setup` fetched into the cache (CUBINDER_CACHE, or
-/// cubinder in the user's cache folder); what is named and not there is an error. Kernels with 16-bit or 8-bit floats, and those that include CUDA's
-/// headers, need these too: CUDA_HOME's, those beside the NVRTC that is named, or those of the Python environment or the cache. `cubinder paths` says
-/// what is found, docs/install.md says more. Compiled code is cached by its content. The same inputs give the same bytes.
+/// Needs no CUDA toolkit, C compiler, linker or GPU: NVRTC compiles the kernels, and the library is a copy of the prebuilt libcubinder.so with the
+/// compiled code appended. NVRTC is searched in this order: --nvrtc or CUBINDER_NVRTC; the CUDA toolkit in CUDA_HOME; the Python environment that
+/// contains cubinder (extra [cuda13] of its wheel); the package that `cargo xtask setup` fetched into the cache (CUBINDER_CACHE, or cubinder in the
+/// user's cache folder). It is an error if a specified path does not exist. Kernels with 16-bit or 8-bit floats, or that include CUDA headers, also
+/// need these headers: from CUDA_HOME, beside the specified NVRTC, or from the Python environment or the cache. `cubinder paths` shows what is found;
+/// see docs/install.md. Compiled code is cached by content. Equal inputs produce equal bytes.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Manifests to compile; without any, those that cubinder.toml names
+    /// Manifests to compile [default: those in cubinder.toml]
     manifests: Vec<PathBuf>,
     /// The cubinder.toml to use
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The library's name: lib<NAME>.so [default: the name in cubinder.toml, or the manifest's own name; several manifests need
-    /// one]
+    /// Library name: lib<NAME>.so [default: the name in cubinder.toml, or the manifest's name; required with several manifests]
     #[arg(long)]
     name: Option<String>,
-    /// What to compile for: sm_89 for machine code, compute_80 for PTX; repeat it or separate with commas. Replaces the targets of
-    /// manifests (`targets`, `code`) and of cubinder.toml
+    /// Override targets in manifests (`targets`, `code`) and cubinder.toml: sm_89 for machine code, compute_80 for PTX; repeat or
+    /// separate with commas
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
     targets: Vec<Target>,
-    /// Compile only for these of the targets that manifests and cubinder.toml name, for a quick build or a small deployment; without
-    /// such targets, use --target
+    /// Compile for a subset of the targets in manifests and cubinder.toml, for a quick build or a small deployment; if none are
+    /// configured, use --target
     #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets")]
     archs: Vec<Target>,
-    /// The folder for the libraries
+    /// Output folder for the libraries
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Make engines self-sufficient: write lib<name>-code.so as well, to be serialized into the plan
+    /// Also write lib<name>-code.so, which TensorRT serializes into the plan: engines then need no other file
     #[arg(long)]
     embed: bool,
-    /// Who launches the kernels, whatever manifests say: a plugin library, or TensorRT itself (experimental, full TensorRT alone)
+    /// Override the route in manifests: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
     #[arg(long, value_name = "ROUTE", value_parser = route)]
     route: Option<Route>,
-    /// Write a rule for Make and Ninja that names every file that the library is made from
+    /// Write a depfile for Make and Ninja with all input files of the library
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
-    /// A folder for #include, before those of manifests and cubinder.toml
+    /// Include folder, searched before those in manifests and cubinder.toml
     #[arg(long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// An option for NVRTC, after those of cubinder.toml and manifests
+    /// NVRTC option, passed after those in cubinder.toml and manifests
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
-    /// A file of measured times of variants on a GPU, before those that cubinder.toml names; repeat it for more GPUs
+    /// Tuning file with the variants' times on a GPU, preferred over those in cubinder.toml; repeat for more GPUs
     #[arg(long, value_name = "FILE")]
     tuning: Vec<PathBuf>,
-    /// Put line information into the code, for profilers, whatever manifests and cubinder.toml say
+    /// Compile line information into the code, for profilers; overrides manifests and cubinder.toml
     #[arg(long, value_name = "KIND", value_parser = ["line"])]
     debug: Option<String>,
-    /// The prebuilt libcubinder.so [default: CUBINDER_RUNTIME_LIBRARY, beside this program, or in ../lib]
+    /// Prebuilt libcubinder.so [default: CUBINDER_RUNTIME_LIBRARY, beside this program, or in ../lib]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
-    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
-    /// neither is, NVIDIA's Python packages]
+    /// NVRTC library or its folder [default: CUBINDER_NVRTC, else CUDA_HOME, else NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
-    /// Compile everything again, and keep nothing
+    /// Neither read nor write the cache
     #[arg(long)]
     no_cache: bool,
-    /// How many compiles run side by side [default: one for each processor]
+    /// Number of parallel compiles [default: one per processor]
     #[arg(long, value_name = "N", value_parser = jobs)]
     jobs: Option<NonZeroUsize>,
-    /// List everything that must hold for every launch, with its place and whether it is proved
+    /// List each claim about launches with its location and whether it is proved
     #[arg(long, short = 'v')]
     proofs: bool,
     #[command(flatten)]
     readers: Readers,
-    /// Say nothing where nothing is wrong
+    /// Print nothing on success
     #[arg(long, short)]
     quiet: bool,
 }
@@ -138,25 +135,21 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse::<usize>().map_err(|_| "expected a number".to_owned())?;
-    NonZeroUsize::new(number).ok_or_else(|| {
-        "nothing would be compiled; without the option there is one for each processor".to_owned()
-    })
+    NonZeroUsize::new(number)
+        .ok_or_else(|| "expected at least 1; omit the option to use one per processor".to_owned())
 }
 
 pub(super) fn route(text: &str) -> Result<Route, String> {
     Route::from_name(text).ok_or_else(|| "expected `plugin` or `native`".to_owned())
 }
 
-fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
+fn perform(arguments: &Arguments, request: &Request) -> Result<CompiledLibraries, Vec<Diagnostic>> {
     let threads = arguments.jobs.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool =
-        pool.map_err(|error| {
-            let error = Diagnostic::error(format!("cannot start threads: {error}"));
-            vec![error.help(
-                "ask for fewer with `--jobs`, or let the user or the container have more (`ulimit -u`)",
-            )]
-        })?;
+    let pool = pool.map_err(|error| {
+        let error = Diagnostic::error(format!("cannot start threads: {error}"));
+        vec![error.help("reduce `--jobs`, or raise the limit of the user or the container (`ulimit -u`)")]
+    })?;
     let bar = progress_bar(arguments.quiet || arguments.readers.format() == MessageFormat::Json);
     pool.install(|| compile(request, &bar))
 }
@@ -196,29 +189,27 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     })
 }
 
-/// A library has one list of targets, options and include folders.
 fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
     match (projects.pop(), projects.as_slice()) {
         (Some(only), []) => Ok(only),
         (last, others) => {
-            let error = Diagnostic::error("the manifests of one library must belong to the same project");
+            let error = Diagnostic::error("all manifests of a library must belong to one project");
             let notes = others.iter().chain(&last).map(|project| {
                 let manifest = project.manifests.first().map(|path| path.display().to_string());
                 let manifest = manifest.unwrap_or_default();
                 match &project.config {
                     Some(config) => format!("`{manifest}` belongs to `{}`", config.source.path.display()),
-                    None => format!("no `cubinder.toml` lies above `{manifest}`"),
+                    None => format!("no `cubinder.toml` above `{manifest}`"),
                 }
             });
             let error = notes.fold(error, Diagnostic::note);
-            Err(error
-                .help("name one for all manifests with `--config FILE`, or compile each project separately"))
+            Err(error.help("select one with `--config FILE`, or compile each project separately"))
         }
     }
 }
 
 fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagnostic> {
-    let help = "give it one with `--name NAME`";
+    let help = "specify `--name NAME`";
     if let Some(name) = &arguments.name {
         check_name(name)?;
         return Ok(name.clone());
@@ -228,18 +219,15 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
     }
     let unnamed = || Diagnostic::error("the library has no name").help(help);
     let [manifest] = arguments.manifests.as_slice() else {
-        return Err(
-            unnamed().note("several manifests make one library, so it cannot be named after its manifest")
-        );
+        return Err(unnamed().note("a library of several manifests cannot be named after a manifest"));
     };
     let stem = manifest.file_stem().unwrap_or_default();
     let Some(name) = stem.to_str() else {
         let manifest = manifest.display();
-        return Err(unnamed().note(format!(
-            "it would be called after its manifest, and the name of `{manifest}` is not UTF-8"
-        )));
+        return Err(unnamed()
+            .note(format!("the default is the manifest's name, but the name of `{manifest}` is not UTF-8")));
     };
-    let named_after = format!("the library is called after its manifest, `{}`", manifest.display());
+    let named_after = format!("the library is named after its manifest, `{}`", manifest.display());
     check_name(name).map_err(|error| error.note(named_after).help(help))?;
     Ok(name.to_owned())
 }
@@ -251,25 +239,24 @@ fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
     }
 }
 
-fn summary(outcome: &Outcome, elapsed: Duration) -> String {
+fn summary(outcome: &CompiledLibraries, elapsed: Duration) -> String {
     let CompiledBundle { bundle, statistics, obligations, from_ptx, measured_otherwise, .. } =
         &outcome.compiled;
     let native = native_plugins(bundle);
     let mut text = format!(
-        "{}, {} in {}",
+        "compiled {}, {} in {}",
         counted(bundle.plugins.len(), "plugin"),
         counted(bundle.code.len(), "code object"),
         milliseconds(elapsed)
     );
     if statistics.nvrtc_calls == 0 && statistics.cache_hits == 0 {
-        text.push_str(" (all from files, NVRTC not called)\n");
+        text.push_str(" (all precompiled, no NVRTC calls)\n");
     } else if statistics.nvrtc_calls == 0 {
-        text.push_str(" (all from the cache, NVRTC not called)\n");
+        text.push_str(" (all cached, no NVRTC calls)\n");
     } else {
         // Finding parameter names needs another compile per kernel.
         text.push_str(&format!(
-            " ({} with those for parameters: {} of {} in all, {} from the cache)\n",
-            counted(statistics.nvrtc_calls + statistics.cache_hits, "compile"),
+            " ({}, {} in total, including those for parameters; {} cached)\n",
             counted(statistics.nvrtc_calls, "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
@@ -278,22 +265,22 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     text.push_str(&format!("{}\n", Tally::count(obligations)));
     if native > 0 {
         let which = match native {
-            all if all == bundle.plugins.len() => "the kernels".to_owned(),
+            all if all == bundle.plugins.len() => "all kernels".to_owned(),
             some => format!("the kernels of {}", counted(some, "plugin")),
         };
         text.push_str(&format!(
-            "note: TensorRT launches {which} itself (experimental, full TensorRT alone): what is not proved for the shapes of an engine is told when it is built, and nobody checks \
-             it when the engine runs (docs/how-it-works.md)\n"
+            "note: TensorRT launches {which} (experimental, full TensorRT only): unproved claims are reported when an engine is built, and not checked when \
+             it runs (docs/how-it-works.md)\n"
         ));
     }
     for target in native_alone(bundle) {
         let which = match target.arch.suffix {
-            ArchSuffix::Family => "the family of GPUs",
+            ArchSuffix::Family => "the GPU family",
             _ => "GPUs",
         };
         let arch = target.arch;
         text.push_str(&format!(
-            "note: PTX for sm_{arch} runs on {which} of compute capability {}.{} alone, and so do engines with it\n",
+            "note: PTX for sm_{arch}, and engines that contain it, run only on {which} of compute capability {}.{}\n",
             arch.major, arch.minor
         ));
     }
@@ -304,7 +291,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     }
     for OutdatedMeasurement { plugin, device, points } in measured_otherwise {
         text.push_str(&format!(
-            "note: `{plugin}` was measured on {device} with other code ({}): `cubinder tune` measures again\n",
+            "note: the times of `{plugin}` on {device} are of other code ({}): measure again with `cubinder tune`\n",
             counted(*points, "node")
         ));
     }
@@ -324,7 +311,7 @@ fn native_plugins(bundle: &Bundle) -> usize {
     bundle.plugins.iter().filter(|plugin| is_native(plugin)).count()
 }
 
-/// Returns native-route targets of one chip or family (`a`, `f`).
+/// Returns the native-route targets of one chip or family (`a`, `f`).
 fn native_alone(bundle: &Bundle) -> BTreeSet<Target> {
     let targets = bundle.code.iter().map(|code| code.target);
     let is_alone =
@@ -332,7 +319,7 @@ fn native_alone(bundle: &Bundle) -> BTreeSet<Target> {
     targets.filter(is_alone).collect()
 }
 
-fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
+fn summary_json(outcome: &CompiledLibraries, elapsed: Duration) -> Value {
     let compiled = &outcome.compiled;
     let plugins = compiled.bundle.plugins.len();
     let native = native_plugins(&compiled.bundle);

@@ -6,7 +6,7 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::print_bytes;
 
-/// Print completions for a shell. They go where the shell looks for them:
+/// Print completions for a shell. Install them as follows:
 ///
 ///   bash        cubinder completions bash > ~/.local/share/bash-completion/completions/cubinder
 ///   zsh         cubinder completions zsh > <a folder of $fpath>/_cubinder
@@ -16,7 +16,7 @@ use super::output::print_bytes;
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -22,48 +22,47 @@ use super::node::{NodeArguments, WhichNode};
 use super::nvrtc;
 use super::output::{MessageFormat, finish, open_project, print, print_report, show};
 
-/// Show the whole of a launch without a GPU: what is checked, the outputs' shapes, which variant runs and why not the others, grid, block, shared
-/// memory, every argument's value, and how many blocks a multiprocessor holds.
+/// Simulate a launch without a GPU. Shows checks, output shapes, the selected variant and why others were rejected, grid, block, shared memory, the
+/// value of each argument, and the number of resident blocks per multiprocessor.
 ///
-/// FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is
-/// compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its [compile] or of the
-/// nearest cubinder.toml above it, from which include folders and options are taken too, as `cubinder check` and `cubinder compile` do.
+/// FILE is a manifest, a plugin library, a bundle or an engine; all nodes of an engine are shown unless --plugin or --node selects some. If NVRTC is
+/// available, a manifest's kernel is compiled to find parameter types and occupancy: for --arch, else for the first sm_* target of its [compile] or of
+/// the nearest cubinder.toml above it, which also supplies include folders and options, as in `cubinder check` and `cubinder compile`.
 ///
-/// With --cases, every case of a test file is evaluated and held against what it expects.
+/// With --cases, evaluates each case of a test file and compares the result with the expected one.
 ///
-/// Exit code 0 where everything can be launched, or every case is as expected; 1 otherwise.
+/// Exit code 0 if all nodes can be launched, or all cases are as expected; 1 otherwise.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// A manifest, a plugin library, a bundle or an engine
+    /// Manifest, plugin library, bundle or engine
     #[arg(required_unless_present = "cases")]
     file: Option<PathBuf>,
     #[command(flatten)]
     like: NodeArguments,
-    /// Of what a tensor's address is a multiple, in bytes: x=4 [default: 256]
+    /// Alignment of a tensor's address, in bytes: x=4 [default: 256]
     #[arg(long, value_name = "NAME=BYTES")]
     aligned: Vec<String>,
-    /// What is known of the GPU: sms=132, shared_bytes=232448 or capability=90 [default: what --arch says]
+    /// GPU property: sms=132, shared_bytes=232448 or capability=90 [default: from --arch]
     #[arg(long, value_name = "NAME=INTEGER")]
     device: Vec<String>,
-    /// The GPU: sm_90
+    /// GPU architecture: sm_90
     #[arg(long, value_name = "ARCH")]
     arch: Option<Target>,
-    /// Who launches a manifest's kernels, whatever it says itself: a plugin library, or TensorRT itself (experimental, full TensorRT alone)
+    /// Override the route in the manifest: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
     #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
     route: Option<Route>,
     #[command(flatten)]
     which: WhichNode,
-    /// A file of cases with what is expected of them
+    /// File of cases with their expected results
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "values", "attributes", "types", "formats", "aligned", "device"])]
     cases: Option<PathBuf>,
-    /// Evaluate the cases with this library, bundle or manifest in place of the one that they name
+    /// Library, bundle or manifest to use instead of the one that the cases name
     #[arg(long, value_name = "FILE", requires = "cases")]
     on: Option<PathBuf>,
-    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
-    /// neither is, NVIDIA's Python packages]
+    /// NVRTC library or its folder [default: CUBINDER_NVRTC, else CUDA_HOME, else NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
-    /// Print JSON, one object a line: the messages, then the report
+    /// Print JSON Lines: messages, then the report
     #[arg(long)]
     json: bool,
 }
@@ -72,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let done = match (&arguments.cases, &arguments.file) {
         (Some(path), _) => run_cases(arguments, path),
         (None, Some(path)) => run_file(arguments, path),
-        (None, None) => Err(Diagnostic::error("nothing says what to evaluate").into()),
+        (None, None) => Err(Diagnostic::error("missing `FILE` or `--cases`").into()),
     };
     finish(done, MessageFormat::new(arguments.json))
 }
@@ -109,13 +108,13 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     Ok(result == "evaluated")
 }
 
-/// Opens a file's subjects; plugins of manifests get the route and the project's measurements.
+/// Opens a file's subjects; manifests get the route and the project's measurements.
 fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> {
     let mut subjects = eval::open(path)?;
     let is_manifest = |subject: &Subject| matches!(subject.origin, SubjectOrigin::Manifest(_));
     if route.is_some() && !subjects.list.iter().any(is_manifest) {
-        let what = format!("`--route` is for manifests: `{}` has its route already", path.display());
-        return Err(Diagnostic::error(what).help("leave it out, or name the manifest").into());
+        let what = format!("`--route` requires a manifest: the route of `{}` is fixed", path.display());
+        return Err(Diagnostic::error(what).help("remove the option, or pass the manifest").into());
     }
     for subject in subjects.list.iter_mut().filter(|subject| is_manifest(subject)) {
         subject.route = route;
@@ -191,7 +190,7 @@ fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Envir
     let Some(project) = open_project(asked)? else { return Ok(Environment::default()) };
     let root = project.root.clone();
     let errors = Sink::default();
-    // Without a project or target, nothing is compiled; the report says so.
+    // Without a project or target, the report says that nothing was compiled.
     let plan = project.plan(resolved, project.config.is_some(), &errors);
     errors.into_result()?;
     Ok(Environment {
@@ -205,8 +204,8 @@ fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Envir
 pub(super) fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
     match target {
         Some(target) if target.kind != TargetKind::Cubin => {
-            Err(Diagnostic::error(format!("`{target}` is no GPU: PTX runs on what it is compiled for"))
-                .help(format!("name the GPU: `--arch sm_{}`", target.arch)))
+            Err(Diagnostic::error(format!("`{target}` is not a GPU: it is a target for PTX"))
+                .help(format!("specify a GPU: `--arch sm_{}`", target.arch)))
         }
         target => Ok(target.map(|target| target.arch)),
     }

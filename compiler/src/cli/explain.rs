@@ -7,12 +7,12 @@ use cubinder_source::rules;
 use super::output::print;
 
 pub(super) const LONG_ABOUT: &str = "\
-Explain a rule by the code that its messages carry: what it means, why it matters, how to mend what breaks it, and an example \
-of each. Without a code all rules are listed.";
+Explain the rule with the code of a message: its meaning, why it matters, how to fix violations, and examples. Without a \
+code, list all rules.";
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The code: C0101, c0101 or 101
+    /// Rule code: C0101, c0101 or 101
     code: Option<String>,
 }
 
@@ -27,9 +27,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
         return Ok(true);
     }
     let help = match rules::nearest(code) {
-        _ if rules::is_retired(code) => "a former release had it, and no other rule has its code".to_owned(),
+        _ if rules::is_retired(code) => "this rule was removed, and its code is not reused".to_owned(),
         Some(rule) => format!("did you mean `{}`, {}?", rule.code, rule.title()),
         None => "`cubinder explain` lists all rules".to_owned(),
     };
-    Err(Diagnostic::error(format!("there is no rule `{code}`")).help(help))?
+    Err(Diagnostic::error(format!("unknown rule `{code}`")).help(help))?
 }

@@ -10,12 +10,12 @@ use cubinder_source::diagnostic::{Diagnostic, suggest};
 
 use super::output::print;
 
-/// Write a manifest for kernels that another compiler made, out of what their files tell: parameters and their types, architectures, blocks, shared
-/// memory, and what the code was specialized for.
+/// Write a manifest for precompiled kernels, from the data in their files: parameters and their types, architectures, blocks, shared memory, and the
+/// values for which the code was specialized.
 ///
-/// What files do not tell (shapes of outputs, the grid, what numbers mean) stands in the manifest in capitals, and `cubinder check` asks for each.
-/// The manifest goes to stdout, or into the file that --output names, which is never overwritten. Files of code are named relative to it; they are
-/// not copied.
+/// The manifest contains placeholders in capitals for data that files do not contain (output shapes, the grid, the meaning of numbers); `cubinder
+/// check` reports each. The manifest is printed to stdout, or written to --output, which is never overwritten. Paths of code files are relative to the
+/// manifest; the files are not copied.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -24,13 +24,13 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum From {
-    /// Cubins, and PTX of the same kernel, of any compiler; `ptx` is the same
+    /// Cubins, and PTX of the same kernel, of any compiler; equivalent to `ptx`
     #[command(alias = "nvcc", alias = "cupy")]
     Cubin(Files),
-    /// PTX, and cubins of the same kernel, of any compiler; `cubin` is the same
+    /// PTX, and cubins of the same kernel, of any compiler; equivalent to `cubin`
     #[command(alias = "numba")]
     Ptx(Files),
-    /// What Triton compiled: folders of its cache, or the JSON files in them
+    /// Triton's output: folders of its cache, or the JSON files in them
     Triton(Triton),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
@@ -38,10 +38,10 @@ enum From {
 
 #[derive(Args)]
 struct Files {
-    /// The files, one for each architecture
+    /// Files, one for each architecture
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The kernel's symbol, where the files have several
+    /// Symbol of the kernel, if the files contain several
     #[arg(long, value_name = "SYMBOL")]
     kernel: Option<String>,
     #[command(flatten)]
@@ -50,14 +50,14 @@ struct Files {
 
 #[derive(Args)]
 struct Triton {
-    /// Folders with Triton's output, or its JSON files: of one kernel, for all types, architectures and options
+    /// Folders with Triton's output, or its JSON files, for one kernel: all types, architectures and options
     #[arg(required = true, value_name = "DIR|JSON")]
     paths: Vec<PathBuf>,
-    /// The kernel's name, where there are several
+    /// Name of the kernel, if there are several
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// The value of a `tl.constexpr` parameter, or of an integer that was 1, which Triton does not write: `BLOCK=1024`; `FOLDER:BLOCK=512` for one
-    /// folder, which its name, the beginning of it, or a path names; `BLOCK=512,1024` where each output has one of them as a size of `tl.arange`
+    /// Value of a `tl.constexpr` parameter, or of an integer that was 1, which Triton does not write: `BLOCK=1024`; `FOLDER:BLOCK=512` for one folder,
+    /// by its name, a prefix of the name, or a path; `BLOCK=512,1024` if each output has one of them as a size of `tl.arange`
     #[arg(long = "constant", value_name = "[FOLDER:]NAME=VALUE")]
     constants: Vec<Constant>,
     #[command(flatten)]
@@ -66,7 +66,7 @@ struct Triton {
 
 #[derive(Args)]
 struct Output {
-    /// The manifest to write [default: stdout]
+    /// Manifest to write [default: stdout]
     #[arg(short, long, value_name = "MANIFEST")]
     output: Option<PathBuf>,
 }
@@ -85,7 +85,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(true)
 }
 
-/// Reports a first argument that is neither a compiler nor a known file.
 fn unknown(words: &[OsString]) -> Diagnostic {
     let first = words.first().map(PathBuf::from).unwrap_or_default();
     let shown = first.display().to_string();
@@ -98,13 +97,13 @@ fn unknown(words: &[OsString]) -> Diagnostic {
         _ => None,
     };
     match kind {
-        Some(kind) => Diagnostic::error(format!("it is not said what `{shown}` is"))
-            .help(format!("say it: `cubinder import {kind} {shown}`")),
+        Some(kind) => Diagnostic::error(format!("missing the kind of `{shown}`"))
+            .help(format!("use `cubinder import {kind} {shown}`")),
         None => {
-            let error = Diagnostic::error(format!("`{shown}` cannot be imported from"));
+            let error = Diagnostic::error(format!("cannot import from `{shown}`"));
             match suggest(&shown, ["cubin", "ptx", "triton"]) {
                 Some(near) => error.help(format!("did you mean `cubinder import {near}`?")),
-                None => error.help("`cubinder import cubin FILE...` and `cubinder import ptx FILE...` are for files of any compiler, `cubinder import triton DIR` for Triton's cache"),
+                None => error.help("use `cubinder import cubin FILE...` or `cubinder import ptx FILE...` for files of any compiler, `cubinder import triton DIR` for Triton's cache"),
             }
         }
     }
@@ -116,7 +115,7 @@ fn written(found: &FoundPlugin, output: Option<&Path>) -> Result<String, Diagnos
     let text = import::write(found, parent_folder(path));
     let cannot = |error: &std::io::Error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => atomic_file::file_error("write", path, error)
-            .help("name another file; what is there is never overwritten"),
+            .help("choose another file; existing files are never overwritten"),
         _ => atomic_file::file_error("write", path, error),
     };
     let draft = AtomicFile::with_bytes(path, text.as_bytes()).map_err(|error| cannot(&error))?;

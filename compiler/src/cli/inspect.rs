@@ -6,40 +6,56 @@ use clap::Args;
 use cubinder_compiler::inspect::{self, InspectError, Verbosity};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
+use cubinder_source::words::quoted;
 
 use super::output::{print, print_pretty};
 
-/// Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, what a node can say and takes, rules,
-/// variants with their guards, kernels, targets, sizes, digests, registers and shared memory.
+/// Show the contents of a plugin library, a bundle, a cubin, PTX or an engine: its plugins or nodes with the targets and sizes of their code.
 ///
-/// In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Kernels that TensorRT launches itself (experimental:
-/// docs/how-it-works.md) are found by their PTX, where the engine keeps it as it is. Exit code 0 where something was found and all of it is intact, 1
-/// otherwise.
+/// `--plugin` adds one plugin's ONNX node, tensors, requirements, variants with their guards, and kernels with registers and shared memory.
+///
+/// Engines (TensorRT plans) are scanned for nodes; TensorRT is not needed. Kernels that TensorRT launches (experimental: docs/how-it-works.md) are
+/// found if the engine contains their PTX unchanged. Exit code 0 if something was found and all of it is intact, 1 otherwise.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The file
+    /// File to inspect
     file: PathBuf,
-    /// Tell everything: of each variant its tensors, grids, blocks and arguments, conditions with all names put in, and kernels that
-    /// nothing launches
+    /// Show the details of one plugin: `NAME`, `NAMESPACE::NAME`, or the first digits of the digest of a node or bundle
+    #[arg(long, value_name = "NAME")]
+    plugin: Option<String>,
+    /// Show all details of all plugins: each variant's tensors, grids, blocks and arguments, conditions with all names expanded, and kernels that are never
+    /// launched
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
-    /// Tell what made it instead: Cubinder, NVRTC, the sources with their digests and options
+    /// Show the provenance instead: versions of Cubinder and NVRTC, sources with their digests, options
     #[arg(long, conflicts_with = "verbose")]
     provenance: bool,
-    /// Print JSON instead of a table; it has everything
+    /// Print JSON, with all details
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
-    let report = read_report(&arguments.file)?;
+    let mut report = read_report(&arguments.file)?;
+    if let Some(name) = &arguments.plugin {
+        let names = report.names();
+        if !report.keep(name) {
+            let error =
+                Diagnostic::error(format!("no plugin or node `{name}` in `{}`", arguments.file.display()));
+            let contents = if names.is_empty() { "no plugin".to_owned() } else { quoted(names) };
+            return Err(vec![error.note(format!("it contains {contents}"))]);
+        }
+    }
     if arguments.json {
         print_pretty(&report, "report")?;
     } else if arguments.provenance {
         print(&inspect::provenance_text(&report));
+    } else if arguments.verbose {
+        print(&inspect::table(&report, Verbosity::Full));
+    } else if arguments.plugin.is_some() {
+        print(&inspect::table(&report, Verbosity::Short));
     } else {
-        let detail = if arguments.verbose { Verbosity::Full } else { Verbosity::Short };
-        print(&inspect::table(&report, detail));
+        print(&inspect::summary(&report));
     }
     Ok(report.damaged.is_empty())
 }

@@ -9,26 +9,26 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::{print, print_bytes};
 
-/// Print the manual page of cubinder, or write the pages of cubinder and of all its commands into a folder.
+/// Print the manual page of cubinder, or write the pages of cubinder and all its commands into a folder.
 ///
 ///   cubinder man | man -l -
 ///   cubinder man ~/.local/share/man/man1
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
-    /// The folder for all pages; it is made where it is missing
+    /// Folder for all pages; created if it does not exist
     folder: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<bool, Vec<Diagnostic>> {
-    // Sets the commands' full names: `cubinder-compile`.
+    // Sets the full names: `cubinder-compile`.
     command.build();
     let Some(folder) = arguments.folder.as_deref() else {
         print_bytes(&page(&command)?);
         return Ok(true);
     };
     std::fs::create_dir_all(folder)
-        .map_err(|error| atomic_file::file_error("make the folder", folder, &error))?;
+        .map_err(|error| atomic_file::file_error("create the folder", folder, &error))?;
     let commands =
         command.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set());
     let commands = std::iter::once(&command).chain(commands);
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<b
     let pages: Vec<(PathBuf, &clap::Command)> = commands.map(|command| (place(command), command)).collect();
     let mut drafts = Vec::new();
     for (place, command) in &pages {
-        atomic_file::check_replaceable(place, place, "another folder")?;
+        atomic_file::check_replaceable(place, place, "the folder")?;
         let draft = AtomicFile::with_bytes(place, &page(command)?)
             .map_err(|error| atomic_file::file_error("write", place, &error))?;
         drafts.push((draft, place));
@@ -52,6 +52,6 @@ fn page(command: &clap::Command) -> Result<Vec<u8>, Diagnostic> {
     let mut text = Vec::new();
     Man::new(command.clone())
         .render(&mut text)
-        .map_err(|error| Diagnostic::error(format!("the manual page cannot be made: {error}")))?;
+        .map_err(|error| Diagnostic::error(format!("cannot create the manual page: {error}")))?;
     Ok(text)
 }

@@ -31,7 +31,7 @@ use output::{MessageFormat, finish, show};
 #[derive(Parser)]
 #[command(name = "cubinder", version, about, max_term_width = 100)]
 #[command(
-    after_help = "The pages that help and messages call docs/... lie in the folder that `cubinder paths documentation` prints."
+    after_help = "Pages named docs/... in help and messages are in the folder that `cubinder paths documentation` prints."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -46,34 +46,34 @@ enum Command {
     Compile(compile::Arguments),
     #[command(about = "Print completions for a shell")]
     Completions(completions::Arguments),
-    #[command(
-        about = "Show the whole of a launch without a GPU: shapes, the variant, grid, block, arguments, occupancy"
-    )]
+    #[command(about = "Simulate a launch without a GPU: shapes, variant, grid, block, arguments, occupancy")]
     Eval(eval::Arguments),
-    /// Explain a rule by the code that its messages carry
+    /// Explain the rule with the code of a message
     #[command(long_about = explain::LONG_ABOUT)]
     Explain(explain::Arguments),
-    #[command(about = "Write a manifest for kernels that another compiler made")]
+    #[command(about = "Write a manifest for precompiled kernels")]
     Import(import::Arguments),
-    #[command(about = "Show what a plugin library, a bundle, a cubin or an engine contains")]
+    #[command(about = "Show the contents of a plugin library, a bundle, a cubin or an engine")]
     Inspect(inspect::Arguments),
     #[command(about = "Print the manual page, or write all of them into a folder")]
     Man(man::Arguments),
-    #[command(about = "Make a plugin that is right as it stands: a manifest, a kernel and a test")]
+    #[command(about = "Create a working plugin project: a manifest, a kernel and a test")]
     New(new::Arguments),
-    #[command(about = "Look at the plugin nodes of an ONNX model: what TensorRT would refuse")]
+    #[command(about = "List, fix and evaluate the plugin nodes of an ONNX model")]
     Onnx(onnx::Arguments),
     #[command(
-        about = "Say where the files are that cubinder uses: the runtime library, the CMake package, NVRTC"
+        about = "Print the paths of files that cubinder uses: the runtime library, the CMake package, NVRTC"
     )]
     Paths(paths::Arguments),
     #[command(about = "Print the JSON Schema of manifests, for editors")]
     Schema(schema::Arguments),
-    #[command(about = "Run a plugin's kernels on the GPU at hand, against data or a NumPy function")]
+    #[command(
+        about = "Run a plugin's kernels on a GPU and compare the outputs with data or a NumPy function"
+    )]
     Test(test::Arguments),
-    #[command(about = "Leave code out of a plugin library: keep that of some GPUs")]
+    #[command(about = "Strip code for GPUs that you do not need from a plugin library")]
     Thin(thin::Arguments),
-    #[command(about = "Measure how long each variant of a plugin takes on the GPU at hand")]
+    #[command(about = "Measure the time of each variant of a plugin on a GPU")]
     Tune(tune::Arguments),
 }
 
@@ -109,7 +109,6 @@ fn perform(command: Command) -> ExitCode {
     finish(result, MessageFormat::Human)
 }
 
-/// Prints help and version; reports errors with exit code 2.
 fn refuse(error: &clap::Error) -> ExitCode {
     let Some(diagnostic) = usage::diagnostic(error) else { error.exit() };
     show(&mut [diagnostic], MessageFormat::Human);
@@ -139,7 +138,6 @@ mod tests {
         found
     }
 
-    /// `tests/special_files.rs` must cover all of them.
     #[test]
     fn every_argument_that_is_a_path_is_tried_with_special_files() {
         let mut defined = paths_of(&Arguments::command(), "");

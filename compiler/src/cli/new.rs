@@ -9,15 +9,15 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::{MessageFormat, current_folder, print, show};
 
-/// Make a plugin that is right as it stands: a manifest, a kernel and a test.
+/// Create a working plugin project: a manifest, a kernel and a test.
 ///
-/// In a project (where the current folder or one above it has a cubinder.toml) the files are added to it; else a new project is made in a folder
-/// called NAME. --path names the project's folder instead. Files that are there are never overwritten.
+/// In a project (a cubinder.toml is in the current folder or above it), adds the files to it; otherwise creates a project in the folder NAME. --path
+/// overrides the project's folder. Existing files are never overwritten.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The plugin's name: an identifier
+    /// Plugin name: an identifier
     name: String,
-    /// The project's folder, of one that is there or of a new one [default: the project around, else NAME]
+    /// Folder of a new or existing project [default: the enclosing project, else NAME]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 }
@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> Result<bool
     let plan = new::plan(&arguments.name, arguments.path.as_deref(), &current_folder()?)?;
     new::write(&plan)?;
     if !new::is_named(&plan, &arguments.name) {
-        let warning = Diagnostic::warning(format!("`{FILE_NAME}` does not name the new manifest"))
+        let warning = Diagnostic::warning(format!("`{FILE_NAME}` does not list the new manifest"))
             .help(format!("add `manifests/{}.toml` to its `manifests`", arguments.name));
         show(&mut [warning], MessageFormat::Human);
     }

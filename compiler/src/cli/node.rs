@@ -10,25 +10,25 @@ use cubinder_source::diagnostic::Diagnostic;
 /// What a node is like.
 #[derive(Args)]
 pub(super) struct NodeArguments {
-    /// The shape of an input: x=10x3x32x32, x=10,3 or x=scalar
+    /// Shape of an input: x=10x3x32x32, x=10,3 or x=scalar
     #[arg(long = "shape", value_name = "NAME=SHAPE")]
     shapes: Vec<String>,
-    /// What a shape input holds: target=4,8
+    /// Values of a shape input: target=4,8
     #[arg(long = "values", value_name = "NAME=INTEGERS", allow_hyphen_values = true)]
     values: Vec<String>,
-    /// An attribute: pads=1,1 or mode=wrap
+    /// Attribute: pads=1,1 or mode=wrap
     #[arg(long = "attr", value_name = "NAME=VALUE")]
     attributes: Vec<String>,
-    /// A type parameter, or the type of a tensor: T=f16
+    /// Type of a type parameter or a tensor: T=f16
     #[arg(long = "type", value_name = "NAME=TYPE")]
     types: Vec<String>,
-    /// A format parameter, or the format of a tensor: F=hwc8
+    /// Format of a format parameter or a tensor: F=hwc8
     #[arg(long = "format", value_name = "NAME=FORMAT")]
     formats: Vec<String>,
 }
 
 impl NodeArguments {
-    /// Parses the node with `--aligned` and `--device`, which not all commands have.
+    /// Parses the node with `--aligned` and `--device`, which some commands lack.
     pub(super) fn query(&self, aligned: &[String], device: &[String]) -> Result<Query, Vec<Diagnostic>> {
         Query::parse(&[
             (Part::Shape, &self.shapes),
@@ -45,10 +45,10 @@ impl NodeArguments {
 /// Which of several nodes.
 #[derive(Args)]
 pub(super) struct WhichNode {
-    /// Which of several plugins
+    /// Plugin to use, if there are several
     #[arg(long, value_name = "NAME")]
     plugin: Option<String>,
-    /// Which of an engine's nodes, from 1
+    /// Number of a node in an engine, from 1
     #[arg(long, value_name = "N")]
     node: Option<usize>,
 }
@@ -58,22 +58,17 @@ impl WhichNode {
         self.plugin.is_none() && self.node.is_none()
     }
 
-    /// Returns the selected subjects.
-    ///
-    /// # Errors
-    /// No subject matches.
     pub(super) fn choose(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Vec<Diagnostic>> {
         let choice = Choice { plugin: self.plugin.clone(), node: self.node };
         Ok(eval::choose(subjects, &choice)?)
     }
 
-    /// Returns the only selected subject of the file `path`.
     pub(super) fn choose_one(&self, subjects: Vec<Subject>, path: &Path) -> Result<Subject, Vec<Diagnostic>> {
         let mut chosen = self.choose(subjects)?;
         match (chosen.pop(), chosen.len()) {
             (Some(subject), 0) => Ok(subject),
             _ => Err(Diagnostic::error(format!("`{}` has several nodes", path.display()))
-                .help("choose one: `--node N`")
+                .help("select one with `--node N`")
                 .into()),
         }
     }

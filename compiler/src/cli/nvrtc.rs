@@ -1,4 +1,4 @@
-//! NVRTC in worker processes of this program, with a hidden command line.
+//! Runs NVRTC in worker processes of this program.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -11,7 +11,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Returns paths of NVRTC, the cache, and this program as its worker.
 pub(super) fn overrides(nvrtc: Option<PathBuf>) -> Overrides {
     // Valid even if the program's file was replaced.
     let program = Path::new("/proc/self/exe");
@@ -31,16 +30,16 @@ pub(super) fn as_worker() -> Option<ExitCode> {
 }
 
 fn work(nvrtc: &Path) -> std::io::Result<()> {
-    // Stdout is for answers; NVRTC's prints go to stderr.
+    // NVRTC prints to stdout; send that to stderr.
     let answers: File = std::io::stdout().as_fd().try_clone_to_owned()?.into();
     rustix::stdio::dup2_stdout(std::io::stderr())?;
     // Without the thread, the worker exits after the compile.
-    let _ = std::thread::Builder::new().name("who asks".to_owned()).spawn(end_with_who_asks);
+    let _ = std::thread::Builder::new().name("parent watch".to_owned()).spawn(end_with_who_asks);
     serve(nvrtc, std::io::stdin(), answers)
 }
 
-/// Ends this process when the parent closes stdin, since a compile may never end. `PR_SET_PDEATHSIG` fires when the
-/// starting thread ends (prctl(2)), and threads hand workers to each other.
+/// Exits when the parent closes stdin, since a compile may never return. `PR_SET_PDEATHSIG` would already fire when
+/// the parent's *thread* exits (prctl(2)).
 fn end_with_who_asks() {
     let jobs = std::io::stdin();
     loop {

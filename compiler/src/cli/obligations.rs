@@ -8,6 +8,7 @@ use cubinder_manifest::manifest::Route;
 use cubinder_node::eval::value_json;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Span};
 use cubinder_source::reported_path::ReportedPath;
+use cubinder_source::words::counted;
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,7 +20,6 @@ pub(super) struct Tally {
     pub(super) at_run_time: usize,
     /// On the native route: checked when an engine is built.
     pub(super) when_built: usize,
-    /// All plugins are native, so run time has no checks.
     is_all_native: bool,
 }
 
@@ -44,18 +44,16 @@ impl Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let things = if self.proved == 1 { "thing" } else { "things" };
-        let are = |number: usize| if number == 1 { "is" } else { "are" };
-        write!(f, "{} {things} proved, ", self.proved)?;
+        write!(f, "{} proved, ", counted(self.proved, "check"))?;
         if self.refuted > 0 {
-            write!(f, "{} {} not always so, ", self.refuted, are(self.refuted))?;
+            write!(f, "{} refuted, ", self.refuted)?;
         }
         if self.is_all_native {
-            return write!(f, "{} {} told when an engine is built", self.when_built, are(self.when_built));
+            return write!(f, "{} deferred to engine build", self.when_built);
         }
-        write!(f, "{} {} checked at run time", self.at_run_time, are(self.at_run_time))?;
+        write!(f, "{} deferred to run time", self.at_run_time)?;
         if self.when_built > 0 {
-            write!(f, ", {} {} told when an engine is built", self.when_built, are(self.when_built))?;
+            write!(f, ", {} deferred to engine build", self.when_built)?;
         }
         Ok(())
     }
@@ -68,14 +66,14 @@ pub(super) fn list(obligations: &[Obligation]) -> String {
 fn line(obligation: &Obligation) -> String {
     let verdict = match (&obligation.verdict, obligation.route) {
         (Verdict::Proved, _) => "proved",
-        (Verdict::Refuted(_), _) if !obligation.is_beyond => "not always",
+        (Verdict::Refuted(_), _) if !obligation.is_beyond => "refuted",
         (Verdict::Open | Verdict::Refuted(_), Route::Plugin) => "at run time",
         (Verdict::Open | Verdict::Refuted(_), Route::Native) => "when built",
     };
     let only = match (&obligation.verdict, obligation.is_beyond) {
         (_, false) => "",
-        (Verdict::Refuted(_), true) => "; only tensors that TensorRT does not take break it",
-        (_, true) => "; only tensors that TensorRT does not take could break it",
+        (Verdict::Refuted(_), true) => "; violated only by tensors that TensorRT does not support",
+        (_, true) => "; could be violated only by tensors that TensorRT does not support",
     };
     let source = &obligation.span.source;
     let at = source.line_column(obligation.span.range.start);
@@ -84,7 +82,6 @@ fn line(obligation: &Obligation) -> String {
     format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
 }
 
-/// Adds `proved`, `refuted`, `at_run_time`, `when_built` and `obligations` to a result.
 pub(super) fn add_json(result: &mut Value, obligations: &[Obligation]) {
     let tally = Tally::count(obligations);
     result["proved"] = tally.proved.into();

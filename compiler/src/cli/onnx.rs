@@ -1,5 +1,3 @@
-//! `cubinder onnx`: commands over models, one module each.
-
 mod annotate;
 mod list;
 mod shapes;
@@ -14,9 +12,9 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::{MessageFormat, finish};
 
-/// Look at the plugin nodes of an ONNX model, before TensorRT does.
+/// List, fix and evaluate the plugin nodes of an ONNX model.
 ///
-/// Models are read as a stream: weights, and the files beside a model that hold them, are never read. Files beyond 2 GiB work.
+/// Models are read as a stream, without weights and files with external data. Models above 2 GiB are supported.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -25,9 +23,9 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    #[command(about = "Write into plugin nodes what TensorRT wants to read there")]
+    #[command(about = "Add the attributes that TensorRT requires to plugin nodes")]
     Annotate(annotate::Arguments),
-    #[command(about = "List the plugin nodes of a model, and say what is wrong with them")]
+    #[command(about = "List the plugin nodes of a model and their errors")]
     List(list::Arguments),
     #[command(about = "Show the plugin nodes of a model with their shapes and launches")]
     Shapes(shapes::Arguments),
@@ -42,12 +40,12 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     finish(result, MessageFormat::new(json))
 }
 
-/// The model and the plugins that it is held against: what every command takes.
+/// The model and the plugins to check it with.
 #[derive(Args)]
 struct Subject {
-    /// The model
+    /// ONNX model
     model: PathBuf,
-    /// A plugin library, a manifest, a bundle, or an engine that carries a library; repeat it or separate with commas
+    /// Plugin library, manifest, bundle, or engine with an embedded library; repeat or separate with commas
     #[arg(long, short, value_name = "FILE", value_delimiter = ',')]
     plugins: Vec<PathBuf>,
 }

@@ -1,5 +1,3 @@
-//! Output of diagnostics and results: text or JSON lines.
-
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,29 +11,28 @@ use serde::Serialize;
 
 use super::obligations::failed_json;
 
-/// Who reads the messages.
+/// Format of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum MessageFormat {
-    /// A person.
+    /// Text for humans.
     Human,
-    /// A program: one JSON object a line, on standard output.
+    /// JSON Lines on standard output.
     Json,
 }
 
 impl MessageFormat {
-    /// Returns the format of `--json`, which adds messages to the report's stream.
     pub(super) fn new(json: bool) -> MessageFormat {
         if json { MessageFormat::Json } else { MessageFormat::Human }
     }
 }
 
-/// Who reads what a command says; it is asked for in two ways, as other commands of Cubinder have it and as cargo does.
+/// Output format: `--json` as in other commands of Cubinder, `--message-format` as in cargo.
 #[derive(Args)]
 pub(super) struct Readers {
-    /// Print JSON, one object a line: the messages, then the result
+    /// Print JSON Lines: messages, then the result
     #[arg(long)]
     json: bool,
-    /// Who reads the messages; `json` is the same as --json
+    /// Format of messages; `json` is equivalent to --json
     #[arg(long, value_enum, default_value = "human")]
     message_format: MessageFormat,
 }
@@ -58,7 +55,7 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
         }
         MessageFormat::Json => match diagnostic::to_json_lines(diagnostics) {
             Ok(lines) => print(&lines),
-            Err(error) => complain(Diagnostic::error(format!("the messages have no JSON form: {error}"))),
+            Err(error) => complain(Diagnostic::error(format!("cannot write the messages as JSON: {error}"))),
         },
     }
 }
@@ -81,7 +78,7 @@ pub(super) fn fail(mut errors: Vec<Diagnostic>, format: MessageFormat) -> ExitCo
 
 pub(super) fn current_folder() -> Result<PathBuf, Diagnostic> {
     std::env::current_dir()
-        .map_err(|error| Diagnostic::error(format!("cannot tell which folder this is: {error}")))
+        .map_err(|error| Diagnostic::error(format!("cannot find the current folder: {error}")))
 }
 
 pub(super) fn open_project(options: ProjectOptions) -> Result<Option<Project>, Vec<Diagnostic>> {
@@ -93,7 +90,6 @@ pub(super) fn print_pretty(value: &impl Serialize, what: &str) -> Result<(), Dia
     print_text(serde_json::to_string_pretty(value), what)
 }
 
-/// Prints a one-line JSON report that starts with its result.
 pub(super) fn print_report(result: &'static str, report: &impl Serialize) -> Result<(), Diagnostic> {
     #[derive(Serialize)]
     struct Answer<'r, R> {
@@ -105,7 +101,8 @@ pub(super) fn print_report(result: &'static str, report: &impl Serialize) -> Res
 }
 
 fn print_text(text: serde_json::Result<String>, what: &str) -> Result<(), Diagnostic> {
-    let text = text.map_err(|error| Diagnostic::error(format!("the {what} has no JSON form: {error}")))?;
+    let text =
+        text.map_err(|error| Diagnostic::error(format!("cannot write the {what} as JSON: {error}")))?;
     print(&(text + "\n"));
     Ok(())
 }
@@ -127,17 +124,16 @@ pub(super) fn check_folder(path: &Path) -> Result<(), Diagnostic> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.map_or_else(|| ".".to_owned(), |above| above.display().to_string());
     Err(match check_name(name) {
-        Ok(()) => error.help(format!(
-            "`--output {above}` is the folder; `cubinder compile` names `lib{name}.so` by `--name {name}`"
-        )),
-        Err(_) => error.help(format!("`--output {above}` is the folder")),
+        Ok(()) => error
+            .help(format!("use `--output {above}`; `cubinder compile --name {name}` writes `lib{name}.so`")),
+        Err(_) => error.help(format!("use `--output {above}`")),
     })
 }
 
 /// Whether a write to stdout failed.
 static IS_CUT: AtomicBool = AtomicBool::new(false);
 
-/// Writes to stdout, ignoring a closed pipe. Other failures are reported once and fail the command ([`ending`]).
+/// Writes to stdout, ignoring a closed pipe. Other failures are reported once and fail the command.
 pub(super) fn print(text: &str) {
     print_bytes(text.as_bytes());
 }
@@ -147,7 +143,9 @@ pub(super) fn print_bytes(bytes: &[u8]) {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe && !IS_CUT.swap(true, Ordering::Relaxed) => {
             let error = Diagnostic::error(format!("cannot write to standard output: {error}"));
-            complain(error.help("send it to another place, or make room there, and run the command again"));
+            complain(
+                error.help("redirect the output elsewhere or free disk space, and run the command again"),
+            );
         }
         _ => {}
     }
@@ -158,7 +156,7 @@ fn complain(error: Diagnostic) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Returns the exit code, or failure if output is incomplete.
+/// Returns failure if output is incomplete.
 pub(super) fn ending(code: ExitCode) -> ExitCode {
     match IS_CUT.load(Ordering::Relaxed) {
         true => ExitCode::FAILURE,
@@ -166,7 +164,6 @@ pub(super) fn ending(code: ExitCode) -> ExitCode {
     }
 }
 
-/// Returns whether stderr is a terminal and `NO_COLOR` is unset.
 fn wants_colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
 }

@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 
 use super::output::{environment_path, print};
 
-/// Say where the files are that cubinder uses, as `cubinder compile` would find them here and now.
+/// Print the paths of files that cubinder uses, as `cubinder compile` in the current folder would find them.
 ///
-/// With the name of one, its path alone is printed, for scripts; where it is not there, that is an error with exit code 1:
+/// With NAME, prints only that path, for scripts; exits with code 1 if it does not exist:
 ///   trtexec --loadEngine=model.plan --dynamicPlugins="$(cubinder paths runtime-library)"
 ///   cmake -Dcubinder_DIR=$(cubinder paths cmake) ...
 ///
-/// Without a name what is not there is listed as such. With --json a path that is not there is null, and `missing` says why.
+/// Without NAME, missing paths are listed as not found. With --json, a missing path is null, and `missing` contains the reason.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
-    /// The one to print
+    /// Path to print
     #[arg(value_enum)]
     name: Option<Name>,
     /// Print one JSON object
@@ -29,20 +29,20 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// What has a path.
+/// Path that `cubinder paths` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
     /// This program
     Program,
-    /// The prebuilt libcubinder.so, which runs engines and which plugin libraries are made from
+    /// The prebuilt libcubinder.so, which runs engines and is the base of plugin libraries
     RuntimeLibrary,
     /// The folder of the CMake package
     Cmake,
-    /// The folder of the pages that messages call docs/...
+    /// The folder of pages named docs/... in messages
     Documentation,
-    /// NVRTC's library
+    /// The NVRTC library
     Nvrtc,
-    /// The folders of CUDA headers, one a line
+    /// The folders of CUDA headers, one per line
     Include,
     /// The folder of compiled code and fetched packages
     Cache,
@@ -61,14 +61,13 @@ impl Name {
         }
     }
 
-    /// Returns the JSON key: the command line's name with `_`.
+    /// Returns the JSON key, with `_`.
     fn key(self) -> String {
         let name = self.to_possible_value().map(|value| value.get_name().replace('-', "_"));
         name.unwrap_or_default()
     }
 }
 
-/// Paths, or why they are missing.
 type Found = Result<Vec<PathBuf>, Diagnostic>;
 
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
@@ -93,10 +92,10 @@ fn find() -> Vec<(Name, Found)> {
     let runtime_library = match environment_path("CUBINDER_RUNTIME_LIBRARY") {
         Some(path) if path.is_file() => Ok(path),
         Some(path) => Err(Diagnostic::error(format!(
-            "`CUBINDER_RUNTIME_LIBRARY` names `{}`, which is no file",
+            "`CUBINDER_RUNTIME_LIBRARY` is `{}`, which is not a file",
             path.display()
         ))
-        .help("correct it, or unset it: then the library is looked for beside this program")),
+        .help("correct or unset it; if unset, the library is searched beside this program")),
         None => installation.runtime_library(),
     };
     let toolkit = Toolkit::locate(&overrides);
@@ -109,11 +108,11 @@ fn find() -> Vec<(Name, Found)> {
     let unknown = |what: &str| Diagnostic::error(what.to_owned());
     let program = installation.program.clone().map(one);
     let cache = overrides.cache.map(one).ok_or_else(|| {
-        unknown("there is no cache folder")
-            .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only")
+        unknown("no cache folder")
+            .note("neither `CUBINDER_CACHE`, `XDG_CACHE_HOME` nor `HOME` is set; only the first may be a relative path")
     });
     vec![
-        (Name::Program, program.ok_or_else(|| unknown("the system does not tell where this program is"))),
+        (Name::Program, program.ok_or_else(|| unknown("the path of this program is unknown"))),
         (Name::RuntimeLibrary, runtime_library.map(one)),
         (Name::Cmake, installation.cmake_package().map(one)),
         (Name::Documentation, installation.documentation().map(one)),

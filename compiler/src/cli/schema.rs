@@ -6,13 +6,13 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::print_pretty;
 
-/// Print the JSON Schema (draft 7) of plugin manifests, with which editors complete and check them.
+/// Print the JSON Schema (draft 7) of plugin manifests, for completion and checks in editors.
 ///
-/// Write it beside the manifests and name it in their first line, for a TOML language server such as taplo (Even Better TOML in VS Code):
+/// Write it beside the manifests and reference it in their first line, for a TOML language server such as taplo (Even Better TOML in VS Code):
 ///   cubinder schema > cubinder.schema.json
 ///   #:schema ./cubinder.schema.json
 ///
-/// It tells mistakes of form only; `cubinder check` tells all of them.
+/// The schema covers syntax and types; `cubinder check` reports all errors.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Arguments {}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use cubinder_compiler::thin::{Outcome, thin};
+use cubinder_compiler::thin::{ThinnedLibraries, thin};
 use cubinder_library::Mode;
 use cubinder_model::fit::ComputeCapability;
 use cubinder_model::{ArchSuffix, Target, TargetKind};
@@ -13,26 +13,25 @@ use serde_json::{Value, json};
 
 use super::output::{check_folder, print};
 
-/// Make a plugin library smaller: keep the code of the GPUs that are named, and leave the rest out.
+/// Strip code for GPUs that you do not need from a plugin library.
 ///
-/// For each GPU what stays is what the runtime would choose there: machine code for just that GPU, else for the highest lower minor of the same
-/// major; and the PTX that it could compile, without which no other GPU can run the library. Where all plugins were compiled for the same targets,
-/// the result is byte for byte what compiling for those that stay would have given.
+/// For each GPU in --arch, keeps the code that the runtime would choose: machine code for exactly that GPU, else for the highest lower minor version of
+/// the same major version; and the PTX that it can compile. Without PTX, no other GPU can run the library. If all plugins were compiled for the same
+/// targets, the result is identical to a compile for the kept targets.
 ///
-/// A library of ops that was compiled with --embed and its code library change together, whichever of them is named: both lie beside each other.
-/// Engines that were built before keep the code library that they carry; new ones get the new one. Engines themselves cannot be thinned: build them
-/// with the thinned library.
+/// A library compiled with --embed and its code library are changed together, whichever is named; both must be in the same folder. Existing engines
+/// keep their embedded code library; new engines get the new one. Engines cannot be thinned: rebuild them with the thinned library.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The library: lib<name>.so, or lib<name>-code.so
+    /// Library: lib<name>.so or lib<name>-code.so
     library: PathBuf,
-    /// A GPU whose code stays, such as sm_90; repeat it or separate with commas
+    /// GPU to keep code for, such as sm_90; repeat or separate with commas
     #[arg(long = "arch", value_name = "ARCH", value_delimiter = ',', required = true, value_parser = device)]
     devices: Vec<ComputeCapability>,
-    /// Leave PTX out too
+    /// Also remove PTX
     #[arg(long)]
     no_ptx: bool,
-    /// The folder for what is made [default: it takes the place of the library]
+    /// Output folder [default: replace the library]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print JSON instead of text
@@ -48,7 +47,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(true)
 }
 
-/// Parses a GPU from its machine code's name.
 fn device(text: &str) -> Result<ComputeCapability, String> {
     let target: Target = text.parse().map_err(|_| "expected a GPU, such as `sm_90`".to_owned())?;
     match (target.kind, target.arch.suffix) {
@@ -56,16 +54,16 @@ fn device(text: &str) -> Result<ComputeCapability, String> {
             Ok(ComputeCapability { major: target.arch.major, minor: target.arch.minor })
         }
         (TargetKind::Ptx | TargetKind::Native, _) => {
-            Err("expected a GPU, such as `sm_90`; its PTX stays without being named".to_owned())
+            Err("expected a GPU, such as `sm_90`; PTX is kept unless `--no-ptx` is used".to_owned())
         }
         (TargetKind::Cubin, _) => Err(format!(
-            "expected a GPU, such as `sm_{}{}`: code for `a` and `f` stays where that GPU would run it",
+            "expected a GPU, such as `sm_{}{}`: code for `a` and `f` is kept if that GPU can run it",
             target.arch.major, target.arch.minor
         )),
     }
 }
 
-fn report(outcome: &Outcome) -> String {
+fn report(outcome: &ThinnedLibraries) -> String {
     let mut text = String::new();
     for library in &outcome.libraries {
         let (before, after) = library.bytes;
@@ -76,11 +74,11 @@ fn report(outcome: &Outcome) -> String {
         ));
     }
     let (before, after) = outcome.code_objects;
-    text.push_str(&format!("{after} of {before} code objects stay: {}\n", outcome.targets.join(", ")));
+    text.push_str(&format!("kept {after} of {before} code objects: {}\n", outcome.targets.join(", ")));
     let is_embedded = outcome.libraries.iter().any(|library| library.mode != Mode::Ops);
     if is_embedded && outcome.bundle.0 != outcome.bundle.1 {
         text.push_str(&format!(
-            "the two belong together, and not to engines or libraries from before: bundle {} is now {}\n",
+            "use both together, not with earlier engines or libraries: bundle {} is now {}\n",
             outcome.bundle.0.short(),
             outcome.bundle.1.short()
         ));
@@ -88,7 +86,7 @@ fn report(outcome: &Outcome) -> String {
     text
 }
 
-fn report_json(outcome: &Outcome) -> Value {
+fn report_json(outcome: &ThinnedLibraries) -> Value {
     let libraries = outcome.libraries.iter().map(|library| {
         let (before, after) = library.bytes;
         json!({"path": ReportedPath::from(&library.path), "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})

@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use cubinder_source::diagnostic::{Diagnostic, suggest};
 
-/// Converts clap's error; `None` for `--help` and `--version`.
+/// Returns `None` for `--help` and `--version`.
 pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     if matches!(
         error.kind(),
@@ -32,28 +32,27 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     let help = match (of_another_command(error), near) {
         (Some(help), _) => help.to_owned(),
         (None, Some(near)) => format!("did you mean {}?", near.replace("`, `", "` or `")),
-        (None, None) => "`--help` tells more".to_owned(),
+        (None, None) => "see `--help`".to_owned(),
     };
     Some(diagnostic.help(help))
 }
 
-/// Suggests another command's or compiler's option.
+/// Suggests the option of another command or compiler.
 fn of_another_command(error: &clap::Error) -> Option<&'static str> {
     if error.kind() != ErrorKind::UnknownArgument {
         let both = [ContextKind::InvalidArg, ContextKind::PriorArg]
             .map(|kind| text(error, kind).unwrap_or_default());
         let names = |part: &str| both.iter().any(|argument| argument.contains(part));
         let is_on = error.kind() == ErrorKind::ArgumentConflict && names("`[FILE]`") && names("`--cases");
-        return is_on
-            .then_some("a file of cases names what it is about; `--on FILE` puts another in its place");
+        return is_on.then_some("use `--on FILE` to replace the file that the cases name");
     }
     let usage = error.get(ContextKind::Usage)?.to_string();
     let is_of = |command: &str| usage.contains(&format!("cubinder {command}"));
     match text(error, ContextKind::InvalidArg)?.trim_matches('`') {
         "--arch" | "--gpu-architecture" | "--gencode" if is_of("compile") || is_of("check") => {
-            Some("`--target` says what is compiled for: `--target sm_89,compute_80`")
+            Some("use `--target`: `--target sm_89,compute_80`")
         }
-        "--target" if is_of("eval") => Some("`--arch` names the GPU: `--arch sm_89`"),
+        "--target" if is_of("eval") => Some("use `--arch`: `--arch sm_89`"),
         _ => None,
     }
 }
@@ -62,20 +61,21 @@ fn message(error: &clap::Error) -> String {
     let of = |kind| text(error, kind).unwrap_or_default();
     let (arg, value) = (of(ContextKind::InvalidArg), of(ContextKind::InvalidValue));
     match error.kind() {
-        ErrorKind::UnknownArgument => format!("there is no argument {arg}"),
-        ErrorKind::InvalidSubcommand => format!("there is no command {}", of(ContextKind::InvalidSubcommand)),
-        ErrorKind::MissingSubcommand => "a command is missing".to_owned(),
-        ErrorKind::MissingRequiredArgument => format!("{arg} is missing"),
-        ErrorKind::InvalidValue if value.is_empty() || value == "``" => format!("{arg} has no value"),
-        ErrorKind::InvalidValue => format!("{value} is no value of {arg}"),
+        ErrorKind::UnknownArgument if arg.starts_with("`-") => format!("unknown option {arg}"),
+        ErrorKind::UnknownArgument => format!("unexpected argument {arg}"),
+        ErrorKind::InvalidSubcommand => format!("unknown command {}", of(ContextKind::InvalidSubcommand)),
+        ErrorKind::MissingSubcommand => "missing command".to_owned(),
+        ErrorKind::MissingRequiredArgument => format!("missing {arg}"),
+        ErrorKind::InvalidValue if value.is_empty() || value == "``" => format!("missing value of {arg}"),
+        ErrorKind::InvalidValue => format!("invalid value {value} of {arg}"),
         ErrorKind::ValueValidation => {
             let why = std::error::Error::source(error).map(|why| format!(": {why}")).unwrap_or_default();
-            format!("{value} is no value of {arg}{why}")
+            format!("invalid value {value} of {arg}{why}")
         }
         ErrorKind::ArgumentConflict if of(ContextKind::PriorArg) == arg => {
-            format!("{arg} is given twice, and can be given once")
+            format!("{arg} cannot be used more than once")
         }
-        ErrorKind::ArgumentConflict => format!("{arg} and {} exclude each other", of(ContextKind::PriorArg)),
+        ErrorKind::ArgumentConflict => format!("{arg} cannot be used with {}", of(ContextKind::PriorArg)),
         _ => {
             // clap's first line is always present.
             let text = error.to_string();
@@ -85,8 +85,8 @@ fn message(error: &clap::Error) -> String {
     }
 }
 
-/// Returns clap's suggestions; only the nearest if one typo away. Jaro's distance, which clap uses, prefers `schema`
-/// to `check` for `chekc`.
+/// Returns clap's suggestions; only the nearest if one typo away. Clap's Jaro distance prefers `schema` to `check`
+/// for `chekc`.
 fn suggested(error: &clap::Error, kind: ContextKind) -> Option<String> {
     let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg, ContextKind::InvalidValue];
     let wrong = wrong.into_iter().find_map(|kind| match error.get(kind)? {

@@ -1,18 +1,15 @@
-//! The dependency file for Make and Ninja: a rule, and an empty rule per input, so that a removed input causes a
+//! The dependency file for Make and Ninja: a rule, and an empty rule per input, so that removing an input causes a
 //! rebuild.
 //!
-//! Sources: GNU Make's manual, "What Makefiles Contain" and "Rule Syntax"; GCC's `-MD -MP`; Ninja's depfile parser. A
-//! backslash escapes spaces, `#` and `:`; `$` is doubled, and so are backslashes before them.
+//! Sources: GNU Make's manual, "What Makefiles Contain" and "Rule Syntax"; GCC's `-MD -MP`; Ninja's depfile parser.
+//! A backslash escapes spaces, `#` and `:`; `$` is doubled, as are backslashes before escaped characters.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cubinder_source::diagnostic::Diagnostic;
 
-/// Returns the rules for `outputs` built from `inputs`.
-///
-/// # Errors
-/// A line break in a path, which cannot be escaped.
+/// Returns the rules; fails on line breaks in paths, which cannot be escaped.
 pub(super) fn text<'p>(
     outputs: impl IntoIterator<Item = &'p Path>,
     inputs: impl IntoIterator<Item = &'p Path>,
@@ -28,7 +25,7 @@ pub(super) fn text<'p>(
 }
 
 fn escaped(path: &Path) -> Result<Vec<u8>, Diagnostic> {
-    // Make equates `./a` and `a`; users' rules name `a`.
+    // Make equates `./a` with the `a` in users' rules.
     let path: PathBuf = path.strip_prefix(".").map_or_else(|_| path.to_owned(), Path::to_owned);
     let bytes = path.as_os_str().as_bytes();
     let mut text = Vec::with_capacity(bytes.len());
@@ -36,9 +33,9 @@ fn escaped(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     for &byte in bytes {
         match byte {
             b'\n' | b'\r' => {
-                return Err(Diagnostic::error(format!("{path:?} cannot stand in a depfile"))
-                    .note("its name has a line break, for which Make and Ninja have no escape")
-                    .help("rename it, or leave `--depfile` out"));
+                return Err(Diagnostic::error(format!("{path:?} cannot be written to a depfile"))
+                    .note("its name contains a line break, which Make and Ninja cannot escape")
+                    .help("rename it, or remove `--depfile`"));
             }
             b' ' | b'\t' | b'#' | b':' => {
                 // A preceding backslash would cancel the escape.
@@ -84,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_line_break_is_refused() {
-        assert_eq!(rule(&["a\nb"], &[]).unwrap_err(), "\"a\\nb\" cannot stand in a depfile");
+        assert_eq!(rule(&["a\nb"], &[]).unwrap_err(), "\"a\\nb\" cannot be written to a depfile");
         assert!(rule(&["a"], &["b\r"]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Adds manifest locations to NVRTC's errors that a manifest causes: undeclared names, options, include folders.
+//! Adds manifest locations to NVRTC errors that a manifest causes: undeclared names, options, include folders.
 //! Decides on causes ([`Cause`]), never on texts.
 
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub(super) fn with_places(plugin: &Resolved, message: &CompileMessage) -> Diagno
             let named = compile.options.iter().filter(|option| reported.contains(&option.value));
             match named.max_by_key(|option| option.value.len()) {
                 Some(option) => {
-                    error.at(place(option.range.clone()), "this option").help("correct it, or take it out")
+                    error.at(place(option.range.clone()), "this option").help("correct or remove it")
                 }
                 None => error,
             }
@@ -34,13 +34,13 @@ pub(super) fn with_places(plugin: &Resolved, message: &CompileMessage) -> Diagno
             match compile.include.first().zip(compile.include.last()) {
                 Some((first, last)) => {
                     let folders = first.range.start..last.range.end;
-                    error.related(place(folders), "looked for in these folders too")
+                    error.related(place(folders), "these folders were also searched")
                 }
                 None => error,
             }
         }
         Cause::NoMember { scope, member } if scope.contains("manifest__members") => {
-            let message = format!("the manifest has no type parameter, constant or table `{member}`");
+            let message = format!("unknown type parameter, constant or table `{member}`");
             with_similar(plugin, Diagnostic { message, ..error }, member, "manifest::")
         }
         Cause::UndefinedName(name) if error.code == Some(rules::KERNEL_NOT_FOUND) => {
@@ -58,15 +58,15 @@ fn defined_elsewhere(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
         defining.filter_map(|(index, _)| Some(Span::new(&plugin.source, all.get(index)?.range.clone())));
     let mut places = places.collect::<Vec<_>>().into_iter();
     let Some(first) = places.next() else { return error };
-    let option = Diagnostic::error("an option defines a name that a header uses which is not yours")
+    let option = Diagnostic::error("an option defines a macro whose name an external header uses")
         .code(rules::NVRTC_OPTION)
-        .at(first, "a macro takes the place of the name wherever it stands");
+        .at(first, "the macro replaces each occurrence of the name");
     let option = places.fold(option, |option, place| option.related(place, "or this one"));
     let option = error.notes.into_iter().fold(option.note(error.message), Diagnostic::note);
-    option.help("give the macro another name, or leave it out")
+    option.help("rename or remove the macro")
 }
 
-/// Adds the similar declared name; kernels write it after `prefix`.
+/// Suggests the similar declared name, which kernels write after `prefix`.
 fn with_similar(plugin: &Resolved, error: Diagnostic, name: &str, prefix: &str) -> Diagnostic {
     let declared = names(&plugin.manifest);
     let near = suggest(name, declared.iter().map(|declared| declared.value.as_str()));
@@ -78,7 +78,7 @@ fn with_similar(plugin: &Resolved, error: Diagnostic, name: &str, prefix: &str) 
     }
 }
 
-/// Returns certain errors of the CUDA text reader, which replace the compiler's.
+/// Returns the text reader's certain errors, which replace the compiler's.
 pub(super) fn with_what_was_read(
     mut mistakes: Vec<Diagnostic>,
     reported: Vec<Diagnostic>,
@@ -117,7 +117,7 @@ pub(super) fn with_kernel(errors: Vec<Diagnostic>, unit: &TranslationUnit) -> Ve
     errors.into_iter().map(with_place).collect()
 }
 
-/// Returns names available to kernels and template arguments.
+/// Returns the names for kernels and template arguments.
 fn names(manifest: &Manifest) -> Vec<&Located<String>> {
     let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     let constants = manifest.constants.iter().chain(of_variants).map(|decl| &decl.name);
@@ -156,7 +156,7 @@ launches = [{ source = "k.cu", kernel = "k<T>", grid = [1], block = ["BLOCK"], a
     #[test]
     fn the_place_in_the_manifest_is_shown() {
         let reported = "unrecognized option --fast found";
-        let option = format!("NVRTC 13.0 does not take an option: {reported}");
+        let option = format!("NVRTC 13.0 rejects an option: {reported}");
         let member = "class `cubinder::manifest__members<void>` has no member `BLOK`";
         let texts = [
             explained(
@@ -175,7 +175,7 @@ launches = [{ source = "k.cu", kernel = "k<T>", grid = [1], block = ["BLOCK"], a
                 Cause::UndefinedName("BLOCKS".to_owned()),
                 Diagnostic::error("`k<BLOCKS>` is not a kernel of `k.cu`")
                     .code(rules::KERNEL_NOT_FOUND)
-                    .note("NVRTC says: identifier `BLOCKS` is undefined"),
+                    .note("NVRTC reports: identifier `BLOCKS` is undefined"),
             ),
         ];
         let texts = texts.map(|error| render_one(&error, Colour::Plain));

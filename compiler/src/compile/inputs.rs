@@ -1,4 +1,4 @@
-//! Lists a compile's input files for build systems, without CUDA headers: NVRTC stands for them. Never reads a file.
+//! Lists a compile's input files for build systems, with NVRTC instead of CUDA headers. Never reads a file.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,13 @@ use crate::project::Project;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Inputs {
-    /// Unique paths, relative to the current folder.
+    /// Paths relative to the current folder.
     pub(super) files: BTreeSet<PathBuf>,
-    /// Kernels with macro-computed includes, which are not listed.
+    /// Kernels with macro-computed includes, which are unlisted.
     pub(super) computed: BTreeSet<PathBuf>,
 }
 
 impl Inputs {
-    /// Lists `cubinder.toml`, tuning files, manifests with their files, and NVRTC.
     pub(super) fn new(project: &Project, plugins: &[CheckedPlugin], session: Option<&Session>) -> Inputs {
         let mut inputs = Inputs::default();
         session.into_iter().for_each(|session| inputs.add(&session.toolkit().nvrtc));
@@ -58,11 +57,11 @@ impl Inputs {
     pub(super) fn warnings(&self) -> impl Iterator<Item = Diagnostic> {
         self.computed.iter().map(|kernel| {
             Diagnostic::warning(format!(
-                "the depfile does not name everything that `{}` includes",
+                "the depfile does not list all files that `{}` includes",
                 kernel.display()
             ))
-            .note("the name in an `#include` is made by a macro there or in a header, and NVRTC does not say what it read")
-            .help("name those headers in the build system's own rule, or write their names out")
+            .note("an `#include` in it or in a header expands a macro, and NVRTC does not report the included file")
+            .help("list these headers in the build system's rule, or include them without macros")
         })
     }
 

@@ -1,6 +1,4 @@
-//! Collects unique compile jobs and runs them in parallel.
-//!
-//! Owns sharing, grouping of signatures, and order. Never interprets results.
+//! Collects unique compile jobs and runs them in parallel. Never interprets results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -44,29 +42,28 @@ pub(super) struct CompileJobs<'p> {
     pub(super) sources: Sources<'p>,
 }
 
-/// A plugin's jobs. Launches of one kernel with equal used types and constants share one: steps, and variants with
-/// different guards.
+/// A plugin's jobs. Launches of a kernel with equal used types and constants share one.
 pub(super) struct PluginJobs<'p> {
     pub(super) plugin: &'p CheckedPlugin,
-    /// Its range in [`CompileJobs::jobs`].
+    /// The range of the plugin's jobs in [`CompileJobs::jobs`].
     pub(super) jobs: Range<usize>,
     pub(super) units: Vec<UnitJob<'p>>,
 }
 
-/// A unit and its index in [`CompileJobs::jobs`]; `None` for precompiled code.
+/// A unit and its index in [`CompileJobs::jobs`]; `None` if precompiled.
 pub(super) struct UnitJob<'p> {
     pub(super) unit: &'p Unit,
     pub(super) job: Option<usize>,
 }
 
-/// A signature or errors; `None` if code does not compile.
+/// `None` if the code does not compile.
 pub(super) type SignatureResult = Option<Result<Signature, Vec<CompileMessage>>>;
 
 pub(super) struct CompiledJob<'j> {
     pub(super) job: &'j Job<'j>,
-    /// In the order of [`Plan::architectures`].
+    /// Signatures in the order of [`Plan::architectures`].
     pub(super) signatures: Vec<(Target, SignatureResult)>,
-    /// In the order of the plan's targets.
+    /// Compiled code in the order of the plan's targets.
     pub(super) codes: Vec<(Target, Result<CompiledKernel, Vec<CompileMessage>>)>,
 }
 
@@ -92,10 +89,7 @@ fn read_sources(plugins: &[CheckedPlugin]) -> Result<Sources<'_>, Vec<Diagnostic
 }
 
 impl<'p> CompileJobs<'p> {
-    /// Collects jobs with their includes; none without a session.
-    ///
-    /// # Errors
-    /// Unreadable kernel files.
+    /// Collects jobs; none without a session.
     pub(super) fn new(
         project: &'p Project,
         session: Option<&'p Session>,
@@ -118,7 +112,7 @@ impl<'p> CompileJobs<'p> {
         let CheckedPlugin { resolved: plugin, plan } = checked;
         let root = &self.project.root;
         let mut units = Vec::new();
-        // Keyed by text, since equal values can differ (`0.0` and `-0.0`).
+        // Keyed by text, because equal values can differ (`0.0` and `-0.0`).
         let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
         // All units of a plugin share the names used by a file.
         let mut names_of_text: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
@@ -156,10 +150,10 @@ impl<'p> CompileJobs<'p> {
     }
 }
 
-/// Maximum signatures per compile. Parsing takes as long as 50 kernels without code (NVRTC 13.0, measured).
+/// Maximum signatures per compile. Parsing takes as long as 50 empty kernels (NVRTC 13.0, measured).
 const MAX_GROUP: usize = 128;
 
-/// Minimum number of signatures that justify a separate compile.
+/// Minimum signatures per separate compile.
 const MIN_GROUP: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
@@ -180,7 +174,6 @@ enum TaskResult {
     Code(usize, Target, Box<Result<CompiledKernel, Vec<CompileMessage>>>),
 }
 
-/// Compiles all jobs; results keep their order.
 pub(super) fn run<'j>(
     session: &Session,
     jobs: &'j [Job<'j>],
@@ -200,7 +193,7 @@ pub(super) fn run<'j>(
     let tasks: Vec<Task<'_>> = groups.chain(codes).collect();
     let codes: usize = jobs.iter().map(|job| job.plan.targets.len()).sum();
     progress.set_length((requests.len() + codes) as u64);
-    // One task each, so that idle threads can steal them.
+    // Separate tasks, so that idle threads can steal them.
     let each = tasks.into_par_iter().with_max_len(1);
     let results: Vec<TaskResult> = each.map(|task| run_task(session, jobs, task, progress)).collect();
     progress.finish_and_clear();
@@ -276,7 +269,7 @@ fn signatures(
     group.into_iter().zip(found).collect()
 }
 
-/// Retries a failed group without the failing kernel, then each remaining one separately for its errors.
+/// Retries a failed group without the failing kernel, then the remaining ones separately for their errors.
 fn compile_missing_signatures(
     session: &Session,
     jobs: &[Job<'_>],
@@ -306,7 +299,7 @@ fn compile_missing_signatures(
     }
 }
 
-/// Groups requests by text and architecture; at least one group per thread.
+/// Groups requests by text and architecture, into enough groups for all threads.
 fn group_by_text(jobs: &[Job<'_>], requests: &[SignatureRequest]) -> Vec<Vec<SignatureRequest>> {
     let limit = requests.len().div_ceil(rayon::current_num_threads()).clamp(MIN_GROUP, MAX_GROUP);
     let mut groups: Vec<Vec<SignatureRequest>> = Vec::new();
@@ -333,7 +326,7 @@ fn at_target(mut error: CompileMessage, planned: &PlannedTarget) -> CompileMessa
         && diagnostic.code == Some(rules::TARGET_NOT_SERVED)
         && diagnostic.primary.is_none()
     {
-        diagnostic.primary = Some(Label { span: span.clone(), text: "asked for here".to_owned() });
+        diagnostic.primary = Some(Label { span: span.clone(), text: "requested here".to_owned() });
     }
     error
 }

@@ -1,5 +1,3 @@
-//! Launch rules of compiled kernels.
-
 use cubinder_code_object::cubin::{self, LaunchRules};
 use cubinder_manifest::resolve::Unit;
 use cubinder_nvrtc::nvrtc::CompiledKernel;
@@ -7,7 +5,7 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use crate::errors::UnreadableCode;
 
-/// Returns launch rules; reports unreadable code at the kernel.
+/// Reports unreadable code at the kernel.
 pub(super) fn launch_rules(
     unit: &Unit,
     code: &CompiledKernel,

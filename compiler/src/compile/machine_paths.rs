@@ -1,6 +1,7 @@
-//! Warns about machine-specific paths in code.
+//! Warns about machine-specific paths in code: NVRTC 13.0 names headers by include folder, so `__FILE__` (also in
+//! `assert`) stores it.
 //!
-//! NVRTC 13.0 names headers by include folder, so `__FILE__` (also in `assert`) stores that name. Never changes code.
+//! Never changes code.
 
 use std::path::Path;
 
@@ -9,8 +10,7 @@ use cubinder_nvrtc::codegen::{TranslationUnit, display_name, without_detours};
 use cubinder_nvrtc::nvrtc::{Settings, has_line_information, include_folders};
 use cubinder_source::diagnostic::Diagnostic;
 
-/// Returns include folders with machine-dependent names. Empty with line information, which is documented to contain
-/// such paths.
+/// Returns include folders with machine-dependent names; none with line information, which documents such paths.
 pub(super) fn include_folders_of_machine(
     unit: &TranslationUnit,
     settings: &Settings,
@@ -28,12 +28,12 @@ pub(super) fn include_folders_of_machine(
 pub(super) fn warning(unit: &TranslationUnit, folders: &[String], code: &CodeObject) -> Option<Diagnostic> {
     let bytes = code.raw().ok()?;
     let folder = folders.iter().find(|folder| holds(&bytes, code.target.kind, folder))?;
-    let message = format!("the code of `{}` holds the name of a header that lies in `{folder}`", unit.kernel);
+    let message = format!("the code of `{}` contains the path of a header in `{folder}`", unit.kernel);
     Some(
         Diagnostic::warning(message)
             .at(unit.kernel_span.clone(), "compiled for this kernel")
-            .note("`__FILE__` in a header puts it there, or `assert`; compiled from another folder the code has other bytes")
-            .help("run `cubinder` in the project's folder with paths relative to it, or define `NDEBUG` where `assert` is meant"),
+            .note("`__FILE__` or `assert` in a header adds it; the code is different if compiled in another folder")
+            .help("run `cubinder` in the project's folder with relative paths, or define `NDEBUG` if `assert` adds it"),
     )
 }
 

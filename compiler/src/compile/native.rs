@@ -1,7 +1,6 @@
-//! Native-route kernels: a wrapper around each kernel takes TensorRT's arguments.
+//! Native-route kernels: wrappers that take TensorRT's arguments.
 //!
-//! Owns wrappers' targets, launch bounds and errors. [`cubinder_analysis::check::check_route`] has accepted the
-//! plugin, and the author's kernel was compiled and checked before.
+//! [`cubinder_analysis::check::check_route`] has accepted the plugin, and the author's kernel compiled before.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,9 +27,6 @@ use crate::pack::{CompiledCode, CompiledUnit};
 use crate::project::Plan;
 
 /// Replaces code by wrappers; removes it if TensorRT cannot choose the variant. Precompiled code stays unwrapped.
-///
-/// # Errors
-/// NVRTC's errors about wrapping, and attributes that a wrapper cannot keep.
 pub(super) fn replace_code(
     all: &CompileJobs<'_>,
     jobs: &PluginJobs<'_>,
@@ -51,7 +47,7 @@ pub(super) fn replace_code(
             continue;
         };
         let launch = Launch { args: compiled.bound.args.clone(), ..launch.clone() };
-        // Launches of a kernel with equal packing and blocks share a wrapper.
+        // Launches with equal packing and blocks share a wrapper.
         let threads = largest_block(plugin, variant, &launch);
         let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
         let text = codegen::native_unit(&job.prepared.unit, plugin, &launch, bounds).text;
@@ -62,7 +58,6 @@ pub(super) fn replace_code(
         }
         around.push((index, task));
     }
-    // Jobs exist only with a session.
     let compiled = all.session.map(|session| {
         let each = tasks.par_iter().map(|task| task.perform(session, resolved));
         each.collect::<Vec<Result<CompiledCode, Vec<Diagnostic>>>>()
@@ -81,7 +76,7 @@ pub(super) fn replace_code(
     Ok(())
 }
 
-/// Renames the kernel in precompiled PTX: an engine identifies the plugin by it.
+/// Renames the kernel in precompiled PTX, which identifies the plugin in engines.
 fn precompiled(
     root: &Path,
     plugin: &Plugin,
@@ -109,14 +104,13 @@ fn precompiled(
     Ok(CompiledCode { object, symbol, origin })
 }
 
-/// Records static shared memory, which limits dynamic one; the plugin route asks the driver.
+/// Records static shared memory, which limits dynamic memory; the plugin route asks the driver.
 fn say_shared(kernels: &mut [KernelFacts], symbol: &str, rules: &LaunchRules) {
     for kernel in kernels.iter_mut().filter(|kernel| kernel.symbol == symbol) {
         kernel.shared_bytes = Some(rules.shared_bytes);
     }
 }
 
-/// Returns the maximum threads of a launch's block, when proved.
 fn largest_block(plugin: &Plugin, variant: &Variant, launch: &Launch) -> u32 {
     let mut domain = Domain::new(plugin);
     if let Some(guard) = &variant.guard {
@@ -156,14 +150,13 @@ impl Task<'_> {
         Ok(CompiledCode { object, symbol, origin: Some(self.job.origin.clone()) })
     }
 
-    /// Returns the launch bounds of the author's kernel.
     fn bounds(&self, session: &Session, target: Target) -> Result<LaunchBounds, Vec<Diagnostic>> {
         let compiled = session.compile(&self.job.prepared, target).map_err(diagnostics)?;
         let rules = launch_rules(self.job.unit, &compiled, "this kernel")?;
         let lost = [
             (rules.block.is_some(), "`__block_size__`"),
             (rules.cluster.is_some(), "`__cluster_dims__`"),
-            (rules.max_cluster.is_some(), "the third number of `__launch_bounds__`"),
+            (rules.max_cluster.is_some(), "the third argument of `__launch_bounds__`"),
             (rules.max_registers.is_some(), "`__maxnreg__`"),
         ];
         if let Some((_, attribute)) = lost.into_iter().find(|(is_there, _)| *is_there) {
@@ -172,13 +165,12 @@ impl Task<'_> {
         }
         let facts = compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol);
         Ok(LaunchBounds {
-            // Without it, another GPU's driver may assign too many registers for such a block.
+            // Without this bound, another GPU's driver may assign too many registers for such a block.
             max_threads: facts.and_then(|facts| facts.max_threads).or(Some(self.threads)),
             min_blocks: rules.min_blocks,
         })
     }
 
-    /// Explains NVRTC's errors about a wrapped kernel.
     fn not_a_device_function(&self, errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let Unit { kernel, kernel_span, .. } = self.job.unit;
         let first = NotADeviceFunction { kernel: kernel.clone(), span: kernel_span.clone() };

@@ -1,6 +1,4 @@
-//! Builds a bundle's provenance record ([`cubinder_model::provenance`]).
-//!
-//! Owns file names in it, relative to the project so that its location does not matter.
+//! Builds a bundle's provenance record ([`cubinder_model::provenance`]) with file names relative to the project.
 
 use std::path::Path;
 
@@ -16,7 +14,7 @@ use cubinder_source::source;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::Project;
 
-/// Builds the record; `origins` are those of each code object.
+/// Builds the record; `origins` are per code object.
 pub(super) fn record(
     project: &Project,
     plugins: &[CheckedPlugin],
@@ -57,7 +55,7 @@ pub(super) fn producer(nvrtc: Option<(i32, i32)>, plugins: &[CheckedPlugin]) -> 
     producer + &others.concat()
 }
 
-/// Describes a session's NVRTC, if it compiled code.
+/// Describes NVRTC if it compiled code.
 pub(super) fn compiler(session: Option<&Session>, release: Option<(i32, i32)>) -> Option<Compiler> {
     let (session, (major, minor)) = session.zip(release)?;
     let identity = session.toolkit().nvrtc_identity().ok()?;
@@ -102,7 +100,7 @@ fn in_order(mut files: Vec<File>) -> Vec<File> {
     files
 }
 
-/// Warns about CUDA headers of another release than NVRTC's.
+/// Warns if the CUDA headers' release differs from NVRTC's.
 pub(super) fn doubt_of_headers(
     session: Option<&Session>,
     release: Option<(i32, i32)>,
@@ -113,7 +111,7 @@ pub(super) fn doubt_of_headers(
     origins.iter().flatten().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
 }
 
-/// Returns the origin of precompiled code in file number `index`.
+/// Returns the origin of precompiled code in file `index`.
 pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Option<Origin> {
     let file = code.files.get(index)?;
     let loaded = file.loaded.as_ref()?;
@@ -123,8 +121,7 @@ pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Optio
     })
 }
 
-/// Names a file relative to the project, or to an external include folder, else by its file name, however the project
-/// was named.
+/// Names a file relative to the project or an include folder, else by its file name.
 fn name(path: &Path, root: &Path, include: &[std::path::PathBuf]) -> String {
     let way = display_name(path, root);
     if is_below(&way) {
@@ -144,12 +141,11 @@ fn is_below(way: &str) -> bool {
     Path::new(way).is_relative() && !way.starts_with("..")
 }
 
-/// Replaces control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Returns the digest of a file whose content is `used` (ignoring a UTF-8 mark and trailing NULs), else of `used`.
+/// Returns the digest of a file that contains `used` (ignoring a UTF-8 mark and trailing NULs), else of `used`.
 fn digest(path: &Path, used: &[u8]) -> Digest {
     let bytes = source::read(path, source::LARGEST_BINARY).unwrap_or_default();
     let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);

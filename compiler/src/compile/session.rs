@@ -1,5 +1,3 @@
-//! The NVRTC session of a compile.
-
 use cubinder_nvrtc::cache::Cache;
 use cubinder_nvrtc::nvrtc::{Session, Settings};
 use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
@@ -8,8 +6,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::Plan;
 
-/// Opens a session; `None` if all kernels are precompiled. Rejects an NVRTC whose code the manifests' oldest drivers
-/// cannot load.
+/// Opens a session; `None` if all kernels are precompiled. Rejects an NVRTC that is too new for the oldest drivers.
 pub(super) fn for_plugins(
     plugins: &[CheckedPlugin],
     overrides: &Overrides,

@@ -1,6 +1,5 @@
-//! Compiles all plugins' kernels in parallel and checks them against the manifests.
-//!
-//! Joins results of [`super::jobs`]. Reports each error once across variants, targets and plugins.
+//! Compiles all kernels and checks them against the manifests. Reports each error once across variants, targets and
+//! plugins.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,9 +30,8 @@ use crate::project::Plan;
 
 pub(super) struct CompiledPlugins {
     pub(super) plugins: Vec<CompiledPlugin>,
-    /// Release of the NVRTC used.
     pub(super) nvrtc: Option<(i32, i32)>,
-    /// Launch conditions that follow from code, once per kernel.
+    /// Claims that follow from compiled code, once per kernel.
     pub(super) obligations: Vec<Obligation>,
     pub(super) included: Inputs,
 }
@@ -89,11 +87,10 @@ impl CompileJobs<'_> {
     }
 }
 
-/// Warnings decided from kernel text; the others use the code.
+/// Warnings decided from kernel text.
 const OF_TEXT: [Code; 2] = [rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS];
 
-/// Warns about type parameters and constants that neither manifest nor kernels use. Macro-computed includes may use
-/// any.
+/// Warns about unused type parameters and constants. Macro-computed includes may use any.
 fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<Diagnostic> {
     if plugin.unused_names.is_empty() {
         return Vec::new();
@@ -116,7 +113,6 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     plugin.unused(&names)
 }
 
-/// Joins a plugin's results; returns it with launch conditions.
 fn finish_plugin(
     all: &CompileJobs<'_>,
     jobs: &PluginJobs<'_>,
@@ -190,7 +186,6 @@ fn finish_precompiled(
 }
 
 impl CompiledJob<'_> {
-    /// Warns about a machine path, once per kernel.
     fn machine_path(&self) -> Option<Diagnostic> {
         let Job { prepared, machine_folders, .. } = self.job;
         let mut codes = self.codes.iter().filter_map(|(_, code)| code.as_ref().ok());
@@ -209,7 +204,7 @@ fn finish_unit(
     let plugin = &resolved.draft.plugin;
     let compiled: Vec<(Target, &CompiledKernel)> =
         codes.iter().filter_map(|(target, result)| Some((*target, result.as_ref().ok()?))).collect();
-    // Includes targets without errors, to report if only some fail.
+    // Targets without errors tell whether all fail.
     let errors = |errors: &Vec<CompileMessage>| explained(resolved, errors);
     let failed: Vec<_> = codes
         .iter()
@@ -293,10 +288,10 @@ fn cluster_of(unit: &Unit, rules: &[(Target, LaunchRules)]) -> Result<Option<[u3
             let is_without = |(target, _): &(Target, [u32; 3])| !has_clusters(*target);
             let help = match sizes.iter().any(is_without) {
                 true => {
-                    "GPUs below 9.0 have no clusters: leave their targets out; or take `__cluster_dims__` out, say `cluster` in the launch of a \
-                     variant with `device.capability >= 90` in its guard, and have another variant for the rest"
+                    "GPUs below 9.0 do not support clusters: remove their targets; or remove `__cluster_dims__`, set `cluster` in the launch of a \
+                     variant with the guard `device.capability >= 90`, and add another variant for other GPUs"
                 }
-                false => "give it the same `__cluster_dims__` for every target",
+                false => "use the same `__cluster_dims__` for all targets",
             };
             let shown_sizes = format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another));
             Err(ClustersDiffer {

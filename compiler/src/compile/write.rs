@@ -20,14 +20,13 @@ fn code_name(request: &Request) -> String {
     format!("lib{}-code.so", request.name)
 }
 
-/// Complete files beside the ones to replace.
+/// Temporary files beside the ones to replace.
 pub(super) struct Libraries<'r> {
     libraries: Vec<(AtomicFile, WrittenLibrary)>,
     depfile: Option<(AtomicFile, &'r Path)>,
 }
 
 impl<'r> Libraries<'r> {
-    /// Writes temporary libraries and the depfile.
     pub(super) fn draft(
         request: &'r Request,
         compiled: &CompiledBundle,
@@ -45,14 +44,14 @@ impl<'r> Libraries<'r> {
         }
         warnings.report(stale(request));
         let output = &request.output;
-        std::fs::create_dir_all(output).map_err(|error| file_error("make the folder", output, &error))?;
+        std::fs::create_dir_all(output).map_err(|error| file_error("create the folder", output, &error))?;
         let ops_mode = if request.embed { Mode::OpsForLibrary } else { Mode::Ops };
         let code = request.embed.then(|| (code_name(request), Mode::CodeLibrary));
         let mut libraries = Vec::new();
         for (name, mode) in std::iter::once((ops_name(request), ops_mode)).chain(code) {
             let path = output.join(name);
             if is_same_file(&path, &request.runtime_library) {
-                let what = format!("`{}` is the runtime library itself", path.display());
+                let what = format!("the output `{}` is the prebuilt runtime library", path.display());
                 return Err(Diagnostic::error(what).help("choose another name or another folder"));
             }
             let (draft, bytes) = draft_library(&request.runtime_library, bytes, mode, &path)?;
@@ -65,8 +64,8 @@ impl<'r> Libraries<'r> {
 
     /// Replaces all files or none.
     ///
-    /// The library of ops is last, because build systems compare its age: after a kill in between, Make finds it
-    /// outdated, or consistent with code library and depfile.
+    /// Renames the library of ops last: build systems compare its age, so they find it outdated after an
+    /// interruption.
     pub(super) fn persist(self) -> Result<Vec<WrittenLibrary>, Diagnostic> {
         let (drafts, written): (Vec<AtomicFile>, Vec<WrittenLibrary>) = self.libraries.into_iter().unzip();
         let libraries = drafts.into_iter().zip(written.iter().map(|library| library.path.as_path())).rev();
@@ -75,7 +74,7 @@ impl<'r> Libraries<'r> {
     }
 }
 
-/// Writes library `base` with `bundle` to a temporary file beside `place`; also returns its bytes.
+/// Writes library `base` with `bundle` to a temporary file beside `place`; also returns its size.
 pub(crate) fn draft_library(
     base: &Path,
     bundle: &[u8],
@@ -90,18 +89,17 @@ pub(crate) fn draft_library(
     Ok((draft, bytes))
 }
 
-/// Rejects a depfile that would replace an input or output.
 fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) -> Result<(), Diagnostic> {
     let outputs = [ops_name(request), code_name(request)].map(|name| request.output.join(name));
     let what = if inputs.files.iter().any(|input| is_same_file(depfile, input)) {
-        "is one of the files that the library is made from"
+        "is an input of the library"
     } else if outputs.iter().any(|output| depfile == output || is_same_file(depfile, output)) {
         "is the library"
     } else {
         return Ok(());
     };
-    Err(Diagnostic::error(format!("`{}` {what}, and cannot be the depfile", depfile.display()))
-        .help("name a file of its own with `--depfile`, such as the library's name with `.d` behind it"))
+    Err(Diagnostic::error(format!("`{}` cannot be the depfile: it {what}", depfile.display()))
+        .help("use another name with `--depfile`, such as the library's name with the suffix `.d`"))
 }
 
 fn depfile_draft<'r, 'o>(
@@ -118,7 +116,6 @@ fn depfile_draft<'r, 'o>(
     Ok((draft, path))
 }
 
-/// Warns about an old code library of other engines.
 fn stale(request: &Request) -> Option<Diagnostic> {
     let place = request.output.join(code_name(request));
     let is_ours = || {
@@ -126,9 +123,9 @@ fn stale(request: &Request) -> Option<Diagnostic> {
             .is_ok_and(|attached| attached.is_some_and(|attached| attached.mode == Mode::CodeLibrary))
     };
     (!request.embed && place.is_file() && is_ours()).then(|| {
-        Diagnostic::warning(format!("`{}` is left from an earlier run with `--embed`", place.display()))
+        Diagnostic::warning(format!("`{}` is from an earlier run with `--embed`", place.display()))
             .note(format!(
-                "engines that are built with `{}` from now on hold their code themselves",
+                "new engines built with `{}` contain their code and do not read this file",
                 ops_name(request)
             ))
             .help("remove it, or compile with `--embed`")

@@ -8,11 +8,11 @@ use serde::Serialize;
 report! {
     /// A code object.
     CodeReport {
-        /// Target, when known: `sm_89`.
+        /// Target: `sm_89`.
         target: String,
         /// Size, bytes.
         bytes: u64,
-        /// Stored size in a container, bytes; smaller if compressed.
+        /// Stored size in bytes, if compressed.
         [optional] stored_bytes: Option<u64>,
         /// Digest, hexadecimal.
         digest: String,
@@ -20,12 +20,11 @@ report! {
         kernels: Vec<KernelReport>,
     }
 
-    /// A kernel; PTX lacks figures of cubins.
+    /// A kernel; PTX has fewer facts.
     KernelReport {
         /// The symbol.
         symbol: String,
-        /// In a container: source names in launches from this object. Empty if no launch uses this copy:
-        /// NVRTC compiles all non-template kernels.
+        /// Source names in launches. Empty if no launch uses this copy: NVRTC compiles all non-template kernels.
         [optional] launched_as: Vec<String>,
         /// Registers per thread.
         registers: Option<u32>,
@@ -40,7 +39,6 @@ report! {
     }
 }
 
-/// Reports a standalone cubin or PTX.
 pub(super) fn bare(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> CodeReport {
     CodeReport {
         target,
@@ -51,7 +49,6 @@ pub(super) fn bare(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> Cod
     }
 }
 
-/// Reports a container's code objects and their launches.
 pub(super) fn of_container(code: &[CodeObject], plugins: &[Plugin]) -> Vec<CodeReport> {
     let mut launched: BTreeMap<(usize, &str), BTreeSet<&str>> = BTreeMap::new();
     for launch in plugins.iter().flat_map(|plugin| &plugin.variants).flat_map(Variant::launches) {

@@ -5,11 +5,10 @@ use serde_json::Value;
 use super::interface::each_once;
 use super::{DeclaredReport, DimsReport, LimitsReport, PluginReport, Range, VariantReport, Verbosity};
 
-/// Maximum number of listed values unless all are requested.
+/// Maximum listed values, unless all are requested.
 const SHOWN_VALUES: usize = 16;
 
-/// Formats `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`; of a node `pads =
-/// [1, 1]`.
+/// Formats `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`.
 pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String {
     let DeclaredReport { name, types, .. } = declared;
     if let (Some(value), Verbosity::Short) = (&declared.value, detail) {
@@ -48,7 +47,7 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
         true => format!("a size of at most {}", size.upper),
         false => format!("a size of at most {}, usually {}", size.upper, size.opt),
     });
-    // An in-place output has the input's shape, a size is scalar.
+    // The input's shape, or a scalar.
     let is_said = declared.alias.is_some() || size.is_some();
     let shape = declared.shape.as_ref().filter(|_| !is_said).map(|shape| format!("shape {shape}"));
     let numel = declared.limits.as_ref().and_then(|limits| limits.numel.as_ref());
@@ -65,13 +64,12 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
     format!("{role} {name}: {kinds}{}{}", joined(facts), doc(declared))
 }
 
-/// Returns pairs of type and format in rows: `f16 hwc8`.
+/// Returns the rows' pairs of type and format: `f16 hwc8`.
 fn pairs(tensor: &str, variants: &[VariantReport]) -> Vec<String> {
     let rows = variants.iter().flat_map(|variant| &variant.tensors);
     each_once(rows.filter(|row| row.name == tensor).map(|row| format!("{} {}", row.ty, row.format)))
 }
 
-/// Formats an `onnx.helper.make_node` call, with attribute kinds.
 pub(super) fn onnx_node(plugin: &PluginReport) -> String {
     let text = |value: &str| Value::from(value).to_string();
     let mut parts = vec![
@@ -93,7 +91,7 @@ pub(super) fn onnx_node(plugin: &PluginReport) -> String {
     }
 }
 
-/// Lists further requirements of a build (`is_to_build`) or run.
+/// Lists further requirements of builds (`is_to_build`) or runs.
 pub(super) fn needs(interface: &[DeclaredReport], is_to_build: bool) -> Vec<String> {
     let names = |is_meant: &dyn Fn(&DeclaredReport) -> bool| {
         let names = interface.iter().filter(|it| is_meant(it)).map(|it| it.name.as_str());
@@ -105,19 +103,19 @@ pub(super) fn needs(interface: &[DeclaredReport], is_to_build: bool) -> Vec<Stri
         (
             "in place",
             aliased,
-            "the build needs PreviewFeature::kALIASED_PLUGIN_IO_10_03 (trtexec --preview=+aliasedPluginIO1003)",
+            "the build requires PreviewFeature::kALIASED_PLUGIN_IO_10_03 (trtexec --preview=+aliasedPluginIO1003)",
         ),
         (
-            "of a shape that depends on data",
+            "with a data-dependent shape",
             found,
-            "the application gets it through an output allocator (setOutputAllocator)",
+            "the application must set an output allocator (setOutputAllocator)",
         ),
     ];
     let needs = needs.into_iter().filter(|(_, names, _)| !names.is_empty());
     needs.map(|(what, names, need)| format!("{what}: {names}; {need}")).collect()
 }
 
-/// Formats a rank; `None` if unrestricted.
+/// Returns `None` if unrestricted.
 fn rank(rank: &Range) -> Option<String> {
     let is_any = rank.min == Some(0.into()) && rank.max == Some(cubinder_model::model::MAX_RANK.into());
     (!is_any).then(|| format!("rank {rank}"))
@@ -133,7 +131,7 @@ fn dims(limits: &LimitsReport) -> Option<String> {
     })
 }
 
-/// Formatted as a manifest comment, to distinguish it from rules.
+/// Formats the description as a manifest comment, to distinguish it from rules.
 fn doc(declared: &DeclaredReport) -> String {
     if declared.doc.is_empty() { String::new() } else { format!("  # {}", declared.doc) }
 }
@@ -142,7 +140,6 @@ fn joined<const N: usize>(facts: [Option<String>; N]) -> String {
     facts.into_iter().flatten().map(|fact| format!(", {fact}")).collect()
 }
 
-/// Formats values separated by commas, truncated unless `Full`.
 fn list(values: &[Value], detail: Verbosity) -> String {
     let most = if detail == Verbosity::Full { values.len() } else { SHOWN_VALUES };
     let mut words: Vec<String> = values.iter().take(most).map(shown).collect();

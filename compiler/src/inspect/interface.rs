@@ -14,11 +14,11 @@ report! {
         role: &'static str,
         /// Its name.
         name: String,
-        /// Type of an attribute; possible element types of a tensor.
+        /// Types: one of an attribute, or all of a tensor.
         types: Vec<&'static str>,
-        /// Kind of the ONNX attribute: `INT`, `FLOATS` ...
+        /// ONNX attribute kind: `INT`, `FLOATS` ...
         [optional] onnx: Option<&'static str>,
-        /// Possible formats of a tensor, unless only row major.
+        /// Formats, unless only row major.
         [optional] formats: Vec<&'static str>,
         /// A node's attribute value.
         [optional] value: Option<serde_json::Value>,
@@ -26,9 +26,9 @@ report! {
         [optional] default: Option<serde_json::Value>,
         /// Range of list elements, or of bytes.
         [optional] length: Option<Range>,
-        /// Range of the number, or of each list element.
+        /// Range of (each) number.
         [optional] range: Option<Range>,
-        /// Allowed values, of each element for a list.
+        /// Allowed values of (each) element.
         [optional] one_of: Vec<serde_json::Value>,
         /// Values with variants of their own.
         [optional] specialize: Vec<serde_json::Value>,
@@ -36,13 +36,13 @@ report! {
         [optional] rank: Option<Range>,
         /// Limits of a tensor's shape.
         [optional] limits: Option<LimitsReport>,
-        /// Range of a shape input's values, which are on the host.
+        /// Range of a shape input's values.
         [optional] values: Option<Range>,
         /// Shape expression of an output.
         [optional] shape: Option<String>,
         /// Input whose memory an output shares.
         [optional] alias: Option<String>,
-        /// Bounds of a size output, which kernels write, as expressions.
+        /// Bounds of a size output.
         [optional] size: Option<SizeReport>,
         /// Whether kernels determine an output's shape.
         [optional] depends_on_data: bool,
@@ -50,7 +50,7 @@ report! {
         [optional] doc: String,
     }
 
-    /// An inclusive range; open ends are absent.
+    /// An inclusive range.
     Range {
         /// Minimum.
         [optional] min: Option<serde_json::Value>,
@@ -60,7 +60,7 @@ report! {
 }
 
 impl Range {
-    /// Returns the bounds of `range` that are tighter than `widest`.
+    /// Returns the bounds tighter than `widest`.
     fn within(range: Interval, widest: Interval) -> Range {
         Range {
             min: (range.min > widest.min).then(|| range.min.into()),
@@ -68,7 +68,7 @@ impl Range {
         }
     }
 
-    /// Returns a range of extents; `None` if unlimited.
+    /// Returns `None` if unlimited.
     fn of_size(range: Interval) -> Option<Range> {
         Some(Range::within(range, Interval::ANY_SIZE)).filter(|range| !range.is_open())
     }
@@ -79,7 +79,6 @@ impl Range {
 }
 
 impl std::fmt::Display for Range {
-    /// Formats `1..=8`, `1..`, `..=8`, `4`, or `any`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.min, &self.max) {
             (None, None) => f.write_str("any"),
@@ -98,7 +97,7 @@ impl std::fmt::Display for Range {
 report! {
     /// Limits of a shape.
     LimitsReport {
-        /// Limits of all dimensions, or of each in order.
+        /// Limits of dimensions.
         [optional] dims: Option<DimsReport>,
         /// Limits of the number of elements.
         [optional] numel: Option<Range>,
@@ -125,7 +124,7 @@ report! {
     }
 }
 
-/// Reports attributes, inputs and outputs; `values` are a node's attributes, else empty.
+/// Reports attributes, inputs and outputs with a node's attribute `values`, if any.
 pub(super) fn interface(plugin: &Plugin, values: &[Value]) -> Vec<DeclaredReport> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, it)| attribute(plugin, index, it, values.get(index)));
@@ -164,7 +163,7 @@ fn attribute(plugin: &Plugin, index: usize, attribute: &Attribute, value: Option
     }
 }
 
-/// Returns unique specialized values in table order.
+/// Returns unique values in table order.
 fn specialized(plugin: &Plugin, attribute: usize) -> Vec<serde_json::Value> {
     let all = plugin.variants.iter().flat_map(|variant| &variant.specialized);
     let of_it = all.filter(|(index, _)| *index as usize == attribute);
@@ -187,7 +186,6 @@ fn output(plugin: &Plugin, index: usize, output: &Output) -> DeclaredReport {
     }
 }
 
-/// Reports types and formats, except row major only.
 fn tensor(plugin: &Plugin, index: usize) -> DeclaredReport {
     let types = plugin.variants.iter().filter_map(|variant| variant.types.get(index));
     let formats = plugin.variants.iter().filter_map(|variant| variant.formats.get(index));

@@ -1,8 +1,8 @@
 //! Reports the content of libraries, bundles, cubins and engines, as a [`Report`] or text ([`table`]).
 //!
-//! Never runs or loads its input: all readers treat the bytes as hostile.
+//! Never runs or loads its input, which may be hostile.
 
-/// Declares parts of the report. JSON omits default `[optional]` fields.
+/// Declares a report. JSON omits default `[optional]` fields.
 macro_rules! report {
     ($(
         $(#[$meta:meta])*
@@ -29,9 +29,11 @@ mod interface;
 mod native;
 mod provenance;
 mod steps;
+mod summary;
 mod table;
 mod variants;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use cubinder_code_object::cubin;
@@ -39,8 +41,10 @@ use cubinder_expr::Value;
 use cubinder_expr::print;
 use cubinder_model::container::{self, Container, LocatedContainer};
 use cubinder_model::core_name;
+use cubinder_model::fit::{self, ComputeCapability};
 use cubinder_model::slot::Mode;
-use cubinder_model::{CodeObject, Digest, Plugin};
+use cubinder_model::thin;
+use cubinder_model::{CodeObject, Digest, Plugin, Variant};
 use cubinder_node::eval::referred_plugin;
 use cubinder_source::reported_path::ReportedPath;
 use serde::Serialize;
@@ -53,15 +57,16 @@ pub use interface::{DeclaredReport, DimsReport, LimitsReport, Range, SizeReport}
 pub use native::NativeReport;
 pub use provenance::{CompilerReport, FileReport, MadeCode, OriginReport, ProvenanceReport, provenance_text};
 pub use steps::{ArgReport, ConditionReport, LaunchReport, ScratchReport, StepReport, WorkReport};
+pub use summary::summary;
 pub use table::table;
 pub use variants::{RowTensor, VariantReport};
 
 /// Amount of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
-    /// The most useful facts.
+    /// The most useful facts of one plugin.
     Short,
-    /// Everything, including launches' expressions and unlaunched kernels.
+    /// Everything.
     Full,
 }
 
@@ -69,26 +74,64 @@ report! {
     /// The content of one file.
     #[derive(Default)]
     Report {
-        /// The file's path, as the user wrote it.
+        /// Path as the user wrote it.
         file: ReportedPath,
         /// The file's kind.
         kind: FileKind,
         /// Size, bytes.
         bytes: u64,
+        /// Distinct nodes of an engine.
+        #[serde(skip)] nodes: usize,
         /// Purpose of a library ([`Mode::title`]).
         [optional] library: Option<String>,
-        /// Name that a library for running engines registers.
+        /// Creator that it registers.
         [optional] registers: Option<String>,
-        /// Name that engines built with a library of ops request.
+        /// Creator that its engines request.
         [optional] engines_ask_for: Option<String>,
-        /// Containers by offset; equal ones are merged.
+        /// Unique containers by offset.
         containers: Vec<ContainerReport>,
-        /// Kernels of a cubin or PTX text.
+        /// Kernels of a cubin or PTX.
         [optional] code: Option<CodeReport>,
-        /// Kernels in an engine that TensorRT launches itself.
+        /// Kernels that TensorRT launches itself.
         [optional] native: Vec<NativeReport>,
         /// Damaged containers.
         damaged: Vec<Damaged>,
+    }
+}
+
+impl Report {
+    /// Keeps the plugins with this name (`namespace::name` or `name`) and the containers whose digest starts with it
+    /// (at least 4 digits), with their code. Returns whether any is left.
+    pub fn keep(&mut self, name: &str) -> bool {
+        const SHORTEST_DIGEST: usize = 4;
+        self.containers.retain_mut(|container| {
+            if name.len() >= SHORTEST_DIGEST && container.digest.starts_with(name) {
+                return true;
+            }
+            container
+                .plugins
+                .retain(|it| it.name == name || table::qualified(&it.namespace, &it.name) == name);
+            let variants = container.plugins.iter().flat_map(|plugin| &plugin.variants);
+            let used: BTreeSet<_> = variants.flat_map(|it| &it.code).map(|(_, digest)| digest).collect();
+            container.code.retain(|object| used.contains(&object.digest));
+            !container.plugins.is_empty()
+        });
+        self.native.retain(|node| {
+            node.op == name || node.op.rsplit_once("::").is_some_and(|(_, bare)| bare == name)
+        });
+        !(self.containers.is_empty() && self.native.is_empty())
+    }
+
+    /// Returns names for [`Report::keep`]: of plugins, and the digests of references without their bundle.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let plugins = self.containers.iter().flat_map(|container| &container.plugins);
+        let plugins = plugins.map(|plugin| table::qualified(&plugin.namespace, &plugin.name));
+        let unknown = self.containers.iter().filter(|container| container.plugins.is_empty());
+        let unknown = unknown.map(|container| table::short(&container.digest).to_owned());
+        let native = self.native.iter().map(|node| node.op.clone());
+        let names: BTreeSet<_> = plugins.chain(unknown).chain(native).collect();
+        names.into_iter().collect()
     }
 }
 
@@ -108,7 +151,7 @@ pub enum FileKind {
     Cubin,
     /// PTX text.
     Ptx,
-    /// Any other file with containers: a TensorRT engine.
+    /// Any other file with containers.
     #[default]
     Engine,
 }
@@ -119,7 +162,7 @@ report! {
     ContainerReport {
         /// `bundle`, `node` or `node reference`.
         kind: &'static str,
-        /// Offsets of its copies in the file, bytes.
+        /// Offsets of its copies, bytes.
         offsets: Vec<u64>,
         /// Size of one copy, bytes.
         bytes: u64,
@@ -127,17 +170,17 @@ report! {
         digest: String,
         /// Producer; absent in references.
         [optional] producer: Option<String>,
-        /// Provenance record, if present and known to this version.
+        /// Provenance record, if readable.
         [optional] provenance: Option<ProvenanceReport>,
-        /// Of a reference: first 8 bytes of the bundle's digest, hexadecimal.
+        /// Of a reference: first 8 bytes of the bundle's digest.
         [optional] refers_to: Option<String>,
-        /// Of a node or reference: the creator to load before the engine.
+        /// Creator to load before the engine.
         [optional] asks_for: Option<String>,
-        /// Of a node: input ranks, when known at build.
+        /// A node's input ranks.
         [optional] input_ranks: Option<Vec<u8>>,
-        /// Of a node: reserved workspace, bytes, when known.
+        /// A node's workspace, bytes.
         [optional] workspace_bytes: Option<u64>,
-        /// Plugins; of a reference, only with its bundle in the file.
+        /// Plugins; unknown without the bundle.
         plugins: Vec<PluginReport>,
         /// Code objects.
         code: Vec<CodeReport>,
@@ -153,25 +196,27 @@ report! {
         version: String,
         /// The author's description.
         [optional] summary: String,
-        /// Attributes and tensors; of a node, the undecided parts.
+        /// Attributes and tensors; a node's undecided parts.
         [optional] interface: Vec<DeclaredReport>,
-        /// Rules for nodes; in a node, the undecided ones.
+        /// Rules; a node's undecided ones.
         [optional] require: Vec<RequireReport>,
-        /// Attributes that affect time; all if absent. Absent for nodes.
+        /// Attributes that affect time; `None` if all.
         [optional] timing: Option<Vec<String>>,
         /// GPUs with measured variants.
         [optional] tuning: Vec<TuningReport>,
-        /// Names and values of a node's attributes.
+        /// A node's attributes.
         [optional] attributes: Vec<(String, String)>,
         /// Table of variants.
         variants: Vec<VariantReport>,
-        /// Whether TensorRT launches its kernels itself.
+        /// Whether TensorRT launches its kernels.
         [optional] native: bool,
+        /// Known compute capabilities with code for every launch: `8.9`.
+        [optional] runs_on: Vec<String>,
     }
 
     /// Measurements on one kind of GPU.
     TuningReport {
-        /// Name of the GPU; absent for nodes.
+        /// GPU name.
         [optional] name: String,
         /// Compute capability.
         capability: String,
@@ -186,7 +231,7 @@ report! {
         /// The condition.
         #[serde(flatten)]
         condition: ConditionReport,
-        /// Message shown when a node violates it.
+        /// Message for violations.
         message: String,
     }
 
@@ -203,22 +248,22 @@ report! {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
     /// An unreadable cubin or PTX.
-    #[error("it begins as a cubin or PTX and does not read: {0}")]
+    #[error("it starts like a cubin or PTX, but cannot be read: {0}")]
     Code(String),
     /// A foreign or damaged shared library.
     #[error("{0}")]
     Library(String),
     /// The file has no Cubinder content.
     #[error(
-        "it is no plugin library, bundle, cubin or PTX, and no engine with Cubinder plugins: nothing was found in {0} bytes"
+        "it is not a plugin library, bundle, cubin, PTX or engine with Cubinder plugins: found nothing in {0} bytes"
     )]
     Nothing(u64),
     /// All containers are damaged.
-    #[error("every container in it is damaged; the first is at byte {offset}: {error}")]
+    #[error("all its containers are damaged, the first at byte {offset}: {error}")]
     Damaged {
-        /// Offset of the first one.
+        /// First offset.
         offset: u64,
-        /// Its problem.
+        /// Its error.
         error: String,
     },
 }
@@ -228,18 +273,18 @@ pub enum InspectError {
 pub fn help(path: &Path, bytes: &[u8]) -> Option<&'static str> {
     if cubin::is_fatbin(bytes) {
         return Some(
-            "it is a fatbin: `cuobjdump -xelf all FILE` and `cuobjdump -xptx all FILE` take it apart",
+            "it is a fatbin: extract its parts with `cuobjdump -xelf all FILE` and `cuobjdump -xptx all FILE`",
         );
     }
     match path.extension()?.to_str()? {
-        "onnx" => Some("a model's nodes are shown by `cubinder onnx list FILE --plugins LIBRARY`"),
-        "toml" => Some("a manifest is looked at by `cubinder check FILE`"),
-        "cu" | "cuh" => Some("a kernel is looked at with its manifest, by `cubinder check MANIFEST`"),
+        "onnx" => Some("use `cubinder onnx list FILE --plugins LIBRARY` for the nodes of a model"),
+        "toml" => Some("use `cubinder check FILE` for a manifest"),
+        "cu" | "cuh" => Some("use `cubinder check MANIFEST` for a kernel and its manifest"),
         _ => None,
     }
 }
 
-/// Reports a file's content.
+/// Reports a file.
 ///
 /// # Errors
 /// An unsupported or damaged file.
@@ -274,6 +319,8 @@ pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectEr
                 report.native = native::kernels(bytes);
             }
             collect(bytes, &mut report);
+            let nodes = report.containers.iter().filter(|container| container.kind != "bundle").count();
+            report.nodes = nodes + report.native.len();
         }
     }
     match (report.containers.first(), report.damaged.first()) {
@@ -287,7 +334,7 @@ pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectEr
     }
 }
 
-/// Sets the name that a library registers, or that its engines request.
+/// Sets the creator that a library registers, or that its engines request.
 fn name_cores(mode: Option<Mode>, bundle: Option<Digest>, report: &mut Report) {
     let of_bundle = bundle.map(|digest| core_name::of_library(digest.shortened()));
     // Nodes on the native route request no creator.
@@ -306,7 +353,7 @@ fn generic() -> String {
     core_name::GENERIC.to_string_lossy().into_owned()
 }
 
-/// Detects a GPU's or host's ELF, PTX, or a container; all else may be an engine.
+/// Detects ELF of a GPU or host, PTX, or a container; all else may be an engine.
 fn first_guess(bytes: &[u8]) -> FileKind {
     const ELF_MACHINE: std::ops::Range<usize> = 18..20;
     const EM_CUDA: [u8; 2] = 190_u16.to_le_bytes();
@@ -413,7 +460,6 @@ fn container_report(found: &LocatedContainer) -> ContainerReport {
     report
 }
 
-/// Reports a plugin, or a node with these attributes.
 fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> PluginReport {
     let named = plugin.attributes.iter().zip(attributes);
     let require = plugin.require.iter().map(|rule| RequireReport {
@@ -442,7 +488,14 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
         attributes: named.map(|(attribute, value)| (attribute.name.clone(), value.to_string())).collect(),
         variants: plugin.variants.iter().map(|it| variants::variant(plugin, it, code)).collect(),
         native: cubinder_launch::native::is_native(plugin),
+        runs_on: fit::KNOWN.into_iter().filter(|it| runs_on(plugin, *it)).map(summary::written).collect(),
     }
+}
+
+fn runs_on(plugin: &Plugin, capability: i64) -> bool {
+    let [major, minor] = [capability / 10, capability % 10].map(|number| u8::try_from(number).unwrap_or(0));
+    let device = ComputeCapability { major, minor };
+    plugin.variants.iter().flat_map(Variant::launches).all(|launch| thin::serves(&launch.code, device))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Finds native-route kernels in an engine: PTX with symbols as [`cubinder_launch::native::symbol`].
 //!
-//! Full TensorRT's layout is unknown and untested: only unchanged texts are found. Runs in linear time.
+//! Full TensorRT's layout is unknown: only unchanged texts are found. Runs in linear time.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use serde::Serialize;
 /// A kernel that TensorRT launches itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NativeReport {
-    /// Op in its symbol: `sample::circ_pad_plugin`.
+    /// Op: `sample::circ_pad_plugin`.
     pub op: String,
     /// Symbol.
     pub symbol: String,
-    /// Target of its PTX: `compute_80`.
+    /// PTX target: `compute_80`.
     pub target: String,
-    /// Offsets of its copies in the file, bytes.
+    /// Offsets of its copies, bytes.
     pub offsets: Vec<u64>,
     /// Size of one copy, bytes.
     pub bytes: u64,
@@ -29,7 +29,7 @@ pub struct NativeReport {
 /// Precedes every PTX text's first entry (PTX ISA 9.0, "PTX module directives: .version").
 const VERSION: &[u8] = b".version ";
 
-/// Returns the unique kernels of a file by offset.
+/// Returns a file's unique kernels by offset.
 pub(super) fn kernels(bytes: &[u8]) -> Vec<NativeReport> {
     let mut found: BTreeMap<Digest, NativeReport> = BTreeMap::new();
     for (start, text) in texts(bytes) {
@@ -54,10 +54,9 @@ pub(super) fn kernels(bytes: &[u8]) -> Vec<NativeReport> {
     found
 }
 
-/// Returns candidate PTX texts, from `.version` on, with offsets.
 fn texts(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
-    // The next non-text byte, searched only once.
+    // The next non-text byte, searched once.
     let mut end = 0;
     std::iter::from_fn(move || {
         let start = at + position(bytes.get(at..)?, VERSION)?;

@@ -1,5 +1,3 @@
-//! Reports provenance records of bundles and nodes.
-
 use cubinder_model::provenance::{self, File, Origin, Read, Section};
 use cubinder_model::{CodeObject, Digest};
 use serde::Serialize;
@@ -11,9 +9,9 @@ report! {
     ProvenanceReport {
         /// Cubinder's version.
         cubinder: String,
-        /// Format version of the bundle or node.
+        /// Format version.
         format: u32,
-        /// The compiler, if source was compiled.
+        /// Compiler of sources.
         [optional] compiler: Option<CompilerReport>,
         /// Manifests, one per plugin.
         manifests: Vec<FileReport>,
@@ -43,26 +41,26 @@ report! {
     /// Origin of some code.
     #[derive(Default)]
     OriginReport {
-        /// The source or precompiled file.
+        /// Source or precompiled file.
         #[serde(flatten)]
         file: FileReport,
         /// `source` or `imported`.
         kind: &'static str,
-        /// Producer of imported code, when the manifest names it.
+        /// Producer of imported code, if named.
         [optional] made_by: Option<String>,
-        /// Options of a source, as supplied.
+        /// Options of a source.
         [optional] options: Option<Vec<String>>,
-        /// Files that a source includes; absent in nodes.
+        /// Files that a source includes.
         [optional] read: Option<Vec<FileReport>>,
         /// Number of those files.
         [optional] read_count: Option<u32>,
-        /// Digest of those files, hexadecimal; equal in bundles and nodes.
+        /// Digest of those files, hexadecimal.
         [optional] read_digest: Option<String>,
-        /// Number of CUDA headers included, directly or not.
+        /// Number of CUDA headers included.
         [optional] headers_count: Option<u32>,
         /// Digest of those headers, hexadecimal.
         [optional] headers_digest: Option<String>,
-        /// Whether a source has macro-computed includes, which are not listed.
+        /// Whether macro-computed includes are unlisted.
         [optional] reads_more: Option<bool>,
         /// The code.
         code: Vec<MadeCode>,
@@ -77,10 +75,7 @@ report! {
     }
 }
 
-/// Reads the records behind the container with digest `of`.
-///
-/// # Errors
-/// Invalid sections, reported as damage.
+/// Reads the records behind the container with digest `of`. Invalid sections are damage.
 pub(super) fn behind(
     sections: &[u8],
     of: Digest,
@@ -88,13 +83,11 @@ pub(super) fn behind(
     code: &[CodeObject],
 ) -> Result<Option<ProvenanceReport>, String> {
     let found = provenance::find(sections, of)
-        .map_err(|error| format!("the record of what made the container before it does not read: {error}"))?;
+        .map_err(|error| format!("cannot read the provenance of the preceding container: {error}"))?;
     let Some(Section::Provenance(record)) = found else { return Ok(None) };
     if record.code.len() != code.len() {
         let (recorded, found) = (record.code.len(), code.len());
-        return Err(format!(
-            "the record of what made it is of {recorded} code objects, and there are {found}"
-        ));
+        return Err(format!("its provenance has {recorded} code objects, but the container has {found}"));
     }
     let origins = (0..).zip(&record.origins).map(|(index, origin): (u32, _)| {
         let of_it = record.code.iter().zip(code).filter(|(origins, _)| origins.contains(&index));
@@ -157,7 +150,7 @@ fn origin_report(origin: &Origin, code: Vec<MadeCode>) -> OriginReport {
 pub fn provenance_text(report: &Report) -> String {
     let mut text = format!("{}\n", report.file);
     if report.containers.is_empty() {
-        text.push_str("no bundle and no node: nothing that was compiled\n");
+        text.push_str("no bundle or node, no compiled code\n");
     }
     for container in &report.containers {
         of_container(container, &mut text);
@@ -173,8 +166,8 @@ fn of_container(container: &ContainerReport, text: &mut String) {
     text.push_str(&format!("\n{} {}: {}\n", container.kind, container.digest, names.join(", ")));
     let Some(record) = &container.provenance else {
         text.push_str(&match &container.refers_to {
-            Some(bundle) => format!("  made with its code: see bundle {bundle}\n"),
-            None => "  it does not say what made it: it is older than that, or newer than this program\n"
+            Some(bundle) => format!("  see bundle {bundle}, which contains its code\n"),
+            None => "  no provenance: it is from a version before provenance existed, or newer than this program\n"
                 .to_owned(),
         });
         return;
@@ -199,15 +192,15 @@ fn of_origin(origin: &OriginReport, text: &mut String) {
     match (&origin.read, origin.read_count, &origin.read_digest) {
         (Some(files), _, _) => files.iter().for_each(|file| line(text, 4, "read", file)),
         (None, Some(count), Some(digest)) if count > 0 => {
-            text.push_str(&format!("    read {count} files, together {digest}\n"));
+            text.push_str(&format!("    read {count} files, combined digest {digest}\n"));
         }
         _ => {}
     }
     if let (Some(count), Some(digest)) = (origin.headers_count, &origin.headers_digest) {
-        text.push_str(&format!("    headers of CUDA: {count}, together {digest}\n"));
+        text.push_str(&format!("    CUDA headers: {count}, combined digest {digest}\n"));
     }
     if origin.reads_more == Some(true) {
-        text.push_str("    read more files, under names that only the preprocessor can tell\n");
+        text.push_str("    read other files, whose names are macro expansions\n");
     }
     for MadeCode { target, digest } in &origin.code {
         text.push_str(&format!("    code {target} {digest}\n"));

@@ -40,17 +40,17 @@ pub enum WorkReport {
     Launch(Box<LaunchReport>),
     /// A memory fill.
     Fill {
-        /// Name of the output or scratch buffer.
+        /// Output or scratch buffer.
         memory: String,
-        /// The value of every byte.
+        /// Value of every byte.
         byte: u8,
     },
 }
 
 report! {
-    /// A launch; all numbers are expressions.
+    /// A launch, in expressions.
     LaunchReport {
-        /// The kernel's source name.
+        /// Kernel's source name.
         kernel: String,
         /// Blocks in x, y and z.
         grid: [String; 3],
@@ -62,20 +62,20 @@ report! {
         [optional] cluster: Option<[String; 3]>,
         /// Whether all blocks run at once.
         cooperative: bool,
-        /// Whether it may start before the previous step ends.
+        /// Whether it may start early.
         programmatic: bool,
-        /// Arguments in the kernel's order.
+        /// Arguments in order.
         args: Vec<ArgReport>,
     }
 
     /// A kernel argument.
     ArgReport {
-        /// The kernel's parameter.
+        /// Parameter name.
         name: String,
         /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
         #[serde(rename = "type")]
         ty: String,
-        /// The tensor or scratch buffer, or an expression.
+        /// Tensor, scratch buffer, or expression.
         value: String,
     }
 }
@@ -92,12 +92,10 @@ pub(super) fn steps(plugin: &Plugin, variant: &Variant) -> Vec<StepReport> {
     variant.steps.iter().map(|step| step_report(plugin, variant, step)).collect()
 }
 
-/// Reports a guard or a step's condition.
 pub(super) fn condition(plugin: &Plugin, condition: &Guard) -> ConditionReport {
     ConditionReport { text: one_line(&condition.text), means: print(&condition.expr, plugin) }
 }
 
-/// Joins the lines of an expression.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -172,10 +170,9 @@ pub(super) fn line(step: &StepReport) -> String {
     }
 }
 
-/// Lists a step's other facts.
 pub(super) fn details(step: &StepReport) -> Vec<String> {
     let when = step.when.iter().filter(|when| when.means != when.text);
-    let mut facts: Vec<String> = when.map(|when| format!("here: when {}", when.means)).collect();
+    let mut facts: Vec<String> = when.map(|when| format!("expanded: when {}", when.means)).collect();
     if let WorkReport::Launch(launch) = &step.work {
         facts.push(format!("grid [{}]", launch.grid.join(", ")));
         facts.push(format!("block [{}]", launch.block.join(", ")));

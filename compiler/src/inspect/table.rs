@@ -1,5 +1,3 @@
-//! Formats the report as plain text in columns.
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -11,21 +9,14 @@ use cubinder_source::words::{counted, size};
 use super::declared::{attribute, needs, onnx_node, tensor};
 use super::steps::{details, is_plain, line};
 use super::{
-    CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, TuningReport, VariantReport,
-    Verbosity,
+    CodeReport, ContainerReport, Damaged, FileKind, KernelReport, PluginReport, Report, TuningReport,
+    VariantReport, Verbosity,
 };
 
 /// Formats the report with a final newline. Escapes control characters.
 #[must_use]
 pub fn table(report: &Report, detail: Verbosity) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "{}: {}, {}", report.file, title(report), size(report.bytes));
-    if let Some(name) = &report.registers {
-        let _ = writeln!(text, "registers `{name}`: load it before engines whose nodes ask for that");
-    }
-    if let Some(name) = &report.engines_ask_for {
-        let _ = writeln!(text, "engines that are built with it ask for `{name}`: {}", source_of(name));
-    }
+    let mut text = heading(report);
     // A library for running engines creates no nodes.
     let has_ops = report.kind != FileKind::Engine && report.registers.is_none();
     for container in &report.containers {
@@ -35,7 +26,7 @@ pub fn table(report: &Report, detail: Verbosity) -> String {
     for kernel in &report.native {
         let _ = writeln!(
             text,
-            "\nnative node of {} (experimental): TensorRT launches `{}` itself, PTX for {}, {}, {}",
+            "\nnative node of {} (experimental): TensorRT launches `{}`, PTX for {}, {}, {}",
             kernel.op,
             kernel.symbol,
             kernel.target,
@@ -43,16 +34,33 @@ pub fn table(report: &Report, detail: Verbosity) -> String {
             places(&kernel.offsets)
         );
     }
-    if let Some(code) = &report.code {
-        let _ = writeln!(text, "target {}, digest {}\n", code.target, code.digest);
-        let rows = code.kernels.iter().map(|kernel| row(kernel.symbol.clone(), code, kernel));
-        text.push_str(&kernels(rows.collect()));
-    }
-    for damaged in &report.damaged {
-        let _ =
-            writeln!(text, "\nwarning: a damaged container at byte {}: {}", damaged.offset, damaged.error);
-    }
+    text.push_str(&bare_code(report));
+    text.push_str(&damage(report));
     harmless(&text, false)
+}
+
+pub(super) fn heading(report: &Report) -> String {
+    let mut text = format!("{}: {}, {}\n", report.file, title(report), size(report.bytes));
+    if let Some(name) = &report.registers {
+        let _ = writeln!(text, "registers `{name}`: load it before engines whose nodes require this name");
+    }
+    if let Some(name) = &report.engines_ask_for {
+        let _ = writeln!(text, "engines built with it require `{name}`: {}", source_of(name));
+    }
+    text
+}
+
+pub(super) fn bare_code(report: &Report) -> String {
+    let Some(code) = &report.code else { return String::new() };
+    let rows = code.kernels.iter().map(|kernel| row(kernel.symbol.clone(), code, kernel));
+    format!("target {}, digest {}\n\n{}", code.target, code.digest, kernels(rows.collect()))
+}
+
+pub(super) fn damage(report: &Report) -> String {
+    let warning = |damaged: &Damaged| {
+        format!("\nwarning: a damaged container at byte {}: {}\n", damaged.offset, damaged.error)
+    };
+    report.damaged.iter().map(warning).collect()
 }
 
 fn title(report: &Report) -> String {
@@ -62,10 +70,7 @@ fn title(report: &Report) -> String {
         (FileKind::Bundle, _) => "bundle".to_owned(),
         (FileKind::Cubin, _) => "cubin".to_owned(),
         (FileKind::Ptx, _) => "PTX".to_owned(),
-        (FileKind::Engine, _) => {
-            let nodes = report.containers.iter().filter(|container| container.kind != "bundle").count();
-            format!("engine with {}", counted(nodes + report.native.len(), "distinct Cubinder node"))
-        }
+        (FileKind::Engine, _) => format!("engine with {}", counted(report.nodes, "distinct Cubinder node")),
     }
 }
 
@@ -93,18 +98,14 @@ fn container_table(container: &ContainerReport, has_ops: bool, detail: Verbosity
         size(container.bytes)
     );
     if let Some(producer) = &container.producer {
-        let _ = writeln!(text, "  made by {producer}");
+        let _ = writeln!(text, "  compiled by {producer}");
     }
     if let Some(bundle) = &container.refers_to {
         let place = if container.plugins.is_empty() { ", which is not in this file" } else { "" };
-        let _ = writeln!(text, "  its code lies in bundle {}{place}", short(bundle));
+        let _ = writeln!(text, "  its code is in bundle {}{place}", short(bundle));
     }
-    if let Some(name) = &container.asks_for {
-        let source = match container.refers_to.is_some() && !container.plugins.is_empty() {
-            true => "the library with this bundle, which this file carries, has it".to_owned(),
-            false => source_of(name),
-        };
-        let _ = writeln!(text, "  asks for `{name}`: {source}");
+    if let Some(requirement) = requirement(container) {
+        let _ = writeln!(text, "  {requirement}");
     }
     if let Some(built) = built(container) {
         let _ = writeln!(text, "  {built}");
@@ -118,12 +119,22 @@ fn container_table(container: &ContainerReport, has_ops: bool, detail: Verbosity
     text
 }
 
+/// Names the creator that a node requires, and where to find it.
+pub(super) fn requirement(container: &ContainerReport) -> Option<String> {
+    let name = container.asks_for.as_ref()?;
+    let source = match container.refers_to.is_some() && !container.plugins.is_empty() {
+        true => "it is in the library with this bundle, embedded in this file".to_owned(),
+        false => source_of(name),
+    };
+    Some(format!("requires `{name}`: {source}"))
+}
+
 /// Names the library that registers this creator.
 fn source_of(core_name: &str) -> String {
     if core_name::GENERIC.to_bytes() == core_name.as_bytes() {
         "load `libcubinder.so` before the engine".to_owned()
     } else {
-        format!("load the `lib<name>-code.so` that registers `{core_name}`, unless the plan carries it")
+        format!("load the `lib<name>-code.so` that registers `{core_name}`, unless the plan contains it")
     }
 }
 
@@ -138,7 +149,7 @@ fn built(container: &ContainerReport) -> Option<String> {
     (!facts.is_empty()).then(|| format!("built for {}", facts.join(", with ")))
 }
 
-/// Formats a plugin, with an ONNX node unless in an engine (`is_op`).
+/// Formats a plugin, with an ONNX node if `is_op`.
 fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String {
     let mut text = String::new();
     let name = qualified(&plugin.namespace, &plugin.name);
@@ -148,9 +159,7 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String
         let _ = writeln!(text, "    {}", onnx_node(plugin));
     }
     if plugin.native {
-        text.push_str(
-            "    TensorRT launches its kernels itself (experimental): an engine with it needs no library\n",
-        );
+        text.push_str("    TensorRT launches its kernels (experimental): engines with it need no library\n");
     }
     for declared in &plugin.interface {
         let line = match declared.role {
@@ -165,7 +174,7 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String
     for rule in &plugin.require {
         let _ = writeln!(text, "    requires {}: {}", rule.condition.text, rule.message);
         if detail == Verbosity::Full && rule.condition.means != rule.condition.text {
-            let _ = writeln!(text, "      which is {}", rule.condition.means);
+            let _ = writeln!(text, "      expanded: {}", rule.condition.means);
         }
     }
     if let (Verbosity::Full, Some(timing)) = (detail, &plugin.timing) {
@@ -213,7 +222,7 @@ fn row_table(row: &VariantReport, indent: &str, detail: Verbosity) -> String {
     let mut text = String::new();
     if detail == Verbosity::Full {
         if let Some(guard) = row.guard.as_ref().filter(|guard| guard.means != guard.text) {
-            let _ = writeln!(text, "{indent}here: where {}", guard.means);
+            let _ = writeln!(text, "{indent}expanded: where {}", guard.means);
         }
         let tensors = row.tensors.iter().map(|it| format!("{} {} {}", it.name, it.ty, it.format));
         let _ = writeln!(text, "{indent}tensors: {}", tensors.collect::<Vec<_>>().join(", "));
@@ -235,12 +244,12 @@ fn row_table(row: &VariantReport, indent: &str, detail: Verbosity) -> String {
     text
 }
 
-/// Formats the name as ONNX and TensorRT users write it.
-fn qualified(namespace: &str, name: &str) -> String {
+/// Formats the name for ONNX and TensorRT.
+pub(super) fn qualified(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") }
 }
 
-/// Lists launched kernels; counts others, which NVRTC compiles from the same file, or lists them if `Full`.
+/// Lists launched kernels. Others, which NVRTC compiles from the same file, are counted, or listed if `Full`.
 fn code_table(code: &[CodeReport], detail: Verbosity) -> String {
     let mut rows = Vec::new();
     let mut others: BTreeMap<&str, usize> = BTreeMap::new();
@@ -258,7 +267,7 @@ fn code_table(code: &[CodeReport], detail: Verbosity) -> String {
     let mut text = if rows.is_empty() { String::new() } else { kernels(rows) };
     for (symbol, count) in others {
         let objects = counted(count, "code object");
-        let _ = writeln!(text, "  `{symbol}` lies in {objects} from which nothing launches it");
+        let _ = writeln!(text, "  `{symbol}` is in {objects} but never launched");
     }
     text
 }
@@ -277,11 +286,10 @@ fn row(name: String, code: &CodeReport, kernel: &KernelReport) -> [String; 8] {
     ]
 }
 
-fn short(digest: &str) -> &str {
+pub(super) fn short(digest: &str) -> &str {
     digest.get(..16).unwrap_or(digest)
 }
 
-/// Formats the kernels' table with right-aligned numbers.
 fn kernels(rows: Vec<[String; 8]>) -> String {
     use Align::{Left, Right};
     let headings = ["kernel", "target", "size", "regs", "shared", "stack", "threads", "digest"];

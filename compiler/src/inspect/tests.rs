@@ -1,5 +1,3 @@
-//! Reports of bundles and references without files.
-
 use cubinder_model::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts, Node, NodeReference};
 
 use super::*;
@@ -21,15 +19,13 @@ fn a_reference_without_its_bundle_says_where_its_code_is() {
     let report = inspect("node", &reference(Digest::compute(b"elsewhere"), 0)).unwrap();
     assert_eq!(report.containers[0].plugins, []);
     assert!(report.damaged.is_empty());
-    let line = format!(
-        "its code lies in bundle {}, which is not in this file",
-        Digest::compute(b"elsewhere").short()
-    );
+    let line =
+        format!("its code is in bundle {}, which is not in this file", Digest::compute(b"elsewhere").short());
     let shown = table(&report, Verbosity::Short);
     assert!(shown.contains(&line), "{shown}");
     let asked = format!("Kernel-{}", Digest::compute(b"elsewhere").short());
     let line =
-        format!("asks for `{asked}`: load the `lib<name>-code.so` that registers `{asked}`, unless the plan");
+        format!("requires `{asked}`: load the `lib<name>-code.so` that registers `{asked}`, unless the plan");
     assert!(shown.contains(&line), "{shown}");
     assert_eq!(report.containers[0].asks_for, Some(asked));
 }
@@ -55,12 +51,9 @@ fn a_node_with_its_code_says_that_the_generic_library_has_to_be_loaded() {
     let mut report = inspect("node", &reference(Digest::compute(b"elsewhere"), 0)).unwrap();
     report.containers = vec![container_report(&found)];
     let shown = table(&report, Verbosity::Short);
-    assert!(shown.contains("\n  asks for `Kernel2`: load `libcubinder.so` before the engine\n"), "{shown}");
+    assert!(shown.contains("\n  requires `Kernel2`: load `libcubinder.so` before the engine\n"), "{shown}");
     assert!(!shown.contains("ONNX node"), "an engine is built: {shown}");
-    assert!(
-        shown.contains("\n    of a shape that depends on data: found; the application gets it through"),
-        "{shown}"
-    );
+    assert!(shown.contains("\n    with a data-dependent shape: found; the application must set"), "{shown}");
 }
 
 fn bundle_plugin(manifest: &str) -> Plugin {
@@ -71,7 +64,6 @@ fn bundle_plugin(manifest: &str) -> Plugin {
 }
 
 fn bundle_of(manifest: &str) -> Report {
-    // Added after reading, which rejects plugins without code.
     let mut bundle = Bundle { producer: "this test".to_owned(), plugins: vec![], code: vec![] };
     let mut found = container::read(&container::write_bundle(&bundle)).unwrap();
     bundle.plugins.push(bundle_plugin(manifest));
@@ -140,7 +132,6 @@ fn a_bundle_shows_what_its_plugins_take() {
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&json).unwrap());
 }
 
-/// Only launches from this object name a kernel.
 #[test]
 fn of_the_kernels_in_a_code_object_those_that_are_launched_are_listed() {
     let mut report = bundle_of(PAD);
@@ -175,7 +166,7 @@ fn of_the_kernels_in_a_code_object_those_that_are_launched_are_listed() {
     let shown = table(&report, Verbosity::Short);
     let (_, rows) = shown.split_once("digest\n").unwrap();
     let names: Vec<_> = rows.lines().map(|row| row.trim_start().split("  ").next().unwrap()).collect();
-    let other = |symbol: &str| format!("`{symbol}` lies in 1 code object from which nothing launches it");
+    let other = |symbol: &str| format!("`{symbol}` is in 1 code object but never launched");
     assert_eq!(names, ["k<float>", "plain", &other("_Z1kId"), &other("plain")]);
     let shown = table(&report, Verbosity::Full);
     let (_, rows) = shown.split_once("digest\n").unwrap();
@@ -190,17 +181,16 @@ fn a_reference_to_a_plugin_that_the_bundle_lacks_is_damage() {
     let digest = container::read(&bundle).unwrap().digest;
     let report = inspect("plan", &[b"plan".as_slice(), &reference(digest, 7), &bundle].concat()).unwrap();
     assert_eq!(report.containers.len(), 1);
-    let error = "malformed: it names plugin 7 of a bundle of 0".to_owned();
+    let error = "malformed: it refers to plugin 7, but the bundle has 0".to_owned();
     assert_eq!(report.damaged, [Damaged { offset: 4, error }]);
 }
 
-/// Engine builders may write any bytes.
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let producer = "\u{1b}[2Jred\0\u{9b}31m".to_owned();
     let bundle = container::write_bundle(&Bundle { producer, plugins: vec![], code: vec![] });
     let text = table(&inspect("bundle", &bundle).unwrap(), Verbosity::Full);
-    assert!(text.contains("made by \\u{1b}[2Jred\\u{0}\\u{9b}31m\n"), "{text:?}");
+    assert!(text.contains("compiled by \\u{1b}[2Jred\\u{0}\\u{9b}31m\n"), "{text:?}");
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
 }
 

@@ -1,5 +1,3 @@
-//! Reports the table of variants.
-
 use std::collections::BTreeMap;
 
 use cubinder_model::{CodeObject, Plugin, Variant};
@@ -15,19 +13,19 @@ report! {
         id: i32,
         /// Types, formats and constants.
         label: String,
-        /// Types and formats of inputs, then outputs.
+        /// Types and formats of tensors.
         tensors: Vec<RowTensor>,
-        /// Compiled attributes with their values.
+        /// Compiled attributes with values.
         [optional] specialized: BTreeMap<String, serde_json::Value>,
-        /// Guard; always satisfied if absent.
+        /// Guard, unless always satisfied.
         [optional] guard: Option<ConditionReport>,
-        /// Source names of its kernels.
+        /// Kernels' source names.
         kernels: Vec<String>,
-        /// Scratch memory of its steps.
+        /// Scratch buffers.
         [optional] scratch: Vec<ScratchReport>,
         /// Steps in order.
         steps: Vec<StepReport>,
-        /// Target and digest of each used code object.
+        /// Target and digest of used code objects.
         code: Vec<(String, String)>,
     }
 

@@ -1,6 +1,4 @@
-//! Creates a plugin: a valid manifest, kernel and test.
-//!
-//! Writes all files or none, never over existing ones. Never compiles: a test checks the texts.
+//! Creates a plugin: a valid manifest, kernel and test. Writes all files or none, never over existing ones.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +9,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::path::is_same_file;
 use cubinder_source::source;
 
-/// Maximum name length: names are part of file names and symbols.
+/// Maximum name length, for file names and symbols.
 const LONGEST_NAME: usize = 64;
 
 const CONFIG: &str = include_str!("templates/cubinder.toml");
@@ -31,7 +29,7 @@ pub struct Plan {
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// Plans plugin `name` in the project `folder`, existing or new; by default in the project around `here`, else in a
+/// Plans plugin `name` in a new or existing project `folder`; by default in the project around `here`, else in a
 /// new folder `name`.
 ///
 /// # Errors
@@ -58,17 +56,17 @@ pub fn plan(name: &str, folder: Option<&Path>, here: &Path) -> Result<Plan, Diag
 }
 
 fn check_name(name: &str) -> Result<(), Diagnostic> {
-    let error = |why: &str| Diagnostic::error(format!("`{name}` cannot name a plugin")).note(why);
+    let error = |why: &str| Diagnostic::error(format!("invalid plugin name `{name}`")).note(why);
     if !is_identifier(name) {
         return Err(error(
-            "an identifier is expected: ASCII letters, digits and `_`, not beginning with a digit",
+            "expected an identifier: ASCII letters, digits and `_`, not starting with a digit",
         ));
     }
     if name.len() > LONGEST_NAME {
-        return Err(error(&format!("it has {} characters, at most {LONGEST_NAME} are expected", name.len())));
+        return Err(error(&format!("it has {} characters, expected at most {LONGEST_NAME}", name.len())));
     }
     if name == "cubinder" {
-        return Err(error("`libcubinder.so` is the library that runs engines"));
+        return Err(error("`libcubinder.so` is the name of the runtime library"));
     }
     Ok(())
 }
@@ -82,7 +80,7 @@ fn around(here: &Path) -> Option<PathBuf> {
 /// Writes files and folders. Accepts identical files of an interrupted run, unless all exist.
 ///
 /// # Errors
-/// Existing files, before any write; I/O errors.
+/// Existing files (before any write); I/O errors.
 pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let (there, missing): (Vec<_>, Vec<_>) =
         plan.files.iter().partition(|(path, _)| path.symlink_metadata().is_ok());
@@ -96,7 +94,7 @@ pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let mut drafts = Vec::new();
     for (path, text) in missing {
         let folder = parent_folder(path);
-        std::fs::create_dir_all(folder).map_err(|error| file_error("make the folder", folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| file_error("create the folder", folder, &error))?;
         let draft = AtomicFile::with_bytes(path, text.as_bytes())
             .map_err(|error| file_error("write", path, &error))?;
         drafts.push((draft, path));
@@ -108,13 +106,13 @@ pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
 fn there_already(there: &[&(PathBuf, String)]) -> Vec<Diagnostic> {
     let last = there.len().saturating_sub(1);
     let tell = |(index, (path, _)): (usize, &&(PathBuf, String))| {
-        let error = Diagnostic::error(format!("`{}` is there already", path.display()));
+        let error = Diagnostic::error(format!("`{}` already exists", path.display()));
         if index == last { error.help("choose another name; nothing was written") } else { error }
     };
     there.iter().enumerate().map(tell).collect()
 }
 
-/// Returns whether the project's `cubinder.toml` names the new manifest.
+/// Returns whether `cubinder.toml` names the new manifest.
 #[must_use]
 pub fn is_named(plan: &Plan, name: &str) -> bool {
     let config = config::load(&plan.folder.join(FILE_NAME));
@@ -165,7 +163,6 @@ mod tests {
             here,
             ["manifests/scale.toml", "kernels/scale.cu", "tests/scale.toml", "tests/scale_reference.py"]
         );
-        // A named folder is the project's own.
         assert_eq!(
             files(plan("scale", Some(folder.path()), &inner).unwrap())[0],
             "[TEMP]/manifests/scale.toml"

@@ -1,5 +1,3 @@
-//! Checks a manifest's oldest driver against compiled code.
-
 use cubinder_manifest::manifest::{DriverVersion, Located, Route};
 use cubinder_manifest::resolve::Resolved;
 use cubinder_model::TargetKind;
@@ -31,27 +29,26 @@ impl Plan {
         }
         let mut ways: Vec<String> = Vec::new();
         if of_cubins.is_some() && from_cubins.is_none() {
-            ways.push("leave the PTX out: `code = [\"cubin\"]`".to_owned());
+            ways.push("omit the PTX: `code = [\"cubin\"]`".to_owned());
         }
         if let Some((major, minor)) = drivers::newest_for(*driver, cubins, ptx) {
             ways.push(format!(
-                "use NVRTC {major}.{minor} or an older one: `--nvrtc <libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`"
+                "use NVRTC {major}.{minor} or older: `--nvrtc <libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`"
             ));
         }
         if !is_unknown {
             ways.push("raise `min_driver`".to_owned());
         }
         let (span, help) = (span.clone(), ways.join("; or "));
-        let unknown = is_unknown.then_some("this version of cubinder was made before that release");
+        let unknown = is_unknown.then_some("this version of cubinder is older than that NVRTC release");
         let finding = match is_unknown {
-            true => "it is not known which drivers load".to_owned(),
+            true => "no known driver version for".to_owned(),
             false => format!("driver {driver} does not load"),
         };
         Err(DriverTooOld { finding, major, minor, span, from_cubins, from_ptx, unknown, help }.into())
     }
 }
 
-/// Detects a CUDA version instead of a driver version.
 pub(super) fn version_of_cuda(plugin: &Resolved, driver: &Located<DriverVersion>) -> Option<Diagnostic> {
     let [major, minor, _] = driver.value.0.map(i32::from);
     if major > drivers::newest_release().0 {
@@ -59,8 +56,10 @@ pub(super) fn version_of_cuda(plugin: &Resolved, driver: &Located<DriverVersion>
     }
     let written = plugin.source.text.get(driver.range.clone()).unwrap_or_default();
     let help = match drivers::oldest_for_ptx((major, minor)) {
-        Some(first) => format!("the first driver of CUDA {major}.{minor} is `min_driver = \"{first}\"`"),
-        None => "name the oldest driver that must load the code".to_owned(),
+        Some(first) => {
+            format!("for the first driver of CUDA {major}.{minor}, use `min_driver = \"{first}\"`")
+        }
+        None => "specify the oldest driver that must load the code".to_owned(),
     };
     let written = written.trim_matches(['"', '\'']).to_owned();
     Some(NotADriver { written, span: Span::new(&plugin.source, driver.range.clone()), help }.into())

@@ -20,20 +20,20 @@ pub struct Plan {
     pub left_out: Vec<Target>,
     /// Include folders and options.
     pub settings: Arc<Settings>,
-    /// Oldest supported driver, with the manifest's location.
+    /// Oldest supported driver with location.
     pub min_driver: Option<(DriverVersion, Span)>,
-    /// Whether precompiled PTX may replace missing machine code.
+    /// Whether precompiled PTX may replace machine code.
     pub ptx_serves: bool,
-    /// Who launches the kernels.
+    /// The route, which determines whether the plugin library or TensorRT launches the kernels.
     pub route: PlannedRoute,
 }
 
-/// The route, with its location in the manifest.
+/// The route with its location.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlannedRoute {
     /// The route.
     pub route: Route,
-    /// Its location; `None` if the manifest does not set it.
+    /// Location; `None` if default.
     pub span: Option<Span>,
 }
 
@@ -42,13 +42,13 @@ pub struct PlannedRoute {
 pub struct PlannedTarget {
     /// The target.
     pub target: Target,
-    /// Its location; `None` from the command line.
+    /// The target's location; `None` from the command line.
     pub span: Option<Span>,
 }
 
 impl Plan {
-    /// Returns PTX for the lowest target architecture, the native route's code. It is specific to a chip or family
-    /// (`a`, `f`) only if all targets are.
+    /// Returns the native route's code: PTX for the lowest architecture. It is specific to a chip or family (`a`,
+    /// `f`) only if all targets are.
     #[must_use]
     pub fn lowest_ptx(&self) -> Option<Target> {
         let archs = || self.targets.iter().map(|planned| planned.target.arch);
@@ -57,10 +57,10 @@ impl Plan {
         Some(Target { kind: TargetKind::Ptx, arch: Arch { suffix, ..lowest } })
     }
 
-    /// Returns one target per architecture, in order.
+    /// Returns one target per architecture.
     #[must_use]
     pub fn architectures(&self) -> Vec<Target> {
-        // Without its suffix it may be another architecture.
+        // The PTX target may lack the suffix (`a`, `f`) of the planned targets, and is then another architecture.
         let native = self.lowest_ptx().filter(|_| self.route.route == Route::Native);
         let mut seen = BTreeSet::new();
         self.targets().into_iter().chain(native).filter(|target| seen.insert(target.arch)).collect()
@@ -104,7 +104,6 @@ mod tests {
         let targets = ["sm_90", "compute_90", "sm_90a", "sm_80", "sm_90"];
         assert_eq!(shown(&targets, Route::Plugin), ["sm_90", "sm_90a", "sm_80"]);
         assert_eq!(shown(&targets, Route::Native), ["sm_90", "sm_90a", "sm_80"]);
-        // Native-route code is for the lowest architecture without its suffix.
         assert_eq!(shown(&["sm_90a", "sm_100"], Route::Plugin), ["sm_90a", "sm_100"]);
         assert_eq!(shown(&["sm_90a", "sm_100"], Route::Native), ["sm_90a", "sm_100", "compute_90"]);
         assert_eq!(shown(&["sm_90a"], Route::Native), ["sm_90a"]);

@@ -1,5 +1,3 @@
-//! Plans a compile from the command line, `[compile]` and `cubinder.toml`.
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,8 +21,8 @@ use super::{Plan, PlannedRoute, PlannedTarget, Project};
 impl Project {
     /// Plans the compile of a possibly invalid manifest; errors go to `sink`.
     ///
-    /// Targets are the command line's, else the manifest's, else the library's, the last two if `code` admits them.
-    /// Include folders are searched in that order; options follow in reverse, so the command line's override.
+    /// Targets are the command line's, else the manifest's, else the library's; `code` filters the last two.
+    /// Include folders are searched in that order; options follow in reverse, so that the command line's override.
     /// `needs_targets` makes missing targets an error.
     #[must_use]
     pub fn plan(&self, plugin: &Resolved, needs_targets: bool, sink: &Sink) -> Plan {
@@ -74,8 +72,7 @@ impl Project {
         (targets, left_out)
     }
 
-    /// Returns errors of rejected NVRTC options, checked together because one element may be the value of the
-    /// previous one.
+    /// Returns errors of rejected NVRTC options. Checks them together, because one may be the value of another.
     fn wrong_options(&self, plugin: &Resolved) -> Vec<Diagnostic> {
         let options = &plugin.manifest.compile.options;
         let of_config: &[String] = self.config.as_ref().map_or(&[], |config| &config.options);
@@ -89,17 +86,17 @@ impl Project {
         let all = of_config.iter().map(String::as_str).chain(own.clone()).chain(asked);
         let mut errors = Vec::new();
         for (index, refused) in check_options(all) {
-            // Errors of `cubinder.toml` options are already reported.
+            // `cubinder.toml` errors are already reported.
             let Some(index) = index.checked_sub(of_config.len()) else { continue };
             match options.get(index) {
                 // The manifest reader reports other elements.
                 Some(option) if !option.value.starts_with('-') => {}
-                Some(_) => errors.push(at(index, refused, "leave it out")),
+                Some(_) => errors.push(at(index, refused, "remove this option")),
                 None => errors.push(
                     refused
                         .at(plugin.name_span.clone(), "compiled for this plugin")
-                        .note("the option is one of the command line (`--option`)")
-                        .help("leave it out"),
+                        .note("the option is from the command line (`--option`)")
+                        .help("remove it"),
                 ),
             }
         }
@@ -111,7 +108,7 @@ impl Project {
         errors.extend(check_defined(others, &header, &of_manifest).into_iter().map(|(_, refused)| {
             refused
                 .at(plugin.name_span.clone(), "compiled for this plugin")
-                .note("the option is one of `cubinder.toml` or of the command line")
+                .note("the option is from `cubinder.toml` or the command line")
         }));
         errors
     }
@@ -140,8 +137,7 @@ impl Project {
     }
 }
 
-/// Returns headers' names visible to kernels, and those that the manifest declares; empty if no option could define
-/// them.
+/// Returns headers' names visible to kernels, and declared ones; empty if no option could define them.
 fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTreeSet<String>) {
     let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
     let tables: BTreeSet<String> =

@@ -1,5 +1,3 @@
-//! Determines a manifest's targets.
-
 use std::collections::BTreeSet;
 
 use cubinder_manifest::manifest::{CodeKind, Located};
@@ -12,7 +10,7 @@ use super::{Plan, PlannedTarget, Project};
 use crate::errors::{CodeWithoutTarget, NoTarget, NothingLeft, NothingToChooseFrom, TargetNotConfigured};
 
 impl Project {
-    /// Checks the command line's targets against `plans` of all manifests.
+    /// Checks the command line's targets against all `plans`.
     ///
     /// # Errors
     /// Unconfigured targets.
@@ -37,7 +35,7 @@ impl Project {
             || code.iter().any(|kind| kind.value == CodeKind::Ptx)
     }
 
-    /// Returns targets of the command line, else the manifest's, else the library's, the last two filtered by `code`.
+    /// Returns targets of the command line, else the manifest's, else the library's; `code` filters the last two.
     pub(super) fn targets(&self, plugin: &Resolved, errors: &Sink) -> Vec<PlannedTarget> {
         let located = |targets: &[Located<Target>], source| -> Vec<PlannedTarget> {
             let planned = |target: &Located<Target>| PlannedTarget {
@@ -78,7 +76,6 @@ fn joined(targets: &[Target]) -> String {
     targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Filters targets by `code`, unless it is empty.
 fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved, errors: &Sink) -> Vec<PlannedTarget> {
     let code = &plugin.manifest.compile.code;
     let is_of = |kind: CodeKind, planned: &PlannedTarget| match kind {

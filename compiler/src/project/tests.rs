@@ -105,7 +105,7 @@ fn mistakes_are_told_at_their_places() {
 fn without_any_target_nothing_can_be_compiled() {
     let project = Project { root: PathBuf::new(), ..Project::default() };
     let errors = plan_of(&project, &resolved(Path::new("/srv/p"), "")).unwrap_err();
-    assert_eq!(errors[0].message, "nothing says what to compile for");
+    assert_eq!(errors[0].message, "missing target");
     assert!(plan_of(&project, &resolved(Path::new("/srv/p"), "targets = [\"sm_90\"]")).is_ok());
 }
 
@@ -191,7 +191,6 @@ fn options_of_the_command_line_are_checked_as_those_of_a_manifest() {
         let told = plain(&plan(asked, "").expect_err(option));
         assert!(told.contains("error[C0604]") && told.contains("--option"), "{option}: {told}");
     }
-    // Option and value are in different lists.
     let asked = ProjectOptions { options: vec!["-optf=F".to_owned()], ..ProjectOptions::default() };
     let told = plain(&plan(asked, "options = [\"-Xptxas\"]").expect_err("a file of options"));
     assert!(told.contains("error[C0604]"), "{told}");

@@ -1,7 +1,7 @@
 //! Tests from data: `cargo test -p cubinder --test cases NAME`.
 //!
 //! - `ok/NAME`, `manifests/NAME`, `bad/...`: manifests of the corpus ([`manifests`]).
-//! - `rules/CODE`: the page of each rule, and its examples ([`rules`]).
+//! - `rules/CODE`: rules' pages and their examples ([`rules`]).
 //! - `mistakes/NAME`, `accepted/NAME`: changes of one plugin ([`mistakes`]).
 //!
 //! `INSTA_UPDATE=always` rewrites changed snapshots. A separate program, because the tests need a common current
@@ -25,17 +25,18 @@ fn main() -> ExitCode {
     let mut trials = manifests::trials();
     trials.extend(rules::trials());
     trials.extend(mistakes::trials());
-    // A missing folder has no tests.
     for prefix in
         ["ok/", "manifests/", "bad/", "bad/several/", "bad/compiled/", "rules/", "mistakes/", "accepted/"]
     {
-        assert!(trials.iter().any(|trial| trial.name().starts_with(prefix)), "no case of `{prefix}`");
+        assert!(
+            trials.iter().any(|trial| trial.name().starts_with(prefix)),
+            "no test case starts with `{prefix}`"
+        );
     }
     assert!(trials.len() > 100, "only {} cases", trials.len());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Ignored without NVRTC or the runtime library.
 fn with_project(name: String, test: impl FnOnce(&Project) + Send + 'static) -> Trial {
     Trial::ignorable_test(name, move || {
         let Some(project) = Project::new() else {

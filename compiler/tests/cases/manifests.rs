@@ -1,4 +1,4 @@
-//! One test for each manifest of the corpus.
+//! One test per manifest of the corpus.
 //!
 //! - `ok/NAME`, `manifests/NAME`: `tests/data/ok` or `manifests` resolves without a diagnostic.
 //! - `bad/NAME`: `cubinder check` reports `tests/data/bad/NAME.snap`.
@@ -71,7 +71,6 @@ fn resolves_without_a_diagnostic(path: &Path) {
     assert_eq!(launches, resolved.draft.units.len());
     let (attributes, tensors) = (plugin.attributes.len(), plugin.tensor_count());
     for output in &plugin.outputs {
-        // Output shapes may use the outputs' own sizes.
         output.shape.validate(attributes, tensors).unwrap();
     }
     for rule in &plugin.require {
@@ -96,7 +95,6 @@ fn is_reported(folder: &str, name: &Path, manifests: &[PathBuf]) {
     matches_snapshot(folder, corpus::stem(name), &render(&diagnostics, Colour::Plain));
 }
 
-/// `None` without NVRTC or the runtime library.
 fn project_of_compiled() -> Option<Project> {
     let project = Project::new()?;
     for path in corpus::entries(COMPILED) {
@@ -108,7 +106,7 @@ fn project_of_compiled() -> Option<Project> {
     Some(project)
 }
 
-/// One process each, because rejected input may crash NVRTC 13.0 later.
+/// Compiles in separate processes, because rejected input may crash NVRTC 13.0 later.
 fn is_reported_by_a_compile(project: &Project, name: &str) {
     let output = format!("out/{name}");
     let run = project.run(&["compile", &format!("{name}.toml"), "--name", "bad", "--output", &output]);

@@ -1,5 +1,4 @@
-//! User errors in the circular padding example, and valid edits. `tests/tests/it/engine.rs` covers missing
-//! attributes.
+//! User errors in the circular padding example, and valid edits.
 
 use std::fs;
 use std::path::Path;
@@ -11,20 +10,15 @@ use serde_json::Value;
 const MANIFEST: &str = "manifests/circ_pad.toml";
 const KERNEL: &str = "kernels/circ_pad.cu";
 
-/// Old and new texts.
 type Edits = &'static [(&'static str, &'static str)];
 
 #[derive(Clone, Copy)]
 struct Mistake {
-    /// The snapshot's name.
     name: &'static str,
     file: &'static str,
     edits: Edits,
-    /// The violated rule.
     code: &'static str,
-    /// The manifest's text at the reported place.
     shown: &'static str,
-    /// Whether `check` reports the same without a compiler.
     is_reported_by_check: bool,
 }
 
@@ -50,7 +44,6 @@ const OUT_EXTENT: &str = "1) for d in range(8)]\"\nshift";
 const RANGE_OF_7: &str = "\"[get(y.shape, y.rank - 1 - d, 1) for d in range(7)]\"";
 
 const REJECTED: &[Mistake] = &[
-    // Two arguments swapped.
     manifest("tensors_swapped", &[(TENSORS, "x = \"y\"\ny = \"x\"")], "C0405", "\"y\""),
     manifest(
         "arguments_swapped",
@@ -169,7 +162,6 @@ const REJECTED: &[Mistake] = &[
     ),
 ];
 
-/// Warnings, with the smallest failing node.
 const WARNED: &[Mistake] = &[
     manifest(
         "division_by_an_attribute",
@@ -182,7 +174,6 @@ const WARNED: &[Mistake] = &[
     manifest("block_of_an_attribute", &[(BLOCK, "block = [\"len(pads)\"]")], "C0302", "\"len(pads)\""),
 ];
 
-/// A file, an old and a new text.
 type EditOf = (&'static str, &'static str, &'static str);
 
 const ACCEPTED: &[(&str, &[EditOf])] = &[
@@ -227,7 +218,6 @@ fn messages(run: &Run) -> Vec<Value> {
     messages.filter(|message| message.get("severity").is_some()).collect()
 }
 
-/// Returns a message's code and the text at its place.
 fn code_and_place(project: &Project, message: &Value) -> (String, String) {
     let text = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
     let place = &message["primary"];
@@ -255,7 +245,6 @@ pub(crate) fn trials() -> Vec<Trial> {
     rejected.chain(warned).chain(accepted).collect()
 }
 
-/// Expects `exit_code` of `compile`.
 fn reported(mistake: &'static Mistake, exit_code: i32) -> Trial {
     crate::with_project(format!("mistakes/{}", mistake.name), move |project| {
         set_up(project);
@@ -275,7 +264,6 @@ fn is_reported(project: &Project, mistake: &Mistake, exit_code: i32) {
     };
     let (code, compiled) = run(&COMPILE);
     assert_eq!(code, Some(exit_code));
-    // Two if both arguments are damaged.
     assert!(compiled.contains(&wanted) && compiled.len() <= 2, "compile {compiled:?}");
     let (_, checked) = run(&["check", MANIFEST]);
     assert_eq!(checked.contains(&wanted), mistake.is_reported_by_check, "check {checked:?}");

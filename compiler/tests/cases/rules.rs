@@ -1,7 +1,7 @@
-//! The catalogue of rules: every rule has a page. The bad example on it is reported with the rule's code and with no error of
-//! another rule; the good one is accepted without a diagnostic.
+//! Every rule's page has examples: the bad one is reported with the rule's code and no other error, the good one
+//! yields no diagnostic.
 //!
-//! Each example is resolved and checked; a page with a kernel is compiled, which needs NVRTC and the runtime library.
+//! Pages with a kernel are compiled, which needs NVRTC and the runtime library.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,29 +14,21 @@ use libtest_mimic::Trial;
 
 use crate::support::{Project, Run};
 
-/// What an example is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
-    /// A manifest.
     Toml,
-    /// The CUDA source that manifests of the page name.
     Cuda,
-    /// The PTX that they name.
     Ptx,
 }
 
-/// A fenced block of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Example {
-    /// What it is written in.
     language: Language,
-    /// Whether it breaks the rule; absent where it belongs to both, to what breaks it and what does not.
+    /// `None` if it belongs to good and bad examples.
     is_bad: Option<bool>,
-    /// All of it.
     text: &'static str,
 }
 
-/// The examples, in the page's order. Several bad manifests belong together, as several good ones do.
 fn examples_of(rule: &Rule) -> Vec<Example> {
     let mut examples = Vec::new();
     let mut rest = rule.page;
@@ -57,7 +49,6 @@ fn examples_of(rule: &Rule) -> Vec<Example> {
     examples
 }
 
-/// What a page has of one kind: manifests, and the kernel that belongs to them.
 struct Examples {
     manifests: Vec<&'static str>,
     kernel: Option<&'static str>,
@@ -78,7 +69,6 @@ fn examples(rule: &Rule, bad: bool) -> Examples {
     }
 }
 
-/// Severity and code of every message of a run.
 fn codes(run: &Run) -> BTreeSet<(String, String)> {
     let messages = run.stdout.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let text = |message: &serde_json::Value, key: &str| message[key].as_str().unwrap_or("none").to_owned();
@@ -88,7 +78,6 @@ fn codes(run: &Run) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Severity and code of everything that can be said of manifests alone.
 fn codes_of_manifests(texts: &[&str]) -> BTreeSet<(String, String)> {
     let mut found: Vec<Diagnostic> = Vec::new();
     let mut plugins = Vec::new();
@@ -108,7 +97,6 @@ fn codes_of_manifests(texts: &[&str]) -> BTreeSet<(String, String)> {
     found.iter().map(|found| (format!("{:?}", found.severity).to_lowercase(), code(found))).collect()
 }
 
-/// `cubinder check`, or `cubinder compile`, of a page's manifests.
 fn run(project: &Project, command: &str, examples: &Examples) -> Run {
     let mut arguments = vec![command.to_owned(), "--message-format".to_owned(), "json".to_owned()];
     for (index, text) in examples.manifests.iter().enumerate() {
@@ -124,7 +112,7 @@ fn run(project: &Project, command: &str, examples: &Examples) -> Run {
     }
     if command == "compile" {
         arguments.extend(["--name", "example"].map(str::to_owned));
-        // Targets on the command line would take the place of the manifest's own.
+        // Command-line targets override the manifest's.
         let is_said = |text: &&str| text.contains("\ntargets = ") || text.contains("\n[[code]]");
         if !examples.manifests.iter().any(is_said) {
             arguments.extend(["--target", "sm_80"].map(str::to_owned));
@@ -134,16 +122,15 @@ fn run(project: &Project, command: &str, examples: &Examples) -> Run {
     project.run(&arguments)
 }
 
-/// Compares the codes of an example with the rule.
 fn check(rule: &Rule, found: &BTreeSet<(String, String)>, bad: bool) {
     let code = rule.code.0;
     if !bad {
-        assert!(found.is_empty(), "the good example of {code} gives {found:?}");
+        assert!(found.is_empty(), "the good example of {code} reports {found:?}");
         return;
     }
     let has_own = found.iter().any(|(_, reported)| reported == code);
     let has_other = found.iter().any(|(severity, reported)| severity == "error" && reported != code);
-    assert!(has_own && !has_other, "the bad example of {code} gives {found:?}");
+    assert!(has_own && !has_other, "the bad example of {code} reports {found:?}");
 }
 
 fn has_kernel(rule: &Rule) -> bool {
@@ -194,7 +181,7 @@ fn page_is_complete(rule: &Rule) {
     for bad in [true, false] {
         assert!(!examples(rule, bad).manifests.is_empty(), "{code} bad: {bad}");
     }
-    // Prose fits a terminal; code has any length.
+    // Prose must fit a terminal.
     let mut fence = false;
     for line in rule.page.lines() {
         fence ^= line.starts_with("```");
@@ -209,7 +196,7 @@ fn examples_with_a_kernel(project: &Project, rule: &Rule) {
         assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
         check(rule, &codes(&run), bad);
     }
-    // A check reports less than a compile, and nothing else.
+    // A check's messages are a subset of a compile's.
     let checked = codes(&run(project, "check", &examples(rule, false)));
-    assert!(checked.is_empty(), "a check of {} gives {checked:?}", rule.code);
+    assert!(checked.is_empty(), "a check of {} reports {checked:?}", rule.code);
 }

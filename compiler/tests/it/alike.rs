@@ -1,4 +1,4 @@
-//! Variants with one kernel text share compiles; the output does not show it.
+//! Variants with equal kernel texts share compiles.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,6 @@ use crate::support::{Project, Run};
 
 const LIBRARY: &str = "out/libalike.so";
 
-/// Returns a plugin with a variant for each of `numbers`: template argument and constant `NUMBER`.
 fn variants(numbers: &[i32]) -> String {
     let mut text = String::from(
         "schema = 1\n[plugin]\nname = \"alike\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
@@ -43,7 +42,6 @@ fn compile(project: &Project, arguments: &[&str]) -> Run {
     project.run(&[&own[..], arguments].concat())
 }
 
-/// Returns the numbers of NVRTC calls and code objects.
 fn calls(project: &Project, arguments: &[&str]) -> (u64, u64) {
     let run = compile(project, &[&["--message-format", "json"], arguments].concat());
     let result: serde_json::Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
@@ -63,7 +61,6 @@ fn one_compile_tells_the_parameters_of_several_kernels() {
     assert_eq!(calls(&project, &["--no-cache"]), (12, 6));
 }
 
-/// The bytes depend neither on parallel compiles nor on the cache.
 #[test]
 fn the_library_is_the_same_however_kernels_are_grouped() {
     let numbers: Vec<i32> = (1..=20).collect();
@@ -81,7 +78,6 @@ fn the_library_is_the_same_however_kernels_are_grouped() {
     assert!(project.read(LIBRARY) == expected, "another library from a warm cache");
 }
 
-/// The other kernels are cached.
 #[test]
 fn a_kernel_that_does_not_compile_is_told_alone() {
     let Some(project) = project(&[1, 200, 3], &kernel("N")) else { return };
@@ -92,7 +88,6 @@ fn a_kernel_that_does_not_compile_is_told_alone() {
     assert_eq!(calls(&project, &[]).0, 4, "the second alone is missing");
 }
 
-/// Indirect uses of `manifest::` names, by aliases, macros, other files or bases.
 #[test]
 fn names_are_there_however_they_are_taken() {
     let Some(project) = project(&[1, 2], &kernel("N")) else { return };

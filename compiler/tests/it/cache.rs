@@ -1,4 +1,4 @@
-//! The cache and the output with parallel processes, damage, read-only folders and SIGKILL.
+//! The cache with parallel processes, damage, read-only folders and SIGKILL.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::support::{self, KERNEL, Project, Run};
 
 const LIBRARY: &str = "build/libscale.so";
 
-/// Returns all entries; `.NAME` is still being written.
+/// Returns all entries; `.NAME` is a draft.
 fn entries(project: &Project) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for shard in fs::read_dir(project.outer("cache/code")).unwrap() {
@@ -45,10 +45,10 @@ fn eight_processes_fill_one_cache() {
         8,
         "4 code objects and 4 signatures, and no file that was left behind"
     );
-    assert!(project.compile(&[]).stdout.contains("NVRTC not called"));
+    assert!(project.compile(&[]).stdout.contains("no NVRTC calls"));
 }
 
-/// The include scan cannot evaluate the macro in the toolkit's header.
+/// The include scan cannot evaluate the toolkit header's macro.
 #[test]
 fn a_file_that_only_nvrtc_finds_is_not_cached() {
     let Some(project) = Project::new() else { return };
@@ -57,7 +57,6 @@ fn a_file_that_only_nvrtc_finds_is_not_cached() {
     fs::create_dir_all(&include).unwrap();
     for header in toolkit.include.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let header = header.unwrap();
-        // Packages may contain the same name.
         let _ = std::os::unix::fs::symlink(header.path(), include.join(header.file_name()));
     }
     fs::write(include.join("named.h"), "#include NAMED\n").unwrap();
@@ -71,9 +70,8 @@ fn a_file_that_only_nvrtc_finds_is_not_cached() {
         let mut command = project.command(&["compile", "--nvrtc", nvrtc]);
         let run = Run::of(command.env("CUDA_HOME", project.outer("cuda")).output().unwrap());
         run.assert_ok();
-        (project.read(LIBRARY), run.stdout.contains("NVRTC not called"))
+        (project.read(LIBRARY), run.stdout.contains("no NVRTC calls"))
     };
-    // The key covers all of the toolkit's headers.
     assert!(!compile("<cuda_fp16.h>", 1).1);
     assert!(compile("<cuda_fp16.h>", 2).1);
     let (one, _) = compile("\"value.h\"", 1);
@@ -98,7 +96,7 @@ fn line_information_is_of_the_folder_it_was_compiled_in() {
     let found = compile(&["compile"]);
     assert!(compile(&["compile", "--no-cache"]) == found, "the code is of another folder's files");
     assert!(here.read(LIBRARY) != found, "this proves nothing where the folder is not in the code");
-    assert!(here.compile(&[]).stdout.contains("NVRTC not called"));
+    assert!(here.compile(&[]).stdout.contains("no NVRTC calls"));
 }
 
 #[test]
@@ -110,7 +108,7 @@ fn the_file_of_a_table_counts() {
     project.write("manifests/window.bin", [0_u8; 8]);
     project.compile(&[]);
     let before = project.read(LIBRARY);
-    assert!(project.compile(&[]).stdout.contains("NVRTC not called"));
+    assert!(project.compile(&[]).stdout.contains("no NVRTC calls"));
     project.write("manifests/window.bin", [1_u8; 8]);
     project.compile(&[]);
     assert!(project.read(LIBRARY) != before, "the old bytes are in the code");
@@ -118,7 +116,6 @@ fn the_file_of_a_table_counts() {
     project.run(&["compile"]).assert_refused("a table without its file");
 }
 
-/// Worker processes get raw bytes.
 #[test]
 fn a_header_in_a_folder_that_is_not_utf_8_counts() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -131,7 +128,7 @@ fn a_header_in_a_folder_that_is_not_utf_8_counts() {
         fs::write(folder.join("number.h"), format!("#define NUMBER {number}\n")).unwrap();
         let run = Run::of(project.command(&["compile", "--include"]).arg(&folder).output().unwrap());
         run.assert_ok();
-        (run.stdout.contains("NVRTC not called"), project.read(LIBRARY))
+        (run.stdout.contains("no NVRTC calls"), project.read(LIBRARY))
     };
     let (first, again, other) = (compile(2), compile(2), compile(3));
     assert_eq!((first.0, again.0, other.0), (false, true, false));
@@ -169,7 +166,7 @@ fn damaged_entries_are_compiled_again() {
         }
         let run = project.compile(&[]);
         assert!(
-            run.stdout.contains("6 NVRTC calls of") && run.stdout.contains(", 0 from the cache)"),
+            run.stdout.contains("6 NVRTC calls, ") && run.stdout.contains("; 0 cached)"),
             "{what}: {}",
             run.stdout
         );
@@ -178,18 +175,18 @@ fn damaged_entries_are_compiled_again() {
             assert!(fs::read(path).unwrap() == *bytes, "{what}: {} is not repaired", path.display());
         }
     }
-    // Swapped entries: intact, but not those of their names.
+    // Swapped entries are intact but misnamed.
     for ((path, _), (_, other)) in good.iter().zip(good.iter().cycle().skip(1)) {
         fs::write(path, other).unwrap();
     }
-    assert!(project.compile(&[]).stdout.contains("6 NVRTC calls of"), "entries of others were used");
+    assert!(project.compile(&[]).stdout.contains("6 NVRTC calls, "), "entries of others were used");
     assert!(project.read(LIBRARY) == library);
     let (path, bytes) = &good[3];
     fs::write(path, &bytes[1..]).unwrap();
-    assert!(project.compile(&[]).stdout.contains(": 1 NVRTC call of"));
+    assert!(project.compile(&[]).stdout.contains("(1 NVRTC call, "));
 }
 
-/// A file instead of the folder stops even root.
+/// A file instead of the folder, which stops even root.
 #[test]
 fn a_cache_that_cannot_be_written_is_a_warning() {
     let Some(project) = Project::new() else { return };
@@ -197,7 +194,6 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
     let run = project.run(&["compile"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(run.stderr.matches("warning: ").count(), 1, "{}", run.stderr);
-    // The first failing entry is random.
     let said = project.plain(&run.stderr);
     let (before, place) = said.split_once("[TEMP]/cache/code/").unwrap();
     insta::assert_snapshot!(format!("{before}[TEMP]/cache/code/[..]{}", &place[2..]));
@@ -216,17 +212,15 @@ fn a_read_only_cache_is_a_warning() {
     permit(0o555);
     if fs::write(cache.join("probe"), "").is_ok() {
         permit(0o755);
-        // The test above covers it.
         cubinder_skip::does_not_apply("this user may write to read-only folders");
         return;
     }
     let run = project.run(&["compile"]);
     permit(0o755);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stderr.starts_with("warning: compiled code cannot be kept: "), "{}", run.stderr);
+    assert!(run.stderr.starts_with("warning: cannot cache compiled code: "), "{}", run.stderr);
 }
 
-/// Returns whether the program was still running.
 fn run_and_kill(mut command: Command, after: Duration) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(after);
@@ -236,7 +230,6 @@ fn run_and_kill(mut command: Command, after: Duration) -> bool {
     running
 }
 
-/// The next run works, too.
 #[test]
 fn a_killed_run_leaves_no_half_written_library() {
     let Some(project) = Project::new() else { return };
@@ -250,14 +243,12 @@ fn a_killed_run_leaves_no_half_written_library() {
     assert!(old != new);
     let mut killed = 0;
     for tenth in 0..10_u32 {
-        // Each run has the same amount of work.
         fs::remove_dir_all(project.outer("cache/code")).unwrap();
         killed += u32::from(run_and_kill(project.command(&["compile"]), whole * tenth / 9));
         assert_old_or_new(&project.path(LIBRARY), &old, &new);
         fs::create_dir_all(project.outer("cache/code")).unwrap();
     }
     assert!(killed >= 4, "only {killed} of 10 were killed before their end");
-    // With a full cache, most of the time is writing.
     project.compile(&["--output", "other"]);
     let started = Instant::now();
     project.compile(&["--output", "other"]);

@@ -1,12 +1,9 @@
-//! Diagnostics of `cubinder check`, without false positives.
-
 use std::path::Path;
 
 use cubinder_compiler::check_plugins::{self, CheckReport};
 use cubinder_compiler::project::Project;
 use cubinder_source::diagnostic::{Colour, Source, render};
 
-/// All kernels are in `k.cu`.
 fn checked(manifest: &str, kernels: &str) -> CheckReport {
     let open = |path: &Path| Ok(Source::new(path, kernels));
     let text = format!("schema = 1\n[plugin]\nname = \"p\"\n{manifest}");
@@ -18,7 +15,7 @@ fn said(manifest: &str, kernels: &str) -> String {
     render(&checked(manifest, kernels).diagnostics, Colour::Plain)
 }
 
-/// Expects each of `words`, or none if empty.
+/// Expects each of `words`, or no message if empty.
 #[track_caller]
 fn assert_said(manifest: &str, kernels: &str, words: &[&str]) {
     let said = said(manifest, kernels);
@@ -68,17 +65,16 @@ fn outputs_are_written_before_they_are_read() {
     let read = |when| launch("r", "y = \"y\", z = \"z\"", when);
     let steps = |steps: &[String]| format!("{X_Y_AND_Z}{}", steps.concat());
     let fill = || "[[launches]]\nmemset = \"y\"\n".to_owned();
-    let first = ["error[C0306]: the output `y` is read before anything wrote it", "by a later step"];
+    let first = ["error[C0306]: the output `y` is read before it is written", "by a later step"];
     assert_said(&steps(&[read(None), write(None)]), WRITE_AND_READ, &first);
     assert_said(&steps(&[write(None), read(None)]), WRITE_AND_READ, &[]);
     assert_said(&steps(&[fill(), read(None), write(None)]), WRITE_AND_READ, &[]);
     let some = Some("numel(x) > 10");
-    let sometimes = ["warning[C0306]: the output `y` may be read before anything wrote it", "for x = ["];
+    let sometimes = ["warning[C0306]: the output `y` may be read before it is written", "for x = ["];
     assert_said(&steps(&[write(some), read(None), write(None)]), WRITE_AND_READ, &sometimes);
     assert_said(&steps(&[write(some), read(some), write(None), read(None)]), WRITE_AND_READ, &[]);
 }
 
-/// Steps that only read `y` cannot write it.
 #[test]
 fn an_output_that_may_stay_unwritten_is_told_once() {
     let write = launch("w", "x = \"x\", y = \"y\"", Some("numel(x) > 10"));
@@ -102,14 +98,11 @@ fn a_grid_of_which_nothing_is_known_is_not_said_to_be_0() {
         said.split("\n\n").find(|one| one.contains("C0306")).unwrap_or_default().to_owned()
     };
     let unknown = of_grid("min(y.shape[0] * y.shape[1], 65535)");
-    assert!(unknown.contains("^ not known to be above 0 wherever `y` has elements"), "{unknown}");
-    assert!(
-        unknown.contains(&format!("{} ^^", " ".repeat(60))),
-        "it is the third that is not known: {unknown}"
-    );
+    assert!(unknown.contains("^ not proved to be above 0 whenever `y` has elements"), "{unknown}");
+    assert!(unknown.contains(&format!("{} ^^", " ".repeat(60))), "the third axis is unknown: {unknown}");
     let wrong = of_grid("min(y.shape[0] // 2, 65535)");
     assert!(wrong.contains("^ for x = ") && wrong.contains("this is 0"), "{wrong}");
-    assert!(wrong.contains(&format!("{} ^^", " ".repeat(60))), "it is the third that is 0: {wrong}");
+    assert!(wrong.contains(&format!("{} ^^", " ".repeat(60))), "the third axis is 0: {wrong}");
 }
 
 /// A second pointer to `const` must read earlier data.
@@ -121,8 +114,8 @@ fn one_step_may_read_and_write_the_same_memory() {
     let two =
         "__global__ void k(const float* x, const float* r, float* w, float* y) { w[0] = x[0]; y[0] = r[0]; }";
     let beside = [
-        "warning[C0310]: the scratch buffer `p` may be read before anything wrote it",
-        "only this step itself writes it",
+        "warning[C0310]: the scratch buffer `p` may be read before it is written",
+        "only this step writes it",
     ];
     for args in ["r = \"p\", w = \"p\"", "w = \"p\", r = \"p\""] {
         let step = launch("k", &format!("x = \"x\", {args}, y = \"y\""), None);
@@ -133,7 +126,7 @@ fn one_step_may_read_and_write_the_same_memory() {
     }
     let step = launch("k", "x = \"x\", r = \"y\", w = \"y\"", None);
     let two = "__global__ void k(const float* x, const float* r, float* w) { w[0] = x[0] + r[0]; }";
-    let beside = ["warning[C0306]: the output `y` may be read before anything wrote it"];
+    let beside = ["warning[C0306]: the output `y` may be read before it is written"];
     assert_said(&format!("{X_AND_Y}{step}"), two, &beside);
     let in_place = X_AND_Y.replace("type = \"f32\"\nshape = \"[1]\"", "alias = \"x\"");
     assert_said(&format!("{in_place}{step}"), two, &[]);
@@ -148,7 +141,7 @@ fn an_output_in_place_may_be_written_by_either_name() {
         assert_said(&manifest, &kernel, &[]);
     }
     let kernel = "__global__ void k(const float* x, const float* y) {}";
-    assert_said(&manifest, kernel, &["error[C0306]: the output `y` is only read: no step writes it"]);
+    assert_said(&manifest, kernel, &["error[C0306]: no step writes the output `y`"]);
 }
 
 #[test]
@@ -166,7 +159,7 @@ fn outputs_whose_shape_depends_on_data_are_asked_for_too() {
     let kernel = "__global__ void k(const float* x, long long* count, int* found) {}";
     let told = [
         "warning[C0306]: the output `found` may stay unwritten",
-        "where the size that is written is not 0, it holds",
+        "if the written size is not 0, the output contains",
     ];
     assert_said(&manifest("numel(x)", "numel(x) == 77"), kernel, &told);
     assert_said(&manifest("numel(x)", "numel(x) > 0"), kernel, &[]);
@@ -193,7 +186,7 @@ fn a_guard_that_says_for_which_values_a_variant_is_can_be_of_use() {
     assert_said(
         &specialized("3, 5", &always, launch),
         SPECIALIZED,
-        &["warning[C0202]: this guard never fails", "\"k > 2\""],
+        &["warning[C0202]: this guard is always true", "\"k > 2\""],
     );
 }
 
@@ -201,10 +194,10 @@ fn a_guard_that_says_for_which_values_a_variant_is_can_be_of_use() {
 fn values_that_no_variant_serves_are_told() {
     let variants = "[[variants]]\nid = 1\nguard = \"k == 3\"\n[[variants]]\nid = 2\nguard = \"k == 5\"\n";
     let launch = "grid = [1]\nblock = [256]\n";
-    let told = ["warning[C0203]: no variant serves `k` = `7`", "[3, 5, 7]", "such a node is refused"];
+    let told = ["warning[C0203]: no variant supports `k` = `7`", "[3, 5, 7]", "such nodes are rejected"];
     assert_said(&specialized("3, 5, 7", variants, launch), SPECIALIZED, &told);
     let some = format!("{variants}[[variants]]\nid = 3\ntypes = {{ T = [\"f32\"] }}\nguard = \"k == 7\"\n");
-    let told = ["warning[C0203]: no variant serves nodes with T=f16 k=7"];
+    let told = ["warning[C0203]: no variant supports nodes with T=f16 k=7"];
     assert_said(&specialized("3, 5, 7", &some, launch), SPECIALIZED, &told);
     let rest = format!("{variants}[[variants]]\nid = 3\n");
     assert_said(&specialized("3, 5, 7", &rest, launch), SPECIALIZED, &[]);
@@ -258,7 +251,7 @@ fn nothing_is_proved_of_rows_that_no_node_can_have() {
         )
     };
     let kernel = "__global__ void k(const float* x, float* y) { y[0] = x[0]; }";
-    let told = ["error[C0209]: the format `hwc` needs at least 3 dimensions", "the format of `y`"];
+    let told = ["error[C0209]: the format `hwc` requires at least 3 dimensions", "the format of `y`"];
     for format in ["F", "hwc"] {
         assert_said(&manifest(2, format), kernel, &told);
         assert!(said(&manifest(3, format), kernel).contains("C0302"));
@@ -294,15 +287,14 @@ fn what_tells_rows_apart_is_named() {
     let formats = "[formats]\nF = [\"linear\", \"hwc\"]\n[[combinations]]\ntypes = { T = [\"f32\"] }\n";
     let format = "format = \"F\"\n";
     let told = [
-        "warning[C0201]: this guard never holds for some formats of the variant",
+        "warning[C0201]: this guard is never true for some formats of the variant",
         "`formats = { F = [\"hwc\"] }`",
     ];
     assert_said(&manifest("x.format == 'hwc' and numel(x) > 10", formats, format), SPECIALIZED, &told);
-    let told = ["never holds for some values of the variant", "`k == 3`"];
+    let told = ["is never true for some values of the variant", "`k == 3`"];
     assert_said(&manifest("numel(x) * k < 5", "", ""), SPECIALIZED, &told);
 }
 
-/// The format may be the error, so no further one is reported.
 #[test]
 fn a_guard_is_not_wrong_where_formats_are() {
     let manifest = |formats: &str, input: &str, guard: &str| {
@@ -315,12 +307,12 @@ fn a_guard_is_not_wrong_where_formats_are() {
         )
     };
     let kernel = "#include <cuda_fp16.h>\n__global__ void k(const __half* x, __half* y) { y[0] = x[0]; }";
-    let never = "this guard never holds";
+    let never = "this guard is never true";
     let format = "format = \"F\"";
     for guard in ["x.format == 'hwc8'", "is_vector()"] {
         for (formats, input, told) in [
             ("\"linear\", \"nhwc8\"", format, "unknown format `nhwc8`"),
-            ("\"linear\", \"hwc8\"", "", "nothing decides what `F` is"),
+            ("\"linear\", \"hwc8\"", "", "cannot determine `F`"),
             ("\"linear\", \"hwc8\"", "format = \"G\"", "unknown format `G`"),
         ] {
             let found = said(&manifest(formats, input, guard), kernel);

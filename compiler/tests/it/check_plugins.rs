@@ -1,4 +1,4 @@
-//! One run reports all independent errors of a manifest, by location.
+//! One run reports a manifest's independent errors by location.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -86,7 +86,7 @@ template <typename T>
 __global__ void scale(const T* x, T* y, float* sums, long long count, float factor, int steps) {}
 ";
 
-/// An edit and the rule it violates. Errors with a common word in `about` may hide each other.
+/// An edit and the violated rule. Errors with a common word in `about` may hide each other.
 struct Mistake {
     edit: (&'static str, &'static str),
     code: &'static str,
@@ -97,7 +97,7 @@ const fn mistake(edit: (&'static str, &'static str), code: &'static str, about: 
     Mistake { edit, code, about }
 }
 
-/// By location. Arguments are checked only for a known kernel.
+/// Errors by location. Arguments are checked only for known kernels.
 const MISTAKES: &[Mistake] = &[
     mistake(("namespace = \"test\"", "namespace = \"te st\""), "C0006", ""),
     mistake(("factor > 0.0", "factor > none"), "C0101", "factor"),
@@ -141,7 +141,6 @@ fn write(folder: &Path, mistakes: &[&Mistake]) -> Project {
     Project::open(asked, folder).unwrap()
 }
 
-/// Rule, message without folder, marked text.
 type Told = (&'static str, String, String);
 
 fn told(diagnostics: &[Diagnostic]) -> Vec<Told> {
@@ -189,7 +188,6 @@ fn for_compile(project: &Project) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     plans.check(&source::text, &warnings).map(|_| warnings.into_diagnostics())
 }
 
-/// Returns whether both edits apply and neither error hides the other.
 fn are_independent(one: &Mistake, other: &Mistake) -> bool {
     let is_within = |a: &Mistake, b: &Mistake| b.edit.0.contains(a.edit.0);
     let words = |mistake: &Mistake| -> BTreeSet<&str> { mistake.about.split_whitespace().collect() };
@@ -264,5 +262,5 @@ fn mistakes_of_a_manifest_without_targets_are_told() {
     let compiled = for_compile(&write(folder.path(), &[&silent, options])).unwrap_err();
     let messages: Vec<&str> = compiled.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(messages.len(), 2, "{}", render(&compiled, Colour::Plain));
-    assert!(messages.contains(&"nothing says what to compile for"));
+    assert!(messages.contains(&"missing target"));
 }

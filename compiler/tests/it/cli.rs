@@ -1,5 +1,3 @@
-//! Output, files and user errors of `cubinder compile`.
-
 use std::fs;
 
 use cubinder_expr::{DataType, Format};
@@ -11,7 +9,6 @@ use serde_json::Value;
 
 use crate::support::{self, CONFIG, KERNEL, MANIFEST, Project};
 
-/// Replaces times and sizes, which differ between runs.
 fn without_figures(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -58,13 +55,12 @@ fn the_same_inputs_give_the_same_bytes() {
     let Some(project) = Project::new() else { return };
     let Some(other) = Project::new() else { return };
     for project in [&project, &other] {
-        // The file's name is stored in the code.
         project.edit("kernels/scale.cu", "if (index", "if (index == 7 && factor == 7)\n        y[7] = static_cast<T>(static_cast<float>(__FILE__[count]));\n    if (index");
     }
-    assert!(project.compile(&["--embed"]).stdout.contains("NVRTC calls of"));
+    assert!(project.compile(&["--embed"]).stdout.contains("NVRTC calls, "));
     let first = ["build/libscale.so", "build/libscale-code.so"].map(|name| project.read(name));
     let again = project.compile(&["--embed"]);
-    assert!(again.stdout.contains("(all from the cache, NVRTC not called)"), "{}", again.stdout);
+    assert!(again.stdout.contains("(all cached, no NVRTC calls)"), "{}", again.stdout);
     assert!(names(&first[0], b"kernels/scale.cu"), "the code holds the name of its file");
     let same = |project: &Project, folder: &str, what: &str| {
         let names = [format!("{folder}/libscale.so"), format!("{folder}/libscale-code.so")];
@@ -73,7 +69,6 @@ fn the_same_inputs_give_the_same_bytes() {
     same(&project, "build", "with a warm cache");
     project.compile(&["--embed", "--no-cache", "--jobs", "1", "--output", "one job"]);
     same(&project, "one job", "with one job and no cache");
-    // Another folder, home and cache, by absolute path.
     let config = other.path("cubinder.toml");
     let mut command = other.command(&["compile", "--embed", "--quiet", "--config"]);
     let done = command.arg(&config).current_dir(other.outer("home")).output().unwrap();
@@ -87,7 +82,7 @@ fn another_input_gives_other_bytes() {
     project.compile(&[]);
     let first = project.read("build/libscale.so");
     project.write("kernels/scale.cu", KERNEL.replace("* factor", "/ factor"));
-    assert!(!project.compile(&[]).stdout.contains("NVRTC not called"));
+    assert!(!project.compile(&[]).stdout.contains("no NVRTC calls"));
     assert!(project.read("build/libscale.so") != first, "the kernel's text changed");
 }
 
@@ -157,17 +152,19 @@ fn what_was_measured_is_packed() {
     project.edit("cubinder.toml", "targets", "tuning = [\"tuning/*.toml\"]\ntargets");
     project.compile(&[]);
     let without = project.read("build/libscale.so");
-    assert!(!output(&["inspect", "build/libscale.so"]).contains("tuned for"), "nothing was measured yet");
+    assert!(
+        !output(&["inspect", "build/libscale.so", "--verbose"]).contains("tuned for"),
+        "nothing was measured yet"
+    );
     project.write("tuning/nvidia-h200.toml", TUNING);
     project.compile(&["--depfile", "scale.d"]);
     assert!(String::from_utf8(project.read("scale.d")).unwrap().contains("tuning/nvidia-h200.toml"));
     assert!(project.read("build/libscale.so") != without);
     let tuned = "tuned for NVIDIA H200 (compute capability 9.0, 132 multiprocessors): 1 node measured";
-    assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
+    assert!(output(&["inspect", "build/libscale.so", "--verbose"]).contains(tuned));
     let path = project.path("tuning/nvidia-h200.toml");
     project.compile(&["--tuning", path.to_str().unwrap()]);
-    assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
-    // Manifest and library report the same default variant.
+    assert!(output(&["inspect", "build/libscale.so", "--verbose"]).contains(tuned));
     let runs = |file: &str, device: &[&str]| {
         let arguments =
             [&["eval", file, "--shape", "x=60x60", "--attr", "factor=2", "--json"], device].concat();
@@ -180,19 +177,18 @@ fn what_was_measured_is_packed() {
     };
     for file in ["manifests/scale.toml", "build/libscale.so"] {
         let here = ["--device", "capability=90", "--device", "sms=132"];
-        assert_eq!(runs(file, &here), (Some(2), vec!["the variants stand in the order of their times on NVIDIA H200 (compute capability 9.0, 132 multiprocessors) for x 64x64".to_owned()]));
+        assert_eq!(runs(file, &here), (Some(2), vec!["the variants are ordered by their times on NVIDIA H200 (compute capability 9.0, 132 multiprocessors) for x 64x64".to_owned()]));
         assert_eq!(runs(file, &["--arch", "sm_90", "--device", "sms=132"]).0, Some(2));
         assert_eq!(runs(file, &["--device", "capability=90", "--device", "sms=114"]), (Some(1), Vec::new()));
-        let told = "the variants were measured on NVIDIA H200 (compute capability 9.0, 132 multiprocessors): `--device capability=90 --device sms=132` shows what runs there";
+        let told = "the variants were measured on NVIDIA H200 (compute capability 9.0, 132 multiprocessors): use `--device capability=90 --device sms=132` to show the choice there";
         assert_eq!(runs(file, &[]), (Some(1), vec![told.to_owned()]));
     }
-    // Measurements of other code still count.
     let said_of = |capability: &str, code: &str| {
         let keys = format!("code = \"{code}\"\nmicroseconds");
         let text = TUNING.replace("microseconds", &keys).replace("9.0", capability);
         project.write("tuning/nvidia-h200.toml", text);
         output(&["compile"])
-            .contains("note: `test::scale_plugin` was measured on NVIDIA H200 with other code (1 node)")
+            .contains("note: the times of `test::scale_plugin` on NVIDIA H200 are of other code (1 node)")
     };
     let said = |code: &str| said_of("8.9", code);
     assert!(said("0123456789abcdef"));
@@ -220,20 +216,17 @@ fn what_was_measured_is_packed() {
     project.write("tuning/nvidia-h200.toml", TUNING);
     output(&["compile"]);
     output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
-    assert!(output(&["inspect", "thin/libscale.so"]).contains(tuned));
-    // Project tuning applies to the project's library only.
+    assert!(output(&["inspect", "thin/libscale.so", "--verbose"]).contains(tuned));
     let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--output", "alone"];
     output(&alone);
-    assert!(!output(&["inspect", "alone/libscale.so"]).contains("tuned for"));
+    assert!(!output(&["inspect", "alone/libscale.so", "--verbose"]).contains("tuned for"));
     output(&[&alone[..], &["--tuning", "tuning/nvidia-h200.toml"]].concat());
-    assert!(output(&["inspect", "alone/libscale.so"]).contains(tuned));
-    // Variants that were ever fastest are reachable at any position.
+    assert!(output(&["inspect", "alone/libscale.so", "--verbose"]).contains(tuned));
     project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
     let told = project.run(&["check"]).stderr;
     assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");
-    // All readers report stale measurements.
     project.edit("tuning/nvidia-h200.toml", "2 = 3.25", "3 = 3.25");
-    let stale = "warning: variant 3 of `test::scale_plugin` was measured, and there is none any more";
+    let stale = "warning: variant 3 of `test::scale_plugin` was measured, but no longer exists";
     let case = "manifest = \"manifests/scale.toml\"\n[[cases]]\nname = \"a\"\nshapes = { x = [64, 64] }\nattributes = { factor = 2.0 }\n";
     project.write("cases.toml", case);
     let cases = project.run(&["eval", "--cases", "cases.toml"]);
@@ -295,10 +288,9 @@ fn what_is_proved_is_counted_and_listed() {
     let listed = project.compile(&["--proofs"]).stdout;
     let proved = listed.lines().filter(|line| line.starts_with("proved ")).count();
     assert_eq!(result["proved"], proved, "{listed}");
-    assert!(listed.contains(&format!("\n{proved} things proved, ")), "{listed}");
+    assert!(listed.contains(&format!("\n{proved} checks proved, ")), "{listed}");
     assert!(project.compile(&["--proofs", "--quiet"]).stdout.lines().all(|line| line.contains("manifests/")));
 
-    // The grid's y can be too large: a counterexample.
     project.edit("manifests/scale.toml", "256)\"]\nblock", "256)\", \"x.shape[0]\"]\nblock");
     project.edit("manifests/scale.toml", "type = \"f32\"\n", "type = \"f32\"\ndefault = 0.5\n");
     project.edit("manifests/scale.toml", "name = \"x\"\n", "name = \"x\"\nrank = 1\n");
@@ -368,10 +360,10 @@ fn a_manifest_that_is_named_is_checked_for_its_projects_targets() {
     fs::remove_file(project.path("cubinder.toml")).unwrap();
     let run = project.run(&named);
     run.assert_ok();
-    assert!(run.stdout.contains("no architecture's limits were checked"), "{}", run.stdout);
+    assert!(run.stdout.contains("GPU limits were not checked"), "{}", run.stdout);
     let run = project.run(&["check", "manifests/scale.toml", "--target", "sm_99"]);
     assert_eq!(run.code, Some(0));
-    assert!(run.stderr.contains("warning: this version of cubinder does not know `sm_99`"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: unknown target `sm_99`"), "{}", run.stderr);
 }
 
 #[test]
@@ -533,7 +525,6 @@ fn parameters_beyond_every_limit_are_an_error_and_no_crash() {
     }
 }
 
-/// Warnings of earlier phases are shown with the error.
 #[test]
 fn a_compile_that_fails_shows_earlier_warnings() {
     let project = Project::without_tools();
@@ -562,7 +553,6 @@ fn missing_tools_are_named() {
         support::Run::of(bare(&["compile"]).env("CUBINDER_RUNTIME_LIBRARY", library).output().unwrap());
     toolkit.assert_refused("no toolkit");
     insta::assert_snapshot!("toolkit_missing", project.plain(&toolkit.stderr));
-    // The program was copied without the library.
     let program = project.outer("cubinder");
     fs::copy(env!("CARGO_BIN_EXE_cubinder"), &program).unwrap();
     let mut command = std::process::Command::new(&program);
@@ -633,7 +623,6 @@ fn a_named_manifest_is_compiled_as_its_project_compiles_it() {
     assert_eq!(result(&compiled)["code_objects"], 4, "two types and two targets");
     assert!(project.read("libscale.so") == library, "the code is the project's");
     assert_eq!(entries("build"), before, "the project's library stays");
-    // By absolute path, with another file, with other targets.
     let manifest = project.path("manifests/scale.toml");
     let mut command = project.command(&["compile", "--quiet"]);
     let outside = command.arg(&manifest).current_dir(project.outer("home")).output().unwrap();
@@ -643,7 +632,6 @@ fn a_named_manifest_is_compiled_as_its_project_compiles_it() {
     assert_eq!(result(&fewer)["code_objects"], 2);
     let other = project.compile(&["manifests/scale.toml", "--json", "--target", "sm_80"]);
     assert_eq!(result(&other)["code_objects"], 2);
-    // Both report an error in it.
     project.edit("cubinder.toml", "include = ", "includes = ");
     for command in ["check", "compile"] {
         project.run(&[command, "manifests/scale.toml"]).assert_refused("an unknown key");
@@ -666,7 +654,6 @@ fn output_that_has_no_room_is_a_failure() {
     }
 }
 
-/// A closed pipe does not fail the command.
 #[test]
 fn output_that_nobody_reads_is_none() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cubinder"));

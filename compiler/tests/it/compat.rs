@@ -1,8 +1,7 @@
 //! Files of older format versions are read unchanged or rejected by name.
 //!
 //! `tests/data/compat/<format version>/` has a bundle, a node's field and a reference; snapshots have `inspect` and
-//! `eval` output. Released files never change. `cargo xtask compat-fixtures` writes the current version's before
-//! release.
+//! `eval` output. Released files never change. `cargo xtask compat-fixtures` writes the current version's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +78,6 @@ fn int(value: i64) -> Expr {
     Expr { nodes: vec![expr::Node::Int(value)] }
 }
 
-/// Fake code: one object is compressible, one is not.
 fn code() -> Vec<CodeObject> {
     let object = |target: &str, bytes: Vec<u8>| CodeObject {
         target: target.parse().unwrap(),
@@ -129,7 +127,6 @@ fn plugin() -> Plugin {
     plugin
 }
 
-/// A node per choice of types; the last variant is fastest.
 fn measured(plugin: &Plugin) -> TunedDevice {
     let rows = |ty: DataType| {
         let rows = (0..).zip(&plugin.variants).filter(move |(_, variant)| variant.types[0] == ty);
@@ -145,12 +142,11 @@ fn measured(plugin: &Plugin) -> TunedDevice {
     TunedDevice { name: "NVIDIA H200".to_owned(), capability: 90, sms: 132, points }
 }
 
-/// A plugin with all other features, shown but never evaluated.
+/// Returns a plugin with the features of the format that [`plugin`] lacks. Tests never evaluate it.
 fn rich() -> Plugin {
     let mut plugin = plugin();
     plugin.name = "rich".to_owned();
     plugin.timing = Some(vec![0]);
-    // Makes a row differ from the measured ones.
     plugin.tuning[0].points.remove(0);
     let variant = &mut plugin.variants[0];
     variant.formats = vec![Format::Hwc8, Format::Linear];
@@ -217,7 +213,6 @@ fn shown(bytes: &[u8]) -> String {
     text
 }
 
-/// Joins parts of an engine: a reference needs its bundle.
 fn plan(parts: &[Vec<u8>]) -> Vec<u8> {
     [b"TensorRT".as_slice(), &parts.concat()].concat()
 }
@@ -234,7 +229,7 @@ fn what_a_version_wrote_is_read_as_it_was_meant_or_refused_by_name() {
         if version < FORMAT_VERSION && read.iter().all(refused) {
             for bytes in &parts {
                 let expected = format!(
-                    "format version {version}, and this version of Cubinder reads version {FORMAT_VERSION} only: compile the plugins again"
+                    "format version {version}, but this version of Cubinder reads only version {FORMAT_VERSION}: compile the plugins again"
                 );
                 assert!(shown(bytes).contains(&expected), "{}", shown(bytes));
             }
@@ -255,8 +250,8 @@ fn what_a_version_wrote_is_read_as_it_was_meant_or_refused_by_name() {
 
 fn changed(version: u32, why: &str) -> String {
     format!(
-        "format version {version} is not what it was: {why}\nafter a release another format needs another `FORMAT_VERSION`; \
-         before it `cargo xtask compat-fixtures` writes the files anew"
+        "format version {version} is not what it was: {why}\nafter a release, a changed format needs a new `FORMAT_VERSION`; \
+         before a release, `cargo xtask compat-fixtures` updates the files"
     )
 }
 

@@ -1,4 +1,4 @@
-//! `--depfile` lists exactly the files that decide the output. The end-to-end tests run Make and Ninja.
+//! `--depfile` lists exactly the files that affect the output.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,14 +7,12 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{self, Project};
 
-/// Returns the listed inputs, without unescaping.
 fn inputs(depfile: &str) -> BTreeSet<PathBuf> {
     let (_, rest) = depfile.split_once(": \\\n").unwrap();
     let (list, _) = rest.split_once("\n\n").unwrap();
     list.split(" \\\n").map(|line| PathBuf::from(line.trim())).collect()
 }
 
-/// The project's paths are relative.
 fn relative(inputs: &BTreeSet<PathBuf>) -> Vec<&str> {
     inputs.iter().filter(|path| path.is_relative()).map(|path| path.to_str().unwrap()).collect()
 }
@@ -54,12 +52,10 @@ fn every_file_that_decides_is_named() {
     let absolute: Vec<_> = found.iter().filter(|path| path.is_absolute()).collect();
     assert_eq!(absolute.len(), 2, "NVRTC and the runtime library: {absolute:?}");
     assert!(found.iter().all(|path| text.contains(&format!("\n{}:\n", path.display()))), "{text}");
-    // The same with a full cache.
     project.compile(&["--embed", "--depfile", "again.d"]);
     assert!(project.read("again.d") == text.as_bytes());
 }
 
-/// Every string that is a file's path must be listed.
 #[test]
 fn whatever_file_a_manifest_can_name_is_named() {
     let Some(project) = Project::new() else { return };
@@ -92,7 +88,7 @@ fn what_only_the_preprocessor_can_tell_is_said() {
     let Some(project) = Project::new() else { return };
     project.write("kernels/near.cuh", "#pragma once\n");
     project.edit("kernels/scale.cu", "template", "#define NAME \"near.cuh\"\n#include NAME\ntemplate");
-    assert_eq!(project.run(&["compile"]).stderr, "", "without a depfile nothing is amiss");
+    assert_eq!(project.run(&["compile"]).stderr, "", "the run works without a depfile");
     let run = project.run(&["compile", "--depfile", "d"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     insta::assert_snapshot!(run.stderr);
@@ -112,7 +108,6 @@ fn a_depfile_takes_no_other_files_place() {
     assert!(project.read("manifests/scale.toml") == support::MANIFEST.as_bytes());
 }
 
-/// The file is rejected before the compile.
 #[test]
 fn a_depfile_replaces_no_read_only_file() {
     let Some(project) = Project::new() else { return };
@@ -125,7 +120,7 @@ fn a_depfile_replaces_no_read_only_file() {
         "{}",
         refused.stderr
     );
-    assert!(refused.stderr.contains("help: `chmod u+w scale.d`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("help: make it writable with `chmod u+w scale.d`"), "{}", refused.stderr);
     assert_eq!(project.read("scale.d"), b"mine");
     assert!(!project.path("build").exists());
 }

@@ -1,5 +1,3 @@
-//! Precompiled kernels, from import to library, without NVRTC and beside compiled kernels.
-
 use std::path::{Path, PathBuf};
 
 use cubinder_expr::Node;
@@ -13,11 +11,10 @@ fn data(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(file)
 }
 
-/// `None` without the runtime library.
 fn project() -> Option<Project> {
     let project = Project::without_tools();
     if std::env::var_os("CUBINDER_RUNTIME_LIBRARY").is_none() {
-        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets it");
         return None;
     }
     for file in ["scale.sm_80.cubin", "scale.sm_90.cubin", "scale.ptx"] {
@@ -76,14 +73,13 @@ fn code_is_embedded_as_it_is_and_needs_no_nvrtc() {
         let names: Vec<&str> = launch.args.iter().map(|arg| arg.name.as_str()).collect();
         assert_eq!(names, ["x", "y", "factor", "count"]);
     }
-    // All kernels are in one file, stored once.
     let of_file = |file: &str| std::fs::read(data("code").join(file)).unwrap();
     let codes: Vec<Vec<u8>> = bundle.code.iter().map(|object| object.raw().unwrap().into_owned()).collect();
     assert_eq!(codes.len(), 3);
     for (code, file) in codes.iter().zip(["scale.sm_80.cubin", "scale.sm_90.cubin", "scale.ptx"]) {
         assert!(*code == of_file(file), "{file} is embedded as it is");
     }
-    let inspected = project.run(&["inspect", "libcode.so"]);
+    let inspected = project.run(&["inspect", "libcode.so", "--verbose"]);
     inspected.assert_ok();
     assert!(
         inspected.stdout.contains("scale_f32_4") && inspected.stdout.contains("NVRTC 13.0"),
@@ -110,7 +106,7 @@ fn only_what_is_asked_for_is_embedded() {
     ] {
         let run = compile(asked);
         run.assert_ok();
-        assert!(run.stdout.contains("(all from files, NVRTC not called)"), "{}", run.stdout);
+        assert!(run.stdout.contains("(all precompiled, no NVRTC calls)"), "{}", run.stdout);
         let note = "note: `scale` has no machine code for sm_120: the driver compiles its PTX for compute_80 when an engine is loaded\n";
         assert_eq!(run.stdout.contains(note), asked == "sm_120", "{}", run.stdout);
         let bundle = bundle(&project, "libcode.so");
@@ -139,7 +135,6 @@ fn code_that_is_there_and_sources_are_launched_side_by_side() {
     project.write("manifests/both.toml", text);
     std::fs::remove_file(project.path("cubinder.toml")).unwrap();
     project.run(&["check", "manifests/both.toml"]).assert_ok();
-    // By default the targets are those of the code.
     project.run(&["compile", "manifests/both.toml", "--name", "both"]).assert_ok();
     let compiled = bundle(&project, "libboth.so");
     let launches: Vec<_> = compiled.plugins[0].variants[0].launches().collect();
@@ -158,7 +153,7 @@ fn code_that_is_there_and_sources_are_launched_side_by_side() {
 
 fn filled(text: &str, words: &[(&str, &str)]) -> String {
     words.iter().fold(text.to_owned(), |text, (word, value)| {
-        assert!(text.contains(word), "{word} is not in {text}");
+        assert!(text.contains(word), "`{word}` is missing in {text}");
         text.replace(word, value)
     })
 }
@@ -214,21 +209,20 @@ fn what_triton_compiled_becomes_a_manifest() {
     let run = project.run(&["check", "manifests/axpy.toml"]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
     // Only the sidecar metadata describes the pointees.
-    let word = "what `x_ptr`, `y_ptr`, `out_ptr` of `axpy` point to is taken from the manifest";
-    assert!(!run.stdout.contains("taken from the manifest"), "{}", run.stdout);
+    let word = "pointee types of `x_ptr`, `y_ptr`, `out_ptr` in `axpy` are assumed from the manifest";
+    assert!(!run.stdout.contains("assumed from the manifest"), "{}", run.stdout);
     for entry in std::fs::read_dir(&cache).unwrap() {
         std::fs::remove_file(entry.unwrap().path().join("axpy.ttir")).unwrap();
     }
     let run = project.run(&["check", "manifests/axpy.toml"]);
     assert!(run.code == Some(0) && run.stdout.contains(word), "{}{}", run.stdout, run.stderr);
-    for (shape, variant) in [("16x3", "1  chosen: `aligned(x_ptr, 16)"), ("5x3", "2  chosen")] {
+    for (shape, variant) in [("16x3", "1  selected: `aligned(x_ptr, 16)"), ("5x3", "2  selected")] {
         let shapes = [format!("x_ptr={shape}"), format!("y_ptr={shape}")];
         let run = project.run(&["eval", "manifests/axpy.toml", "--shape", &shapes[0], "--shape", &shapes[1]]);
         assert!(run.stdout.contains(variant), "{shape}: {}{}", run.stdout, run.stderr);
     }
 }
 
-/// A folder of Triton's cache, for a kernel `k(x, y, n, stride)`.
 struct Compile<'a> {
     folder: &'a str,
     /// `NAME: TYPE`, with `*` for pointers.
@@ -289,14 +283,12 @@ fn compiled(project: &Project, all: &[Compile<'_>]) {
     all.iter().for_each(|compile| compile.write(project));
 }
 
-/// Imports the whole cache.
 fn imported(project: &Project, arguments: &[&str]) -> String {
     let run = project.run(&[&["import", "triton", "cache"], arguments].concat());
     run.assert_ok();
     run.stdout
 }
 
-/// Fills in the placeholders; expects no diagnostics.
 fn right(project: &Project, text: &str, words: &[(&str, &str)]) {
     project.write("filled.toml", filled(text, words));
     let run = project.run(&["check", "filled.toml"]);
@@ -326,7 +318,6 @@ fn integers_that_were_one_are_not_lost() {
     let python = python.to_str().unwrap();
     let one = Compile { folder: "ONE", arguments: &GENERAL[..3], arch: 80, block: 128, more: "", python };
     compiled(&project, &[one]);
-    // The Python file names `stride`.
     let text = imported(&project, &["--constant", "BLOCK=128"]);
     assert!(text.contains("\"stride == CONSTANT_stride\""), "{text}");
     assert!(imported(&project, &[]).contains("\"BLOCK == CONSTANT_BLOCK\""));
@@ -336,15 +327,14 @@ fn integers_that_were_one_are_not_lost() {
     assert!(wrong.stderr.contains("did you mean `BLOCK`?"), "{}", wrong.stderr);
     project.write("k.py", "# moved\n");
     let unseen = imported(&project, &["--constant", "BLOCK=128"]);
-    assert!(unseen.contains("other parameters than `x`, `y`, `n`, `BLOCK`"), "{unseen}");
-    // A guard selects between both.
+    assert!(unseen.contains("parameters besides `x`, `y`, `n`, `BLOCK`"), "{unseen}");
     let general = Compile { folder: "ANY", arguments: &GENERAL, arch: 80, block: 128, more: "", python };
     compiled(&project, &[general]);
     let text = imported(&project, &["--constant", "BLOCK=128"]);
     assert!(text.contains("\"stride == 1\"") && text.contains("\"stride: i32\""), "{text}");
     let text = text.replace("[[inputs]]", "[attributes.stride]\ntype = \"i32\"\ndefault = 1\n\n[[inputs]]");
     right(&project, &text, &usual(&[("VALUE_OF_stride", "stride")]));
-    for (stride, variant) in [("1", "1  chosen"), ("3", "2  chosen")] {
+    for (stride, variant) in [("1", "1  selected"), ("3", "2  selected")] {
         let attribute = format!("stride={stride}");
         let run = project.run(&["eval", "filled.toml", "--shape", "x=77", "--attr", &attribute]);
         assert!(run.stdout.contains(variant), "{stride}: {}{}", run.stdout, run.stderr);
@@ -366,34 +356,36 @@ fn integers_of_several_types_are_told_apart_by_their_values() {
     compiled(&project, &[compile("LONG", &long), compile("SHORT", &GENERAL)]);
     let text = imported(&project, &["--constant", "BLOCK=128"]);
     assert_eq!(text.matches("guard = ").count(), 1, "{text}");
-    assert!(!text.contains("Nothing tells which is right"), "{text}");
+    assert!(!text.contains("nothing determines which variant fits"), "{text}");
     let text = text.replace("[[inputs]]", "[attributes.stride]\ntype = \"i32\"\n\n[[inputs]]");
     // It binds less tightly than the surrounding operators.
     right(&project, &text, &usual(&[("VALUE_OF_stride", "65536 * stride if stride != 0 else 1")]));
     for (stride, variant) in [
-        ("32767", "1  chosen"),
-        ("-32768", "1  chosen"),
-        ("32768", "2  chosen"),
-        ("-32769", "2  chosen"),
-        ("0", "1  chosen"),
+        ("32767", "1  selected"),
+        ("-32768", "1  selected"),
+        ("32768", "2  selected"),
+        ("-32769", "2  selected"),
+        ("0", "1  selected"),
     ] {
         let attribute = format!("stride={stride}");
         let run = project.run(&["eval", "filled.toml", "--shape", "x=77", "--attr", &attribute]);
         assert!(run.stdout.contains(variant), "{stride}: {}{}", run.stdout, run.stderr);
     }
-    // The types of tensors already select the code.
     let halves = ["x: f16*", "y: f32*", "n: i32", "stride: i32"];
     let other = Project::without_tools();
     compiled(&other, &[compile("LONG", &long), compile("HALVES", &halves)]);
     let text = imported(&other, &["--constant", "BLOCK=128"]);
     assert!(!text.contains("guard = "), "{text}");
-    // Values of floats cannot select between types.
+    // Float values cannot select between types.
     let floats = ["x: f32*", "y: f32*", "n: i32", "stride: f32"];
     let doubles = ["x: f32*", "y: f32*", "n: i32", "stride: f64"];
     let several = Project::without_tools();
     compiled(&several, &[compile("SINGLE", &floats), compile("DOUBLE", &doubles)]);
     let text = imported(&several, &["--constant", "BLOCK=128"]);
-    assert!(text.contains("`stride` have one type in some") && !text.contains("guard = "), "{text}");
+    assert!(
+        text.contains("The types of `stride` differ between variants") && !text.contains("guard = "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -433,7 +425,6 @@ fn several_values_of_a_constant_become_variants() {
         let arguments: Vec<&str> = ["import", "triton", "cache"].into_iter().chain(constants).collect();
         project.run(&arguments).assert_refused(&refused.join(" "));
     }
-    // Stages and registers make variants; duplicates do not.
     compiled(&project, &[compile("DDDD", 512, 80, ", \"maxnreg\": 64")]);
     assert!(imported(&project, &["--constant", "BLOCK=1024,512"]).contains("id = 3"));
     compiled(&project, &[compile("EEEE", 512, 80, ", \"maxnreg\": 64")]);
@@ -455,7 +446,7 @@ fn words_are_told_apart_by_a_guard() {
         &["--constant", "RELU:ACT=relu", "--constant", "GELU:ACT='gelu'", "--constant", "BLOCK=128"],
     );
     for part in ["guard = \"WHERE_ACT_IS_gelu\"", "guard = \"WHERE_ACT_IS_relu\""] {
-        assert!(text.contains(part), "{part} is not in {text}");
+        assert!(text.contains(part), "`{part}` is missing in {text}");
     }
     project.write("words.toml", &text);
     assert_eq!(said(&project, "words.toml"), ["C0101"]);
@@ -491,7 +482,6 @@ fn launches_that_differ_are_steps_of_their_own() {
         usual(&[("512 * NUMBER_OF_BLOCKS", "1024 * ceil_div(numel(y), 128)"), ("VALUE_OF_stride", "1")]);
     let text = format!("{}\n[compile]\ntargets = [\"compute_90\"]\n", filled(&text, &words));
     project.write("filled.toml", text);
-    // The warning about a growing cooperative grid is correct.
     let run = project.run(&["check", "filled.toml"]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
 }
@@ -536,7 +526,7 @@ fn one_of_several_kernels_is_named() {
     project.run(&["import", "triton", "cache", "--kernel", "othr"]).assert_refused("misspelt");
     project.write("other/a/settings.json", "{}");
     let run = project.run(&["import", "triton", "other"]);
-    assert!(run.stderr.contains("has no output of Triton"), "{}", run.stderr);
+    assert!(run.stderr.contains("no Triton output in"), "{}", run.stderr);
 }
 
 #[test]
@@ -566,7 +556,6 @@ fn what_numba_compiled_becomes_a_manifest() {
     assert!(run.stdout.contains("p1_shape0    i64     1000"), "{}", run.stdout);
 }
 
-/// More blocks than 32 bits can count.
 #[test]
 fn a_cluster_beyond_all_bounds_is_no_end() {
     let project = Project::without_tools();
@@ -590,7 +579,7 @@ fn kernels_of_cpp_are_named_as_people_write_them() {
     }
     let refused = import("perm");
     refused.assert_refused("a name of two");
-    let both = "they are `perm<double, 2>` (`_Z4permIdLi2EEvPKT_PS0_x`), `perm<float, 1>` (`_Z4permIfLi1EEvPKT_PS0_x`)";
+    let both = "the kernels are `perm<double, 2>` (`_Z4permIdLi2EEvPKT_PS0_x`), `perm<float, 1>` (`_Z4permIfLi1EEvPKT_PS0_x`)";
     assert!(refused.stderr.contains(both), "{}", refused.stderr);
     let manifest = |kernel: &str| {
         let text = std::fs::read_to_string(data("bad/code_of_another_instance.toml")).unwrap();
@@ -613,7 +602,6 @@ fn cubins_and_ptx_of_one_kernel_become_a_manifest() {
     let run = import(&[&["cubin", "--kernel", "scale_f32_1"], files.as_slice()].concat());
     run.assert_ok();
     insta::assert_snapshot!("imported_from_nvcc", run.stdout);
-    // The compiler's name may replace the format's.
     let nvcc = import(&[&["nvcc", "--kernel", "scale_f32_1"], files.as_slice()].concat());
     assert_eq!((nvcc.code, nvcc.stdout), (Some(0), run.stdout));
     let refused = [
@@ -632,7 +620,7 @@ fn cubins_and_ptx_of_one_kernel_become_a_manifest() {
     insta::assert_snapshot!("imports_that_are_refused", shown.join("\n"));
 }
 
-/// External shared memory comes from the launch; PTX beside a cubin has missing facts.
+/// External shared memory comes from the launch; PTX beside a cubin supplies missing facts.
 #[test]
 fn shared_memory_of_the_launch_is_asked_for() {
     let project = Project::without_tools();
@@ -685,16 +673,15 @@ fn what_a_cubin_does_not_tell_is_said() {
     let unknown = check("\"a.cubin\"", "min_driver = \"590\"");
     unknown.assert_refused("a driver that it cannot be held against");
     assert!(
-        unknown.stderr.contains("error[C0602]: it is not known which drivers load this cubin"),
+        unknown.stderr.contains("error[C0602]: unknown driver requirement of this cubin"),
         "{}",
         unknown.stderr
     );
     check("\"a.cubin\"", "").assert_ok();
     check("\"told.cubin\"", "min_driver = \"590\"").assert_ok();
-    // Code for 9.0 and architecture-specific code for 9.0.
     check("\"a.cubin\", \"told.cubin\"", "").assert_ok();
     let twice = check("\"a.cubin\", \"b.cubin\"", "");
     twice.assert_refused("two files for one architecture");
-    let note = "each of them does not tell whether it was compiled for 9.0 alone, and is taken to be";
+    let note = "each of them does not record whether it was compiled only for 9.0, which is assumed";
     assert!(twice.stderr.contains(note), "{}", twice.stderr);
 }

@@ -1,11 +1,10 @@
-//! `cubinder import` reads parameters from Triton's text, PTX and debug information; `check` compares them.
+//! `import` reads parameters from Triton's text, PTX and debug information; `check` compares them.
 
 use std::ffi::OsString;
 
 use crate::support::{self, Project};
 use nvrtc_sys::{Nvrtc, Program};
 
-/// A Triton cache and PTX with the parameters.
 fn with_text(kernel: &str, text: &str) -> Project {
     let project = Project::without_tools();
     let (_, rest) = text.split_once(&format!("@{kernel}(")).unwrap();
@@ -26,7 +25,6 @@ fn with_text(kernel: &str, text: &str) -> Project {
     project
 }
 
-/// Fills in the placeholders.
 fn imported(project: &Project) -> String {
     let run = project.run(&["import", "triton", "cache"]);
     run.assert_ok();
@@ -65,7 +63,7 @@ fn floats_of_8_bits_are_of_several_kinds() {
             true => assert_eq!(found, NOTHING),
             false => assert_eq!(
                 found,
-                [format!("C0903 `x` is `const f8*`, and the kernel takes `!tt.ptr<{theirs}>` there")]
+                [format!("C0903 `x` is `const f8*`, but the kernel expects `!tt.ptr<{theirs}>`")]
             ),
         }
         // No tensor has such elements.
@@ -76,7 +74,7 @@ fn floats_of_8_bits_are_of_several_kinds() {
     }
 }
 
-/// PTX as NVRTC 13.0 writes it, without `.ptr`, that reads and writes through parameters.
+/// Returns PTX that reads and writes through parameters without `.ptr`, as NVRTC 13.0 writes it.
 fn copy(target: &str, order: [&str; 3]) -> String {
     let params: Vec<String> = order.iter().map(|name| format!("\t.param .u64 copy_{name}")).collect();
     format!(
@@ -91,7 +89,6 @@ fn copy(target: &str, order: [&str; 3]) -> String {
     )
 }
 
-/// Checks these parameters and arguments with a file for each of `orders`.
 fn said_of_copy(orders: &[[&str; 3]], parameters: [&str; 3], args: &str) -> Vec<String> {
     let project = Project::without_tools();
     let mut files = Vec::new();
@@ -121,21 +118,18 @@ fn the_loads_and_stores_of_ptx_tell_pointers_from_numbers() {
         ["x: u64", "y: f32*", "n: u64"],
         "x = \"numel(x)\", y = \"y\", n = \"numel(y)\"",
     );
-    assert_eq!(number, ["C0903 the kernel reads `x` as an address, and gets a number"]);
+    assert_eq!(number, ["C0903 the kernel uses `x` as an address, but receives a number"]);
     // 0 is a null pointer.
     let null =
         said_of_copy(&[XYN], ["x: u64", "y: f32*", "n: u64"], "x = \"0\", y = \"y\", n = \"numel(y)\"");
     assert!(null.iter().all(|said| !said.starts_with("C0903")), "{null:?}");
-    // A number and a pointer exchanged.
     let numbers = said_of_copy(&[XYN], ["n: u64", "y: f32*", "x: const f32*"], ARGS);
-    assert_eq!(numbers, ["C0903 the kernel reads `n` as an address, and gets a number"]);
-    // Two pointers exchanged.
+    assert_eq!(numbers, ["C0903 the kernel uses `n` as an address, but receives a number"]);
     let pointers = said_of_copy(&[XYN], ["y: f32*", "x: const f32*", "n: u64"], ARGS);
-    assert_eq!(pointers, ["C0903 `x` is `const f32*`, and the kernel writes there"]);
-    // In one of two files.
+    assert_eq!(pointers, ["C0903 `x` is `const f32*`, but the kernel writes through it"]);
     for (other, expected) in [
-        (["y", "x", "n"], "C0903 `x` is `const f32*`, and the kernel writes there"),
-        (["x", "n", "y"], "C0903 the kernel reads `n` as an address, and gets a number"),
+        (["y", "x", "n"], "C0903 `x` is `const f32*`, but the kernel writes through it"),
+        (["x", "n", "y"], "C0903 the kernel uses `n` as an address, but receives a number"),
     ] {
         assert_eq!(said_of_copy(&[XYN, other], right, ARGS), [expected]);
         assert_eq!(said_of_copy(&[XYN, XYN], right, ARGS), NOTHING);
@@ -173,10 +167,9 @@ fn the_names_of_debug_information_tell_exchanged_parameters() {
         said(&project, &manifest)
     };
     assert_eq!(said_of(["x: const f32*", "y: f32*", "first: i32", "last: i32"]), NOTHING);
-    // The manifest may rename parameters.
     assert_eq!(said_of(["x: const f32*", "y: f32*", "low: i32", "high: i32"]), NOTHING);
     assert_eq!(said_of(["x: const f32*", "y: f32*", "first: i32", "count: i32"]), NOTHING);
     let exchanged = said_of(["x: const f32*", "y: f32*", "last: i32", "first: i32"]);
-    let expected = "C0903 the parameters `first` and `last` may be exchanged: the kernel has both names, at other places";
+    let expected = "C0903 the parameters `first` and `last` may be swapped: the kernel has both names in other positions";
     assert_eq!(exchanged, [expected]);
 }

@@ -1,6 +1,4 @@
-//! `inspect` reports each changed byte and truncation of a small bundle and plan.
-
-use cubinder_compiler::inspect::{Verbosity, inspect, table};
+use cubinder_compiler::inspect::{Verbosity, inspect, summary, table};
 use cubinder_manifest::resolve;
 use cubinder_model::container::{read, write_bundle, write_node, write_node_reference};
 use cubinder_model::{
@@ -15,7 +13,6 @@ inputs = [{ name = \"x\", type = \"f32\" }]
 outputs = [{ name = \"y\", type = \"f32\", shape = \"x.shape\" }]
 launches = [{ source = \"k.cu\", kernel = \"k\", grid = [1], block = [1], args = { x = \"x\", y = \"y\" } }]";
 
-/// Two code objects, one of them compressible.
 fn code() -> Vec<CodeObject> {
     let object = |target: &str, bytes: Vec<u8>| CodeObject {
         target: target.parse().unwrap(),
@@ -78,7 +75,7 @@ fn reference() -> Vec<u8> {
 
 fn tells(bytes: &[u8]) -> bool {
     inspect("file", bytes).map_or(true, |report| {
-        assert!(!table(&report, Verbosity::Full).is_empty());
+        assert!(!table(&report, Verbosity::Full).is_empty() && !summary(&report).is_empty());
         !report.damaged.is_empty()
     })
 }

@@ -1,4 +1,4 @@
-//! `--json` of every command in a folder whose name is not UTF-8.
+//! `--json` of all commands in a folder whose name is not UTF-8.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use crate::support::models;
 use crate::support::{self, Project};
 use serde_json::Value;
 
-/// `café` in Latin-1.
+/// Returns `café` in Latin-1.
 fn folder() -> &'static OsStr {
     OsStr::from_bytes(b"caf\xe9")
 }
@@ -53,7 +53,6 @@ fn commands_with_json() -> BTreeSet<String> {
     found
 }
 
-/// Collects the bytes of paths that are objects.
 fn odd_paths(value: &Value, found: &mut Vec<Vec<u8>>) {
     match value {
         Value::Object(fields) => {
@@ -69,7 +68,6 @@ fn odd_paths(value: &Value, found: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// TOML and patterns must be UTF-8.
 #[test]
 fn paths_that_have_to_be_text_are_errors() {
     let project = Project::without_tools();
@@ -110,7 +108,7 @@ fn every_command_names_a_folder_that_is_not_utf8() {
     fs::write(root.join("model.onnx"), &models::right()[0].model).unwrap();
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let plugins = models::MANIFESTS.map(|name| manifests.join(name).display().to_string()).join(",");
-    // `{}` is the folder. The number is the least number of path objects; `test` and `tune` need a GPU.
+    // `{}` is the folder; the number is the minimum of path objects. `test` and `tune` need a GPU.
     let runs: [(&str, &[&str], usize); 11] = [
         ("compile", &["{}/manifests/scale.toml", "--output", "{}/build", "--target", "sm_80,sm_90"], 1),
         ("check", &["{}/manifests/scale.toml", "--proofs"], 1),

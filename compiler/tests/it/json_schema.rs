@@ -1,4 +1,4 @@
-//! The schema accepts what the reader accepts, and rejects errors that it can express.
+//! The schema accepts all valid manifests, and rejects errors that it can express.
 
 use std::path::Path;
 
@@ -23,11 +23,9 @@ const OF_FORM: [Code; 7] = [
     rules::VARIANT_ID,
 ];
 
-/// Bad defaults that are independent of other keys.
 const OF_ANOTHER_TYPE: [&str; 3] =
     ["default_of_another_type", "default_of_array_no_array", "default_mixed_array"];
 
-/// `None` if the toml crate rejects it.
 fn as_json(path: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(path).expect("a text");
     let mut table = toml::Value::Table(toml::from_str(&text).ok()?);
@@ -35,7 +33,7 @@ fn as_json(path: &Path) -> Option<Value> {
     Some(serde_json::to_value(table).expect("it is JSON"))
 }
 
-/// JSON has no infinities.
+/// Replaces infinities, which JSON cannot represent.
 fn make_finite(value: &mut toml::Value) {
     match value {
         toml::Value::Float(number) if !number.is_finite() => *number = 0.0,
@@ -77,18 +75,16 @@ fn bad_manifests_are_refused_where_the_schema_can_tell() {
         let refusals = refusals(&validator, &manifest);
         let expressible = codes.iter().any(|code| OF_FORM.contains(code)) || OF_ANOTHER_TYPE.contains(&stem);
         assert!(!expressible || !refusals.is_empty(), "{stem} is valid, but {codes:?}");
-        // The schema is not stricter than the reader.
         assert!(!codes.is_empty() || refusals.is_empty(), "{stem}: {refusals:?}");
         refused += usize::from(!refusals.is_empty());
     }
-    assert!(refused >= 60, "only {refused} were refused");
+    assert!(refused >= 60, "only {refused} were rejected");
 }
 
-/// A sign before a rank, and a keyword as a parameter.
 #[test]
 fn what_the_reader_refuses_late_is_refused() {
     let mut all = corpus::manifests("tests/data/ok").into_iter();
-    let path = all.find(|path| path.ends_with("every_key.toml")).expect("it is there");
+    let path = all.find(|path| path.ends_with("every_key.toml")).expect("it exists");
     let text = std::fs::read_to_string(path).expect("a text");
     let mut manifest: toml::Value = toml::Value::Table(toml::from_str(&text).expect("TOML"));
     let refused = |manifest: &toml::Value| {
@@ -116,7 +112,6 @@ fn the_command_prints_it() {
     assert_eq!(printed, json_schema());
 }
 
-/// Valid or not, depending on the key.
 const VALUES: [&str; 28] = [
     "0",
     "1",
@@ -148,7 +143,7 @@ const VALUES: [&str; 28] = [
     "['inf']",
 ];
 
-/// Replaces leaf number `at`, counted from the front.
+/// Replaces leaf `at` in depth-first order; returns whether the tree has it.
 fn replace(tree: &mut toml::Value, at: &mut usize, value: &toml::Value) -> bool {
     let inner: Vec<&mut toml::Value> = match tree {
         toml::Value::Table(table) if !table.is_empty() => table.iter_mut().map(|(_, value)| value).collect(),
@@ -183,7 +178,6 @@ fn what_is_refused_is_wrong() {
                 if !replace(&mut mutant, &mut leaf.clone(), &table["value"]) {
                     break;
                 }
-                // A sample suffices.
                 if (leaf + index) % 4 != 0 {
                     continue;
                 }
@@ -200,5 +194,5 @@ fn what_is_refused_is_wrong() {
             }
         }
     }
-    assert!(refused >= 1000, "only {refused} mutants were refused");
+    assert!(refused >= 1000, "only {refused} mutants were rejected");
 }

@@ -1,6 +1,3 @@
-//! Typical kernels against manifests, through the real NVRTC. `tests/cases` has the manifests of
-//! `tests/data/bad/compiled`.
-
 use std::path::Path;
 
 use cubinder_compiler::compile::{CompiledBundle, Request, compile, compile_bundle};
@@ -20,7 +17,6 @@ struct Case {
     targets: &'static [&'static str],
 }
 
-/// A kernel `k` of `f32` with parameters `x`, `y` and `n`.
 const PLAIN: Case = Case {
     element: "f32",
     kernel: "",
@@ -35,11 +31,11 @@ fn manifest(case: &Case) -> String {
     Sample { element: case.element, kernel, launch: case.launch, args: &args, ..Sample::PLAIN }.text()
 }
 
-/// Two equal-typed parameters, swapped from compute capability 9.0 on.
+/// Two parameters of one type, swapped from compute capability 9.0 on.
 const ORDER_BY_ARCHITECTURE: &str =
     "#if __CUDA_ARCH__ >= 900\n#define ORDER int m, int n\n#else\n#define ORDER int n, int m\n#endif\n";
 
-/// Compiles without a runtime library: reporting only its absence means success.
+/// Compiles a case. If the runtime library is missing, the only error allowed is that it is missing.
 fn compiled(case: &Case) -> Result<(), String> {
     const MISSING: &str = "no-such-runtime-library.so";
     let folder = tempfile::tempdir().unwrap();
@@ -104,13 +100,11 @@ fn kernels_are_taken() {
     let long = "n = \"[get(x.shape, i, 1) for i in range(2000)]\"";
     let four = "n = \"1\"\na = \"[1.0, 2.0, 3.0, 4.0]\"";
     for case in [
-        // More than 4 KiB of parameters.
         Case {
             kernel: "__global__ void k(const float* x, float* y, cubinder::array<int, 2000> n) { y[0] = n[1]; }",
             args: long,
             ..PLAIN
         },
-        // Offset changed by its alignment.
         Case {
             kernel: "struct alignas(16) A { float d[4]; };\n\
                      __global__ void k(const float* x, float* y, int n, A a) { y[0] = a.d[n]; }",
@@ -188,7 +182,6 @@ fn parameters_that_are_swapped_for_some_targets_are_refused() {
              __global__ void k(float* x, float* y, int n, int m) {BODY}\n#endif"
         ),
         format!("#include \"order.h\"\n__global__ void k(const float* x, float* y, ORDER) {BODY}"),
-        // A template default argument with a pasted name.
         format!(
             "#define PASTE(a, b) a##b\n#define ARCH PASTE(__CUDA_, ARCH__)\n\
              template <bool = (ARCH > 800)> __global__ void k(const float* x, float* y, int n, int m) {BODY}\n\
@@ -202,13 +195,11 @@ fn parameters_that_are_swapped_for_some_targets_are_refused() {
             let errors = compiled(&case).unwrap_err();
             assert!(errors.starts_with("error[C0501]"), "{kernel}\n{errors}");
             assert_eq!(errors.matches("error").count(), 1, "{kernel}\n{errors}");
-            // One target has only one order.
             assert_taken(&Case { targets: &targets[..1], ..case });
         }
     }
 }
 
-/// Macros of the compile for parameter names do not matter.
 #[test]
 fn parameters_are_those_of_the_code() {
     if support::toolkit().is_none() {
@@ -256,7 +247,6 @@ fn dynamic_shared_memory_that_code_accesses_must_be_given() {
         |body: &str| format!("__global__ void k(const float* x, float* y, int n) {{ {ARRAY} {body} }}");
     let access = "s[threadIdx.x] = x[n]; __syncthreads(); y[n] = s[0];";
     for targets in [&["sm_80", "sm_90"][..], &["compute_80"]] {
-        // Code that never touches the array.
         for kernel in [
             chosen("false"),
             plain("y[n] = x[n] + sizeof(s[0]);"),
@@ -294,20 +284,17 @@ fn what_several_targets_refuse_is_said_once() {
         return;
     }
     let cases = [
-        // All fail for the same reason.
         Case {
             kernel: "__global__ void k(const float* x, float* y, int n) { y[0] = x[n]; }",
             args: "n = \"1.5\"",
             ..PLAIN
         },
-        // Some fail.
         Case {
             kernel: "extern __shared__ float s[];\n\
                      __global__ void k(const float* x, float* y, int n) { s[n] = x[n]; __syncthreads(); y[0] = s[0]; }",
             launch: "block = [256]\nshared_bytes = 102_400",
             ..PLAIN
         },
-        // One does not compile.
         Case {
             kernel: "__global__ void k(const float* x, float* y, int n)\n\
                      {\n#if __CUDA_ARCH__ == 900\n    y[0] = z;\n#endif\n}",
@@ -318,7 +305,7 @@ fn what_several_targets_refuse_is_said_once() {
     insta::assert_snapshot!("several_targets", shown.join("\n"));
 }
 
-/// The compiler has these limits, which no header states.
+/// No header states these limits of the compiler.
 #[test]
 fn stated_limits_are_those_of_the_compiler() {
     if support::toolkit().is_none() {
@@ -341,7 +328,6 @@ fn stated_limits_are_those_of_the_compiler() {
         let args = format!("n = \"[get(x.shape, i, 1) for i in range({count})]\"");
         compiled(&Case { kernel: kernel.leak(), args: args.leak(), targets, ..PLAIN })
     };
-    // 16 bytes of pointers, and 4 per element. One more is untested: NVRTC 13.0 rejects it and may crash later or at
-    // exit.
+    // 16 bytes of pointers, and 4 per element. One more is untested: NVRTC 13.0 rejects it and may crash later.
     assert_eq!(params(8187), Ok(()));
 }

@@ -1,5 +1,5 @@
-//! Bundles in a real shared library, mapped by the dynamic linker: `library/probe.rs` with the runtime's `slot.rs`
-//! and `descriptor.rs`, loaded by `library/load.py`.
+//! Bundles in a shared library, mapped by the dynamic linker: `library/probe.rs` with the runtime's `slot.rs` and
+//! `descriptor.rs`, loaded by `library/load.py`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,6 @@ use cubinder_source::diagnostic::Diagnostic;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Built once per test run.
 fn probe() -> &'static Path {
     static PROBE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let build = || {
@@ -37,7 +36,6 @@ fn build_probe(folder: &Path, name: &str, arguments: &[&str]) -> Result<PathBuf,
     if output.status.success() { Ok(library) } else { Err(text(&output.stderr)) }
 }
 
-/// Returns the printed lines.
 fn load(steps: &[&str]) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/library/load.py");
     let output = Command::new("python3").arg(script).args(steps).output().unwrap();
@@ -49,12 +47,10 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Pseudo-random bytes.
 fn bundle(length: usize, seed: u32) -> Vec<u8> {
     (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8).collect()
 }
 
-/// Python computes the same digest.
 fn told(mode: u32, bundle: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), bundle).unwrap();
@@ -63,7 +59,6 @@ fn told(mode: u32, bundle: &[u8]) -> String {
     format!("{mode} {} {}", bundle.len(), text(&output.stdout).trim())
 }
 
-/// `false` with a message if it is missing.
 fn tool(name: &str, arguments: &[&str], file: &Path) -> bool {
     match Command::new(name).args(arguments).arg(file).output() {
         Ok(Output { status, stderr, .. }) => {
@@ -71,7 +66,7 @@ fn tool(name: &str, arguments: &[&str], file: &Path) -> bool {
             true
         }
         Err(_) => {
-            eprintln!("SKIPPED: `{name}` is not on this machine");
+            eprintln!("SKIPPED: `{name}` is not installed");
             false
         }
     }
@@ -194,7 +189,6 @@ fn unloading_leaves_no_mapping() {
     assert_eq!(load(&["cycle", "50", &library]), ["0 mappings left"]);
 }
 
-/// The bundle can then be replaced, but not removed.
 #[test]
 fn a_bundle_survives_tools() {
     let tools: &[(&str, &[&str])] = &[
@@ -253,7 +247,6 @@ fn rewritten_libraries_take_a_bundle() {
     }
 }
 
-/// Returns the error without numbers that depend on the linker.
 fn message(result: Result<(), LibraryError>) -> String {
     let said = result.unwrap_err().problem.to_string();
     let words = said.split(' ').map(|word| match word.len() {
@@ -296,17 +289,17 @@ fn mistakes_are_named_and_leave_nothing_behind() {
         ]
         .join("\n"),
         @r#"
-        not a shared library this compiler can handle: 0 bytes are too few for ELF
-        not a shared library this compiler can handle: it does not begin as an ELF file does
-        not a shared library this compiler can handle: ELF class 1, byte order 1, version 1; expected 64 bit (2), little endian (1), 1
-        not a shared library this compiler can handle: ELF type 2, expected a shared object (3)
+        unsupported shared library: 0 bytes are too short for ELF
+        unsupported shared library: it is not an ELF file
+        unsupported shared library: ELF class 1, byte order 1, version 1; expected 64 bit (2), little endian (1), 1
+        unsupported shared library: ELF type 2, expected a shared object (3)
         damaged ELF file: header and program headers of 64 and 57 bytes, expected 64 and 56
         damaged ELF file: the table of program headers should be # bytes from byte # but the file has # bytes
         damaged ELF file: the table of section headers should be # bytes from byte # but the file has # bytes
-        the bundle to put in is empty
+        the bundle is empty
         cannot open it: No such file or directory (os error 2)
         cannot open its folder: No such file or directory (os error 2)
-        not a shared library this compiler can handle: it is a folder
+        unsupported shared library: it is a folder
         "#
     );
     assert!(!out.exists());
@@ -318,7 +311,7 @@ fn merged_notes_and_foreign_libraries_are_refused() {
     let file = fs::read(probe()).unwrap();
     let note = file.windows(16).position(|window| window == cubinder_model::slot::NOTE).unwrap();
     let slot = file.windows(16).position(|window| window == cubinder_model::slot::MAGIC).unwrap();
-    // The note is four bytes longer, as when a linker merges notes.
+    // Four more bytes, as when a linker merges notes.
     let header = file.windows(8).position(|window| window == (note as u64).to_le_bytes()).unwrap() - 8;
     let said = |at: usize, bytes: &[u8]| {
         let mut file = file.clone();
@@ -340,20 +333,19 @@ fn merged_notes_and_foreign_libraries_are_refused() {
         .join("\n"),
         @r#"
         the linker merged the note `.note.cubinder` with other notes: its segment has 20 bytes, expected 16
-          help: build the runtime library with rust-lld, lld, GNU ld or gold; mold keeps the note apart with `-C link-arg=-Wl,--build-id=none`
-        it has no note of its own (section `.note.cubinder`) whose program header the bundle could take
-          help: build the runtime library with rust-lld, lld, GNU ld or gold; mold keeps the note apart with `-C link-arg=-Wl,--build-id=none`
-        the descriptor at byte [slot] is damaged: it does not begin with the magic
-          help: take a fresh copy of the runtime library of this release
-        the descriptor at byte [slot] is damaged: its layout has version 2; this compiler knows version 1
-          help: take a fresh copy of the runtime library of this release
-        the descriptor at byte [slot] is damaged: its field `mode` holds what is never written there
-          help: take a fresh copy of the runtime library of this release
+          help: link the runtime library with rust-lld, lld, GNU ld or gold, or with mold and `-C link-arg=-Wl,--build-id=none`
+        it has no separate note (section `.note.cubinder`) whose program header the bundle can use
+          help: link the runtime library with rust-lld, lld, GNU ld or gold, or with mold and `-C link-arg=-Wl,--build-id=none`
+        the descriptor at byte [slot] is damaged: it does not start with the magic bytes
+          help: use a new copy of the runtime library of this release
+        the descriptor at byte [slot] is damaged: its layout has version 2; this compiler supports version 1
+          help: use a new copy of the runtime library of this release
+        the descriptor at byte [slot] is damaged: its field `mode` has an invalid value
+          help: use a new copy of the runtime library of this release
         "#
     );
 }
 
-/// A change of bytes, mostly in critical places.
 #[derive(Debug, Clone)]
 enum Damage {
     Bytes { at: prop::sample::Index, region: usize, with: Vec<u8> },
@@ -381,7 +373,6 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Header, program headers, note, descriptor, section headers and their names, everything.
 fn regions(file: &[u8]) -> Vec<std::ops::Range<usize>> {
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     let half = |at: usize| usize::from(u16::from_le_bytes(file[at..at + 2].try_into().unwrap()));
@@ -414,7 +405,6 @@ fn apply(file: &mut Vec<u8>, regions: &[std::ops::Range<usize>], damage: &Damage
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// An accepted library returns the bundle and can be restored.
     #[test]
     fn damaged_libraries_are_refused_or_work(damages in proptest::collection::vec(damage(), 1..4)) {
         let scene = Scene::new();
@@ -433,7 +423,6 @@ proptest! {
         }
     }
 
-    /// Removal restores the damaged library.
     #[test]
     fn damaged_libraries_with_a_bundle_are_refused_or_work(damages in proptest::collection::vec(damage(), 1..4)) {
         let scene = Scene::new();

@@ -1,5 +1,4 @@
-//! Integration tests of the compiler, one program because each links the compiler.
-//! `compiler/tests/cases` tests the data files.
+//! Integration tests, in one program because each links the compiler.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 

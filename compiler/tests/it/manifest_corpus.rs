@@ -1,5 +1,3 @@
-//! The corpus as a whole, and mutated manifests.
-
 use std::path::{Path, PathBuf};
 
 use cubinder_manifest::resolve::compile;
@@ -41,7 +39,6 @@ fn every_snapshot_is_of_a_manifest() {
     }
 }
 
-/// Every diagnostic must render in every format.
 fn answer(text: String) {
     match compile(&Source::new("m.toml", text)) {
         Ok(resolved) => assert!(!has_errors(&resolved.warnings)),

@@ -1,5 +1,3 @@
-//! Kernels that TensorRT launches itself, on the command line.
-
 use std::fs;
 use std::path::Path;
 
@@ -9,11 +7,10 @@ use cubinder_model::{Bundle, TargetKind};
 use cubinder_skip::skip;
 use serde_json::Value;
 
-/// `None` without the runtime library.
 fn with_ptx() -> Option<Project> {
     let project = Project::without_tools();
     if project.runtime_library.is_none() {
-        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets it");
         return None;
     }
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
@@ -48,8 +45,8 @@ fn inspected_in_an_engine(project: &Project, text: &[u8]) -> Value {
 fn ptx_of_another_compiler_keeps_all_but_its_name() {
     let Some(project) = with_ptx() else { return };
     let run = project.compile(&[MANIFEST, "-o", "out"]);
-    assert!(run.stdout.contains("TensorRT launches the kernels itself (experimental"), "{}", run.stdout);
-    assert!(run.stdout.contains("ops, code that TensorRT keeps itself"), "{}", run.stdout);
+    assert!(run.stdout.contains("TensorRT launches all kernels (experimental"), "{}", run.stdout);
+    assert!(run.stdout.contains("for the builder; TensorRT stores the code"), "{}", run.stdout);
     let bundle = bundle(&project, "out/libnative_code.so");
     let [object] = bundle.code.as_slice() else { panic!("{:?}", bundle.code) };
     let raw = object.raw().unwrap();
@@ -70,23 +67,18 @@ fn who_launches_is_said_wherever_a_user_meets_it() {
     let Some(project) = with_ptx() else { return };
     let result = json(&project.compile(&[MANIFEST, "-o", "out", "--json"]));
     assert_eq!((&result["native"], &result["plugins"]), (&Value::from(1), &Value::from(1)));
-    let library = project.run(&["inspect", "out/libnative_code.so"]);
-    for words in
-        ["ops, code that TensorRT keeps itself", "TensorRT launches its kernels itself (experimental)"]
+    let library = project.run(&["inspect", "out/libnative_code.so", "--verbose"]);
+    for words in ["for the builder; TensorRT stores the code", "TensorRT launches its kernels (experimental)"]
     {
         assert!(library.stdout.contains(words), "{}", library.stdout);
     }
     for file in [MANIFEST, "out/libnative_code.so"] {
         let eval = project.run(&["eval", file, "--shape", "x=3x5"]);
-        assert!(
-            eval.stdout.contains("note: TensorRT launches the kernel itself (experimental)"),
-            "{}",
-            eval.stdout
-        );
+        assert!(eval.stdout.contains("note: TensorRT launches the kernel (experimental)"), "{}", eval.stdout);
     }
-    // Serves every GPU from the lowest on.
+    // Serves all GPUs from the lowest on.
     let eval = project.run(&["eval", "out/libnative_code.so", "--shape", "x=3x5", "--arch", "sm_90"]);
-    assert!(!eval.stdout.contains("refused") && eval.stdout.contains("native_80"), "{}", eval.stdout);
+    assert!(!eval.stdout.contains("rejected") && eval.stdout.contains("native_80"), "{}", eval.stdout);
     // Diagnostics depend on the route; the command line overrides the manifest.
     project.write(
         "ok/much.toml",
@@ -95,14 +87,14 @@ fn who_launches_is_said_wherever_a_user_meets_it() {
             .replace("ceil_div(numel(y), 256)", "x.rank + 1\", \"1 + x.rank * 99999"),
     );
     for (route, words, told) in [
-        ("native", "TensorRT launches it all the same", " told when an engine is built"),
-        ("plugin", "such a launch is refused at run time", " checked at run time"),
+        ("native", "TensorRT launches it without a check", " deferred to engine build"),
+        ("plugin", "such launches are rejected at run time", " deferred to run time"),
     ] {
         let run = project.run(&["check", "ok/much.toml", "--route", route]);
         assert!(run.stderr.contains(words), "{route}: {}", run.stderr);
         assert!(run.stdout.contains(told), "{route}: {}", run.stdout);
         let eval = project.run(&["eval", MANIFEST, "--shape", "x=3x5", "--route", route]);
-        assert_eq!(eval.stdout.contains("TensorRT launches the kernel itself"), route == "native");
+        assert_eq!(eval.stdout.contains("TensorRT launches the kernel (experimental)"), route == "native");
         let library = project.run(&["eval", "out/libnative_code.so", "--shape", "x=3x5", "--route", route]);
         library.assert_refused("--route");
     }
@@ -116,18 +108,13 @@ fn what_makes_no_sense_is_refused() {
     let Some(project) = with_ptx() else { return };
     let run = project.run(&["compile", MANIFEST, "-o", "out", "--embed"]);
     run.assert_refused("--embed");
-    assert!(
-        run.stderr.contains("error[C1101]: there is no code to be serialized into engines"),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.contains("error[C1101]: no code to embed"), "{}", run.stderr);
     assert!(!project.path("out").exists());
     let run = project.run(&["compile", MANIFEST, "--route", "both"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("expected `plugin` or `native`"), "{}", run.stderr);
 }
 
-/// TensorRT launches no clusters.
 #[test]
 fn ptx_that_asks_for_clusters_is_refused() {
     let Some(project) = with_ptx() else { return };
@@ -143,18 +130,17 @@ fn ptx_that_asks_for_clusters_is_refused() {
     assert!(!project.path("out").exists());
 }
 
-/// It serves exactly the GPUs of its PTX.
 #[test]
 fn a_thinned_library_says_what_it_is() {
     let Some(project) = with_ptx() else { return };
     project.compile(&[MANIFEST, "-o", "out"]);
     let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_90", "-o", "thin"]);
     run.assert_ok();
-    assert!(run.stdout.contains("ops, code that TensorRT keeps itself"), "{}", run.stdout);
+    assert!(run.stdout.contains("for the builder; TensorRT stores the code"), "{}", run.stdout);
     assert_eq!(bundle(&project, "thin/libnative_code.so"), bundle(&project, "out/libnative_code.so"));
     let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_75", "-o", "thin"]);
-    run.assert_refused("nothing of elsewhere::scale would run on sm_75");
-    assert!(run.stderr.contains("compile it for that GPU too: `--target sm_75`"), "{}", run.stderr);
+    run.assert_refused("no code of elsewhere::scale for sm_75");
+    assert!(run.stderr.contains("also compile it for that GPU: `--target sm_75`"), "{}", run.stderr);
 }
 
 #[test]
@@ -166,7 +152,7 @@ fn a_library_has_plugins_of_both_kinds() {
     });
     let both = [MANIFEST, "ok/other.toml", "--name", "both", "-o", "out"];
     let run = project.compile(&both);
-    assert!(run.stdout.contains("TensorRT launches the kernels of 1 plugin itself"), "{}", run.stdout);
+    assert!(run.stdout.contains("TensorRT launches the kernels of 1 plugin (experimental"), "{}", run.stdout);
     let result = json(&project.compile(&[&both[..], &["--json", "--embed"]].concat()));
     assert_eq!((&result["native"], &result["plugins"]), (&Value::from(1), &Value::from(2)));
 }
@@ -188,7 +174,6 @@ fn kernels_of_a_source_become_part_of_another() {
     assert_eq!(op, &Value::from(format!("{}::{}", plugin.namespace, plugin.name)));
 }
 
-/// A generated kernel fixes its number of threads.
 #[test]
 fn blocks_that_differ_have_kernels_of_their_own() {
     let Some(project) = Project::new() else { return };
@@ -259,7 +244,7 @@ args = { x = "x", y = "y", n = "numel(y)" }
     let text = String::from_utf8(project.read("two.toml")).unwrap();
     project.write("when.toml", text.replace("args = {", "when = \"numel(x) > 4\"\nargs = {"));
     for (route, words) in
-        [("native", "TensorRT goes on with whatever the memory held"), ("plugin", "such a run is refused")]
+        [("native", "TensorRT uses the uninitialized memory"), ("plugin", "such launches are rejected")]
     {
         let run = project.run(&["check", "when.toml", "--route", route]);
         assert!(
@@ -270,7 +255,7 @@ args = { x = "x", y = "y", n = "numel(y)" }
     }
 }
 
-/// On this route the limit is 48 KiB on every target.
+/// The limit is 48 KiB on every target.
 #[test]
 fn shared_memory_is_what_a_block_gets_unasked() {
     let Some(project) = with_ptx() else { return };
@@ -290,7 +275,7 @@ fn shared_memory_is_what_a_block_gets_unasked() {
         );
         assert_eq!(
             run.code == Some(1),
-            run.stdout.contains("nobody asks the driver for more than 49152 bytes")
+            run.stdout.contains("does not request more than 49152 bytes of shared memory")
         );
         run.code == Some(1)
     };
@@ -312,12 +297,12 @@ fn code_for_one_chip_alone_is_told() {
         project.write("code/native.ptx", text.replace("sm_80", &format!("sm_{target}")));
         project.write(MANIFEST, manifest.replace("_80", &format!("_{target}")));
         let run = project.compile(&[MANIFEST, "-o", "out"]);
-        run.stdout.lines().find(|line| line.contains(" alone, ")).map(str::to_owned)
+        run.stdout.lines().find(|line| line.contains(" run only on ")).map(str::to_owned)
     };
     assert_eq!(said("90"), None);
     for (target, words) in [
-        ("90a", "runs on GPUs of compute capability 9.0 alone"),
-        ("100f", "runs on the family of GPUs of compute capability 10.0 alone"),
+        ("90a", "run only on GPUs of compute capability 9.0"),
+        ("100f", "run only on the GPU family of compute capability 10.0"),
     ] {
         let line = said(target).unwrap();
         assert!(line.contains(&format!("sm_{target}")) && line.contains(words), "{line}");

@@ -1,5 +1,3 @@
-//! `cubinder new`, completions, manual pages, errors of the command line.
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -61,7 +59,6 @@ fn a_plugin_is_added_to_a_project_and_overwrites_nothing() {
         run.stdout
     );
     assert!(run.stdout.contains("--dynamicPlugins=build/libscale.so"), "{}", run.stdout);
-    // The next run completes a killed one.
     fs::remove_file(project.path("tests/wave.toml")).unwrap();
     project.run(&["new", "wave"]).assert_ok();
     fs::remove_file(project.path("tests/wave.toml")).unwrap();
@@ -121,7 +118,6 @@ fn every_command_has_a_page() {
     }
     assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
     project.run(&["man", "cubinder.toml/pages"]).assert_refused("a folder below a file");
-    // Existing pages stay, and none is written.
     for name in ["cubinder.1", "cubinder-new.1"] {
         project.write(&format!("pages/man1/{name}"), "mine");
     }
@@ -131,7 +127,11 @@ fn every_command_has_a_page() {
     refused.assert_refused("a page that is read-only");
     let error = "error: cannot write `pages/man1/cubinder-new.1`: it is read-only";
     assert!(refused.stderr.starts_with(error), "{}", refused.stderr);
-    assert!(refused.stderr.contains("help: `chmod u+w pages/man1/cubinder-new.1` lets it be written, and another folder names another file"));
+    assert!(
+        refused.stderr.contains(
+            "help: make it writable with `chmod u+w pages/man1/cubinder-new.1`, or change the folder"
+        )
+    );
     assert_eq!(project.read("pages/man1/cubinder.1"), b"mine");
     assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
 }

@@ -1,4 +1,4 @@
-//! Occupancy compared with the toolkit's `cuda_occupancy.h`.
+//! Compares occupancy with the toolkit's `cuda_occupancy.h`.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use cubinder_skip::skip;
 
 use crate::support::{self};
 
-/// Reads our figures of a multiprocessor; other limits, granularities and arithmetic are the header's.
+/// Reads our multiprocessor figures; other limits, granularities and arithmetic are the header's.
 const ORACLE: &str = r#"
 #include <stdio.h>
 #include "cuda_occupancy.h"
@@ -101,7 +101,7 @@ fn occupancy_is_what_nvidia_computes() {
     let (source, program) = (folder.path().join("oracle.cpp"), folder.path().join("oracle"));
     std::fs::write(&source, ORACLE).unwrap();
     let built = Command::new(&compiler).arg("-I").arg(include).arg(&source).arg("-o").arg(&program).output();
-    let Ok(built) = built else { return skip("no C++ compiler; install g++, or name one with `CXX`") };
+    let Ok(built) = built else { return skip("no C++ compiler; install g++, or set `CXX`") };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 
     let cases = cases();

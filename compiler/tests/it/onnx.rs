@@ -1,5 +1,3 @@
-//! `cubinder onnx` as a user runs it.
-
 use std::path::Path;
 
 use crate::support::models::{self, Case, Fate, MANIFESTS};
@@ -72,7 +70,6 @@ fn programs_are_told_the_same() {
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&report).unwrap());
 }
 
-/// Other models are kept and reported.
 #[test]
 fn annotate_mends_what_it_can() {
     /// Models with another plugin's names, which are kept by default.
@@ -105,16 +102,13 @@ fn annotate_mends_what_it_can() {
         let out = project.read("out.onnx");
         let again = run_on(&project, "list", &out, &[]);
         assert_eq!(again.code, done.code, "{}", case.name);
-        // `list` reports the same.
         assert_eq!(again.stderr, done.stderr, "{}", case.name);
-        // A second run changes nothing.
         let twice = run_on(&project, "annotate", &out, &["-o", "twice.onnx"]);
         assert_eq!(twice.stdout, "nothing to change\n", "{}", case.name);
         assert!(project.read("twice.onnx") == out, "{}", case.name);
     }
 }
 
-/// Attributes that calls pass in are kept, even another plugin's names.
 #[test]
 fn annotate_leaves_what_calls_say() {
     let project = Project::without_tools();
@@ -140,7 +134,6 @@ fn annotate_leaves_what_calls_say() {
     }
 }
 
-/// `--dry-run` shows all changes.
 #[test]
 fn annotate_shows_what_it_changes() {
     let project = Project::without_tools();
@@ -231,7 +224,6 @@ fn what_cannot_be_done_is_refused() {
     insta::assert_snapshot!("refused", project.plain(&text));
 }
 
-/// External weights are not moved.
 #[test]
 fn weights_that_stay_behind_are_a_warning() {
     let project = Project::without_tools();
@@ -241,7 +233,8 @@ fn weights_that_stay_behind_are_a_warning() {
     std::fs::create_dir(project.path("elsewhere")).unwrap();
     let outside = run_on(&project, "annotate", &model, &["-o", "elsewhere/out.onnx"]);
     assert_eq!(outside.code, Some(0), "{}", outside.stderr);
-    let warning = "warning: weights of the model lie beside it, in `weights.bin`, and not beside `elsewhere/out.onnx`\n";
+    let warning =
+        "warning: the model's weights are in `weights.bin`, which is not beside `elsewhere/out.onnx`\n";
     assert!(outside.stderr.starts_with(warning), "{}", outside.stderr);
     assert!(project.read("elsewhere/out.onnx") == project.read("out.onnx"));
     let listed = run_on(&project, "list", &model, &["--json"]);
@@ -262,7 +255,6 @@ fn a_model_that_is_replaced_keeps_its_permissions() {
         let found = std::fs::metadata(project.path("out.onnx")).unwrap().permissions().mode();
         assert_eq!(found & 0o777, mode);
     }
-    // Read-only files are not replaced.
     project.write("out.onnx", &right.model);
     std::fs::set_permissions(project.path("out.onnx"), std::fs::Permissions::from_mode(0o444)).unwrap();
     let refused = run(&project, "annotate", right, &["-o", "out.onnx"]);

@@ -1,5 +1,3 @@
-//! `cubinder paths`, from an installed tree and from a build folder.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +5,6 @@ use std::process::Command;
 use crate::support::{Run, run_copy};
 use serde_json::Value;
 
-/// Creates a folder with the program in `bin`, and empty files.
 fn installed(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();

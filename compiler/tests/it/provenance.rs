@@ -1,5 +1,3 @@
-//! `cubinder inspect --provenance` of libraries.
-
 use std::fs;
 use std::path::Path;
 
@@ -15,7 +13,6 @@ fn told(project: &Project, file: &str) -> String {
     run.stdout
 }
 
-/// Returns a library's segment and the length of its bundle.
 fn attached(project: &Project, file: &str) -> (Vec<u8>, usize) {
     let bytes = project.read(file);
     let range = cubinder_library::read(&project.path(file)).unwrap().unwrap().range;
@@ -63,7 +60,7 @@ fn sources_headers_tables_and_options_are_named_with_their_digests() {
         "{text}"
     );
     assert_eq!(text.matches("    read ").count(), 4, "CUDA's own headers are not listed: {text}");
-    assert!(text.contains("\n    headers of CUDA: "), "but that there are some: {text}");
+    assert!(text.contains("\n    CUDA headers: "), "but that there are some: {text}");
 
     let run = project.run(&["inspect", "--provenance", "--json", "build/libscale.so"]);
     let json: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -103,7 +100,7 @@ fn a_changed_comment_is_another_record_of_the_same_bundle() {
 fn imported_code_is_named_with_its_files() {
     let project = Project::without_tools();
     if project.runtime_library.is_none() {
-        return skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        return skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets it");
     }
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
     for file in ["scale.sm_80.cubin", "scale.sm_90.cubin", "scale.ptx"] {
@@ -124,14 +121,12 @@ fn imported_code_is_named_with_its_files() {
         );
     }
     assert!(!text.contains("\n  NVRTC"), "it compiled nothing: {text}");
-    // A thinned library keeps its record.
     compile("sm_90", "direct");
     project.run(&["thin", "all/libcode.so", "--arch", "sm_90", "-o", "thin"]).assert_ok();
     assert!(project.read("thin/libcode.so") == project.read("direct/libcode.so"));
     assert!(!told(&project, "thin/libcode.so").contains("sm_80"));
 }
 
-/// Bundles of older and future versions.
 #[test]
 fn what_says_nothing_is_told_so_and_works_as_before() {
     let project = Project::without_tools();
@@ -150,13 +145,16 @@ fn what_says_nothing_is_told_so_and_works_as_before() {
         for (file, contents) in [("old", bytes.clone()), ("newer", [bytes.clone(), newer].concat())] {
             project.write(file, contents);
             let text = told(&project, file);
-            assert!(text.contains("it does not say what made it"), "{name} {file}: {text}");
+            assert!(
+                text.contains("no provenance: it is from a version before provenance existed, or newer"),
+                "{name} {file}: {text}"
+            );
             project.run(&["inspect", file]).assert_ok();
         }
         let other = provenance::write(&provenance::Provenance::default(), Digest::compute(b"other"));
         project.write("wrong", [bytes, other].concat());
         let run = project.run(&["inspect", "--provenance", "wrong"]);
         assert_eq!(run.code, Some(1), "{}", run.stdout);
-        assert!(run.stdout.contains("it is of another bundle or node"), "{}", run.stdout);
+        assert!(run.stdout.contains("it belongs to another bundle or node"), "{}", run.stdout);
     }
 }

@@ -1,4 +1,4 @@
-//! Equal bytes for every user and location; exceptions are reported.
+//! Builds are equal for all users and locations; exceptions are reported.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,8 @@ use crate::support::{Project, Run};
 
 const LIBRARIES: [&str; 2] = ["libscale.so", "libscale-code.so"];
 
-/// A project with everything that could put a path into code: headers, a table, internal linkage, `__FILE__`.
+/// Creates a project with all constructs that could put paths into code: headers, a table, internal linkage,
+/// `__FILE__`.
 fn project(names: [&str; 2], in_header: &str) -> Option<Project> {
     let project = Project::new()?;
     project.edit("cubinder.toml", "[library]", "[library]\ninclude = [\"include\"]");
@@ -47,7 +48,6 @@ fn libraries(folder: &Path) -> Vec<(Vec<u8>, u32)> {
     LIBRARIES.map(read).into()
 }
 
-/// Another home, user name, temporary folder, language and umask.
 fn of_another_user(project: &Project, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 077; exec \"$0\" \"$@\""]);
@@ -84,7 +84,6 @@ fn another_folder_and_another_user_give_the_same_bytes() {
     compile(&["--config", "cubinder.toml", "--depfile", "depfile"]);
 }
 
-/// Unless a header contains its own name.
 #[test]
 fn a_project_may_be_named_from_anywhere() {
     let Some(project) = project(["one", "two"], "__func__") else { return };
@@ -118,10 +117,8 @@ fn a_path_of_the_machine_in_the_code_is_told() {
         let run = Run::of(compile(target));
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         let folder = project.path("manifests/../kernels/");
-        let message = format!(
-            "the code of `scale<float>` holds the name of a header that lies in `{}`",
-            folder.display()
-        );
+        let message =
+            format!("the code of `scale<float>` contains the path of a header in `{}`", folder.display());
         assert!(run.stderr.contains(&message), "{target}: {}", run.stderr);
     }
     let run = Run::of(compile("sm_89,compute_80"));

@@ -1,5 +1,3 @@
-//! Plugins of several steps.
-
 use std::path::Path;
 
 use crate::support::{self, Project};
@@ -63,14 +61,29 @@ fn sequences_are_compiled_and_inspected() {
     let run = project
         .run(&[&["compile", "--name", "s", "--target", "sm_90", "--output", "out"], &manifests[..]].concat());
     run.assert_ok();
-    let run = project.run(&["inspect", "out/libs.so"]);
+    let summary = project.run(&["inspect", "out/libs.so"]);
+    summary.assert_ok();
+    let rows = ["com.example::sum", "normalize", "square_and_add", "exchange"];
+    for (row, line) in rows.iter().zip(summary.stdout.lines().skip(4)) {
+        assert!(line.starts_with(row) && line.contains("sm_90"), "{}", summary.stdout);
+    }
+    assert!(summary.stdout.contains("\nruns on: GPUs of compute capability 9.0\n"), "{}", summary.stdout);
+    let bundle = summary.stdout.split("bundle ").nth(1).unwrap().split_whitespace().next().unwrap();
+    for (name, is_shown) in [("exchange", false), (bundle, true)] {
+        let one = project.run(&["inspect", "out/libs.so", "--plugin", name]);
+        one.assert_ok();
+        assert!(one.stdout.contains("in clusters of 2 x 1 x 1"), "{}", one.stdout);
+        assert_eq!(one.stdout.contains("square"), is_shown, "{}", one.stdout);
+    }
+    let none = project.run(&["inspect", "out/libs.so", "--plugin", "sums"]);
+    none.assert_refused("no plugin or node `sums` in `out/libs.so`");
+    let run = project.run(&["inspect", "out/libs.so", "--plugin", bundle]);
     run.assert_ok();
     let told = |line: &&str| line.starts_with("  plugin ") || line.starts_with("    ");
     let steps: Vec<&str> = run.stdout.lines().filter(told).collect();
     insta::assert_snapshot!("inspect", steps.join("\n"));
 }
 
-/// 0.0 and -0.0.
 #[test]
 fn zeros_of_two_signs_are_not_alike() {
     let Some(project) = Project::new() else { return };
@@ -91,7 +104,6 @@ fn zeros_of_two_signs_are_not_alike() {
     assert_eq!(result["code_objects"], 2, "{}{}", run.stdout, run.stderr);
 }
 
-/// Equal launches in steps and variants share one compile per target.
 #[test]
 fn what_is_alike_is_compiled_once() {
     let Some(project) = Project::new() else { return };

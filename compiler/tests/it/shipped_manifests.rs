@@ -1,5 +1,3 @@
-//! The shipped manifests match their operators' definitions.
-
 use std::path::Path;
 use std::process::Command;
 
@@ -26,7 +24,7 @@ impl Environment for Node {
 
 fn draft(name: &str) -> PluginDraft {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests").join(name);
-    let source = source::text(&path).expect("the manifest is there");
+    let source = source::text(&path).expect("the manifest exists");
     compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain))).draft
 }
 
@@ -43,7 +41,7 @@ fn integer(expr: &Expr, node: &Node) -> i64 {
 }
 
 fn argument(draft: &PluginDraft, variant: usize, name: &str, node: &Node) -> Value {
-    let arg = draft.units[variant].args.iter().find(|arg| arg.name == name).expect("the argument is there");
+    let arg = draft.units[variant].args.iter().find(|arg| arg.name == name).expect("the argument exists");
     match &arg.value {
         ArgDraftValue::Expr { expr, .. } => evaluate(expr, node).expect("it has a value"),
         ArgDraftValue::Tensor(index) => panic!("`{name}` is tensor {index}"),
@@ -69,7 +67,6 @@ fn circ_pad_grows_the_last_dimensions() {
     assert_eq!(shape(&circ_pad(&[2, 5], &[])), [2, 5]);
     assert_eq!(shape(&circ_pad(&[1; 8], &[1; 16])), [3; 8]);
     let ids: Vec<i32> = draft.plugin.variants.iter().map(|variant| variant.id).collect();
-    // Both types, vectors for each, pairs of each, both again.
     assert_eq!(ids, [1, 1, 2, 3, 4, 5, 6, 9, 8, 8, 10, 7, 7]);
     let halves: Vec<bool> =
         draft.plugin.variants.iter().map(|variant| variant.types == [DataType::F16; 2]).collect();
@@ -86,7 +83,6 @@ fn circ_pad_launches_a_thread_an_element_or_a_vector() {
         assert_eq!(integer(&launch.block[0], node), threads);
         integer(&launch.grid[0], node)
     };
-    // Dimensions from the last one on.
     let small = |name| argument(&draft, 0, name, &node);
     assert_eq!(small("count"), Value::Int(240));
     assert_eq!(small("in_extent"), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
@@ -100,12 +96,11 @@ fn circ_pad_launches_a_thread_an_element_or_a_vector() {
         draft.plugin.variants[0].launch(0).expect("it launches").kernel,
         "circ_pad<float, 8, 1, 1, false, 1>"
     );
-    // The other dimensions are merged.
     let short = |name| argument(&draft, 8, name, &node);
     assert_eq!(short("padded"), Value::Int(2));
     assert_eq!(short("in_extent"), ints(&[7, 5]));
     assert_eq!(short("shift"), ints(&[6, 2]));
-    // The fallback: all eight dimensions, four elements a thread.
+    // The fallback: eight dimensions, four elements per thread.
     assert_eq!(argument(&draft, 11, "in_extent", &node), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
     let mut odd = circ_pad(&[64, 64, 255], &[1, 1]);
     odd.shapes.push(vec![64, 64, 257]);
@@ -116,7 +111,6 @@ fn circ_pad_launches_a_thread_an_element_or_a_vector() {
     assert_eq!(argument(&draft, 2, "in_extent", &rows), ints(&[64, 64, 64, 1, 1, 1, 1, 1]));
     assert_eq!(argument(&draft, 2, "count", &rows), Value::Int(64 * 66 * 64));
     assert_eq!(grid(2, 256, &rows), 64 * 66 * 64 / 2 / 256);
-    // Vectors of eight halves.
     assert_eq!(argument(&draft, 5, "in_extent", &rows), ints(&[256, 64, 64, 1, 1, 1, 1, 1]));
     assert_eq!(grid(5, 256, &rows), 64 * 66 * 256 / 8 / 256);
 }
@@ -168,7 +162,7 @@ fn non_zero_bounds_its_size_and_cuts_its_input_into_whole_tiles() {
     assert_eq!(integer(&size.opt, &node(&[3, 5, 7])), 52);
     let variant = &draft.plugin.variants[0];
     assert_eq!((variant.launches().count(), variant.scratch.len()), (2, 1));
-    // One block for empty input writes the count; one per tile of 1024, at most 1024.
+    // One block for empty input writes the count; else one per tile of 1024, at most 1024.
     for (shape, blocks) in [
         (vec![0], 1),
         (vec![1], 1),
@@ -198,7 +192,6 @@ fn nms_is_one_launch_for_few_boxes_and_takes_no_memory_for_pairs() {
     let mut launches = variant(1).launches();
     let launch = launches.next().expect("a launch");
     assert!(launches.next().is_none() && variant(1).scratch.is_empty());
-    // One block for empty input writes the count.
     assert_eq!((integer(&launch.grid[0], &node(0)), integer(&launch.block[0], &node(0))), (1, 256));
     for (id, boxes, padded) in [(2, 1, 512), (2, 512, 512), (2, 513, 1024), (3, 262_144, 262_144)] {
         let bytes: i64 =
@@ -214,7 +207,7 @@ fn nms_is_one_launch_for_few_boxes_and_takes_no_memory_for_pairs() {
 fn the_checker_has_nothing_to_say_of_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests");
     for folder in [root.clone(), root.join("cubinder")] {
-        let entries = std::fs::read_dir(&folder).expect("the folder is there");
+        let entries = std::fs::read_dir(&folder).expect("the folder exists");
         let manifests = entries.map(|entry| entry.expect("an entry").path());
         for path in manifests.filter(|path| path.extension().is_some_and(|end| end == "toml")) {
             let mut command = Command::new(env!("CARGO_BIN_EXE_cubinder"));
@@ -225,17 +218,16 @@ fn the_checker_has_nothing_to_say_of_them() {
     }
 }
 
-/// Checks the GPU test cases' shapes, launches and errors.
 #[test]
 fn the_cases_are_as_expected() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = root.join("tests/data/testing/shipped");
-    let entries = std::fs::read_dir(&folder).expect("the folder is there");
+    let entries = std::fs::read_dir(&folder).expect("the folder exists");
     let files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     let cases: Vec<_> =
         files.iter().filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
     let count = |folder: &str| {
-        let entries = std::fs::read_dir(root.join(folder)).expect("the folder is there");
+        let entries = std::fs::read_dir(root.join(folder)).expect("the folder exists");
         let names = entries.map(|entry| entry.expect("an entry").path());
         names.filter(|path| path.extension().is_some_and(|end| end == "toml")).count()
     };

@@ -1,4 +1,4 @@
-//! Pipes, devices and sockets for every path argument: no command waits, reads endlessly, or replaces them.
+//! Pipes, devices and sockets for every path argument: no command may wait, read endlessly, or replace them.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -10,7 +10,6 @@ use crate::support::Project;
 use crate::support::models;
 use crate::support::path_arguments::{PATH_ARGUMENTS, PathArgument, Use};
 
-/// Much more than a command needs on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const CASES: &str = "manifest = \"manifests/scale.toml\"\n\n[[cases]]\nname = \"a\"\nshapes = { x = [4] }\n\
@@ -19,7 +18,6 @@ const CASES: &str = "manifest = \"manifests/scale.toml\"\n\n[[cases]]\nname = \"
 const PTX: &str =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\nret;\n}\n";
 
-/// Creates a device only if permitted.
 fn special_files(folder: &Path) -> Vec<&'static str> {
     fs::create_dir_all(folder).unwrap();
     let make = |program: &str, name: &str, rest: &[&str]| {
@@ -37,7 +35,7 @@ fn special_files(folder: &Path) -> Vec<&'static str> {
             names.push("device");
         }
     } else {
-        println!("without a device: this process may not make one");
+        println!("without a device: this process cannot create one");
     }
     names
 }
@@ -48,7 +46,6 @@ struct Outcome {
     stderr: String,
 }
 
-/// Kills the program after a timeout.
 fn run(project: &Project, words: &[String]) -> Outcome {
     let errors = project.outer("stderr");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -90,7 +87,7 @@ fn check(project: &Project, argument: &PathArgument, kind: &str) -> Result<(), S
     }
     let names = fs::read_dir(&folder).unwrap().count();
     if names != special_files_count(&folder) {
-        return Err(format!("something was left beside it: {what}"));
+        return Err(format!("a file was left next to it: {what}"));
     }
     let is_refused = code.is_some_and(|code| code != 0) && stderr.contains("error");
     let may_be_unused = matches!(argument.used, Use::Searches | Use::Runs);

@@ -1,4 +1,4 @@
-//! Cells longer than 65,535 characters, the limit of Rust's padding.
+//! Rust's padding panics above 65,535 characters.
 
 use crate::support::{MANIFEST, Project, Run};
 use cubinder_onnx::testing::{FLOAT, float, graph, int, model, node, string, value};

@@ -1,4 +1,4 @@
-//! `cubinder compile --arch` and `cubinder thin` yield the bytes of a compile for those targets, or an error.
+//! `compile --arch` and `thin` yield the bytes of a compile for those targets.
 
 use std::fs;
 
@@ -69,12 +69,11 @@ fn ops_and_code_library_change_together() {
         project.compile_for("pair", &["--target", ALL, "--embed"]);
         let run = project.thin(&[&format!("pair/{named}"), "--arch", "sm_90"]);
         run.assert_ok();
-        assert!(run.stdout.contains("the two belong together"), "{}", run.stdout);
+        assert!(run.stdout.contains("use both together"), "{}", run.stdout);
         for name in ["libscale.so", "libscale-code.so"] {
             project.assert_same(&format!("pair/{name}"), &format!("direct/{name}"));
         }
     }
-    // A wrong or missing code library: no file is written.
     project.compile_for("pair", &["--target", ALL, "--embed"]);
     let whole = project.read("pair/libscale.so");
     fs::copy(project.path("direct/libscale-code.so"), project.path("pair/libscale-code.so")).unwrap();
@@ -83,8 +82,12 @@ fn ops_and_code_library_change_together() {
     assert!(run.stderr.contains("`pair/libscale-code.so` is not its code library"), "{}", run.stderr);
     fs::remove_file(project.path("pair/libscale-code.so")).unwrap();
     let run = project.thin(&["pair/libscale.so", "--arch", "sm_90"]);
-    run.assert_refused("alone");
-    assert!(run.stderr.contains("its code library, `pair/libscale-code.so`, is not there"), "{}", run.stderr);
+    run.assert_refused("cannot thin only `pair/libscale.so`");
+    assert!(
+        run.stderr.contains("its code library, `pair/libscale-code.so`, does not exist"),
+        "{}",
+        run.stderr
+    );
     assert!(project.read("pair/libscale.so") == whole);
 }
 
@@ -115,7 +118,7 @@ fn what_cannot_be_thinned_is_refused_by_name() {
         text.push_str(&format!("$ cubinder thin {arguments}\n{}\n", project.plain(&run.stderr)));
     }
     insta::assert_snapshot!(text);
-    assert!(project.read("all/libscale.so") == library, "a refusal changes nothing");
+    assert!(project.read("all/libscale.so") == library, "a rejection changes nothing");
 }
 
 #[test]
@@ -130,7 +133,7 @@ fn sizes_are_said_to_people_and_programs() {
         "{}",
         run.stdout
     );
-    assert!(run.stdout.contains("4 of 10 code objects stay: sm_89, compute_80"), "{}", run.stdout);
+    assert!(run.stdout.contains("kept 4 of 10 code objects: sm_89, compute_80"), "{}", run.stdout);
     let run = project.thin(&["all/libscale.so", "--arch", "sm_89", "-o", "thin", "--json"]);
     run.assert_ok();
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -153,5 +156,5 @@ fn a_subset_of_the_targets_is_compiled() {
     }
     let run = project.run(&["compile", "--arch", "sm_89", "--target", "sm_90"]);
     assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("exclude each other"), "{}", run.stderr);
+    assert!(run.stderr.contains("cannot be used with"), "{}", run.stderr);
 }

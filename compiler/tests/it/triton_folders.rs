@@ -1,26 +1,20 @@
-//! `cubinder import triton` of unrelated folders, or with wrong options.
+//! `import triton` of unrelated folders, or with wrong options.
 
 use crate::support::{Project, Run};
 use cubinder_skip::skip;
 use serde_json::{Value, json};
 
-/// A folder of Triton's cache with a copying kernel.
 struct Compile<'a> {
     folder: &'a str,
     kernel: &'a str,
-    /// The element type of `x` and `y`.
     element: &'a str,
     has_n: bool,
     arch: u32,
     /// The size of `tl.arange`.
     block: u32,
-    /// Operations between the load and the store of `%v`.
     more: &'a str,
-    /// The line of the kernel's definition.
     line: u32,
-    /// Additional or changed keys of the JSON file.
     json: Value,
-    /// The number of trailing parameters for scratch memory.
     scratch: usize,
 }
 
@@ -83,7 +77,6 @@ fn import(project: &Project, constants: &[&str]) -> Run {
     project.run(&["import", "triton", "cache"].into_iter().chain(constants).collect::<Vec<_>>())
 }
 
-/// The comments, and the manifest.
 fn imported(project: &Project, constants: &[&str]) -> (String, String) {
     let run = import(project, constants);
     run.assert_ok();
@@ -99,7 +92,6 @@ fn refused(project: &Project, constants: &[&str], words: &[&str]) {
     }
 }
 
-/// Fills in the placeholders.
 fn checked(project: &Project, text: &str) -> Run {
     let words = [
         ("TYPE_OF_ELEMENTS", "f32"),
@@ -118,21 +110,18 @@ fn checked(project: &Project, text: &str) -> Run {
 fn a_folder_is_meant_by_what_it_alone_is_called() {
     let other = |folder| Compile { folder, element: "f16", block: 1024, ..USUAL };
     let both = "`A1`, `A2`";
-    // A common prefix is ambiguous.
     let project = cache(&[Compile { folder: "A1", ..USUAL }, other("A2")]);
-    refused(&project, &["A:BLOCK=1024"], &["`A` may be any of 2 folders", both]);
-    // Parent folders do not match.
+    refused(&project, &["A:BLOCK=1024"], &["`A` matches 2 folders", both]);
     for around in ["cac", "cache"] {
-        refused(&project, &[&format!("{around}:BLOCK=1024")], &["no output of Triton is in a folder"]);
+        refused(&project, &[&format!("{around}:BLOCK=1024")], &["no Triton output in a folder"]);
     }
-    refused(&project, &["A1:BLOCK=1024", "A2:BLOCK=1024"], &["were compiled for other values"]);
-    // Exact names win; paths and prefixes of digests also match.
+    refused(&project, &["A1:BLOCK=1024", "A2:BLOCK=1024"], &["were compiled for different values"]);
+    // Exact names take precedence; paths and prefixes of digests also match.
     let project = cache(&[Compile { folder: "A1", ..USUAL }, other("A10")]);
     let (_, text) = imported(&project, &["A1:BLOCK=512", "A10:BLOCK=1024"]);
     for more in ["cache/A10:BLOCK=1024", "./cache/A10/:BLOCK=1024", "a10:BLOCK=1024"] {
         assert_eq!(imported(&project, &["A1:BLOCK=512", more]).1, text, "{more}");
     }
-    // A path distinguishes equal names.
     std::fs::create_dir(project.path("other")).unwrap();
     std::fs::rename(project.path("cache/A10"), project.path("other/A1")).unwrap();
     let run = project.run(&["import", "triton", "cache", "other", "--constant", "A1:BLOCK=512"]);
@@ -155,15 +144,16 @@ fn folders_of_any_name_can_be_remarked_on() {
 fn a_value_that_is_no_size_is_remarked_on() {
     let project = cache(&[USUAL]);
     let (remarks, _) = imported(&project, &["BLOCK=1024"]);
-    let expected = "`BLOCK` is said to be 1024, and no `tl.arange` in `AAAA` has that size: there are 512";
+    let expected =
+        "`BLOCK` is specified as 1024, but no `tl.arange` in `AAAA` has that size: the sizes are 512";
     assert!(remarks.contains(expected), "{remarks}");
     // Impossible sizes prove nothing; nor do booleans, floats and 1.
     let group = "    %c = arith.constant 132 : i32 loc(#loc)\n";
     let project = cache(&[Compile { more: group, ..USUAL }]);
     let constants = ["BLOCK=512", "SMS=132", "EVEN=True", "SCALE=0.5", "stride=1", "KIND=relu"];
-    assert!(!imported(&project, &constants).0.contains("is said to be"));
+    assert!(!imported(&project, &constants).0.contains("is specified as"));
     let (remarks, _) = imported(&project, &["BLOCK=512", "SMS=108"]);
-    assert!(remarks.contains("`SMS` is said to be 108, and no number in `AAAA` is"), "{remarks}");
+    assert!(remarks.contains("`SMS` is specified as 108, but no number in `AAAA` equals it"), "{remarks}");
 }
 
 #[test]
@@ -191,16 +181,14 @@ fn scratch_parameters_are_those_that_the_code_has() {
         let run = checked(&project, &text);
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{scratch}: {}", run.stdout);
     }
-    let words = ["takes 6 parameters", "`k.ttir` has 3", "at most 2"];
+    let words = ["has 6 parameters", "`k.ttir` has 3", "at most 2"];
     refused(&cache(&[Compile { scratch: 3, ..USUAL }]), &[], &words);
     let few = cache(&[Compile { scratch: 0, ..USUAL }]);
     few.edit("cache/AAAA/k.ptx", ",\n    .param .u32 k_2", "");
-    refused(&few, &[], &["takes 2 parameters", "`k.ttir` has 3"]);
-    // One launch cannot serve both.
+    refused(&few, &[], &["has 2 parameters", "`k.ttir` has 3"]);
     let project = cache(&[USUAL, Compile { folder: "BBBB", arch: 90, scratch: 0, ..USUAL }]);
-    let words = ["`AAAA` takes 2 of them (Triton 3.9.0)", "`BBBB` takes 0", "one version of Triton"];
+    let words = ["`AAAA` takes 2 (Triton 3.9.0)", "`BBBB` takes 0", "one Triton version"];
     refused(&project, &["BLOCK=512"], &words);
-    // Null keys count as missing.
     let nulls = json!({ "global_scratch_size": null, "profile_scratch_size": null, "launch_pdl": null, "num_ctas": null });
     let (_, text) = imported(&cache(&[Compile { json: nulls, ..USUAL }]), &["BLOCK=512"]);
     assert_eq!(text, imported(&cache(&[USUAL]), &["BLOCK=512"]).1);
@@ -221,21 +209,16 @@ fn outputs_that_nobody_asked_for_do_not_matter() {
         let project = cache(&others);
         USUAL.write(&project);
         let (remarks, text) = imported(&project, &["BLOCK=512"]);
-        let outputs = if others.len() == 1 {
-            "1 output is left out, such as"
-        } else {
-            "2 outputs are left out, such as"
-        };
+        let outputs =
+            if others.len() == 1 { "1 output is ignored, such as" } else { "2 outputs are ignored, such as" };
         assert!(remarks.contains(outputs), "{remarks}");
-        let text: Vec<&str> = text.lines().filter(|line| !line.contains(" left out, such as")).collect();
+        let text: Vec<&str> = text.lines().filter(|line| !line.contains(" ignored, such as")).collect();
         assert_eq!(text, alone.lines().collect::<Vec<_>>());
         let named = ["import", "triton", "cache", "--kernel", "k", "--constant", "BLOCK=512"];
         project.run(&named).assert_ok();
     }
-    // Folders of the same kernel are not skipped.
     let project = cache(&[USUAL, old("k")]);
-    refused(&project, &[], &["OLD/k.json", "is no metadata of Triton: invalid type: null"]);
-    // An unsupported GPU is an error if no other folder remains.
+    refused(&project, &[], &["OLD/k.json", "is not Triton metadata: invalid type: null"]);
     let words = ["HIP/k.json", "it is for `hip`, not for NVIDIA GPUs"];
     refused(&cache(&[hip("k")]), &[], &words);
     let project = cache(&[hip("k"), Compile { folder: "BBBB", kernel: "other", ..USUAL }]);
@@ -255,7 +238,7 @@ fn all_versions_that_made_code_are_named() {
 #[test]
 fn what_triton_says_of_code_decides_about_a_compile() {
     if std::env::var_os("CUBINDER_RUNTIME_LIBRARY").is_none() {
-        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets it");
         return;
     }
     let project = cache(&[USUAL]);
@@ -278,7 +261,7 @@ fn a_parameter_that_was_none_is_said_to_be() {
     project.write("k.py", "@triton.jit\ndef k(x, y, n, bias, BLOCK: tl.constexpr):\n    pass\n");
     let (_, text) = imported(&project, &["BLOCK=512"]);
     let line =
-        "\"bias == CONSTANT_bias\",    # a constant in this code: 1, None (say it: `--constant bias=None`)";
+        "\"bias == CONSTANT_bias\",    # a constant in this code: 1, None (then use `--constant bias=None`)";
     assert!(text.contains(line), "{text}");
     let (remarks, text) = imported(&project, &["BLOCK=512", "bias=None"]);
     assert!(remarks.contains("bias is \"None\"") && !text.contains("CONSTANT_bias"), "{text}");
@@ -291,7 +274,8 @@ fn clusters_are_those_that_a_launch_can_have() {
     let of = |ctas: u32| Compile { arch: 90, json: json!({ "num_ctas": ctas }), ..USUAL };
     imported(&cache(&[of(8)]), &[]);
     for ctas in [0, 16] {
-        let words = [format!("a cluster of {ctas} blocks (num_ctas)"), "clusters of 1 to 8".to_owned()];
+        let words =
+            [format!("a cluster of {ctas} blocks (num_ctas)"), "a cluster must have 1 to 8".to_owned()];
         refused(&cache(&[of(ctas)]), &[], &[&words[0], &words[1]]);
     }
 }
@@ -316,16 +300,14 @@ fn code_of_an_older_source_is_remarked_on() {
         assert!(!remarks(&all).contains(doubt));
     }
     assert!(remarks(&[USUAL, half(integers)]).contains(doubt));
-    // Integers are added by other operations.
     let whole = Compile { folder: "WHOLE", element: "i32", more: TWICE, ..USUAL };
     assert!(!remarks(&[USUAL, whole]).contains(doubt));
-    // Equal text at another line counts.
     let moved = remarks(&[USUAL, Compile { line: 7, ..half("") }]);
     assert!(moved.contains("was defined at `k.py:2` in `AAAA`, and at `k.py:7` in `HALF`"), "{moved}");
     assert!(!remarks(&[USUAL, half("")]).contains("was defined"));
     // Different code may come from an older source.
     let project = cache(&[USUAL, Compile { folder: "BBBB", line: 7, more: TWICE, ..USUAL }]);
-    refused(&project, &["BLOCK=512"], &["for other values", "and at `k.py:7` in `BBBB`"]);
+    refused(&project, &["BLOCK=512"], &["for different values", "and at `k.py:7` in `BBBB`"]);
 }
 
 #[test]
@@ -334,25 +316,24 @@ fn options_that_change_the_code_are_no_constants() {
     let fused = |folder, arch, is_fused: bool| of(folder, arch, json!({ "enable_fp_fusion": is_fused }));
     let both = "`enable_fp_fusion` is false in `BBBB`, and true in `AAAA`";
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 80, false)]);
-    refused(&project, &["BLOCK=512"], &["these were compiled with other options", both]);
+    refused(&project, &["BLOCK=512"], &["the outputs were compiled with different options", both]);
     // If operations differ, values of constants may, too.
     let other = Compile { more: TWICE, ..fused("BBBB", 80, false) };
     refused(
         &cache(&[fused("AAAA", 80, true), other]),
         &["BLOCK=512"],
-        &["for other values of tl.constexpr", both],
+        &["for different values of tl.constexpr", both],
     );
     let again = of("BBBB", 80, json!({ "triton_version": "3.8.0" }));
     let versions = "`triton_version` is \"3.8.0\" in `BBBB`, and \"3.9.0\" in `AAAA`";
-    refused(&cache(&[USUAL, again]), &["BLOCK=512"], &["with other options", versions]);
-    // For different GPUs this may be intended.
+    refused(&cache(&[USUAL, again]), &["BLOCK=512"], &["with different options", versions]);
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 90, false)]);
     let (remarks, _) = imported(&project, &["BLOCK=512"]);
     assert!(remarks.contains(both), "{remarks}");
-    // Ignores keys that follow from the architecture, paths of libraries, and missing keys.
+    // Ignores keys that follow from the architecture, library paths, and missing keys.
     let library = |path: &str| json!([["libdevice", path]]);
     let one = json!({ "arch": "sm80", "tmem_size": 0, "extern_libs": library("/a/libdevice.10.bc"), "debug": false });
     let other = json!({ "arch": "sm90", "tmem_size": 4, "extern_libs": library("/b/libdevice.10.bc") });
     let (remarks, _) = imported(&cache(&[of("AAAA", 80, one), of("BBBB", 90, other)]), &["BLOCK=512"]);
-    assert!(!remarks.contains(" is said ") && !remarks.contains("`BBBB`"), "{remarks}");
+    assert!(!remarks.contains(" is specified as ") && !remarks.contains("`BBBB`"), "{remarks}");
 }

@@ -1,5 +1,3 @@
-//! From a manifest to checked code with the real NVRTC, cold and cached.
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,3 @@
-//! The manifests in the repository's data.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,10 +1,8 @@
-//! A small project in a folder of its own, and the program run in it.
-//!
-//! Owns the environment that the program sees: a home and a cache that nothing else uses, with the toolkit of this machine.
+//! Runs the program in a small project with its own home and cache, and this machine's toolkit.
 
-// Each test program uses a part of this.
+// Each test program uses a part.
 #![allow(dead_code, unreachable_pub)]
-// The helpers are tests too, though clippy cannot know.
+// Clippy exempts only test functions.
 #![allow(clippy::unwrap_used)]
 
 pub mod corpus;
@@ -72,7 +70,6 @@ __global__ void scale(const T* x, T* y, unsigned count, float factor)
 }
 ";
 
-/// NVRTC and the CUDA headers, where they are there.
 pub fn toolkit() -> Option<Toolkit> {
     match Toolkit::locate(&Overrides::from_env(None)) {
         Ok(toolkit) => Some(toolkit),
@@ -83,7 +80,6 @@ pub fn toolkit() -> Option<Toolkit> {
     }
 }
 
-/// What a run of the program left.
 pub struct Run {
     pub code: Option<i32>,
     pub stdout: String,
@@ -101,11 +97,10 @@ impl Run {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{}", self.stdout);
     }
 
-    /// An answer to a mistake: exit code 1, nothing on stdout, an error on stderr.
+    /// Expects exit code 1, an empty stdout, and an error on stderr.
     #[track_caller]
     pub fn assert_refused(&self, what: &str) {
         assert_eq!(self.code, Some(1), "{what}: {}{}", self.stdout, self.stderr);
-        // A warning about an earlier place may come first.
         let begins = |word: &str| self.stderr.lines().any(|line| line.starts_with(word));
         assert!(
             self.stderr.starts_with("error") || self.stderr.starts_with("warning"),
@@ -117,8 +112,8 @@ impl Run {
     }
 }
 
-/// Runs a program that was just copied. Another thread may have forked while the copy was open for writing: the kernel refuses
-/// to run it until that child has started its own program.
+/// Runs a program that was just copied. Retries while another thread's forked child has the copy open for writing:
+/// the kernel then refuses to run it.
 pub fn run_copy(command: &mut Command) -> Run {
     loop {
         match command.output() {
@@ -137,19 +132,19 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project of [`CONFIG`], [`MANIFEST`] and [`KERNEL`], where NVRTC and the runtime library are there.
+    /// Creates a project; `None` without NVRTC or the runtime library.
     pub fn new() -> Option<Project> {
         let project = Project::without_tools();
         toolkit()?;
         if project.runtime_library.is_none() {
-            skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+            skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets it");
             return None;
         }
         project.link_toolkit("cache");
         Some(project)
     }
 
-    /// The same where no tool is needed: the cache is empty.
+    /// Creates a project with an empty cache and without NVRTC.
     pub fn without_tools() -> Project {
         let runtime_library = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from);
         let project = Project { folder: tempfile::tempdir().unwrap(), runtime_library };
@@ -160,7 +155,7 @@ impl Project {
         project
     }
 
-    /// Makes a cache with this machine's toolkit and nothing else.
+    /// Creates a cache with this machine's toolkit only.
     pub fn link_toolkit(&self, cache: &str) {
         let cache = self.outer(cache);
         fs::create_dir_all(&cache).unwrap();
@@ -170,12 +165,11 @@ impl Project {
         }
     }
 
-    /// Beside the project.
+    /// Returns a path beside the project.
     pub fn outer(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// In the project.
     pub fn path(&self, name: &str) -> PathBuf {
         self.outer("project").join(name)
     }
@@ -186,7 +180,7 @@ impl Project {
         fs::write(path, contents).unwrap();
     }
 
-    /// Writes a file with `from` replaced, which must be there.
+    /// Replaces `from`, which must be present.
     pub fn edit(&self, name: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.path(name)).unwrap();
         assert!(text.contains(from), "{name} has no `{from}`");
@@ -197,7 +191,6 @@ impl Project {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// The program, about to run in the project.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cubinder"));
         command.args(arguments).current_dir(self.outer("project"));
@@ -211,7 +204,7 @@ impl Project {
         Run::of(self.command(arguments).output().unwrap())
     }
 
-    /// Compiles, which must succeed without a warning.
+    /// Expects no warning.
     #[track_caller]
     pub fn compile(&self, arguments: &[&str]) -> Run {
         let run = self.run(&[&["compile"], arguments].concat());
@@ -219,7 +212,7 @@ impl Project {
         run
     }
 
-    /// A text without what differs from machine to machine: the temporary folder, the places of tools.
+    /// Removes machine-dependent paths.
     pub fn plain(&self, text: &str) -> String {
         let mut text = text.replace(&self.folder.path().display().to_string(), "[TEMP]");
         let program = Path::new(env!("CARGO_BIN_EXE_cubinder")).parent().unwrap();

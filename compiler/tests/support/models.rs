@@ -1,7 +1,7 @@
-//! Valid and invalid models. Snapshots have the output of `cubinder onnx list`; `tests/tests/it/onnx.rs` includes
-//! this file and runs TensorRT.
+//! Valid and invalid models. Snapshots have `cubinder onnx list`'s output; `tests/tests/it/onnx.rs` includes this
+//! file and runs TensorRT.
 
-// Each test program uses a part of this.
+// Each test program uses a part.
 #![allow(dead_code, unreachable_pub)]
 // Clippy exempts only test functions.
 #![allow(clippy::unwrap_used)]
@@ -13,7 +13,6 @@ use cubinder_onnx::proto::{
 use cubinder_onnx::testing::*;
 use prost::Message;
 
-/// Paths from the repository's root.
 pub const MANIFESTS: [&str; 5] = [
     "tests/data/run/circ_pad_plugin.toml",
     "manifests/elemwise_add_plugin.toml",
@@ -22,14 +21,13 @@ pub const MANIFESTS: [&str; 5] = [
     "tests/data/ok/specialized.toml",
 ];
 
-/// TensorRT's result for a model.
+/// TensorRT's result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fate {
     /// The parser rejects it.
     Refused,
     /// The network differs from the model.
     Otherwise,
-    /// Valid.
     Right,
 }
 
@@ -43,7 +41,6 @@ fn own(namespace: &str) -> Vec<AttributeProto> {
     vec![string("plugin_namespace", namespace), string("plugin_version", "1"), int("aot", 1)]
 }
 
-/// Returns a node from x to y with the attributes that TensorRT needs.
 fn one(op: &str, namespace: &str, attributes: Vec<AttributeProto>) -> NodeProto {
     node((namespace, op), &["x"], &["y"], [own(namespace), attributes].concat())
 }
@@ -68,27 +65,24 @@ fn with(graph: GraphProto) -> Vec<u8> {
     model(graph, &["sample", "com.example", "test"])
 }
 
-/// Returns `node` with the attribute `without` replaced.
 fn but(mut node: NodeProto, without: &str, attributes: Vec<AttributeProto>) -> NodeProto {
     node.attribute.retain(|attribute| attribute.name() != without);
     node.attribute.extend(attributes);
     node
 }
 
-/// The plugin node pads as each call specifies.
 fn function(calls: &[&[i64]]) -> Vec<u8> {
     let by = AttributeProto { ref_attr_name: Some("by".to_owned()), ints: vec![], ..pads() };
     called(pad(by), &calls.iter().map(|pads| ints("by", pads)).collect::<Vec<_>>())
 }
 
-/// The plugin node gets an attribute from each call.
+/// Returns a model with a function whose plugin node gets an attribute from each call.
 pub fn said_by_calls(attribute: &str, calls: &[&str]) -> Vec<u8> {
     let by = AttributeProto { ref_attr_name: Some("by".to_owned()), s: None, ..string(attribute, "") };
     let calls: Vec<AttributeProto> = calls.iter().map(|value| string("by", value)).collect();
     called(but(pad(pads()), attribute, vec![by]), &calls)
 }
 
-/// A chain of calls, each with its attribute.
 fn called(inner: NodeProto, calls: &[AttributeProto]) -> Vec<u8> {
     let call = |(index, by): (usize, &AttributeProto)| {
         let name = |index: usize| if index == 0 { "x".to_owned() } else { format!("y{index}") };
@@ -148,13 +142,11 @@ fn window(attribute: AttributeProto) -> Vec<u8> {
     with(network("16,16", one("window_sum", "", vec![attribute, int("reversed", 0)])))
 }
 
-/// The plugin has no namespace.
 fn window_of(domain: &str) -> NodeProto {
     let attributes = vec![int("kernel_size", 3), int("reversed", 0), int("aot", 1)];
     node((domain, "window_sum"), &["x"], &["y"], attributes)
 }
 
-/// Returns models with one error each.
 pub fn wrong() -> Vec<Case> {
     use Fate::{Otherwise, Refused};
     let case = |name, fate, model| Case { name, model, fate };
@@ -293,7 +285,7 @@ pub fn wrong() -> Vec<Case> {
     ]
 }
 
-/// A rule fails for every value of a named dimension: the parser accepts the model, each run fails.
+/// Returns a model in which a rule fails for all values of a named dimension: the parser accepts it, each run fails.
 pub fn never_right() -> Vec<u8> {
     with(network("n,0", pad(pads())))
 }
@@ -345,7 +337,6 @@ pub fn right() -> Vec<Case> {
     ]
 }
 
-/// Other names, a branch, a function, external weights.
 pub fn foreign() -> Vec<u8> {
     let own = |op: &str, domain: &str, from: &str, to: &str, attributes| {
         node((domain, op), &[from], &[to], attributes)
@@ -384,7 +375,7 @@ pub fn foreign() -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// Named dimensions, computed shapes, plugins between ordinary operators, as exporters write them.
+/// Returns a model as exporters write it: named dimensions, computed shapes, plugins between ordinary operators.
 pub fn dynamic() -> Vec<u8> {
     let standard =
         |op: &str, inputs: &[&str], output: &str, attributes| node(("", op), inputs, &[output], attributes);
@@ -434,7 +425,6 @@ pub fn dynamic() -> Vec<u8> {
     with(graph)
 }
 
-/// Declares another output than the plugin's.
 fn other_output(element: i32, shape: &str) -> Vec<u8> {
     let graph = graph(
         vec![value("x", FLOAT, "2,3,8,8")],
@@ -447,7 +437,6 @@ fn other_output(element: i32, shape: &str) -> Vec<u8> {
     with(GraphProto { value_info: vec![value("t", element, shape)], ..graph })
 }
 
-/// Wrong declarations between two plugins.
 fn stale(element: i32, shape: &str) -> Vec<u8> {
     let between = |from: &str, to: &str| NodeProto {
         name: Some(to.to_owned()),
@@ -460,7 +449,7 @@ fn stale(element: i32, shape: &str) -> Vec<u8> {
     with(GraphProto { value_info: vec![value("t", element, shape), value("u", element, shape)], ..graph })
 }
 
-/// The declaration of `t` is older than the dynamic input.
+/// Returns a model with a dynamic input whose tensor `t` still has the shape from before.
 pub fn made_dynamic() -> Vec<u8> {
     let nodes = vec![
         node(("", "Relu"), &["x"], &["t"], vec![]),
@@ -480,7 +469,6 @@ pub fn many(count: usize) -> Vec<u8> {
     with(graph(vec![value("x", FLOAT, "2,3")], nodes, vec![value(&name(count), FLOAT, "?")]))
 }
 
-/// Behind an operator without shape inference.
 pub fn opaque() -> Vec<u8> {
     let nodes = vec![
         node(("", "NonMaxSuppression"), &["x"], &["hidden"], vec![]),
@@ -489,7 +477,6 @@ pub fn opaque() -> Vec<u8> {
     with(graph(vec![value("x", FLOAT, "n,4")], nodes, vec![value("y", FLOAT, "?")]))
 }
 
-/// The file may be missing.
 pub fn with_weights_beside_it(file: &str) -> Vec<u8> {
     let mut graph = network("2,4", pad(pads()));
     graph.initializer.push(TensorProto {

@@ -1,27 +1,20 @@
-//! Every path argument, with a call that uses it. A test compares the list with the definition of the command
-//! line.
+//! All path arguments, with a call each. A test compares the list with the command line's definition.
 
-// Each test program uses a part of this.
+// Each test program uses a part.
 #![allow(dead_code, unreachable_pub)]
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Reads a file.
     Reads,
-    /// Reads a file, or files in a folder.
     Searches,
-    /// Writes a file.
     Writes,
-    /// Writes files into a folder.
     Fills,
-    /// Starts a program.
     Runs,
 }
 
 pub struct PathArgument {
-    /// The command and its subcommand.
+    /// The command with its subcommand.
     pub command: &'static str,
-    /// The name in the definition.
     pub name: &'static str,
     pub used: Use,
     /// `{}` is the path; other files are the test project's.

@@ -1,4 +1,4 @@
-//! Creators: the safe traits, and the thunks of the objects that a plugin library registers.
+//! Creators: safe traits, and the thunks of the registered objects.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
@@ -20,13 +20,13 @@ pub use quick::QuickCreator;
 
 /// The methods common to all creators.
 pub trait CreatorBase: Send + Sync + 'static {
-    /// Returns its identity in a registry.
+    /// Returns its registry identity.
     fn identity(&self) -> &Identity;
 
-    /// Returns the attributes that it reads.
+    /// Returns the attributes it reads.
     fn fields(&self) -> &FieldNames;
 
-    /// Receives each error and caught panic before TensorRT gets null.
+    /// Receives errors and caught panics before TensorRT gets null.
     fn report(&self, error: &Error) {
         logger::error_of(&self.identity().name, error);
     }
@@ -37,7 +37,7 @@ pub trait Creator: CreatorBase {
     /// The type of its plugins.
     type Plugin: Plugin;
 
-    /// Creates a plugin: for the ONNX node `name` (`TensorRTPhase::BUILD`) or from an engine's fields
+    /// Creates a plugin for the ONNX node `name` (`TensorRTPhase::BUILD`), or from an engine's fields
     /// (`TensorRTPhase::RUNTIME`), without a GPU.
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin>;
 }
@@ -62,7 +62,7 @@ impl<C: Creator> CreatorKind for V3One<C> {
     type Implementor = C;
     type Slots = CreatorSlots;
 
-    // NVIDIA's header has this space, too.
+    // NVIDIA's header has this space.
     const INFO: InterfaceInfo = InterfaceInfo { kind: c"PLUGIN CREATOR_V3ONE".as_ptr(), major: 1, minor: 0 };
     const VTABLE: &'static VTable<CreatorSlots> = &table(CreatorSlots {
         versioned: versioned::<Self>(),
@@ -87,7 +87,7 @@ const fn versioned<K: CreatorKind>() -> VersionedSlots {
     }
 }
 
-/// The creators of a library, as an array of `IPluginCreatorInterface*`.
+/// A library's creators, as an array of `IPluginCreatorInterface*`.
 #[derive(Default)]
 pub struct CreatorList {
     all: Orders,
@@ -113,9 +113,9 @@ impl Orders {
     }
 }
 
-// SAFETY: it owns creators, which are `Send`.
+// SAFETY: the list owns its creators, whose implementors are `Send`.
 unsafe impl Send for CreatorList {}
-// SAFETY: it only shares creators, which are `Sync`.
+// SAFETY: shared references to the list only share its creators, whose implementors are `Sync`.
 unsafe impl Sync for CreatorList {}
 
 impl CreatorList {
@@ -124,15 +124,15 @@ impl CreatorList {
         Self::default()
     }
 
-    /// Adds a creator. TensorRT rejects a whole library if its identity is already registered.
+    /// Adds a creator. TensorRT rejects the whole library if the identity is already registered.
     pub fn push<C: Creator>(&mut self, creator: C) {
         let this = self.add::<V3One<C>>(creator);
         self.plain.push(this);
     }
 
-    /// Adds a creator of quick plugins. TensorRT-RTX rejects the nodes that name it (seen with 1.7).
+    /// Adds a creator of quick plugins. TensorRT-RTX rejects their nodes (seen with 1.7).
     pub fn push_quick<C: QuickCreator>(&mut self, creator: C) {
-        // The thunk of the name reports a panic; messages omit this creator.
+        // The thunk reports panics; messages omit this creator.
         let name = caught(|| Ok(op_name(creator.identity())));
         self.quick_names.extend(name);
         self.add::<quick::Quick<C>>(creator);
@@ -156,7 +156,7 @@ impl CreatorList {
         &self.all.forward
     }
 
-    /// An older TensorRT would reject the whole library, or call a quick creator with other arguments.
+    /// Returns the creators to register. An older TensorRT would reject the library, or misuse a quick creator.
     pub(crate) fn for_registering(&self, has_quick: bool) -> &[This] {
         if has_quick { &self.all.forward } else { &self.plain.forward }
     }
@@ -166,7 +166,7 @@ impl CreatorList {
     }
 
     /// Reverses the order if some share name and namespace: TensorRT-RTX 1.7 and the lean runtimes 10.16.1 and 11.4
-    /// remove the one registered last, or none, and call the rest in unmapped memory.
+    /// remove the last or none, and call the rest in unmapped memory.
     pub(crate) fn for_deregistering(&self, has_quick: bool) -> &[This] {
         let orders = if has_quick { &self.all } else { &self.plain };
         if self.shares_names { &orders.backward } else { &orders.forward }
@@ -181,23 +181,24 @@ fn op_name(Identity { name, namespace, .. }: &Identity) -> String {
 impl Drop for CreatorList {
     fn drop(&mut self) {
         for (this, free) in self.all.forward.drain(..).zip(&self.free) {
-            // SAFETY: `push` stored both for this creator, which is not used afterwards.
+            // SAFETY: `add` stored `free` for this creator's type, and the list is dropped, so the creator is not
+            // used later.
             unsafe { free(this) };
         }
     }
 }
 
 /// # Safety
-/// `this` comes from [`CreatorList::add`] with the same `K` and is not used again.
+/// `this` is from [`CreatorList::add`] with the same `K`, and not used later.
 unsafe fn free<K: CreatorKind>(this: This) {
-    // SAFETY: `add` unboxed it; otherwise the caller's promise.
+    // SAFETY: `add` got the pointer from a `Box`; the caller guarantees the type and gives up the creator.
     drop(unsafe { Box::from_raw(this.cast::<CreatorObject<K>>()) });
 }
 
 /// # Safety
-/// `this` is a live creator of the kind `K`.
+/// `this` is a live creator of kind `K`.
 unsafe fn creator<'a, K: CreatorKind>(this: This) -> &'a K::Implementor {
-    // SAFETY: the caller's promise; only shared references exist.
+    // SAFETY: the caller guarantees a live creator, to which only shared references exist.
     unsafe { &(*this.cast::<CreatorObject<K>>()).implementor }
 }
 
@@ -223,7 +224,7 @@ unsafe extern "C" fn get_interface_info<K: CreatorKind>(_this: This) -> Interfac
     K::INFO
 }
 
-/// D1 and D0: the library owns its creators.
+/// Implements D1 and D0, which do nothing: the library owns its creators.
 unsafe extern "C" fn destroy(_this: This) {}
 
 unsafe extern "C" fn create_plugin<C: Creator>(
@@ -232,70 +233,64 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     fields: *const PluginFieldCollection,
     phase: TensorRTPhase,
 ) -> This {
-    // SAFETY: one of the library's creators.
+    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
     let creator = unsafe { creator::<V3One<C>>(this) };
     call::<V3One<C>, _>(creator, ptr::null_mut(), |creator| {
-        // SAFETY: TensorRT's arguments outlive the call; nulls are checked.
+        // SAFETY: each pointer is null, which the functions check, or valid during the call (TensorRT's contract).
         let (name, fields) = unsafe { (text(name), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, &fields, phase).map(plugin::into_raw)
     })
 }
 
 /// # Safety
-/// `text` is null or a NUL-terminated string that lives for `'a`.
+/// `text` is null or a C string that lives for `'a`.
 unsafe fn text<'a>(text: *const c_char) -> &'a CStr {
-    // SAFETY: not null; otherwise the caller's promise.
+    // SAFETY: the pointer is not null; the caller guarantees the rest.
     if text.is_null() { c"" } else { unsafe { CStr::from_ptr(text) } }
 }
 
 /// # Safety
-/// `collection` is null, or valid for `'a` with everything that it points at.
+/// `collection` is null, or valid for `'a` with all that it points at.
 unsafe fn read_fields<'a>(
     collection: *const PluginFieldCollection,
     are_needed: bool,
 ) -> Result<Vec<Field<'a>>> {
-    // SAFETY: null or valid.
+    // SAFETY: the collection is null or valid, as the caller guarantees.
     let Some(collection) = (unsafe { collection.as_ref() }) else {
-        // Defaults would hide the missing fields.
-        return if are_needed {
-            Err(Error::invalid("there is no collection of fields"))
-        } else {
-            Ok(Vec::new())
-        };
+        // Defaults would hide missing fields.
+        return if are_needed { Err(Error::invalid("the field collection is null")) } else { Ok(Vec::new()) };
     };
-    // A plugin without attributes does not need them.
     let count = collection.nb_fields;
     if count < 0 || (count > 0 && collection.fields.is_null()) {
-        return Err(Error::invalid(format!("a collection of {count} fields that lie nowhere")));
+        return Err(Error::invalid(format!("the field collection has {count} fields but no data")));
     }
-    // SAFETY: valid for `nb_fields` fields.
+    // SAFETY: the array has `nb_fields` fields, as the caller guarantees; negative counts were rejected.
     let fields = unsafe { slice(collection.fields, collection.nb_fields) };
     let read = |(index, field): (usize, &PluginField)| {
-        // SAFETY: the caller's promise.
-        unsafe { Field::from_raw(field) }
-            .ok_or_else(|| Error::invalid(format!("field number {index} has no name")))
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        unsafe { Field::from_raw(field) }.ok_or_else(|| Error::invalid(format!("field {index} has no name")))
     };
     fields.iter().enumerate().map(read).collect()
 }
 
 unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: one of the library's creators.
+    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
     let creator = unsafe { creator::<K>(this) };
     call::<K, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
 }
 
-/// Empty after a panic.
+/// Returns a text of the creator; empty after a panic.
 ///
 /// # Safety
-/// As for [`creator`].
+/// The caller upholds the contract of [`creator`].
 unsafe fn creator_text<K: CreatorKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract, which includes the callee's.
     let creator = unsafe { creator::<K>(this) };
     call::<K, _>(creator, c"".as_ptr(), |creator| Ok(text(creator.identity()).as_ptr()))
 }
 
 unsafe extern "C" fn get_plugin_name<K: CreatorKind>(this: This) -> *const c_char {
-    // SAFETY: one of the library's creators.
+    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
     unsafe { creator_text::<K>(this, |identity| &identity.name) }
 }
 

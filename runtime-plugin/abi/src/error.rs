@@ -6,7 +6,7 @@ use std::fmt;
 /// The result of a call from TensorRT.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a plugin or a creator failed: a code for TensorRT and a message for its log.
+/// Why a plugin or creator failed: TensorRT's code and a log message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     code: i32,
@@ -16,7 +16,7 @@ pub struct Error {
 impl Error {
     /// `ErrorCode::kINTERNAL_ERROR` (`NvInferRuntimeBase.h`).
     pub const INTERNAL: i32 = 2;
-    /// `ErrorCode::kINVALID_ARGUMENT`: the caller's arguments are invalid.
+    /// `ErrorCode::kINVALID_ARGUMENT`.
     pub const INVALID_ARGUMENT: i32 = 3;
     /// `ErrorCode::kFAILED_INITIALIZATION`: unusable driver or code.
     pub const FAILED_INITIALIZATION: i32 = 6;
@@ -40,7 +40,7 @@ impl Error {
         Self::new(Self::INTERNAL, text)
     }
 
-    /// Returns the code for TensorRT, never 0.
+    /// Returns TensorRT's code, never 0.
     pub fn code(&self) -> i32 {
         self.code
     }

@@ -1,9 +1,8 @@
 //! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents during a build. Never folds constants.
 //!
-//! # Exceptions
-//! NVIDIA's virtual methods are not `noexcept`, so they are "C-unwind" here: an exception may unwind Rust frames, but
-//! must not reach `getOutputShapes`, which is `noexcept`. Operations known to throw or crash are rejected first. Other
-//! misuse returns null with a log message (seen with RTX 1.7).
+//! NVIDIA's virtual methods are not `noexcept`, hence "C-unwind": an exception may unwind Rust frames, but not reach
+//! `getOutputShapes`, which is `noexcept`. Operations known to throw or crash are rejected first; other misuse returns
+//! null and logs (seen with RTX 1.7).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -13,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::raw::{DimensionOperation, DimsExprs, IDimensionExpr, IExprBuilder, MAX_DIMS};
 use crate::vtable::{DimensionExprSlots, ExprBuilderSlots};
 
-/// An extent as an expression. The builder owns it during its call, `'b`.
+/// An extent as an expression, owned by the builder during its call, `'b`.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     raw: NonNull<IDimensionExpr>,
@@ -22,7 +21,7 @@ pub struct Expr<'b> {
 
 impl<'b> Expr<'b> {
     /// # Safety
-    /// `raw` is null or points at an expression that lives for `'b`.
+    /// `raw` is null or an expression that lives for `'b`.
     unsafe fn from_raw(raw: *const IDimensionExpr) -> Option<Self> {
         NonNull::new(raw.cast_mut()).map(|raw| Self { raw, builder: PhantomData })
     }
@@ -34,12 +33,12 @@ impl<'b> Expr<'b> {
     /// Returns the value if it is constant.
     pub fn constant_value(self) -> Option<i64> {
         let (implementation, slots) = self.implementation()?;
-        // SAFETY: slots and implementation belong to a live expression.
+        // SAFETY: the object and its vtable belong to a live expression.
         unsafe { (slots.is_constant)(implementation).then(|| (slots.get_constant_value)(implementation)) }
     }
 
     fn implementation(self) -> Option<(*const c_void, &'b DimensionExprSlots)> {
-        // SAFETY: the expression lives for `'b` (`from_raw`).
+        // SAFETY: the expression lives for `'b`, as the caller of `from_raw` guarantees.
         unsafe { implementation(self.raw.as_ref().implementation) }
     }
 }
@@ -53,21 +52,21 @@ impl std::fmt::Debug for Expr<'_> {
     }
 }
 
-/// `None` for null.
+/// Returns an implementation object and its vtable; `None` for null.
 ///
 /// # Safety
-/// `this` is null or an object that lives for `'b` and whose vtable starts with `Slots`.
+/// `this` is null or an object that lives for `'b`, whose vtable starts with `Slots`.
 pub(crate) unsafe fn implementation<'b, Slots>(this: *const c_void) -> Option<(*const c_void, &'b Slots)> {
     if this.is_null() {
         return None;
     }
-    // SAFETY: not null; otherwise the caller's promise.
+    // SAFETY: the pointer is not null; the caller guarantees the rest.
     let vptr = unsafe { *this.cast::<*const Slots>() };
-    // SAFETY: a vtable lives as long as the object's library.
+    // SAFETY: the object's vtable lives as long as its library, thus for `'b`.
     unsafe { vptr.as_ref() }.map(|slots| (this, slots))
 }
 
-/// TensorRT's builder, during one call.
+/// TensorRT's builder during one call.
 pub struct ExprBuilder<'b> {
     this: *const c_void,
     slots: &'b ExprBuilderSlots,
@@ -75,14 +74,14 @@ pub struct ExprBuilder<'b> {
 }
 
 impl<'b> ExprBuilder<'b> {
-    /// Wraps the foreign builder; `None` if it is null or empty.
+    /// Wraps TensorRT's builder; `None` if null or empty.
     ///
     /// # Safety
     /// `builder` is null, or lives for `'b` with its expressions.
     pub unsafe fn from_raw(builder: *const IExprBuilder) -> Option<Self> {
-        // SAFETY: null is checked; otherwise the caller's promise.
+        // SAFETY: `as_ref` checks for null; the caller guarantees the rest.
         let builder = unsafe { builder.as_ref::<'b>() }?;
-        // SAFETY: `mImpl` of a live builder.
+        // SAFETY: the pointer is `mImpl` of a live builder, which is null or an object with these slots.
         let (this, slots) = unsafe { implementation(builder.implementation) }?;
         Some(Self { this, slots, purpose: "the shape of an output" })
     }
@@ -93,34 +92,34 @@ impl<'b> ExprBuilder<'b> {
 
     /// Returns a constant.
     pub fn constant(&self, value: i64) -> Result<Expr<'b>> {
-        // SAFETY: `this` and its slots belong to a live builder, which owns the result.
+        // SAFETY: the builder is live for `'b` and owns the expression that it returns.
         let expr = unsafe { Expr::from_raw((self.slots.constant)(self.this, value)) };
-        expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of the constant {value}")))
+        expr.ok_or_else(|| Error::internal(format!("TensorRT rejected the constant {value}")))
     }
 
-    /// Returns `first op second`; TensorRT wraps on overflow. Fails for constant divisions that would throw or crash,
-    /// and if TensorRT does.
+    /// Returns `first op second`; TensorRT wraps on overflow. Fails if TensorRT does, or for a constant division that
+    /// would throw or crash.
     pub fn operation(&self, op: DimensionOperation, first: Expr<'b>, second: Expr<'b>) -> Result<Expr<'b>> {
         if matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV) {
             refuse_division(self.purpose, first.constant_value(), second.constant_value())?;
         }
         if op.name().is_none() {
-            return Err(Error::internal(format!("{op:?} is no operation of TensorRT's")));
+            return Err(Error::internal(format!("{op:?} is not a TensorRT operation")));
         }
-        // SAFETY: as in `constant`; both operands live for `'b`.
+        // SAFETY: the builder and the operands live for `'b`, and the builder owns the expression that it returns.
         let expr = unsafe {
             Expr::from_raw((self.slots.operation)(self.this, op, first.raw.as_ptr(), second.raw.as_ptr()))
         };
-        expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of {op:?}")))
+        expr.ok_or_else(|| Error::internal(format!("TensorRT rejected the operation {op:?}")))
     }
 
-    /// Returns the size that output number `output`, an INT32 or INT64 scalar, holds after the kernels have run
+    /// Returns the size that the kernels write to output `output`, an INT32 or INT64 scalar
     /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`). TensorRT assumes 0 to `upper`, optimizes for `opt` and
     /// rejects arithmetic on it.
     pub fn declare_size_tensor(&self, output: usize, opt: Expr<'b>, upper: Expr<'b>) -> Result<Expr<'b>> {
         let index = i32::try_from(output)
             .map_err(|_| Error::internal(format!("output {output} does not fit into 32 bits")))?;
-        // SAFETY: as in `constant`; both operands live for `'b`.
+        // SAFETY: the builder and the operands live for `'b`, and the builder owns the expression that it returns.
         let expr = unsafe {
             Expr::from_raw((self.slots.declare_size_tensor)(
                 self.this,
@@ -129,11 +128,12 @@ impl<'b> ExprBuilder<'b> {
                 upper.raw.as_ptr(),
             ))
         };
-        expr.ok_or_else(|| Error::internal(format!("TensorRT takes output {output} for no size tensor")))
+        expr.ok_or_else(|| Error::internal(format!("TensorRT rejected output {output} as a size tensor")))
     }
 }
 
-/// By zero TensorRT throws; `i64::MIN / -1` ends the process with SIGFPE (seen with RTX 1.7).
+/// Rejects divisions that TensorRT cannot evaluate: it throws for zero, and `i64::MIN / -1` raises SIGFPE (seen with
+/// RTX 1.7).
 fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Result<()> {
     match (first, second) {
         (_, Some(0)) => Err(Error::invalid(format!("{purpose} divides by zero"))),
@@ -142,7 +142,7 @@ fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Re
     }
 }
 
-/// A shape of expressions: `DimsExprs`, borrowed from TensorRT.
+/// `DimsExprs`, borrowed from TensorRT.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Shape<'b> {
@@ -154,7 +154,7 @@ impl<'b> Shape<'b> {
     pub(crate) const UNSET: Self =
         Self { raw: DimsExprs { nb_dims: -1, d: [std::ptr::null(); MAX_DIMS] }, builder: PhantomData };
 
-    /// Returns the rank that TensorRT states.
+    /// Returns TensorRT's rank.
     pub fn stated_rank(&self) -> i32 {
         self.raw.nb_dims
     }
@@ -164,12 +164,13 @@ impl<'b> Shape<'b> {
         usize::try_from(self.raw.nb_dims).unwrap_or(0).min(MAX_DIMS)
     }
 
-    /// Returns extent `index`; an error outside of the rank.
+    /// Returns extent `index`; an error outside the rank.
     pub fn get(&self, index: usize) -> Result<Expr<'b>> {
         let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
-        // SAFETY: expressions from TensorRT or from `set` live for `'b`.
-        unsafe { Expr::from_raw(raw) }
-            .ok_or_else(|| Error::internal(format!("a shape of rank {} has no extent {index}", self.rank())))
+        // SAFETY: the shape's expressions, from TensorRT or `set`, live for `'b`.
+        unsafe { Expr::from_raw(raw) }.ok_or_else(|| {
+            Error::internal(format!("a shape of rank {} has no dimension {index}", self.rank()))
+        })
     }
 
     /// Sets rank and extents; an error for more than [`MAX_DIMS`].
@@ -177,7 +178,7 @@ impl<'b> Shape<'b> {
         let rank =
             i32::try_from(extents.len()).ok().filter(|_| extents.len() <= MAX_DIMS).ok_or_else(|| {
                 Error::invalid(format!(
-                    "an output has {} dimensions, TensorRT allows {MAX_DIMS}",
+                    "an output has {} dimensions, TensorRT supports at most {MAX_DIMS}",
                     extents.len()
                 ))
             })?;

@@ -22,22 +22,22 @@ impl<'a> Field<'a> {
         Self { name, field_type, length, bytes: Some(bytes) }
     }
 
-    /// Wraps a foreign field; `None` if it has no name.
+    /// Wraps a foreign field; `None` if unnamed.
     ///
     /// # Safety
-    /// `field.name` is null or a C string, and `field.data` is null or has as many bytes as type and length imply;
-    /// both outlive `'a` unchanged.
+    /// `field.name` is null or a C string; `field.data` is null or has the bytes that type and length imply; both
+    /// outlive `'a` unchanged.
     pub unsafe fn from_raw(field: &PluginField) -> Option<Self> {
         if field.name.is_null() {
             return None;
         }
-        // SAFETY: not null; otherwise the caller's promise.
+        // SAFETY: the pointer is not null; the caller guarantees the rest.
         let name = unsafe { CStr::from_ptr(field.name) };
         let size = usize::try_from(field.length).ok().and_then(|length| field.field_type.bytes(length));
         let bytes = match size {
             Some(0) => Some(&[][..]),
             Some(size) if !field.data.is_null() => {
-                // SAFETY: not null; otherwise the caller's promise.
+                // SAFETY: the pointer is not null; the caller guarantees the rest.
                 Some(unsafe { std::slice::from_raw_parts(field.data.cast::<u8>(), size) })
             }
             _ => None,
@@ -55,7 +55,7 @@ impl<'a> Field<'a> {
         self.field_type
     }
 
-    /// Returns the number of elements, with a string's NUL from ONNX.
+    /// Returns the number of elements, including a string's NUL from ONNX.
     pub fn length(&self) -> i32 {
         self.length
     }
@@ -70,7 +70,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Copies the elements, which may be unaligned; an error for another type.
+    /// Copies the possibly unaligned elements; an error for another type.
     pub fn i32s(&self) -> Result<Vec<i32>> {
         if self.field_type != PluginFieldType::INT32 {
             let (name, found) = (self.name, self.field_type);
@@ -103,7 +103,7 @@ impl FieldValue {
         let element = field_type.bytes(1).unwrap_or(0);
         let length = (element != 0 && size.is_multiple_of(element)).then(|| size / element);
         let length = length.and_then(|length| i32::try_from(length).ok()).ok_or_else(|| {
-            Error::internal(format!("{size} bytes cannot be field {name:?} of type {field_type:?}"))
+            Error::internal(format!("{size} bytes do not fit field {name:?} of type {field_type:?}"))
         })?;
         Ok(Self { name: name.to_owned(), field_type, length, bytes })
     }
@@ -114,27 +114,27 @@ impl FieldValue {
     }
 }
 
-/// Omits the bytes, which may be megabytes.
+/// Omits the bytes: possibly megabytes.
 impl fmt::Debug for FieldValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_field().fmt(formatter)
     }
 }
 
-/// Fields at stable addresses, for [`Plugin::fields_to_serialize`](crate::Plugin::fields_to_serialize): TensorRT asks
-/// repeatedly and keeps the pointers.
+/// Fields at stable addresses for [`Plugin::fields_to_serialize`](crate::Plugin::fields_to_serialize): TensorRT keeps
+/// the pointers.
 #[derive(Debug)]
 pub struct FieldSet {
-    // `Vec`, because moving a `Box` would invalidate pointers into it.
+    // Moving a `Box` would invalidate pointers into it.
     values: Vec<FieldValue>,
-    // Points into `values`, whose heap block never moves or changes.
+    // Points into the heap block of `values`, which never changes.
     raw: Vec<PluginField>,
     collection: PluginFieldCollection,
 }
 
-// SAFETY: the pointers lead into memory that the set owns and never changes.
+// SAFETY: the pointers refer to memory that the set owns and never changes.
 unsafe impl Send for FieldSet {}
-// SAFETY: as above, without interior mutability.
+// SAFETY: the pointers refer to memory that the set owns, without interior mutability.
 unsafe impl Sync for FieldSet {}
 
 impl FieldSet {
@@ -142,7 +142,7 @@ impl FieldSet {
     pub fn new(values: Vec<FieldValue>) -> Result<Self> {
         for (index, value) in values.iter().enumerate() {
             if values[..index].iter().any(|other| other.name == value.name) {
-                return Err(Error::internal(format!("field {:?} is there twice", value.name)));
+                return Err(Error::internal(format!("duplicate field {:?}", value.name)));
             }
         }
         let nb_fields = i32::try_from(values.len()).map_err(|_| Error::internal("too many fields"))?;
@@ -159,7 +159,7 @@ impl FieldSet {
         Ok(Self { values, raw, collection })
     }
 
-    /// Returns the C++ view, valid until the set is moved.
+    /// Returns the C++ view, valid until moved.
     pub fn as_raw(&self) -> &PluginFieldCollection {
         &self.collection
     }
@@ -184,28 +184,28 @@ fn data_pointer(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { ptr::null() } else { bytes.as_ptr().cast() }
 }
 
-/// The attributes that a creator reads. The ONNX parser passes only these, and warns about missing ones.
+/// The attributes that a creator reads. The ONNX parser passes only these and warns about missing ones.
 #[derive(Debug)]
 pub struct FieldNames {
     set: FieldSet,
-    /// Whether a collection of fields must be passed; applications may omit an empty one.
+    /// Whether a collection must be passed; applications may omit an empty one.
     pub are_needed: bool,
 }
 
 impl FieldNames {
-    /// Declares names and types, which the ONNX parser ignores. Fails for duplicate names.
+    /// Declares names and types; the ONNX parser ignores types. Fails for duplicate names.
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a CStr, PluginFieldType)>) -> Result<Self> {
         let values = names.into_iter().map(|(name, field_type)| FieldValue {
             name: name.to_owned(),
             field_type,
-            // As NVIDIA's own creators do.
+            // NVIDIA's creators do the same.
             length: 1,
             bytes: Vec::new(),
         });
         Ok(Self { set: FieldSet::new(values.collect())?, are_needed: true })
     }
 
-    /// Returns the C++ view, valid until the declaration is moved.
+    /// Returns the C++ view, valid until moved.
     pub fn as_raw(&self) -> &PluginFieldCollection {
         self.set.as_raw()
     }

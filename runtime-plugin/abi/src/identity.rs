@@ -1,9 +1,9 @@
-//! The identity of creators and plugins in TensorRT's registry.
+//! Identities in TensorRT's registry.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-/// The name, version and namespace of a creator or a plugin's core.
+/// The identity of a creator or a plugin's core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The ONNX op type, or an engine's core name.

@@ -1,7 +1,7 @@
-//! Images in this process: the program and the shared libraries. Never loads one.
+//! The program and shared libraries of this process. Never loads one.
 //!
-//! Addresses are looked up with `dl_iterate_phdr`: `dladdr` needs the lock under which glibc runs destructors, which
-//! may wait for a thread that looks up an address.
+//! Uses `dl_iterate_phdr`: `dladdr` needs the lock under which glibc runs destructors, which may wait for a thread
+//! that looks up an address.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -16,7 +16,7 @@ pub(crate) struct Image {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
-    /// Never unmapped; has no handle.
+    /// The program itself, which is never unmapped.
     Program {
         base: usize,
     },
@@ -26,18 +26,18 @@ pub(crate) enum Pin {
     },
 }
 
-// SAFETY: any thread may use handles of the loader.
+// SAFETY: loader handles may be used and closed in any thread.
 unsafe impl Send for Pin {}
-// SAFETY: the loader locks internally.
+// SAFETY: the loader synchronizes calls with one handle from several threads.
 unsafe impl Sync for Pin {}
 
 const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
 
 impl Image {
-    /// Returns `None` for other memory and namespaces of the loader.
+    /// Returns the image that contains `address`; `None` for other memory and other loader namespaces.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
         let image = find_listed(address)?;
-        // SAFETY: not null; the loader owns the name while the image is mapped.
+        // SAFETY: `file` is not null, and the name lives while the image is mapped.
         let file = unsafe { CStr::from_ptr(image.file) }.to_owned();
         Some(Self { file, base: image.base })
     }
@@ -46,13 +46,13 @@ impl Image {
         base_of(address) == Some(self.base)
     }
 
-    /// `None` if the image was unloaded. Waits for other threads' destructors.
+    /// Keeps the image mapped; `None` if it was unloaded. Waits for other threads' destructors.
     pub(crate) fn pin(&self) -> Option<Pin> {
-        // `dl_iterate_phdr(3)`: the program has an empty name.
+        // The program's name is empty (`dl_iterate_phdr(3)`).
         if self.file.is_empty() {
             return Some(Pin::Program { base: self.base });
         }
-        // SAFETY: the name is a C string; `RTLD_NOLOAD` runs no code.
+        // SAFETY: the name is a C string, and with `RTLD_NOLOAD` no initializer runs.
         let handle = NonNull::new(unsafe { libc::dlopen(self.file.as_ptr(), WITHOUT_LOADING) })?;
         let pin = Pin::Library { handle, base: self.base };
         // The file may have been reloaded at another address.
@@ -76,7 +76,7 @@ impl Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         if let Self::Library { handle, .. } = self {
-            // SAFETY: releases the reference that `Image::pin` took.
+            // SAFETY: releases the reference of `Image::pin`.
             unsafe { libc::dlclose(handle.as_ptr()) };
         }
     }
@@ -93,9 +93,9 @@ fn find_listed(address: *const c_void) -> Option<ListedImage> {
         place: Option<ListedImage>,
     }
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader's entry, and the pointer given below.
+        // SAFETY: the loader passes a valid entry, and the pointer to `Search` passed below, which no one else uses.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: the program headers are mapped during the call.
+        // SAFETY: the program headers are mapped during the call, and the loader states their number.
         let headers = unsafe { slice(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let place = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         let segments = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
@@ -106,13 +106,13 @@ fn find_listed(address: *const c_void) -> Option<ListedImage> {
         let Some(first) = segments.next() else { return 0 };
         let is_found = first.contains(&search.address) || segments.any(|rest| rest.contains(&search.address));
         if is_found && !info.dlpi_name.is_null() {
-            // Segments are in ascending order (ELF).
+            // ELF segments are in ascending order.
             search.place = Some(ListedImage { file: info.dlpi_name, base: first.start });
         }
         c_int::from(is_found)
     }
     let mut search = Search { address: address.addr(), place: None };
-    // SAFETY: `search` outlives the call.
+    // SAFETY: `search` outlives the call, and `visit` expects a pointer to it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.place
 }
@@ -121,7 +121,7 @@ pub(crate) fn base_of(address: *const c_void) -> Option<usize> {
     find_listed(address).map(|image| image.base)
 }
 
-/// `struct link_map` (`<link.h>`), in part.
+/// Part of `struct link_map` (`<link.h>`).
 #[repr(C)]
 struct LinkMap {
     _address: usize,
@@ -133,32 +133,32 @@ fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     let mut map: *const LinkMap = ptr::null();
     // SAFETY: a live handle; the request writes one pointer.
     unsafe { libc::dlinfo(handle.as_ptr(), libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };
-    // SAFETY: null, or the entry of the pinned image.
+    // SAFETY: `map` is null, or the loader's entry of the pinned image, which stays valid.
     unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
-/// Calls `is_found` for each frame's image, nearest first.
 pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
-    /// Few frames precede TensorRT, which calls the plugin directly.
+    /// TensorRT calls the plugin directly, so few frames precede it.
     const DEEPEST: usize = 64;
     struct Search<'a> {
         is_found: &'a mut dyn FnMut(&Image) -> bool,
         left: usize,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
-        // SAFETY: the pointer given below, and a live context.
+        // SAFETY: the unwinder passes a live context, and the pointer to `Search` passed below, which no one else
+        // uses.
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
-        // A return address may be the first byte after the function.
+        // A return address may be just after the function.
         let image = Image::holding(ptr::without_provenance(address.saturating_sub(1)));
         c_int::from(search.left == 0 || image.is_some_and(|image| (search.is_found)(&image)))
     }
     let mut search = Search { is_found, left: DEEPEST };
-    // SAFETY: `search` outlives the call.
+    // SAFETY: `search` outlives the call, and `visit` expects a pointer to it.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
 }
 
-// Itanium C++ ABI, level 1, and GCC's extension for backtraces.
+// Itanium C++ ABI, level 1, and GCC's backtrace extension.
 unsafe extern "C" {
     fn _Unwind_Backtrace(
         visit: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn images_of_other_namespaces_are_not_found() {
         let library = c"libm.so.6";
-        // SAFETY: glibc's own library; its function is not called.
+        // SAFETY: the library is glibc's own, and the function is not called.
         let foreign = unsafe {
             assert!(libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY).is_null());
             let handle = libc::dlmopen(libc::LM_ID_NEWLM, library.as_ptr(), libc::RTLD_LAZY);

@@ -12,7 +12,7 @@ macro_rules! layout {
     };
 }
 
-/// Declares slot structs: the fields in brackets, then method pointers.
+/// Declares slot structs: bracketed fields, then method pointers.
 macro_rules! slots {
     ($(
         $(#[$meta:meta])*

@@ -4,29 +4,17 @@
 //! A plugin library implements [`Creator`] and [`Plugin`], or [`QuickCreator`] and [`QuickPlugin`], and passes its
 //! creators to [`plugin_library!`].
 //!
-//! | module | owns |
-//! |---|---|
-//! | [`raw`] | foreign structs and enumerations |
-//! | [`vtable`] | one slot struct per interface |
-//! | [`rtti`] | type information for `dynamic_cast` |
-//! | [`fields`] | plugin fields |
-//! | [`expr`] | symbolic extents |
-//! | [`plugin`], [`quick`], [`creator`] | traits, objects and thunks |
-//! | [`logger`] | TensorRT's logger |
-//! | `image` | loaded images |
-//! | [`library`] | the exports of a plugin library |
-//!
-//! Sources: NVIDIA's headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4, which agree about V3One; the
-//! quick interfaces are only in Enterprise 11.4. The C++ ABI is Itanium's (x86-64 and aarch64 Linux).
+//! Sources: NVIDIA's headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4, which agree about V3One; only
+//! the latter has the quick interfaces. C++ ABI: Itanium (x86-64 and aarch64 Linux).
 //!
 //! Invariants:
-//! - No panic crosses the boundary: each thunk catches it and returns the interface's failure value.
+//! - No panic crosses the boundary: thunks catch it and return the interface's failure value.
 //! - No plugin logic: no CUDA, no bundle, no file.
-//! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
+//! - No `thread_local` with a destructor, which would keep the library mapped after `dlclose`.
 #![allow(unsafe_code)]
 
 #[cfg(panic = "abort")]
-compile_error!("`panic = \"abort\"` would end TensorRT's process where a thunk has to catch a panic");
+compile_error!("`panic = \"abort\"` is not supported: thunks must catch panics");
 
 #[macro_use]
 mod layout;

@@ -1,4 +1,4 @@
-//! The exports of a plugin library. Owns its creators, from the first `getCreators` to [`Library::release`]. Never
+//! The exports of a plugin library. Owns its creators from the first `getCreators` to [`Library::release`]. Never
 //! calls TensorRT's registry, whose vtable differs between releases.
 //!
 //! `IPluginRegistry::loadLibrary` calls `setLoggerFinder`, which must exist, then `getCreators`. Deregistering calls
@@ -27,13 +27,13 @@ pub struct Library {
 
 struct Owned(NonNull<CreatorList>);
 
-// SAFETY: it owns the list, which is `Send`.
+// SAFETY: the value owns the list, which is `Send`.
 unsafe impl Send for Owned {}
-// SAFETY: it only lends the list, which is `Sync`.
+// SAFETY: shared references only lend the list, which is `Sync`.
 unsafe impl Sync for Owned {}
 
 impl Library {
-    /// Declares a library with the creators of `list`; an error is logged, and leaves it without creators.
+    /// Declares a library with the creators of `list`; an error is logged and leaves it empty.
     pub const fn new(list: fn() -> Result<CreatorList>) -> Self {
         Self {
             list,
@@ -43,16 +43,16 @@ impl Library {
         }
     }
 
-    /// Returns the creators: the same list for any thread.
+    /// Returns the creators, the same list for all threads.
     pub fn creators(&self) -> &CreatorList {
         let list =
             self.creators.get_or_init(|| Owned(NonNull::from(Box::leak(Box::new(self.make_creators())))));
-        // SAFETY: the list lives until `release`, which the last call precedes.
+        // SAFETY: the list lives until `release`, whose caller guarantees that no call follows.
         unsafe { list.0.as_ref() }
     }
 
     /// Returns the creators for registering if TensorRT has set a finder since the last call, otherwise for
-    /// deregistering. The registry would call creators that stay in unmapped memory.
+    /// deregistering: registries would call remaining ones in unmapped memory.
     pub(crate) fn creators_for(&self, caller: Caller) -> &[This] {
         let is_loading = self.is_loading.swap(false, Ordering::Relaxed);
         let creators = self.creators();
@@ -74,7 +74,7 @@ impl Library {
         creators.for_deregistering(has_quick)
     }
 
-    /// Frees the creators, if any, and removes the logger finders.
+    /// Frees the creators and removes the logger finders.
     ///
     /// # Safety
     /// No function or creator of this library runs now or later.
@@ -82,7 +82,7 @@ impl Library {
         logger::forget_finders();
         let Some(list) = self.creators.get() else { return };
         let _silent = caught(|| {
-            // SAFETY: `creators` boxed it; otherwise the caller's promise.
+            // SAFETY: `creators` got the pointer from a `Box`; the caller guarantees that the list is not used later.
             drop(unsafe { Box::from_raw(list.0.as_ptr()) });
             Ok(())
         });
@@ -91,7 +91,7 @@ impl Library {
     fn make_creators(&self) -> CreatorList {
         caught(self.list).unwrap_or_else(|error| {
             run_report_hook(|| {
-                logger::error(&format!("cubinder: this plugin library registers nothing: {error}"));
+                logger::error(&format!("cubinder: cannot register the plugins of this library: {error}"));
             });
             CreatorList::new()
         })
@@ -105,7 +105,7 @@ impl Library {
         panics::install_silent_hook();
         let creators = caught(|| Ok(self.creators_for(logger::caller()))).unwrap_or(&[]);
         if !count.is_null() {
-            // SAFETY: not null; otherwise the caller's promise.
+            // SAFETY: the pointer is not null; the caller guarantees the rest.
             unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
         }
         creators.as_ptr()
@@ -114,11 +114,11 @@ impl Library {
     /// Implements `setLoggerFinder`.
     ///
     /// # Safety
-    /// As for [`logger::set_finder`].
+    /// The caller upholds the contract of [`logger::set_finder`].
     pub unsafe fn set_logger_finder(&self, finder: *mut c_void) {
         panics::install_silent_hook();
         let _silent = caught(|| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller upholds this function's contract, which includes the callee's.
             unsafe { logger::set_finder(finder) };
             Ok(())
         });
@@ -135,7 +135,7 @@ const FIRST_WITH_QUICK: i32 = 100_900;
 fn left_out(op: &str, version: i32) -> String {
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
     format!(
-        "cubinder: `{op}` is not registered: it needs TensorRT 10.9, found {major}.{minor}.{patch}\n\
+        "cubinder: `{op}` is not registered: it requires TensorRT 10.9, found {major}.{minor}.{patch}\n\
          compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
     )
 }
@@ -150,16 +150,16 @@ macro_rules! plugin_library {
         #[allow(unsafe_code)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn getCreators(count: *mut i32) -> *const $crate::vtable::This {
-            // SAFETY: TensorRT passes a reference to its own integer.
+            // SAFETY: TensorRT passes null or a pointer to its own integer.
             unsafe { TENSORRT_LIBRARY.get_creators(count) }
         }
 
         /// # Safety
-        /// For TensorRT only.
+        /// Only TensorRT may call the functions.
         #[allow(unsafe_code)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn setLoggerFinder(finder: *mut ::std::ffi::c_void) {
-            // SAFETY: TensorRT's finder outlives the library's registration.
+            // SAFETY: TensorRT passes null or a finder that outlives its registration.
             unsafe { TENSORRT_LIBRARY.set_logger_finder(finder) }
         }
     };
@@ -207,7 +207,7 @@ mod tests {
                 deregistered.reverse();
             }
             assert_eq!([asked(), asked()], [deregistered.clone(), deregistered.clone()]);
-            // `setLoggerFinder` would silence panics of all tests.
+            // `setLoggerFinder` would silence all tests' panics.
             library.expect_loading();
             assert_eq!([asked(), asked()], [registered, deregistered]);
         }
@@ -243,7 +243,7 @@ mod tests {
         assert!(message.lines().next().unwrap().len() <= 100);
         assert_eq!(
             message,
-            "cubinder: `sample::quick_probe` is not registered: it needs TensorRT 10.9, found 10.8.1\n\
+            "cubinder: `sample::quick_probe` is not registered: it requires TensorRT 10.9, found 10.8.1\n\
              compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
         );
     }
@@ -260,12 +260,12 @@ mod tests {
         }
         let _turn = crate::tests::PROCESS_FINDERS.lock().unwrap();
         let library = Library::new(one_creator);
-        // SAFETY: the list does not exist yet.
+        // SAFETY: no list exists yet, so none is used later.
         unsafe { library.release() };
         assert_eq!(library.creators().as_slice().len(), 1);
         let holders = || std::sync::Arc::strong_count(SEEN.get().unwrap());
         assert_eq!(holders(), 2);
-        // SAFETY: the library is not used afterwards.
+        // SAFETY: the list is not used afterwards.
         unsafe { library.release() };
         assert_eq!(holders(), 1);
     }

@@ -3,7 +3,7 @@
 //!
 //! # Two generations
 //! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of interfaces
-//! that derive from `IVersionedInterface` (version 1.0), according to the headers:
+//! derived from `IVersionedInterface` (version 1.0):
 //!
 //! | library | `getInferLibVersion` | slot |
 //! |---|---|---|
@@ -12,13 +12,13 @@
 //! | TensorRT Enterprise 10.x | 100000 to 109999 | 0 |
 //! | TensorRT Enterprise 11.x | 110000 and up | 4 |
 //!
-//! Later releases count as the second generation, whose kind and major version are checked first. Older ones are never
-//! called: a wrong slot would destroy the logger.
+//! Later releases count as the second; their kind and major version are checked first. Older ones are never called: a
+//! wrong slot would destroy the logger.
 //!
 //! # Several TensorRTs
-//! A finder's version is that of the image into which its vptr points. Another thread may close that image, so it is
-//! pinned during calls, which waits for the loader's lock. The calling TensorRT's finder comes first: it is on the
-//! call stack and needs no pin.
+//! A finder's version is that of its vptr's image, which is pinned during calls (this waits for the loader's lock)
+//! because another thread may close it. The calling TensorRT's finder comes first, without a pin: its image is on the
+//! call stack.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ enum Generation {
 }
 
 impl Generation {
-    /// `None` for versions of unknown layout.
+    /// Returns the generation of a release; `None` if its layout is unknown.
     fn of_version(version: i32) -> Option<Self> {
         match version {
             10_300..10_500 | 100_000..110_000 => Some(Self::Bare),
@@ -47,9 +47,9 @@ impl Generation {
     }
 
     /// # Safety
-    /// `this` is a live object of this generation with one method, an `F`.
+    /// `this` is a live object of this generation whose one method is an `F`.
     unsafe fn method<F: Copy>(self, this: *mut c_void) -> F {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         unsafe {
             match self {
                 Self::Bare => (*vptr::<BareSlots<F>>(this)).method,
@@ -59,7 +59,7 @@ impl Generation {
     }
 }
 
-/// The first version of full TensorRT with V3One plugins.
+/// The first full TensorRT with V3One plugins.
 const FIRST_FULL_VERSION: i32 = 100_000;
 
 static FINDERS: Finders = Finders::new();
@@ -75,17 +75,17 @@ struct DerivedSlots<F> {
     method: F,
 }
 
-/// Not `noexcept`.
+/// `findLogger`, which is not `noexcept`.
 type FindLogger = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 type Log = unsafe extern "C" fn(*mut c_void, Severity, *const c_char);
 
 /// Stores TensorRT's finder. Null removes all finders.
 ///
 /// # Safety
-/// `finder` is null or an `ILoggerFinder` that lives as long as its image is mapped, or until it is removed or
-/// replaced; no thread logs while it is destroyed.
+/// `finder` is null, or an `ILoggerFinder` that lives while its image is mapped, or until removed or replaced; no
+/// thread logs while it is destroyed.
 pub unsafe fn set_finder(finder: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract, which includes the callee's.
     unsafe { FINDERS.set(finder) };
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn forget_finders() {
     FINDERS.clear();
 }
 
-/// Walks the call stack, so not for `enqueue`.
+/// Walks the call stack: not for `enqueue`.
 pub(crate) fn caller() -> Caller {
     FINDERS.caller()
 }
@@ -108,7 +108,7 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    /// `None` for TensorRT-RTX, whose releases all have this crate's interfaces.
+    /// Returns full TensorRT's version; `None` for TensorRT-RTX, whose releases all have this crate's interfaces.
     pub(crate) fn full_version(self) -> Option<i32> {
         match self {
             Self::Release(version) => Some(version).filter(|version| *version >= FIRST_FULL_VERSION),
@@ -117,7 +117,7 @@ impl Caller {
     }
 }
 
-/// Logs a message from any thread. Not for destructors, when TensorRT may be gone.
+/// Logs a message from any thread. Not for destructors: TensorRT may be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
     if let Some(line) = NOTES.line(FINDERS.log(severity, &text), severity, &text) {
@@ -147,13 +147,13 @@ pub fn error_of(plugin: &CStr, failure: &Error) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Logged,
-    /// Before the application has created a runtime or builder.
+    /// The application has created no runtime or builder yet.
     NoLogger,
     NoFinder,
 }
 
 struct Finders {
-    /// The latest is last. Unlocked during calls: a logger may load a library.
+    /// Latest last. Not locked during calls: a logger may load a library.
     list: Mutex<Vec<Arc<Finder>>>,
 }
 
@@ -167,14 +167,14 @@ impl Finders {
     }
 
     /// # Safety
-    /// As for [`set_finder`].
+    /// The caller upholds the contract of [`set_finder`].
     unsafe fn set(&self, object: *mut c_void) {
         if object.is_null() {
             return self.clear();
         }
-        // SAFETY: not null; otherwise the caller's promise.
+        // SAFETY: the object is not null; the caller guarantees that it is a live finder.
         let Some(finder) = (unsafe { Finder::new(object) }) else { return };
-        // Applications may reopen TensorRT. Querying the loader may run destructors, so the lock is not held.
+        // Applications may reopen TensorRT. Querying the loader may run destructors, hence unlocked.
         let mut gone = self.list().clone();
         gone.retain(|known| known.image.pin().is_none());
         let mut list = self.list();
@@ -182,14 +182,14 @@ impl Finders {
         let is_old = |known: &mut Arc<Finder>| known.image == finder.image || is_gone(known);
         let old: Vec<_> = list.extract_if(.., is_old).collect();
         list.push(Arc::new(finder));
-        // Dropping a pin may unload a library, whose destructors may log.
+        // Dropping a pin may unload a library whose destructors log.
         drop(list);
         drop(old);
     }
 
     fn clear(&self) {
         let old = std::mem::take(&mut *self.list());
-        // After unlocking, as in `set`.
+        // Dropped after unlocking, as in `set`.
         drop(old);
     }
 
@@ -210,7 +210,7 @@ impl Finders {
         if let Some(index) = caller {
             finders[index..].rotate_left(1);
         }
-        // The caller's image stays mapped while it is on the call stack.
+        // The caller's image is mapped while on the call stack.
         let mut is_mapped = caller.is_some();
         let mut delivery = Delivery::NoFinder;
         for finder in finders.iter().rev() {
@@ -239,11 +239,11 @@ struct Finder {
     generation: Generation,
     version: i32,
     image: Image,
-    /// For objects outside of the image.
+    /// Keeps the image mapped if it does not contain the object.
     pin: Option<Pin>,
 }
 
-// SAFETY: any thread may call TensorRT's finder.
+// SAFETY: TensorRT's finder may be called in any thread, and the pointer is only passed to it.
 unsafe impl Send for Finder {}
 // SAFETY: as above.
 unsafe impl Sync for Finder {}
@@ -252,12 +252,12 @@ impl Finder {
     /// # Safety
     /// `object` is a live `ILoggerFinder`.
     unsafe fn new(object: *mut c_void) -> Option<Self> {
-        // SAFETY: a live object starts with its vptr.
+        // SAFETY: the object is live, and starts with its vptr.
         let image = Image::holding(unsafe { vptr::<c_void>(object) })?;
         let pin = image.pin()?;
         let version = version_of(&pin)?;
         let generation = Generation::of_version(version)?;
-        // SAFETY: this generation's finder derives from `IVersionedInterface`.
+        // SAFETY: finders of this generation derive from `IVersionedInterface`.
         if generation == Generation::Versioned && !unsafe { is_first_version(object, c"ILoggerFinder") } {
             return None;
         }
@@ -265,20 +265,20 @@ impl Finder {
         Some(Self { object, generation, version, image, pin })
     }
 
-    /// `is_mapped`: the image stays mapped during the call.
+    /// Logs through the finder; `is_mapped`: the image stays mapped during the call.
     fn log(&self, is_mapped: bool, severity: Severity, text: &CStr) -> Delivery {
         let pin = if is_mapped { None } else { self.image.pin() };
         if !is_mapped && pin.is_none() {
             return Delivery::NoFinder;
         }
-        // SAFETY: the object's image stays mapped during the call, or `pin` keeps it.
+        // SAFETY: the object is in the image, which stays mapped by `is_mapped` or `pin`.
         let is_live = self.pin.is_some()
             || (self.image.contains(self.object) && self.image.contains(unsafe { vptr(self.object) }));
         if !is_live {
-            // Another file of the same name was loaded at this address.
+            // Another file of this name is at this address.
             return Delivery::NoFinder;
         }
-        // SAFETY: a live finder of this generation.
+        // SAFETY: the finder is live, and of this generation.
         unsafe { log_through(self.object, self.generation, severity, text) }
     }
 }
@@ -291,7 +291,7 @@ unsafe fn log_through(
     severity: Severity,
     text: &CStr,
 ) -> Delivery {
-    // SAFETY: the generation determines both vtables; TensorRT keeps its logger alive.
+    // SAFETY: the finder is live, the generation determines both vtables, and TensorRT keeps its logger alive.
     unsafe {
         let logger = generation.method::<FindLogger>(finder)(finder);
         if logger.is_null() {
@@ -308,28 +308,28 @@ unsafe fn log_through(
 /// # Safety
 /// `this` is a live C++ object whose vtable starts with `Slots`.
 unsafe fn vptr<Slots>(this: *mut c_void) -> *const Slots {
-    // SAFETY: the first word of a polymorphic object is its vptr.
+    // SAFETY: the object is live, and the first word of a polymorphic object is its vptr.
     unsafe { *this.cast::<*const Slots>() }
 }
 
 /// # Safety
-/// `this` is a live object that derives from `IVersionedInterface`.
+/// `this` derives from `IVersionedInterface` and is live.
 unsafe fn is_first_version(this: *mut c_void, kind: &CStr) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract, which includes the callee's.
     let info: InterfaceInfo = unsafe { ((*vptr::<VersionedSlots>(this)).get_interface_info)(this) };
-    // SAFETY: a kind is a NUL-terminated constant; null is checked.
+    // SAFETY: `kind` is not null, as checked before, and a constant C string.
     !info.kind.is_null() && info.major == 1 && unsafe { CStr::from_ptr(info.kind) } == kind
 }
 
 fn version_of(image: &Pin) -> Option<i32> {
     let symbol = image.symbol(c"getInferLibVersion")?;
-    // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` (`NvInferRuntimeBase.h`).
+    // SAFETY: the symbol is `extern "C" int32_t getInferLibVersion() noexcept` (`NvInferRuntimeBase.h`).
     let get: unsafe extern "C" fn() -> c_int = unsafe { std::mem::transmute(symbol) };
     // SAFETY: as above.
     Some(unsafe { get() })
 }
 
-/// A NUL becomes a space.
+/// Converts to a C string; NULs become spaces.
 fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
@@ -367,7 +367,7 @@ impl Notes {
     }
 }
 
-/// Rust's streams keep thread-local state.
+/// Writes without Rust's streams, which keep thread-local state.
 #[cold]
 fn write_to_stderr(line: &[u8]) {
     // SAFETY: the buffer has this length.

@@ -1,5 +1,5 @@
-//! A silent panic hook that stores the location of each thread's last panic. Rust's default hook uses a `thread_local`
-//! with a destructor, which would keep the library mapped after `dlclose`.
+//! A silent panic hook that stores each thread's last panic location. Rust's hook has a `thread_local` with a
+//! destructor, which would keep the library mapped after `dlclose`.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -36,13 +36,13 @@ impl Write for Location {
 }
 
 thread_local! {
-    // No destructor, so no thread-exit handler is registered.
+    // No destructor: no thread-exit handler is registered.
     static LAST: Cell<Location> = const { Cell::new(Location::EMPTY) };
 }
 
 const _: () = assert!(!std::mem::needs_drop::<Cell<Location>>());
 
-/// Only for a plugin library: in a Rust program it would silence the program's panics.
+/// Installs a silent panic hook. Only for plugin libraries: it would silence a Rust program's panics.
 pub(crate) fn install_silent_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(remember)));
@@ -51,10 +51,10 @@ pub(crate) fn install_silent_hook() {
 fn remember(info: &PanicHookInfo<'_>) {
     let mut place = Location::EMPTY;
     if let Some(location) = info.location() {
-        // `write_str` above never fails.
+        // `write_str` never fails.
         let _ = write!(place, "{location}");
     }
-    // Fails in a thread in teardown; the panic's text is still caught.
+    // Fails in thread teardown; the panic's text is still caught.
     let _ = LAST.try_with(|last| last.set(place));
 }
 
@@ -65,9 +65,9 @@ pub(crate) fn to_error(payload: Box<dyn Any + Send>) -> Error {
         Err(payload) => match payload.downcast::<&'static str>() {
             Ok(text) => (*text).to_owned(),
             Err(payload) => {
-                // Its destructor may panic again.
+                // The payload's destructor may panic again.
                 std::mem::forget(payload);
-                "a value that is no text".to_owned()
+                "the panic value is not text".to_owned()
             }
         },
     };
@@ -91,6 +91,6 @@ mod tests {
     fn payloads_become_texts() {
         assert!(to_error(Box::new("static")).text().ends_with("panicked: static"));
         assert!(to_error(Box::new(String::from("owned"))).text().ends_with("panicked: owned"));
-        assert!(to_error(Box::new(7)).text().ends_with("a value that is no text"));
+        assert!(to_error(Box::new(7)).text().ends_with("the panic value is not text"));
     }
 }

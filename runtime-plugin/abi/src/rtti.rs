@@ -1,16 +1,14 @@
-//! Type information that keeps C++'s `dynamic_cast` and `typeid` from crashing on our objects, without a C++ runtime,
-//! which may have local visibility or be linked statically.
+//! Type information that keeps C++'s `dynamic_cast` and `typeid` from crashing on our objects, without a C++ runtime
+//! (it may be hidden or static).
 //!
-//! TensorRT applies `dynamic_cast` to plugins' objects. `__dynamic_cast` calls a virtual method of the `type_info`
-//! before the vtable's slots, without a null check.
-//!
-//! So its vtable is defined here. "Not found" is 0 for all methods of `__class_type_info`, in libstdc++ (9 slots) and
-//! libc++abi (8 slots). One function without arguments that returns 0 fills all slots: on x86-64 and aarch64 the
-//! caller removes its stack arguments.
+//! TensorRT applies `dynamic_cast` to plugins' objects; `__dynamic_cast` calls a virtual method of the `type_info`
+//! before the vtable's slots, unchecked. All methods of `__class_type_info` in libstdc++ (9 slots) and libc++abi (8
+//! slots) return 0 for "not found", so one function without arguments fills all slots of our vtable: the caller
+//! removes stack arguments (x86-64, aarch64).
 
 use std::ffi::{c_char, c_void};
 
-/// More than `__class_type_info` has in any C++ runtime (9).
+/// Number of functions, more than any C++ runtime's `__class_type_info` has (9).
 const TYPE_INFO_SLOTS: usize = 16;
 
 /// An Itanium `__class_type_info`: vptr and mangled name.
@@ -21,10 +19,10 @@ pub struct TypeInfo {
     name: *const c_char,
 }
 
-// SAFETY: the pointers lead to constants.
+// SAFETY: the pointers refer to constants.
 unsafe impl Sync for TypeInfo {}
 
-/// Its own `type_info*` is never read.
+/// The vtable of our `TypeInfo`, whose own `type_info*` is never read.
 #[repr(C)]
 struct TypeInfoVTable {
     offset_to_top: isize,
@@ -32,7 +30,7 @@ struct TypeInfoVTable {
     slots: [unsafe extern "C" fn() -> usize; TYPE_INFO_SLOTS],
 }
 
-// SAFETY: as for `TypeInfo`.
+// SAFETY: the pointers refer to constants.
 unsafe impl Sync for TypeInfoVTable {}
 
 unsafe extern "C" fn no() -> usize {
@@ -48,8 +46,7 @@ impl TypeInfo {
     }
 }
 
-/// The type of all plugin objects, `trt_abi::PluginObject`; `__dynamic_cast` compares the parts' types with the
-/// whole's.
+/// The type of plugin objects, `trt_abi::PluginObject`; `__dynamic_cast` compares the parts' types with the whole's.
 pub static PLUGIN: TypeInfo = TypeInfo::new(c"N7trt_abi12PluginObjectE");
 
 /// The type of creator objects, `trt_abi::CreatorObject`.
@@ -65,7 +62,7 @@ mod tests {
     #[test]
     fn every_question_is_answered_with_no() {
         for info in [&PLUGIN, &CREATOR, &SYM_EXPR] {
-            // SAFETY: the vptr points at `TYPE_INFO_SLOTS` functions, after two words.
+            // SAFETY: the vptr points at `TYPE_INFO_SLOTS` functions after two words.
             unsafe {
                 assert!((0..TYPE_INFO_SLOTS).all(|slot| (*info.vptr.add(slot))() == 0));
                 assert_eq!(*info.vptr.cast::<usize>().sub(2), 0);

@@ -1,4 +1,4 @@
-//! A plugin and its creator for tests: [`Probe`] records calls and fails on demand.
+//! A plugin and a creator that record calls and fail on demand.
 
 mod quick;
 
@@ -42,7 +42,6 @@ pub(crate) struct Probe {
     pub(crate) mood: Mood,
     pub(crate) record: Arc<Record>,
     pub(crate) tactic: AtomicI32,
-    /// Whether output 1 is input 0.
     pub(crate) aliased: bool,
     pub(crate) fails_to_attach: bool,
     pub(crate) leave_outputs_unset: bool,
@@ -93,7 +92,6 @@ impl Probe {
         }
     }
 
-    /// For methods without a `Result`.
     fn panic_unless_well(&self) {
         assert!(self.mood == Mood::Well, "asked to panic");
     }
@@ -176,7 +174,7 @@ impl PluginBase for Probe {
     }
     fn report(&self, error: &Error) {
         self.record.reports.lock().unwrap().push(error.clone());
-        // A panic in the hook must not escape either.
+        // The hook's panics must not escape either.
         assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
     }
 }
@@ -290,5 +288,5 @@ impl Creator for ProbeCreator {
     }
 }
 
-/// Locked by tests that change the finders of the process.
+/// Locked by tests that change the process's finders.
 pub(crate) static PROCESS_FINDERS: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -1,4 +1,4 @@
-//! Helpers of all thunks: catching panics, and slices from foreign pointers.
+//! All thunks' helpers: catching panics, slices from foreign pointers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::panics;
 use crate::raw::{PluginField, PluginFieldCollection};
 
-/// A panic becomes an error with its text. Unwind safety is asserted: the implementor's locks are poisoned, and this
-/// crate updates its own state afterwards.
+/// Converts a panic to an error with its text. Unwind safety is asserted: implementors' locks are poisoned, and this
+/// crate's state changes afterwards.
 #[inline]
 pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -16,7 +16,7 @@ pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// A panic of the hook cannot be reported.
+/// Runs the hook; its panics are ignored, because they cannot be reported.
 #[cold]
 pub(crate) fn run_report_hook(report: impl FnOnce()) {
     let _silent = caught(|| {
@@ -25,20 +25,20 @@ pub(crate) fn run_report_hook(report: impl FnOnce()) {
     });
 }
 
-/// Empty for null or a count that is not positive.
+/// Returns the array as a slice; empty for null or a nonpositive count.
 ///
 /// # Safety
 /// `data` is null or `count` initialized elements, unchanged for `'a`.
 #[inline]
 pub(crate) unsafe fn slice<'a, T>(data: *const T, count: i32) -> &'a [T] {
     match usize::try_from(count) {
-        // SAFETY: not null; otherwise the caller's promise.
+        // SAFETY: the pointer is not null; the caller guarantees the rest.
         Ok(count) if !data.is_null() => unsafe { std::slice::from_raw_parts(data, count) },
         _ => &[],
     }
 }
 
-/// Sets every element, because C++ may pass uninitialized memory.
+/// Sets every element: C++ may pass uninitialized memory.
 ///
 /// # Safety
 /// `data` is null or room for `count` elements, only accessed here for `'a`.
@@ -46,10 +46,11 @@ pub(crate) unsafe fn slice_to_fill<'a, T: Copy>(data: *mut T, count: i32, initia
     match usize::try_from(count) {
         Ok(count) if !data.is_null() => {
             for index in 0..count {
-                // SAFETY: within the caller's room; `write` reads nothing.
+                // SAFETY: `index` is less than `count`, for which the caller guarantees room; `write` does not read
+                // the old value.
                 unsafe { data.add(index).write(initial) };
             }
-            // SAFETY: all elements are initialized.
+            // SAFETY: the loop initialized all elements, and the caller guarantees exclusive access for `'a`.
             unsafe { std::slice::from_raw_parts_mut(data, count) }
         }
         _ => &mut [],
@@ -58,8 +59,8 @@ pub(crate) unsafe fn slice_to_fill<'a, T: Copy>(data: *mut T, count: i32, initia
 
 pub(crate) struct Foreign<T>(pub(crate) T);
 
-// SAFETY: a field is only read, and its pointers refer to constants or are null.
+// SAFETY: the value is only read, and its pointers are null or refer to constants.
 unsafe impl Sync for Foreign<PluginField> {}
 
-// SAFETY: a collection is only read, and its pointer refers to a constant or is null.
+// SAFETY: the value is only read, and its pointer is null or refers to a constant.
 unsafe impl Sync for Foreign<PluginFieldCollection> {}

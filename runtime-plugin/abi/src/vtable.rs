@@ -1,12 +1,11 @@
-//! One slot struct per interface, with slots in the order of NVIDIA's headers and NVIDIA's names in snake case;
-//! references are pointers here.
+//! One slot struct per interface, with slots in the headers' order and NVIDIA's names in snake case; references are
+//! pointers here.
 //!
-//! A vtable (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`; an object's vptr points at slot 0.
-//! A virtual destructor has two slots where it is declared: D1 (destroy) and D0 (destroy and free). Bases without
-//! virtual inheritance come first.
+//! A vtable (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`; a vptr points at slot 0. A virtual
+//! destructor has two slots where it is declared: D1 (destroy) and D0 (destroy and free). Non-virtual bases come
+//! first.
 //!
-//! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of TensorRT-RTX 1.3 to 1.7 and
-//! Enterprise 11.4, which agree.
+//! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of the crate's releases.
 
 use std::ffi::{c_char, c_void};
 
@@ -26,14 +25,13 @@ pub use quick::{
 /// A pointer to an interface, C++'s `this`.
 pub type This = *mut c_void;
 
-/// A slot of a virtual destructor.
 type Destructor = unsafe extern "C" fn(This);
 
 /// A vtable with the words before its slots.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VTable<Slots> {
-    /// Offset to the start of the object in bytes, at most 0.
+    /// Offset to the object's start in bytes, at most 0.
     pub offset_to_top: isize,
     /// Never null: `dynamic_cast` reads it unchecked.
     pub type_info: *const TypeInfo,
@@ -42,7 +40,7 @@ pub struct VTable<Slots> {
 }
 
 impl<Slots> VTable<Slots> {
-    /// Returns the vptr, which may also access the words before the slots.
+    /// Returns the vptr, also valid for the words before the slots.
     pub const fn vptr(&'static self) -> *const Slots {
         let whole: *const Self = self;
         // SAFETY: `slots` is inside the live vtable.
@@ -95,8 +93,7 @@ slots! {
         get_plugin_namespace() -> *const c_char;
     }
 
-    /// `v_2_0::IPluginV3OneBuild`, alias `IPluginV3OneBuildV2` (`NvInferRuntime.h`); the first version ends at
-    /// slot 14.
+    /// `v_2_0::IPluginV3OneBuild`, alias `IPluginV3OneBuildV2` (`NvInferRuntime.h`); version 1 ends at slot 14.
     BuildSlots: extern "C" fn(This), [versioned: VersionedSlots] {
         /// `configurePlugin(in, nbInputs, out, nbOutputs)`.
         configure_plugin(*const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> i32;

@@ -16,7 +16,7 @@ use super::table::Driver;
 
 const NAME_BYTES: c_int = 256;
 
-/// Bytes of all parameters of a kernel.
+/// Bounds the number of a kernel's parameters, which have at most this many bytes in total.
 const MAX_PARAMS: usize = 32764;
 
 impl Driver {
@@ -26,12 +26,12 @@ impl Driver {
         }
         let words = |of: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult| {
             let mut text: *const c_char = std::ptr::null();
-            // SAFETY: `text` is writable; any number is allowed.
+            // SAFETY: `text` is writable, and the function accepts any code.
             let status = unsafe { of(code, &raw mut text) };
             if status != CUDA_SUCCESS || text.is_null() {
                 return None;
             }
-            // SAFETY: on success a constant C string of the driver.
+            // SAFETY: on success `text` points to a constant C string of the driver.
             Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
         };
         Err(DriverError { call, code, name: words(self.get_error_name), text: words(self.get_error_string) })
@@ -59,9 +59,9 @@ impl Driver {
         self.read("cuCtxGetDevice", 0, |device| unsafe { (self.ctx_get_device)(device) })
     }
 
-    /// Returns a `CU_DEVICE_ATTRIBUTE_` number of a device.
+    /// Returns a `CU_DEVICE_ATTRIBUTE_` value.
     pub fn device_attribute(&self, device: CUdevice, attribute: c_int) -> Result<i32> {
-        // SAFETY: the pointer is writable; unknown numbers return an error.
+        // SAFETY: `value` is writable; the driver returns an error for unknown attributes.
         let get = |value| unsafe { (self.device_get_attribute)(value, attribute, device) };
         self.read("cuDeviceGetAttribute", 0, get)
     }
@@ -78,7 +78,7 @@ impl Driver {
         })
     }
 
-    /// Returns whether the device supports clusters, by its compute capability if unknown.
+    /// Returns whether the device supports clusters; by compute capability if unknown.
     #[must_use]
     pub fn has_clusters(&self, device: CUdevice, capability: ComputeCapability) -> bool {
         let flag = self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
@@ -88,7 +88,7 @@ impl Driver {
     /// Returns a device's name: `NVIDIA H200`.
     pub fn device_name(&self, device: CUdevice) -> Result<String> {
         let mut name = [0_u8; NAME_BYTES as usize];
-        // SAFETY: `name` has room for this number of bytes.
+        // SAFETY: `name` has room for `NAME_BYTES` bytes.
         let code = unsafe { (self.device_get_name)(name.as_mut_ptr().cast(), NAME_BYTES, device) };
         self.check("cuDeviceGetName", code)?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
@@ -98,10 +98,10 @@ impl Driver {
     /// Loads a code object until [`Driver::unload_library`].
     ///
     /// # Safety
-    /// `code` is a whole cubin or PTX text that ends with a NUL; the driver copies it.
+    /// `code` is a whole cubin, or PTX text with a final NUL; the driver copies it.
     pub unsafe fn load_library(&self, code: *const c_void) -> Result<CUlibrary> {
         let mut library = CUlibrary::NULL;
-        // SAFETY: `library` is writable; no options; otherwise the caller's promise.
+        // SAFETY: `library` is writable, no options are passed, and the caller guarantees valid code.
         let code = unsafe {
             (self.library_load_data)(
                 &raw mut library,
@@ -121,39 +121,39 @@ impl Driver {
     /// Unloads a code object.
     ///
     /// # Safety
-    /// None of its kernels is used afterwards, including by captured graphs.
+    /// Its kernels are not used afterwards, including by captured graphs.
     pub unsafe fn unload_library(&self, library: CUlibrary) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         self.check("cuLibraryUnload", unsafe { (self.library_unload)(library) })
     }
 
-    /// Returns the kernel with this symbol, or `CUDA_ERROR_NOT_FOUND`.
+    /// Returns the kernel of this symbol, or `CUDA_ERROR_NOT_FOUND`.
     pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel> {
-        // SAFETY: the pointer is writable, `symbol` is a C string, `library` a handle of this driver.
+        // SAFETY: `kernel` is writable, `symbol` is a C string, and the handle is this driver's.
         let get = |kernel| unsafe { (self.library_get_kernel)(kernel, library, symbol.as_ptr()) };
         self.read("cuLibraryGetKernel", CUkernel::NULL, get)
     }
 
-    /// Loads a kernel into the current context before a capture could prevent it.
+    /// Loads a kernel into the current context, before a capture prevents it.
     pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<()> {
-        // SAFETY: the pointer is writable, `kernel` a handle of this driver.
+        // SAFETY: the pointer is writable, and the handle is this driver's.
         let get = |function| unsafe { (self.kernel_get_function)(function, kernel) };
         let function = self.read("cuKernelGetFunction", CUfunction::NULL, get)?;
         match self.func_load {
-            // SAFETY: the driver just returned this handle.
+            // SAFETY: the driver just returned the handle.
             Some(func_load) => self.check("cuFuncLoad", unsafe { func_load(function) }),
             None => Ok(()),
         }
     }
 
-    /// Returns a `CU_FUNC_ATTRIBUTE_` number of a kernel on a device.
+    /// Returns a kernel's `CU_FUNC_ATTRIBUTE_` value on a device.
     pub fn kernel_attribute(&self, kernel: CUkernel, device: CUdevice, attribute: c_int) -> Result<i32> {
-        // SAFETY: the pointer is writable, `kernel` a handle of this driver.
+        // SAFETY: the pointer is writable, and the handle is this driver's.
         let get = |value| unsafe { (self.kernel_get_attribute)(value, attribute, kernel, device) };
         self.read("cuKernelGetAttribute", 0, get)
     }
 
-    /// Sets a `CU_FUNC_ATTRIBUTE_` number of a kernel on a device; not concurrently for one kernel.
+    /// Sets a kernel's `CU_FUNC_ATTRIBUTE_` value on a device; not concurrently for one kernel.
     pub fn set_kernel_attribute(
         &self,
         kernel: CUkernel,
@@ -161,12 +161,12 @@ impl Driver {
         attribute: c_int,
         value: i32,
     ) -> Result<()> {
-        // SAFETY: `kernel` is a handle of this driver.
+        // SAFETY: the handle is this driver's, and the call has no pointer arguments.
         let code = unsafe { (self.kernel_set_attribute)(attribute, value, kernel, device) };
         self.check("cuKernelSetAttribute", code)
     }
 
-    /// Returns the sizes of parameters in bytes; `None` before CUDA 12.4.
+    /// Returns parameter sizes in bytes; `None` before CUDA 12.4.
     pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>> {
         let Some(param_info) = self.kernel_get_param_info else {
             return Ok(None);
@@ -174,7 +174,7 @@ impl Driver {
         let mut sizes = Vec::new();
         while sizes.len() <= MAX_PARAMS {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: both are writable, `kernel` is a handle of this driver, and any index is allowed.
+            // SAFETY: both pointers are writable, the handle is this driver's, and the driver accepts any index.
             let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
             if code == CUDA_ERROR_INVALID_VALUE {
                 break;
@@ -186,7 +186,7 @@ impl Driver {
     }
 
     pub(super) fn exchange_capture_mode(&self, mode: &mut CUstreamCaptureMode) -> Result<()> {
-        // SAFETY: `mode` is writable and holds a mode.
+        // SAFETY: `mode` is writable and has a valid value.
         let code = unsafe { (self.thread_exchange_stream_capture_mode)(mode) };
         self.check("cuThreadExchangeStreamCaptureMode", code)
     }

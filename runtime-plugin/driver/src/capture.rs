@@ -4,7 +4,7 @@ use super::result::{DriverError, Result};
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode};
 use super::table::Driver;
 
-/// Runs `work` in the relaxed mode, which allows loading code while others capture streams.
+/// Runs `work` in relaxed mode, which allows loading code while others capture.
 pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     driver: &Driver,
     work: impl FnOnce() -> Result<T, E>,
@@ -17,7 +17,7 @@ pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     Ok(value)
 }
 
-/// The relaxed mode of the calling thread, until dropped.
+/// The calling thread's relaxed mode, until dropped.
 pub struct RelaxedCapture<'a> {
     driver: &'a Driver,
     before: CUstreamCaptureMode,
@@ -47,7 +47,7 @@ impl<'a> RelaxedCapture<'a> {
 impl Drop for RelaxedCapture<'_> {
     fn drop(&mut self) {
         if !self.restored {
-            // While unwinding an error cannot be reported.
+            // Unwinding cannot report errors.
             let _ = self.restore();
         }
     }

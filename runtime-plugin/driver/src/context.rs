@@ -1,4 +1,4 @@
-//! The calling thread's context, and temporarily current contexts.
+//! The calling thread's context; temporarily current contexts.
 
 use std::marker::PhantomData;
 
@@ -19,8 +19,8 @@ impl Driver {
         Ok((!context.is_null()).then_some(context))
     }
 
-    /// Makes the context of `stream` current; allowed during captures. Returns `None` if the thread has a context or
-    /// the stream is a default stream.
+    /// Makes the context of `stream` current; allowed during captures. `None` if the thread has a context or it is a
+    /// default stream.
     ///
     /// # Safety
     /// `stream` is a live or a default stream.
@@ -28,7 +28,7 @@ impl Driver {
         if stream.is_default() || self.current_context()?.is_some() {
             return Ok(None);
         }
-        // SAFETY: the pointer is writable; the stream is the caller's promise.
+        // SAFETY: `context` is writable, and the caller guarantees a valid stream.
         let context = self.read("cuStreamGetCtx", CUcontext::NULL, |context| unsafe {
             (self.stream_get_ctx)(stream, context)
         })?;
@@ -37,7 +37,7 @@ impl Driver {
     }
 
     fn push(&self, context: CUcontext) -> Result<()> {
-        // SAFETY: the driver just returned this context.
+        // SAFETY: the driver just returned the context.
         self.check("cuCtxPushCurrent", unsafe { (self.ctx_push_current)(context) })
     }
 
@@ -48,7 +48,7 @@ impl Driver {
     }
 }
 
-/// A context that is current in this thread until dropped.
+/// A thread's current context, until dropped.
 #[derive(Debug)]
 pub struct EnteredContext<'a> {
     driver: &'a Driver,
@@ -65,7 +65,7 @@ impl EnteredContext<'_> {
 }
 
 impl Drop for EnteredContext<'_> {
-    /// While unwinding an error cannot be reported.
+    /// Restores the context. Errors are ignored: unwinding cannot report them.
     fn drop(&mut self) {
         let _ = self.driver.pop();
     }

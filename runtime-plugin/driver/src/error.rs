@@ -3,17 +3,16 @@
 /// Why no driver can be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverMissing {
-    /// The loader does not find `libcuda.so.1`.
+    /// The loader finds no `libcuda.so.1`.
     #[error(
-        "no CUDA driver: the loader does not find `libcuda.so.1` ({text}); running a kernel needs NVIDIA's driver \
-                 for CUDA 12.0 or newer"
+        "no CUDA driver: cannot load `libcuda.so.1` ({text}); kernels require NVIDIA's driver for CUDA 12.0 or later"
     )]
     NotFound {
         /// The loader's message.
         text: String,
     },
     /// It lacks functions.
-    #[error("the CUDA driver lacks `{}`; running a kernel needs NVIDIA's driver for CUDA 12.0 or newer", missing.join("`, `"))]
+    #[error("the CUDA driver lacks `{}`; kernels require NVIDIA's driver for CUDA 12.0 or later", missing.join("`, `"))]
     TooOld {
         /// The missing functions.
         missing: Vec<&'static str>,

@@ -1,5 +1,5 @@
-//! The CUDA driver's C interface, found in the process at run time: types and numbers ([`sys`]), functions
-//! ([`Driver`]), safe wrappers and their errors ([`DriverError`]).
+//! The CUDA driver's C interface, found at run time: types and numbers ([`sys`]), functions ([`Driver`]), safe
+//! wrappers, errors ([`DriverError`]).
 //!
 //! Never links against `libcuda`, caches a failure (a driver may appear later), decides what to load or launch, or
 //! closes the driver, whose threads may still run.

@@ -1,4 +1,4 @@
-//! Safe wrappers of calls that queue work, and of occupancy queries.
+//! Safe wrappers for queuing work, and occupancy queries.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -10,7 +10,7 @@ use super::table::Driver;
 /// Maximum launch attributes.
 pub const MAX_LAUNCH_ATTRIBUTES: usize = 3;
 
-/// The configuration of a launch.
+/// A launch's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     /// Blocks (x, y, z).
@@ -19,12 +19,12 @@ pub struct Configuration {
     pub block: [u32; 3],
     /// Dynamic shared memory per block in bytes.
     pub shared_bytes: u32,
-    /// At most [`MAX_LAUNCH_ATTRIBUTES`]; more are ignored.
+    /// Launch attributes, at most [`MAX_LAUNCH_ATTRIBUTES`]; the rest are ignored.
     pub attributes: Box<[CUlaunchAttribute]>,
 }
 
 impl Configuration {
-    /// Copies the attributes, because the driver's type allows writing to them.
+    /// Copies the attributes: the driver's type allows writing.
     #[inline]
     fn with_config<R>(&self, stream: CUstream, work: impl FnOnce(&CUlaunchConfig) -> R) -> R {
         let mut attributes = [CUlaunchAttribute::IGNORED; MAX_LAUNCH_ATTRIBUTES];
@@ -45,12 +45,11 @@ impl Configuration {
 }
 
 impl Driver {
-    /// Launches a kernel in the context of `stream`. Errors on the device appear in later calls.
+    /// Launches a kernel in the context of `stream`. Device errors appear in later calls.
     ///
     /// # Safety
-    /// `params` points to one pointer for each parameter of the kernel, each to as many readable bytes as it has.
-    /// `stream` is a stream of this driver or null. Device memory in the arguments is valid until the kernel has run,
-    /// and as large as it assumes.
+    /// `params` has one pointer per kernel parameter, to as many readable bytes. `stream` is this driver's or null.
+    /// Device memory in arguments is valid until the kernel has run, and as large as it assumes.
     #[inline]
     pub unsafe fn launch(
         &self,
@@ -60,12 +59,12 @@ impl Driver {
         params: *mut *mut c_void,
     ) -> Result<()> {
         if !configuration.attributes.is_empty() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller upholds this function's contract, which includes the callee's.
             return unsafe { self.launch_with_attributes(kernel, configuration, stream, params) };
         }
         let Configuration { grid, block, shared_bytes, .. } = configuration;
-        // SAFETY: a `CUkernel` is valid as a `CUfunction` (`cuda.h` 13.0, `cuLaunchKernel`); otherwise the caller's
-        // promise.
+        // SAFETY: a `CUkernel` is a valid `CUfunction` (`cuda.h` 13.0, `cuLaunchKernel`); the caller guarantees the
+        // rest.
         let code = unsafe {
             (self.launch_kernel)(
                 kernel.as_function(),
@@ -85,7 +84,7 @@ impl Driver {
     }
 
     /// # Safety
-    /// As [`Driver::launch`].
+    /// The caller upholds the contract of [`Driver::launch`].
     unsafe fn launch_with_attributes(
         &self,
         kernel: CUkernel,
@@ -93,28 +92,28 @@ impl Driver {
         stream: CUstream,
         params: *mut *mut c_void,
     ) -> Result<()> {
-        // SAFETY: as in `launch`; the configuration and its attributes live during the call.
+        // SAFETY: a `CUkernel` is a valid `CUfunction`, the configuration lives during the call, and the caller
+        // guarantees the rest.
         let code = configuration.with_config(stream, |config| unsafe {
             (self.launch_kernel_ex)(config, kernel.as_function(), params, null_mut())
         });
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuLaunchKernelEx", code) }
     }
 
-    /// Fills memory with one byte, in the order of `stream`.
+    /// Fills memory with one byte, in stream order.
     ///
     /// # Safety
-    /// `to` is the address of `bytes` of device memory, valid until the work is done. `stream` is a stream of this
-    /// driver or null.
+    /// `to` has `bytes` of device memory, valid until the work is done. `stream` is this driver's or null.
     pub unsafe fn fill(&self, to: CUdeviceptr, byte: u8, bytes: usize, stream: CUstream) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         let code = unsafe { (self.memset_d8_async)(to, byte, bytes, stream) };
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuMemsetD8Async", code) }
     }
 
-    /// Copies device memory, in the order of `stream`.
+    /// Copies device memory, in stream order.
     ///
     /// # Safety
-    /// As for [`Driver::fill`], for both addresses; the ranges do not overlap.
+    /// The caller upholds the contract of [`Driver::fill`] for both addresses; the ranges do not overlap.
     pub unsafe fn copy(
         &self,
         to: CUdeviceptr,
@@ -122,16 +121,16 @@ impl Driver {
         bytes: usize,
         stream: CUstream,
     ) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         let code = unsafe { (self.memcpy_dtod_async)(to, from, bytes, stream) };
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuMemcpyDtoDAsync", code) }
     }
 
-    /// Returns how many blocks run at once on a multiprocessor of the current device.
+    /// Returns the blocks resident at once on a multiprocessor of the current device.
     pub fn blocks_per_multiprocessor(&self, kernel: CUkernel, threads: u32, shared: u32) -> Result<u32> {
         let mut blocks = 0;
         let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
-        // SAFETY: `blocks` is writable; a `CUkernel` is valid as a `CUfunction` (`cuda.h` 13.0).
+        // SAFETY: `blocks` is writable; a `CUkernel` is a valid `CUfunction` (`cuda.h` 13.0).
         let code = unsafe {
             (self.occupancy_max_active_blocks)(
                 &raw mut blocks,
@@ -144,10 +143,11 @@ impl Driver {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// Returns how many clusters run at once on the current device.
+    /// Returns the clusters resident at once on the current device.
     pub fn clusters_at_once(&self, kernel: CUkernel, configuration: &Configuration) -> Result<u32> {
         let mut clusters = 0;
-        // SAFETY: as above; the configuration and its attributes live during the call.
+        // SAFETY: `clusters` is writable, a `CUkernel` is a valid `CUfunction`, and the configuration lives during
+        // the call.
         let code = configuration.with_config(CUstream::NULL, |config| unsafe {
             (self.occupancy_max_active_clusters)(&raw mut clusters, kernel.as_function(), config)
         });

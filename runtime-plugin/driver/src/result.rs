@@ -1,14 +1,14 @@
-//! Errors of NVIDIA's driver as values. Source of the numbers: `CUresult` in `cuda.h` of CUDA 13.0.
+//! The driver's errors as values. Source: `CUresult` in `cuda.h` of CUDA 13.0.
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub const OUT_OF_MEMORY: i32 = 2;
 /// `CUDA_ERROR_NO_DEVICE`.
 pub const NO_DEVICE: i32 = 100;
-/// Not caused by a kernel.
+/// An error that no kernel causes.
 const CONTEXT_IS_DESTROYED: i32 = 709;
 const UNKNOWN: i32 = 999;
 
-/// After these "the process must be terminated and relaunched", or the context is lost.
+/// "The process must be terminated and relaunched", or the context is lost.
 const LASTING: [i32; 17] = [
     214, // ECC_UNCORRECTABLE
     220, // NVLINK_UNCORRECTABLE
@@ -40,20 +40,20 @@ pub struct DriverError {
     pub call: &'static str,
     /// The returned `CUresult`.
     pub code: i32,
-    /// The driver's name for it: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
+    /// Its name: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
     pub name: Option<String>,
     /// The driver's description, if any.
     pub text: Option<String>,
 }
 
 impl DriverError {
-    /// Returns whether an earlier kernel may have caused it.
+    /// Returns whether earlier work may have caused it.
     #[must_use]
     pub fn may_come_from_earlier_work(&self) -> bool {
         self.lasts() && ![CONTEXT_IS_DESTROYED, UNKNOWN].contains(&self.code)
     }
 
-    /// Returns whether later calls in the process fail with it, too, when known.
+    /// Returns whether the process's later calls fail, too.
     #[must_use]
     pub fn lasts(&self) -> bool {
         LASTING.contains(&self.code)
@@ -67,7 +67,7 @@ impl DriverError {
 }
 
 fn name_of(name: &Option<String>) -> &str {
-    name.as_deref().unwrap_or("an error that the driver has no name for")
+    name.as_deref().unwrap_or("an unknown error")
 }
 
 fn detail(text: &Option<String>) -> String {
@@ -93,7 +93,7 @@ mod tests {
         let expected = "`cuLibraryLoadData` returned CUDA_ERROR_NO_BINARY_FOR_GPU (209): no kernel image is available for \
                         execution on the device";
         assert_eq!(known.to_string(), expected);
-        let expected = "`cuCtxSynchronize` returned an error that the driver has no name for (4711)";
+        let expected = "`cuCtxSynchronize` returned an unknown error (4711)";
         assert_eq!(error(4711).to_string(), expected);
     }
 

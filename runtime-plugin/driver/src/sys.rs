@@ -1,5 +1,4 @@
-//! Types and numbers of the CUDA driver API, under NVIDIA's names. Source unless stated otherwise: `cuda.h` of CUDA
-//! 13.0.
+//! CUDA driver types and numbers under NVIDIA's names. Source unless stated: `cuda.h` of CUDA 13.0.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -25,7 +24,7 @@ macro_rules! handles {
             /// Wraps a C handle.
             ///
             /// # Safety
-            /// A valid handle of this kind from the driver, or only a stand-in for the driver gets it.
+            /// The driver's valid handle of this kind; or only a stand-in driver gets it.
             #[must_use]
             pub const unsafe fn from_raw(raw: *mut c_void) -> $name {
                 $name(raw)
@@ -44,7 +43,7 @@ macro_rules! handles {
             }
         }
 
-        // SAFETY: only the driver dereferences handles, from any thread (CUDA programming guide, "thread safety").
+        // SAFETY: only the driver dereferences handles, in any thread (CUDA programming guide, "thread safety").
         unsafe impl Send for $name {}
         // SAFETY: as above.
         unsafe impl Sync for $name {}
@@ -81,7 +80,7 @@ impl CUstream {
 /// `CUdeviceptr`: an address on the device.
 pub type CUdeviceptr = u64;
 
-/// `CUlaunchAttribute`: an id, padded to 8 bytes, and a union of 64 bytes.
+/// `CUlaunchAttribute`: an id padded to 8 bytes, and a union of 64 bytes.
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CUlaunchAttribute {
@@ -150,7 +149,7 @@ pub const CUDA_ERROR_INVALID_VALUE: CUresult = 1;
 pub const CUDA_ERROR_OUT_OF_MEMORY: CUresult = 2;
 /// `cuInit` was not called.
 pub const CUDA_ERROR_NOT_INITIALIZED: CUresult = 3;
-/// The process is exiting and the driver has shut down.
+/// The driver has shut down at process exit.
 pub const CUDA_ERROR_DEINITIALIZED: CUresult = 4;
 /// `CUDA_ERROR_DEVICE_UNAVAILABLE`.
 pub const CUDA_ERROR_DEVICE_UNAVAILABLE: CUresult = 46;
@@ -193,7 +192,7 @@ pub const CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
 /// The last error about an active capture.
 pub const CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: CUresult = 908;
 
-/// Allows calls that another thread's capture would forbid.
+/// Allows calls that other threads' captures forbid.
 pub const CU_STREAM_CAPTURE_MODE_RELAXED: CUstreamCaptureMode = 2;
 
 /// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`.
@@ -202,7 +201,7 @@ pub const CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 16;
 pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
 pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
-/// Static and dynamic together, in bytes, if opted in.
+/// Static plus dynamic bytes, if opted in.
 pub const CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
 /// Whether the device supports clusters; since 11.8.
 pub const CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: c_int = 120;
@@ -211,5 +210,5 @@ pub const CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: c_int = 120;
 pub const CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: c_int = 0;
 /// Static shared memory.
 pub const CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: c_int = 1;
-/// The limit of launches, 48 KiB less the static part by default.
+/// The launch limit; by default 48 KiB less the static part.
 pub const CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;

@@ -14,7 +14,8 @@ const LIBRARY: &CStr = c"libcuda.so.1";
 macro_rules! function_at {
     ($address:expr, $ty:ty) => {{
         let address: *mut c_void = $address;
-        // SAFETY: pointers, null for `None`; `Driver::from_lookup`'s caller promises their types.
+        // SAFETY: both types are pointers, and null is `None`; the caller of `Driver::from_lookup` guarantees the
+        // function's type.
         unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(address) }
     }};
 }
@@ -24,20 +25,18 @@ macro_rules! driver_table {
         required { $($(#[$doc:meta])* $field:ident: $symbol:literal ($($arg:ty),* $(,)?);)* }
         optional { $($(#[$opt_doc:meta])* $opt_field:ident: $opt_symbol:literal ($($opt_arg:ty),* $(,)?);)* }
     ) => {
-        /// The driver's functions that we call, from `cuda.h` of CUDA 13.0; "since" is their first release
-        /// (`cudaTypedefs.h`).
+        /// The functions that we call, from `cuda.h` of CUDA 13.0; "since": their first release (`cudaTypedefs.h`).
         pub struct Driver {
             $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($arg),*) -> CUresult,)*
             $($(#[$opt_doc])* pub(super) $opt_field: Option<unsafe extern "C" fn($($opt_arg),*) -> CUresult>,)*
         }
 
         impl Driver {
-            /// Returns the table of the functions that `lookup` finds; [`DriverMissing::TooOld`] lists missing
-            /// required ones.
+            /// Returns the table of functions that `lookup` finds; [`DriverMissing::TooOld`] lists missing required
+            /// ones.
             ///
             /// # Safety
-            /// `lookup` returns null or the address of the function of that name in `cuda.h`, valid as long as the
-            /// table is used.
+            /// `lookup` returns null or the function of that name in `cuda.h`, valid as long as the table is used.
             pub unsafe fn from_lookup(
                 mut lookup: impl FnMut(&'static CStr) -> *mut c_void,
             ) -> Result<Driver, DriverMissing> {
@@ -65,7 +64,7 @@ macro_rules! driver_table {
 driver_table! {
     required {
         driver_get_version: c"cuDriverGetVersion"(*mut c_int);
-        /// Since 4.0: null without a context.
+        /// Since 4.0: returns null without a context.
         ctx_get_current: c"cuCtxGetCurrent"(*mut CUcontext);
         ctx_get_device: c"cuCtxGetDevice"(*mut CUdevice);
         /// Since 4.0.
@@ -141,7 +140,7 @@ impl std::fmt::Debug for Driver {
 static FOUND: OnceLock<Driver> = OnceLock::new();
 
 impl Driver {
-    /// Returns the driver of this process, without a CUDA call.
+    /// Returns this process's driver, without a CUDA call.
     pub fn find() -> Result<&'static Driver, DriverMissing> {
         if let Some(driver) = FOUND.get() {
             return Ok(driver);
@@ -150,18 +149,18 @@ impl Driver {
         Ok(FOUND.get_or_init(|| driver))
     }
 
-    /// Returns the driver if [`Driver::find`] has found it, for teardown.
+    /// Returns the driver that [`Driver::find`] found, for teardown.
     #[must_use]
     pub fn already_found() -> Option<&'static Driver> {
         FOUND.get()
     }
 }
 
-/// Prefers the driver in the process, which the application uses.
+/// Prefers the driver that the application has loaded.
 fn open() -> Result<Driver, DriverMissing> {
     let mut library = std::ptr::null_mut();
     for flags in [libc::RTLD_NOW | libc::RTLD_NOLOAD, libc::RTLD_NOW] {
-        // SAFETY: a C string. Loading runs the driver's initializers, as in any CUDA program.
+        // SAFETY: the name is a C string. Loading runs the driver's initializers, as in every CUDA program.
         library = unsafe { libc::dlopen(LIBRARY.as_ptr(), flags) };
         if !library.is_null() {
             break;
@@ -170,18 +169,18 @@ fn open() -> Result<Driver, DriverMissing> {
     if library.is_null() {
         return Err(DriverMissing::NotFound { text: last_loader_error() });
     }
-    // SAFETY: `library` is never closed; a `libcuda.so.1` has `cuda.h`'s functions, which the table repeats.
+    // SAFETY: the library is never closed, and its functions have the types in `cuda.h`, which the table repeats.
     unsafe { Driver::from_lookup(|name| libc::dlsym(library, name.as_ptr())) }
 }
 
-/// Returns `dlerror`'s message of this thread.
+/// Returns this thread's `dlerror` message.
 pub fn last_loader_error() -> String {
-    // SAFETY: `dlerror` has no preconditions; its result is per thread.
+    // SAFETY: the function has no preconditions; its result belongs to this thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
-        return "the loader gives no reason".to_owned();
+        return "the loader reports no reason".to_owned();
     }
-    // SAFETY: a C string until the thread's next loader call.
+    // SAFETY: `text` is not null, and a C string until this thread's next call of the loader.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
@@ -191,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_missing_function_is_named() {
-        // SAFETY: no function is found, so none is called.
+        // SAFETY: the lookup finds no functions, so none is called.
         let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
         let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
         assert_eq!(missing.len(), 23);

@@ -28,7 +28,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// In the order of error messages.
+    /// All types, in the order of error messages.
     pub const ALL: [DataType; 10] = [
         DataType::F32,
         DataType::F16,

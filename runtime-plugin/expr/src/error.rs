@@ -5,13 +5,13 @@ pub(crate) type Span = std::ops::Range<usize>;
 /// Codes C0101 to C0106 of the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
-    /// An unknown name, function, type or field.
+    /// Unknown name, function, type or field.
     UnknownName,
-    /// Not an expression, or too large.
+    /// The text is not an expression, or too large.
     Syntax,
-    /// A wrong kind, or not a value.
+    /// Wrong kind, or not a value.
     WrongKind,
-    /// Never has a value.
+    /// The expression never has a value.
     NoValue,
     /// Known later than its place requires.
     OutOfPlace,
@@ -23,21 +23,21 @@ pub enum ErrorClass {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
-    /// The class.
+    /// Class.
     pub class: ErrorClass,
-    /// In the expression's text.
+    /// Position in the expression's text.
     pub span: Span,
     /// Lower case, no full stop.
     pub message: String,
-    /// A label for the place.
+    /// Label for the place.
     pub label: String,
     /// How to fix it.
     pub help: Option<String>,
     /// Similar names, or the called function.
     pub about: Vec<String>,
-    /// A related place with a label.
+    /// Related place with a label.
     pub also: Option<(Span, String)>,
-    /// The helper function with the error, if `span` is its call.
+    /// Helper function with the error, if `span` is its call.
     pub function: Option<String>,
     /// Whether a size limit is exceeded.
     pub is_about_size: bool,
@@ -104,7 +104,7 @@ impl ExprError {
     }
 }
 
-/// At most a third of the letters differ.
+/// Returns the most similar candidate if at most a third of the letters differ.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_all(name, candidates).into_iter().next()
 }
@@ -143,7 +143,7 @@ pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> 
     const MOST: usize = 12;
     let shown: Vec<String> = names.take(MOST).map(|name| format!("`{name}`")).collect();
     match count {
-        0 => "there are no names here".to_owned(),
+        0 => "no names are declared here".to_owned(),
         count if count > MOST => format!("the names here are {} and {} more", shown.join(", "), count - MOST),
         _ => format!("the names here are {}", shown.join(", ")),
     }

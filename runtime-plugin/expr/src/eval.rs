@@ -1,4 +1,4 @@
-//! Checked evaluation of any list of nodes in bounded time and stack.
+//! Checked evaluation in bounded time and stack.
 
 use super::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
@@ -6,7 +6,7 @@ use crate::value::Value;
 
 /// Facts for an evaluation; `None` if unknown. Tensors are indexed over inputs, then outputs.
 pub trait Environment {
-    /// Returns the environment of all other facts.
+    /// Returns the environment of other facts.
     fn base(&self) -> Option<&dyn Environment> {
         None
     }
@@ -146,7 +146,7 @@ impl<'a> Evaluator<'a> {
             self.charge(text.len() / 16)?;
             return Ok(Value::Str(text.clone()));
         }
-        // Charged first: copies of a large array are not free.
+        // Charged first: large copies are not free.
         let size = self.held(id)?.map_or(0, |value| value.cost(STEP_LIMIT));
         self.charge(size)?;
         self.held(id)?.cloned().ok_or(EvalError::Malformed)
@@ -162,7 +162,6 @@ impl<'a> Evaluator<'a> {
     #[inline(never)]
     fn values(&mut self, tensor: u32) -> Result<Value, EvalError> {
         let values = self.env.values(tensor).ok_or(EvalError::UnknownValues(tensor))?;
-        // Not validated yet.
         if values.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(values.len().to_string()));
         }
@@ -180,7 +179,7 @@ impl<'a> Evaluator<'a> {
         if items.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(items.len().to_string()));
         }
-        // A loop: iterator adapters use more stack per level.
+        // Iterator adapters use more stack per level.
         let mut values = Vec::with_capacity(items.len());
         for &item in items {
             values.push(self.node(item)?);
@@ -320,7 +319,7 @@ mod tests {
         assert_eq!(run(vec![Node::Attribute(3)]), Err(EvalError::UnknownAttribute(3)));
         assert_eq!(run(vec![Node::Numel(7)]), Err(EvalError::UnknownTensor(7)));
         let ill_typed = run(vec![Node::Int(1), Node::Bool(true), Node::Binary(BinaryOp::Add, 0, 1)]);
-        assert_eq!(ill_typed.unwrap_err().to_string(), "`+` cannot take integer and boolean");
+        assert_eq!(ill_typed.unwrap_err().to_string(), "`+` does not accept integer and boolean");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Inclusive.
+/// A range of integers, inclusive at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Interval {
-    /// The minimum.
+    /// Minimum.
     pub min: i64,
-    /// The maximum.
+    /// Maximum.
     pub max: i64,
 }
 

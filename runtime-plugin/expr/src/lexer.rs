@@ -47,12 +47,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, ExprError> {
     }
 }
 
-/// An earlier string may lack its quote.
+/// Adds a label: an earlier string may lack its closing quote.
 fn after_strings(error: ExprError, before: &[(Token<'_>, Span)]) -> ExprError {
     let mut strings = before.iter().filter(|(token, _)| matches!(token, Token::Str(_))).map(|(_, span)| span);
     match (strings.next(), strings.next_back()) {
-        (Some(only), None) => error.also(only.clone(), "or this one should end earlier"),
-        (Some(first), Some(last)) => error.also(first.start..last.end, "or one of these should end earlier"),
+        (Some(only), None) => error.also(only.clone(), "or this string should end earlier"),
+        (Some(first), Some(last)) => {
+            error.also(first.start..last.end, "or one of these strings should end earlier")
+        }
         _ => error,
     }
 }
@@ -80,26 +82,27 @@ fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize),
         }
         (_, Some((symbol, help))) => Err(ExprError::syntax(
             at..at + symbol.len(),
-            format!("`{symbol}` means nothing in an expression"),
-            "not an operator",
+            format!("unexpected `{symbol}`"),
+            "not supported in expressions",
         )
         .help(help)),
         _ => Err(ExprError::syntax(
             at..at + first.len_utf8(),
-            format!("`{}` means nothing in an expression", first.escape_debug()),
-            "unexpected character",
+            format!("unexpected `{}`", first.escape_debug()),
+            "not supported in expressions",
         )),
     }
 }
 
-/// `:` of a lambda is not the cause.
+/// Reports a preceding `lambda` instead of the error at its `:`.
 #[cold]
 fn after_lambda(error: ExprError, before: &[(Token<'_>, Span)]) -> ExprError {
     let lambda = before.iter().find(|(token, _)| matches!(token, Token::Name("lambda")));
     match lambda {
-        Some((_, span)) => ExprError::syntax(span.clone(), "there is no `lambda`", "not a function").help(
-            "a comprehension does something with each element; `[functions]` gives an expression with parameters a name",
-        ),
+        Some((_, span)) => {
+            ExprError::syntax(span.clone(), "unexpected `lambda`", "not supported in expressions")
+                .help("use a comprehension for each element, or declare a function in `[functions]`")
+        }
         None => error,
     }
 }
@@ -128,7 +131,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
         let end = tail.find(|c: char| !(c == '_' || c.is_alphanumeric())).unwrap_or(tail.len());
         return Err(ExprError::syntax(
             at..at + length + end,
-            "this number is followed by letters".to_owned(),
+            "unexpected letters after a number".to_owned(),
             format!("unexpected `{next}`"),
         )
         .help(foreign::number(rest.get(..length + end).unwrap_or_default())));
@@ -138,7 +141,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
     if float {
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok((Token::Float(value), length)),
-            _ => Err(ExprError::syntax(span, format!("`{text}` does not fit a float"), "too large")
+            _ => Err(ExprError::syntax(span, format!("`{text}` does not fit in a float"), "too large")
                 .help("the largest float is about 1.8e308; infinity is `inf`")),
         }
     } else {
@@ -150,8 +153,8 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
 }
 
 pub(super) fn too_large(span: Span, text: &str) -> ExprError {
-    ExprError::syntax(span, format!("`{text}` does not fit an integer"), "too large")
-        .help("integers are 64 bits wide and signed: at most 9223372036854775807")
+    ExprError::syntax(span, format!("`{text}` does not fit in an integer"), "too large")
+        .help("integers have 64 bits and a sign: at most 9223372036854775807")
 }
 
 fn string<'t>(
@@ -175,8 +178,8 @@ fn string<'t>(
                     Some(c @ ('\\' | '\'' | '"')) => c,
                     Some(c) => {
                         let span = at + offset..at + offset + 1 + c.len_utf8();
-                        let message = format!("`\\{}` is not an escape", c.escape_debug());
-                        return Err(ExprError::syntax(span, message, "unknown escape")
+                        let message = format!("unknown escape `\\{}`", c.escape_debug());
+                        return Err(ExprError::syntax(span, message, "not an escape")
                             .help("escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\'` and `\\\"`"));
                     }
                     None => break,
@@ -186,8 +189,8 @@ fn string<'t>(
         }
     }
     let length = rest.find('\n').unwrap_or(rest.len());
-    let error = ExprError::syntax(at..at + length, "this string does not end", "opened here")
-        .help(format!("close it with `{quote}`; a line break inside is written `\\n`"));
+    let error = ExprError::syntax(at..at + length, "unclosed string", "opened here")
+        .help(format!("close it with `{quote}`; write a line break inside as `\\n`"));
     Err(after_strings(error, before))
 }
 

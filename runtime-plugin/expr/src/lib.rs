@@ -2,10 +2,10 @@
 //!
 //! [`parse`] reads text to [`Syntax`], [`compile`] resolves it to [`Expr`], [`evaluate`] computes it,
 //! [`bind()`] folds known parts, [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits,
-//! [`print()`] writes it. Never recurses deeper than [`Expr::DEPTH_LIMIT`].
+//! [`print()`] writes it.
 //!
 //! Like Python with checked 64-bit integers, but comparisons do not chain, `/` needs floats, and slices are
-//! missing.
+//! missing. Never recurses deeper than [`Expr::DEPTH_LIMIT`].
 
 #[macro_use]
 mod named;

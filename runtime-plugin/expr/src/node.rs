@@ -1,10 +1,9 @@
-//! The resolved tree: indices for names, inlined functions, folded constants.
-//!
-//! A flat list, decoded without recursion.
+//! The resolved tree: indices for names, inlined functions, folded constants. A flat list, decoded without
+//! recursion.
 
 use serde::{Deserialize, Serialize};
 
-/// Less than those of nodes that refer to it.
+/// Index of a node, less than those of nodes that refer to it.
 pub type NodeId = u32;
 
 /// A resolved expression; the root is the last node.
@@ -47,17 +46,17 @@ impl Expr {
 /// A node of an expression. Tensors are indexed over inputs, then outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Node {
-    /// An integer literal.
+    /// Integer literal.
     Int(i64),
-    /// A float literal.
+    /// Float literal.
     Float(f64),
     /// `true` or `false`.
     Bool(bool),
-    /// A string literal.
+    /// String literal.
     Str(String),
-    /// By index in the plugin. Known at node time.
+    /// An attribute, by index in the plugin. Its value is known when the node is created.
     Attribute(u32),
-    /// An integer array. Known at shape time.
+    /// Integer array. Known at shape time.
     Shape(u32),
     /// Known at node time.
     Rank(u32),
@@ -65,18 +64,18 @@ pub enum Node {
     Numel(u32),
     /// `aligned(x, 16)`. Known at launch time.
     Aligned {
-        /// The tensor.
+        /// Tensor.
         tensor: u32,
-        /// A power of two, at most [`Node::ALIGNMENT_LIMIT`].
+        /// Power of two, at most [`Node::ALIGNMENT_LIMIT`].
         bytes: u32,
     },
     /// `device.sms`. Known at launch time.
     Device(DeviceFact),
     /// A shape input's values, an integer array. Known at shape time.
     Values(u32),
-    /// A size tensor's value. Known after the kernels have run, so only valid as a dimension.
+    /// Size tensor's value. Known after the kernels have run, so only valid as a dimension.
     Size(u32),
-    /// An enclosing comprehension's variable.
+    /// Enclosing comprehension's variable.
     Local(u32),
     /// `[a, b, c]`.
     Array(Vec<NodeId>),
@@ -86,27 +85,27 @@ pub enum Node {
     Binary(BinaryOp, NodeId, NodeId),
     /// `then if condition else otherwise`; evaluates only the taken side.
     Conditional {
-        /// A boolean.
+        /// Boolean.
         condition: NodeId,
-        /// The value if true.
+        /// Value if true.
         then: NodeId,
-        /// The value if false.
+        /// Value if false.
         otherwise: NodeId,
     },
     /// A negative index counts from the end.
     Index {
-        /// The array.
+        /// Array.
         array: NodeId,
-        /// An integer.
+        /// Integer.
         index: NodeId,
     },
-    /// A built-in function.
+    /// Built-in function.
     Call(Builtin, Vec<NodeId>),
     /// `[body for slot in over if condition]`.
     Comprehension {
-        /// Unique in the expression.
+        /// Number of the variable, unique in the expression.
         slot: u32,
-        /// An array.
+        /// Array.
         over: NodeId,
         /// Elements for which it is false are omitted.
         condition: Option<NodeId>,
@@ -138,7 +137,7 @@ impl std::fmt::Display for DeviceFact {
     }
 }
 
-/// Larger numbers bind tighter.
+/// Precedence levels; larger numbers bind tighter.
 pub(super) mod level {
     pub(crate) const LOOSEST: u8 = 0;
     pub(crate) const CONDITIONAL: u8 = 1;
@@ -240,7 +239,7 @@ pub(super) fn height_of(node: &Node, heights: &[usize]) -> usize {
 }
 
 impl Node {
-    /// Bytes that TensorRT aligns every address to (`IExecutionContext::setTensorAddress`,
+    /// Bytes to which TensorRT aligns every address (`IExecutionContext::setTensorAddress`,
     /// `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
     pub const ALIGNMENT_LIMIT: u32 = 256;
 
@@ -265,7 +264,6 @@ impl Node {
         }
     }
 
-    /// Maps children, in the order of [`Node::children`].
     pub(super) fn map_children(&self, mut map: impl FnMut(NodeId) -> NodeId) -> Node {
         let mut node = self.clone();
         let mut change = |id: &mut NodeId| *id = map(*id);

@@ -1,7 +1,5 @@
-//! Operators and built-in functions.
-//!
-//! Integers are checked `i64`; sums and products overflow only in total, so order is irrelevant. Floats
-//! follow IEEE 754, but nonfinite results of finite operands are errors.
+//! Operators and built-in functions. Integers are checked `i64`; sums and products overflow only in total, so
+//! order is irrelevant. Floats follow IEEE 754, but nonfinite results of finite operands are errors.
 
 use super::node::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 use crate::value::Value;
@@ -23,54 +21,54 @@ pub enum EvalError {
     Overflow {
         /// `integer` or `float`.
         kind: &'static str,
-        /// With its values.
+        /// The operation with its values: `7 // 0`.
         operation: String,
     },
-    /// The function is undefined there.
+    /// The function is undefined for this argument.
     #[error("{0} is not defined")]
     Undefined(String),
     /// An index out of range.
-    #[error("index {index} is out of range for an array of {len}")]
+    #[error("index {index} is out of range for an array of length {len}")]
     IndexOutOfRange {
-        /// The index.
+        /// Index.
         index: i64,
         /// The array's length.
         len: usize,
     },
     /// Operands of the wrong kind; never in compiled trees.
-    #[error("`{operation}` cannot take {found}")]
+    #[error("`{operation}` does not accept {found}")]
     Kind {
-        /// The operation.
+        /// Operation.
         operation: &'static str,
-        /// Of its operands.
+        /// The kinds of the operands.
         found: String,
     },
-    /// An unknown attribute.
-    #[error("the value of attribute {0} is not known")]
+    /// Unknown attribute.
+    #[error("the value of attribute {0} is unknown")]
     UnknownAttribute(u32),
-    /// Of unknown shape or rank.
-    #[error("the shape of tensor {0} is not known")]
+    /// A tensor's shape or rank is unknown.
+    #[error("the shape of tensor {0} is unknown")]
     UnknownTensor(u32),
-    /// Of unknown address.
-    #[error("the address of tensor {0} is not known")]
+    /// A tensor's address is unknown.
+    #[error("the address of tensor {0} is unknown")]
     UnknownAddress(u32),
     /// No device is known.
-    #[error("`{0}` is not known: there is no device")]
+    #[error("`{0}` is unknown without a device")]
     UnknownDevice(DeviceFact),
-    /// Of unknown values.
-    #[error("the values of tensor {0} are not known")]
+    /// A shape input's values are unknown.
+    #[error("the values of tensor {0} are unknown")]
     UnknownValues(u32),
-    /// Not written yet.
-    #[error("the size that tensor {0} holds is not known before the kernels ran")]
+    /// A size that kernels have not written yet.
+    #[error("the size in tensor {0} is unknown before the kernels run")]
     UnknownSize(u32),
     /// [`super::Expr::validate`] rejects the tree.
     #[error("the expression is malformed")]
     Malformed,
-    /// Longer than [`ARRAY_LIMIT`].
-    #[error("an array of {0} elements is longer than {ARRAY_LIMIT}")]
+    /// An array is longer than [`ARRAY_LIMIT`].
+    #[error("an array of {0} elements exceeds the limit of {ARRAY_LIMIT}")]
     ArrayTooLong(String),
-    /// More than [`STEP_LIMIT`] steps.
-    #[error("the expression takes more than {STEP_LIMIT} steps")]
+    /// The evaluation needs more than [`STEP_LIMIT`] steps.
+    #[error("the evaluation exceeds {STEP_LIMIT} steps")]
     TooManySteps,
 }
 
@@ -269,7 +267,7 @@ fn truncate(value: f64) -> Option<i64> {
     (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
 }
 
-/// Negative indices count from the end.
+/// Returns an element; negative indices count from the end.
 pub(super) fn index<T>(items: &[T], index: i64) -> Result<&T, EvalError> {
     position(items.len(), index)
         .and_then(|at| items.get(at))
@@ -334,7 +332,7 @@ fn all_of_kind<T>(
     items.iter().map(|item| of_kind(item).ok_or_else(|| wrong_kind(operation, &[item]))).collect()
 }
 
-/// Independent of order; `None` on overflow.
+/// Returns the product, independent of the order of factors; `None` on overflow.
 pub(super) fn exact_product(items: &[i64]) -> Option<i64> {
     if items.contains(&0) {
         return Some(0);
@@ -398,7 +396,7 @@ mod tests {
         assert_eq!(message(Builtin::Int, &[Value::Float(1e30)]), "integer overflow: int(1e30)");
         assert_eq!(
             message(Builtin::Range, &[Value::Int(i64::MAX)]),
-            "an array of 9223372036854775807 elements is longer than 65536"
+            "an array of 9223372036854775807 elements exceeds the limit of 65536"
         );
         assert_eq!(
             message(Builtin::Sum, &[ints(&[i64::MAX; 12])]),
@@ -406,7 +404,7 @@ mod tests {
         );
         assert_eq!(
             binary(BinaryOp::Add, &Value::Int(1), &Value::Str("a".into())).unwrap_err().to_string(),
-            "`+` cannot take integer and string"
+            "`+` does not accept integer and string"
         );
     }
 
@@ -415,7 +413,7 @@ mod tests {
         let longest = call(Builtin::Range, &[Value::Int(65_536)]);
         assert!(matches!(longest, Ok(Value::Array(items)) if items.len() == 65_536));
         let longer = call(Builtin::Range, &[Value::Int(-1), Value::Int(65_536)]);
-        assert_eq!(longer.unwrap_err().to_string(), "an array of 65537 elements is longer than 65536");
+        assert_eq!(longer.unwrap_err().to_string(), "an array of 65537 elements exceeds the limit of 65536");
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! A Pratt parser with Python's precedence.
-//!
-//! From loose to tight: `a if c else b` (right-associative), `or`, `and`, `not`, comparisons (no chains),
-//! `+ -`, `* / // %`, unary `-`, postfix `[index]`, `.field`, `(arguments)`.
+//! A Pratt parser with Python's precedence: from loose to tight, `a if c else b` (right-associative), `or`,
+//! `and`, `not`, comparisons (no chains), `+ -`, `* / // %`, unary `-`, postfix `[index]`, `.field`,
+//! `(arguments)`.
 
 use super::error::ExprError;
 use super::foreign;
@@ -28,7 +27,7 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
 /// Boxed for small recursive frames.
 type Parsed = Result<Box<Syntax>, Box<ExprError>>;
 
-/// Parentheses use a level but are not in the tree, and printed trees must be parsable.
+/// Parentheses use a level but are not in the tree; printed trees must be parsable.
 const NESTING_LIMIT: usize = 2 * Expr::DEPTH_LIMIT;
 
 struct Parser<'t> {
@@ -88,19 +87,19 @@ impl<'t> Parser<'t> {
         };
         let help = match (self.peek(), before(1), before(2), before(3)) {
             (Token::Symbol(",") | Token::Symbol("for"), ..) => {
-                Some("an array stands in brackets: `[a, b]`".to_owned())
+                Some("write an array in brackets: `[a, b]`".to_owned())
             }
             (Token::Symbol("in" | "not"), ..) => {
-                Some("there is no `in`: compare with each, `a == 1 or a == 2`".to_owned())
+                Some("`in` is not supported: write `a == 1 or a == 2`".to_owned())
             }
             (Token::Name("is"), ..) => Some("write `==` to compare".to_owned()),
             (_, Some(Token::Symbol(")")), Some(Token::Name(ty)), Some(Token::Symbol("("))) => {
                 let operand = self.text.get(self.span().start..).unwrap_or_default();
                 let operand = operand.split_whitespace().next().unwrap_or_default();
-                foreign::cast(ty).map(|cast| format!("a conversion is a call: `{cast}({operand})`"))
+                foreign::cast(ty).map(|cast| format!("write a conversion as a call: `{cast}({operand})`"))
             }
             (Token::Str(_), ..) | (_, Some(Token::Str(_)), ..) => {
-                Some("a string inside stands in the other quotes: `'a'`".to_owned())
+                Some("write strings in the other quotes: `'a'`".to_owned())
             }
             _ => None,
         };
@@ -218,7 +217,7 @@ impl<'t> Parser<'t> {
     #[cold]
     #[inline(never)]
     fn loose_not(&self) -> Box<ExprError> {
-        let message = "`not` binds more loosely than the operator before it";
+        let message = "`not` has lower precedence than the operator before it";
         Box::new(ExprError::syntax(self.span(), message, "needs parentheses").help("write `(not a)`"))
     }
 
@@ -248,7 +247,7 @@ impl<'t> Parser<'t> {
     #[inline(never)]
     fn method(&self, object: &Syntax, name: &str, span: Span) -> Box<ExprError> {
         let error =
-            ExprError::syntax(span, format!("`{name}` is called as a method"), "there are no methods");
+            ExprError::syntax(span, format!("`{name}` is called as a method"), "methods are not supported");
         Box::new(foreign::method(error, self.source(object.span.clone()), name))
     }
 
@@ -300,8 +299,8 @@ impl<'t> Parser<'t> {
         self.next += 1;
         let mut syntax = self.expression(LOOSEST)?;
         let help = match self.peek() {
-            Token::Symbol(",") => "there are no tuples: an array is written `[a, b]`",
-            Token::Symbol("for") => "there are no generators: write `[a for a in array]`",
+            Token::Symbol(",") => "tuples are not supported: write an array, `[a, b]`",
+            Token::Symbol("for") => "generators are not supported: write `[a for a in array]`",
             _ => "close the parenthesis with `)`",
         };
         self.expect(")", help)?;
@@ -322,7 +321,7 @@ impl<'t> Parser<'t> {
             if !self.accept(",") {
                 let help = match self.peek() {
                     Token::Symbol("for") if close == ")" => {
-                        "there are no generators: write `sum([a for a in array])`"
+                        "generators are not supported: write `sum([a for a in array])`"
                     }
                     Token::End if close == ")" => "close the parenthesis with `)`",
                     Token::End => "close the array with `]`",
@@ -359,7 +358,7 @@ impl<'t> Parser<'t> {
     }
 
     fn comprehension(&mut self, start: usize, body: Box<Syntax>) -> Parsed {
-        let form = "write `[body for name in array if condition]`; the condition can be left out";
+        let form = "write `[body for name in array if condition]`; the condition is optional";
         let variable_span = self.span();
         let variable = self.name("the name of a variable", Some(form))?;
         self.expect("in", form)?;
@@ -382,5 +381,5 @@ pub(super) fn too_deep(span: Span) -> ExprError {
         format!("the expression is nested more than {limit} levels deep"),
         "too deep here",
     )
-    .help("use an array with `sum`, `prod`, `min` or `max` in place of a long chain of operators")
+    .help("use an array with `sum`, `prod`, `min` or `max` instead of a long chain of operators")
 }

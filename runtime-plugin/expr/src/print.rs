@@ -1,7 +1,5 @@
-//! Prints a tree with minimal parentheses.
-//!
-//! [`super::compile`] of the text, over the same names, returns the same tree if it compiled it. Other
-//! lists of nodes print approximately.
+//! Prints a tree with minimal parentheses. [`super::compile`] of the text, over the same names, returns the
+//! tree that it compiled. Other lists of nodes print approximately.
 
 use super::node::level::{COMPARISON, CONDITIONAL, DISJUNCTION, LOOSEST, NEGATE, PRIMARY};
 use super::node::{Expr, Node, NodeId, UnaryOp};
@@ -108,7 +106,6 @@ impl Printer<'_> {
             }
             Node::Binary(op, left, right) => {
                 let level = op.level();
-                // Comparisons do not chain.
                 let left_level = if level == COMPARISON { level + 1 } else { level };
                 let operator = format!(" {} ", op.symbol());
                 self.parts(&[("", *left, left_level), (&operator, *right, level + 1)], "");

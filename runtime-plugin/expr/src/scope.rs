@@ -13,15 +13,15 @@ use crate::value::Value;
 /// The kind of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A 64-bit signed integer.
+    /// 64-bit signed integer.
     Int,
-    /// A double.
+    /// Double.
     Float,
-    /// A boolean.
+    /// Boolean.
     Bool,
-    /// A string.
+    /// String.
     Str,
-    /// Of one kind; empty arrays default to integers.
+    /// An array of elements of one kind; empty arrays default to integers.
     Array(Box<Kind>),
 }
 
@@ -63,7 +63,7 @@ pub enum BindingTime {
     Shape,
     /// Device and addresses are known.
     Launch,
-    /// After the kernels have run.
+    /// After the kernels have run, when data-dependent sizes are known.
     Run,
 }
 
@@ -87,19 +87,19 @@ pub struct Scope {
     pub(super) has_sizes: bool,
 }
 
-/// Determines a tensor's properties.
+/// The kind of a tensor, which determines what expressions may read of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TensorKind {
-    /// Known at shape time.
+    /// Its shape is known when shapes are computed.
     #[default]
     Plain,
-    /// A shape input in shape expressions, with known values.
+    /// Shape input in shape expressions, with known values.
     ShapeInput,
-    /// A shape input in launches: only its rank is known.
+    /// Shape input in launches: only its rank is known.
     UnseenShapeInput,
-    /// An output with a size.
+    /// An output that contains the size of others.
     Size,
-    /// Data-dependent, of known rank only.
+    /// An output with a data-dependent shape: only its rank is known.
     DataDependent,
 }
 

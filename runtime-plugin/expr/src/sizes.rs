@@ -39,14 +39,12 @@ fn misplaced_nodes(expr: &Expr) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// `source` is unfolded; `spans` are its nodes' places.
 pub(super) fn misplaced(source: &Expr, spans: &[Span], whole: &Span, scope: &Scope) -> ExprError {
     let (index, tensor) = misplaced_nodes(source).next().unwrap_or_default();
     let span = spans.get(index).unwrap_or(whole).clone();
     let name = Names::tensor(scope, tensor).unwrap_or("size");
-    let message = format!("nothing can be computed with the size that `{name}` holds");
-    ExprError::new(ErrorClass::OutOfPlace, span, message, "known once the kernels have run").help(format!(
-        "TensorRT takes it only as a dimension by itself: an output's shape is an array such as `[{name}, 4]`, and a kernel can write \
-         a size that needs no arithmetic"
+    let message = format!("the size `{name}` cannot be used in computations");
+    ExprError::new(ErrorClass::OutOfPlace, span, message, "known after the kernels have run").help(format!(
+        "use it only as an entire dimension, such as in `[{name}, 4]`; let a kernel write a size that needs no arithmetic"
     ))
 }

@@ -10,11 +10,11 @@ pub const KEYWORDS: [&str; 11] =
 /// An expression or a part, as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Syntax {
-    /// In bytes of the parsed text.
+    /// Position in bytes of the parsed text.
     pub span: Span,
-    /// Its kind and parts.
+    /// Kind and parts.
     pub kind: SyntaxKind,
-    /// At most the depth limit, so recursion is safe.
+    /// Height of the tree, at most the depth limit, so recursion is safe.
     pub(super) height: usize,
 }
 
@@ -29,7 +29,7 @@ pub enum SyntaxKind {
     Bool(bool),
     /// `"text"`, `'text'`.
     Str(String),
-    /// An attribute, tensor, constant, type, parameter or variable.
+    /// Attribute, tensor, constant, type, parameter or variable.
     Name(String),
     /// `[a, b]`.
     Array(Vec<Syntax>),
@@ -39,36 +39,36 @@ pub enum SyntaxKind {
     Binary(BinaryOp, Box<Syntax>, Box<Syntax>),
     /// `then if condition else otherwise`.
     Conditional {
-        /// The condition.
+        /// Condition.
         condition: Box<Syntax>,
-        /// The value if true.
+        /// Value if true.
         then: Box<Syntax>,
-        /// The value if false.
+        /// Value if false.
         otherwise: Box<Syntax>,
     },
     /// `array[index]`.
     Index {
-        /// The array.
+        /// Array.
         array: Box<Syntax>,
-        /// The index.
+        /// Index.
         index: Box<Syntax>,
     },
     /// `object.name`.
     Field {
-        /// The object.
+        /// Object.
         object: Box<Syntax>,
-        /// The field.
+        /// Field.
         name: String,
-        /// Of the name.
+        /// Position of the name.
         name_span: Span,
     },
     /// `function(args)`.
     Call {
         /// The function's name.
         function: String,
-        /// Of the name.
+        /// Position of the function's name.
         function_span: Span,
-        /// The arguments.
+        /// Arguments.
         args: Vec<Syntax>,
     },
     /// `[body for variable in over if condition]`.
@@ -77,11 +77,11 @@ pub enum SyntaxKind {
         body: Box<Syntax>,
         /// The variable's name.
         variable: String,
-        /// Of the name.
+        /// Position of the variable's name.
         variable_span: Span,
-        /// The array.
+        /// Array.
         over: Box<Syntax>,
-        /// The filter.
+        /// Filter.
         condition: Option<Box<Syntax>>,
     },
 }

@@ -8,18 +8,18 @@ pub enum InvalidExpr {
     /// No root.
     #[error("the expression is empty")]
     Empty,
-    /// Above [`Expr::NODE_LIMIT`].
+    /// The number of nodes exceeds [`Expr::NODE_LIMIT`].
     #[error("the expression has {0} nodes, more than {limit}", limit = Expr::NODE_LIMIT)]
     TooManyNodes(usize),
-    /// Above [`Expr::DEPTH_LIMIT`].
+    /// The depth exceeds [`Expr::DEPTH_LIMIT`].
     #[error("node {0} is the root of more than {limit} levels", limit = Expr::DEPTH_LIMIT)]
     TooDeep(usize),
     /// A child after its parent.
-    #[error("node {node} refers to node {child}, which does not come before it")]
+    #[error("node {node} refers to node {child}, which does not precede it")]
     Order {
-        /// The parent.
+        /// Parent.
         node: usize,
-        /// The child.
+        /// Child.
         child: NodeId,
     },
     /// Every node but the root has one parent.
@@ -28,9 +28,9 @@ pub enum InvalidExpr {
     /// The plugin has no such attribute.
     #[error("node {node} refers to attribute {attribute} of {count}")]
     Attribute {
-        /// The node.
+        /// Node.
         node: usize,
-        /// The attribute.
+        /// Attribute.
         attribute: u32,
         /// Number of attributes.
         count: usize,
@@ -38,27 +38,27 @@ pub enum InvalidExpr {
     /// The plugin has no such tensor.
     #[error("node {node} refers to tensor {tensor} of {count}")]
     Tensor {
-        /// The node.
+        /// Node.
         node: usize,
-        /// The tensor.
+        /// Tensor.
         tensor: u32,
         /// Number of tensors.
         count: usize,
     },
     /// Not a power of two, or above [`Node::ALIGNMENT_LIMIT`].
-    #[error("node {node}: {bytes} bytes are no alignment")]
+    #[error("node {node}: {bytes} bytes are not an alignment")]
     Alignment {
-        /// The node.
+        /// Node.
         node: usize,
-        /// The alignment.
+        /// Alignment.
         bytes: u32,
     },
-    /// Of two comprehensions, or a variable outside of its comprehension.
+    /// A slot of two comprehensions, or a variable outside of its comprehension.
     #[error("node {node}: slot {slot} is not the variable of exactly one comprehension around it")]
     Slot {
-        /// The node.
+        /// Node.
         node: usize,
-        /// The slot.
+        /// Slot.
         slot: u32,
     },
 }

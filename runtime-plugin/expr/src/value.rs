@@ -5,15 +5,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// A value. Deserialized arrays are flat: nested ones would recurse without a limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// A 64-bit signed integer.
+    /// 64-bit signed integer.
     Int(i64),
-    /// A double.
+    /// Double.
     Float(f64),
-    /// A boolean.
+    /// Boolean.
     Bool(bool),
-    /// A string.
+    /// String.
     Str(String),
-    /// Of elements of the same kind.
+    /// An array of elements of the same kind.
     Array(#[serde(deserialize_with = "read_flat")] Vec<Value>),
 }
 
@@ -50,7 +50,7 @@ impl Value {
         self.size(limit, usize::MAX)
     }
 
-    /// Of a copy, up to `limit`: one per element or 16 bytes of text.
+    /// Returns the cost of a copy, up to `limit`: one per element or 16 bytes of text.
     pub(super) fn cost(&self, limit: usize) -> usize {
         self.size(limit, 16)
     }

@@ -1,7 +1,7 @@
-//! Chooses a variant: by shapes where possible, otherwise by addresses.
+//! Chooses a variant: by shapes if possible, otherwise by addresses.
 //!
-//! Owns guards ([`GuardDecision::from_guards`]) and a decision diagram over low bits of addresses
-//! ([`Choice::pick`]), which never allocates, locks or hashes.
+//! Owns guards ([`GuardDecision::from_guards`]) and a decision diagram over low address bits ([`Choice::pick`]), which
+//! never allocates, locks or hashes.
 
 use super::steps::{NODE_STEP_LIMIT, Steps, weight};
 use cubinder_expr::value::Value;
@@ -15,23 +15,23 @@ const VISIT_LIMIT: usize = 2048;
 pub struct GuardDecision {
     /// Variants that may run, in order.
     pub candidates: Vec<usize>,
-    /// Chooses among the candidates; `None` if one candidate always runs.
+    /// Chooses a candidate; `None` if one always runs.
     pub choice: Option<Choice>,
-    /// Variants whose guards have no value for some addresses.
+    /// Variants without a value for some addresses.
     pub without_value: Vec<(usize, EvalError)>,
 }
 
 /// Why guards cannot be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UndecidedGuards {
-    /// They ask about addresses in too many ways.
+    /// The guards combine too many questions about addresses.
     #[error(
-        "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
+        "the guards use `aligned` in more than {VISIT_LIMIT} combinations; use fewer tensors or fewer alignments"
     )]
     TooManyWays,
-    /// They take too many steps.
+    /// The guards need too many steps.
     #[error(
-        "the guards take too long: the expressions of the node take more than {NODE_STEP_LIMIT} steps together"
+        "the guards take too long: the expressions of the node exceed {NODE_STEP_LIMIT} evaluation steps"
     )]
     TooManySteps,
 }
@@ -39,7 +39,7 @@ pub enum UndecidedGuards {
 /// A decision diagram over addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Steps refer only to earlier ones, so evaluation ends.
+    /// Steps refer only to earlier ones.
     steps: Box<[Step]>,
     entry: Successor,
 }
@@ -65,8 +65,8 @@ impl Choice {
         self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
     }
 
-    /// Returns the index in [`GuardDecision::candidates`] to run; `None` if no guard is true. `address` may
-    /// return any number of the same alignment.
+    /// Returns an index in [`GuardDecision::candidates`]; `None` if no guard is true. `address` may return any number
+    /// of the same alignment.
     #[inline]
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
@@ -86,8 +86,7 @@ impl Choice {
 }
 
 impl GuardDecision {
-    /// Decides among variants in order of preference; an absent guard is true. `environment` has no
-    /// addresses.
+    /// Decides among variants in order; absent guards are true. `environment` has no addresses.
     pub fn from_guards<'g>(
         guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
         environment: &dyn Environment,
@@ -127,7 +126,7 @@ impl GuardDecision {
         Ok(GuardDecision { candidates, choice, without_value: maker.without_value })
     }
 
-    /// Returns the variant that runs for these addresses.
+    /// Returns the variant for these addresses.
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let place = match &self.choice {
@@ -207,7 +206,7 @@ impl Environment for AlignmentEnvironment<'_> {
         Some(self.environment)
     }
 
-    /// Aligned to 16 implies aligned to 8.
+    /// Returns whether a tensor is aligned, if known. Alignment to 16 implies alignment to 8.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let answers = self.facts.iter().filter(|fact| fact.tensor == tensor);
         let answer = answers
@@ -260,7 +259,6 @@ impl DiagramBuilder<'_> {
         Ok(())
     }
 
-    /// Returns a guard's successor after the answers `facts`.
     fn decide(
         &mut self,
         residual: &Expr,
@@ -290,7 +288,7 @@ impl DiagramBuilder<'_> {
                 Err(error) => self.fails_with(branches.variant, error).map(|()| branches.fails),
             };
         };
-        // The residual alone determines the successor.
+        // Only the residual determines the successor.
         if is_folded {
             let alike = |(seen, _): &&(Expr, Successor)| seen.nodes.len() == residual.nodes.len();
             self.spend(branches.seen.iter().filter(alike).count().saturating_mul(weight))?;

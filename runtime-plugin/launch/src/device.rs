@@ -1,4 +1,4 @@
-//! Facts of a device that expressions can read.
+//! Device facts that expressions can read.
 
 use cubinder_expr::DeviceFact;
 
@@ -7,7 +7,7 @@ use cubinder_expr::DeviceFact;
 pub struct PerDeviceFact<T> {
     /// Number of multiprocessors.
     pub sms: T,
-    /// Maximum dynamic shared memory of a block, in bytes.
+    /// Maximum dynamic shared bytes of a block.
     pub shared_bytes: T,
     /// Compute capability: 90 for 9.0.
     pub capability: T,

@@ -4,7 +4,7 @@ use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 use cubinder_model::code::Target;
 
-/// A step of a variant that is invalid for these shapes.
+/// A step that is invalid for these shapes.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("`{plugin}` cannot {subject}: {role} {problem}{}{}", shape_lines(shapes), help_line(role, problem))]
 pub struct LaunchError {
@@ -16,7 +16,7 @@ pub struct LaunchError {
     pub role: Role,
     /// The problem with that part.
     pub problem: Problem,
-    /// Of inputs, then outputs.
+    /// Shapes of inputs, then outputs, by name; `None` if unknown.
     pub shapes: Vec<(String, Option<Vec<i64>>)>,
 }
 
@@ -40,7 +40,7 @@ pub enum Subject {
 /// A part of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Role {
-    /// A step's condition, as written.
+    /// A step's condition as written.
     #[error("its condition `{0}`")]
     Condition(String),
     /// A size in bytes.
@@ -53,7 +53,7 @@ pub enum Role {
     #[error("the number of blocks in a cluster")]
     ClusterBlocks,
     /// Blocks of the grid.
-    #[error("the number of blocks, which all have to run at once,")]
+    #[error("the number of blocks of the cooperative launch")]
     Blocks,
     /// An output, by name.
     #[error("the output `{0}`")]
@@ -84,13 +84,13 @@ pub enum Role {
     Arguments,
 }
 
-/// A problem with a part of a launch.
+/// A problem of a part.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// Its expression has no value.
+    /// The expression has no value.
     #[error("has no value: {0}")]
     NoValue(String),
-    /// Its value is of another kind.
+    /// The value has another kind.
     #[error("is the {} {found}, expected {expected}", found.kind_name())]
     Kind {
         /// The value.
@@ -98,16 +98,16 @@ pub enum Problem {
         /// The expected kind, with its article.
         expected: &'static str,
     },
-    /// Below CUDA's minimum.
-    #[error("is {value}, the least is {least}")]
+    /// The value is below CUDA's minimum.
+    #[error("is {value}, the minimum is {least}")]
     TooSmall {
         /// The value.
         value: i64,
         /// The minimum.
         least: i64,
     },
-    /// Above a maximum.
-    #[error("is {value}, the most{limit} is {most}")]
+    /// The value exceeds a maximum.
+    #[error("is {value}, the maximum{limit} is {most}")]
     TooLarge {
         /// The value.
         value: i64,
@@ -117,22 +117,22 @@ pub enum Problem {
         limit: Limit,
     },
     /// A grid of 0 although no tensor is empty.
-    #[error("is 0, and no output is empty: nothing would write the outputs")]
+    #[error("is 0, but no output is empty: the outputs would not be written")]
     NothingLaunched {
         /// Whether its expression rounds down.
         rounds_down: bool,
     },
     /// No executed step writes the nonempty output.
-    #[error("is not empty, and no step that is done with these shapes writes it")]
+    #[error("is not empty, but no step that runs for these shapes writes it")]
     NotWritten {
         /// Whether a kernel that writes it has a grid of 0.
         grid_is_0: bool,
     },
     /// Read before any executed step writes it.
-    #[error("is read before any step that is done with these shapes wrote it")]
+    #[error("is read before a step that runs for these shapes writes it")]
     ReadUnwritten,
-    /// Not a multiple of the cluster's extent.
-    #[error("is {value}, which is no multiple of the cluster's {of}")]
+    /// The value is not a multiple of the cluster's extent.
+    #[error("is {value}, not a multiple of {of}, the cluster's extent")]
     NoMultiple {
         /// The value.
         value: i64,
@@ -140,18 +140,18 @@ pub enum Problem {
         of: u32,
     },
     /// The device has no clusters.
-    #[error("is set, and this GPU has no clusters: they exist from compute capability 9.0 on")]
+    #[error("is set, but this GPU has no clusters: they require compute capability 9.0 or later")]
     NoClusters,
-    /// The code for this target has no clusters.
+    /// The target's code has no clusters.
     #[error(
-        "is set, and this GPU runs the code for {target}, which has no clusters: they exist from compute capability 9.0 on"
+        "is set, but this GPU runs the code for {target}, which has no clusters: they require compute capability 9.0 or later"
     )]
     NoClustersInCode {
         /// Target of that code.
         target: Target,
     },
-    /// Not a value of the kernel's type.
-    #[error("is {value}, which its type {ty} does not hold{}", range_of(*ty))]
+    /// The value does not fit the kernel's type.
+    #[error("is {value}, which does not fit its type {ty}{}", range_of(*ty))]
     DoesNotFit {
         /// The value.
         value: Value,
@@ -159,7 +159,7 @@ pub enum Problem {
         ty: ScalarType,
     },
     /// An array of another length.
-    #[error("has {found} elements, the kernel takes exactly {expected}")]
+    #[error("has length {found}, the kernel expects exactly {expected}")]
     Length {
         /// Its length.
         found: usize,
@@ -167,15 +167,15 @@ pub enum Problem {
         expected: u32,
     },
     /// The model is damaged: no such tensor.
-    #[error("is tensor {index}, and the plugin has {count}: its model is damaged")]
+    #[error("is tensor {index}, but the plugin has {count} tensors: its model is damaged")]
     NoSuchTensor {
         /// Its index.
         index: u32,
         /// Number of tensors.
         count: usize,
     },
-    /// The model is damaged: no such scratch buffer.
-    #[error("is scratch buffer {index}, and the variant has {count}: its model is damaged")]
+    /// The model is damaged: no such buffer.
+    #[error("is scratch buffer {index}, but the variant has {count} scratch buffers: its model is damaged")]
     NoSuchScratch {
         /// Its index.
         index: u32,
@@ -183,17 +183,15 @@ pub enum Problem {
         count: usize,
     },
     /// The model is damaged: another parameter.
-    #[error(
-        "has {found} bytes, and the kernel's parameter has {expected}: code and model do not belong together"
-    )]
+    #[error("has {found} bytes, but the kernel's parameter has {expected}: code and model do not match")]
     ParameterBytes {
         /// Size of the argument.
         found: u32,
         /// Size of the parameter.
         expected: u32,
     },
-    /// The model is damaged: another number of parameters.
-    #[error("is {found}, and the kernel has {expected} parameters: code and model do not belong together")]
+    /// The model is damaged: other parameters.
+    #[error("is {found}, but the kernel has {expected} parameters: code and model do not match")]
     ParameterCount {
         /// Number of arguments.
         found: usize,
@@ -212,13 +210,13 @@ pub enum Limit {
     #[error(" for this kernel on this GPU")]
     Kernel,
     /// Blocks resident at once on this device.
-    #[error(" that this GPU runs at once")]
+    #[error(" of blocks that run at once on this GPU")]
     AtOnce,
     /// Clusters on every device.
-    #[error(" of every GPU that has clusters")]
+    #[error(" of every GPU with clusters")]
     Cluster,
     /// Cubinder.
-    #[error(" that Cubinder passes")]
+    #[error(" of Cubinder")]
     Cubinder,
 }
 
@@ -229,7 +227,7 @@ fn range_of(ty: ScalarType) -> String {
 fn shape_lines(shapes: &[(String, Option<Vec<i64>>)]) -> String {
     let line = |(name, shape): &(String, Option<Vec<i64>>)| match shape {
         Some(shape) => format!("\n  {name}: {shape:?}"),
-        None => format!("\n  {name}: shape not known"),
+        None => format!("\n  {name}: unknown shape"),
     };
     shapes.iter().map(line).collect()
 }
@@ -237,41 +235,40 @@ fn shape_lines(shapes: &[(String, Option<Vec<i64>>)]) -> String {
 fn help_line(role: &Role, problem: &Problem) -> String {
     let help = match (role, problem) {
         (Role::Grid(_), Problem::NothingLaunched { rounds_down: true }) => {
-            "`ceil_div(n, d)` counts the block that `n // d` leaves out"
+            "use `ceil_div(n, d)`, which includes the block that `n // d` omits"
         }
         (Role::Grid(_), Problem::NothingLaunched { rounds_down: false }) => {
-            "where there is rightly nothing to launch, say so: `when = \"...\"` leaves the launch out"
+            "if these shapes need no launch, skip it with `when = \"...\"`"
         }
         (Role::Output(_), Problem::NotWritten { grid_is_0: true }) => {
-            "fill it before the launch whose grid is 0, with `memset`, or launch a block for it"
+            "fill it with `memset` before the launch whose grid is 0, or launch at least one block"
         }
         (Role::Output(_), Problem::NotWritten { grid_is_0: false }) => {
-            "add a step for the shapes for which every `when` is false, or a guard against them"
+            "add a step for the shapes for which every `when` is false, or exclude them with a guard"
         }
         (Role::Output(_), Problem::ReadUnwritten) => {
             "change the order of the steps, or fill it first with `memset`"
         }
         (Role::Grid(_), Problem::NoMultiple { .. }) => {
-            "round the grid up, `ceil_div(n, cluster) * cluster`, and let the kernel skip what is too much"
+            "round the grid up with `ceil_div(n, cluster) * cluster`, and return early in the extra blocks"
         }
         (_, Problem::NoClusters) => {
             "guard the variant with `device.capability >= 90`, and add one without clusters"
         }
         (_, Problem::NoClustersInCode { .. }) => {
-            "compile for this GPU, or PTX for one with clusters: `cubinder compile --arch compute_90`"
+            "compile for this GPU, or add PTX that supports clusters: `cubinder compile --target compute_90`"
         }
         (Role::Blocks, Problem::TooLarge { .. }) => {
-            "bound the grid by the device, `min(n, device.sms)`, and loop over the rest in the kernel"
+            "limit the grid with `min(n, device.sms)`, and loop over the rest in the kernel"
         }
         (Role::Grid('y' | 'z'), Problem::TooLarge { .. }) => {
-            "put the largest extent into grid x, which goes up to 2147483647"
+            "put the largest extent into grid x, whose maximum is 2147483647"
         }
         (Role::Grid(_), Problem::TooLarge { .. }) => {
-            "let a block do more, or loop over the grid in the kernel"
+            "process more elements in a block, or loop over the grid in the kernel"
         }
         (Role::Threads, Problem::TooLarge { limit: Limit::Kernel, .. }) => {
-            "make the block smaller, or have the kernel compiled for it with `__launch_bounds__`, which bounds its \
-             registers"
+            "make the block smaller, or limit the kernel's registers with `__launch_bounds__`"
         }
         (
             Role::Argument(_) | Role::Element(..),
@@ -279,7 +276,7 @@ fn help_line(role: &Role, problem: &Problem) -> String {
                 ty: ScalarType::Int { bytes: 1..=4 } | ScalarType::UInt { bytes: 1..=4 },
                 ..
             },
-        ) => "take a wider type in the kernel, or limit the shapes",
+        ) => "use a wider type in the kernel, or limit the shapes",
         _ => return String::new(),
     };
     format!("\n{help}")

@@ -14,21 +14,21 @@ use cubinder_model::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_
 
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
-/// Limits of a kernel on a device, when known.
+/// A kernel's limits on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchLimits<'a> {
-    /// Maximum threads of a block.
+    /// Maximum threads per block.
     pub max_threads: u32,
-    /// Maximum dynamic shared memory of a block, in bytes.
+    /// Maximum dynamic shared bytes per block.
     pub max_shared_bytes: u32,
     /// Cluster sizes that the kernel can use.
     pub clusters: Clusters,
-    /// Sizes of the kernel's parameters in bytes, when known.
+    /// The kernel's parameter sizes in bytes, when known.
     pub params: Option<&'a [u32]>,
 }
 
 impl LaunchLimits<'_> {
-    /// No known limits: kernel and device are not checked.
+    /// No known limits: nothing is checked.
     pub const ANYTHING: LaunchLimits<'static> = LaunchLimits {
         max_threads: u32::MAX,
         max_shared_bytes: u32::MAX,
@@ -40,17 +40,16 @@ impl LaunchLimits<'_> {
 /// Cluster sizes that a kernel can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clusters {
-    /// At most this many blocks.
+    /// The kernel can use clusters of at most this many blocks.
     Most(u32),
-    /// None: the device has no clusters.
+    /// The kernel cannot use clusters because the device has none.
     NotOnDevice,
-    /// None in code for this target.
+    /// The kernel cannot use clusters because code for this target has none.
     NotInCode(Target),
 }
 
 impl Clusters {
-    /// Returns the clusters of code for `target`. PTX for targets before [`HAS_CLUSTERS`] cannot read a
-    /// block's rank.
+    /// Returns the clusters of code for `target`. PTX for targets before [`HAS_CLUSTERS`] cannot read a block's rank.
     #[must_use]
     pub fn for_code(device_has: bool, target: Target) -> Clusters {
         match (device_has, target.arch.major >= HAS_CLUSTERS) {
@@ -76,27 +75,26 @@ impl Clusters {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct EvaluatedLaunch {
-    /// Blocks in x, y and z. With a 0, the launch is empty, nothing else is evaluated, and extents
-    /// without a value are 0.
+    /// Blocks in x, y and z. With a 0 nothing else is evaluated, and extents without a value are 0.
     pub grid: [u32; 3],
-    /// Threads of a block; 0 for an empty launch.
+    /// Threads per block; 0 if empty.
     pub block: [u32; 3],
-    /// Dynamic shared memory of a block, in bytes.
+    /// Dynamic shared bytes per block.
     pub shared_bytes: u32,
     /// Blocks of a cluster, if used.
     pub cluster: Option<[u32; 3]>,
-    /// In the kernel's order, at most [`MAX_ARGUMENTS`]; none for an empty launch.
+    /// Arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; no arguments for an empty launch.
     pub args: Vec<EvaluatedArgument>,
-    /// Numeric arguments, each aligned to its type, little-endian.
+    /// Numeric arguments, aligned to their types, little-endian.
     pub numbers: Vec<u8>,
 }
 
 /// The value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluatedArgument {
-    /// Address of this input, which shares no output's memory.
+    /// Address of an input without aliases.
     Input(usize),
-    /// Address of this output, or of an input that shares its memory ([`Plugin::storage_of`]).
+    /// Address of an output, or of its aliased input ([`Plugin::storage_of`]).
     Output(usize),
     /// Address of this scratch buffer.
     Scratch(usize),
@@ -165,7 +163,7 @@ pub(super) fn evaluate_launch(
 }
 
 impl ExprContext<'_> {
-    /// A 0 decides even if another extent has no value.
+    /// Evaluates the grid. An extent of 0 makes it empty even if another extent has no value.
     fn grid(&mut self, memory: LaunchMemory<'_>, launch: &Launch) -> Checked<[u32; 3]> {
         let extents = [0, 1, 2].map(|axis| {
             self.bounded(Role::Grid(AXES[axis]), &launch.grid[axis], 0, MAX_GRID[axis], Limit::Cuda)
@@ -193,7 +191,7 @@ impl ExprContext<'_> {
         Ok([x?, y?, z?])
     }
 
-    /// The cluster must divide the grid (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+    /// Evaluates the cluster, which must divide the grid (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
     fn cluster(
         &mut self,
         launch: &Launch,
@@ -212,7 +210,7 @@ impl ExprContext<'_> {
         let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
         at_most(Role::ClusterBlocks, blocks, most, Limit::Cluster)?;
         if let Some(missing) = missing {
-            // One block is valid everywhere.
+            // A cluster of one block works on every device.
             return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
         }
         match (0..3).find(|&axis| !grid[axis].is_multiple_of(cluster[axis])) {
@@ -340,7 +338,7 @@ impl Arguments {
         self.end = self.end.next_multiple_of(alignment) + size;
     }
 
-    /// The driver reads as many bytes as the kernel declares.
+    /// Checks sizes: the driver reads as many bytes as the kernel declares.
     fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Checked<()> {
         let as_int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         at_most(Role::ArgumentCount, as_int(self.list.len()), as_int(MAX_ARGUMENTS), Limit::Cubinder)?;

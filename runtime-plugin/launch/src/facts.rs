@@ -5,25 +5,25 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{DeviceFact, Environment};
 use cubinder_model::model::Plugin;
 
-/// TensorRT's value for a data-dependent extent (observed with TensorRT-RTX 1.7.1).
+/// TensorRT's value for data-dependent extents (observed with TensorRT-RTX 1.7.1).
 pub const UNKNOWN_EXTENT: i64 = -1;
 
-/// A node's attributes, and its tensors' shapes and addresses when known.
+/// A node's attributes; its tensors' shapes and addresses when known.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
-    /// One value per attribute of the plugin.
+    /// One value per plugin attribute.
     pub attributes: &'a [Value],
-    /// Of inputs, then outputs, if known before the shapes.
+    /// Ranks of inputs, then outputs, if known before the shapes.
     pub ranks: &'a [usize],
-    /// Of inputs, then outputs. A negative dimension makes all but the rank unknown.
+    /// Shapes of inputs, then outputs. If a dimension is negative, only the rank is known.
     pub shapes: &'a [&'a [i64]],
-    /// Values of shape inputs, by input; empty for others or if unknown.
+    /// Values of shape inputs, by input; empty if unknown.
     pub values: &'a [&'a [i64]],
-    /// Values of size tensors, by tensor; `None` for others and before the kernels have run.
+    /// Values of size tensors, by tensor; `None` before the kernels have run.
     pub sizes: &'a [Option<i64>],
     /// The launches' device, when known.
     pub device: Option<Device>,
-    /// Each address or its alignment in bytes; 0 for null. Empty if unknown.
+    /// Addresses or alignments in bytes; 0 for null. Empty if unknown.
     pub alignments: &'a [u64],
 }
 
@@ -32,7 +32,7 @@ impl Environment for Facts<'_> {
         self.attributes.get(index as usize)
     }
 
-    /// `None` also if a dimension is unknown.
+    /// Returns the shape; `None` also if a dimension is unknown.
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         let shape = self.shapes.get(tensor as usize).copied();
         shape.filter(|shape| shape.iter().all(|extent| *extent >= 0))
@@ -61,7 +61,6 @@ impl Environment for Facts<'_> {
     }
 }
 
-/// Of an attribute in messages.
 const SHOWN: usize = 64;
 
 /// Formats attributes and shapes as a message's end: `; k = 1, x is 2x3`. Empty if unknown.
@@ -74,14 +73,14 @@ pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
         let name = plugin.tensor_name(index).unwrap_or("?");
         let is_shape_input = plugin.inputs.get(index).is_some_and(|input| input.values.is_some());
         known.push(match shape.contains(&UNKNOWN_EXTENT) && is_shape_input {
-            true => format!("{name}: shape not known"),
+            true => format!("{name}: unknown shape"),
             false => format!("{name} is {}", shape_text(shape)),
         });
     }
     for (index, values) in facts.values.iter().enumerate() {
         if plugin.inputs.get(index).is_some_and(|input| input.values.is_some()) {
             let values = Value::Array(values.iter().copied().map(Value::Int).collect());
-            known.push(format!("{} holds {}", plugin.tensor_name(index).unwrap_or("?"), brief(&values)));
+            known.push(format!("{} contains {}", plugin.tensor_name(index).unwrap_or("?"), brief(&values)));
         }
     }
     if facts.shapes.is_empty() {

@@ -1,8 +1,8 @@
 //! Evaluates a node with its shapes to launches, without a driver.
 //!
-//! Owns [`proof`]s, launches by TensorRT ([`native`]), rules ([`check`]), [`output_shapes`], the choice of
-//! a variant ([`in_order`], [`decide`]) and evaluated steps ([`sequence`]), for the runtime and
-//! `cubinder eval`. Work is bounded ([`Steps`]), because engines are untrusted. Never truncates numbers or panics.
+//! Owns [`proof`]s, launches by TensorRT ([`native`]), rules ([`check`]), [`output_shapes`], the choice of a variant
+//! ([`in_order`], [`decide`]) and evaluated steps ([`sequence`]). Bounds its work ([`Steps`]): engines are untrusted.
+//! Never truncates numbers or panics.
 
 mod choice;
 mod device;

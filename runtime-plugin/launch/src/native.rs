@@ -1,11 +1,10 @@
-//! Launches that TensorRT makes itself: one kernel per node, without a plugin library at run time.
+//! Launches that TensorRT makes itself: one kernel per node, no plugin library at run time.
 //!
-//! `IPluginV3QuickAOTBuild` (`impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4) accepts dimension
-//! expressions for grid, block, dynamic shared memory and 32-bit scalars. Arguments are the inputs'
-//! addresses, scalars, then addresses of outputs without aliases.
+//! `IPluginV3QuickAOTBuild` (`impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4) accepts dimension expressions for
+//! grid, block, dynamic shared memory and 32-bit scalars. Arguments: the inputs' addresses, scalars, addresses of
+//! outputs without aliases.
 //!
-//! Owns which launches qualify ([`obstacles`], [`argument_mismatch`]) and their expressions ([`words`],
-//! [`lower`]).
+//! Owns which launches qualify ([`obstacles`], [`argument_mismatch`]) and their expressions ([`words`], [`lower`]).
 
 mod evaluate;
 mod limits;
@@ -38,9 +37,9 @@ pub use unproved::{Unproved, running, unproved, writes};
 pub enum Word {
     /// Not 0 for an empty launch: TensorRT cannot launch an empty grid, so one block exits at once.
     Nothing,
-    /// An element of an argument, or half of one.
+    /// An argument's element, or half of one.
     Element {
-        /// In the kernel's order.
+        /// Index of the argument, in the kernel's order.
         arg: usize,
         /// Index in an array; 0 for a scalar.
         element: usize,
@@ -49,7 +48,7 @@ pub enum Word {
     },
 }
 
-/// The bits of a value in a word. Narrower values are extended.
+/// Bits of a value in a word; narrower values are extended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordPart {
     /// All bits.
@@ -61,14 +60,14 @@ pub enum WordPart {
 }
 
 impl WordPart {
-    /// Returns the parts of a value of this type, in order.
+    /// Returns a type's parts, in order.
     #[must_use]
     pub fn for_type(ty: ScalarType) -> &'static [WordPart] {
         if ty.size() > 4 { &[WordPart::Low, WordPart::High] } else { &[WordPart::Whole] }
     }
 }
 
-/// Returns the words of a wrapper kernel, in order.
+/// Returns a wrapper kernel's words, in order.
 #[must_use]
 pub fn words(launch: &Launch) -> Vec<Word> {
     let elements = |value: &ArgValue| match value {
@@ -85,29 +84,28 @@ pub fn words(launch: &Launch) -> Vec<Word> {
     std::iter::once(Word::Nothing).chain(of_args).collect()
 }
 
-/// Returns whether the plugin's code is for launches by TensorRT.
+/// Returns whether TensorRT launches the plugin's code.
 #[must_use]
 pub fn is_native(plugin: &Plugin) -> bool {
     let mut launches = plugin.variants.iter().flat_map(Variant::launches);
     launches.any(|launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native))
 }
 
-/// Maximum dynamic shared memory of a block in bytes without `cuFuncSetAttribute`, which TensorRT may
-/// not call (CUDA Programming Guide 13.0, "Shared Memory").
+/// Maximum dynamic shared bytes without `cuFuncSetAttribute`, which TensorRT may not call (CUDA Programming Guide
+/// 13.0, "Shared Memory").
 pub const SHARED_BYTES: i64 = 48 << 10;
 
 const AROUND: &str = "cubinder__";
-/// Returns the symbol of an op's wrapper kernel: `cubinder__sample__circ_pad_plugin`.
 const OWN: &str = "cubinder_own__";
 const BETWEEN: &str = "__";
 
-/// Returns the symbol of the wrapper kernel of an op: `cubinder__sample__circ_pad_plugin`.
+/// Returns an op's wrapper kernel: `cubinder__sample__circ_pad_plugin`.
 #[must_use]
 pub fn symbol(namespace: &str, name: &str) -> String {
     symbol_of(AROUND, namespace, name)
 }
 
-/// Returns the symbol of a precompiled kernel without a wrapper.
+/// Returns the symbol of a precompiled kernel without wrapper.
 #[must_use]
 pub fn own_symbol(namespace: &str, name: &str) -> String {
     symbol_of(OWN, namespace, name)
@@ -120,7 +118,7 @@ fn symbol_of(begin: &str, namespace: &str, name: &str) -> String {
     format!("{begin}{}{BETWEEN}{}", plain(namespace), plain(name))
 }
 
-/// Returns the op of a symbol, `sample::circ_pad_plugin`; `None` for other symbols.
+/// Returns a symbol's op, `sample::circ_pad_plugin`, if any.
 #[must_use]
 pub fn op_of_symbol(symbol: &str) -> Option<String> {
     let rest = symbol.strip_prefix(OWN).or_else(|| symbol.strip_prefix(AROUND))?;
@@ -128,7 +126,7 @@ pub fn op_of_symbol(symbol: &str) -> Option<String> {
     Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") })
 }
 
-/// Returns whether the kernel is precompiled without a wrapper, hence without [`Word::Nothing`].
+/// Returns whether the kernel is precompiled without wrapper, hence without [`Word::Nothing`].
 #[must_use]
 pub fn is_own(launch: &Launch) -> bool {
     launch.code.iter().any(|code| code.symbol.starts_with(OWN))
@@ -141,13 +139,13 @@ pub struct Lowered<D> {
     pub grid: [D; 3],
     /// Threads of a block.
     pub block: [D; 3],
-    /// In bytes.
+    /// Bytes.
     pub shared_bytes: D,
-    /// The values of [`words`]; without [`Word::Nothing`] if [`is_own`].
+    /// The values of [`words`], except those of [`Word::Nothing`] if [`is_own`].
     pub words: Vec<D>,
 }
 
-/// A part of a launch that cannot be lowered.
+/// A part that cannot be lowered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{role}{cause}")]
 pub struct LoweringError<E> {
@@ -157,22 +155,20 @@ pub struct LoweringError<E> {
     pub cause: LoweringProblem<E>,
 }
 
-/// Why a part of a launch cannot be lowered.
+/// Why a part cannot be lowered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LoweringProblem<E> {
-    /// Not expressible in TensorRT's operations, or the builder failed.
+    /// TensorRT's operations cannot express the part, or the builder failed.
     #[error(": {0}")]
     Lower(LowerError<E>),
-    /// Not a valid value.
+    /// The part has an invalid value.
     #[error(" {0}")]
     Value(Problem),
 }
 
-/// Lowers a launch that runs if `when` is true or absent. `env` has attributes and ranks, `builder` the
-/// dimensions.
+/// Lowers a launch that runs if `when` is true or absent. `env` has attributes and ranks, `builder` the dimensions.
 ///
-/// If a requirement in `required` is false, the launch is empty. Stream order satisfies waits of programmatic
-/// launches.
+/// The launch is empty if a requirement in `required` is false. Stream order satisfies programmatic waits.
 pub fn lower<B: ShapeBuilder>(
     plugin: &Plugin,
     when: Option<&Guard>,
@@ -205,7 +201,7 @@ pub fn lower<B: ShapeBuilder>(
     let block = lowering.extents(&launch.block, Role::Block, 1, MAX_BLOCK)?;
     threads(&block)?;
     let shared_bytes = lowering.extent(&launch.shared_bytes, Role::SharedBytes, 0, SHARED_BYTES)?;
-    // Known extents are valid for one block, too.
+    // Known extents are also valid for one block.
     let grid = lowering.selected(&grid, nothing.as_ref(), Role::Grid, |_| true)?;
     let block = lowering.selected(&block, nothing.as_ref(), Role::Block, |extent| !extent.is_known())?;
     let instead = nothing.as_ref().filter(|_| !shared_bytes.is_known());
@@ -246,7 +242,7 @@ fn items<D: Clone, E>(value: Symbol<D>, len: u32, name: &str) -> Result<Vec<Symb
         Symbol::Array(items) => items,
         Symbol::Known(found) => return Err(wrong(Problem::Kind { found, expected: "an array" })),
         Symbol::Int(_) | Symbol::Bool(_) => {
-            return Err(wrong(Problem::NoValue("it is no array".to_owned())));
+            return Err(wrong(Problem::NoValue("it is not an array".to_owned())));
         }
     };
     match u32::try_from(items.len()) {
@@ -310,7 +306,7 @@ impl<V, D> Folded<V, D> {
 struct Lowering<'a, B: ShapeBuilder> {
     env: &'a dyn Environment,
     builder: &'a mut B,
-    /// 1 if a tensor of the launch is empty (see [`lower_value`]).
+    /// 1 if one of the launch's tensors is empty (see [`lower_value`]).
     spared: Option<B::Dim>,
 }
 
@@ -330,7 +326,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         self.operation(op, a, &b)
     }
 
-    /// 1 if an output or argument is empty; `None` if no divisor depends on shapes.
+    /// Returns 1 if an output or argument is empty, otherwise 0; `None` if no divisor depends on shapes.
     fn emptiness(&mut self, plugin: &Plugin, launch: &Launch) -> Answer<B, Option<B::Dim>> {
         if !launch.exprs().any(divides) {
             return Ok(None);
@@ -394,7 +390,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    /// 1 if the launch is skipped or the grid has a 0; `None` if impossible.
+    /// Returns 1 if the launch is skipped or its grid has a 0; `None` if neither is possible.
     fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
         let mut extents = Vec::new();
         for extent in grid {
@@ -459,7 +455,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         ])
     }
 
-    /// Checks known extents: no later check exists.
+    /// Checks known extents, which are not checked later.
     fn extent(
         &mut self,
         expr: &Expr,
@@ -506,11 +502,11 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
             (Symbol::Bool(dim), ScalarType::Bool) => dim,
             (Symbol::Int(_), ScalarType::F32 | ScalarType::F64) => {
                 return Err(problem(Problem::NoValue(
-                    "it is a float that depends on shapes, and TensorRT computes integers alone".to_owned(),
+                    "it is a float that depends on shapes, but TensorRT evaluates only integers".to_owned(),
                 )));
             }
             (Symbol::Int(_) | Symbol::Bool(_) | Symbol::Array(_), _) => {
-                return Err(problem(Problem::NoValue("it is of another kind than the parameter".to_owned())));
+                return Err(problem(Problem::NoValue("it differs in kind from the parameter".to_owned())));
             }
         };
         let failed = |error| fault(role())(error);
@@ -541,7 +537,7 @@ fn known_words(ty: ScalarType, value: &Value) -> Result<Vec<i32>, Problem> {
     let mut bytes = Vec::new();
     launch::append(&mut bytes, ty, value)?;
     if let ([_] | [_, _], Value::Int(value)) = (bytes.as_slice(), value) {
-        // Cannot fail: `append` checked that it fits 16 bits.
+        // Cannot fail: `append` checked 16 bits.
         return Ok(i32::try_from(*value).into_iter().collect());
     }
     if let [one] = bytes.as_slice() {

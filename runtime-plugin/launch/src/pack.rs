@@ -4,7 +4,7 @@ use super::error::Problem;
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 
-/// Appends `value` as a little-endian `ty`. Integers are valid floats if exactly representable.
+/// Appends `value` as a little-endian `ty`. Exactly representable integers are valid floats.
 pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), Problem> {
     let unfit = || Problem::DoesNotFit { value: value.clone(), ty };
     match ty {
@@ -39,7 +39,7 @@ pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), 
     }
 }
 
-/// Returns the alignment of a kernel's parameter of this type, in bytes.
+/// Returns a parameter's alignment in bytes.
 #[must_use]
 pub fn alignment(ty: ScalarType) -> usize {
     (ty.size() as usize).max(1)
@@ -56,12 +56,12 @@ fn integer(value: &Value) -> Result<i64, Problem> {
     value.as_int().ok_or_else(|| Problem::Kind { found: value.clone(), expected: "an integer" })
 }
 
-/// `None` for an integer that no double represents.
+/// Converts to a double; `None` for an integer that no double represents.
 fn float(value: &Value) -> Result<Option<f64>, Problem> {
     match value {
         Value::Float(value) => Ok(Some(*value)),
         Value::Int(value) => {
-            #[allow(clippy::cast_precision_loss)] // checked on the next line
+            #[allow(clippy::cast_precision_loss)] // checked below
             let wide = *value as f64;
             #[allow(clippy::cast_possible_truncation)] // far below 128 bits
             Ok((wide as i128 == i128::from(*value)).then_some(wide))

@@ -1,4 +1,4 @@
-//! Rules that a node must satisfy before a launch, in order, and outputs' shapes.
+//! A node's rules before a launch, in order, and outputs' shapes.
 
 use super::facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
 use super::signature::check_specialized;
@@ -11,9 +11,9 @@ use cubinder_model::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin
 /// A rule for nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule<'p> {
-    /// An attribute satisfies its type and constraints.
+    /// An attribute meets type and constraints.
     Attribute(usize, &'p Attribute),
-    /// Code exists for specialized attributes. Follows requirements, whose messages are better.
+    /// Code exists for specialized attributes. After requirements: their messages are better.
     Specialized,
     /// An input's rank is supported.
     Rank(usize, &'p Input),
@@ -25,7 +25,7 @@ pub enum Rule<'p> {
     Values(usize, &'p Input),
 }
 
-/// Returns the rules of a new node: attributes, requirements on them, code.
+/// Returns a new node's rules: attributes, requirements on them, code.
 pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, attribute)| Rule::Attribute(index, attribute));
@@ -34,7 +34,7 @@ pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     attributes.chain(plugin.require.iter().map(Rule::Require)).chain(specialized)
 }
 
-/// Returns the rules of new shapes: ranks, requirements, limits.
+/// Returns new shapes' rules: ranks, requirements, limits.
 pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let inputs = || plugin.inputs.iter().enumerate();
     let ranks = inputs().map(|(index, input)| Rule::Rank(index, input));
@@ -44,7 +44,7 @@ pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     ranks.chain(plugin.require.iter().map(Rule::Require)).chain(limits).chain(values)
 }
 
-/// Checks rules in order, skipping undecided ones. Fails for the first violation.
+/// Checks rules in order, skipping undecided ones, up to the first violation.
 pub fn check<'p>(
     plugin: &Plugin,
     mut rules: impl Iterator<Item = Rule<'p>>,
@@ -55,7 +55,7 @@ pub fn check<'p>(
 }
 
 impl Rule<'_> {
-    /// Checks the rule. `None` if `facts` cannot decide it yet.
+    /// Checks the rule; `None` if `facts` cannot decide it.
     pub fn check(&self, plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Option<()>, Unmet> {
         match *self {
             Rule::Attribute(index, attribute) => {
@@ -87,7 +87,7 @@ fn check_values(input: &Input, values: &[i64]) -> Result<(), Unmet> {
     match values.iter().enumerate().find(|(_, value)| !allowed.contains(**value)) {
         None => Ok(()),
         Some((index, value)) => Err(Unmet(format!(
-            "value {index} of the shape input `{}` is {value}, and the manifest limits that to {allowed}",
+            "value {index} of the shape input `{}` is {value}; the manifest limits it to {allowed}",
             input.name
         ))),
     }
@@ -102,13 +102,12 @@ fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
     Err(Unmet(format!("input `{}` has rank {rank}, expected {expected}", input.name)))
 }
 
-/// Checks a shape's dimensions, then its elements. `place` follows the name in messages, with a leading
-/// blank or comma.
+/// Checks a shape's dimensions, then its elements. `place` follows the name in messages, after a blank or comma.
 pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
     check_known_limits(name, shape, limits, place, &|_| false)
 }
 
-/// Checks an output as [`check_limits`] does, skipping data-dependent [`UNKNOWN_EXTENT`]s.
+/// Checks an output as [`check_limits`] does, but not [`UNKNOWN_EXTENT`]s.
 pub fn check_output_limits(output: &Output, shape: &[i64], place: &str) -> Result<(), Unmet> {
     let is_open = |axis: usize| shape.get(axis) == Some(&UNKNOWN_EXTENT) && size_at(output, axis).is_some();
     check_known_limits(&output.name, shape, &output.limits, place, &is_open)
@@ -122,7 +121,7 @@ fn check_known_limits(
     is_open: &dyn Fn(usize) -> bool,
 ) -> Result<(), Unmet> {
     let beyond = |what: String, allowed: Interval| {
-        Unmet(format!("{what} in {}{place}, and the manifest limits that to {allowed}", shape_text(shape)))
+        Unmet(format!("{what} in {}{place}; the manifest limits it to {allowed}", shape_text(shape)))
     };
     for (axis, extent) in shape.iter().enumerate().filter(|(axis, _)| !is_open(*axis)) {
         let allowed = limits.dim(axis);
@@ -133,7 +132,7 @@ fn check_known_limits(
     if (0..shape.len()).any(is_open) {
         return Ok(());
     }
-    // A 0 decides, whatever overflows.
+    // An extent of 0 makes the count 0, even if other products overflow.
     let numel = if shape.contains(&0) {
         Some(0)
     } else {
@@ -143,7 +142,7 @@ fn check_known_limits(
         Some(numel) if limits.numel.contains(numel) => Ok(()),
         Some(numel) => Err(beyond(format!("the number of elements of `{name}` is {numel}"), limits.numel)),
         None if limits.numel.max == i64::MAX => Ok(()),
-        None => Err(beyond(format!("the number of elements of `{name}` is beyond 64 bits"), limits.numel)),
+        None => Err(beyond(format!("the number of elements of `{name}` exceeds 64 bits"), limits.numel)),
     }
 }
 
@@ -161,15 +160,10 @@ fn check_requirement(
         }
         Err(error) => format!(" ({})", steps.why(&error)),
     };
-    Err(Unmet(format!(
-        "{}: `{}` does not hold{why}{}",
-        require.message,
-        require.text,
-        describe(plugin, facts)
-    )))
+    Err(Unmet(format!("{}: `{}` is false{why}{}", require.message, require.text, describe(plugin, facts))))
 }
 
-/// Returns the outputs' shapes and checks their limits.
+/// Returns the outputs' shapes, checked against limits.
 pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Vec<i64>>, Unmet> {
     let shape = |output: &Output| {
         let shape = output_shape(plugin, output, facts, steps)?;
@@ -179,7 +173,7 @@ pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> R
     plugin.outputs.iter().map(shape).collect()
 }
 
-/// Returns an output's shape, unchecked. Data-dependent dimensions may be [`UNKNOWN_EXTENT`].
+/// Returns an output's unchecked shape; data-dependent dimensions may be [`UNKNOWN_EXTENT`].
 pub fn output_shape(
     plugin: &Plugin,
     output: &Output,
@@ -188,7 +182,7 @@ pub fn output_shape(
 ) -> Result<Vec<i64>, Unmet> {
     let wrong =
         |what: String| Unmet(format!("the shape of `{}`: {what}{}", output.name, describe(plugin, facts)));
-    // Never an operand: a size is always a complete dimension.
+    // Never an operand: a size is a complete dimension.
     let size = |tensor: usize| facts.sizes.get(tensor).copied().flatten().or(Some(UNKNOWN_EXTENT));
     let sizes: Vec<Option<i64>> = (0..plugin.tensor_count()).map(size).collect();
     let announced = Facts { sizes: &sizes, ..*facts };

@@ -1,8 +1,8 @@
 //! Evaluates a variant for concrete shapes.
 //!
-//! A grid of 0 needs an empty output, or an empty input or scratch buffer of the launch; otherwise it was
-//! probably rounded down. A nonempty output that a step uses must be written before it is read; pointers to
-//! `const` only read. Exempt: outputs in place and of data-dependent shape.
+//! A grid of 0 needs an empty output, or an empty input or scratch buffer of the launch; otherwise it was probably
+//! rounded down. A used nonempty output must be written before it is read; pointers to `const` only read. Exempt:
+//! outputs in place or of data-dependent shape.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
 use super::evaluation::{
@@ -16,11 +16,11 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, Expr};
 use cubinder_model::model::{ArgValue, Fill, Guard, Launch, Memory, Plugin, Scratch, Step, Variant, Work};
 
-/// A variant's steps, evaluated except for addresses.
+/// A variant's evaluated steps, without addresses.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Sequence {
-    /// In order.
+    /// Steps in order.
     pub steps: Vec<EvaluatedStep>,
     /// Scratch buffers in the workspace.
     pub scratch: Vec<ScratchRange>,
@@ -31,7 +31,7 @@ pub struct Sequence {
 /// An evaluated step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluatedStep {
-    /// Skipped: the condition is false.
+    /// Skipped: false condition.
     LeftOut,
     /// A kernel launch, unless its grid is empty.
     Launch(EvaluatedLaunch),
@@ -46,7 +46,7 @@ pub enum EvaluatedStep {
     },
 }
 
-/// Returns a tensor's bytes with its format's padding. `None` above 64 bits.
+/// Returns a tensor's padded bytes in its format; `None` above 64 bits.
 #[must_use]
 pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> {
     if shape.contains(&0) {
@@ -59,7 +59,7 @@ pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> 
     ty.bytes(elements)
 }
 
-/// Evaluates a variant step by step, with limits only when needed.
+/// Evaluates a variant step by step, with limits when needed.
 pub struct Sequencing<'a> {
     plugin: &'a Plugin,
     variant: &'a Variant,
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Sequencing<'_> {
     }
 }
 
-/// Evaluates a variant; `limits` returns those of a step's kernel.
+/// Evaluates a variant; `limits` are those of a step's kernel.
 pub fn sequence<'t>(
     plugin: &Plugin,
     variant: &Variant,
@@ -120,8 +120,7 @@ impl<'a> Sequencing<'a> {
         &self.sequence.scratch
     }
 
-    /// Evaluates and checks the next step; `limits` are its kernel's. After the last step, returns that one
-    /// again.
+    /// Evaluates and checks the next step; `limits` are its kernel's. After the last step, repeats it.
     pub fn step(
         &mut self,
         limits: &LaunchLimits<'_>,
@@ -149,7 +148,7 @@ impl<'a> Sequencing<'a> {
         })
     }
 
-    /// Returns the result; fails for an output that is never written.
+    /// Returns the result; fails for an unwritten output.
     pub fn finish(self) -> Result<Sequence, Box<LaunchError>> {
         match self.unwritten() {
             None => Ok(self.sequence),
@@ -193,8 +192,8 @@ impl<'a> Sequencing<'a> {
                     types.ok_or((Role::Bytes, Problem::NoSuchTensor { index: number, count }))?;
                 let no_value = |why: &str| (Role::Bytes, Problem::NoValue(why.to_owned()));
                 let shape = self.environment.shape(number);
-                let shape = shape.ok_or_else(|| no_value("the tensor's shape is not known"))?;
-                tensor_bytes(*ty, *format, shape).ok_or_else(|| no_value("it is beyond 64 bits"))
+                let shape = shape.ok_or_else(|| no_value("the tensor's shape is unknown"))?;
+                tensor_bytes(*ty, *format, shape).ok_or_else(|| no_value("it exceeds 64 bits"))
             }
         }
     }
@@ -263,7 +262,7 @@ impl<'a> Sequencing<'a> {
     }
 }
 
-/// Returns the error for a grid of more than `most` resident blocks.
+/// Returns the error for more than `most` resident blocks.
 #[must_use]
 pub fn too_many_at_once(
     plugin: &Plugin,

@@ -6,19 +6,19 @@ use cubinder_expr::value::Value;
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::model::{Plugin, Variant};
 
-/// A node without shapes, which determines its variants.
+/// A node without shapes, which determines variants.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Signature<'a> {
-    /// One per attribute of the plugin.
+    /// Values, one per plugin attribute.
     pub attributes: &'a [Value],
-    /// Of inputs, then outputs; may be only the first ones.
+    /// Types of inputs, then outputs; possibly only the first ones.
     pub types: &'a [DataType],
     /// Formats, likewise.
     pub formats: &'a [Format],
 }
 
 impl Signature<'_> {
-    /// Returns whether `variant` serves exactly this signature.
+    /// Returns whether `variant` serves exactly this.
     #[must_use]
     pub fn is_served_by(&self, variant: &Variant) -> bool {
         variant.types == self.types
@@ -31,20 +31,20 @@ impl Signature<'_> {
     }
 }
 
-/// Returns whether the code of `variant` is valid for these attributes.
+/// Returns whether `variant`'s code is valid for these attributes.
 #[must_use]
 pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
     variant.specialized.iter().all(|(index, value)| attributes.get(*index as usize) == Some(value))
 }
 
-/// Returns the variants that serve a node, in the manifest's order.
+/// Returns a node's variants, in the manifest's order.
 #[must_use]
 pub fn serving(plugin: &Plugin, node: &Signature<'_>) -> Vec<usize> {
     let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
     fitting.map(|(index, _)| index).collect()
 }
 
-/// Returns the error for an unsupported combination of types and formats.
+/// Returns the error for unsupported types and formats.
 #[must_use]
 pub fn no_variant(plugin: &Plugin, node: &Signature<'_>) -> Unmet {
     if let Err(unmet) = check_specialized(plugin, node.attributes) {
@@ -63,14 +63,17 @@ pub fn no_variant(plugin: &Plugin, node: &Signature<'_>) -> Unmet {
     };
     let offered = shown(serving().map(|variant| list(&variant.types, &variant.formats)));
     let what = if shows_formats { "types and formats" } else { "types" };
-    Unmet(format!("no variant takes the {what} {}; the plugin has {offered}", list(node.types, node.formats)))
+    Unmet(format!(
+        "no variant supports the {what} {}; the plugin supports {offered}",
+        list(node.types, node.formats)
+    ))
 }
 
 fn is_special(format: &Format) -> bool {
     *format != Format::Linear
 }
 
-/// Checks attributes against the values of compiled code, skipping missing ones.
+/// Checks attributes against compiled code's values, skipping missing ones.
 pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Unmet> {
     let mut left: Vec<&Variant> = plugin.variants.iter().collect();
     for (index, (attribute, value)) in (0_u32..).zip(plugin.attributes.iter().zip(attributes)) {
@@ -82,7 +85,7 @@ pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Un
         if serving.is_empty() {
             let values = shown(others.iter().filter_map(compiled_for).map(|value| format!("`{value}`")));
             return Err(Unmet(format!(
-                "the attribute `{}` is `{value}`, and there is code for {values} only",
+                "the attribute `{}` is `{value}`, but the code is specialized for {values}",
                 attribute.name
             )));
         }

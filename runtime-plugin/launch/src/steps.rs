@@ -1,10 +1,10 @@
-//! Limits the work of a node's expressions: engines may contain 100,000.
+//! Limits the work of a node's expressions: engines may have 100,000.
 
 use cubinder_expr as expr;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Bounds, Environment, EvalError, Expr, RangeEnvironment};
 
-/// Maximum steps of a node's evaluation. Typical plugins use hundreds.
+/// Maximum steps per node; typical plugins use hundreds.
 pub const NODE_STEP_LIMIT: usize = 8 * expr::STEP_LIMIT;
 
 /// The remainder of [`NODE_STEP_LIMIT`].
@@ -20,13 +20,12 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Evaluates `expr`. [`EvalError::TooManySteps`] also if the node's steps are spent, see
-    /// [`Steps::why`].
+    /// Evaluates `expr`. [`EvalError::TooManySteps`] also if the node's steps are spent, see [`Steps::why`].
     pub fn value(&mut self, expr: &Expr, environment: &dyn Environment) -> Result<Value, EvalError> {
         expr::evaluate_within(expr, environment, &mut self.left)
     }
 
-    /// Bounds each element of an integer array; `None` if its length is unknown.
+    /// Bounds each element of an integer array; `None` for an unknown length.
     pub(super) fn bounds_each(
         &mut self,
         expr: &Expr,
@@ -36,7 +35,6 @@ impl Steps {
         expr::bounds_each_within(expr, environment, &mut self.left)
     }
 
-    /// Folds known parts of `expr`; unchanged if the steps are spent.
     pub(super) fn bind(&mut self, expr: &Expr, environment: &dyn Environment) -> Expr {
         if self.charge(weight(&expr.nodes)).is_err() {
             return expr.clone();
@@ -64,12 +62,12 @@ impl Steps {
         self.left == 0
     }
 
-    /// Returns the error's text, naming the exceeded limit.
+    /// Returns the error's text with the exceeded limit.
     #[must_use]
     pub fn why(&self, error: &EvalError) -> String {
         match error {
             EvalError::TooManySteps if self.is_spent() => {
-                format!("the expressions of the node take more than {NODE_STEP_LIMIT} steps together")
+                format!("the expressions of the node exceed {NODE_STEP_LIMIT} evaluation steps")
             }
             error => error.to_string(),
         }

@@ -181,7 +181,7 @@ fn a_grid_of_0_never_leaves_an_output_as_it_is() {
         (&error.role, &error.problem),
         (&Role::Grid('y'), &Problem::NothingLaunched { rounds_down: false })
     );
-    assert!(error.to_string().contains("grid y is 0, and no output is empty"), "{error}");
+    assert!(error.to_string().contains("grid y is 0, but no output is empty"), "{error}");
 }
 
 #[test]
@@ -198,19 +198,21 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
     };
     assert_eq!(
         refused(&[70_000, 70_000], &|_| {}),
-        "`test::scale` cannot launch `scale`: argument `count` is 4900000000, which its type i32 does not hold: -2147483648 to \
-         2147483647\n  x: [70000, 70000]\n  y: [70000, 70000]\ntake a wider type in the kernel, or limit the shapes"
+        "`test::scale` cannot launch `scale`: argument `count` is 4900000000, which does not fit its type i32: -2147483648 to \
+         2147483647\n  x: [70000, 70000]\n  y: [70000, 70000]\nuse a wider type in the kernel, or limit the shapes"
     );
-    assert!(refused(&[1], &|_| {}).contains("`extents` has 1 elements, the kernel takes exactly 2"));
+    assert!(refused(&[1], &|_| {}).contains("`extents` has length 1, the kernel expects exactly 2"));
     let block = |launch: &mut Launch| launch.block = [int(64), int(64), int(1)];
-    assert!(refused(&[1, 1], &block).contains("the number of threads in a block is 4096, the most is 1024"));
+    assert!(
+        refused(&[1, 1], &block).contains("the number of threads in a block is 4096, the maximum is 1024")
+    );
     let grid = |launch: &mut Launch| launch.grid[1] = int(65_536);
-    assert!(refused(&[1, 1], &grid).contains("grid y is 65536, the most is 65535"));
+    assert!(refused(&[1, 1], &grid).contains("grid y is 65536, the maximum is 65535"));
     let negative = |launch: &mut Launch| launch.shared_bytes = int(-1);
-    assert!(refused(&[1, 1], &negative).contains("dynamic shared memory in bytes is -1, the least is 0"));
+    assert!(refused(&[1, 1], &negative).contains("dynamic shared memory in bytes is -1, the minimum is 0"));
     let narrow = LaunchLimits { max_threads: 128, ..LaunchLimits::ANYTHING };
     let error = sized(&[1, 1], &|_| {}, &narrow).unwrap_err();
-    assert!(error.contains("is 256, the most for this kernel on this GPU is 128"), "{error}");
+    assert!(error.contains("is 256, the maximum for this kernel on this GPU is 128"), "{error}");
     let other = LaunchLimits { params: Some(&[8, 8, 8, 16]), ..LaunchLimits::ANYTHING };
     assert!(sized(&[1, 1], &|_| {}, &other).unwrap_err().contains("`count` has 4 bytes"));
     let same = LaunchLimits { params: Some(&[8, 8, 4, 16]), ..LaunchLimits::ANYTHING };
@@ -234,7 +236,7 @@ fn the_first_variant_whose_guard_holds_runs() {
     assert_eq!(chosen(&[2, 4], &[0, 0], DataType::F32), Some(0), "null is aligned");
     assert_eq!(chosen(&[2, 4], &[8, 256], DataType::F32), Some(1));
     assert_eq!(chosen(&[2, 3], &[256, 256], DataType::F32), Some(1));
-    assert_eq!(chosen(&[2, 3], &[], DataType::F32), Some(1), "no address is looked at");
+    assert_eq!(chosen(&[2, 3], &[], DataType::F32), Some(1), "no address is inspected");
     assert_eq!(chosen(&[2, 4], &[256, 256], DataType::F16), Some(2));
     assert_eq!(chosen(&[2, 4], &[8, 256], DataType::F16), None);
     assert_eq!(chosen(&[2, 2], &[256, 256], DataType::F16), None);
@@ -253,11 +255,11 @@ fn a_tactic_comes_first_and_the_others_follow() {
     assert_eq!(order(0), Ok(vec![0, 1, 2]));
     assert_eq!(order(2), Ok(vec![1, 2, 0]));
     assert_eq!(order(7), Ok(vec![2, 0, 1]));
-    assert_eq!(order(3).unwrap_err(), "there is no variant 3 for the node's types");
+    assert_eq!(order(3).unwrap_err(), "no variant 3 exists for the node's types");
     let other = in_order(&plugin, &linear(&[DataType::I8, DataType::F32]), 0, &Facts::default())
         .unwrap_err()
         .to_string();
-    assert_eq!(other, "no variant takes the types (i8, f32); the plugin has (f32, f32), (f16, f16)");
+    assert_eq!(other, "no variant supports the types (i8, f32); the plugin supports (f32, f32), (f16, f16)");
 }
 
 #[test]
@@ -282,10 +284,10 @@ fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
     assert_eq!(order(&hwc8, 5, 3), Ok(vec![3, 1]));
     assert_eq!(order(&hwc8, 4, AUTO_TACTIC), Ok(vec![3]));
     assert_eq!(order(&linear, 4, AUTO_TACTIC), Ok(vec![2]));
-    assert_eq!(order(&hwc8, 4, 1).unwrap_err(), "there is no variant 1 for the node's types and formats");
+    assert_eq!(order(&hwc8, 4, 1).unwrap_err(), "no variant 1 exists for the node's types and formats");
     assert_eq!(
         order(&[Format::Chw2, Format::Linear], 3, 0).unwrap_err(),
-        "no variant takes the types and formats (f16 chw2, f16); the plugin has (f16 hwc8, f16 hwc8), (f16, f16)"
+        "no variant supports the types and formats (f16 chw2, f16); the plugin supports (f16 hwc8, f16 hwc8), (f16, f16)"
     );
     plugin.variants.truncate(2);
     let check = |attributes: &[Value]| {
@@ -297,10 +299,10 @@ fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
     assert_eq!(check(&[Value::Int(5)]), Ok(()));
     assert_eq!(
         check(&[Value::Int(4)]).unwrap_err(),
-        "the attribute `k` is `4`, and there is code for `3`, `5` only"
+        "the attribute `k` is `4`, but the code is specialized for `3`, `5`"
     );
-    // The requirement's message takes precedence over missing code.
-    assert_eq!(check(&[Value::Int(0)]).unwrap_err(), "`k` must be positive: `k > 0` does not hold; k = 0");
+    // The requirement's message precedes that about missing code.
+    assert_eq!(check(&[Value::Int(0)]).unwrap_err(), "`k` must be positive: `k > 0` is false; k = 0");
 }
 
 #[test]
@@ -314,16 +316,12 @@ fn nodes_are_held_against_what_the_plugin_says() {
     assert_eq!(found(&[0, 100_000], 1), Ok(()));
     for (shape, k, expected) in [
         (&[1, 1, 100_001][..], 0, "input `x` has rank 3, expected 1 to 2"),
-        (&[3, 100_001], 0, "`k` must be positive: `k > 0` does not hold; k = 0, x is 3x100001"),
-        (
-            &[3, 100_001],
-            1,
-            "dimension 1 of `x` is 100001 in 3x100001, and the manifest limits that to 0..=100000",
-        ),
+        (&[3, 100_001], 0, "`k` must be positive: `k > 0` is false; k = 0, x is 3x100001"),
+        (&[3, 100_001], 1, "dimension 1 of `x` is 100001 in 3x100001; the manifest limits it to 0..=100000"),
         (
             &[1001, 1000],
             1,
-            "the number of elements of `x` is 1001000 in 1001x1000, and the manifest limits that to 0..=1000000",
+            "the number of elements of `x` is 1001000 in 1001x1000; the manifest limits it to 0..=1000000",
         ),
     ] {
         assert_eq!(found(shape, k).unwrap_err(), expected);
@@ -332,14 +330,14 @@ fn nodes_are_held_against_what_the_plugin_says() {
         let mut verdicts = rules_of_attributes(&plugin).chain(rules_of_shapes(&plugin));
         verdicts.all(|rule| rule.check(&plugin, facts, &mut Steps::default()) == Ok(None))
     };
-    assert!(open(&Facts::default()), "nothing is known, so nothing is refused");
+    assert!(open(&Facts::default()), "nothing is known, so nothing is rejected");
     let attributes_alone = |k| {
         let facts = Facts { attributes: &[Value::Int(k)], ..Facts::default() };
         check(&plugin, rules_of_attributes(&plugin), &facts, &mut Steps::default())
     };
     assert_eq!(attributes_alone(1), Ok(()));
     let error = attributes_alone(0).unwrap_err().to_string();
-    assert_eq!(error, "`k` must be positive: `k > 0` does not hold; k = 0");
+    assert_eq!(error, "`k` must be positive: `k > 0` is false; k = 0");
 }
 
 #[test]
@@ -347,11 +345,8 @@ fn attributes_are_held_against_their_rules() {
     let k = Attribute { minimum: Some(Value::Int(1)), ..Attribute::new("k", AttributeType::I32) };
     assert_eq!(check_attribute(&k, &Value::Int(1)), Ok(()));
     let error = check_attribute(&k, &Value::Int(0)).unwrap_err().to_string();
-    assert_eq!(error, "the attribute `k` is `0`, the least is `1`");
-    assert_eq!(
-        missing_attribute(&k).to_string(),
-        "the node lacks the attribute `k` (`i32`), which has no default"
-    );
+    assert_eq!(error, "the attribute `k` is `0`, the minimum is `1`");
+    assert_eq!(missing_attribute(&k).to_string(), "missing attribute `k` (`i32`), which has no default");
 }
 
 #[test]
@@ -383,13 +378,12 @@ fn outputs_have_shapes_or_a_reason_why_not() {
     assert_eq!(output_shapes(&plugin), Ok(vec![vec![2, 3]]));
     plugin.outputs[0].limits.numel = Interval { min: 0, max: 5 };
     let error = output_shapes(&plugin).unwrap_err().to_string();
-    assert_eq!(error, "the number of elements of `y` is 6 in 2x3, and the manifest limits that to 0..=5");
+    assert_eq!(error, "the number of elements of `y` is 6 in 2x3; the manifest limits it to 0..=5");
     plugin.outputs[0].shape = Expr { nodes: vec![Node::Int(-1), Node::Array(vec![0])] };
     let error = output_shapes(&plugin).unwrap_err().to_string();
     assert_eq!(error, "the shape of `y`: [-1] has a negative dimension; k = 1, x is 2x3");
 }
 
-/// Takes about `n` steps.
 fn long(n: i64) -> Expr {
     let nodes = vec![
         Node::Int(n),
@@ -403,7 +397,7 @@ fn long(n: i64) -> Expr {
 
 #[test]
 fn work_is_bounded_for_all_expressions_together() {
-    let spent = format!("the expressions of the node take more than {NODE_STEP_LIMIT} steps together");
+    let spent = format!("the expressions of the node exceed {NODE_STEP_LIMIT} evaluation steps");
     let mut plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[2, 4], &[2, 4]], ..Facts::default() };
     let many = |count: usize| {

@@ -1,10 +1,10 @@
-//! The measured order of variants, among those that guards allow. Allocates nothing, linear in points.
+//! The measured order of variants that guards allow. Never allocates; linear in points.
 
 use super::facts::Facts;
 use super::signature::Signature;
 use cubinder_model::model::{Plugin, TunedDevice, TunedPoint};
 
-/// Returns the measurements on the device in `facts`.
+/// Returns measurements on the device in `facts`.
 #[must_use]
 pub fn tuned_device<'p>(plugin: &'p Plugin, facts: &Facts<'_>) -> Option<&'p TunedDevice> {
     let device = facts.device?;
@@ -14,10 +14,10 @@ pub fn tuned_device<'p>(plugin: &'p Plugin, facts: &Facts<'_>) -> Option<&'p Tun
     plugin.tuning.iter().find(is_it)
 }
 
-/// Returns a node's point: of its types, formats and ranks, first with its attributes, then with the
-/// nearest extents. `None` if device or shapes are unknown or not measured.
+/// Returns a node's point: of its types, formats and ranks, first with its attributes, then with the nearest extents.
+/// `None` if device or shapes are unknown or not measured.
 ///
-/// `serving` are the node's rows in table order, which spares comparing attributes.
+/// `serving` are the node's rows in table order, which saves comparing attributes.
 #[must_use]
 pub fn nearest_point<'p>(
     plugin: &'p Plugin,
@@ -44,14 +44,14 @@ pub fn nearest_point<'p>(
     nearest.map(|(.., point)| point)
 }
 
-/// Returns whether a point ranks rows in `serving`, which is sorted; all its rows serve the same nodes.
+/// Returns whether a point ranks rows in the sorted `serving`; its rows all serve the same nodes.
 #[must_use]
 pub fn is_served(point: &TunedPoint, serving: &[usize]) -> bool {
     point.ranking.first().is_some_and(|row| serving.binary_search(&(*row as usize)).is_ok())
 }
 
-/// The product of ratios of extents plus 1; `None` if ranks differ or it is not less than `below`. Unlike
-/// logarithms, equal on every machine.
+/// Returns the product of the ratios of extents plus 1; `None` if ranks differ or the product reaches `below`. Unlike
+/// a sum of logarithms, it is equal on every machine.
 fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], below: Option<f64>) -> Option<f64> {
     // Unknown at run time for shape inputs.
     let has_extents = |tensor: usize| plugin.inputs.get(tensor).is_none_or(|input| input.values.is_none());
@@ -68,7 +68,7 @@ fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], below: Optio
     Some(product)
 }
 
-/// One tensor's ratio, without data-dependent extents. Up to 8 extents of 63 bits fit a double.
+/// Returns one tensor's ratio, without data-dependent extents. The product of 8 extents of 63 bits fits a double.
 fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     if shape.len() != measured.len() {
         return None;
@@ -85,8 +85,7 @@ fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     Some(larger / smaller)
 }
 
-/// Orders rows, in table order, as a point ranks them. Unranked rows stay before their successors in the
-/// table.
+/// Orders rows, in table order, as a point ranks them; unranked rows stay before their successors.
 pub fn put_in_order(rows: &mut [usize], ranking: &[u32]) {
     let is_named = |row: usize| ranking.iter().any(|named| *named as usize == row);
     let mut done = 0;

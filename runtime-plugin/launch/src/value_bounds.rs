@@ -1,4 +1,4 @@
-//! Bounds of an output's shape if only TensorRT knows shape inputs' values.
+//! Bounds of an output's shape when only TensorRT knows shape inputs' values.
 
 use super::facts::Facts;
 use super::facts::UNKNOWN_EXTENT;
@@ -8,8 +8,8 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Bounds, Environment as _, RangeEnvironment};
 use cubinder_model::model::{Interval, Output, Plugin};
 
-/// Returns each extent's range over all shape inputs' values; `None` if the rank is unknown or `steps` do not
-/// suffice. Data-dependent dimensions may be [`UNKNOWN_EXTENT`].
+/// Returns extents' ranges over all shape inputs' values; `None` if the rank is unknown or `steps` run out.
+/// Data-dependent dimensions may be [`UNKNOWN_EXTENT`].
 #[must_use]
 pub fn extents_for_any_values(
     plugin: &Plugin,
@@ -25,7 +25,7 @@ pub fn extents_for_any_values(
 
 /// Unknown extents and values are within their limits.
 pub struct AnyValues<'a> {
-    /// Has the limits.
+    /// The plugin, which has the limits.
     pub plugin: &'a Plugin,
     /// Shapes have -1 for unknown extents.
     pub facts: &'a Facts<'a>,

@@ -1,6 +1,6 @@
-//! Decides which variants may run, in order.
+//! Which variants may run, in order.
 //!
-//! Guards are correctness, order is preference: the first variant with a true guard runs.
+//! Guards are correctness, order is preference: the first true guard wins.
 
 use super::choice::{GuardDecision, UndecidedGuards};
 use super::facts::{Facts, describe};
@@ -18,8 +18,8 @@ pub const fn is_automatic(tactic: i32) -> bool {
     tactic == 0 || tactic == AUTO_TACTIC
 }
 
-/// Returns the variants that serve a node: from the chosen one on, then from the first. Automatic tactics
-/// use the nearest measurement ([`put_in_order`]).
+/// Returns a node's variants: from the chosen one on, then from the first. Automatic tactics use the nearest
+/// measurement ([`put_in_order`]).
 pub fn in_order(
     plugin: &Plugin,
     node: &Signature<'_>,
@@ -39,16 +39,16 @@ pub fn in_order(
             |index: &usize| plugin.variants.get(*index).is_some_and(|variant| variant.id == tactic);
         let chosen = order.iter().position(is_chosen).ok_or_else(|| {
             let what = if node.has_special_formats() { "types and formats" } else { "types" };
-            Unmet(format!("there is no variant {tactic} for the node's {what}"))
+            Unmet(format!("no variant {tactic} exists for the node's {what}"))
         })?;
         order.rotate_left(chosen);
     }
     Ok(order)
 }
 
-/// Decides which variants of `order` run for which addresses. Ignores addresses in `facts`.
+/// Decides which variants of `order` run for which addresses, ignoring addresses in `facts`.
 ///
-/// If an automatic `tactic`'s guards exceed limits in measured order, the manifest's order is used.
+/// If an automatic `tactic`'s guards exceed limits in measured order, uses the manifest's.
 pub fn decide(
     plugin: &Plugin,
     order: &[usize],
@@ -91,7 +91,7 @@ fn decide_in(
     Ok(decided)
 }
 
-/// Returns whether a guard is false regardless of unknown facts: a conjunct is.
+/// Returns whether a guard or a conjunct is false regardless of unknown facts.
 #[must_use]
 pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> bool {
     let Some(expr) = guard.map(|guard| &guard.expr) else { return false };
@@ -133,11 +133,11 @@ pub enum GuardVerdict {
     Holds,
     /// False.
     Fails,
-    /// No value, so the variant must not run.
+    /// No value: must not run.
     NoValue(EvalError),
 }
 
-/// Evaluates one guard with all `facts`.
+/// Evaluates a guard with all `facts`.
 #[must_use]
 pub fn verdict(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> GuardVerdict {
     match guard.map(|guard| steps.value(&guard.expr, facts)) {
@@ -158,7 +158,7 @@ pub fn none_holds(plugin: &Plugin, order: &[usize], facts: &Facts<'_>) -> Unmet 
             let guard = variant.guard.as_ref()?;
             let outcome = match steps.value(&guard.expr, facts) {
                 Ok(Value::Bool(value)) => format!("is {value}"),
-                Ok(value) => format!("is `{value}`, which is no boolean"),
+                Ok(value) => format!("is `{value}`, not a boolean"),
                 Err(error) => format!("has no value ({})", steps.why(&error)),
             };
             Some(format!("variant {}: guard `{}` {outcome}", variant.id, guard.text))

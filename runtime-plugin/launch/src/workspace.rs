@@ -1,5 +1,4 @@
-//! Maximum workspace of a node, which an engine reserves at build time: the largest variant's rounded
-//! scratch buffers.
+//! A node's maximum workspace, which an engine reserves at build time: the largest variant's rounded scratch buffers.
 
 use crate::proof::{Domain, Greatest};
 use cubinder_expr::{Expr, Node, UnaryOp};
@@ -21,8 +20,8 @@ pub(super) fn reserved(bytes: u64) -> Option<u64> {
 /// A scratch buffer without an upper bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the size of the scratch buffer `{scratch}` of variant {variant} has no upper bound over these shapes that a GPU could hold; limit \
-     the shapes, or bound the size with `min`"
+    "the size of the scratch buffer `{scratch}` of variant {variant} has no upper bound that fits a GPU over these \
+     shapes; limit the shapes, or bound the size with `min`"
 )]
 pub struct Unbounded {
     /// The variant's id.
@@ -34,8 +33,7 @@ pub struct Unbounded {
 /// A GPU's address space.
 const MOST: u64 = 1 << 48;
 
-/// Returns the maximum workspace of `variants` over `domain` in bytes, without variants that provably never
-/// run.
+/// Returns the maximum workspace of `variants` over `domain` in bytes, without variants that provably never run.
 pub fn workspace_bound<'p>(
     domain: &Domain<'p>,
     variants: impl IntoIterator<Item = &'p Variant>,

@@ -1,4 +1,4 @@
-//! Checks of a node's attributes against their declarations.
+//! Checks a node's attributes against their declarations.
 
 use crate::model::Attribute;
 use cubinder_expr::value::Value;
@@ -11,11 +11,7 @@ pub struct Unmet(pub String);
 /// Returns the error for a missing attribute.
 #[must_use]
 pub fn missing_attribute(attribute: &Attribute) -> Unmet {
-    Unmet(format!(
-        "the node lacks the attribute `{}` (`{}`), which has no default",
-        attribute.name,
-        attribute.ty.name()
-    ))
+    Unmet(format!("missing attribute `{}` (`{}`), which has no default", attribute.name, attribute.ty.name()))
 }
 
 /// Checks a value against type and rules; fails with the first violated rule.

@@ -53,14 +53,14 @@ impl TargetKind {
 pub struct Target {
     /// Machine code or PTX.
     pub kind: TargetKind,
-    /// The architecture.
+    /// Architecture.
     pub arch: Arch,
 }
 
 /// Why a string is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a target: expected `sm_<arch>` for machine code or `compute_<arch>` for PTX, such as `sm_89`"
+    "invalid target `{0}`: expected `sm_<arch>` for machine code or `compute_<arch>` for PTX, such as `sm_89`"
 )]
 pub struct BadTarget(pub String);
 
@@ -127,7 +127,7 @@ pub struct KernelParam {
 /// A code object's facts about a kernel; PTX lacks some.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
-    /// The symbol for the driver.
+    /// Symbol for the driver.
     pub symbol: String,
     /// Registers per thread.
     pub registers: Option<u32>,
@@ -137,20 +137,20 @@ pub struct KernelFacts {
     pub local_bytes: Option<u32>,
     /// Maximum threads per block (`__launch_bounds__`), if declared.
     pub max_threads: Option<u32>,
-    /// The parameters in order.
+    /// Parameters in order.
     pub params: Vec<KernelParam>,
 }
 
 /// A cubin or a PTX text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeObject {
-    /// The requested target.
+    /// Requested target.
     pub target: Target,
-    /// The digest of the unpacked code.
+    /// Digest of the unpacked code.
     pub digest: Digest,
-    /// Its kernels.
+    /// Kernels.
     pub kernels: Vec<KernelFacts>,
-    /// A cubin (ELF), or PTX text without a trailing NUL.
+    /// Cubin (ELF), or PTX text without a trailing NUL.
     pub bytes: CodeBytes,
 }
 

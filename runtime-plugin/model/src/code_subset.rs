@@ -1,4 +1,4 @@
-//! A subset of a bundle's or a node's code objects, numbered in order of first use. Never unpacks code.
+//! A subset of a bundle's or node's code objects, numbered in order of first use. Never unpacks code.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::model::CodeRef;
 #[derive(Debug)]
 pub struct CodeSubset<'a> {
     all: &'a [CodeObject],
-    /// From indices in `all` to indices in `code`; a map, because `all` may be large.
+    /// Maps indices in `all` to indices in `code`; a map, because `all` may be large.
     new_indices: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }

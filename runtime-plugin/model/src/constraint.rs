@@ -1,4 +1,4 @@
-//! The constraints of an attribute's value: its type, and the manifest's rules. Never changes a value.
+//! Constraints of attributes' values: type, and the manifest's rules. Never changes a value.
 
 use std::fmt;
 
@@ -9,42 +9,42 @@ use cubinder_expr::value::Value;
 /// An invalid value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstraintError {
-    /// The attribute.
+    /// Attribute.
     pub attribute: String,
-    /// The invalid element of a list.
+    /// Index of the invalid element, if the value is a list.
     pub element: Option<usize>,
     /// The invalid element or value.
     pub value: Value,
-    /// The violated rule.
+    /// Violated rule.
     pub rule: Rule,
 }
 
 /// A rule about an attribute's value.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Rule {
-    /// It has this type.
+    /// The value has this type.
     #[error("expected `{}`", .0.name())]
     Type(AttributeType),
-    /// It is exact in the float type; with the nearest value, if any.
+    /// The float type represents the value exactly. The number is the nearest value that it represents, if any.
     #[error("{}", inexact(*.0, *.1))]
     Exact(AttributeType, Option<f64>),
-    /// Its number of elements or bytes.
+    /// The value has an allowed number of elements or bytes.
     #[error("expected {allowed} {unit}")]
     Length {
         /// The value's length.
         found: usize,
-        /// The allowed lengths.
+        /// Allowed lengths.
         allowed: Interval,
         /// `elements` or `bytes`.
         unit: &'static str,
     },
-    /// The minimum.
-    #[error("the least is `{0}`")]
+    /// Minimum.
+    #[error("the minimum is `{0}`")]
     Minimum(Value),
-    /// The maximum.
-    #[error("the greatest is `{0}`")]
+    /// Maximum.
+    #[error("the maximum is `{0}`")]
     Maximum(Value),
-    /// The allowed values.
+    /// Allowed values.
     #[error("expected one of {}", listed(.0))]
     OneOf(Vec<Value>),
 }
@@ -60,7 +60,8 @@ impl fmt::Display for ConstraintError {
         }
         match &self.rule {
             Rule::Length { found, allowed, unit } => {
-                write!(f, "` has {found} {unit}, expected {allowed}")
+                let unit = if *unit == "bytes" { " in bytes" } else { "" };
+                write!(f, "` has length {found}{unit}, expected {allowed}")
             }
             rule => write!(f, "` is `{}`, {rule}", shown(&self.value)),
         }
@@ -71,8 +72,10 @@ impl std::error::Error for ConstraintError {}
 
 fn inexact(ty: AttributeType, nearest: Option<f64>) -> String {
     match nearest {
-        Some(nearest) => format!("which `{}` does not hold exactly; the nearest is `{nearest:?}`", ty.name()),
-        None => format!("which is beyond what `{}` holds", ty.name()),
+        Some(nearest) => {
+            format!("which `{}` cannot represent exactly; the nearest value is `{nearest:?}`", ty.name())
+        }
+        None => format!("which exceeds the range of `{}`", ty.name()),
     }
 }
 
@@ -95,7 +98,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl AttributeElement {
-    /// Returns the nearest float of this type, ties to even; `None` if it would become infinite or lose a fraction.
+    /// Returns the nearest float of this type, ties to even; `None` if it becomes infinite or loses its fraction.
     #[must_use]
     pub fn rounded(self, value: f64) -> Option<f64> {
         match self {
@@ -107,8 +110,8 @@ impl AttributeElement {
 }
 
 impl AttributeType {
-    /// Returns `value` with floats rounded to the type; `None` if one does not fit. ONNX stores 0.1 in 32 bits, which
-    /// must be valid for half precision.
+    /// Returns `value` with floats rounded to the type; `None` if one does not fit. Rounding is needed because ONNX
+    /// stores attributes such as 0.1 in 32 bits, also for half precision.
     #[must_use]
     pub fn rounded(self, value: Value) -> Option<Value> {
         match value {
@@ -122,7 +125,7 @@ impl AttributeType {
 }
 
 impl Attribute {
-    /// Checks `value`; fails with the first violated rule: type, exactness of floats, length, minimum, maximum, set.
+    /// Checks `value`; fails with the first violated rule: type, exactness, length, minimum, maximum, set.
     pub fn check(&self, value: &Value) -> Result<(), ConstraintError> {
         let broken = |rule| ConstraintError {
             attribute: self.name.clone(),
@@ -205,7 +208,7 @@ impl Attribute {
             let is_measured =
                 self.ty.list || matches!(element, AttributeElement::String | AttributeElement::Bytes);
             if !is_measured {
-                return Err(format!("attribute `{name}` has a length, and `{}` has none", self.ty.name()));
+                return Err(format!("attribute `{name}` has a length, but `{}` has none", self.ty.name()));
             }
             if length.min < 0 || length.min > length.max {
                 return Err(format!("attribute `{name}` cannot have a length of {length}"));
@@ -217,7 +220,7 @@ impl Attribute {
             let Some(bound) = bound else { continue };
             if !is_number || !single.admits(bound) || !is_held(element, bound) {
                 return Err(format!(
-                    "the {which} value of attribute `{name}` is `{bound}`, which is no number of its type `{}`",
+                    "the {which} value of attribute `{name}` is `{bound}`, which is not a number of its type `{}`",
                     single.name()
                 ));
             }
@@ -230,11 +233,9 @@ impl Attribute {
         let unruled = Attribute { one_of: Vec::new(), length: None, ty: single, ..self.clone() };
         for (index, value) in self.one_of.iter().enumerate() {
             if element == AttributeElement::Bytes || self.one_of[..index].contains(value) {
-                return Err(format!(
-                    "`{value}` cannot be in the set of attribute `{name}`, or is there twice"
-                ));
+                return Err(format!("`{value}` is invalid or duplicate in the values of attribute `{name}`"));
             }
-            unruled.check(value).map_err(|error| format!("in the set of values: {error}"))?;
+            unruled.check(value).map_err(|error| format!("in the values: {error}"))?;
         }
         match &self.default {
             Some(default) => self.check(default).map_err(|error| format!("the default: {error}")),
@@ -252,7 +253,7 @@ fn is_held(element: AttributeElement, value: &Value) -> bool {
     }
 }
 
-/// False for NaN and for numbers of different kinds.
+/// Compares; false for NaN and for numbers of different kinds.
 fn at_least(value: &Value, least: &Value) -> bool {
     match (value, least) {
         (Value::Int(value), Value::Int(least)) => value >= least,

@@ -1,7 +1,7 @@
-//! The binary format of bundles and nodes. Containers are in foreign files, so they can be found by scanning
-//! ([`scan`]), and all checks precede any use ([`read`]).
+//! The binary format of bundles and nodes. They can be found in foreign files by scanning ([`scan`]); all checks
+//! precede any use ([`read`]).
 //!
-//! Layout of bundles and nodes, little endian, offsets in bytes:
+//! Bundles and nodes, little endian, offsets in bytes:
 //!
 //! | offset | size | what |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //! | 32 | 32 | BLAKE3 of everything but these 32 bytes |
 //! | 64 | 8 | length of the model |
 //! | 72 | | the model, in postcard's encoding |
-//! | | | code objects in order: compressed ones unaligned, others aligned to 64 with zero gaps |
+//! | | | code objects: compressed ones unaligned, others aligned to 64 with zero gaps |
 //!
-//! Layout of node references:
+//! Node references:
 //!
 //! | offset | size | what |
 //! |---|---|---|
@@ -24,9 +24,9 @@
 //! | 14 | 8 | the first 8 bytes of the BLAKE3 of all other bytes |
 //! | 22 | | the model, in postcard's encoding, to the end |
 //!
-//! The encoding is canonical: readers reject any other. Compressed code is copied unchanged ([`crate::packed`]).
+//! The encoding is canonical: readers reject any other. Compressed code is copied unchanged.
 //!
-//! Never does I/O, panics or allocates without bound for any input.
+//! Never does I/O, panics, or allocates without bound.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +40,13 @@ mod header;
 
 use header::{Header, Kind, LONG_BYTES, MODEL_OFFSET, SHORT_BYTES, Start};
 
-/// The first bytes of a bundle or a node: invalid UTF-8, and damaged by conversions of line ends.
+/// A bundle's or node's first bytes: invalid UTF-8, and damaged by line end conversions.
 pub const MAGIC: [u8; 16] = *b"\x89CUBINDER\r\n\x1a\n\0\0\0";
 
-/// The first bytes of a node reference.
+/// A node reference's first bytes.
 pub const REFERENCE_MAGIC: [u8; 8] = *b"\x89CUBREF\n";
 
-/// The only supported version of the format.
+/// The only supported format version.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The driver reads cubins in place.
@@ -67,13 +67,13 @@ pub enum Container {
 /// A checked container and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocatedContainer {
-    /// Its start in the input, in bytes.
+    /// Start in the input, in bytes.
     pub offset: usize,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: usize,
-    /// The checked digest from its header.
+    /// Checked digest from its header.
     pub digest: Digest,
-    /// Its content.
+    /// Content.
     pub container: Container,
 }
 
@@ -81,33 +81,33 @@ pub struct LocatedContainer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The magic is missing.
-    #[error("not a Cubinder container: it does not begin with the magic bytes")]
+    #[error("not a Cubinder container: it does not start with the magic bytes")]
     NoMagic,
-    /// Fewer bytes than the header states.
-    #[error("truncated: {found} bytes where the container has {expected}")]
+    /// The container has fewer bytes than the header states.
+    #[error("truncated: found {found} bytes, expected {expected}")]
     Truncated {
         /// The stated length, or the header's.
         expected: u64,
-        /// The available bytes.
+        /// Available bytes.
         found: u64,
     },
-    /// Another version wrote it.
-    #[error("format version {found}, and this version of Cubinder reads version {FORMAT_VERSION} only: {}",
+    /// Another version wrote the container.
+    #[error("format version {found}, but this version of Cubinder reads only version {FORMAT_VERSION}: {}",
         if *found > FORMAT_VERSION { "use a newer libcubinder.so" } else { "compile the plugins again" })]
     Version {
-        /// The version in the header.
+        /// Version in the header.
         found: u32,
     },
     /// The digest in the header is wrong.
-    #[error("damaged: the digest of the bytes is {found}, the header says {expected}")]
+    #[error("damaged: found the digest {found}, expected {expected}")]
     Digest {
-        /// From the header, hexadecimal.
+        /// The digest in the header, hexadecimal.
         expected: String,
-        /// The digest of the bytes, as long.
+        /// Digest of the bytes, as long.
         found: String,
     },
     /// [`scan`] exceeded its work limit.
-    #[error("nothing from here on was looked at: too much of the file begins like a container and is none")]
+    #[error("the rest of the file was not inspected: too many false container headers")]
     TooManyBeginnings,
     /// The content is not canonical or not valid.
     #[error("malformed: {0}")]
@@ -120,7 +120,7 @@ struct CodeEntry {
     digest: Digest,
     kernels: Vec<KernelFacts>,
     length: u64,
-    /// The stored length, if compressed.
+    /// Stored length, if compressed.
     packed: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ impl Container {
     }
 }
 
-/// In the encoded model, these replace `code`.
+/// Replaces `code` in the encoded model.
 fn entries(code: &[CodeObject]) -> Vec<CodeEntry> {
     let entry = |code: &CodeObject| CodeEntry {
         target: code.target,
@@ -172,7 +172,7 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
     bytes
 }
 
-/// Reads the container at the start of `bytes`. Unpacks all code to check its digest.
+/// Reads the container at the start of `bytes`, unpacking all code to check its digest.
 pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     let found = read_to_run(bytes)?;
     for code in found.container.code() {
@@ -183,7 +183,7 @@ pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     Ok(found)
 }
 
-/// Reads like [`read`], but leaves compressed code to [`CodeBytes::unpack`], because most of it never runs.
+/// Reads like [`read`], but leaves compressed code, most of which never runs, to [`CodeBytes::unpack`].
 pub fn read_to_run(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     read_with(bytes, &|code| StoredBytes::Shared(code.into()))
 }
@@ -326,10 +326,10 @@ impl<'a> Body<'a> {
         if entry.packed.is_some() {
             let length = usize::try_from(entry.length).ok();
             let packed = length.and_then(|length| CodeBytes::packed(hold(code), length));
-            return Ok((packed.ok_or("a code object is compressed that would not be")?, end));
+            return Ok((packed.ok_or("a code object is compressed although it should not be")?, end));
         }
         if Digest::compute(code) != entry.digest {
-            return Err("a code object does not have its digest");
+            return Err("the digest of a code object does not match");
         }
         Ok((CodeBytes::plain(hold(code)), end))
     }
@@ -353,7 +353,7 @@ fn write(kind: Kind, model: &[u8], code: &[CodeObject]) -> Vec<u8> {
     bytes
 }
 
-/// Readers reject an empty model, if encoding fails.
+/// Encodes a value. If encoding fails, the result is empty, which readers reject.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }
@@ -362,7 +362,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 pub(crate) fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
     let malformed = |what: &dyn std::fmt::Display| ReadError::Malformed(format!("the model: {what}"));
     let value: T = postcard::from_bytes(bytes).map_err(|error| malformed(&error))?;
-    if encode(&value) == bytes { Ok(value) } else { Err(malformed(&"not as a writer encodes it")) }
+    if encode(&value) == bytes { Ok(value) } else { Err(malformed(&"not the canonical encoding")) }
 }
 
 #[cfg(test)]

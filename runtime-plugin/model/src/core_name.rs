@@ -1,4 +1,4 @@
-//! The core names, under which an engine finds its nodes' runtime.
+//! Core names, by which an engine finds its nodes' runtime.
 
 use std::ffi::CStr;
 
@@ -10,7 +10,7 @@ pub const NAMESPACE: &CStr = c"cubinder";
 /// The core name of plugins with code in their serialized fields; ends with the format's version.
 pub const GENERIC: &CStr = c"Kernel2";
 
-/// The core name of plugins whose code is in this bundle's code library.
+/// Returns the core name of plugins with code in this bundle's code library.
 #[must_use]
 pub fn of_library(bundle: ShortDigest) -> String {
     format!("Kernel-{bundle}")

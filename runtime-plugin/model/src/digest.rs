@@ -20,7 +20,7 @@ impl Digest {
         Digest(*hasher.finalize().as_bytes())
     }
 
-    /// The first 16 hexadecimal digits, for display.
+    /// Returns the first 16 hexadecimal digits, for display.
     #[must_use]
     pub fn short(&self) -> String {
         self.shortened().to_string()
@@ -35,8 +35,7 @@ impl Digest {
     }
 }
 
-/// The first 8 bytes of a digest: a reference to a bundle. Collisions only affect their author, because bundles are
-/// checked before use.
+/// The first 8 bytes of a digest: a reference to a bundle. Bundles are checked before use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ShortDigest(pub [u8; 8]);
 

@@ -1,8 +1,8 @@
-//! A node's attributes, converted from TensorRT's fields to the values of expressions.
+//! Converts TensorRT's fields to a node's attributes.
 //!
-//! The ONNX parser passes only declared fields, with the attributes' types (TensorRT-RTX 1.7): INT and INTS become
-//! INT32 (silently truncated from 64 bits), FLOAT and FLOATS FLOAT32, STRING a CHAR whose length counts a NUL, STRINGS
-//! one CHAR with a NUL after each, a TENSOR its element type (FLOAT32 for double), and an empty list length 0 without
+//! The ONNX parser passes declared fields with the node's types (TensorRT-RTX 1.7): INT and INTS as INT32 (truncated
+//! from 64 bits), FLOAT and FLOATS as FLOAT32, STRING as a CHAR whose length counts a NUL, STRINGS as one CHAR with
+//! a NUL after each, a TENSOR as its element type (FLOAT32 for double), an empty list with length 0 and without
 //! data. Applications may pass any type. So:
 //!
 //! | attribute | accepted fields |
@@ -13,8 +13,8 @@
 //! | `string[]` | CHAR; NULs after or between the strings |
 //! | `bytes` | CHAR, a final NUL is dropped; INT8 |
 //!
-//! FLOAT16 is 0, which the parser also uses for unknown types (TENSOR of i64, u8, bool). One value and a list of one
-//! are interchangeable.
+//! The parser also uses FLOAT16, 0, for unknown types (TENSOR of i64, u8, bool). A value and a list of one are
+//! interchangeable.
 
 use crate::attribute_check::{Unmet, check_attribute, missing_attribute};
 use crate::float;
@@ -63,11 +63,11 @@ impl std::fmt::Debug for FieldType {
 /// A field of a node.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'a> {
-    /// Its type.
+    /// Number of elements; for text, of bytes, which may include a NUL.
     pub ty: FieldType,
-    /// The number of elements; of text the bytes, possibly with a NUL.
+    /// Number of elements; for text of bytes, possibly with a NUL.
     pub length: i32,
-    /// The bytes, native endian; `None` if unusable.
+    /// Bytes, native endian; `None` if unusable.
     pub bytes: Option<&'a [u8]>,
 }
 
@@ -84,7 +84,7 @@ pub fn attribute_value(attribute: &Attribute, field: Option<&Field<'_>>) -> Resu
     Ok(value)
 }
 
-/// An error follows the attribute's name.
+/// Converts a field to a value. Error messages continue the attribute's name.
 fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
     let bytes = if field.length == 0 { &[] } else { field.bytes.ok_or_else(|| unusable(field))? };
     if ty.element == AttributeElement::Bytes {
@@ -129,12 +129,12 @@ fn floats(element: AttributeElement, field: &Field<'_>, bytes: &[u8]) -> Result<
     };
     let rounded = |value: f64| {
         let rounded = element.rounded(value).map(Value::Float);
-        rounded.ok_or_else(|| format!("holds {value:?}, which is beyond what its type holds"))
+        rounded.ok_or_else(|| format!("contains {value:?}, which exceeds the range of its type"))
     };
     values.into_iter().map(rounded).collect()
 }
 
-/// TensorRT's data may be unaligned.
+/// Reads elements of data that TensorRT may leave unaligned.
 fn each<T, const SIZE: usize>(bytes: &[u8], read: fn([u8; SIZE]) -> T) -> Vec<T> {
     bytes.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect()
 }
@@ -143,7 +143,7 @@ fn strings(field: &Field<'_>, bytes: &[u8]) -> Result<Vec<String>, String> {
     if field.ty != FieldType::CHAR {
         return Err(holds(field.ty));
     }
-    let text = str::from_utf8(bytes).map_err(|error| format!("is no UTF-8 ({error})"))?;
+    let text = str::from_utf8(bytes).map_err(|error| format!("is not UTF-8 ({error})"))?;
     Ok(text.strip_suffix('\0').unwrap_or(text).split('\0').map(str::to_owned).collect())
 }
 
@@ -161,7 +161,7 @@ fn boolean(value: i64) -> Result<Value, String> {
     match value {
         0 => Ok(Value::Bool(false)),
         1 => Ok(Value::Bool(true)),
-        other => Err(format!("holds {other}, and a boolean is 0 or 1")),
+        other => Err(format!("contains {other}, but a boolean must be 0 or 1")),
     }
 }
 
@@ -175,17 +175,17 @@ fn single(mut values: Vec<Value>) -> Result<Value, String> {
 fn holds(ty: FieldType) -> String {
     match ty {
         FieldType::INT8 | FieldType::INT16 | FieldType::INT32 | FieldType::INT64 => {
-            "holds integers".to_owned()
+            "contains integers".to_owned()
         }
         FieldType::FLOAT32 | FieldType::FLOAT64 | FieldType::BF16 => {
-            "holds floats".to_owned()
+            "contains floats".to_owned()
         }
-        FieldType::CHAR => "holds text".to_owned(),
+        FieldType::CHAR => "contains text".to_owned(),
         FieldType::FLOAT16 => {
-            "holds floats of half precision, or a tensor that TensorRT's ONNX parser cannot pass (i64, u8, bool)"
+            "contains floats of half precision, or a tensor that TensorRT's ONNX parser cannot pass (i64, u8, bool)"
                 .to_owned()
         }
-        other => format!("holds values of TensorRT's type {other:?}"),
+        other => format!("contains values of TensorRT's type {other:?}"),
     }
 }
 

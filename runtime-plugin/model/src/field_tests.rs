@@ -20,7 +20,7 @@ fn field(ty: FieldType, bytes: &[u8]) -> Field<'_> {
     Field { ty, length: (bytes.len() / size) as i32, bytes: Some(bytes) }
 }
 
-/// As the parser passes an empty list.
+/// An empty list, as TensorRT's parser passes it.
 const EMPTY: Field<'static> = Field { ty: FieldType(0), length: 0, bytes: None };
 
 fn read(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
@@ -103,7 +103,7 @@ fn floats_are_rounded_to_their_type() {
     let huge = 1e6_f32.to_ne_bytes();
     assert_eq!(
         read(ty(AttributeElement::F16, false), &field(FieldType::FLOAT32, &huge)),
-        Err("the attribute `a` holds 1000000.0, which is beyond what its type holds, expected `f16`"
+        Err("the attribute `a` contains 1000000.0, which exceeds the range of its type, expected `f16`"
             .to_owned())
     );
 }
@@ -120,7 +120,7 @@ fn texts_end_with_a_nul_or_not() {
     assert_eq!(read(string, &chars(b"\0")), Ok(text("")));
     assert_eq!(read(string, &chars(b"")), Ok(text("")));
     assert!(read(string, &chars(b"a\0b\0")).unwrap_err().contains("is a list of 2 values"));
-    assert!(read(string, &chars(b"\xff\0")).unwrap_err().contains("is no UTF-8"));
+    assert!(read(string, &chars(b"\xff\0")).unwrap_err().contains("is not UTF-8"));
     assert_eq!(read(strings, &chars(b"a\0b\0")), list(&["a", "b"]));
     assert_eq!(read(strings, &chars(b"a\0b")), list(&["a", "b"]));
     assert_eq!(read(strings, &chars(b"a\0\0b\0")), list(&["a", "", "b"]));
@@ -136,7 +136,7 @@ fn bytes_are_any_bytes() {
     assert_eq!(read(octets, &field(FieldType::INT8, b"\x80\0")), Ok(ints(&[128, 0])));
     assert_eq!(read(octets, &EMPTY), Ok(ints(&[])));
     let error = read(octets, &field(FieldType::INT32, &[0; 4])).unwrap_err();
-    assert_eq!(error, "the attribute `a` holds integers, expected `bytes`");
+    assert_eq!(error, "the attribute `a` contains integers, expected `bytes`");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn booleans_are_0_or_1() {
     let expected = Value::Array(vec![Value::Bool(true), Value::Bool(false)]);
     assert_eq!(read(flags, &field(FieldType::INT32, &bits)), Ok(expected));
     let two = 2_i32.to_ne_bytes();
-    assert!(read(flags, &field(FieldType::INT32, &two)).unwrap_err().contains("holds 2, and a"));
+    assert!(read(flags, &field(FieldType::INT32, &two)).unwrap_err().contains("contains 2, but a"));
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn an_empty_list_has_no_type_and_no_data() {
 fn another_type_is_said() {
     let text = field(FieldType::CHAR, b"wrap\0");
     let error = read(AttributeType::I32_LIST, &text).unwrap_err();
-    assert_eq!(error, "the attribute `a` holds text, expected `i32[]`");
+    assert_eq!(error, "the attribute `a` contains text, expected `i32[]`");
     let ints = 1_i32.to_ne_bytes();
     for element in FLOATS.into_iter().chain([AttributeElement::String]) {
         let error = read(ty(element, true), &field(FieldType::INT32, &ints)).unwrap_err();
-        assert!(error.contains("holds integers, expected"), "{error}");
+        assert!(error.contains("contains integers, expected"), "{error}");
     }
     let other = read(AttributeType::I32, &field(FieldType(7), &[0; 72])).unwrap_err();
     assert!(other.contains("TensorRT's type PluginFieldType::DIMS"), "{other}");
@@ -193,15 +193,15 @@ fn the_rules_of_the_manifest_are_kept() {
         attribute_value(&ruled, Some(&field(FieldType::INT32, &bytes))).map_err(|Unmet(why)| why)
     };
     assert_eq!(check(&[0, 5]), Ok(ints(&[0, 5])));
-    assert_eq!(check(&[1]), Err("the attribute `a` has 1 elements, expected 2".to_owned()));
-    assert_eq!(check(&[1, -1]), Err("the attribute `a[1]` is `-1`, the least is `0`".to_owned()));
+    assert_eq!(check(&[1]), Err("the attribute `a` has length 1, expected 2".to_owned()));
+    assert_eq!(check(&[1, -1]), Err("the attribute `a[1]` is `-1`, the minimum is `0`".to_owned()));
 }
 
 #[test]
 fn what_the_node_does_not_say_is_the_default() {
     let required = attribute(AttributeType::I32);
     let error = attribute_value(&required, None).unwrap_err().to_string();
-    assert_eq!(error, "the node lacks the attribute `a` (`i32`), which has no default");
+    assert_eq!(error, "missing attribute `a` (`i32`), which has no default");
     let with_default = Attribute { default: Some(Value::Int(7)), ..required };
     assert_eq!(attribute_value(&with_default, None), Ok(Value::Int(7)));
     let two = 2_i32.to_ne_bytes();

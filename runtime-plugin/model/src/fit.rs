@@ -1,4 +1,4 @@
-//! Which code fits a device, and in which order it is tried. The driver decides.
+//! Which code fits a device, and in which order it is tried.
 
 use std::cmp::Reverse;
 
@@ -9,9 +9,9 @@ use crate::code::{Arch, ArchSuffix, Target, TargetKind};
 /// A compute capability, such as 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ComputeCapability {
-    /// The major number.
+    /// Major number.
     pub major: u8,
-    /// The minor number.
+    /// Minor number.
     pub minor: u8,
 }
 
@@ -33,12 +33,12 @@ pub enum Fit {
     Compatible,
     /// PTX that the driver can compile.
     Ptx,
-    /// Unsupported; tried last, because a device may report wrong numbers.
+    /// Unsupported; tried last, as a device may report wrong numbers.
     Unlikely,
 }
 
-/// Returns the indices of `targets` in the order in which a device tries them, by [`Fit`] and then by the nearest
-/// architecture. Of equal fits the more specific is first (`a`, `f`, none), then the earlier.
+/// Returns the indices of `targets` in the order in which a device tries them: by [`Fit`], nearest architecture, most
+/// specific (`a`, `f`, none), position.
 ///
 /// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and an equal or
 /// later minor, with `a` on that chip only, with `f` in its family; PTX runs on equal or later chips, except PTX of an
@@ -74,9 +74,9 @@ fn rank(device: ComputeCapability, target: Target) -> (Fit, TargetKind, Distance
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
-    /// The lowest first.
+    /// Lowest first.
     Above((u8, u8)),
-    /// The highest first.
+    /// Highest first.
     NotAbove(Reverse<(u8, u8)>),
 }
 
@@ -121,12 +121,12 @@ mod tests {
             ((12, 1), six, "sm_120 compute_80 sm_90 sm_89 sm_86 sm_80"),
             ((7, 5), six, "sm_80 sm_86 sm_89 sm_90 sm_120 compute_80"),
             ((8, 9), "sm_80 sm_87 sm_86", "sm_87 sm_86 sm_80"),
-            // `a`: before the plain one on its chip.
+            // `a` precedes the plain one on its chip.
             ((9, 0), "sm_90 sm_90a", "sm_90a sm_90"),
             ((10, 3), "sm_100a sm_100 compute_90", "sm_100 compute_90 sm_100a"),
             ((9, 0), "compute_90 compute_90a sm_80", "compute_90a compute_90 sm_80"),
             ((10, 0), "compute_90a compute_80", "compute_80 compute_90a"),
-            // `f`: in its family, before the plain one.
+            // `f` precedes the plain one in its family.
             ((12, 1), "sm_120 sm_120f sm_121", "sm_121 sm_120f sm_120"),
             ((12, 1), "sm_121f sm_121a sm_121", "sm_121a sm_121f sm_121"),
             ((12, 0), "sm_100f sm_121f compute_100f compute_90", "compute_90 sm_121f sm_100f compute_100f"),

@@ -1,4 +1,4 @@
-//! Checks of code objects before the driver, which gets no length, reads them.
+//! Checks code objects before the driver, which gets no length, reads them.
 
 use crate::TargetKind;
 use crate::bytes::{u16_at, u32_at, u64_at};
@@ -11,33 +11,33 @@ pub enum Malformed {
     #[error("it is empty")]
     Empty,
     /// The driver would stop at the NUL.
-    #[error("it is said to be PTX and has a NUL at byte {offset}")]
+    #[error("it is declared as PTX but has a NUL at byte {offset}")]
     NulInPtx {
         /// Offset of the NUL in bytes.
         offset: usize,
     },
     /// The driver would use another format.
-    #[error("it is said to be PTX and is no text")]
+    #[error("it is declared as PTX but is not text")]
     NotPtx,
-    /// Not an ELF file for CUDA.
-    #[error("it is said to be machine code and is no ELF file for CUDA")]
+    /// The code is not an ELF file for CUDA.
+    #[error("it is declared as machine code but is not a CUDA ELF file")]
     NotACubin,
     /// A header table that is not ELF64's.
-    #[error("it is damaged: it claims a table of {count} headers of {size} bytes, where each has {expected}")]
+    #[error("it is damaged: its table has {count} headers of {size} bytes, expected {expected} bytes each")]
     Headers {
         /// Headers in the file.
         count: u16,
         /// Bytes per header in the file.
         size: u16,
-        /// The bytes per header in ELF64.
+        /// Bytes per header in ELF64.
         expected: u16,
     },
     /// It ends before its tables, sections or segments.
-    #[error("it is cut off: {len} bytes, and it claims {end}")]
+    #[error("it is truncated: found {len} bytes, expected {end}")]
     CutOff {
-        /// The claimed end in bytes.
+        /// Claimed end in bytes.
         end: u64,
-        /// The available bytes.
+        /// Available bytes.
         len: u64,
     },
 }
@@ -65,9 +65,9 @@ fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// ELF64, little-endian (System V ABI, "ELF header", "sections" and "program header"), machine 190 (`EM_CUDA`): header
-/// tables, sections with content and segments must be within the file, as in NVRTC 13.0's cubins, including NVIDIA's
-/// own types (from `0x70000000` on).
+/// Checks an ELF64 file, little-endian (System V ABI, "ELF header", "sections" and "program header"), for machine 190
+/// (`EM_CUDA`). Header tables, sections with content and segments must be within the file, as in NVRTC 13.0's cubins,
+/// including NVIDIA's own types (from `0x70000000` on).
 fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
     const EM_CUDA: u16 = 190;
     if !bytes.starts_with(b"\x7fELF\x02\x01") || u16_at(bytes, 18) != Some(EM_CUDA) {
@@ -109,7 +109,7 @@ struct Table {
 }
 
 impl Table {
-    /// Count 0 with an offset: more headers than any cubin has.
+    /// Returns the table's entries. A count of 0 with an offset means more headers than any cubin has.
     fn entries<'a>(&self, bytes: &'a [u8], expected: u16) -> Result<ChunksExact<'a, u8>, Malformed> {
         let size = usize::from(expected);
         if self.count == 0 && self.start == 0 {
@@ -170,7 +170,6 @@ mod tests {
         bytes
     }
 
-    /// Includes a section without content.
     fn cubin() -> Vec<u8> {
         let beyond = 1 << 40;
         let sections = [
@@ -217,7 +216,7 @@ mod tests {
         put(&mut bytes, 60, &60_000_u16.to_le_bytes());
         let none = Malformed::Headers { count: 60_000, size: 0, expected: 64 };
         assert_eq!(check(TargetKind::Cubin, &bytes), Err(none));
-        insta::assert_snapshot!(none, @"it is damaged: it claims a table of 60000 headers of 0 bytes, where each has 64");
+        insta::assert_snapshot!(none, @"it is damaged: its table has 60000 headers of 0 bytes, expected 64 bytes each");
         for (size, expected) in [(54, 56), (58, 64)] {
             for wrong in [0, expected - 1, expected + 1, u16::MAX] {
                 let mut bytes = cubin();
@@ -225,7 +224,7 @@ mod tests {
                 let found = check(TargetKind::Cubin, &bytes);
                 assert!(matches!(found, Err(Malformed::Headers { size, .. }) if size == wrong), "{found:?}");
             }
-            // Count 0: ELF stores the number of headers in the first header.
+            // ELF then stores the number of headers in the first header.
             let mut bytes = cubin();
             put(&mut bytes, size + 2, &[0; 2]);
             assert!(matches!(check(TargetKind::Cubin, &bytes), Err(Malformed::Headers { count: 0, .. })));

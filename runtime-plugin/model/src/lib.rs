@@ -1,8 +1,8 @@
-//! The definition of a Cubinder plugin, independent of manifests and of the process that runs it: the plugin model
-//! ([`model`]), code objects ([`code`]), digests ([`digest`]), attributes from TensorRT ([`field`]), the inputs of a
-//! node's time ([`timing`]), and the binary format ([`container`]).
+//! The definition of a Cubinder plugin, independent of manifests and processes: plugin model ([`model`]), code
+//! objects ([`code`]), digests ([`digest`]), attributes from TensorRT ([`field`]), the inputs of a node's time
+//! ([`timing`]), and binary format ([`container`]).
 //!
-//! Never does I/O, or panics for any input: the runtime plugin reads models in foreign processes.
+//! Never does I/O or panics: the runtime plugin reads models in foreign processes.
 
 pub mod attribute_check;
 mod bytes;

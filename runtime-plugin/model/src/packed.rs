@@ -1,4 +1,4 @@
-//! The bytes of a code object in a container: deflated by the compiler if smaller, otherwise unchanged.
+//! A code object's bytes in a container: deflated by the compiler if smaller.
 //!
 //! Deflate (RFC 1951, without frames) shrinks cubins to a quarter, as Zstandard does; inflating takes about a tenth of
 //! the driver's load time. LZ4 is four times faster but 50 % larger.
@@ -39,20 +39,20 @@ pub(crate) enum StoredBytes {
 /// Why stored bytes do not unpack to the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadCode {
-    /// Not a deflate stream, or one of another length.
-    #[error("its compressed bytes do not give the {expected} bytes that it should have")]
+    /// The code is not a deflate stream, or has another length.
+    #[error("it does not decompress to {expected} bytes")]
     Packed {
-        /// The length in the container.
+        /// Length in the container.
         expected: usize,
     },
     /// Memory is insufficient.
-    #[error("there is no memory for the {bytes} bytes that it unpacks to")]
+    #[error("cannot allocate the {bytes} bytes that it decompresses to")]
     Memory {
-        /// The length of the code.
+        /// Length of the code.
         bytes: usize,
     },
     /// The digest differs.
-    #[error("it does not have its digest")]
+    #[error("its digest does not match")]
     Digest,
 }
 
@@ -79,7 +79,7 @@ impl CodeBytes {
         CodeBytes { held, unpacked: None }
     }
 
-    /// `None` if a writer would not pack them.
+    /// Wraps compressed code; `None` if a writer would not compress it.
     pub(crate) fn packed(held: StoredBytes, length: usize) -> Option<CodeBytes> {
         let stored = held.as_slice().len();
         let is_smaller = stored < length && length <= stored.saturating_mul(MAX_RATIO);
@@ -104,7 +104,7 @@ impl CodeBytes {
         self.unpacked.is_some()
     }
 
-    /// Returns the code with this digest, which is checked only for deflated bytes: others were checked when read.
+    /// Returns the code. Checks the digest only of deflated bytes: others were checked when read.
     pub fn unpack(&self, digest: Digest) -> Result<Cow<'_, [u8]>, BadCode> {
         let Some(length) = self.unpacked else { return Ok(Cow::Borrowed(self.stored())) };
         let room = zeroed(length).ok_or(BadCode::Memory { bytes: length })?;
@@ -120,7 +120,7 @@ fn zeroed(length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The stream and the code must end together.
+/// Decompresses; the stream and the code must end together.
 fn inflate(stored: &[u8], mut raw: Vec<u8>) -> Option<Vec<u8>> {
     let mut state = Box::<DecompressorOxide>::default();
     let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;

@@ -1,7 +1,7 @@
 //! The record of a bundle's or a node's inputs, in a *section* after the container, so that a bundle's digest does not
 //! depend on it.
 //!
-//! Readers of containers skip sections of unknown kind or edition. Layout, little endian, offsets in bytes:
+//! Readers skip sections of unknown kind or edition. Little endian, offsets in bytes:
 //!
 //! | offset | size | what |
 //! |---|---|---|
@@ -13,10 +13,9 @@
 //! | 24 | 8 | the first 8 bytes of the digest of its container |
 //! | 32 | | the record, in postcard's encoding, to the end |
 //!
-//! The encoding is canonical. Origins are in the order in which code needs them, so thinning a record equals compiling
-//! only that code.
+//! The encoding is canonical. Origins are ordered by use, so thinning a record equals compiling only that code.
 //!
-//! Never does I/O, panics or allocates without bound for any input.
+//! Never does I/O, panics, or allocates without bound.
 
 use std::collections::HashMap;
 
@@ -28,9 +27,9 @@ use crate::container::{decode, encode};
 use crate::digest::{Digest, ShortDigest};
 use crate::model::Node;
 
-/// The first bytes of a section, unlike containers', so that scans ignore them.
+/// A section's first bytes, unlike containers', so that scans ignore them.
 pub const MAGIC: [u8; 8] = *b"\x93CUBSEC\n";
-/// The only edition of the record that is written and read.
+/// The only supported edition of the record.
 pub const EDITION: u16 = 2;
 /// Maximum size of a section in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -44,22 +43,22 @@ const HEADER_BYTES: usize = 32;
 pub struct Provenance {
     /// Cubinder's version.
     pub cubinder: String,
-    /// The compiler, if any.
+    /// Compiler, if any.
     pub compiler: Option<Compiler>,
-    /// The manifest of each plugin, in their order.
+    /// Manifest of each plugin, in their order.
     pub manifests: Vec<File>,
     /// Files with measured times of the plugins.
     pub tuning: Vec<File>,
-    /// The origins of code, without duplicates, in the order of `code`.
+    /// Origins of code, without duplicates, in the order of `code`.
     pub origins: Vec<Origin>,
-    /// The origins of each code object, as indices into `origins`.
+    /// Origins of each code object, as indices into `origins`.
     pub code: Vec<Vec<u32>>,
 }
 
 /// A compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiler {
-    /// Its name and version: `NVRTC 13.0`.
+    /// Name and version: `NVRTC 13.0`.
     pub name: String,
     /// Identifies the build of its library.
     pub identity: Digest,
@@ -68,9 +67,9 @@ pub struct Compiler {
 /// An input file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// The path from the project's folder.
+    /// Path from the project's folder.
     pub path: String,
-    /// The digest of its bytes.
+    /// Digest of its bytes.
     pub digest: Digest,
 }
 
@@ -79,22 +78,22 @@ pub struct File {
 pub enum Origin {
     /// A compiled source text.
     Source {
-        /// The text.
+        /// Text.
         file: File,
-        /// Its includes and tables.
+        /// Includes and tables.
         read: Read,
         /// The toolkit's headers that it includes, directly or not.
         headers: Option<Headers>,
         /// Whether it has more includes, whose names only the preprocessor knows.
         is_open: bool,
-        /// The options of the project, as written.
+        /// Options of the project, as written.
         options: Vec<String>,
     },
     /// Precompiled code.
     Imported {
-        /// The file with the code.
+        /// File with the code.
         file: File,
-        /// The producer that the manifest names.
+        /// Producer that the manifest names.
         made_by: String,
     },
 }
@@ -102,7 +101,7 @@ pub enum Origin {
 /// Headers of a toolkit, equal for all users of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headers {
-    /// Their number.
+    /// The number of files.
     pub count: u32,
     /// The [`Read::together`] digest of their names and bytes.
     pub digest: Digest,
@@ -120,13 +119,13 @@ pub enum Read {
 /// The content of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Section {
-    /// The record.
+    /// Record.
     Provenance(Provenance),
     /// Unknown to this version.
     Unknown {
-        /// Its kind.
+        /// Kind.
         kind: u16,
-        /// Its edition.
+        /// Edition.
         edition: u16,
     },
 }
@@ -222,18 +221,18 @@ impl Provenance {
             match (*index).cmp(&next) {
                 std::cmp::Ordering::Less => {}
                 std::cmp::Ordering::Equal => next += 1,
-                std::cmp::Ordering::Greater => return Err("what code was made from is out of order"),
+                std::cmp::Ordering::Greater => return Err("the sources of code are out of order"),
             }
         }
         if next as usize != self.origins.len() {
-            return Err("it names what no code was made from, or code of what it does not name");
+            return Err("it has sources without code, or code without sources");
         }
         let files = self.manifests.iter().chain(&self.tuning).map(|file| file.path.as_str());
         let compiler = self.compiler.iter().map(|compiler| compiler.name.as_str());
         let texts = files.chain(compiler).chain([self.cubinder.as_str()]);
         let mut texts = texts.chain(self.origins.iter().flat_map(Origin::texts));
         match texts.any(|text| text.chars().any(char::is_control)) {
-            true => Err("a text holds a control character"),
+            true => Err("a text contains a control character"),
             false => Ok(()),
         }
     }
@@ -245,7 +244,6 @@ fn identity(code: &CodeObject) -> Identity {
     (code.target, code.digest)
 }
 
-/// Of equal code objects the first.
 fn places(all: &[CodeObject]) -> HashMap<Identity, usize> {
     all.iter().enumerate().rev().map(|(place, code)| (identity(code), place)).collect()
 }
@@ -258,7 +256,7 @@ pub struct ContainerRecord {
 }
 
 impl ContainerRecord {
-    /// Returns the record among `sections` of the container with the digest `of` and the code `all`, if readable.
+    /// Returns the record among `sections` of the container with digest `of` and code `all`, if readable.
     #[must_use]
     pub fn find(sections: &[u8], of: Digest, all: &[CodeObject]) -> Option<ContainerRecord> {
         match find(sections, of) {
@@ -293,7 +291,7 @@ impl ContainerRecord {
     }
 }
 
-/// Writes the record of the container with the digest `of`; empty above [`MAX_BYTES`].
+/// Writes the record of the container with digest `of`; empty above [`MAX_BYTES`].
 #[must_use]
 pub fn write(provenance: &Provenance, of: Digest) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -328,7 +326,7 @@ pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(length)
 }
 
-/// Checks that `bytes` are undamaged sections of the container with the digest `of`.
+/// Checks that `bytes` are undamaged sections of the container with digest `of`.
 pub fn check(mut bytes: &[u8], of: Digest) -> Result<(), String> {
     while let Some((section, rest)) = split(bytes) {
         head(section, of)?;
@@ -345,15 +343,15 @@ fn head(section: &[u8], of: Digest) -> Result<(u16, u16), String> {
     let head = u16_at(section, 8).zip(u16_at(section, 10)).filter(|_| section.len() >= HEADER_BYTES);
     let head = head.ok_or("it is shorter than its header")?;
     if section.get(DIGEST) != Some(&digest_of(section).0) {
-        return Err("damaged: it does not have the digest that it says".to_owned());
+        return Err("damaged: its digest does not match".to_owned());
     }
     if section.get(DIGEST.end..HEADER_BYTES) != Some(&of.shortened().0) {
-        return Err("it is of another bundle or node".to_owned());
+        return Err("it belongs to another bundle or node".to_owned());
     }
     Ok(head)
 }
 
-/// Reads a section of the container with the digest `of`.
+/// Reads a section of the container with digest `of`.
 pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
     let (kind, edition) = head(section, of)?;
     if (kind, edition) != (KIND, EDITION) {

@@ -71,7 +71,6 @@ fn a_changed_bit_is_damage_and_no_reader_of_containers_takes_it_for_one() {
         let mut changed = bytes.clone();
         changed[index] ^= 1 << (index % 8);
         match find(&changed, container()) {
-            // No complete section.
             Ok(None) => assert!(index < 8 || (12..16).contains(&index), "byte {index}"),
             found => assert!(found.is_err(), "byte {index}: {found:?}"),
         }
@@ -84,7 +83,7 @@ fn a_changed_bit_is_damage_and_no_reader_of_containers_takes_it_for_one() {
 #[test]
 fn a_record_belongs_to_one_container() {
     let error = find(&write(&record(), Digest::compute(b"other")), container()).unwrap_err();
-    assert_eq!(error, "it is of another bundle or node");
+    assert_eq!(error, "it belongs to another bundle or node");
 }
 
 #[test]
@@ -155,7 +154,7 @@ fn a_node_says_who_compiled_it_and_what_was_measured() {
     let whole = ContainerRecord::find(&section, container(), &all).unwrap();
     let made = whole.of_node(0, &node);
     assert_eq!((made.cubinder.as_str(), made.compiler), ("0.1.0", record().compiler));
-    assert_eq!(made.origins, [source("b.cu", &[])], "nothing is read, and that is said as it is");
+    assert_eq!(made.origins, [source("b.cu", &[])], "the error states that nothing was read");
     assert_eq!(made.tuning, [], "nothing was measured of the plugin");
     node.plugin.tuning.push(TunedDevice {
         name: String::new(),
@@ -180,14 +179,14 @@ fn what_no_writer_writes_is_refused() {
             .contains("control")
     );
     assert!(refused(&|it| it.code[0][0] = 9).contains("out of order"));
-    assert!(refused(&|it| it.code.truncate(1)).contains("no code was made from"));
-    assert!(refused(&|it| it.code.clear()).contains("no code was made from"));
+    assert!(refused(&|it| it.code.truncate(1)).contains("sources without code"));
+    assert!(refused(&|it| it.code.clear()).contains("sources without code"));
     let mut long = write(&record(), container());
     long.push(0);
     let length = long.len() as u32;
     long[12..16].copy_from_slice(&length.to_le_bytes());
     seal(&mut long);
-    assert!(find(&long, container()).unwrap_err().contains("not as a writer encodes it"));
+    assert!(find(&long, container()).unwrap_err().contains("not the canonical encoding"));
 }
 
 proptest! {

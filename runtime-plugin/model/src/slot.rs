@@ -1,8 +1,8 @@
-//! The slot in a runtime library that states whether its file has a bundle, and the bundle's address.
+//! The slot in a runtime library that locates its bundle.
 //!
 //! The runtime library has the descriptor, and a note that reserves a program header, as statics; the compiler changes
-//! them in the file. Imports only `core` and `std`, because a test compiles this file alone, beside the runtime's
-//! `descriptor.rs`.
+//! them in the file. A test compiles only this file and the runtime's `descriptor.rs`, so it imports only `core` and
+//! `std`.
 //!
 //! ```text
 //! offset  size  field
@@ -64,7 +64,7 @@ const GENERIC_MODE: u32 = 0;
 pub enum Mode {
     /// Registers its ops; engines get the code in serialized fields.
     Ops = 1,
-    /// Registers its ops; engines get the code in a serialized code library.
+    /// Registers its ops; engines get a serialized code library.
     OpsForLibrary = 2,
     /// Registers only the core that runs engines whose code is in this library.
     CodeLibrary = 3,
@@ -87,9 +87,9 @@ impl Mode {
     #[must_use]
     pub const fn title(self, is_native: bool) -> &'static str {
         match self {
-            Mode::Ops if is_native => "ops, code that TensorRT keeps itself",
-            Mode::Ops => "ops, code in serialized fields",
-            Mode::OpsForLibrary => "ops, code in a code library",
+            Mode::Ops if is_native => "for the builder; TensorRT stores the code",
+            Mode::Ops => "for the builder; engines embed the code",
+            Mode::OpsForLibrary => "for the builder; a code library has the code",
             Mode::CodeLibrary => "code library",
         }
     }
@@ -98,13 +98,13 @@ impl Mode {
 /// The bundle in a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// The mode.
+    /// Mode.
     pub mode: Mode,
     /// Address of the bundle minus address of the descriptor.
     pub delta: i64,
     /// Bytes of the bundle, at least one.
     pub length: u64,
-    /// The data to restore the library, unless another tool had changed the file.
+    /// Data to restore the library, unless another tool had changed the file.
     pub undo: Option<Undo>,
 }
 
@@ -128,25 +128,25 @@ pub struct Undo {
 /// Why bytes are not a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotError {
-    /// They do not start with [`MAGIC`].
+    /// The bytes do not start with [`MAGIC`].
     Magic,
-    /// Another version of the layout.
+    /// The layout has another version.
     Version(u32),
-    /// An unknown mode.
+    /// The mode is unknown.
     Mode(u32),
-    /// A field with a value that is never written.
+    /// A field has a value that the compiler never writes.
     Field(&'static str),
 }
 
 impl std::fmt::Display for SlotError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            SlotError::Magic => f.write_str("it does not begin with the magic"),
+            SlotError::Magic => f.write_str("it does not start with the magic bytes"),
             SlotError::Version(found) => {
-                write!(f, "its layout has version {found}; this compiler knows version {VERSION}")
+                write!(f, "its layout has version {found}; this compiler supports version {VERSION}")
             }
-            SlotError::Mode(found) => write!(f, "its mode is {found}; 0 to 3 are known"),
-            SlotError::Field(name) => write!(f, "its field `{name}` holds what is never written there"),
+            SlotError::Mode(found) => write!(f, "its mode is {found}, expected 0 to 3"),
+            SlotError::Field(name) => write!(f, "its field `{name}` has an invalid value"),
         }
     }
 }
@@ -240,7 +240,7 @@ const fn generic() -> [u8; SIZE] {
     const_put(const_put([0; SIZE], 0, &MAGIC), VERSION_AT, &VERSION.to_le_bytes())
 }
 
-/// Compile-time only.
+/// Copies `part` into an array, at compile time.
 const fn const_put<const N: usize, const M: usize>(mut whole: [u8; N], at: usize, part: &[u8; M]) -> [u8; N] {
     let mut i = 0;
     while i < M {
@@ -316,18 +316,25 @@ mod tests {
             slot[at] = byte;
             decode(&slot).unwrap_err().to_string()
         };
-        assert_eq!(damaged(0, 0), "it does not begin with the magic");
-        assert_eq!(damaged(16, 7), "its layout has version 7; this compiler knows version 1");
-        assert_eq!(damaged(20, 9), "its mode is 9; 0 to 3 are known");
-        assert_eq!(damaged(20, 1), "its field `length` holds what is never written there");
-        assert_eq!(damaged(159, 1), "its field `mode` holds what is never written there");
+        assert_eq!(damaged(0, 0), "it does not start with the magic bytes");
+        assert_eq!(damaged(16, 7), "its layout has version 7; this compiler supports version 1");
+        assert_eq!(damaged(20, 9), "its mode is 9, expected 0 to 3");
+        assert_eq!(damaged(20, 1), "its field `length` has an invalid value");
+        assert_eq!(damaged(159, 1), "its field `mode` has an invalid value");
     }
 
     #[test]
     fn modes_are_named() {
         let named = [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].map(|mode| mode.title(false));
-        assert_eq!(named, ["ops, code in serialized fields", "ops, code in a code library", "code library"]);
-        assert_eq!(Mode::Ops.title(true), "ops, code that TensorRT keeps itself");
+        assert_eq!(
+            named,
+            [
+                "for the builder; engines embed the code",
+                "for the builder; a code library has the code",
+                "code library"
+            ]
+        );
+        assert_eq!(Mode::Ops.title(true), "for the builder; TensorRT stores the code");
     }
 
     #[test]

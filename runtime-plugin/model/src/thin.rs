@@ -1,5 +1,5 @@
-//! A bundle reduced to the code of some devices, in the compiler's order: if all kernels have the same targets, it
-//! equals a compile for the remaining ones.
+//! Reduces a bundle to the code of some devices and keeps the compiler's order. If all kernels have the same targets,
+//! the result equals a compile for the remaining targets.
 
 use crate::code::{Target, TargetKind};
 use crate::code_subset::CodeSubset;
@@ -9,20 +9,20 @@ use crate::model::{Bundle, CodeRef, Variant};
 /// Kernels without code for a device, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoCode {
-    /// The plugin: `sample::circ_pad_plugin`.
+    /// Plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
     /// The kernels' names in their source, without duplicates.
     pub kernels: Vec<String>,
-    /// The device.
+    /// Device.
     pub device: ComputeCapability,
-    /// Their targets.
+    /// The kernels' targets.
     pub targets: Vec<Target>,
-    /// Whether they have PTX for the device that was not requested.
+    /// Whether the kernels have PTX for the device, which the caller did not request.
     pub has_ptx: bool,
 }
 
-/// Returns the bundle with the code that `devices` would run: for each kernel and device the machine code that the
-/// runtime tries first, and with `ptx` also the PTX. Fails if a kernel has no code for a device.
+/// Returns the bundle with the code that `devices` would run: for each kernel and device the first machine code
+/// that the runtime tries, and with `ptx` also PTX. Fails if a kernel has no code for a device.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
     let mut kept = CodeSubset::new(&bundle.code);
@@ -65,10 +65,15 @@ fn add(missing: &mut Vec<NoCode>, new: NoCode, kernel: &str) {
     }
 }
 
-/// `Some` if no code stays for a device: whether it could use PTX.
+/// Returns whether a device has code that it can run, PTX included.
+#[must_use]
+pub fn serves(code: &[CodeRef], device: ComputeCapability) -> bool {
+    lacks(code, device, true).is_none()
+}
+
+/// Returns whether the device could use PTX if no code remains for it; `None` if code remains.
 fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool> {
     let has = |kind| first(code, device, kind).is_some();
-    // The driver compiles it like any PTX.
     let as_ptx = |target: Target| Target { kind: TargetKind::Ptx, ..target };
     let mut native = code.iter().filter(|reference| reference.target.kind == TargetKind::Native).peekable();
     if native.peek().is_some() {
@@ -84,7 +89,6 @@ fn chosen(code: &[CodeRef], devices: &[ComputeCapability], ptx: bool) -> Vec<Cod
     let kinds = if ptx { [TargetKind::Cubin, TargetKind::Ptx].as_slice() } else { &[TargetKind::Cubin] };
     let wanted = devices.iter().flat_map(|device| kinds.iter().map(move |kind| first(code, *device, *kind)));
     let wanted: Vec<usize> = wanted.flatten().collect();
-    // Native code is shared by all devices.
     let stays = |(index, reference): (usize, &CodeRef)| {
         (wanted.contains(&index) || reference.target.kind == TargetKind::Native).then(|| reference.clone())
     };

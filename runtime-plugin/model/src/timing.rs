@@ -1,4 +1,4 @@
-//! The facts that a node's time depends on, apart from its tensors.
+//! What a node's time depends on, apart from its tensors.
 
 use std::collections::BTreeSet;
 
@@ -21,17 +21,17 @@ struct Depends<'a> {
 /// An expression that affects which variants are tactics, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decider {
-    /// The guard of a variant.
+    /// Guard of a variant.
     Guard(usize),
-    /// A requirement about tensors.
+    /// Requirement about tensors.
     Requirement(usize),
-    /// The shape of an output.
+    /// Shape of an output.
     Shape(usize),
-    /// The maximum of an output's size.
+    /// Maximum of an output's size.
     Size(usize),
 }
 
-/// Returns a digest of everything that affects a node's time: its model, its code, and the attributes in `attributes`
+/// Returns a digest of everything that affects a node's time: model, code, and the attributes in `attributes`
 /// (`None`: all) or read by [`deciders`].
 #[must_use]
 pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
@@ -41,7 +41,7 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     let depends =
         |index: &u32| attributes.is_none_or(|attributes| attributes.contains(index)) || read.contains(index);
     let rule = |(decider, expr): &(Decider, &Expr)| match decider {
-        // Messages decide nothing.
+        // Texts and messages do not affect which variants are tactics.
         Decider::Requirement(_) => {
             Some(Requirement { expr: (*expr).clone(), text: String::new(), message: String::new() })
         }
@@ -115,7 +115,7 @@ mod tests {
         assert!(same(&|node| node.workspace_bytes = Some(1)));
         assert!(!same(&|node| node.plugin.version.push('x')));
         assert!(!same(&|node| node.plugin.variants[0].id += 1));
-        // The automatic tactic follows it.
+        // The automatic tactic depends on the measured points.
         assert!(!same(&|node| node.plugin.tuning[0].points[0].shapes[0][0] += 1));
         assert!(!same(&|node| node.code[0].digest.0[0] ^= 1));
         assert!(!same(&|node| node.attributes[0] = Value::Int(77)));
@@ -135,14 +135,13 @@ mod tests {
         let nodes = vec![Part::Attribute(0), Part::Int(4), Part::Binary(BinaryOp::Le, 0, 1)];
         node.plugin.variants[0].guard = Some(Guard { expr: Expr { nodes }, text: String::new() });
         assert_ne!(digest(&other(&node), Some(&[])), digest(&node, Some(&[])));
-        // A node whose attributes decide a requirement does not keep it.
+        // Nodes do not keep requirements that attributes decide.
         let mut decided = node.clone();
         decided.plugin.require.clear();
         assert_ne!(decided, node);
         assert_eq!(digest(&decided, Some(&[])), digest(&node, Some(&[])));
     }
 
-    /// Only if guards exist.
     #[test]
     fn what_guards_are_proved_with_is_in_it() {
         let rule = |nodes| Requirement { expr: Expr { nodes }, text: String::new(), message: String::new() };

@@ -1,5 +1,5 @@
-//! Validates a model after reading: indices in range, lists of matching lengths. Code that runs a model relies on
-//! these checks only.
+//! Validates a model after reading: indices in range, lists of matching lengths. Code that runs models relies
+//! only on these checks.
 
 mod expressions;
 mod tuning;
@@ -16,7 +16,7 @@ use cubinder_expr::{Expr, Node};
 use expressions::{ExprRole, validate_expr};
 pub use tuning::{MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
-/// Maximum inputs and outputs. The limits bound the work that a model can cause.
+/// Maximum inputs and outputs. The limits bound a model's work.
 pub const MAX_TENSORS: usize = 256;
 /// Maximum attributes of a plugin.
 pub const MAX_ATTRIBUTES: usize = 1024;
@@ -55,11 +55,11 @@ impl Container {
     }
 }
 
-/// Checks that `attributes` has one valid value for each of the plugin's attributes.
+/// Checks that `attributes` has a valid value for each of the plugin's.
 pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), String> {
     if attributes.len() != plugin.attributes.len() {
         return Err(format!(
-            "{} attributes where `{}` has {}",
+            "found {} attributes, `{}` has {}",
             attributes.len(),
             plugin.name,
             plugin.attributes.len()
@@ -69,23 +69,23 @@ pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), 
     pairs.try_for_each(|(attribute, value)| attribute.check(value).map_err(|error| error.to_string()))
 }
 
-/// Checks that `ranks`, if known, has one valid rank for each input.
+/// Checks that `ranks`, if known, has a valid rank for each input.
 pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), String> {
     let Some(ranks) = ranks else { return Ok(()) };
     let fits = |(input, rank): (&Input, &u8)| (input.rank_min..=input.rank_max).contains(rank);
     if ranks.len() == plugin.inputs.len() && plugin.inputs.iter().zip(ranks).all(fits) {
         Ok(())
     } else {
-        Err(format!("the ranks {ranks:?} are not those of inputs of `{}`", plugin.name))
+        Err(format!("the ranks {ranks:?} do not match the inputs of `{}`", plugin.name))
     }
 }
 
-/// A cubin does not record whether `sm_120` or `sm_120f` was requested, so two targets may have the same bytes.
+/// Cubins do not record whether `sm_120` or `sm_120f` was requested, so two targets may have the same bytes.
 fn unique_code(code: &[CodeObject]) -> Result<(), String> {
     let mut keys: Vec<_> = code.iter().map(|code| (code.digest, code.target)).collect();
     keys.sort_unstable();
     match keys.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("code object {} is there twice", pair[0].0.short())),
+        Some(pair) => Err(format!("duplicate code object {}", pair[0].0.short())),
         None => Ok(()),
     }
 }
@@ -97,7 +97,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         .chain(plugin.attributes.iter().map(|attribute| &attribute.name))
     {
         if name.contains('\0') {
-            return Err(within("a name holds a NUL".to_owned()));
+            return Err(within("a name contains a NUL".to_owned()));
         }
     }
     for (what, found, most) in [
@@ -113,7 +113,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
     }
     for input in &plugin.inputs {
         if input.rank_min > input.rank_max || input.rank_max > MAX_RANK {
-            return Err(within(format!("input `{}` has ranks that cannot be", input.name)));
+            return Err(within(format!("input `{}` has invalid ranks", input.name)));
         }
         validate_limits(&input.name, &input.limits, (input.rank_min, input.rank_max)).map_err(within)?;
         expressions::validate_shape_input(input).map_err(within)?;
@@ -131,7 +131,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
     plugin.require.iter().try_for_each(|require| check(&require.expr, ExprRole::Inputs))?;
     expressions::validate_outputs(plugin).map_err(within)?;
     validate_timing(plugin).map_err(within)?;
-    at_most("symbols to look through", symbols(plugin, code), MAX_SYMBOLS).map_err(within)?;
+    at_most("symbols to search", symbols(plugin, code), MAX_SYMBOLS).map_err(within)?;
     for variant in &plugin.variants {
         validate_variant(plugin, variant, code).map_err(within)?;
     }
@@ -143,7 +143,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
     let mut rows: Vec<_> = plugin.variants.iter().map(key).collect();
     rows.sort_unstable();
     match rows.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(within(format!("variant {} is there twice for the same types", pair[0].0))),
+        Some(pair) => Err(within(format!("duplicate variant {} for the same types", pair[0].0))),
         None => Ok(()),
     }
 }
@@ -151,7 +151,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
 fn validate_timing(plugin: &Plugin) -> Result<(), String> {
     let timing = plugin.timing.iter().flatten();
     match timing.clone().find(|index| **index as usize >= plugin.attributes.len()) {
-        Some(index) => Err(format!("the time depends on attribute {index}, which there is not")),
+        Some(index) => Err(format!("the time depends on attribute {index}, which does not exist")),
         None => Ok(()),
     }
 }
@@ -159,16 +159,16 @@ fn validate_timing(plugin: &Plugin) -> Result<(), String> {
 fn validate_limits(name: &str, limits: &ShapeLimits, ranks: (u8, u8)) -> Result<(), String> {
     let can_be = |allowed: &Interval| 0 <= allowed.min && allowed.min <= allowed.max;
     if let Some(wrong) = limits.dims.iter().chain([&limits.every, &limits.numel]).find(|it| !can_be(it)) {
-        return Err(format!("the limits of `{name}` allow {wrong}, which nothing can be"));
+        return Err(format!("the limits of `{name}` allow {wrong}, which is impossible"));
     }
     let is_one_each = ranks.0 == ranks.1 && limits.dims.len() == usize::from(ranks.0);
     if limits.dims.is_empty() || (is_one_each && ranks.0 <= MAX_RANK) {
         return Ok(());
     }
-    Err(format!("`{name}` has limits for {} dimensions, which are not those of its rank", limits.dims.len()))
+    Err(format!("`{name}` has limits for {} dimensions, which does not match its rank", limits.dims.len()))
 }
 
-/// Returns the distinct alignment checks of an expression: a tensor and a number of bytes.
+/// Returns an expression's distinct alignment checks: a tensor and a number of bytes.
 #[must_use]
 pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
     let asked = expr.nodes.iter().filter_map(|node| match *node {
@@ -229,7 +229,7 @@ fn validate_variant(plugin: &Plugin, variant: &Variant, code: &[CodeObject]) -> 
 }
 
 fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
-    if found <= most { Ok(()) } else { Err(format!("{found} {what}, the most is {most}")) }
+    if found <= most { Ok(()) } else { Err(format!("{found} {what}, the maximum is {most}")) }
 }
 
 fn validate_specialized(plugin: &Plugin, variant: &Variant) -> Result<(), String> {
@@ -259,7 +259,7 @@ fn validate_arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> Result<(), Str
         ArgValue::Tensor(index) | ArgValue::ReadTensor(index)
             if plugin.inputs.get(*index as usize).is_some_and(|input| input.values.is_some()) =>
         {
-            return Err(format!("argument `{}` is a shape input, which lies in the host's memory", arg.name));
+            return Err(format!("argument `{}` is a shape input, which is in host memory", arg.name));
         }
         ArgValue::Tensor(index) | ArgValue::ReadTensor(index) => {
             return match (*index as usize) < plugin.tensor_count() {

@@ -11,7 +11,7 @@ use crate::driver::{ComputeCapability, Driver, DriverError};
 /// Why a kernel cannot be loaded on the current device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// The driver fails at present (no memory, a lost context, a capture).
+    /// The driver fails at present (no memory, lost context, capture).
     #[error("cannot load the code of `{kernel}`: {error}")]
     Driver {
         /// The kernel.
@@ -19,7 +19,7 @@ pub enum LoadError {
         /// The failed call.
         error: DriverError,
     },
-    /// Every code object was rejected, or none exists.
+    /// All code objects were rejected, or none exists.
     #[error("no code of `{kernel}` runs on this GPU, {device}{}", lines(refused))]
     NothingFits {
         /// The kernel.
@@ -68,9 +68,9 @@ pub enum Reason {
     /// The kernel's symbol contains a NUL.
     #[error("the kernel's symbol has a NUL inside")]
     NulInSymbol,
-    /// Neither the driver (before CUDA 12.4) nor the model has parameter sizes.
+    /// Neither driver (before CUDA 12.4) nor model has parameter sizes.
     #[error(
-        "neither this driver, which is older than CUDA 12.4, nor the plugin's model says what parameters the kernel has"
+        "the kernel's parameters are unknown: the driver is older than CUDA 12.4, and the model does not list them"
     )]
     UnknownParameters,
 }
@@ -92,7 +92,6 @@ impl DeviceFacts {
         DeviceFacts { name, capability, cuda: driver.version().ok() }
     }
 
-    /// Returns `None` if the driver fails.
     pub(crate) fn current(driver: &Driver) -> Option<DeviceFacts> {
         let device = driver.current_device().ok()?;
         let capability = driver.compute_capability(device).ok()?;
@@ -112,7 +111,7 @@ impl fmt::Display for DeviceFacts {
 
 fn lines(refused: &[Refused]) -> String {
     if refused.is_empty() {
-        return "\n  there is none for any GPU".to_owned();
+        return "\n  no code for any GPU".to_owned();
     }
     refused.iter().map(|refused| format!("\n  {refused}")).collect()
 }
@@ -123,10 +122,10 @@ impl LoadError {
     pub fn help(&self) -> String {
         match self {
             LoadError::Driver { error, .. } if error.code == CUDA_ERROR_OUT_OF_MEMORY => {
-                "free memory of the GPU: other engines or processes hold it".to_owned()
+                "free GPU memory that other engines or processes use".to_owned()
             }
             LoadError::Driver { .. } => {
-                "this says nothing about the code: the driver does not work here and now, so begin with what failed before it, or with a new process"
+                "the code is not the cause: fix the error that the driver reported earlier, or start a new process"
                     .to_owned()
             }
             LoadError::NothingFits { device, refused, .. } => help(device, refused),
@@ -135,9 +134,9 @@ impl LoadError {
     }
 }
 
-const DAMAGED: &str = "copy the engine and its library again from where they were made, or build them again";
+const DAMAGED: &str = "copy the engine and its library again, or rebuild them";
 
-/// More code does not help if exactly this device's exists.
+/// Returns advice. Suggests more code only if the plugin lacks machine code for this device.
 fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
     if refused
         .iter()
@@ -153,8 +152,8 @@ fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
     });
     if carried {
         format!(
-            "code for {target} is there and was refused: install a newer driver, or compile the plugin again with \
-             `cubinder compile` for the driver at hand and rebuild the engine"
+            "the driver refused the code for {target}: install a newer driver, or recompile the plugin with `cubinder \
+             compile` for this driver and rebuild the engine"
         )
     } else {
         format!("add code for it with `cubinder compile --target {target}` and rebuild the engine")

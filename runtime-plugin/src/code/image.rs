@@ -1,4 +1,4 @@
-//! Code as the driver reads it, which gets no length.
+//! Code for the driver, which gets no length.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,7 @@ use cubinder_model::image::check;
 #[repr(C, align(16))]
 struct Chunk([u8; 16]);
 
-/// A code object, aligned to 16 bytes and followed by at least one NUL.
+/// A code object, aligned to 16, then at least one NUL.
 #[derive(Debug)]
 pub(super) struct Image(Vec<Chunk>);
 

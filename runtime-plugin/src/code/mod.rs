@@ -1,7 +1,7 @@
 //! Choosing, checking, loading and unloading code objects.
 //!
-//! Never loads a code object twice in one copy of the library, or unloads it before the library, because a captured
-//! graph may use its kernels.
+//! Never loads a code object twice per library copy, or unloads it before the library: a captured graph may use its
+//! kernels.
 
 #![allow(unsafe_code)] // hands code to the driver
 

@@ -1,4 +1,4 @@
-//! The loaded code objects and kernels of this library.
+//! This library's loaded code objects and kernels.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,12 +15,12 @@ use crate::driver::{
     ComputeCapability, Driver, DriverError, RelaxedCapture, Result, in_relaxed_capture_mode,
 };
 
-/// A code object and a kernel's symbol in it.
+/// A code object and a kernel in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// The target of the code.
     pub target: Target,
-    /// The checked digest of the code.
+    /// The code's checked digest.
     pub digest: Digest,
     /// A cubin, or PTX text without a NUL.
     pub bytes: &'a CodeBytes,
@@ -30,7 +30,7 @@ pub struct Candidate<'a> {
     pub facts: Option<&'a KernelFacts>,
 }
 
-/// Returns a launch's candidates in the model's order, from its bundle's or node's `code`.
+/// Returns a launch's candidates in model order, from its bundle's or node's `code`.
 pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<Candidate<'a>>, LoadError> {
     let candidate = |reference: &'a cubinder_model::CodeRef| {
         let object = usize::try_from(reference.code).ok().and_then(|index| code.get(index));
@@ -51,39 +51,39 @@ pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<
     launch.code.iter().map(candidate).collect()
 }
 
-/// A kernel that can be launched on one device.
+/// A kernel loaded for one device.
 #[derive(Debug, Clone)]
 pub struct LoadedKernel {
     /// Valid until the library's teardown.
     pub handle: CUkernel,
-    /// The device that it is loaded for.
+    /// The device it is loaded for.
     pub device: CUdevice,
     /// The device's compute capability.
     pub capability: ComputeCapability,
     /// Whether the device supports clusters.
     pub has_clusters: bool,
-    /// The target of its code object.
+    /// Its code object's target.
     pub target: Target,
-    /// The digest of its code object.
+    /// Its code object's digest.
     pub digest: Digest,
-    /// The kernel's symbol in the code object.
+    /// Its symbol in the code object.
     pub symbol: Arc<str>,
-    /// The limits of its launches on this device.
+    /// Its launch limits on this device.
     pub limits: KernelLimits,
-    /// Parameter sizes in bytes, from the driver (CUDA 12.4 and newer) or the model.
+    /// Parameter sizes in bytes, from the driver (since CUDA 12.4) or the model.
     pub params: Option<Arc<[u32]>>,
-    /// The rejected candidates, for the log.
+    /// Rejected candidates, for the log.
     pub refused: Vec<Refused>,
-    /// Whether this call made it ready, so that messages are logged once.
+    /// Whether this call made it ready, to log once.
     pub is_first: bool,
 }
 
-/// The limits of a kernel's launches on a device.
+/// A kernel's launch limits on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelLimits {
-    /// Threads of a block.
+    /// Threads per block.
     pub max_threads: u32,
-    /// Dynamic shared memory of a block in bytes.
+    /// Dynamic shared bytes per block.
     pub max_shared_bytes: u32,
 }
 
@@ -102,19 +102,19 @@ impl CurrentDevice {
     }
 }
 
-/// The result of a request for a kernel.
+/// The result of requesting a kernel.
 #[derive(Debug, Clone)]
 pub enum Loading {
     /// The kernel is loaded.
     Loaded(LoadedKernel),
-    /// Without a current context or an initialized driver.
+    /// No context is current, or the driver is not initialized.
     NoContext,
 }
 
-/// Code objects by digest, each loaded once under its own lock, because PTX compiles slowly.
+/// Code objects by digest, each loaded once under its own lock: PTX compiles slowly.
 #[derive(Debug)]
 pub struct CodeTable {
-    /// Never locked while waiting for an entry's lock.
+    /// Code objects by digest. Never locked while waiting for an entry.
     entries: Mutex<BTreeMap<Digest, Arc<Mutex<LoadedCode>>>>,
 }
 
@@ -122,7 +122,7 @@ pub struct CodeTable {
 struct LoadedCode {
     library: Option<CUlibrary>,
     kernels: BTreeMap<Arc<str>, Kernel>,
-    /// Permanent rejections; a retry would compile the PTX again.
+    /// Permanent rejections: retries would recompile PTX.
     refused: BTreeMap<(Arc<str>, CUdevice), DriverError>,
 }
 
@@ -136,7 +136,7 @@ struct Kernel {
 #[derive(Debug, Clone, Copy)]
 struct DeviceKernel {
     limits: KernelLimits,
-    /// It only grows, because nodes share the kernel.
+    /// Only grows: nodes share the kernel.
     allowed_shared_bytes: u32,
 }
 
@@ -165,7 +165,7 @@ impl CodeTable {
         CodeTable { entries: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Returns the table of this copy of the library.
+    /// Returns this library copy's table.
     #[must_use]
     pub fn process() -> &'static CodeTable {
         &PROCESS
@@ -176,7 +176,7 @@ impl CodeTable {
     }
 
     /// Loads a kernel on the current device: the first of `candidates`, in the order of [`order`], that the driver
-    /// accepts. `kernel` is the name in errors. Waits for other threads that load the same code.
+    /// accepts. `kernel` names it in errors. Waits for threads that load the same code.
     pub fn load(
         &self,
         driver: &Driver,
@@ -202,7 +202,7 @@ impl CodeTable {
         }
     }
 
-    /// Allows launches of `kernel` to use `bytes` of dynamic shared memory, up to [`KernelLimits::max_shared_bytes`].
+    /// Allows `kernel` `bytes` of dynamic shared memory, up to [`KernelLimits::max_shared_bytes`].
     pub fn allow_shared(&self, driver: &Driver, kernel: &LoadedKernel, bytes: u32) -> Result<()> {
         let entry = self.entry(kernel.digest);
         let mut loaded = locked(&entry);
@@ -226,11 +226,11 @@ impl CodeTable {
         Ok(())
     }
 
-    /// Unloads all code that the driver does not refuse to unload and no thread is loading; returns the first refusal.
-    /// Prefers relaxed capture mode, because other modes break other threads' captures.
+    /// Unloads all code that no thread is loading; returns the driver's first refusal. Prefers relaxed capture mode:
+    /// others break other threads' captures.
     ///
     /// # Safety
-    /// No kernel of this table is used afterwards, including by captured graphs.
+    /// This table's kernels are not used afterwards, including by captured graphs.
     pub unsafe fn unload_all(&self, driver: &Driver) -> Result<()> {
         let Some(mut entries) = locked_at_once(&self.entries) else { return Ok(()) };
         if entries.is_empty() {
@@ -248,7 +248,7 @@ impl CodeTable {
             let Some(library) = loaded.library.filter(|_| !is_shut_down) else {
                 return loaded.library.is_some();
             };
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller upholds this function's contract, which includes the callee's.
             match unsafe { driver.unload_library(library) } {
                 Ok(()) => {
                     *loaded = LoadedCode::default();
@@ -267,12 +267,12 @@ impl CodeTable {
         unloaded.and(restored)
     }
 
-    /// Unloads all code when the library closes, retrying refused code once, and frees the table's memory.
+    /// Unloads all code when the library closes, retrying refusals once, and frees the table's memory.
     ///
     /// # Safety
-    /// As for [`CodeTable::unload_all`].
+    /// The caller upholds the contract of [`CodeTable::unload_all`].
     pub unsafe fn close(&self, driver: &Driver) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         let unload = || unsafe { self.unload_all(driver) };
         if unload().is_err_and(|error| error.code != sys::CUDA_ERROR_DEINITIALIZED) {
             let _ = unload();
@@ -302,7 +302,7 @@ impl CodeTable {
     }
 }
 
-/// A poisoned lock is safe: every change is a single insertion.
+/// Locks a mutex. Poisoned locks are safe, because changes are single insertions.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -342,7 +342,7 @@ impl LoadedCode {
         loaded
     }
 
-    /// Another context may reuse the address.
+    /// Loads a kernel into the current context on every call: a new context may have the address of a destroyed one.
     fn load_steps(
         &mut self,
         driver: &Driver,
@@ -361,7 +361,7 @@ impl LoadedCode {
         let params = kernel.params.clone().or_else(|| stated_params(candidate));
         let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         let is_ready = kernel.devices.contains_key(&device);
-        // A kernel that is ready runs, so an error says nothing about the code.
+        // A ready kernel runs, so errors say nothing about the code.
         let stands = |error| if is_ready { Failure::Stop(error) } else { Failure::from(error) };
         driver.load_into_current_context(kernel.handle).map_err(stands)?;
         let (on_device, is_first) = match kernel.devices.entry(device) {
@@ -390,7 +390,7 @@ fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary,
     let image = Image::new(candidate.target.kind, &code)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
     drop(code);
-    // SAFETY: an `Image` is PTX text with a final NUL, or an ELF file whose parts lie within it. The code itself is
+    // SAFETY: an `Image` is PTX with a final NUL, or an ELF file whose parts lie within it. The code itself is
     // trusted.
     Ok(unsafe { driver.load_library(image.as_ptr()) }?)
 }
@@ -402,7 +402,8 @@ fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
 }
 
-/// They only detect mismatched arguments: the model's author also wrote the code.
+/// Returns the parameters' sizes in the model. They only detect mismatched arguments: the model's author also wrote
+/// the code.
 fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
     candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
@@ -432,7 +433,7 @@ fn unsigned(value: c_int) -> u32 {
 enum Meaning {
     /// This code never runs on this device.
     Code,
-    /// Another candidate might be slower for good.
+    /// The code may load later; meanwhile, another candidate might be chosen and stay slower.
     Environment,
     Unknown,
 }

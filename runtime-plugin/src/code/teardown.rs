@@ -1,11 +1,9 @@
-//! Releases the driver's memory and the creators when the library is closed.
+//! Releases the driver's memory and the creators when the library closes.
 //!
-//! The loader runs `.fini_array` after `dlclose`, and at process exit, when other threads may still launch and
-//! TensorRT may call creators, so that all stays.
-//!
-//! A handler registered with `__cxa_atexit` at load distinguishes them: `exit` runs it before `.fini_array`, which
-//! removes it. It has the library's own handle, because zig's LLD does not link the start files that C's `atexit`
-//! relies on. If the registration fails, all stays.
+//! The loader runs `.fini_array` after `dlclose`, and at process exit, when everything must stay: other threads may
+//! launch, TensorRT may call creators. A handler registered with `__cxa_atexit` at load distinguishes them: `exit`
+//! runs it before `.fini_array`, which removes it. Its handle is the library's own: zig's LLD does not link the start
+//! files that C's `atexit` needs. If registering fails, all stays.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -14,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::table::CodeTable;
 use crate::driver::Driver;
 
-/// Unloads all code of this copy of the library, without a report.
+/// Unloads all code of this library copy, without a report.
 ///
 /// # Safety
-/// No kernel of [`CodeTable::process`] is used afterwards, including by captured graphs.
+/// Kernels of [`CodeTable::process`] are not used afterwards, including by captured graphs.
 pub unsafe fn unload_everything() {
     if let Some(driver) = Driver::already_found() {
-        // SAFETY: the caller's promise. `libcuda` stays mapped.
+        // SAFETY: the caller guarantees that no kernel is used later; `libcuda` stays mapped.
         unsafe { CodeTable::process().close(driver) };
     }
 }
@@ -39,7 +37,7 @@ fn library_handle() -> *mut c_void {
 }
 
 extern "C" fn at_load() {
-    // SAFETY: the handler stays mapped until it has run or `at_close` has removed it.
+    // SAFETY: `at_exit` stays mapped until it has run or `at_close` has removed it.
     let registered = unsafe { __cxa_atexit(at_exit, ptr::null_mut(), library_handle()) } == 0;
     IN_USE.store(registered, Ordering::Release);
 }
@@ -48,17 +46,17 @@ extern "C" fn at_exit(_: *mut c_void) {
     IN_USE.store(false, Ordering::Release);
 }
 
-/// Neither unwinds nor waits.
+/// Unloads everything; neither unwinds nor waits.
 extern "C" fn at_close() {
     if IN_USE.load(Ordering::Acquire) {
-        // SAFETY: `dlclose` unmaps the code that could use a kernel or a creator.
+        // SAFETY: the library is being closed, so no code remains that could use kernels or creators.
         unsafe {
             unload_everything();
             crate::TENSORRT_LIBRARY.release();
         }
         crate::definition::forget_nodes();
     }
-    // SAFETY: the handle is unique.
+    // SAFETY: the handle is this library's, so only its own functions run.
     unsafe { __cxa_finalize(library_handle()) };
 }
 

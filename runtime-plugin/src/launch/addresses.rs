@@ -1,4 +1,4 @@
-//! The addresses of a node's tensors and workspace.
+//! Addresses of a node's tensors and workspace.
 
 use std::ffi::c_void;
 
@@ -29,7 +29,7 @@ impl Addresses<'_> {
     }
 }
 
-/// The positions of the plugin's inputs among the given ones.
+/// Positions of the plugin's inputs among the given ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Positions {
     /// `None` if not given.
@@ -38,22 +38,21 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Creates the positions among `given` ones; larger ones count as `None`.
+    /// Creates positions among `given` inputs; larger ones count as `None`.
     #[must_use]
     pub fn new(inputs: Vec<Option<usize>>, given: usize) -> Positions {
         let inputs = inputs.into_iter().map(|place| place.filter(|place| *place < given));
         Positions { inputs: inputs.collect(), given }
     }
 
-    /// Returns the position of an input, below [`Positions::given`].
+    /// Returns an input's position, below [`Positions::given`].
     #[inline]
     #[must_use]
     pub fn position(&self, input: usize) -> Option<usize> {
         self.inputs.get(input).copied().flatten()
     }
 
-    /// Returns the address of a tensor, by index over the plugin's inputs, then its outputs; `None` if it is not
-    /// given.
+    /// Returns a tensor's address, by index over inputs, then outputs; `None` if not given.
     #[inline]
     #[must_use]
     pub fn address(&self, at: &Addresses<'_>, tensor: usize) -> Option<u64> {

@@ -14,7 +14,7 @@ pub(super) type Result<T, E = EnqueueError> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnqueueError {
     /// The numbers of tensors are not the plugin's.
-    #[error("{found} {which} were given to a launch of a plugin that has {expected}")]
+    #[error("the launch has {found} {which}, but the plugin has {expected}")]
     Tensors {
         /// `inputs` or `outputs`.
         which: &'static str,
@@ -29,12 +29,12 @@ pub enum EnqueueError {
     /// The driver refused to fill or copy memory.
     #[error("{0}")]
     Memory(Box<MemoryRefusal>),
-    /// An output overlaps partially with its aliased input, or with another input.
+    /// An output overlaps its aliased input partially, or another input.
     #[error("{0}")]
     Overlap(Box<Overlap>),
 }
 
-/// An input and an output whose memory overlaps.
+/// An input and an output that overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlap {
     /// The plugin's full name.
@@ -49,7 +49,7 @@ pub struct Overlap {
     pub bytes: usize,
 }
 
-/// A fill or copy that the driver refused.
+/// A refused fill or copy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{plugin}` cannot {what}, {bytes} bytes: {error}")]
 pub struct MemoryRefusal {
@@ -68,7 +68,7 @@ pub struct MemoryRefusal {
 pub struct LaunchDescription {
     /// The plugin's full name.
     pub plugin: Box<str>,
-    /// The kernel as its source names it.
+    /// The kernel's name in its source.
     pub kernel: Box<str>,
     /// Grid, block and shared memory.
     pub configuration: Configuration,
@@ -76,7 +76,7 @@ pub struct LaunchDescription {
     pub cluster: Option<[u32; 3]>,
     /// Whether all blocks must run at once.
     pub cooperative: bool,
-    /// The limits of the kernel on the device.
+    /// The kernel's limits on the device.
     pub limits: KernelLimits,
 }
 
@@ -90,7 +90,8 @@ impl LaunchDescription {
 /// A launch that the driver rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` cannot launch `{}`: {error}\n  grid {:?}, block {:?}, {} bytes of dynamic shared memory{}\n  the kernel takes at most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
+    "`{}` cannot launch `{}`: {error}\n  grid {:?}, block {:?}, {} bytes of dynamic shared memory{}\n  the kernel \
+     supports at most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
     launch.plugin, launch.kernel, launch.configuration.grid, launch.configuration.block,
     launch.configuration.shared_bytes, launch.options(), launch.limits.max_threads, launch.limits.max_shared_bytes
 )]
@@ -114,15 +115,15 @@ impl fmt::Display for Overlap {
         }
         write!(
             f,
-            "`{}`: the output `{}` lies at {output:#x} and the input whose memory it shares at {input:#x}, so that a part of their {} \
-             bytes is the same; bind both to one address, or to memory that does not overlap",
+            "`{}`: the output `{}` at {output:#x} partially overlaps the input at {input:#x} whose memory it shares \
+             ({} bytes); bind both to one address, or to memory that does not overlap",
             self.plugin, self.output, self.bytes
         )
     }
 }
 
 impl EnqueueError {
-    /// Returns the fix, if the user can apply one.
+    /// Returns the fix, if users can apply one.
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         let error = match self {
@@ -133,20 +134,18 @@ impl EnqueueError {
         };
         Some(match error.code {
             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => {
-                "the kernel needs more registers or shared memory than a block of this size gets: make the block smaller, ask for less shared memory, \
-                 or have the kernel compiled for this block with `__launch_bounds__`"
+                "the kernel needs more registers or shared memory than a block of this size has: make the block \
+                 smaller, use less shared memory, or limit the kernel's registers with `__launch_bounds__`"
             }
             CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => {
-                "all blocks of a cooperative launch run at once: make the grid smaller, `device.sms` is a measure for it"
+                "all blocks of a cooperative launch run at once: make the grid smaller, for example a multiple of `device.sms`"
             }
             _ if error.may_come_from_earlier_work() => {
-                "work that was enqueued earlier may have caused it: CUDA reports it at the next call; `compute-sanitizer`, or CUDA_LAUNCH_BLOCKING=1 in \
-                 the environment, shows which"
+                "work that was enqueued earlier may be the cause: find it with `compute-sanitizer`, or with CUDA_LAUNCH_BLOCKING=1 in the environment"
             }
-            CUDA_ERROR_OUT_OF_MEMORY => "free memory of the GPU: other engines or processes hold it",
+            CUDA_ERROR_OUT_OF_MEMORY => "free GPU memory that other engines or processes use",
             _ => {
-                "`cubinder eval` shows what the manifest makes of these attributes and shapes; where that is right, the stream, the context or the \
-                 addresses that were given are not of this GPU"
+                "check the launch with `cubinder eval`; if it is correct, the stream, the context or an address does not belong to this GPU"
             }
         })
     }

@@ -17,10 +17,10 @@ use crate::driver::sys::{
 };
 use crate::driver::{Configuration, Driver, DriverError};
 
-/// A launch that lacks only addresses. Any number of threads may launch it.
+/// A launch that lacks only addresses, for any number of threads.
 ///
-/// `cuLaunchKernel` reads pointers to the arguments, which are not copied: numbers are in the record, tensor addresses
-/// in TensorRT's array, scratch addresses on the stack.
+/// `cuLaunchKernel` reads pointers to arguments, which are not copied: numbers are in the record, tensor addresses in
+/// TensorRT's array, scratch addresses on the stack.
 #[derive(Debug, Clone)]
 pub struct LaunchRecord {
     pub(super) launch: LaunchDescription,
@@ -36,17 +36,17 @@ pub struct LaunchRecord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Argument {
-    /// An offset in `numbers`, in bytes, below its length.
+    /// Offset in `numbers`, in bytes.
     Number(usize),
-    /// Below `inputs`.
+    /// Index of an input.
     Input(usize),
-    /// Below `outputs`.
+    /// Index of an output.
     Output(usize),
-    /// An offset from the workspace's address, in bytes.
+    /// Offset in the workspace, in bytes.
     Scratch(u64),
 }
 
-/// Returns the launch limits of a kernel.
+/// Returns a kernel's launch limits.
 #[must_use]
 pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
     LaunchLimits {
@@ -58,11 +58,11 @@ pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
 }
 
 impl LaunchRecord {
-    /// Creates the record of a launch evaluated for `kernel` with the limits from [`takes`]; scratch buffers are at
-    /// the offsets `scratch`. `None` for an input that is not given, or `numbers` of another launch or kernel.
+    /// Creates the record of a launch evaluated for `kernel` with limits from [`takes`]; `scratch` has the buffers'
+    /// offsets. `None` for an input that is not given, or `numbers` of another launch or kernel.
     ///
-    /// Call [`crate::code::CodeTable::allow_shared`] with the `shared_bytes` of its [`LaunchRecord::description`]
-    /// before enqueuing.
+    /// Before enqueuing, call [`crate::code::CodeTable::allow_shared`] with the `shared_bytes` of its
+    /// [`LaunchRecord::description`].
     #[must_use]
     pub fn new(
         plugin: &Plugin,
@@ -130,7 +130,7 @@ impl LaunchRecord {
         &self.launch
     }
 
-    /// Returns whether an extent of the grid is 0.
+    /// Returns whether the grid has a 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.launch.configuration.grid.contains(&0)
@@ -142,7 +142,7 @@ impl LaunchRecord {
         self.launch.configuration.grid.iter().map(|extent| u64::from(*extent)).fold(1, u64::saturating_mul)
     }
 
-    /// Returns how many blocks run at once on the current device.
+    /// Returns the blocks resident at once on the current device.
     pub fn blocks_at_once(&self, driver: &Driver, multiprocessors: u32) -> Result<u64, DriverError> {
         if let Some(cluster) = self.launch.cluster {
             let clusters = driver.clusters_at_once(self.kernel, &self.launch.configuration)?;
@@ -151,19 +151,18 @@ impl LaunchRecord {
                 .map(|extent| u64::from(*extent))
                 .fold(clusters.into(), u64::saturating_mul));
         }
-        // At most 1024.
+        // CUDA limits the product to 1024, so it cannot overflow.
         let threads = self.launch.configuration.block.iter().product();
         let blocks =
             driver.blocks_per_multiprocessor(self.kernel, threads, self.launch.configuration.shared_bytes)?;
         Ok(u64::from(blocks) * u64::from(multiprocessors))
     }
 
-    /// Launches the kernel. Does not allocate, lock or change shared state, unless the driver refuses.
+    /// Launches the kernel. Never allocates, locks or changes shared state, unless the driver refuses.
     ///
     /// # Safety
-    /// `at` holds the device addresses of the tensors, with the shapes that the record was evaluated for, and of the
-    /// sequence's workspace, all valid until the kernel has run. `stream` is null or of the kernel's device. The
-    /// kernel is loaded, by `driver`.
+    /// `at` holds device addresses of the tensors, with the evaluated shapes, and of the sequence's workspace, valid
+    /// until the kernel has run. `stream` is null or of the kernel's device. `driver` has the kernel loaded.
     pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         if self.is_empty() {
@@ -172,7 +171,7 @@ impl LaunchRecord {
         let mut pointers = [const { MaybeUninit::<*mut c_void>::uninit() }; MAX_ARGUMENTS];
         let mut scratch = [const { MaybeUninit::<u64>::uninit() }; MAX_ARGUMENTS];
         for ((pointer, argument), address) in pointers.iter_mut().zip(&self.arguments).zip(&mut scratch) {
-            // SAFETY: `LaunchRecord::new` checked offsets and indices; the lengths were compared.
+            // SAFETY: `LaunchRecord::new` checked offsets and indices; lengths were compared.
             let place: *const c_void = unsafe {
                 match *argument {
                     Argument::Number(offset) => self.numbers.as_ptr().cast::<u8>().add(offset).cast(),
@@ -187,8 +186,8 @@ impl LaunchRecord {
             // The driver only reads; its type lacks `const`.
             pointer.write(place.cast_mut());
         }
-        // SAFETY: `pointers` has an initialized pointer for each argument, to as many bytes as the kernel's parameter
-        // has (`LaunchRecord::new`). Tensors and stream are the caller's promise.
+        // SAFETY: `pointers` has an initialized pointer per argument, to the parameter's bytes (`LaunchRecord::new`).
+        // The caller promises tensors and stream.
         let launched = unsafe {
             driver.launch(self.kernel, &self.launch.configuration, stream, pointers.as_mut_ptr().cast())
         };
@@ -213,7 +212,6 @@ impl std::fmt::Display for LaunchRecord {
     }
 }
 
-/// Returns the end of a number in bytes; `None` on overflow.
 fn reach(start: usize, arg: &Arg) -> Option<usize> {
     start.checked_add(usize::try_from(arg.value.size()).ok()?)
 }
@@ -226,12 +224,12 @@ fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bo
         && kernel.params.as_deref().is_none_or(are_its)
 }
 
-/// PTX for older targets was compiled without the wait.
+/// Returns whether the kernel can wait for the previous one: PTX for older targets lacks the instruction.
 fn can_wait(kernel: &LoadedKernel) -> bool {
     kernel.capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS
 }
 
-/// No programmatic dependent launch if it cannot wait.
+/// Returns the launch's attributes; without programmatic dependent launch if the kernel cannot wait.
 fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &EvaluatedLaunch) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));

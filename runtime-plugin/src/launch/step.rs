@@ -1,4 +1,4 @@
-//! Evaluated steps of a sequence: launches, fills and copies.
+//! A sequence's evaluated steps: launches, fills and copies.
 
 use cubinder_launch::{EvaluatedStep, Sequence, tensor_bytes};
 use cubinder_model::{Memory, Plugin, Variant};
@@ -20,8 +20,8 @@ pub enum StepRecord {
 }
 
 impl StepRecord {
-    /// Returns the steps of a sequence that have an effect, for the variant's `kernels`. `None` if one is missing, or
-    /// as [`LaunchRecord::new`].
+    /// Returns a sequence's steps with effect, for the variant's `kernels`. `None` if one is missing, or as
+    /// [`LaunchRecord::new`].
     #[must_use]
     pub fn all(
         plugin: &Plugin,
@@ -63,10 +63,10 @@ impl StepRecord {
     /// Queues the step, as [`LaunchRecord::enqueue`].
     ///
     /// # Safety
-    /// As for [`LaunchRecord::enqueue`].
+    /// The caller upholds the contract of [`LaunchRecord::enqueue`].
     #[inline]
     pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         unsafe {
             match self {
                 StepRecord::Launch(record) => record.enqueue(driver, at, stream),
@@ -101,9 +101,9 @@ pub struct FillRecord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FillTarget {
-    /// Below `outputs`.
+    /// Index of an output.
     Output(usize),
-    /// An offset in the workspace, in bytes.
+    /// Offset in the workspace, in bytes.
     Scratch(u64),
 }
 
@@ -137,7 +137,7 @@ impl FillRecord {
     }
 
     /// # Safety
-    /// As for [`LaunchRecord::enqueue`].
+    /// The caller upholds the contract of [`LaunchRecord::enqueue`].
     unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         let to = match self.to {
@@ -146,22 +146,23 @@ impl FillRecord {
             }
             FillTarget::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
         };
-        // SAFETY: the caller's promises, for all `bytes`.
+        // SAFETY: the caller guarantees that all `bytes` are in device memory that stays valid until the work is
+        // done.
         let filled = unsafe { driver.fill(to, self.byte, self.bytes, stream) };
         filled
             .map_err(|error| memory_refusal(&self.plugin, format!("fill `{}`", self.name), self.bytes, error))
     }
 }
 
-/// An output that shares an input's memory, and the copy for an output bound to other memory.
+/// An output that shares an input's memory, and the copy if it is bound to other memory.
 ///
-/// TensorRT-RTX 1.7 passes one address for both, unless the user binds the output to other memory. Every step uses the
-/// output's ([`Plugin::storage_of`]).
+/// TensorRT-RTX 1.7 passes one address for both, unless the user binds the output elsewhere. Steps use the output's
+/// ([`Plugin::storage_of`]).
 #[derive(Debug, Clone)]
 pub struct AliasRecord {
     plugin: Box<str>,
     name: Box<str>,
-    /// Among the given inputs.
+    /// Index among the given inputs.
     input: usize,
     output: usize,
     bytes: usize,
@@ -173,14 +174,14 @@ pub struct AliasRecord {
 #[derive(Debug, Clone)]
 struct OtherInput {
     name: Box<str>,
-    /// Among the given inputs.
+    /// Index among the given inputs.
     place: usize,
     bytes: usize,
 }
 
 impl AliasRecord {
-    /// Returns a record for each aliased output of a variant; `shape` returns a tensor's shape. `None` if a size
-    /// overflows, or an input is not given.
+    /// Returns a record per aliased output of a variant; `shape` returns a tensor's. `None` if a size overflows or an
+    /// input is not given.
     #[must_use]
     pub fn all<'s>(
         plugin: &Plugin,
@@ -222,8 +223,8 @@ impl AliasRecord {
         &self.name
     }
 
-    /// Returns whether input and output are bound to different memory; [`EnqueueError::Overlap`] if they overlap
-    /// partially, or the output overlaps another input.
+    /// Returns whether input and output have different memory; [`EnqueueError::Overlap`] if they overlap partially, or
+    /// the output overlaps another input.
     #[inline]
     pub fn needs_copy(&self, at: &Addresses<'_>) -> Result<bool> {
         at.check(self.inputs, self.outputs)?;
@@ -246,10 +247,11 @@ impl AliasRecord {
     /// Copies the input to the output.
     ///
     /// # Safety
-    /// As for [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true` for these addresses.
+    /// The caller upholds the contract of [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true`
+    /// for these addresses.
     pub unsafe fn copy(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         let [from, to] = self.addresses(at);
-        // SAFETY: the caller's promises: both tensors have this size and do not overlap.
+        // SAFETY: the caller guarantees that both tensors have this size and do not overlap.
         let copied = unsafe { driver.copy(to as CUdeviceptr, from as CUdeviceptr, self.bytes, stream) };
         copied.map_err(|error| {
             let what = format!("copy the input to the output `{}`, which shares its memory", self.name);
@@ -257,7 +259,6 @@ impl AliasRecord {
         })
     }
 
-    /// Input, then output; 0 if missing.
     fn addresses(&self, at: &Addresses<'_>) -> [usize; 2] {
         let input = at.inputs.get(self.input).map_or(0, |input| input.addr());
         let output = at.outputs.get(self.output).map_or(0, |output| output.addr());

@@ -1,6 +1,5 @@
-//! NVTX ranges: the work of each node in a profiler's timeline, under the node's name.
-//!
-//! Never fails inference without a profiler, or allocates or locks when a range starts.
+//! NVTX ranges: each node's work in a profiler's timeline, under the node's name. Without a profiler, inference never
+//! fails; starting a range never allocates or locks.
 //!
 //! A profiler names its library in [`TOOL_VARIABLE`]; we load it and pass the tables, as `nvtxInit.h` of NVTX 3.1.0
 //! does (NVIDIA/NVTX, `c/include/nvtx3/nvtxDetail`).
@@ -22,7 +21,7 @@ use crate::driver::last_loader_error;
 pub(crate) const VARIABLE: &str = "CUBINDER_NVTX";
 /// A 64-bit profiler's library: `nvtxInit.h`.
 const TOOL_VARIABLE: &str = "NVTX_INJECTION64_PATH";
-/// Its entry point: `nvtxInit.h`.
+/// The entry point of a profiler's library: `nvtxInit.h`.
 const ENTRY: &CStr = c"InitializeInjectionNvtx2";
 
 /// `NvtxInitializeInjectionNvtxFunc_t`: 0 is failure.
@@ -31,21 +30,20 @@ type Initialize = unsafe extern "C" fn(extern "C" fn(u32) -> *const c_void) -> c
 #[derive(Debug)]
 pub(crate) struct Range(CString);
 
-/// Ends the range when dropped.
 pub(crate) struct Entered {
-    /// A range ends in the thread that started it.
+    /// Ends in the thread that started it.
     _not_send: PhantomData<*const ()>,
 }
 
 impl Range {
-    /// Returns `None` if ranges are disabled or not supported.
+    /// Creates a range; `None` if ranges are disabled or not supported.
     pub(crate) fn new(name: impl FnOnce() -> String) -> Option<Range> {
         takes_ranges().then(|| Range(CString::new(name().replace('\0', "\\0")).unwrap_or_default()))
     }
 
     #[inline]
     pub(crate) fn enter(&self) -> Entered {
-        // SAFETY: the slots are empty, or filled by a profiler, which the user trusts.
+        // SAFETY: the slots are empty, or a profiler filled them, which the user trusts; the name is a C string.
         unsafe { tables::push(self.0.as_ptr()) };
         Entered { _not_send: PhantomData }
     }
@@ -54,12 +52,12 @@ impl Range {
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: as for `push`, which this thread called before.
+        // SAFETY: this thread called `push` before, and the slots are as trusted as there.
         unsafe { tables::pop() };
     }
 }
 
-/// The first call attaches the profiler, or logs why it cannot.
+/// Returns whether a profiler accepts ranges. The first call attaches the profiler, or logs why it cannot.
 fn takes_ranges() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| {
@@ -82,21 +80,21 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
     let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Unavailable::NoTool)?;
     let path = CString::new(tool.into_vec()).map_err(|_| Unavailable::NoTool)?;
     let shown = || path.to_string_lossy().into_owned();
-    // SAFETY: a C string; the user intends the initializers to run.
+    // SAFETY: the path is a C string; by naming the library, the user allows its initializers to run.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
     if library.is_null() {
         return Err(Unavailable::NotLoaded { path: shown(), text: last_loader_error() });
     }
-    // SAFETY: an open handle and a C string.
+    // SAFETY: the handle is open, and the name is a C string.
     let entry = unsafe { libc::dlsym(library, ENTRY.as_ptr()) };
     let is_attached = !entry.is_null() && {
-        // SAFETY: NVTX defines the type of this function.
+        // SAFETY: the function has this type in NVTX.
         let initialize = unsafe { std::mem::transmute::<*mut c_void, Initialize>(entry) };
-        // SAFETY: NVTX defines this argument.
+        // SAFETY: NVTX passes the same argument: a function that returns export tables.
         unsafe { initialize(tables::export_table) != 0 }
     };
     if !is_attached {
-        // SAFETY: opened above, and its functions are not called.
+        // SAFETY: the handle was opened above, and the library's functions are not called later.
         unsafe { libc::dlclose(library) };
         return Err(if entry.is_null() {
             Unavailable::NoEntry(shown())
@@ -104,7 +102,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
             Unavailable::Failed(shown())
         });
     }
-    // The library stays loaded: the tables contain its functions.
+    // Stays loaded: the tables have its functions.
     if tables::takes_ranges() { Ok(()) } else { Err(Unavailable::NoRanges(shown())) }
 }
 
@@ -112,9 +110,9 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
 enum Unavailable {
     #[error("no NVTX ranges: {VARIABLE} is not 1")]
     NotAsked,
-    #[error("no NVTX ranges: {VARIABLE} is `{0}`; 1 asks for them, 0 does not")]
+    #[error("no NVTX ranges: {VARIABLE} is `{0}`, expected 0 or 1")]
     Value(String),
-    #[error("no NVTX ranges: {VARIABLE} is 1, and no profiler asks for them ({TOOL_VARIABLE} is not set)")]
+    #[error("no NVTX ranges: {VARIABLE} is 1, but no profiler is attached ({TOOL_VARIABLE} is not set)")]
     NoTool,
     #[error("{}cannot be loaded: {text}", library(path))]
     NotLoaded {
@@ -122,19 +120,16 @@ enum Unavailable {
         /// The loader's error.
         text: String,
     },
-    #[error(
-        "{}has no function `InitializeInjectionNvtx2`: it is none of a profiler for NVTX 2 or newer",
-        library(_0)
-    )]
+    #[error("{}has no function `InitializeInjectionNvtx2`: it does not support NVTX 2 or later", library(_0))]
     NoEntry(String),
-    #[error("{}refuses to be attached: `InitializeInjectionNvtx2` returned 0", library(_0))]
+    #[error("{}cannot be attached: `InitializeInjectionNvtx2` returned 0", library(_0))]
     Failed(String),
-    #[error("{}is attached, and takes no ranges", library(_0))]
+    #[error("{}is attached but records no ranges", library(_0))]
     NoRanges(String),
 }
 
 fn library(path: &str) -> String {
-    format!("no NVTX ranges: the profiler's library `{path}`, which {TOOL_VARIABLE} names, ")
+    format!("no NVTX ranges: the profiler's library `{path}` ({TOOL_VARIABLE}) ")
 }
 
 impl Unavailable {

@@ -1,16 +1,16 @@
-//! The NVTX function tables that a profiler fills, and the two functions that we call.
+//! The NVTX function tables that a profiler fills, and the two functions we call.
 //!
-//! Source: NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of NVIDIA/NVTX: `nvtxTypes.h`, `nvtxImpl.h`, and `nvtxImplCore.h`.
-//! All modules have slots: a profiler may rely on them.
+//! Source: NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of NVIDIA/NVTX: `nvtxTypes.h`, `nvtxImpl.h`, `nvtxImplCore.h`. All
+//! modules have slots: a profiler may rely on them.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{self, null, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Null if missing.
+/// A function of the profiler; null if missing.
 type Slot = AtomicPtr<c_void>;
-/// Null at index 0 and after the last slot.
+/// An entry of a table; null at index 0 and after the last slot.
 type Entry = Option<&'static Slot>;
 
 /// `nvtxRangePushA`.
@@ -34,7 +34,7 @@ const VERSION: u32 = 3;
 /// `NVTX_CBID_..._SIZE` in the order of `NvtxCallbackModule`: core, CUDA, OpenCL, CUDA run time, core 2, sync.
 const SLOTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
-/// Never freed: a profiler may write to it later.
+/// The tables, which are never freed, because a profiler may write to them later.
 struct Tables {
     callbacks: Callbacks,
     version: VersionInfo,
@@ -81,7 +81,7 @@ fn tables() -> &'static Tables {
     })
 }
 
-/// `NvtxGetExportTableFunc_t`. Returns null for unknown tables.
+/// Implements `NvtxGetExportTableFunc_t`; null for unknown tables.
 pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     match id {
         CALLBACKS_TABLE => ptr::from_ref(&tables().callbacks).cast(),
@@ -90,10 +90,10 @@ pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     }
 }
 
-/// `GetModuleFunctionTable`: returns 1 and writes a module's table and its length, or returns 0.
+/// Implements `GetModuleFunctionTable`: writes a module's table and length and returns 1, or returns 0.
 ///
 /// # Safety
-/// `table` and `size` are each null or writable.
+/// `table` and `size` are null or writable.
 unsafe extern "C" fn module_function_table(
     module: c_int,
     table: *mut *const Entry,
@@ -102,17 +102,17 @@ unsafe extern "C" fn module_function_table(
     let index = usize::try_from(module).ok().and_then(|module| module.checked_sub(CORE));
     let Some(found) = index.and_then(|index| tables().modules.get(index)) else { return 0 };
     if !size.is_null() {
-        // SAFETY: not null, so writable.
+        // SAFETY: the pointer is not null, so the profiler passed a writable one.
         unsafe { size.write(c_uint::try_from(found.slots.len()).unwrap_or(0)) };
     }
     if !table.is_null() {
-        // SAFETY: not null, so writable.
+        // SAFETY: the pointer is not null, so the profiler passed a writable one.
         unsafe { table.write(found.table.as_ptr()) };
     }
     1
 }
 
-/// NVTX itself ignores the version.
+/// Ignores the version, as NVTX itself does.
 extern "C" fn set_injection_version(_: u32) {}
 
 #[inline]
@@ -126,30 +126,30 @@ pub(super) fn takes_ranges() -> bool {
     [RANGE_PUSH_A, RANGE_POP].into_iter().all(|slot| function(slot).is_some())
 }
 
-/// Starts a range in the calling thread.
+/// Starts a range in this thread.
 ///
 /// # Safety
-/// A profiler that follows NVTX filled the slots. `name` is a C string.
+/// Slots are empty or filled by a profiler that follows NVTX. `name` is a C string.
 #[inline]
 pub(super) unsafe fn push(name: *const c_char) {
     if let Some(function) = function(RANGE_PUSH_A) {
-        // SAFETY: a profiler fills this slot with a function of this type.
+        // SAFETY: profilers store a function of this type in this slot.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePush>(function) };
         // SAFETY: `name` is a C string.
         unsafe { function(name) };
     }
 }
 
-/// Ends the last range of the calling thread.
+/// Ends this thread's last range.
 ///
 /// # Safety
-/// As for [`push`], which was called before.
+/// The caller upholds the contract of [`push`], and this thread called `push` before.
 #[inline]
 pub(super) unsafe fn pop() {
     if let Some(function) = function(RANGE_POP) {
-        // SAFETY: a profiler fills this slot with a function of this type.
+        // SAFETY: profilers store a function of this type in this slot.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePop>(function) };
-        // SAFETY: its only precondition is the range.
+        // SAFETY: the function requires only a range started by this thread, which the caller guarantees.
         unsafe { function() };
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     fn tables_lie_as_the_headers_say() {
         let callbacks = export_table(1).cast::<usize>();
         let version = export_table(3).cast::<usize>();
-        // SAFETY: both start with their sizes.
+        // SAFETY: both tables start with their sizes.
         unsafe {
             assert_eq!((*callbacks, *version), (16, 24));
             assert_eq!(version.add(1).read(), 3);
@@ -171,7 +171,7 @@ mod tests {
         for (module, length) in [(1, 16), (2, 9), (3, 15), (4, 7), (5, 16), (6, 7)] {
             let (mut table, mut size) = (null(), 0);
             let ask = tables().callbacks.module_function_table;
-            // SAFETY: both are writable.
+            // SAFETY: both pointers are writable.
             assert_eq!(unsafe { ask(module, &raw mut table, &raw mut size) }, 1);
             assert_eq!(size, length, "module {module}");
             // SAFETY: the table has `size` entries and a final null.
@@ -180,7 +180,7 @@ mod tests {
             let inner = vec![true; size as usize - 1];
             assert_eq!(are_there, [&[false], inner.as_slice(), &[false]].concat(), "module {module}");
         }
-        // SAFETY: null is allowed.
+        // SAFETY: the function accepts null.
         unsafe {
             assert_eq!(module_function_table(1, null_mut(), null_mut()), 1);
             assert_eq!(module_function_table(0, null_mut(), null_mut()), 0);

@@ -1,4 +1,4 @@
-//! Checks that `cubinder eval` and the runtime reject the same nodes with the same words, without a driver.
+//! `cubinder eval` and the runtime reject the same nodes with the same words, without a driver.
 
 use std::path::{Path, PathBuf};
 use std::ptr::without_provenance_mut;
@@ -208,14 +208,14 @@ impl Case {
         evaluation
     }
 
-    /// The runtime knows only the rank of a shape input.
+    /// Removes facts that the runtime does not know: it knows only the rank of a shape input.
     fn as_seen(&self, mut refused: String) -> String {
         for ((input, shape), values) in self.plugin.inputs.iter().zip(&self.inputs).zip(&self.values) {
             if input.values.is_some() {
-                refused = refused.replace(&format!(", {} holds {values:?}", input.name), "");
+                refused = refused.replace(&format!(", {} contains {values:?}", input.name), "");
             }
             if input.values.is_some() && !shape.is_empty() {
-                let unseen = format!("{}: shape not known", input.name);
+                let unseen = format!("{}: unknown shape", input.name);
                 let [row, part] = [
                     format!("\n  {}: {shape:?}", input.name),
                     format!("{} is {}", input.name, shape_text(shape)),
@@ -226,7 +226,6 @@ impl Case {
         refused
     }
 
-    /// An error lists the facts that `eval` needs.
     fn evaluated(&self, device: Option<Device>) -> Result<Evaluation, Vec<Mistake>> {
         let all = (0..self.plugin.tensor_count())
             .filter_map(|index| Some((index, self.plugin.tensor_name(index)?)));
@@ -258,7 +257,6 @@ impl Case {
 
     fn refused(&self, device: Option<Device>, outputs: &[Vec<i64>]) -> Option<String> {
         let title = format!("{}: ", self.plugin.full_name());
-        // Only the runtime adds the node's name.
         let text = |error: &Error| {
             let text = error.text().strip_prefix(&title).unwrap_or(error.text());
             text.split_once("\n  node: ").map_or(text, |(text, _)| text).to_owned()
@@ -316,7 +314,6 @@ impl Case {
             .unwrap()
     }
 
-    /// No output shape was evaluated, because one needs values that TensorRT does not announce.
     fn refused_for_values(&self, evaluation: &Evaluation) -> bool {
         let takes_values = self.plugin.outputs.iter().any(|output| {
             output.shape.nodes.iter().any(|node| matches!(node, cubinder_expr::Node::Values(_)))
@@ -367,7 +364,7 @@ fn a_launch_that_depends_on_the_device_needs_one() {
         assert_eq!(told.is_err(), case.asks_for_device());
         let Err(mistakes) = told else { continue };
         for Mistake { name, diagnostic, .. } in &mistakes {
-            let message = format!("the launch depends on `device.{name}`, which is not given");
+            let message = format!("the launch depends on `device.{name}`, which is not specified");
             assert_eq!(diagnostic.message, message);
             assert!(diagnostic.help.as_ref().is_some_and(|help| help.contains(&format!("--device {name}="))));
         }
@@ -399,33 +396,34 @@ fn cases_are_of_all_kinds() {
         let refused = case.evaluation().refused.unwrap_or_default();
         let kinds = [
             "the attribute `",
-            "does not hold",
             "has rank",
-            "limits that to",
+            "limits it to",
             "no variant can run",
+            "` is false",
             "cannot launch",
         ];
         let kind = kinds.into_iter().find(|kind| refused.contains(kind));
         *found.entry(kind.unwrap_or(if refused.is_empty() { "launched" } else { "other" })).or_default() += 1;
         if case.values.iter().any(|values| !values.is_empty()) {
             let what = match () {
-                () if refused.is_empty() => "launched beside shape inputs",
-                () if refused.contains("does not hold; ") => "a rule beside shape inputs",
-                () => "refused beside shape inputs",
+                () if refused.is_empty() => "launched with shape inputs",
+                () if refused.contains("no variant can run") => "rejected with shape inputs",
+                () if refused.contains("` is false; ") => "a rule with shape inputs",
+                () => "rejected with shape inputs",
             };
             *found.entry(what).or_default() += 1;
         }
     }
     for kind in [
         "the attribute `",
-        "does not hold",
         "has rank",
-        "limits that to",
+        "limits it to",
         "no variant can run",
+        "` is false",
         "cannot launch",
         "launched",
-        "launched beside shape inputs",
-        "a rule beside shape inputs",
+        "launched with shape inputs",
+        "a rule with shape inputs",
     ] {
         assert!(found.get(kind).is_some_and(|count| *count >= 3), "{found:?}");
     }

@@ -1,4 +1,4 @@
-//! Types and formats for TensorRT's builder. Makes no CUDA driver call.
+//! Types and formats for TensorRT's builder. Makes no driver call.
 
 use cubinder_expr::{DataType, Format};
 use cubinder_launch as launch;
@@ -8,7 +8,6 @@ use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc, Result};
 use super::node::NodeData;
 use crate::definition::TensorKinds;
 
-/// Those of the first variant with the inputs' types.
 pub(super) fn output_types(
     node: &NodeData,
     inputs: &[trt_abi::DataType],
@@ -64,7 +63,7 @@ pub(super) fn kinds_of<'n, 't>(
     let format = |tensor: &PluginTensorDesc| {
         let format = tensor.format;
         Format::from_tensorrt(format.0)
-            .ok_or_else(|| node.invalid(format_args!("no plugin takes tensors in the format {format:?}")))
+            .ok_or_else(|| node.invalid(format_args!("no plugin supports tensors in the format {format:?}")))
     };
     let formats: Vec<Format> = tensors.clone().map(format).collect::<Result<_, _>>()?;
     for ((tensor, format), index) in tensors.zip(&formats).zip(&node.counted) {
@@ -72,7 +71,7 @@ pub(super) fn kinds_of<'n, 't>(
             let name = node.definition.plugin().tensor_name(*index).unwrap_or_default();
             let (format, least) = (format.name(), format.min_rank());
             return Err(node.invalid(format_args!(
-                "`{name}` has rank {rank}, and tensors in the format `{format}` have at least {least} dimensions"
+                "`{name}` has rank {rank}, but tensors in the format `{format}` have at least {least} dimensions"
             )));
         }
     }
@@ -80,7 +79,7 @@ pub(super) fn kinds_of<'n, 't>(
     fitting.ok_or_else(|| no_variant(node, &types, &formats))
 }
 
-/// `None` if it is unknown or high enough.
+/// Returns the rank if it is below the format's minimum; `None` if it is unknown or high enough.
 pub(super) fn rank_below(tensor: &PluginTensorDesc, format: Format) -> Option<usize> {
     usize::try_from(tensor.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
@@ -112,25 +111,25 @@ pub(super) fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Re
     let expected = node.counted_inputs();
     if inputs != expected {
         let plain = expected == plugin.inputs.len();
-        let what = if plain { "inputs" } else { "inputs that are no shape inputs" };
+        let what = if plain { "inputs" } else { "inputs that are not shape inputs" };
         let remedy = if plain { String::new() } else { shape_inputs_are_named(plugin) };
         return Err(
-            node.invalid(format_args!("the node has {inputs} {what}, the plugin takes {expected}{remedy}"))
+            node.invalid(format_args!("the node has {inputs} {what}, the plugin expects {expected}{remedy}"))
         );
     }
     let expected = plugin.outputs.len();
     if outputs != expected {
-        return Err(node.invalid(format_args!("the node has {outputs} outputs, the plugin gives {expected}")));
+        return Err(node.invalid(format_args!("the node has {outputs} outputs, the plugin has {expected}")));
     }
     Ok(())
 }
 
-/// TensorRT's ONNX parser reads this attribute (TensorRT-RTX 1.7).
+/// Advises to set the attribute by which TensorRT's ONNX parser finds shape inputs (TensorRT-RTX 1.7).
 pub(super) fn shape_inputs_are_named(plugin: &Plugin) -> String {
     let all = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
     let indices: Vec<String> = all.map(|(index, _)| index.to_string()).collect();
     let list = indices.join(", ");
-    format!("; the node's attribute `tensorrt_plugin_shape_input_indices` has to be [{list}]")
+    format!("; the node's attribute `tensorrt_plugin_shape_input_indices` must be [{list}]")
 }
 
 fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>> {
@@ -138,7 +137,7 @@ fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataT
         .iter()
         .map(|ty| {
             DataType::from_tensorrt(ty.0)
-                .ok_or_else(|| node.invalid(format_args!("no plugin takes tensors of type {ty:?}")))
+                .ok_or_else(|| node.invalid(format_args!("no plugin supports tensors of type {ty:?}")))
         })
         .collect()
 }

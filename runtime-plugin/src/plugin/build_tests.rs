@@ -1,5 +1,3 @@
-//! Build answers about types, formats, tactics and names.
-
 use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node as Part};
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::Device;
@@ -36,7 +34,8 @@ fn row(id: i32, ty: DataType, format: Format, k: Option<i64>) -> Variant {
     }
 }
 
-/// For `k` = 3: f32 row major by variants 1 and 2, f16 in HWC8 by 1, f16 row major by 2 and 4.
+/// Returns a plugin that, for `k` = 3, supports f32 row major by variants 1 and 2, f16 in HWC8 by 1, and f16 row
+/// major by 2 and 4.
 fn mixed() -> cubinder_model::Plugin {
     use DataType::{F16, F32};
     use Format::{Hwc8, Linear};
@@ -91,11 +90,11 @@ fn a_format_is_not_taken_for_tensors_without_its_dimensions() {
     let short = shaped(Format::Hwc8, 2);
     assert_eq!(
         mixed.configure(&[short], &[short]).unwrap_err().text(),
-        "test::guarded `n`: `x` has rank 2, and tensors in the format `hwc8` have at least 3 dimensions"
+        "test::guarded `n`: `x` has rank 2, but tensors in the format `hwc8` have at least 3 dimensions"
     );
     let mut open = shaped(Format::Hwc8, 4);
     open.desc.dims.nb_dims = -1;
-    assert!(mixed.supports(1, &[open, open], 1), "what is not known yet is asked again");
+    assert!(mixed.supports(1, &[open, open], 1), "unknown values are queried again");
 }
 
 #[test]
@@ -109,19 +108,19 @@ fn tactics_are_those_of_types_and_formats() {
         Ok::<_, String>(mixed.tactics().unwrap())
     };
     assert_eq!(configured(DataType::F32, Format::Linear), Ok(vec![AUTO_TACTIC, 1, 2]));
-    assert_eq!(configured(DataType::F16, Format::Hwc8), Ok(vec![]), "one variant is no choice");
+    assert_eq!(configured(DataType::F16, Format::Hwc8), Ok(vec![]), "one variant offers no choice");
     assert_eq!(configured(DataType::F16, Format::Linear), Ok(vec![AUTO_TACTIC, 2, 4]));
     assert_eq!(
         configured(DataType::F32, Format::Hwc8),
-        Err("test::guarded `n`: no variant takes the types and formats (f32 hwc8, f32 hwc8); the plugin has (f32, f32), \
+        Err("test::guarded `n`: no variant supports the types and formats (f32 hwc8, f32 hwc8); the plugin supports (f32, f32), \
              (f16 hwc8, f16 hwc8), (f16, f16)"
             .to_owned())
     );
-    assert_eq!(mixed.tactics().unwrap(), [AUTO_TACTIC, 2, 4], "what is refused changes nothing");
+    assert_eq!(mixed.tactics().unwrap(), [AUTO_TACTIC, 2, 4], "a rejected call changes nothing");
     let mut strange = tensor(DataType::F32, Format::Linear);
     strange.desc.format = TensorFormat::DLA_LINEAR;
     let error = mixed.configure(&[strange], &[strange]).unwrap_err();
-    assert!(error.text().contains("no plugin takes tensors in the format"), "{error}");
+    assert!(error.text().contains("no plugin supports tensors in the format"), "{error}");
     assert!(mixed.set_tactic(3).is_err(), "its code is for another attribute");
 }
 
@@ -139,7 +138,7 @@ fn or_divides(op: BinaryOp, guard: &Guard) -> Guard {
     Guard { expr: Expr { nodes }, text: String::new() }
 }
 
-/// The builder's device proves nothing about others.
+/// The builder's device says nothing about others.
 #[test]
 fn a_guard_that_reads_the_device_is_a_tactic_where_it_holds_for_every_device() {
     use DeviceFact::{Capability, SharedBytes, Sms};
@@ -187,7 +186,7 @@ fn outputs_have_the_types_of_the_first_variant_that_serves_the_node() {
     let error = types(&plugin(model), DataType::I64).unwrap_err();
     assert_eq!(
         error.text(),
-        "test::guarded `n`: no variant takes the types (i64); the plugin has (f16, f16), (f32, f32)"
+        "test::guarded `n`: no variant supports the types (i64); the plugin supports (f16, f16), (f32, f32)"
     );
 }
 
@@ -199,7 +198,7 @@ fn a_node_without_code_for_its_attributes_is_refused() {
     model.variants.pop();
     assert_eq!(
         made(model).unwrap_err().text(),
-        "test::guarded `n`: the attribute `k` is `3`, and there is code for `7`, `5` only"
+        "test::guarded `n`: the attribute `k` is `3`, but the code is specialized for `7`, `5`"
     );
 }
 
@@ -269,11 +268,14 @@ fn aliased_outputs_name_an_input_as_tensorrt_counts_them() {
     let error = aliased.configure(&three[..2], &three[2..]).unwrap_err();
     assert_eq!(
         error.text(),
-        "test::guarded `n`: the node has 2 inputs that are no shape inputs, the plugin takes 1; the node's attribute \
-         `tensorrt_plugin_shape_input_indices` has to be [0]"
+        "test::guarded `n`: the node has 2 inputs that are not shape inputs, the plugin expects 1; the node's attribute \
+         `tensorrt_plugin_shape_input_indices` must be [0]"
     );
     let error = aliased.configure(&[tensor(DataType::F16, Format::Chw2)], &tensors[1..]).unwrap_err();
-    assert!(error.text().contains("(i64, f16 chw2, f16 hwc8); the plugin has (i64, f32, f32), "), "{error}");
+    assert!(
+        error.text().contains("(i64, f16 chw2, f16 hwc8); the plugin supports (i64, f32, f32), "),
+        "{error}"
+    );
     let plain = plugin(mixed());
     assert!(plain.tolerates_null_attach() && plain.aliased_input(0).is_none());
 }

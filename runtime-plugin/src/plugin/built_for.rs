@@ -1,5 +1,4 @@
-//! Proofs for every shape of the profile of a node that TensorRT launches itself: such an engine checks no shapes at
-//! run time.
+//! Proofs for every shape of the profile of a node that TensorRT launches: its engines check no shapes.
 
 use cubinder_expr::{Builtin, Expr, Formula, Node};
 use cubinder_expr::{Interval, Value};
@@ -16,9 +15,9 @@ use super::profile::Profile;
 #[derive(Debug)]
 pub(super) struct BuiltFor {
     pub(super) profile: Profile,
-    /// The kernel returns early if a shape violates one.
+    /// The kernel returns early if one is violated.
     pub(super) required: Vec<Requirement>,
-    /// Those whose guards are proved.
+    /// Variants whose guards are proved.
     variants: Vec<Proved>,
 }
 
@@ -55,15 +54,15 @@ impl BuiltFor {
         self.variants.iter().find(|proved| proved.index == index)
     }
 
-    /// For other shapes it returns early or a warning was logged.
+    /// Returns whether the variant is offered. For other shapes its kernel returns early, or a warning was logged.
     pub(super) fn offers(&self, node: &NodeData, variant: &Variant) -> bool {
         let is_proved =
             self.proved(node, variant).is_some_and(|proved| proved.open.iter().all(|open| !open.never));
         is_proved && (self.required.is_empty() || !is_own(variant))
     }
 
-    /// Returns the claims to prove before TensorRT may launch the variant: its guard, claims that are always false,
-    /// and the requirements of precompiled kernels, which cannot return early.
+    /// Returns claims to prove before TensorRT may launch the variant: its guard, always false claims, and precompiled
+    /// kernels' requirements.
     pub(super) fn asks_for(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
         let guard = variant.guard.iter().map(|guard| format!("`{}`", guard.text));
         let never = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
@@ -78,7 +77,7 @@ impl BuiltFor {
     }
 }
 
-/// Launch values are in range, and outputs are written.
+/// Returns the claims that are not proved: that launch values are in range, and that outputs are written.
 fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
     let Some(launch) = variant.launch(0) else { return Vec::new() };
     let when = variant.steps.first().and_then(|step| step.when.as_ref());
@@ -86,7 +85,7 @@ fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim>
     let all = domain(node, profile).without_search();
     let done = running.iter().fold(domain(node, profile).without_search(), Domain::assuming);
     let fits = |Unproved { role, range, never }: Unproved| OpenClaim {
-        what: format!("{role} is from {} to {}", range.min, range.max),
+        what: format!("{role} is in {}..={}", range.min, range.max),
         never,
     };
     let parts = native::unproved(&done, launch, declared(node, launch)).into_iter().map(fits);
@@ -109,7 +108,6 @@ fn place(node: &NodeData, variant: &Variant) -> Option<usize> {
     node.definition.plugin().variants.iter().position(|known| std::ptr::eq(known, variant))
 }
 
-/// Whether TensorRT launches the author's precompiled kernel unchanged.
 fn is_own(variant: &Variant) -> bool {
     variant.launch(0).is_some_and(native::is_own)
 }
@@ -118,7 +116,6 @@ fn domain<'a>(node: &'a NodeData, profile: &'a Profile) -> Domain<'a> {
     Domain::new(node.definition.plugin()).with_attributes(&node.attributes).with_profile(&profile.inputs)
 }
 
-/// Fails if no shape satisfies a rule.
 fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     profile.check(node)?;
     let plugin = node.definition.plugin();
@@ -137,7 +134,7 @@ fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
             .map_err(|unmet| node.invalid(unmet))?;
         return Ok(Vec::new());
     }
-    // Limits apply to each dimension and to their product, so shapes between two valid ends are valid.
+    // Limits apply to dimensions and their product, so shapes between two valid ends are valid.
     let keeps = |limit: &Requirement, facts: &Facts<'_>| {
         Steps::default().value(&limit.expr, facts) == Ok(Value::Bool(true))
     };
@@ -158,7 +155,7 @@ fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     for output in &plugin.outputs {
         let rank = output_rank(&domain, output).ok_or_else(|| {
             node.invalid(format_args!(
-                "how many dimensions `{}` has is not known from the ranks of the inputs",
+                "the rank of `{}` cannot be derived from the ranks of the inputs",
                 output.name
             ))
         })?;
@@ -184,11 +181,10 @@ fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
     }
 }
 
-/// Fails if it is false in all of `domain`.
 fn is_open(node: &NodeData, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool> {
     let Requirement { expr, text, message } = requirement;
     if domain.never(expr) == Verdict::Proved {
-        return Err(node.invalid(format_args!("`{text}` holds for no shape of the profile: {message}")));
+        return Err(node.invalid(format_args!("`{text}` is false for all shapes of the profile: {message}")));
     }
     Ok(!domain.proves(expr))
 }

@@ -1,4 +1,4 @@
-//! The context of run-time errors: node and device. Queries the driver, so only for errors.
+//! Node and device of run-time errors. Queries the driver: only for errors.
 
 use cubinder_launch::{Facts, describe};
 use trt_abi::Error;

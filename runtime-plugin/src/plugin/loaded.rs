@@ -1,4 +1,4 @@
-//! The kernels of a node's variants in the current context.
+//! Kernels of a node's variants in the current context.
 
 use cubinder_launch as launch;
 use cubinder_launch::{Device, Facts, Steps};
@@ -14,16 +14,15 @@ use crate::driver::sys::{
 };
 use crate::driver::{Driver, DriverError};
 
-/// By the variant's steps; `None` unless one launches a kernel on this device.
+/// Kernels by the variant's steps; `None` for a step that launches no kernel on this device.
 type Kernels = Vec<Option<LoadedKernel>>;
 
 #[derive(Debug, Default)]
 pub(super) struct LoadedVariants {
-    /// Another device's context can reuse the address of a destroyed one.
+    /// Context and device: another device's context can reuse the address of a destroyed one.
     context: Option<(CUcontext, CUdevice)>,
     device: Option<Device>,
     variants: Vec<(usize, Kernels)>,
-    /// For tests without a driver.
     #[cfg(test)]
     pub(super) assumed: Option<Device>,
 }
@@ -34,7 +33,7 @@ impl LoadedVariants {
         found.map_or(&[], |(_, kernels)| kernels.as_slice())
     }
 
-    /// Drops kernels of other contexts. `None` without a driver or context.
+    /// Drops other contexts' kernels. `None` without driver or context.
     pub(super) fn follow_context(&mut self, node: &NodeData) -> Result<Option<&'static Driver>> {
         let driver = self.update(node)?;
         if driver.is_none() {
@@ -73,12 +72,11 @@ impl LoadedVariants {
         self.device
     }
 
-    /// Other code may load after an unclear driver error.
+    /// Forgets what was loaded: after an unclear driver error other code may load.
     pub(super) fn forget(&mut self) {
         self.variants.clear();
     }
 
-    /// Errors include `told`. Returns false without a context.
     pub(super) fn load(
         &mut self,
         node: &NodeData,
@@ -129,7 +127,7 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
     Ok(())
 }
 
-/// `None` without a driver or context. Skips steps whose condition is false on this device.
+/// Loads all kernels; `None` without driver or context. Skips steps whose condition is false on this device.
 fn load_all(
     node: &NodeData,
     variant: &Variant,
@@ -158,7 +156,7 @@ fn load(
     facts: &Facts<'_>,
 ) -> Result<Option<LoadedKernel>> {
     let failed = |error: LoadError| {
-        // `NothingFits` already names the device.
+        // `NothingFits` names the device.
         let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
         let context = node_context(node, facts, driver);
         failure(Error::FAILED_INITIALIZATION, node, &error, &context, Some(&error.help()))
@@ -173,7 +171,7 @@ fn load(
     }
 }
 
-/// Warns once that the replacement may be slower.
+/// Warns once about a possibly slower replacement.
 fn log_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
     if kernel.refused.is_empty() || !kernel.is_first {
         return;

@@ -1,8 +1,8 @@
-//! Values that TensorRT keeps pointers into: computed once per key, kept as long as the object.
+//! Values that TensorRT points into: computed once per key, kept as long as the object.
 
 use std::sync::OnceLock;
 
-/// Entries are never removed or moved, so adding one needs only a shared reference.
+/// Entries never move or disappear, so adding needs only a shared reference.
 #[derive(Debug)]
 pub(super) struct Memo<K, V>(OnceLock<Box<Entry<K, V>>>);
 
@@ -20,7 +20,7 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: PartialEq, V> Memo<K, V> {
-    /// Concurrent calls get the first value. Errors of `make` are not cached.
+    /// Returns the cached value, or makes it. Concurrent calls get the first value. Errors of `make` are not cached.
     pub(super) fn get<E>(&self, key: K, make: impl FnOnce(&K) -> Result<V, E>) -> Result<&V, E> {
         let mut place = self;
         while let Some(entry) = place.0.get() {
@@ -42,7 +42,7 @@ impl<K: PartialEq, V> Memo<K, V> {
 }
 
 impl<K, V> Drop for Memo<K, V> {
-    /// A loop, because dropping a long list would recurse deeply.
+    /// Drops the list in a loop: dropping a long list recursively could overflow the stack.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(mut entry) = next {
@@ -65,7 +65,7 @@ mod tests {
         }
         assert!(std::ptr::eq(first, memo.get(1, |_| Err(())).unwrap()));
         assert_eq!(memo.get(100, |_| Err("no")), Err("no"));
-        assert_eq!(memo.get(100, make).unwrap(), "100", "a failure is not kept");
+        assert_eq!(memo.get(100, make).unwrap(), "100", "a failure is not stored");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The plugin object: one node of a network, in a build and at run time. [`KernelPlugin`] holds the shared state;
-//! [`native`] is a node that TensorRT launches itself.
+//! The plugin object: one node of a network, in builds and at run time. [`KernelPlugin`] holds the shared state;
+//! [`native`] is a node that TensorRT launches.
 
 macro_rules! node_plugin_methods {
     () => {
@@ -101,7 +101,6 @@ pub(crate) struct KernelPlugin {
 }
 
 impl KernelPlugin {
-    /// `name` is the node's in the network.
     pub(crate) fn new(
         definition: Definition,
         attributes: Vec<Value>,
@@ -190,7 +189,7 @@ impl Plugin for KernelPlugin {
         build::supports(&self.state.node, position, in_out, input_count)
     }
 
-    /// For the configured profile, otherwise for this call's.
+    /// Returns the workspace for the configured profile, or for this call's tensors if none is configured.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -239,7 +238,7 @@ impl Plugin for KernelPlugin {
         let at = Addresses { inputs, outputs, workspace };
         let tactic = self.state.tactic();
         self.running
-            // SAFETY: the caller's promises are those of `RunState::enqueue`.
+            // SAFETY: the caller promises what `RunState::enqueue` requires.
             .with(|running| unsafe { running.enqueue(&self.state.node, tactic, &at, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
@@ -256,7 +255,7 @@ impl Plugin for KernelPlugin {
 }
 
 impl KernelPlugin {
-    /// Loads the code of all reachable variants before a stream capture. No effect without a driver or in a build.
+    /// Loads all reachable variants' code before a stream capture. No effect without a driver or in a build.
     pub(crate) fn preload(&self) -> Result<()> {
         if self.state.node.phase != TensorRTPhase::RUNTIME {
             return Ok(());

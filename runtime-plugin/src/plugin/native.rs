@@ -1,5 +1,4 @@
-//! A node that TensorRT launches itself: its build answers. Its tactics may run for every shape of the profile
-//! ([`BuiltFor`]).
+//! Build answers of a node that TensorRT launches. Its tactics may run for every shape of the profile ([`BuiltFor`]).
 
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, OnceLock};
@@ -18,13 +17,13 @@ use super::state::{Latest, NodeState};
 use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 
-/// Unproved claims in a message; an array argument is one.
+/// Unproved claims in a message; array arguments count once.
 const MAX_LISTED: usize = 8;
 
 #[derive(Debug)]
 struct Code {
     symbol: CString,
-    /// Ends with a NUL, because TensorRT 11.4 reads a C string.
+    /// Ends with a NUL: TensorRT 11.4 reads a C string.
     text: Vec<u8>,
 }
 
@@ -59,7 +58,6 @@ impl NativePlugin {
         }
     }
 
-    /// The first variant without a tactic.
     fn chosen(&self, kinds: &TensorKinds) -> Result<&Variant> {
         let tactic = self.state.tactic();
         let found = self.offered(Some(kinds)).into_iter().find(|variant| tactic == 0 || variant.id == tactic);
@@ -75,23 +73,24 @@ impl NativePlugin {
                 .collect();
             match asked_for.as_slice() {
                 [] => format!("variant {} always runs", variant.id),
-                all => format!("variant {} runs where {}", variant.id, all.join(" and ")),
+                all => format!("variant {} requires that {}", variant.id, all.join(" and ")),
             }
         };
         let is_meant = |variant: &&Variant| tactic == 0 || variant.id == tactic;
         let variants: Vec<String> =
             self.state.node.reachable(Some(kinds)).filter(is_meant).map(conditions).collect();
         let what = match (tactic, variants.is_empty()) {
-            (0, _) => "no variant may run for every shape of the profile".to_owned(),
-            (tactic, true) => format!("variant {tactic}, which it chose, is not for these types and formats"),
+            (0, _) => "no variant is proved for all shapes of the profile".to_owned(),
+            (tactic, true) => {
+                format!("variant {tactic}, which it chose, does not support these types and formats")
+            }
             (tactic, false) => {
-                format!("variant {tactic}, which it chose, may not run for every shape of the profile")
+                format!("variant {tactic}, which it chose, is not proved for all shapes of the profile")
             }
         };
         let variants = if variants.is_empty() { String::new() } else { format!(": {}", variants.join(", ")) };
         self.state.node.invalid(format_args!(
-            "TensorRT launches this plugin itself, and {what}{variants}; narrow the profile, or have a plugin library launch the kernels, which \
-             chooses for every call"
+            "TensorRT launches this plugin itself, but {what}{variants}; narrow the profile, or use the plugin route, which chooses at run time"
         ))
     }
 
@@ -114,8 +113,8 @@ impl NativePlugin {
         let names: Vec<String> = names.collect();
         (!names.is_empty()).then(|| {
             format!(
-                "TensorRT launches this plugin itself, and its outputs have the memory of inputs ({}): nothing copies an input to \
-                 an output that is bound to other memory; bind both to one address, or compile the plugin without `route = \"native\"`",
+                "TensorRT launches this plugin itself, and its outputs share the memory of inputs ({}), which are \
+                 never copied; bind both to one address, or compile the plugin without `route = \"native\"`",
                 names.join(", ")
             )
         })
@@ -125,10 +124,10 @@ impl NativePlugin {
         if !unproved.is_empty() {
             let left = unproved.len().saturating_sub(MAX_LISTED);
             unproved.truncate(MAX_LISTED);
-            unproved.extend((left > 0).then(|| format!("{left} more things hold")));
+            unproved.extend((left > 0).then(|| format!("{left} more")));
             let text = format!(
-                "TensorRT launches {what} itself, and it is not proved for every shape of the profile that {}: where that is not so, {outcome}",
-                unproved.join(", that ")
+                "TensorRT launches {what} itself, but claims are not proved for all shapes of the profile: {}; if one is false, {outcome}",
+                unproved.join(", ")
             );
             self.state.node.log(Severity::WARNING, text);
         }
@@ -149,7 +148,7 @@ impl NativePlugin {
         let object = self.state.node.definition.code().get(*code as usize).ok_or_else(missing)?;
         let raw = object
             .raw()
-            .map_err(|error| self.state.node.invalid(format_args!("its code does not read: {error}")))?;
+            .map_err(|error| self.state.node.invalid(format_args!("cannot read its code: {error}")))?;
         let symbol = CString::new(symbol.as_str()).map_err(|_| missing())?;
         let text = [raw.strip_suffix(b"\0").unwrap_or(&raw), b"\0"].concat();
         Ok(place.get_or_init(|| Code { symbol, text }))
@@ -176,14 +175,10 @@ impl PluginBase for NativePlugin {
         if let Some(text) = self.uncopied() {
             self.state.node.log(Severity::WARNING, text);
         }
-        self.say(
-            "this plugin",
-            unproved,
-            "the kernel leaves at once, and the outputs keep what their memory held",
-        );
+        self.say("this plugin", unproved, "the kernel returns early and leaves the outputs unchanged");
         offered.into_iter().for_each(|variant| {
             let unproved = built_for.unproved(&self.state.node, variant);
-            self.say(&format!("variant {}", variant.id), unproved, "nobody says so when the engine runs");
+            self.say(&format!("variant {}", variant.id), unproved, "the engine reports no error");
         });
         Ok(())
     }
@@ -249,7 +244,7 @@ impl QuickPlugin for NativePlugin {
     ) -> Result<QuickLaunch<'b>> {
         let (given, outputs) = in_out.split_at(input_count.min(in_out.len()));
         let kinds = build::configured_kinds(&self.state.node, given, outputs)?;
-        // TensorRT does not promise to configure the plugin before it requests a launch.
+        // TensorRT may request a launch before configuring the plugin.
         let profile = self.profile_of(given)?;
         let built_for = match self.built_for.get() {
             Some(built_for) if profile.is_among(&built_for.profile) => built_for,

@@ -1,5 +1,3 @@
-//! Build answers of a node that TensorRT launches itself.
-
 use cubinder_expr::{BinaryOp, Expr, Node as Part};
 use cubinder_expr::{DataType, Format, Interval, Value};
 use cubinder_model::{
@@ -118,9 +116,9 @@ fn tactics_are_variants_whose_guards_hold_for_the_whole_profile() {
     let some = plugin(guarded());
     assert_eq!(offered(&some, 8, 8), Ok(vec![1, 2]));
     assert_eq!(offered(&some, 6, 6), Ok(vec![2]));
-    let refused = "test::guarded `n`: TensorRT launches this plugin itself, and no variant may run for every shape of the profile: variant 1 runs where \
-                   `x.shape[-1] % 4 == 0`, variant 2 runs where `x.shape[-1] % 2 == 0`; narrow the profile, or have a plugin library launch the kernels, which \
-                   chooses for every call";
+    let refused = "test::guarded `n`: TensorRT launches this plugin itself, but no variant is proved for all shapes of the profile: variant 1 requires that \
+                   `x.shape[-1] % 4 == 0`, variant 2 requires that `x.shape[-1] % 2 == 0`; narrow the profile, or use \
+                   the plugin route, which chooses at run time";
     assert_eq!(offered(&some, 7, 7), Err(refused.to_owned()));
     assert_eq!(offered(&some, 4, 8), Err(refused.to_owned()));
     let all = plugin(model(vec![variant(1, Some(divides(4, None))), variant(2, None)]));
@@ -144,11 +142,11 @@ fn the_tactic_says_which_kernel_is_given() {
     assert_eq!(kernel(&some.clone()), "kernel_2", "copies have the tactic");
     let error = some.set_tactic(3).unwrap_err();
     assert_eq!(error.text(), "test::guarded `n`: variant 3 does not exist");
-    assert_eq!(kernel(&some), "kernel_2", "what is refused changes nothing");
+    assert_eq!(kernel(&some), "kernel_2", "a rejected call changes nothing");
     let x = floats(6, 6);
     some.configure(&[x], &[x]).unwrap();
     some.set_tactic(1).unwrap();
-    assert!(some.kernel(&[x.desc], &[x.desc]).is_err(), "its guard does not hold");
+    assert!(some.kernel(&[x.desc], &[x.desc]).is_err(), "its guard is false");
 }
 
 #[test]
@@ -215,7 +213,7 @@ fn what_is_required_of_shapes_is_held_against_the_profile() {
     assert!(error.contains("rows are of vectors"), "{error}");
     let error = offered(&strict, 1, 3).unwrap_err();
     assert!(
-        error.contains("`x.shape[-1] % 4 == 0` holds for no shape of the profile: rows are of vectors"),
+        error.contains("`x.shape[-1] % 4 == 0` is false for all shapes of the profile: rows are of vectors"),
         "{error}"
     );
     let unproved = |plugin: &NativePlugin, least, most| {
@@ -223,7 +221,7 @@ fn what_is_required_of_shapes_is_held_against_the_profile() {
         required(plugin, profile)
     };
     assert_eq!(unproved(&strict, 4, 8), Ok(vec!["x.shape[-1] % 4 == 0".to_owned()]));
-    assert_eq!(offered(&strict, 4, 8), Ok(vec![1]), "that is told, and no error");
+    assert_eq!(offered(&strict, 4, 8), Ok(vec![1]), "a warning, not an error");
     let mut limited = model(vec![variant(1, None)]);
     limited.inputs[0].limits.numel = Interval { min: 1, max: 1 << 20 };
     let limited = plugin(limited);
@@ -275,13 +273,13 @@ fn kernels_of_other_compilers_run_only_what_is_proved() {
     let alone = plugin(Model { variants: vec![other(1, None)], ..requires_vectors() });
     assert_eq!(offered(&alone, 8, 8), Ok(vec![1]));
     let error = offered(&alone, 4, 8).unwrap_err();
-    assert!(error.contains("variant 1 runs where `x.shape[-1] % 4 == 0`;"), "{error}");
+    assert!(error.contains("variant 1 requires that `x.shape[-1] % 4 == 0`;"), "{error}");
     let beside = plugin(Model { variants: vec![other(1, None), variant(2, None)], ..requires_vectors() });
     assert_eq!(offered(&beside, 8, 8), Ok(vec![1, 2]));
     assert_eq!(offered(&beside, 4, 8), Ok(vec![2]));
 }
 
-/// `x.shape[0] * 4096 * x.shape[1]` bytes, of 4 rows. TensorRT is not known to request more than 48 KiB.
+/// Requests `x.shape[0] * 4096 * x.shape[1]` bytes of shared memory. TensorRT is not known to allow over 48 KiB.
 fn hungry(id: i32) -> Variant {
     let mut hungry = variant(id, None);
     let dim = |axis, base| [Part::Shape(0), Part::Int(axis), Part::Index { array: base, index: base + 1 }];
@@ -291,25 +289,24 @@ fn hungry(id: i32) -> Variant {
     hungry
 }
 
-/// False for some shapes, it causes a warning.
 #[test]
 fn launches_that_no_shape_of_the_profile_fits_are_not_offered() {
     let alone = plugin(model(vec![hungry(1)]));
     assert_eq!(offered(&alone, 3, 3), Ok(vec![1]));
     let error = offered(&alone, 4, 4).unwrap_err();
     assert!(
-        error.contains("variant 1 runs where dynamic shared memory in bytes is from 0 to 49152;"),
+        error.contains("variant 1 requires that dynamic shared memory in bytes is in 0..=49152;"),
         "{error}"
     );
     assert!(offered(&alone, 4, 9).is_err());
     assert_eq!(offered(&alone, 3, 4), Ok(vec![1]));
     assert_eq!(open(&alone, 1, 3), Vec::<String>::new());
-    assert_eq!(open(&alone, 3, 4), ["dynamic shared memory in bytes is from 0 to 49152"]);
+    assert_eq!(open(&alone, 3, 4), ["dynamic shared memory in bytes is in 0..=49152"]);
     let both = plugin(model(vec![hungry(1), variant(2, None)]));
     assert_eq!(offered(&both, 4, 4), Ok(vec![2]));
     // Static shared memory counts toward the same 48 KiB.
     let full = declaring(model(vec![hungry(1)]), Some(1)).unwrap();
-    assert_eq!(open(&full, 1, 3), ["dynamic shared memory in bytes is from 0 to 49151"]);
+    assert_eq!(open(&full, 1, 3), ["dynamic shared memory in bytes is in 0..=49151"]);
     assert!(offered(&full, 3, 3).is_err());
     assert_eq!(offered(&full, 2, 2), Ok(vec![1]));
     let mut idle = hungry(1);
@@ -335,7 +332,7 @@ fn outputs_that_stay_unwritten_are_told_and_those_that_always_do_are_refused() {
     assert_eq!(open(&some, 0, 9), ["`y` is written"]);
     assert_eq!(offered(&some, 3, 9), Ok(vec![1]));
     let error = offered(&some, 1, 3).unwrap_err();
-    assert!(error.contains("variant 1 runs where `y` is written;"), "{error}");
+    assert!(error.contains("variant 1 requires that `y` is written;"), "{error}");
     assert_eq!(offered(&some, 0, 0), Ok(vec![1]));
     let always = writing(columns.to_vec());
     assert_eq!(open(&always, 0, 9), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! The part of a node that its clones share, and its errors.
+//! The part of a node that clones share, and its errors.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -20,15 +20,15 @@ pub(super) struct NodeData {
     pub(super) attributes: Vec<Value>,
     pub(super) phase: TensorRTPhase,
     pub(super) form: Form,
-    /// For a native node, the op's.
+    /// The plugin's identity; for a native node, the identity of its op.
     pub(super) core: Identity,
     /// `sample::circ_pad_plugin`, and the node's name if known.
     pub(super) title: String,
     pub(super) metadata: CString,
     timing_id: OnceLock<CString>,
-    /// In the order of variants, without duplicates.
+    /// Types and formats in the order of variants, without duplicates.
     pub(super) kinds: Vec<TensorKinds>,
-    /// All but shape inputs, by index over inputs, then outputs.
+    /// Indices of all tensors except shape inputs; inputs first.
     pub(super) counted: Vec<usize>,
 }
 
@@ -74,8 +74,8 @@ impl NodeData {
         self.definition.reachable(kinds, &self.attributes)
     }
 
-    /// Plugin, code for its attributes, and attributes that affect its time. TensorRT prefixes types, formats and
-    /// shapes (NVIDIA TensorRT documentation 10.16, custom layers, timing caching).
+    /// Identifies plugin, code for the node's attributes, and attributes that affect its time. TensorRT prefixes
+    /// types, formats and shapes (NVIDIA TensorRT documentation 10.16, custom layers, timing caching).
     pub(super) fn timing_id(&self) -> &CStr {
         self.timing_id.get_or_init(|| {
             let node = self.definition.node(BuildFacts::default(), &self.attributes);

@@ -1,4 +1,4 @@
-//! The shapes of a build ([`Profile`]). Proofs rely on limits, so a profile outside of them is rejected.
+//! A build's shapes ([`Profile`]). Rejects profiles outside of limits, which proofs rely on.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Domain;
@@ -10,7 +10,7 @@ use trt_abi::{Dims, DynamicPluginTensorDesc, Result};
 use super::node::NodeData;
 use crate::definition::TensorKinds;
 
-/// TensorRT-RTX 1.7 announces an input of rank 0 with shape [1].
+/// Returns whether the network's input is a scalar: TensorRT-RTX 1.7 passes scalars as shape `[1]`.
 pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {
     match input_ranks.and_then(|ranks| ranks.get(index)) {
         Some(rank) => *rank == 0,
@@ -18,7 +18,6 @@ pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>
     }
 }
 
-/// The extents of each input's dimensions, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) inputs: Vec<Vec<Interval>>,
@@ -34,7 +33,7 @@ impl Profile {
         let inputs = node.definition.plugin().inputs.iter().enumerate();
         let inputs = inputs.map(|(index, input)| {
             if input.values.is_some() {
-                // TensorRT does not announce shape inputs; their number of values is known if fixed.
+                // TensorRT does not announce shape inputs; a fixed number of values is known.
                 let count = input.limits.dim(0);
                 let count = if count.min == count.max { count } else { UNKNOWN };
                 return Ok(vec![count; input.rank_max.min(1).into()]);
@@ -47,7 +46,7 @@ impl Profile {
         Ok(Profile { inputs: inputs.collect::<Result<_, _>>()? })
     }
 
-    /// Whether proofs about `all` apply to these shapes: a subset, or unknown.
+    /// Returns whether proofs about `all` apply: each range is unknown or a subset.
     pub(super) fn is_among(&self, all: &Profile) -> bool {
         let is_among = |one: &Interval, all: &Interval| {
             *one == UNKNOWN || (all.contains(one.min) && all.contains(one.max))
@@ -58,7 +57,7 @@ impl Profile {
             })
     }
 
-    /// Any variant may replace another.
+    /// Bounds the workspace over all variants for these tensors: any of them may run.
     pub(super) fn workspace_bytes(&self, node: &NodeData, kinds: &TensorKinds) -> Result<u64> {
         let domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
         let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
@@ -67,18 +66,18 @@ impl Profile {
 
     pub(super) fn check(&self, node: &NodeData) -> Result<()> {
         let is_fixed = self.inputs.iter().flatten().all(|range| range.min == range.max);
-        // TensorRT-RTX 1.7 announces 0 also for data-dependent sizes.
+        // TensorRT-RTX 1.7 also announces 0 for data-dependent sizes.
         let least = |range: &Interval| if range.min == 0 && range.max > 0 { UNKNOWN.max } else { range.min };
         let place = |place: &'static str| if is_fixed { "" } else { place };
-        self.check_corner(node, place(", the least of the profile"), &least)?;
-        self.check_corner(node, place(", the greatest of the profile"), &|range| range.max)
+        self.check_corner(node, place(", the minimum of the profile"), &least)?;
+        self.check_corner(node, place(", the maximum of the profile"), &|range| range.max)
     }
 
     fn check_corner(&self, node: &NodeData, place: &str, end: &dyn Fn(&Interval) -> i64) -> Result<()> {
         let plugin = node.definition.plugin();
         let shapes: Vec<Vec<i64>> =
             self.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect();
-        // Checked at run time.
+        // Shapes with unknown extents are checked at run time.
         let is_known = |shape: &[i64]| !shape.contains(&UNKNOWN.max);
         for (input, shape) in plugin.inputs.iter().zip(&shapes).filter(|(_, shape)| is_known(shape)) {
             check_limits(&input.name, shape, &input.limits, place).map_err(|unmet| node.invalid(unmet))?;
@@ -89,7 +88,7 @@ impl Profile {
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let mut steps = Steps::default();
         for output in &plugin.outputs {
-            // Reported with more detail later.
+            // An invalid shape is reported later, with more detail.
             if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
                 check_output_limits(output, &shape, place).map_err(|unmet| node.invalid(unmet))?;
             }
@@ -103,7 +102,7 @@ const UNKNOWN: Interval = Interval::ANY_SIZE;
 /// Only the rank is known.
 const UNSEEN: [i64; MAX_RANK as usize] = [-1; MAX_RANK as usize];
 
-/// TensorRT announces minimum and maximum of dynamic dimensions (-1).
+/// Returns the ranges of dimensions: TensorRT announces both ends of dynamic ones (-1).
 fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>> {
     let extents = announced(node, &tensor.desc.dims)?;
     let (least, greatest) = (tensor.min.as_slice(), tensor.max.as_slice());

@@ -21,7 +21,7 @@ use crate::launch::{
 };
 use crate::nvtx;
 
-/// Keeps the shapes, because TensorRT-RTX announces them before every enqueue.
+/// Keeps the shapes: TensorRT-RTX announces them before every enqueue.
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     descs: TensorDescs,
@@ -42,7 +42,7 @@ pub(super) struct EngineFacts {
 enum State {
     #[default]
     Nothing,
-    /// Waits for a driver, a context, another tactic, or room for the code.
+    /// Waits for a driver, a context, another tactic, or room for code.
     Waiting,
     Ready(PreparedLaunch),
 }
@@ -54,7 +54,7 @@ struct PreparedLaunch {
     aliases: Vec<AliasRecord>,
     workspace_bytes: u64,
     choice: Option<Box<Candidates>>,
-    /// Candidates by index in the plugin, with their ranges in `records`.
+    /// Candidates by index in the plugin, with ranges of `records`.
     variants: Vec<(usize, Range<usize>)>,
     ranges: Vec<nvtx::Range>,
 }
@@ -76,7 +76,6 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Returns `None` if no guard is satisfied.
     #[inline]
     fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<(usize, &'a [StepRecord])> {
         let candidate = self.choice.pick(|tensor| self.positions.address(at, tensor))?;
@@ -85,7 +84,8 @@ impl Candidates {
 }
 
 impl RunState {
-    /// Unchanged shapes return early, so an object stays on the device of its first shapes, as in TensorRT.
+    /// Prepares for new shapes. Unchanged shapes return early, so an object stays on the device of its first shapes,
+    /// as in TensorRT.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NodeData,
@@ -106,8 +106,8 @@ impl RunState {
     }
 
     /// # Safety
-    /// `at` holds the device addresses of the tensors of the last announced shapes and of the reserved workspace,
-    /// valid until the work has run; `stream` is a live stream, or a default stream of the current context.
+    /// `at` holds device addresses of the tensors of the last announced shapes and of the reserved workspace, valid
+    /// until the work has run; `stream` is live, or a default stream of the current context.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -116,14 +116,14 @@ impl RunState {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         let stream = unsafe { CUstream::from_raw(stream) };
         if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller upholds this function's contract, which includes the callee's.
             unsafe { self.prepare_late(node, tactic, stream) }?;
         }
         let State::Ready(ready) = &self.state else {
-            return Err(Error::internal(format!("{}: nothing is ready to be launched", node.title)));
+            return Err(Error::internal(format!("{}: no launch is prepared", node.title)));
         };
         let running = match &ready.choice {
             None => Some((0, ready.records.as_slice())),
@@ -139,39 +139,39 @@ impl RunState {
             let needs_copy = alias.needs_copy(at);
             needs_copies |= needs_copy.map_err(|error| self.failed(node, ready.driver, &error))?;
         }
-        // All bindings are checked before any work is queued.
+        // Checks all bindings before queuing any work.
         for alias in ready.aliases.iter().filter(|_| needs_copies) {
             if alias.needs_copy(at).is_ok_and(|needs_copy| needs_copy) {
-                // SAFETY: the caller's promises.
+                // SAFETY: the caller upholds this function's contract, which includes the callee's.
                 unsafe { alias.copy(ready.driver, at, stream) }
                     .map_err(|error| self.failed(node, ready.driver, &error))?;
                 self.log.log_copy(node, alias.name());
             }
         }
         for record in running {
-            // SAFETY: the caller's promises; the kernels stay loaded until teardown; `check_workspace` checked the
-            // workspace.
+            // SAFETY: the caller guarantees tensors and stream, kernels stay loaded until teardown, and
+            // `check_workspace` checked the workspace.
             unsafe { record.enqueue(ready.driver, at, stream) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         Ok(())
     }
 
-    /// Temporarily enters the context of `stream` if the thread has none.
+    /// Enters the context of `stream` temporarily if the thread has none.
     ///
     /// # Safety
-    /// `stream` is a live stream, or a default stream.
+    /// `stream` is live, or a default stream.
     #[cold]
     unsafe fn prepare_late(&mut self, node: &NodeData, tactic: i32, stream: CUstream) -> Result<()> {
         if matches!(self.state, State::Nothing) {
             return Err(Error::new(
                 Error::INVALID_STATE,
-                format!("{}: enqueue without shapes, or with shapes that were refused", node.title),
+                format!("{}: enqueue without shapes, or with rejected shapes", node.title),
             ));
         }
-        // The next enqueue may succeed with the same shapes.
+        // The next enqueue may succeed with these shapes.
         self.state = State::Waiting;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         let enter = |driver: &'static Driver| unsafe { driver.enter_context_of(stream) };
         let entered =
             Driver::find().ok().map(enter).transpose().map_err(|error| not_initialized(node, &error))?;
@@ -183,8 +183,7 @@ impl RunState {
             return Ok(());
         }
         let why = match Driver::find() {
-            Ok(_) => "the calling thread has no current CUDA context, and a default stream does not name one; make a context \
-                      current, or enqueue into a stream that was created"
+            Ok(_) => "the calling thread has no current CUDA context, which a default stream requires; make a context current, or enqueue into a created stream"
                 .to_owned(),
             Err(missing) => missing.to_string(),
         };
@@ -242,7 +241,6 @@ impl RunState {
         ready.running().into_iter().map(description).collect()
     }
 
-    /// The error if no variant may run; needs no driver.
     #[cfg(test)]
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
@@ -289,7 +287,7 @@ impl RunState {
 
 #[cold]
 fn no_workspace(node: &NodeData, needed: u64) -> Error {
-    node.invalid(format_args!("enqueue without a workspace, of which {needed} bytes are needed"))
+    node.invalid(format_args!("enqueue without a workspace, expected {needed} bytes"))
 }
 
 pub(super) fn check_workspace(
@@ -303,15 +301,15 @@ pub(super) fn check_workspace(
     }
     let reserved = match reserved {
         Some(reserved) => format!("{reserved} bytes are reserved"),
-        None => "nothing says that any is reserved".to_owned(),
+        None => "no reserved size is known".to_owned(),
     };
     Err(node.invalid(format_args!(
-        "these shapes need {needed} bytes of workspace, and {reserved}; build the engine again, with a profile that has these shapes{}",
+        "these shapes need {needed} bytes of workspace, but {reserved}; rebuild the engine with a profile that includes these shapes{}",
         describe(node.definition.plugin(), facts)
     )))
 }
 
-/// Without a driver or context returns `None` after the checks that need neither.
+/// Prepares the launches; `None` without driver or context, after the checks that need neither.
 fn prepare_launches(
     loaded: &mut LoadedVariants,
     current: Option<&'static Driver>,
@@ -331,7 +329,7 @@ fn prepare_launches(
         _ => None,
     };
     let Some(driver) = driver else {
-        // Limits of kernel and device stay unchecked.
+        // Kernel and device limits stay unchecked.
         for (_, variant) in running {
             launch::sequence(plugin, variant, |_| LaunchLimits::ANYTHING, facts, steps).map_err(invalid)?;
         }
@@ -362,7 +360,7 @@ fn prepare_launches(
         let start = ready.records.len();
         let records = StepRecord::all(plugin, variant, kernels, &sequence, positions);
         ready.records.extend(
-            records.ok_or_else(|| node.invalid("a step has no kernel, or is passed what is not given"))?,
+            records.ok_or_else(|| node.invalid("a step has no kernel, or an argument has no value"))?,
         );
         ready.variants.push((index, start..ready.records.len()));
         ready.ranges.extend(nvtx::Range::new(|| format!("{} {}", node.title, variant_name(variant))));
@@ -373,7 +371,7 @@ fn prepare_launches(
         let aliases =
             AliasRecord::all(plugin, variant, positions, |tensor| facts.shapes.get(tensor).copied());
         ready.aliases =
-            aliases.ok_or_else(|| node.invalid("the size of a tensor in bytes is beyond 64 bits"))?;
+            aliases.ok_or_else(|| node.invalid("the size of a tensor in bytes exceeds 64 bits"))?;
     }
     let places: Vec<Range<usize>> = ready.variants.iter().map(|(_, range)| range.clone()).collect();
     ready.choice = decided
@@ -382,7 +380,7 @@ fn prepare_launches(
     Ok(Some(ready))
 }
 
-/// Otherwise the kernel deadlocks.
+/// Rejects cooperative launches whose blocks do not fit the device at once: they would deadlock.
 fn check_at_once(node: &NodeData, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
     if !record.description().cooperative {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Run-time log messages of a node. Never logs at every enqueue; formats a message only to log it.
+//! A node's run-time log messages. Never logs at every enqueue, or formats without logging.
 
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::{Facts, GuardDecision, describe, is_automatic};
@@ -17,7 +17,6 @@ pub(super) struct LogState {
 }
 
 impl LogState {
-    /// `first` is the first in order.
     pub(super) fn log_choice(
         &mut self,
         node: &NodeData,
@@ -47,15 +46,15 @@ impl LogState {
         }
         logger::verbose(|| {
             format!(
-                "cubinder: {}: the output `{output}` is bound to other memory than the input that it shares memory with, so the \
-                 input is copied to it first; bind both to the same memory to save that",
+                "cubinder: {}: the output `{output}` is not bound to the memory of the input that it shares, so the \
+                 input is copied first; bind both to one address to avoid the copy",
                 node.title
             )
         });
     }
 }
 
-/// In logs and profilers: `variant 2 (T=f32 VEC=4)`.
+/// Returns the variant's name for logs and profilers: `variant 2 (T=f32 VEC=4)`.
 pub(super) fn variant_name(variant: &Variant) -> String {
     let Variant { id, label, .. } = variant;
     if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }

@@ -1,4 +1,4 @@
-//! Shape changes and enqueues, without a driver and with the stand-in driver.
+//! Shape changes and enqueues, without a driver and with the stand-in.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use crate::identity;
 use crate::launch::Addresses;
 use crate::plugin::Form;
 
-/// `x`, `b` and others; `y` has `extent` elements.
 fn announce(running: &mut RunState, node: &NodeData, inputs: usize, extent: i64) -> Result<(), Error> {
     let inputs = [desc(F32, &[4]), desc(F32, &[5]), desc(F32, &[1])][..inputs].to_vec();
     running.on_shape_change(node, 0, &EngineFacts::default, &inputs, &[desc(F32, &[extent])])
@@ -34,7 +33,7 @@ fn refused(running: &mut RunState, node: &NodeData, tactic: i32) -> Error {
         outputs: &[std::ptr::null_mut()],
         workspace: std::ptr::null_mut(),
     };
-    // SAFETY: without a driver or context no tensor is accessed.
+    // SAFETY: without a driver or a context, no tensor is accessed.
     unsafe { running.enqueue(node, tactic, &at, std::ptr::null_mut()) }.unwrap_err()
 }
 
@@ -50,7 +49,7 @@ fn a_refused_enqueue_is_no_refused_shape() {
     assert!(is_ready_but_for_a_context(&error), "{error}");
     for _ in 0..2 {
         let error = refused(&mut running, &node, 9);
-        assert!(error.text().contains("there is no variant 9"), "the reason stays what it is: {error}");
+        assert!(error.text().contains("no variant 9 exists"), "the reason is unchanged: {error}");
     }
     let error = refused(&mut running, &node, 1);
     assert!(is_ready_but_for_a_context(&error), "{error}");
@@ -59,7 +58,7 @@ fn a_refused_enqueue_is_no_refused_shape() {
 #[test]
 fn after_refused_shapes_nothing_is_queued() {
     let (node, mut running) = (node(OWN), RunState::default());
-    let without = "enqueue without shapes, or with shapes that were refused";
+    let without = "enqueue without shapes, or with rejected shapes";
     assert!(refused(&mut running, &node, 0).text().contains(without), "nothing was announced");
     for (inputs, extent) in [(3, 7), (1, 7), (2, 101)] {
         announce(&mut running, &node, 2, 7).unwrap();
@@ -84,19 +83,18 @@ fn a_launch_fits_the_workspace_of_the_engine() {
         assert_eq!(check(needed, reserved), Ok(()), "{needed} of {reserved:?}");
     }
     let error = check(9, Some(8)).unwrap_err();
-    assert!(error.contains("need 9 bytes of workspace, and 8 bytes are reserved"), "{error}");
+    assert!(error.contains("need 9 bytes of workspace, but 8 bytes are reserved"), "{error}");
     let error = check(1, None).unwrap_err();
-    assert!(error.contains("need 1 bytes of workspace, and nothing says that any is reserved"), "{error}");
+    assert!(error.contains("need 1 bytes of workspace, but no reserved size is known"), "{error}");
 }
 
-/// Returns true in a child process with the stand-in driver.
 fn has_driver(test: &str) -> bool {
     const CHILD: &str = "CUBINDER_TEST_HAS_DRIVER";
     if std::env::var_os(CHILD).is_some() {
         return true;
     }
     if cxx::compiler_version().is_none() {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or set `CXX`");
         return false;
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
@@ -179,7 +177,7 @@ fn enqueue_played(running: &mut RunState, node: &NodeData, x: Option<usize>) -> 
     let x: Vec<_> = x.into_iter().map(std::ptr::without_provenance).collect();
     let outputs = [std::ptr::without_provenance_mut(0x2000)];
     let at = Addresses { inputs: &x, outputs: &outputs, workspace: std::ptr::null_mut() };
-    // SAFETY: the stand-in only accesses memory that it allocated.
+    // SAFETY: the stand-in accesses only its own memory.
     let queued = unsafe { running.enqueue(node, 0, &at, std::ptr::null_mut()) };
     queued.map_err(|error| error.text().to_owned())
 }
@@ -248,6 +246,6 @@ fn a_cooperative_launch_has_as_many_blocks_as_run_at_once() {
     };
     check(true, 768).unwrap();
     let error = check(true, 769).unwrap_err();
-    assert!(error.contains("is 769, the most that this GPU runs at once is 768"), "{error}");
+    assert!(error.contains("is 769, the maximum of blocks that run at once on this GPU is 768"), "{error}");
     check(false, 769).unwrap();
 }

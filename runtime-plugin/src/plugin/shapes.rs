@@ -1,6 +1,6 @@
 //! Output shapes for TensorRT's builder: values if known, otherwise expressions.
 //!
-//! TensorRT counts shape inputs apart from the others, each kind in the node's order (seen with TensorRT-RTX 1.7).
+//! TensorRT counts shape inputs apart from others, each in node order (seen with TensorRT-RTX 1.7).
 
 use cubinder_expr as expr;
 use cubinder_expr::{LowerError, ShapeBuilder, ShapeOp, sizes_of};
@@ -13,7 +13,7 @@ use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Result, Shape};
 use super::build::{check_counts, shape_inputs_are_named};
 use super::node::NodeData;
 
-/// Also returns the inputs' ranks.
+/// Returns the outputs' shapes and the inputs' ranks.
 pub(super) fn output_shapes<'b>(
     node: &NodeData,
     inputs: &[Shape<'b>],
@@ -43,7 +43,7 @@ pub(super) fn output_shapes<'b>(
             .map_err(|error| failed(output, "greatest size", error))?;
         let opt = expr::lower_scalar(&bound.opt, &facts, &mut lowering)
             .map_err(|error| failed(output, "likely size", error))?;
-        // The author's estimate may exceed the bound for small shapes.
+        // The author's estimate may exceed small shapes' bound.
         let opt = builder.operation(DimensionOperation::MIN, opt, upper)?;
         let size = builder.declare_size_tensor(index, opt, upper)?;
         lowering.sizes.push((plugin.inputs.len() + index, size));
@@ -68,7 +68,7 @@ pub(super) fn output_shapes<'b>(
     Ok(ranks.into_iter().map(|rank| u8::try_from(rank).unwrap_or(u8::MAX)).collect())
 }
 
-/// See [`cubinder_launch::native`].
+/// Lowers a launch to TensorRT's expressions ([`cubinder_launch::native`]).
 pub(super) fn launch_expressions<'b>(
     node: &NodeData,
     when: Option<&Guard>,
@@ -93,7 +93,7 @@ pub(super) fn launch_expressions<'b>(
         let is_required = |text: &String| required.iter().any(|requirement| requirement.text == *text);
         let help = match &fault.role {
             Role::Condition(text) if is_required(text) => {
-                "; it is not proved for every shape of the profile: narrow that, or have a plugin library launch the kernel, which holds each call against it"
+                "; it is not proved for all shapes of the profile: narrow the profile, or use the plugin route, which checks each call"
             }
             _ => "",
         };
@@ -124,7 +124,6 @@ impl AnnouncedInput<'_> {
         }
     }
 
-    /// `None` if unknown; empty for an input without values.
     fn constant_values(&self) -> Option<Vec<i64>> {
         match self {
             AnnouncedInput::Shape(_) => Some(Vec::new()),
@@ -150,7 +149,7 @@ fn given<'b>(
     let expected = plugin.inputs.len() - node.counted_inputs();
     if shape_inputs.len() != expected {
         return Err(node.invalid(format_args!(
-            "the node has {} shape inputs, the plugin takes {expected}{}",
+            "the node has {} shape inputs, the plugin expects {expected}{}",
             shape_inputs.len(),
             if expected == 0 { String::new() } else { shape_inputs_are_named(plugin) }
         )));
@@ -174,7 +173,7 @@ struct Lowering<'a, 'b> {
     inputs: Vec<AnnouncedInput<'b>>,
     outputs: Vec<Vec<Expr<'b>>>,
     builder: &'a ExprBuilder<'b>,
-    /// With their tensors' indices.
+    /// Each size with the index of its tensor.
     sizes: Vec<(usize, Expr<'b>)>,
 }
 

@@ -52,18 +52,17 @@ impl NodeState {
         self.node.kinds.get(self.configured()?)
     }
 
-    /// Those for the configured types and formats, if configured.
     pub(super) fn reachable(&self) -> impl Iterator<Item = &Variant> {
         self.node.reachable(self.kinds())
     }
 
-    /// A variant's id, or 0 or `AUTO_TACTIC` for the order of the variants.
+    /// Returns a variant's id, or 0 or `AUTO_TACTIC`, which try variants in order.
     #[inline]
     pub(super) fn tactic(&self) -> i32 {
         self.tactic.load(Ordering::Relaxed)
     }
 
-    /// Fails unless it is a variant's id or automatic.
+    /// Fails unless a variant's id or automatic.
     pub(super) fn set_tactic(&self, tactic: i32, is_automatic: bool) -> Result<()> {
         if tactic != self.tactic()
             && !is_automatic
@@ -95,7 +94,7 @@ impl Clone for NodeState {
     }
 }
 
-/// A shared value that a build replaces.
+/// A shared value that builds replace.
 #[derive(Debug)]
 pub(super) struct Latest<T: ?Sized>(Mutex<Option<Arc<T>>>);
 

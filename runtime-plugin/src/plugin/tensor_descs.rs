@@ -45,19 +45,15 @@ impl TensorDescs {
         self.inputs = inputs.len();
     }
 
-    /// Fails if another number of tensors was announced.
     pub(super) fn positions(&self, node: &NodeData) -> Result<Positions> {
         let plugin = node.definition.plugin();
         let outputs = self.tensors.len().saturating_sub(self.inputs);
         if self.inputs != node.counted_inputs() || outputs != plugin.outputs.len() {
             let shape_inputs = plugin.inputs.len().saturating_sub(node.counted_inputs());
-            let beside = if shape_inputs == 0 {
-                String::new()
-            } else {
-                format!(" beside {shape_inputs} shape inputs")
-            };
+            let beside =
+                if shape_inputs == 0 { String::new() } else { format!(" plus {shape_inputs} shape inputs") };
             return Err(node.invalid(format_args!(
-                "TensorRT gives {} inputs and {outputs} outputs, the plugin has {} and {}{beside}",
+                "TensorRT passes {} inputs and {outputs} outputs, the plugin has {} and {}{beside}",
                 self.inputs,
                 node.counted_inputs(),
                 plugin.outputs.len()
@@ -91,7 +87,7 @@ impl TensorDescs {
         tensors.into_iter().all(is_it)
     }
 
-    /// Those for the announced types and formats, in order for `facts`. A hidden tensor matches any type.
+    /// Returns the announced types and formats in the order that `facts` needs. A hidden tensor matches any type.
     pub(super) fn in_order(
         &self,
         node: &NodeData,
@@ -114,11 +110,10 @@ impl TensorDescs {
         order.map_err(|unmet| node.invalid(unmet))
     }
 
-    /// Returns the checked shapes as the build knew them: for other shapes a kernel would write out of bounds. A
-    /// hidden shape input has only its rank.
+    /// Returns the checked shapes as the build knew them: for others a kernel would write out of bounds. A hidden
+    /// shape input has only its rank.
     ///
-    /// TensorRT-RTX 1.7 announces a 0-d tensor with shape [1]; undone by the rank in the build or the plugin's output
-    /// shape.
+    /// TensorRT-RTX 1.7 announces a 0-d tensor as shape [1]; undone by the build's rank or the plugin's output shape.
     pub(super) fn shapes<'a>(
         &'a self,
         node: &NodeData,
@@ -148,7 +143,7 @@ impl TensorDescs {
         };
         launch::check(plugin, rules_of_shapes(plugin).filter(is_described), &facts, steps)
             .map_err(|unmet| node.invalid(unmet))?;
-        // Undefined shapes are reported before mismatches, as in `cubinder eval`.
+        // Undefined shapes precede mismatches, as in `cubinder eval`.
         let mut expected = Vec::with_capacity(plugin.outputs.len());
         for output in &plugin.outputs {
             expected.push(expected_shape(node, output, &facts, steps)?);
@@ -163,7 +158,7 @@ impl TensorDescs {
     }
 }
 
-/// Empty if hidden values decide it.
+/// Returns an output's expected shape; empty if it depends on hidden values.
 fn expected_shape(
     node: &NodeData,
     output: &Output,
@@ -227,7 +222,7 @@ fn holds(possible: &[Interval], found: &[i64]) -> bool {
     }
 }
 
-/// TensorRT-RTX 1.7 announces -1 for a data-dependent dimension, or 0 if that is its maximum (seen).
+/// Compares shapes: TensorRT-RTX 1.7 announces a data-dependent dimension as -1, or 0 if that is its maximum (seen).
 fn fits(expected: &[i64], found: &[i64]) -> bool {
     let fits = |(expected, found): (&i64, &i64)| {
         expected == found || (*expected == UNKNOWN_EXTENT && *found >= UNKNOWN_EXTENT)

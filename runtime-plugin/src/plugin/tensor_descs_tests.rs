@@ -1,5 +1,3 @@
-//! Announcements for a plugin with a shape input between two others.
-
 use std::sync::Arc;
 
 use cubinder_expr::{DataType, Format, Interval, Value};
@@ -118,7 +116,7 @@ fn shape_inputs_are_not_among_the_inputs() {
         assert_eq!(
             of(inputs).unwrap_err(),
             format!(
-                "shaped `n`: TensorRT gives {count} inputs and 1 outputs, the plugin has 2 and 1 beside 1 shape inputs"
+                "shaped `n`: TensorRT passes {count} inputs and 1 outputs, the plugin has 2 and 1 plus 1 shape inputs"
             )
         );
     }
@@ -176,7 +174,7 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
     };
     assert_eq!(shapes(&[7]), Ok(vec![vec![4], vec![-1], vec![5], vec![7]]));
     let texts = [
-        ([101].as_slice(), "found 101, expected 0..=100; x is 4, target: shape not known, b is 5"),
+        ([101].as_slice(), "found 101, expected 0..=100; x is 4, target: unknown shape, b is 5"),
         (&[-1], "`y` is -1"),
         (&[7, 7], "found 7x7, expected 0..=100"),
     ];
@@ -216,7 +214,7 @@ fn sizes_stand_beside_values() {
         found.map(|shapes| shapes[3].to_vec()).map_err(|error| error.text().to_owned())
     };
     assert_eq!(shapes(&[-1, 5]), Ok(vec![-1, 5]));
-    assert_eq!(shapes(&[0, 5]), Ok(vec![0, 5]), "TensorRT says so where no element can be");
+    assert_eq!(shapes(&[0, 5]), Ok(vec![0, 5]), "TensorRT passes this for tensors without elements");
     for wrong in [&[-1, 101][..], &[-1, -1], &[-2, 5], &[-1]] {
         assert!(shapes(wrong).is_err(), "{wrong:?}");
     }

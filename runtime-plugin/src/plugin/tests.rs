@@ -1,4 +1,4 @@
-//! Plugins without a driver. Each grid is -1, so the error of a shape change names the chosen variant's kernel.
+//! Plugins without a driver. Each grid is -1, so a shape change's error names the chosen variant's kernel.
 
 use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
 use cubinder_expr::{DataType, Format, Interval};
@@ -17,7 +17,7 @@ fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
 }
 
-/// `x.shape[-1] % divisor == 0`, and the alignment of `x` in bytes.
+/// Returns the guard `x.shape[-1] % divisor == 0`, optionally with the alignment of `x` in bytes.
 pub(super) fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
     let mut nodes = vec![
         Part::Shape(0),
@@ -202,7 +202,7 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
         let error = guarded.set_tactic(tactic).unwrap_err();
         assert_eq!(error.text(), format!("test::guarded `n`: variant {tactic} does not exist"));
     }
-    assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
+    assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a rejected tactic changes nothing");
 }
 
 #[test]
@@ -258,7 +258,6 @@ fn a_tactic_of_another_device_does_not_run() {
 
 #[test]
 fn an_alignment_leaves_candidates_to_be_prepared() {
-    // Candidates are prepared in order.
     let guarded = plugin(model(vec![variant(1, Some(divides(4, Some(16)))), variant(2, None)]));
     assert_eq!(chosen(&guarded, [1, 8]), "kernel_1");
     assert_eq!(chosen(&guarded, [1, 7]), "kernel_2");
@@ -328,7 +327,7 @@ fn shapes_beyond_the_limits_are_refused() {
     errors.push(String::new());
     for (least, greatest) in profiles {
         errors.push(configure(&limited, least, greatest).unwrap_err());
-        assert_eq!(limited.profile.get(), None, "nothing is kept of a profile that is refused");
+        assert_eq!(limited.profile.get(), None, "a rejected profile is not stored");
     }
     insta::assert_snapshot!(errors.join("\n"));
     configure(&limited, [1, 8], [25, 32]).unwrap();
@@ -362,15 +361,15 @@ fn a_shape_input_hides_no_limit_of_other_outputs() {
     let open = range(0, 8);
     configure(&with_counts(open, false), [1, 8], [50, 10]).unwrap();
     let error = configure(&with_counts(open, false), [1, 8], [51, 10]).unwrap_err();
-    assert!(error.contains("of `y` is 1020 in 102x10, the greatest of the profile, and"), "{error}");
+    assert!(error.contains("of `y` is 1020 in 102x10, the maximum of the profile;"), "{error}");
     configure(&with_counts(open, true), [1, 8], [1, 1 << 20]).unwrap();
     let mut by_rank = model(vec![variant(1, None)]);
     by_rank.outputs[0].shape.nodes = vec![Part::Rank(0), Part::Array(vec![0])];
     by_rank.outputs[0].limits.numel.max = 1;
     let error = configure(&plugin(by_rank), [0, 8], [1, i64::MAX]).unwrap_err();
-    assert!(error.contains("of `y` is 2 in 2, the least of the profile, and"), "{error}");
+    assert!(error.contains("of `y` is 2 in 2, the minimum of the profile;"), "{error}");
     let error = configure(&with_counts(range(4, 4), true), [1, 8], [1, 251]).unwrap_err();
-    assert!(error.contains("of `y` is 1004 in 4x251, the greatest of the profile, and"), "{error}");
+    assert!(error.contains("of `y` is 1004 in 4x251, the maximum of the profile;"), "{error}");
 }
 
 #[test]
@@ -381,13 +380,12 @@ fn more_elements_than_64_bits_count_are_beyond_a_limit() {
     limited.inputs[0].limits.numel.max = i64::MAX - 1;
     let error = refused(&plugin(limited), huge);
     assert!(
-        error
-            .contains("the number of elements of `x` is beyond 64 bits in 2305843009213693951x1099511627776"),
+        error.contains("the number of elements of `x` exceeds 64 bits in 2305843009213693951x1099511627776"),
         "{error}"
     );
 }
 
-/// `sum([i for i in range(60000)]) >= 0`: true, and slow to evaluate.
+/// Returns `sum([i for i in range(60000)]) >= 0`, which is true but slow.
 fn slow() -> Guard {
     let nodes = vec![
         Part::Int(60_000),
@@ -403,7 +401,7 @@ fn slow() -> Guard {
 
 #[test]
 fn what_an_engine_asks_for_takes_a_bounded_time() {
-    let together = "the expressions of the node take more than 8000000 steps together";
+    let together = "the expressions of the node exceed 8000000 evaluation steps";
     let fails = |guard: Guard| {
         let mut nodes = guard.expr.nodes;
         nodes.push(Part::Unary(UnaryOp::Not, 6));
@@ -517,12 +515,12 @@ fn sealed_damage_of_an_engine_is_answered() {
     }
     assert!(
         outcomes.iter().all(|count| *count > 10),
-        "refused when read, refused later, taken: {outcomes:?}"
+        "rejected when read, rejected later, accepted: {outcomes:?}"
     );
     assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
-/// 0: the field is rejected; 1: the node or its shapes are; 2: all accepted.
+/// Returns 0 if the field is rejected, 1 if the node or its shapes are, and 2 if all are accepted.
 fn answer(field: &[u8]) -> usize {
     let Ok(restored) = restore_node(field) else { return 0 };
     let phase = TensorRTPhase::RUNTIME;

@@ -95,7 +95,6 @@ fn made(plugin: &cubinder_model::Plugin, attributes: [i64; 2]) -> Option<KernelP
     };
     let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
-    // Rejected nodes have no tactics.
     KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, identity::generic()).ok()
 }
 

@@ -1,4 +1,4 @@
-//! The tactics of a plugin, and log messages about replaced variants.
+//! A plugin's tactics, and messages about replaced variants.
 
 use cubinder_launch::proof::Domain;
 use cubinder_launch::{Facts, GuardDecision, describe};
@@ -8,11 +8,11 @@ use trt_abi::Severity;
 use super::node::NodeData;
 use super::profile::Profile;
 
-/// Guards in a message; an engine may have thousands.
+/// Maximum number of rows listed in a message; engines may have thousands.
 const MAX_LISTED: usize = 8;
 
-/// The automatic tactic, because TensorRT-RTX uses the first, then the variants that may run for every shape of the
-/// profile; empty for one variant.
+/// Returns the automatic tactic, because TensorRT-RTX uses the first; then variants that may run for every shape of
+/// the profile. Empty for one variant.
 pub(super) fn tactics<'a>(
     node: &NodeData,
     reachable: impl Iterator<Item = &'a Variant>,
@@ -23,7 +23,7 @@ pub(super) fn tactics<'a>(
         domain = domain.with_profile(&profile.inputs);
     }
     let always = |variant: &Variant| variant.guard.as_ref().is_none_or(|guard| domain.proves(&guard.expr));
-    // Rows that differ only in types share an id; before types are settled all of them must be proved.
+    // Rows that differ only in types share an id; until types are settled all must be proved.
     let mut ids: Vec<(i32, bool)> = Vec::new();
     for variant in reachable {
         match ids.iter_mut().find(|(id, _)| *id == variant.id) {
@@ -46,21 +46,20 @@ pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts
     let guard = chosen.guard.as_ref().map_or("", |guard| &guard.text);
     let (running, chosen, facts) = (running.id, chosen.id, describe(plugin, facts));
     let text = format_args!(
-        "variant {running} runs in place of variant {chosen}, whose guard `{guard}` does not hold{facts}"
+        "variant {running} runs instead of variant {chosen}, whose guard `{guard}` is false{facts}"
     );
     node.log(Severity::VERBOSE, text);
 }
 
-/// Warns about guards without a value, which is hardly intended.
+/// Warns about guards without a value: hardly intended.
 pub(super) fn log_without_value(node: &NodeData, decided: &GuardDecision, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (variant, error) in decided.without_value.iter().take(MAX_LISTED) {
         let Some(variant) = plugin.variants.get(*variant) else { continue };
         let guard = variant.guard.as_ref().map_or("", |guard| &guard.text);
         let (id, facts) = (variant.id, describe(plugin, facts));
-        let text = format_args!(
-            "variant {id} does not run, because its guard `{guard}` has no value: {error}{facts}"
-        );
+        let text =
+            format_args!("variant {id} is skipped, because its guard `{guard}` has no value: {error}{facts}");
         node.log(Severity::WARNING, text);
     }
 }

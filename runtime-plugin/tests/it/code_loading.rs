@@ -1,5 +1,3 @@
-//! Choosing and loading code, with a mock driver.
-
 use crate::support::{self, Device, Mock, cubin};
 use crate::the_plugin;
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, Reason, candidates};
@@ -41,7 +39,6 @@ impl Carried {
     }
 }
 
-/// Makes `call` fail for these labels.
 fn refusing(
     call: &'static str,
     labels: &[&'static str],
@@ -75,7 +72,7 @@ fn everything_is_done_at_once_in_relaxed_mode() {
 
 #[test]
 fn what_the_driver_refuses_is_followed_by_the_next() {
-    // A GPU reported as 8.9 that behaves as 9.0.
+    // Reported as 8.9, behaves as 9.0.
     let mock = Mock::new(Device {
         capability: (8, 9),
         refuses: [
@@ -94,7 +91,6 @@ fn what_the_driver_refuses_is_followed_by_the_next() {
     let tried: Vec<String> = kernel.refused.iter().map(|refused| refused.target.to_string()).collect();
     assert_eq!(tried, ["sm_89", "sm_86", "sm_80", "compute_80"]);
 
-    // Verdicts are cached.
     let before = mock.call_count();
     mock.change(|_| {});
     assert!(before > 0);
@@ -237,7 +233,7 @@ fn a_failure_at_any_call_leaves_nothing_behind() {
             let calls = mock.call_count();
             if calls < at {
                 assert!(matches!(result, Ok(Loading::Loaded(_))));
-                assert!(at > 15, "every call was made to fail once");
+                assert!(at > 15, "every call failed once");
                 break;
             }
             let restoring_failed = calls == at && mock.last_call() == "cuThreadExchangeStreamCaptureMode";
@@ -246,7 +242,6 @@ fn a_failure_at_any_call_leaves_nothing_behind() {
             } else {
                 assert_eq!(mock.capture_mode(), 0, "call {at} fails with {code}");
             }
-            // Teardown unloads everything once.
             mock.change(|device| device.fail_at = None);
             let kernel = carried.loaded(&table, &mock.driver);
             assert_eq!(kernel.params.as_deref(), Some(&[8, 8, 4][..]), "after call {at}");
@@ -255,7 +250,7 @@ fn a_failure_at_any_call_leaves_nothing_behind() {
             loaded.sort();
             loaded.dedup();
             assert_eq!(loaded.len(), count, "call {at} fails with {code}");
-            // SAFETY: no kernel is in use.
+            // SAFETY: as above.
             unsafe { table.unload_all(&mock.driver) }.unwrap();
             assert!(mock.living().is_empty() && !mock.unloaded_twice());
         }
@@ -288,7 +283,7 @@ fn unloading_is_done_in_relaxed_mode() {
     let mock = Mock::new(Device::default());
     let table = filled(&mock);
     mock.change(|_| {});
-    // SAFETY: no kernel is in use.
+    // SAFETY: as above.
     unsafe { table.unload_all(&mock.driver) }.unwrap();
     let calls = mock.work();
     assert_eq!(calls.first().map(String::as_str), Some("cuThreadExchangeStreamCaptureMode"));
@@ -306,12 +301,11 @@ fn code_that_the_driver_refuses_to_unload_is_kept_and_tried_again() {
     let mock = Mock::new(Device::default());
     let table = filled(&mock);
     mock.change(|device| device.refuses = refusing("cuLibraryUnload", &["sm_80"], 1));
-    // SAFETY: no kernel is in use.
+    // SAFETY: as above.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
     assert_eq!((error.code, error.call), (1, "cuLibraryUnload"));
     assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (3, vec!["sm_80".to_owned()]));
 
-    // Until then the kernels stay usable.
     mock.change(|_| {});
     assert!(!Carried::new("sm_80").loaded(&table, &mock.driver).is_first);
     assert_eq!(mock.count("cuLibraryLoadData"), 0);
@@ -335,7 +329,7 @@ fn closing_a_table_tries_refused_code_once_more() {
         let table = filled(&mock);
         let refused = if code == 1 { "sm_80" } else { "*" };
         mock.change(|device| device.refuses = refusing("cuLibraryUnload", &[refused], code));
-        // SAFETY: no kernel is in use.
+        // SAFETY: as above.
         unsafe { table.close(&mock.driver) };
         assert_eq!(mock.count("cuLibraryUnload"), calls, "{code}");
         mock.change(|device| device.refuses.clear());
@@ -355,12 +349,11 @@ fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
         device.refuses = refusing(EXCHANGE, &[""], 700);
         device.refuses.extend(refusing("cuLibraryUnload", &["sm_80"], 700));
     });
-    // SAFETY: no kernel is in use.
+    // SAFETY: as above.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
     assert_eq!((error.code, error.call), (700, "cuLibraryUnload"));
     assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (3, vec!["sm_80".to_owned()]));
 
-    // Only the change of the mode fails.
     mock.change(|device| device.refuses = refusing(EXCHANGE, &[""], 700));
     // SAFETY: as above.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
@@ -379,7 +372,6 @@ fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
     assert_eq!((mock.count(EXCHANGE), mock.count("cuLibraryUnload"), mock.living()), (3, 3, Vec::new()));
     mock.change(|device| device.fail_at = None);
 
-    // A driver that has shut down unloads no code.
     mock.change(|device| device.refuses.clear());
     let table = filled(&mock);
     mock.change(|device| device.refuses = refusing(EXCHANGE, &[""], 4));
@@ -393,7 +385,7 @@ fn a_driver_that_has_shut_down_is_asked_once() {
     let mock = Mock::new(Device::default());
     let table = filled(&mock);
     mock.change(|device| device.refuses = refusing("cuLibraryUnload", &["*"], 4));
-    // SAFETY: no kernel is in use.
+    // SAFETY: as above.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
     assert_eq!((error.code, mock.count("cuLibraryUnload")), (4, 1));
     assert_eq!(mock.capture_mode(), 0);
@@ -414,13 +406,13 @@ fn shared_memory_is_only_ever_raised() {
     assert_eq!(mock.capture_mode(), 0);
     mock.change(|device| device.refuses.clear());
     table.allow_shared(&mock.driver, &kernel, 60_002).unwrap();
-    assert_eq!(mock.shared(), [60_000, 60_001, 60_002], "a refused value is not taken for allowed");
+    assert_eq!(mock.shared(), [60_000, 60_001, 60_002], "a rejected value is not treated as allowed");
 }
 
 #[test]
 fn an_older_driver_leaves_the_parameters_to_the_model() {
     let mock = Mock::new(Device::default());
-    // SAFETY: the mock's functions, without those of CUDA 12.4.
+    // SAFETY: the mock's functions before CUDA 12.4.
     let old = unsafe {
         Driver::from_lookup(|name| match name.to_bytes() {
             b"cuFuncLoad" | b"cuKernelGetParamInfo" => std::ptr::null_mut(),
@@ -445,7 +437,6 @@ fn an_older_driver_leaves_the_parameters_to_the_model() {
     for target in ["sm_86", "compute_86"] {
         let table = CodeTable::new();
         let mut facts = facts.clone();
-        // Each engine's model is checked.
         for expected in [&[8_u32, 4][..], &[]] {
             let Ok(Loading::Loaded(kernel)) = load(&table, target, Some(&facts)) else { panic!("{target}") };
             assert_eq!(kernel.params.as_deref(), Some(expected), "{target}");
@@ -459,7 +450,6 @@ fn an_older_driver_leaves_the_parameters_to_the_model() {
     assert_eq!(mock.count("cuFuncLoad"), 0);
 }
 
-/// As [`Carried::new`], compressed.
 fn packed(target: &str) -> Carried {
     let mut carried = Carried::new(target);
     for (_, digest, bytes) in &mut carried.0 {
@@ -492,8 +482,8 @@ fn damaged_compressed_code_is_refused_and_does_not_stand_in_the_way_of_good() {
     // Another object's code under this digest.
     damaged.0[0].2 = packed("sm_80").0[0].2.clone();
     let error = told(&damaged.load(&table, &mock.driver).unwrap_err());
-    assert!(error.contains("sm_86: it is damaged: it does not have its digest"), "{error}");
-    assert!(error.ends_with("or build them again"), "{error}");
+    assert!(error.contains("sm_86: it is damaged: its digest does not match"), "{error}");
+    assert!(error.ends_with("or rebuild them"), "{error}");
     assert_eq!(mock.count("cuLibraryLoadData"), 0);
     assert!(good.loaded(&table, &mock.driver).is_first);
 }

@@ -1,5 +1,3 @@
-//! Each driver call: arguments, result, and error.
-
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::without_provenance_mut;
@@ -8,7 +6,6 @@ use crate::support;
 use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUresult, CUstream};
 use cubinder::driver::{ComputeCapability, Driver, DriverError, EnteredContext, in_relaxed_capture_mode};
 
-/// The same number answers each query, the same code each call.
 struct Script {
     asked: Vec<String>,
     number: c_int,
@@ -28,7 +25,6 @@ fn script<T>(work: impl FnOnce(&mut Script) -> T) -> T {
     SCRIPT.with_borrow_mut(work)
 }
 
-/// Logs the call; returns the number or the code.
 fn asked(call: String) -> Result<c_int, CUresult> {
     script(|script| {
         script.asked.push(call);
@@ -36,7 +32,6 @@ fn asked(call: String) -> Result<c_int, CUresult> {
     })
 }
 
-/// `write` stores the number on success.
 fn answer(call: String, write: impl FnOnce(c_int)) -> CUresult {
     match asked(call) {
         Ok(number) => {
@@ -56,7 +51,7 @@ unsafe extern "C" fn init(flags: c_uint) -> CUresult {
 }
 
 unsafe extern "C" fn version(to: *mut c_int) -> CUresult {
-    // SAFETY: `cuda.h` requires valid pointers from the caller, here and below.
+    // SAFETY: `cuda.h` requires valid pointers, also below.
     answer("cuDriverGetVersion".to_owned(), |number| unsafe { *to = number })
 }
 
@@ -104,7 +99,7 @@ unsafe extern "C" fn device_name(to: *mut c_char, room: c_int, device: c_int) ->
     answer(format!("cuDeviceGetName of {device}"), |_| {
         let name = script(|script| script.name);
         let length = name.len().min(usize::try_from(room).unwrap());
-        // SAFETY: as above; there is room for `length` bytes.
+        // SAFETY: as above; room for `length` bytes.
         unsafe { to.copy_from(name.as_ptr().cast(), length) }
     })
 }
@@ -158,7 +153,6 @@ unsafe extern "C" fn error_words(_: CUresult, to: *mut *const c_char) -> CUresul
     code
 }
 
-/// Returns a function above, otherwise the common mock's.
 fn lookup(name: &'static CStr) -> *mut c_void {
     match name.to_bytes() {
         b"cuInit" => init as *mut c_void,
@@ -184,10 +178,9 @@ fn lookup(name: &'static CStr) -> *mut c_void {
     }
 }
 
-/// Returns the result of `work` and the driver's calls.
 fn with<T>(answers: Script, work: impl FnOnce(&Driver) -> T) -> (T, Vec<String>) {
     script(|script| *script = answers);
-    // SAFETY: the functions above have the signatures of `cuda.h`.
+    // SAFETY: these functions have the signatures of `cuda.h`.
     let driver = unsafe { Driver::from_lookup(lookup) }.unwrap();
     let found = work(&driver);
     (found, script(|script| std::mem::take(&mut script.asked)))
@@ -198,7 +191,6 @@ const KERNEL: CUkernel = unsafe { CUkernel::from_raw(without_provenance_mut(40))
 
 type Call = fn(&Driver) -> Result<String, DriverError>;
 
-/// Methods that make one driver call, and their result for 7.
 const CALLS: [(&str, &str, Call); 7] = [
     ("cuDriverGetVersion", "7", |driver| driver.version().map(|it| it.to_string())),
     ("cuCtxGetCurrent", "Some(7)", |driver| {
@@ -239,10 +231,7 @@ fn what_the_driver_refuses_is_told_with_call_code_and_its_words() {
 fn only_words_that_the_driver_gives_are_told() {
     for words in [(1, None), (0, None), (1, Some(c"left over"))] {
         let (found, _) = with(Script { code: 12345, words, ..WORKS }, Driver::version);
-        assert_eq!(
-            found.unwrap_err().to_string(),
-            "`cuDriverGetVersion` returned an error that the driver has no name for (12345)"
-        );
+        assert_eq!(found.unwrap_err().to_string(), "`cuDriverGetVersion` returned an unknown error (12345)");
     }
 }
 
@@ -260,14 +249,13 @@ fn a_device_without_a_name_that_ends_has_what_was_written() {
 fn no_context_is_no_error() {
     let context = |number, code| with(Script { number, code, ..WORKS }, Driver::current_context).0;
     assert_eq!(context(0, 0), Ok(None));
-    assert_eq!(context(0, 3), Ok(None), "nobody has initialized the driver");
+    assert_eq!(context(0, 3), Ok(None), "the driver is not initialized");
     assert!(context(0, 4).is_err());
 }
 
-/// Returns whether a context was entered, and the calls.
 fn entered(answers: Script, stream: usize) -> (Result<bool, DriverError>, Vec<String>) {
     with(answers, |driver| {
-        // SAFETY: this driver never dereferences a handle.
+        // SAFETY: this driver never dereferences handles.
         let entered = unsafe { driver.enter_context_of(CUstream::from_raw(without_provenance_mut(stream))) }?;
         script(|script| script.asked.push("work".to_owned()));
         let is_entered = entered.is_some();
@@ -322,7 +310,7 @@ fn a_capability_is_two_attributes() {
     for wild in [-1, 256] {
         assert_eq!(capability(wild, 0).0, Ok(ComputeCapability { major: 255, minor: 255 }));
     }
-    assert_eq!(capability(9, 100).1.len(), 1, "what fails is not asked again");
+    assert_eq!(capability(9, 100).1.len(), 1, "a failed query is not repeated");
 }
 
 #[test]

@@ -1,5 +1,3 @@
-//! Launch records, with a mock driver.
-
 use std::ffi::c_void;
 use std::ptr::{null_mut, without_provenance_mut};
 
@@ -17,7 +15,7 @@ use cubinder_launch::{EvaluatedArgument, EvaluatedLaunch, EvaluatedStep, LaunchL
 use cubinder_model::{Arg, CodeBytes, Digest, Launch, Step, Variant};
 use proptest::prelude::*;
 
-/// A kernel with at most 512 threads and 100352 bytes of shared memory.
+/// Loads a kernel with at most 512 threads and 100352 bytes of shared memory.
 fn kernel(params: Vec<usize>) -> (Mock, LoadedKernel) {
     let mock = Mock::new(Device { params, ..Device::default() });
     let bytes = cubin("sm_86");
@@ -69,7 +67,7 @@ fn enqueue(mock: &Mock, record: &LaunchRecord) -> Result<(), EnqueueError> {
     let inputs: [*const c_void; 1] = [without_provenance_mut::<c_void>(0x1111_2222_3333_4400).cast_const()];
     let outputs: [*mut c_void; 1] = [without_provenance_mut(0x5555_6666_7777_8800)];
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: without_provenance_mut(0x9999_0000) };
-    // SAFETY: the mock reads the arguments as a kernel would and accesses no tensor.
+    // SAFETY: the mock reads arguments as a kernel would and accesses no tensor.
     unsafe { record.enqueue(&mock.driver, &at, CUstream::from_raw(without_provenance_mut(0x42))) }
 }
 
@@ -106,7 +104,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
         ([34680, 65535, 2], [64, 2, 4])
     );
     assert_eq!(record.description().configuration.shared_bytes, 100_352);
-    // Records contain no pointers to themselves.
+    // Records have no pointers to themselves.
     let record = Box::new(record.clone());
     enqueue(&mock, &record).unwrap();
     let expected: Vec<Vec<u8>> = vec![
@@ -186,7 +184,7 @@ fn limits_are_met_exactly() {
     exact(|launch| launch.shared_bytes = int(100_352));
     exact(|launch| launch.args[2] = scalar("count", I32, int(2_147_483_647)));
     exact(|launch| launch.args[2] = scalar("count", I32, int(-2_147_483_648)));
-    // 16 bytes of pointers and 32744 of an array, the maximum for complete elements.
+    // 16 bytes of pointers and 32744 of an array: the most whole elements.
     let most = vec![7; 4093];
     evaluate(
         |launch| launch.args[2] = array("table", ScalarType::Int { bytes: 8 }, 4093, ints(&most)),
@@ -280,7 +278,6 @@ fn a_refused_launch_names_its_numbers_and_limits() {
     insta::assert_snapshot!("refused_by_the_driver", report);
 }
 
-/// Generates numbers of every type.
 fn number() -> impl Strategy<Value = (ScalarType, Expr, usize)> {
     let types = [
         (ScalarType::Bool, 1),

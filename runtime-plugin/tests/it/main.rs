@@ -1,13 +1,12 @@
-//! Integration tests of the runtime library with a mock driver. These programs need their own
-//! process:
+//! Tests of the runtime library with a mock driver. These programs need their own process:
 //!
 //! - `closing` counts its allocated bytes.
 //! - `enqueue_allocates_nothing` and `unloading_frees_everything` replace the allocator.
-//! - `gpu` uses the real driver and its contexts.
-//! - `meaning` loads the library and a stand-in for the driver.
+//! - `gpu` uses the real driver.
+//! - `meaning` loads the library and a stand-in driver.
 
 #![allow(unsafe_code)] // functions and addresses for a driver
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod code_loading;
 mod driver_calls;

@@ -1,5 +1,3 @@
-//! Sequences of steps, with a mock driver.
-
 use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
 
@@ -24,7 +22,6 @@ const X: usize = 0x1111_0000;
 const Y: usize = 0x2222_0000;
 const WORKSPACE: usize = 0x9999_0000;
 
-/// Returns a device with a kernel of three pointers.
 fn device(capability: (i32, i32)) -> (Mock, LoadedKernel) {
     let target = format!("sm_{}{}", capability.0, capability.1);
     loaded(Device { capability, ..Device::default() }, &target)
@@ -49,7 +46,6 @@ fn scratch(name: &str, index: u32) -> Arg {
     Arg { name: name.to_owned(), value: ArgValue::Scratch(index) }
 }
 
-/// Passes `x`, a scratch buffer and `y`.
 fn of_three(change: impl FnOnce(&mut Launch)) -> Step {
     let mut launch = Launch { args: vec![tensor("x", 0), scratch("s", 1), tensor("y", 1)], ..launch() };
     change(&mut launch);
@@ -60,7 +56,6 @@ fn fill(memory: Memory, byte: u8) -> Step {
     Step { when: None, work: Work::Fill(Fill { memory, byte }) }
 }
 
-/// `numel(x) > least`.
 fn beyond(least: i64) -> Option<Guard> {
     let nodes = vec![Node::Numel(0), Node::Int(least), Node::Binary(BinaryOp::Gt, 0, 1)];
     Some(Guard { expr: Expr { nodes }, text: format!("numel(x) > {least}") })
@@ -77,7 +72,6 @@ fn variant(steps: Vec<Step>) -> (Plugin, Variant) {
     (plugin, variant)
 }
 
-/// Every launch uses `kernel`.
 fn records(
     (plugin, variant): &(Plugin, Variant),
     kernel: &LoadedKernel,
@@ -96,7 +90,7 @@ fn enqueue(mock: &Mock, records: &[StepRecord]) -> Result<(), EnqueueError> {
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace };
     // SAFETY: only the stand-in gets it.
     let stream = unsafe { CUstream::from_raw(without_provenance_mut(0x42)) };
-    // SAFETY: the mock reads the arguments as a kernel would and accesses no tensor.
+    // SAFETY: the mock reads arguments as a kernel would and accesses no tensor.
     records.iter().try_for_each(|record| unsafe { record.enqueue(&mock.driver, &at, stream) })
 }
 
@@ -161,7 +155,6 @@ fn a_launch_asks_for_what_its_kernel_needs() {
     assert_eq!(attributes((9, 0), of_three(|_| {})), Ok(Vec::new()), "the plain call");
     let alone = |launch: &mut Launch| launch.programmatic = true;
     assert_eq!(attributes((9, 0), of_three(alone)), Ok(vec![vec![programmatic]]));
-    // Without programmatic dependent launches, kernels wait.
     assert_eq!(attributes((8, 6), of_three(alone)), Ok(Vec::new()));
     let error = attributes((8, 6), of_three(all)).unwrap_err();
     assert!(error.contains("this GPU has no clusters"), "{error}");
@@ -206,11 +199,11 @@ fn code_for_older_devices_is_launched_as_on_those() {
     };
     let (cluster, early) =
         (CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-    // A driver without the query, and one that fails to answer.
+    // The driver lacks the query, or the query fails.
     for known in [Clusters::AsCapability, Clusters::Fails(1), Clusters::Fails(999)] {
         assert_eq!(launched(known, "compute_90", Some(2)), Ok(vec![cluster, early]));
-        assert_eq!(launched(known, "compute_80", None), Ok(vec![]), "it does not wait by itself");
-        assert_eq!(launched(known, "compute_80", Some(1)), Ok(vec![]), "one block is no cluster");
+        assert_eq!(launched(known, "compute_80", None), Ok(vec![]), "it does not wait");
+        assert_eq!(launched(known, "compute_80", Some(1)), Ok(vec![]), "one block is not a cluster");
         let error = launched(known, "compute_80", Some(2)).unwrap_err();
         assert!(error.contains("this GPU runs the code for compute_80, which has no clusters"), "{error}");
     }
@@ -218,7 +211,6 @@ fn code_for_older_devices_is_launched_as_on_those() {
     assert!(error.contains("this GPU has no clusters"), "{error}");
 }
 
-/// Creating a record is safe with any input.
 #[test]
 fn numbers_of_another_launch_make_no_record() {
     let (_mock, kernel) = device((8, 6));
@@ -258,7 +250,6 @@ fn numbers_of_another_launch_make_no_record() {
     // An address where the kernel reads a number.
     assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Input(0); 3]));
     assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Scratch(0); 3]));
-    // Too many arguments, and arguments that do not fit the kernel.
     let long = Launch { args: vec![tensor("x", 0); MAX_ARGUMENTS + 1], ..launch.clone() };
     of_numbers.params = None;
     for (count, is_made_of) in [(MAX_ARGUMENTS + 1, false), (MAX_ARGUMENTS, true)] {
@@ -278,10 +269,10 @@ fn numbers_of_another_launch_make_no_record() {
     assert_eq!(all(&[], &found), None);
     let mut changed = found.clone();
     changed.scratch.truncate(1);
-    assert_eq!(all(&[Some(kernel.clone())], &changed), None, "the filled memory is not there");
+    assert_eq!(all(&[Some(kernel.clone())], &changed), None, "the filled memory is missing");
     changed = found.clone();
     changed.steps.swap(0, 1);
-    assert_eq!(all(&[Some(kernel.clone()), Some(kernel)], &changed), None, "step 1 is no launch");
+    assert_eq!(all(&[Some(kernel.clone()), Some(kernel)], &changed), None, "step 1 is not a launch");
 }
 
 #[test]
@@ -362,9 +353,9 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     }
     let address = [without_provenance_mut::<c_void>(X)];
     for (inputs, outputs, text) in [
-        (0, 1, "0 inputs were given to a launch of a plugin that has 1"),
-        (1, 0, "0 outputs were given to a launch of a plugin that has 1"),
-        (0, 0, "0 inputs were given to a launch of a plugin that has 1"),
+        (0, 1, "the launch has 0 inputs, but the plugin has 1"),
+        (1, 0, "the launch has 0 outputs, but the plugin has 1"),
+        (0, 0, "the launch has 0 inputs, but the plugin has 1"),
     ] {
         let given = [address[0].cast_const()];
         let at = Addresses {
@@ -379,7 +370,6 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).unwrap().is_empty());
 }
 
-/// `y` and `w` alias `x` and `z`.
 fn two_in_place() -> (Plugin, Variant) {
     let (mut plugin, mut variant) = variant(vec![of_three(|_| {})]);
     plugin.inputs.push(cubinder_model::Input { name: "z".to_owned(), ..plugin.inputs[0].clone() });
@@ -419,7 +409,7 @@ fn no_copy_overwrites_another_input() {
     }
     // Each output is in the other's input.
     assert!(needs_copy(0, [X, Y, Y, X], 2).is_err() && needs_copy(1, [X, Y, Y, X], 2).is_err());
-    assert!(needs_copy(0, [X, X + 32, Y, Y + 32], 1).unwrap_err().contains("1 outputs were given"));
+    assert!(needs_copy(0, [X, X + 32, Y, Y + 32], 1).unwrap_err().contains("the launch has 1 outputs"));
 
     let empty = [0_i64];
     let shapes = |tensor: usize| Some(if tensor == 1 { empty.as_slice() } else { shape.as_slice() });

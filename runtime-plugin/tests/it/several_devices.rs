@@ -1,5 +1,5 @@
-//! Several GPUs, contexts and threads: code is loaded once per library and prepared once per device, and errors stay
-//! in their context.
+//! Several GPUs, contexts and threads: code is loaded once per library, prepared once per device; errors stay in their
+//! context.
 
 use std::sync::Barrier;
 
@@ -7,7 +7,6 @@ use crate::support::{Device, Mock, cubin, set_current};
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading};
 use cubinder_model::{CodeBytes, Digest, Target, TargetKind};
 
-/// A code object's label is its target.
 struct Carried(Vec<(Target, Digest, CodeBytes)>);
 
 impl Carried {
@@ -69,7 +68,7 @@ fn eight_threads_on_two_devices_load_each_code_object_once() {
     }
     let mut living = mock.living();
     living.sort_unstable();
-    assert_eq!(living, ["sm_86", "sm_90"], "each once, and nothing that no device runs");
+    assert_eq!(living, ["sm_86", "sm_90"], "each once, and only code that a device runs");
     for device in 0..2 {
         let firsts = loaded.iter().flatten().filter(|kernel| kernel.device == device && kernel.is_first);
         assert_eq!(firsts.count(), 1, "device {device}");
@@ -94,7 +93,7 @@ fn what_one_device_refuses_another_runs_whichever_asks_first() {
             }
         }
         assert_eq!(mock.count("cuLibraryLoadData"), 1);
-        // Two on the device that accepts it; the other's verdict is cached.
+        // Two on the accepting device; the other's verdict is cached.
         assert_eq!(mock.count("cuKernelGetFunction"), 3);
     }
 }
@@ -129,7 +128,7 @@ fn code_is_made_ready_in_a_context_that_was_made_again() {
     assert_eq!((mock.count("cuLibraryLoadData"), mock.count("cuFuncLoad")), (1, 3));
 }
 
-/// Other code may be slower or lack clusters, so errors in one context do not select it.
+/// Other code may be slower or lack clusters, so one context's errors do not select it.
 #[test]
 fn code_that_is_ready_on_a_device_is_not_replaced_there() {
     for code in [1, 209, 999] {

@@ -1,16 +1,15 @@
-//! The meaning of a manifest on the CPU, without the runtime's code. Both names of an aliased output mean its
-//! memory, which initially contains the input's data.
+//! A manifest's meaning on the CPU, without the runtime's code. Both names of an aliased output mean its memory,
+//! initially with the input's data.
 
 use crate::manifest::{Action, Array, Condition, Manifest, Row, Tensor};
 
-/// Offsets in device memory, bytes.
+/// Byte offsets in device memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Binding {
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<usize>,
 }
 
-/// Tensors have `extent` elements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meaning<'a> {
     pub(crate) manifest: &'a Manifest,
@@ -19,7 +18,7 @@ pub(crate) struct Meaning<'a> {
 }
 
 impl Meaning<'_> {
-    /// Runs the node; returns false, without changes, if it is rejected.
+    /// Runs the node; false, without changes, if rejected.
     pub(crate) fn run(&self, memory: &mut [u8]) -> bool {
         if !self.can_be_bound() {
             return false;
@@ -40,7 +39,6 @@ impl Meaning<'_> {
         true
     }
 
-    /// Whether aliased outputs are in their inputs' memory, or apart from all inputs.
     fn can_be_bound(&self) -> bool {
         let bytes = self.extent * 4;
         self.manifest.aliased().enumerate().all(|(output, own)| {

@@ -1,4 +1,4 @@
-//! Plays TensorRT's runtime around a plugin library and the stand-in for the CUDA driver. Never judges results.
+//! Plays TensorRT's runtime around a plugin library and the stand-in driver. Never judges results.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -10,12 +10,11 @@ use trt_abi::raw::{PluginCapabilityType, PluginField, PluginFieldCollection};
 use trt_abi::vtable::{CreatorSlots, PluginSlots, RuntimeSlots, This};
 use trt_abi::{Dims, PluginFieldType, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
-/// Opens a library for the rest of the process.
 fn open(path: &Path) -> *mut c_void {
     let path = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path is a C string; the libraries' initializers have no preconditions.
+    // SAFETY: a C string; initializers have no preconditions.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    assert!(!handle.is_null(), "{path:?} cannot be opened");
+    assert!(!handle.is_null(), "cannot open {path:?}");
     handle
 }
 
@@ -37,11 +36,10 @@ pub(crate) struct Device {
     stream: *mut c_void,
 }
 
-/// Calls a driver function and expects success.
 macro_rules! call {
     ($device:expr, $name:literal, $($value:expr => $ty:ty),*) => {{
         let function = function($device.driver, $name);
-        // SAFETY: the function has this signature in `cuda.h` 13.0, and the arguments are valid for it.
+        // SAFETY: this signature is in `cuda.h` 13.0; valid arguments.
         let code = unsafe {
             std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($ty),*) -> c_int>(function)($($value),*)
         };
@@ -72,7 +70,6 @@ impl Device {
         call!(self, c"cuMemcpyDtoH_v2", bytes.as_mut_ptr().cast() => *mut c_void, from => u64, bytes.len() => usize);
     }
 
-    /// With `graph`, captures `work` and launches the graph.
     pub(crate) fn run(&self, graph: bool, work: impl FnOnce(*mut c_void) -> bool) -> bool {
         if !graph {
             return work(self.stream);
@@ -92,21 +89,18 @@ impl Device {
 #[derive(Debug)]
 pub(crate) struct Creator(This);
 
-/// Returns the slots of an interface.
-///
 /// # Safety
 /// `this` is a live object whose interface has these slots.
 unsafe fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: the caller ensures this; an object starts with its vptr.
+    // SAFETY: the caller's promise; an object starts with its vptr.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
 impl Creator {
-    /// The library stays open.
     pub(crate) fn open(library: &Path, name: &str) -> Creator {
         let creators = function(open(library), c"getCreators");
         let mut count = 0;
-        // SAFETY: TensorRT's entry point with its signature, which returns a list of `count` creators.
+        // SAFETY: TensorRT's entry point; it returns `count` creators.
         let creators = unsafe {
             let creators: unsafe extern "C" fn(*mut i32) -> *const This = std::mem::transmute(creators);
             std::slice::from_raw_parts(creators(&raw mut count), usize::try_from(count).unwrap())
@@ -120,7 +114,6 @@ impl Creator {
         Creator(*found.expect("the creator"))
     }
 
-    /// Creates a node from its serialized field; `None` if it is rejected.
     pub(crate) fn node(&self, field: &[u8], inputs: usize, outputs: usize, extent: usize) -> Option<Node> {
         let length = i32::try_from(field.len()).unwrap();
         let (name, data) = (c"node".as_ptr(), field.as_ptr().cast());
@@ -134,7 +127,7 @@ impl Creator {
             scale: 1.0,
         };
         let (inputs, outputs) = (vec![desc; inputs], vec![desc; outputs]);
-        // SAFETY: live objects with these interfaces, called in TensorRT's order.
+        // SAFETY: live, with these interfaces, called in TensorRT's order.
         unsafe {
             let made = (slots::<CreatorSlots>(self.0).create_plugin)(
                 self.0,
@@ -157,7 +150,6 @@ impl Creator {
     }
 }
 
-/// Destroyed on drop.
 #[derive(Debug)]
 struct Object(This);
 
@@ -174,14 +166,14 @@ impl Object {
     }
 
     fn runtime(&self) -> &RuntimeSlots {
-        // SAFETY: a live object with this interface.
+        // SAFETY: live, with this interface.
         unsafe { slots(self.capability()) }
     }
 }
 
 impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: a live plugin, not used afterwards.
+        // SAFETY: live, not used afterwards.
         unsafe { (slots::<PluginSlots>(self.0).versioned.destroy_and_free)(self.0) }
     }
 }
@@ -194,7 +186,6 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Queues the node; returns whether it was accepted.
     pub(crate) fn enqueue(
         &self,
         inputs: &[u64],
@@ -208,7 +199,7 @@ impl Node {
         let inputs: Vec<*const c_void> = inputs.iter().map(|address| pointer(address).cast_const()).collect();
         let outputs: Vec<*mut c_void> = outputs.iter().map(pointer).collect();
         assert_eq!((inputs.len(), outputs.len()), (self.inputs.len(), self.outputs.len()));
-        // SAFETY: one address per tensor, of memory that lives as long as the process.
+        // SAFETY: an address per tensor, of memory that lives as long as the process.
         let code = unsafe {
             (self.object.runtime().enqueue)(
                 self.object.capability(),

@@ -1,8 +1,7 @@
-//! Runs random manifests through the library and the stand-in for the CUDA driver, and compares memory with an
-//! executor.
+//! Runs random manifests through the library and the stand-in driver, and compares memory with an executor.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod executor;
@@ -24,23 +23,19 @@ use executor::{Binding, Meaning};
 use host::{Creator, Device, Node};
 use manifest::{MOST_ARRAYS, MOST_ELEMENTS, Manifest};
 
-/// Manifests with the code in the nodes' fields.
 const MANIFESTS: u64 = 10_000;
-/// Manifests also tested with the code in a library.
 const IN_LIBRARY: u64 = 1_000;
-/// Runs of one node, each with other addresses.
 const RUNS: usize = 3;
-/// Bytes of the workspace, behind the tensors.
+/// Size of the workspace in bytes; it follows the tensors.
 const WORKSPACE: usize = 4096;
-/// Slots for tensors, each with a margin.
+/// Number of slots for tensors; each slot includes a margin.
 const PLACES: usize = 12;
 const ROOM: usize = 256;
 const MEMORY: usize = PLACES * ROOM;
 
-/// `None` without a C++ compiler.
 fn device() -> Option<Device> {
     if cxx::compiler_version().is_none() {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or set `CXX`");
         return None;
     }
     Some(Device::open(&fake_driver::driver_folder(fake_driver::Age::New).unwrap()))
@@ -64,7 +59,6 @@ fn code() -> CodeObject {
     }
 }
 
-/// Serializes a node with its code.
 fn node(plugin: Plugin) -> Vec<u8> {
     let input_ranks = Some(vec![1; plugin.inputs.len()]);
     container::write_node(&cubinder_model::Node {
@@ -77,7 +71,6 @@ fn node(plugin: Plugin) -> Vec<u8> {
     })
 }
 
-/// Tensors are apart; aliased outputs may overlap an input.
 fn binding(rng: &mut Rng, manifest: &Manifest) -> Binding {
     let mut places: Vec<usize> = (0..PLACES).collect();
     rng.shuffle(&mut places);
@@ -95,7 +88,6 @@ fn binding(rng: &mut Rng, manifest: &Manifest) -> Binding {
     Binding { inputs, outputs }
 }
 
-/// Early manifests are smaller.
 fn drawn(number: u64) -> (Manifest, usize, Rng) {
     let mut rng = Rng::with_seed(number);
     let size = 1 + usize::try_from(number * 5 / MANIFESTS).unwrap();
@@ -111,7 +103,6 @@ struct Bench {
 }
 
 impl Bench {
-    /// The process has one device. `None` if it cannot be built.
     fn open() -> Option<Bench> {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,8 +111,7 @@ impl Bench {
         Some(Bench { device, memory, _turn: turn })
     }
 
-    /// Compares all memory with the meaning; returns whether the run was accepted. `expected` is the memory before and
-    /// after.
+    /// Compares all memory; false if the run was rejected. `expected`: the memory before and after.
     fn run(
         &self,
         node: &Node,
@@ -146,7 +136,6 @@ impl Bench {
         is_accepted
     }
 
-    /// Returns how many runs were accepted.
     fn check(&self, creator: &Creator, field: &[u8], number: u64) -> usize {
         let (manifest, extent, mut rng) = drawn(number);
         let told = |text: &str| format!("{text}, for manifest {number} with {extent} elements:\n{manifest}");
@@ -157,7 +146,7 @@ impl Bench {
                 let binding = binding(&mut rng, &manifest);
                 let meaning = Meaning { manifest: &manifest, binding: &binding, extent };
                 let is_accepted = meaning.run(&mut [0; MEMORY]);
-                assert!(!is_accepted, "{}", told(&format!("refused, though not with {binding:?}")));
+                assert!(!is_accepted, "{}", told(&format!("rejected, but not with {binding:?}")));
             }
             return 0;
         };
@@ -176,7 +165,6 @@ fn generic() -> Creator {
     Creator::open(&host::library(), core_name::GENERIC.to_str().unwrap())
 }
 
-/// Serializes the nodes, too.
 fn embedded(folder: &Path, plugins: Vec<Plugin>) -> (Creator, Vec<Vec<u8>>) {
     let inputs: Vec<usize> = plugins.iter().map(|plugin| plugin.inputs.len()).collect();
     let bytes = container::write_bundle(&Bundle { producer: String::new(), plugins, code: vec![code()] });
@@ -215,7 +203,7 @@ fn what_a_node_does_is_what_its_manifest_means() {
     }
 }
 
-/// Tests outputs in place and apart with any alignment, captured or not, and a second node behind the first.
+/// Outputs in place and apart, any alignment, captured or not; a second node behind the first.
 #[test]
 fn both_names_of_an_alias_mean_the_outputs_memory() {
     const EXTENT: usize = 8;

@@ -11,15 +11,12 @@ use cubinder_tests::handmade::Draft;
 use fastrand::Rng;
 
 pub(crate) const MOST_ELEMENTS: usize = 9;
-/// `blend1` to `blend4`.
 pub(crate) const MOST_ARRAYS: usize = 4;
 
-/// All tensors have one extent.
 #[derive(Debug, Clone)]
 pub(crate) struct Manifest {
-    /// Whether an output aliases the input. Such outputs come first, in order.
+    /// For each input, whether an output aliases it. Aliasing outputs precede the others, in the inputs' order.
     pub(crate) inputs: Vec<bool>,
-    /// The number of outputs with their own memory.
     pub(crate) outputs: usize,
     pub(crate) variants: Vec<Row>,
 }
@@ -27,7 +24,6 @@ pub(crate) struct Manifest {
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) guard: Option<Condition>,
-    /// Each is as large as a tensor.
     pub(crate) scratch: usize,
     pub(crate) steps: Vec<Task>,
 }
@@ -42,14 +38,14 @@ pub(crate) enum Condition {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
-    /// The step runs above this number of elements.
+    /// Runs above this number of elements.
     pub(crate) above: Option<usize>,
     pub(crate) action: Action,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// Each array, and whether the kernel writes it.
+    /// Each array, and whether it is written.
     Blend {
         arrays: Vec<(Array, bool)>,
         salt: u32,
@@ -73,7 +69,6 @@ pub(crate) enum Tensor {
 }
 
 impl Manifest {
-    /// Generates at most `size` steps per variant.
     pub(crate) fn random(rng: &mut Rng, size: usize) -> Manifest {
         let inputs: Vec<bool> = (0..rng.usize(1..=3)).map(|_| rng.u8(..3) > 0).collect();
         let is_without_output = !inputs.contains(&true);
@@ -93,7 +88,6 @@ impl Manifest {
         self.aliased().count() + self.outputs
     }
 
-    /// Returns the aliased inputs, in the outputs' order.
     pub(crate) fn aliased(&self) -> impl Iterator<Item = usize> + '_ {
         self.inputs.iter().enumerate().filter(|(_, is_aliased)| **is_aliased).map(|(input, _)| input)
     }
@@ -120,7 +114,8 @@ impl Manifest {
         }
     }
 
-    /// Generates a valid variant: it writes scratch and unaliased outputs before reading them, and all such outputs.
+    /// Draws a valid variant: it writes scratch and unaliased outputs before reading them, and writes all such
+    /// outputs.
     fn row(&self, rng: &mut Rng, guard: Option<Condition>, size: usize) -> Row {
         let own = self.aliased().count()..self.output_count();
         let scratch = rng.usize(..=2);
@@ -221,7 +216,7 @@ impl Manifest {
             Action::Fill { array: Array::Scratch(scratch), byte } => {
                 return Work::Fill(Fill { memory: Memory::Scratch(index(*scratch)), byte: *byte });
             }
-            Action::Fill { array, .. } => panic!("{array} cannot be filled"),
+            Action::Fill { array, .. } => panic!("cannot fill {array}"),
             Action::Blend { arrays, salt } => (arrays, salt),
         };
         let expr = |text: &str| draft.expr(text).unwrap();

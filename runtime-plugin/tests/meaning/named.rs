@@ -22,7 +22,6 @@ fn in_place(steps: Vec<Task>) -> Manifest {
 
 pub(crate) fn manifests() -> Vec<(&'static str, Manifest)> {
     let aligned = |tensor| Some(Condition::Aligned(tensor, 16));
-    // The second variant mixes other arrays.
     let guarded = |tensor| Manifest {
         variants: vec![
             row(aligned(tensor), vec![blend(&[(X, true), (Z, false)])]),
@@ -50,10 +49,10 @@ pub(crate) fn manifests() -> Vec<(&'static str, Manifest)> {
                 ..in_place(vec![blend(&[(X, true), (Z, false)]), blend(&[(Y, false), (OTHER, true)])])
             },
         ),
-        ("a guard asks for the input's alignment", guarded(Tensor::Input(0))),
-        ("a guard asks for the output's alignment", guarded(Tensor::Output(0))),
+        ("a guard uses the input's alignment", guarded(Tensor::Input(0))),
+        ("a guard uses the output's alignment", guarded(Tensor::Output(0))),
         (
-            "no guard holds by either name",
+            "no guard is true by either name",
             Manifest {
                 variants: vec![row(
                     Some(Condition::And(

@@ -1,12 +1,9 @@
-//! The mock driver's functions.
-
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 
 use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUlaunchConfig, CUlibrary, CUresult, CUstream};
 
 use super::{CURRENT, Clusters, Launched, State, wait_for, with};
 
-/// Runs `work`, unless the test rejects the call.
 fn call(function: &str, label: impl FnOnce(&State) -> String, work: impl FnOnce(&mut State)) -> CUresult {
     with(|state| {
         let label = label(state);
@@ -22,9 +19,8 @@ fn no_label(_: &State) -> String {
     String::new()
 }
 
-/// Stores an answer, unless the test rejects the call.
 fn answer<T>(function: &str, place: *mut T, value: T) -> CUresult {
-    // SAFETY: the caller passes a valid pointer, as `cuda.h` requires.
+    // SAFETY: `cuda.h` requires a valid pointer.
     call(function, no_label, |_| unsafe { *place = value })
 }
 
@@ -59,7 +55,6 @@ unsafe extern "C" fn ctx_get_device(device: *mut c_int) -> CUresult {
     answer("cuCtxGetDevice", device, CURRENT.get().0)
 }
 
-/// Every stream belongs to context 0 of device 0.
 unsafe extern "C" fn stream_get_ctx(_: CUstream, context: *mut CUcontext) -> CUresult {
     answer("cuStreamGetCtx", context, context_handle(1))
 }
@@ -98,14 +93,14 @@ unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, d
             },
             _ => 0,
         };
-        // SAFETY: `cuda.h` requires a valid pointer.
+        // SAFETY: as above.
         unsafe { *value = answer }
     });
     if code == 0 { failure } else { code }
 }
 
 unsafe extern "C" fn device_get_name(name: *mut c_char, _: c_int, _: c_int) -> CUresult {
-    // SAFETY: the caller passes 256 bytes, as `cuda.h` requires.
+    // SAFETY: `cuda.h` requires 256 bytes.
     call("cuDeviceGetName", no_label, |_| unsafe {
         let text = c"Imaginary GPU";
         name.copy_from(text.as_ptr(), text.count_bytes() + 1);
@@ -132,7 +127,7 @@ unsafe extern "C" fn library_load_data(
 ) -> CUresult {
     assert_eq!((options, library_options), (0, 0));
     assert_eq!(code as usize % 16, 0, "aligned");
-    // SAFETY: PTX ends with a NUL, and so do the labels of the mock's cubins, whose header has 64 bytes.
+    // SAFETY: PTX and the labels of the mock's cubins (after a 64-byte header) end with a NUL.
     let text = unsafe {
         let start = code.cast::<c_char>();
         let is_elf = *start.cast::<u8>() == 0x7f;
@@ -150,7 +145,7 @@ unsafe extern "C" fn library_load_data(
         |_| label.clone(),
         |state| {
             state.loaded.push(label.clone());
-            // SAFETY: `cuda.h` requires a valid pointer; only this stand-in gets the handle.
+            // SAFETY: `cuda.h` requires a valid pointer; only the stand-in gets the handle.
             unsafe { *library = CUlibrary::from_raw(std::ptr::without_provenance_mut(state.loaded.len())) }
         },
     )
@@ -179,11 +174,11 @@ unsafe extern "C" fn library_get_kernel(
     symbol: *const c_char,
 ) -> CUresult {
     let id = library.as_raw() as usize;
-    // SAFETY: `cuda.h` requires a NUL-terminated string.
+    // SAFETY: `cuda.h` requires a C string.
     let symbol = unsafe { CStr::from_ptr(symbol) };
     assert!(!symbol.is_empty());
-    // SAFETY: `cuda.h` requires a valid pointer. The handle encodes the library and the symbol's length, which
-    // distinguishes kernels.
+    // SAFETY: `cuda.h` requires a valid pointer. The handle encodes library and symbol length, which distinguish
+    // kernels.
     call(
         "cuLibraryGetKernel",
         |state| state.label(id),
@@ -202,7 +197,7 @@ unsafe extern "C" fn kernel_get_function(function: *mut CUfunction, kernel: CUke
         |state| state.label(id),
         |state| {
             runs = state.runs_here(&state.label(id));
-            // SAFETY: `cuda.h` requires a valid pointer; only this stand-in gets the handle.
+            // SAFETY: `cuda.h` requires a valid pointer; only the stand-in gets the handle.
             unsafe { *function = CUfunction::from_raw(kernel.as_raw()) }
         },
     );
@@ -271,7 +266,7 @@ unsafe extern "C" fn launch_kernel(
         "cuLaunchKernel",
         |state| state.label(id),
         |state| {
-            // SAFETY: `cuda.h` requires one pointer per parameter, to that parameter's bytes.
+            // SAFETY: `cuda.h` requires a pointer per parameter, to its bytes.
             let bytes = |(index, size): (usize, &usize)| unsafe {
                 std::slice::from_raw_parts((*params.add(index)).cast::<u8>(), *size).to_vec()
             };
@@ -294,14 +289,14 @@ unsafe extern "C" fn launch_kernel_ex(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> CUresult {
-    // SAFETY: `cuda.h` requires a valid configuration with `attribute_count` attributes.
+    // SAFETY: `cuda.h` requires a valid configuration of `attribute_count` attributes.
     let (config, attributes) = unsafe {
         let attributes = std::slice::from_raw_parts((*config).attributes, (*config).attribute_count as usize);
         (*config, attributes.to_vec())
     };
     with(|state| state.attributes.push(attributes));
     let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
-    // SAFETY: the caller's arguments meet `cuLaunchKernel`'s contract too.
+    // SAFETY: these arguments also meet `cuLaunchKernel`'s contract.
     unsafe {
         launch_kernel(function, gx, gy, gz, bx, by, bz, config.shared_bytes, config.stream, params, extra)
     }
@@ -365,7 +360,7 @@ fn error_text(code: CUresult, text: *mut *const c_char, part: impl Fn(&Words) ->
         (719, c"CUDA_ERROR_LAUNCH_FAILED", c"unspecified launch failure"),
     ];
     let known = KNOWN.iter().find(|words| words.0 == code);
-    // SAFETY: `cuda.h` requires a valid pointer.
+    // SAFETY: as above.
     unsafe { *text = known.map_or(std::ptr::null(), |words| part(words).as_ptr()) };
     c_int::from(known.is_none())
 }

@@ -1,6 +1,5 @@
-//! A mock driver: records calls and fails as tests request.
-//!
-//! Function pointers carry no data: the state is process-wide and tests take turns ([`Mock::new`]).
+//! A mock driver: records calls and fails as requested. Its state is process-wide, so tests take turns
+//! ([`Mock::new`]).
 
 #![allow(dead_code)] // each test file uses a part
 
@@ -22,24 +21,23 @@ pub(crate) use calls::lookup;
 pub(crate) struct Device {
     pub(crate) capability: (c_int, c_int),
     pub(crate) clusters: Clusters,
-    /// Capabilities of further devices; then machine code loads only where it fits.
+    /// Further devices' capabilities; then machine code loads only where it fits.
     pub(crate) others: Vec<(c_int, c_int)>,
-    /// Whether a context is current, or the error of `cuCtxGetCurrent`.
+    /// Whether one is current, or the error of `cuCtxGetCurrent`.
     pub(crate) context: Result<bool, CUresult>,
-    /// `(call, code object's text, error)`: fails each time.
+    /// `(call, code object's text, error)`: always fails.
     pub(crate) refuses: Vec<(&'static str, &'static str, CUresult)>,
-    /// `(number, error)`: fails this call, counted from 1.
+    /// `(number, error)`: this call fails, from 1.
     pub(crate) fail_at: Option<(usize, CUresult)>,
     pub(crate) params: Vec<usize>,
     /// `(slow, quick)`: loading the first waits for the second, up to [`PATIENCE`].
     pub(crate) slow: Option<(&'static str, &'static str)>,
-    /// Another thread always captures, which forbids unloading outside of relaxed mode.
+    /// Another thread always captures, which forbids unloading outside relaxed mode.
     pub(crate) other_captures: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clusters {
-    /// As the compute capability implies.
     AsCapability,
     Not,
     Fails(CUresult),
@@ -77,7 +75,7 @@ pub(crate) struct Launched {
 struct State {
     device: Device,
     calls: Vec<String>,
-    /// Labels of all loaded libraries; handles are 1-based indices.
+    /// All loaded libraries' labels; handles are 1-based indices.
     loaded: Vec<String>,
     unloaded: Vec<usize>,
     modes: BTreeMap<u64, c_int>,
@@ -88,7 +86,6 @@ struct State {
 }
 
 thread_local! {
-    /// Device and index of the calling thread's context.
     static CURRENT: Cell<(c_int, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -113,7 +110,6 @@ impl Mock {
         Mock { driver, _turn: turn }
     }
 
-    /// Changes the mock's behavior and restarts the count of calls.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Device)) {
         with(|state| {
             state.calls.clear();
@@ -199,7 +195,6 @@ impl State {
         self.modes.get(&id).copied().unwrap_or(0)
     }
 
-    /// Records a call; returns the error that the test requested.
     fn enter(&mut self, function: &str, label: &str) -> Option<CUresult> {
         let call = if label.is_empty() { function.to_owned() } else { format!("{function} {label}") };
         self.calls.push(call);
@@ -220,7 +215,6 @@ impl State {
         }
     }
 
-    /// Returns whether code fits the device; checked only with several devices.
     fn runs_here(&self, label: &str) -> bool {
         let (major, minor) = self.capability(CURRENT.get().0);
         let number = label.strip_prefix("sm_").and_then(|number| number.parse::<c_int>().ok());
@@ -244,7 +238,6 @@ pub(crate) fn wait_for(what: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Returns a fake cubin: a CUDA ELF header and the label.
 pub(crate) fn cubin(label: &str) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,5 +1,3 @@
-//! A plugin with one input and one output.
-
 use cubinder::launch::Positions;
 use cubinder_expr::{BinaryOp, Environment, Expr, Node};
 use cubinder_expr::{DataType, ScalarType, Value};
@@ -65,7 +63,6 @@ pub(crate) fn array(name: &str, ty: ScalarType, len: u32, expr: Expr) -> Arg {
     Arg { name: name.to_owned(), value: ArgValue::Array { ty, len, expr } }
 }
 
-/// Returns a launch of 1 block of 256 threads.
 pub(crate) fn launch() -> Launch {
     Launch {
         cluster: None,

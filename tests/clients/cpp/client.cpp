@@ -1,7 +1,6 @@
 // A TensorRT-RTX application: loads a plugin library and builds an engine of a model that uses it, without a GPU.
 //
-// Its two arguments are all that it knows of Cubinder. Prints one line and exits with 0, or prints a message and exits
-// with 1.
+// The client knows only its two arguments. Prints one line and exits with 0, or prints a message and exits with 1.
 
 #include <NvInfer.h>
 #include <NvOnnxParser.h>
@@ -35,7 +34,7 @@ T& check(T* found, const char* what)
     return *found;
 }
 
-} // namespace
+}
 
 int main(int count, char** arguments)
 {
@@ -43,18 +42,18 @@ int main(int count, char** arguments)
         fail("expected the path of an ONNX model");
     Log log;
     const std::unique_ptr<nvinfer1::IBuilder> owner{nvinfer1::createInferBuilder(log)};
-    auto& builder = check(owner.get(), "TensorRT gives no builder");
+    auto& builder = check(owner.get(), "TensorRT returned no builder");
     nvinfer1::IPluginRegistry& registry = builder.getPluginRegistry();
     if (registry.loadLibrary(PLUGIN_LIBRARY) == nullptr)
-        fail("TensorRT refused the plugin library");
+        fail("TensorRT rejected the plugin library");
     if (registry.loadLibrary(RUNTIME_LIBRARY) == nullptr)
-        fail("TensorRT refused the runtime library");
+        fail("TensorRT rejected the runtime library");
 
     const std::unique_ptr<nvinfer1::INetworkDefinition> network{builder.createNetworkV2(0)};
-    auto& graph = check(network.get(), "TensorRT gives no network");
+    auto& graph = check(network.get(), "TensorRT returned no network");
     const std::unique_ptr<nvonnxparser::IParser> parser{nvonnxparser::createParser(graph, log)};
-    if (!check(parser.get(), "TensorRT gives no parser").parseFromFile(arguments[1], 0))
-        fail("TensorRT's parser refused the model");
+    if (!check(parser.get(), "TensorRT returned no parser").parseFromFile(arguments[1], 0))
+        fail("TensorRT's parser rejected the model");
 
     const std::unique_ptr<nvinfer1::IBuilderConfig> config{builder.createBuilderConfig()};
     config->setNbComputeCapabilities(1);
@@ -62,6 +61,6 @@ int main(int count, char** arguments)
     const std::unique_ptr<nvinfer1::IHostMemory> plan{builder.buildSerializedNetwork(graph, *config)};
     std::printf("built an engine of %zu bytes\n", check(plan.get(), "TensorRT built no engine").size());
     std::fflush(stdout);
-    // TensorRT-RTX may still run threads.
+    // TensorRT-RTX may have running threads.
     std::_Exit(0);
 }

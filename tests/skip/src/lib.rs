@@ -1,15 +1,15 @@
-//! Reports that a test cannot run on this machine.
+//! Reports that a test cannot run here.
 
-/// Prints why a test cannot run here, in the form that `cargo xtask test` reads.
+/// Prints why a test cannot run here, as `cargo xtask test` reads it.
 ///
 /// # Panics
-/// Panics if `CUBINDER_REQUIRE_TOOLKIT` is 1, which makes missing tools failures.
+/// If `CUBINDER_REQUIRE_TOOLKIT` is 1, which makes missing tools failures.
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
     does_not_apply(reason);
 }
 
-/// Prints that a test applies to another kind of machine or user; no tool is missing.
+/// Prints that a test is for another kind of machine or user; no tool is missing.
 pub fn does_not_apply(reason: &str) {
     println!("skipped: {reason}");
 }

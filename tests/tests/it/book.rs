@@ -1,4 +1,4 @@
-//! The documentation as a whole: contents, titles and links.
+//! The documentation's contents, titles and links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,6 @@ fn links(text: &str) -> Vec<&str> {
     links
 }
 
-/// Headings as GitHub and mdBook write them, and explicit anchors.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for line in prose(text) {
@@ -66,7 +65,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_page_is_in_the_contents_once() {
     let pages = pages();
-    assert!(pages.contains_key("docs/plugins/nms.md"), "pages in folders are looked at");
+    assert!(pages.contains_key("docs/plugins/nms.md"), "pages in folders are checked");
     let mut listed = links(&pages[CONTENTS]);
     listed.sort_unstable();
     let there: Vec<&str> =
@@ -81,11 +80,10 @@ fn titles_in_the_contents_are_those_of_the_pages() {
     for line in pages[CONTENTS].lines().filter(|line| line.contains("](")) {
         let (title, rest) = line.trim_start_matches([' ', '-', '[']).split_once("](").unwrap();
         let name = format!("docs/{}", rest.trim_end_matches(')'));
-        // The introduction includes the first part of the README.
         let page = if name == "docs/introduction.md" { "README.md" } else { name.as_str() };
         let heading = pages[page].lines().find_map(|line| line.strip_prefix("# "));
         if heading != Some(title) {
-            wrong.push(format!("{name}: {heading:?}, and in the contents: {title}"));
+            wrong.push(format!("{name}: {heading:?}, in the contents: {title}"));
         }
     }
     assert!(wrong.is_empty(), "titles differ:\n{}", wrong.join("\n"));
@@ -111,10 +109,9 @@ fn links_between_pages_lead_somewhere() {
             }
         }
     }
-    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
-/// `docs/../README.md` as `README.md`.
 fn tidy(path: &Path) -> String {
     let mut parts: Vec<String> = Vec::new();
     for part in path.components() {

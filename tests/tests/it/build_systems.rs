@@ -1,4 +1,4 @@
-//! The CMake package and depfiles: Ninja and Make rebuild a library exactly when an input changes.
+//! The CMake package and depfiles: Ninja and Make rebuild exactly when an input changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,21 +38,20 @@ struct Built {
 }
 
 impl Built {
-    /// The configured client; `None` if a tool is missing.
     fn client(generator: Generator) -> Result<Option<Built>> {
         let Some(installed) = Installed::archive()? else {
-            skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` does it");
+            skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` sets it");
             return Ok(None);
         };
         let tensorrt = variable("CUBINDER_TENSORRT_LIBS");
         let (Some(cmake), Some((program, name)), Some(tensorrt)) =
             (variable("CUBINDER_TEST_CMAKE"), generator.program(), tensorrt)
         else {
-            skip("CMake, Ninja or TensorRT-RTX is not named; `cargo xtask test` does it");
+            skip("CMake, Ninja or TensorRT-RTX is not set; `cargo xtask test` sets it");
             return Ok(None);
         };
         if cxx::compiler_version().is_none() {
-            skip("no C++ compiler; install g++, or name one with `CXX`");
+            skip("no C++ compiler; install g++, or set `CXX`");
             return Ok(None);
         }
         // Spaces are special in Make and Ninja. CMake does not support more.
@@ -105,12 +104,13 @@ impl Built {
         fs::read_to_string(self.source.join(name)).with_context(|| name.to_owned())
     }
 
-    /// The client is never relinked: it loads the library by path.
+    /// Returns whether a build is needed after an edit. The client loads the library by path, so it is never
+    /// relinked.
     fn rebuilds(&self) -> Result<bool> {
         let client = modified(&self.build.join("client"))?;
         let before = self.made()?;
         let said = self.make()?;
-        ensure!(modified(&self.build.join("client"))? == client, "the client was linked anew\n{said}");
+        ensure!(modified(&self.build.join("client"))? == client, "the client was linked again\n{said}");
         let is_new = self.made()? != before;
         ensure!(is_new == said.contains("compile --quiet"), "{said}");
         Ok(is_new)
@@ -193,14 +193,14 @@ fn the_client_is_built(generator: Generator) -> Result<()> {
     built.write("plugins/scale.cu", &kernel.replace("#include <client/index.cuh>", &moved))?;
     fs::remove_file(built.source.join(header))?;
     assert!(built.rebuilds()?, "a header was removed");
-    assert!(!built.rebuilds()?, "a header that is gone is forgotten");
+    assert!(!built.rebuilds()?, "a removed header is forgotten");
     // A failing build reports the error and is retried.
     let good = built.read("plugins/scale.cu")?;
     built.write("plugins/scale.cu", &good.replace("factor;", "factors;"))?;
     let failed = built.make().unwrap_err().to_string();
     assert!(failed.contains("scale.cu") && failed.contains("factors"), "{failed}");
     built.write("plugins/scale.cu", &good)?;
-    assert!(built.rebuilds()?, "the mistake was mended");
+    assert!(built.rebuilds()?, "the error was fixed");
     Ok(())
 }
 
@@ -218,11 +218,11 @@ fn the_client_is_built_by_cmake_with_make() -> Result<()> {
 fn an_active_python_environment_is_found_by_cmake() -> Result<()> {
     let (Some(cmake), Some(ninja)) = (variable("CUBINDER_TEST_CMAKE"), variable("CUBINDER_TEST_NINJA"))
     else {
-        skip("CMake or Ninja is not named; `cargo xtask test` does it");
+        skip("CMake or Ninja is not set; `cargo xtask test` sets it");
         return Ok(());
     };
     let Some(installed) = Installed::wheel(false)? else {
-        skip("`CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` sets it");
         return Ok(());
     };
     let work = installed.work("project")?;
@@ -247,18 +247,18 @@ fn an_active_python_environment_is_found_by_cmake() -> Result<()> {
     for (text, expected) in [
         ("find_package(cubinder 0.2 REQUIRED)", "compatible with requested version"),
         ("find_package(cubinder 1 REQUIRED)", "compatible with requested version"),
-        ("find_package(cubinder)\ncubinder_add_plugins(a)", "nothing to compile; name MANIFESTS or a CONFIG"),
+        (
+            "find_package(cubinder)\ncubinder_add_plugins(a)",
+            "nothing to compile; specify MANIFESTS or CONFIG",
+        ),
         (
             "find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS a.toml TARGET sm_89)",
-            "`TARGET` among the MANIFESTS is no .toml file; expected MANIFESTS, CONFIG",
+            "`TARGET` in MANIFESTS is not a .toml file; expected MANIFESTS, CONFIG",
         ),
-        (
-            "find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS a.toml EMBD)",
-            "`EMBD` among the MANIFESTS",
-        ),
+        ("find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS a.toml EMBD)", "`EMBD` in MANIFESTS"),
         (
             "find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS TARGETS sm_89)",
-            "nothing follows `MANIFESTS`",
+            "missing values after `MANIFESTS`",
         ),
         ("find_package(cubinder)\ncubinder_add_plugins(a b.toml)", "unknown argument `b.toml`"),
         (
@@ -271,7 +271,7 @@ fn an_active_python_environment_is_found_by_cmake() -> Result<()> {
         ),
         (
             "find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS a.toml OUTPUT)",
-            "nothing follows `OUTPUT`",
+            "missing values after `OUTPUT`",
         ),
     ] {
         match configure(text) {
@@ -285,16 +285,15 @@ fn an_active_python_environment_is_found_by_cmake() -> Result<()> {
     Ok(())
 }
 
-/// Folders of other targets, generated headers, empty lists, and the package in a sibling folder.
 #[test]
 fn folders_of_other_targets_and_empty_lists_are_taken_by_cmake() -> Result<()> {
     let (Some(cmake), Some(ninja)) = (variable("CUBINDER_TEST_CMAKE"), variable("CUBINDER_TEST_NINJA"))
     else {
-        skip("CMake or Ninja is not named; `cargo xtask test` does it");
+        skip("CMake or Ninja is not set; `cargo xtask test` sets it");
         return Ok(());
     };
     let Some(installed) = Installed::archive()? else {
-        skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` sets it");
         return Ok(());
     };
     let work = installed.work("siblings")?;
@@ -376,7 +375,7 @@ fn plain_builds(installed: &Installed, work: &Path, builder: &Path) -> Result<()
 #[test]
 fn make_reads_depfiles() -> Result<()> {
     let Some(installed) = Installed::archive()? else {
-        skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` sets it");
         return Ok(());
     };
     let work = plain_project(&installed)?;
@@ -388,7 +387,7 @@ fn make_reads_depfiles() -> Result<()> {
 #[test]
 fn ninja_reads_depfiles() -> Result<()> {
     let (Some(installed), Some(ninja)) = (Installed::archive()?, variable("CUBINDER_TEST_NINJA")) else {
-        skip("`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_NINJA` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_NINJA` is not set; `cargo xtask test` sets it");
         return Ok(());
     };
     let work = plain_project(&installed)?;

@@ -1,4 +1,4 @@
-//! TensorRT-RTX's builder with plugins in Rust that use every feature of the model, without a GPU.
+//! TensorRT-RTX's builder with plugins in Rust that use all features of the model, without a GPU.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ impl Workshop {
         let generic = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from);
         let (Some(generic), Some(application)) = (generic, Application::from_environment()) else {
             skip(
-                "`CUBINDER_RUNTIME_LIBRARY` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it",
+                "`CUBINDER_RUNTIME_LIBRARY` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets it",
             );
             return None;
         };
@@ -156,7 +156,7 @@ fn a_type_that_no_variant_takes_is_told() {
     let answer = workshop.build(vec![unary("choice", &[(1, F16_HWC8), (2, F32)])], &network);
     assert!(!answer.is_ok());
     let said = answer.said("no variant");
-    let expected = "ERROR cubinder: sample::choice `y`: no variant takes the types (i64); the plugin has (f16, f16), (f32, f32)";
+    let expected = "ERROR cubinder: sample::choice `y`: no variant supports the types (i64); the plugin supports (f16, f16), (f32, f32)";
     assert!(!said.is_empty() && said.iter().all(|line| line == expected), "{said:?}");
 }
 
@@ -185,9 +185,9 @@ fn values_without_code_are_refused_when_the_node_is_parsed() {
     assert_eq!(ids(5), [1, 3]);
     let answer = workshop.build(vec![plugin.clone()], &network(4));
     assert_eq!(
-        answer.said("there is code"),
+        answer.said("the code is specialized"),
         [
-            "ERROR cubinder: sample::special `y`: the attribute `k` is `4`, and there is code for `3`, `5` only"
+            "ERROR cubinder: sample::special `y`: the attribute `k` is `4`, but the code is specialized for `3`, `5`"
         ]
     );
 }
@@ -273,7 +273,7 @@ fn shape_inputs_decide_shapes() {
     let said = answer.said("shape inputs");
     assert!(
         said[0].contains(
-            "the plugin takes 2; the node's attribute `tensorrt_plugin_shape_input_indices` has to be [1]"
+            "the plugin expects 2; the node's attribute `tensorrt_plugin_shape_input_indices` must be [1]"
         ),
         "{said:?}"
     );
@@ -322,10 +322,8 @@ fn constants_one_tensor_twice_and_unread_outputs_are_built() {
         inputs: json!([["x", "f32", [rows, 3]]]),
         nodes: json!([
             ["Constant", [], ["c"], constant],
-            // One tensor twice; the second output is unused.
             ["crossing", ["x", "x"], ["t", "unread"], {"k": 1}],
             ["crossing", ["t", "c"], ["u", "v"], {"k": 2}],
-            // Constant inputs; the first output is unused.
             ["crossing", ["c", "c"], ["unread2", "w"], {"k": 3}],
         ]),
         outputs: json!([["u", "f32", [null, 3]], ["v", "f32", [2, 3]], ["w", "f32", [2, 3]]]),
@@ -366,8 +364,7 @@ fn tensors_without_dimensions_and_without_elements_are_built() {
     assert_eq!(found, [(1, Some(vec![0, 2])), (2, Some(vec![2, 0]))]);
 }
 
-/// TensorRT-RTX 1.7 stores creators by name and namespace and removes the last one: another order leaves
-/// dangling creators.
+/// TensorRT-RTX 1.7 stores creators by name and namespace and removes the last: another order leaves dangling ones.
 #[test]
 fn a_library_with_several_versions_of_an_op_leaves_nothing_behind() {
     let Some(workshop) = Workshop::new() else { return };

@@ -1,5 +1,5 @@
-//! `cubinder compile` when NVRTC (`tests/fake-nvrtc`) crashes, exits, hangs, prints, fails to load, or is too
-//! old: reports the error, leaves no partial files.
+//! `cubinder compile` when NVRTC (`tests/fake-nvrtc`) crashes, exits, hangs, prints, fails to load, or is too old: an
+//! error, no partial files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -23,7 +23,7 @@ impl Scene {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (Some(program), Some(runtime)) = (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY"))
         else {
-            skip("`cargo xtask test` names the compiler and the runtime library");
+            skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ impl Scene {
         arguments.splice(0..0, options.iter().map(Into::into));
         arguments.push(library.clone().into());
         cxx::compile(&sources, &arguments).unwrap();
-        // Unused, but the search for NVRTC requires it.
+        // Unused, but required when searching NVRTC.
         std::fs::copy(&library, library.with_file_name("libnvrtc-builtins.so.13.0")).unwrap();
         Some(Scene { folder, program, runtime })
     }
@@ -96,11 +96,11 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "");
         for part in [
             "error: NVRTC 13.0 crashed on `crashing.cu` for `sm_90`",
-            "the process was ended by signal 6, which compiled nothing else",
+            "the process was terminated by signal 6; it compiled nothing else",
             "the process printed: malloc(): the stand-in is corrupted",
             "error: NVRTC 13.0 crashed on `ending.cu` for `sm_90`",
-            "the process ended with exit code 3, which compiled nothing else",
-            "name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`",
+            "the process exited with code 3; it compiled nothing else",
+            "use another NVRTC: `--nvrtc <libnvrtc.so or its folder>`",
             "the stand-in compiles nothing",
         ] {
             assert!(said.contains(part), "{part}\n{said}");
@@ -139,17 +139,17 @@ fn a_compile_ends_with_who_asked_for_it() {
     let process = wait_for(|| std::fs::read_to_string(&said).ok()?.strip_suffix('\n').map(str::to_owned));
     let process = process.expect("it compiles");
     assert!(is_running(&process));
-    // SIGKILL, so it cannot stop its children.
+    // SIGKILL: it cannot stop its children.
     program.kill().unwrap();
     program.wait().unwrap();
     let has_ended = wait_for(|| (!is_running(&process)).then_some(()));
     if has_ended.is_none() {
         Command::new("kill").args(["-KILL", &process]).status().unwrap();
     }
-    assert!(has_ended.is_some(), "it compiles for nobody");
+    assert!(has_ended.is_some(), "it compiles for no one");
 }
 
-/// A new header is included that would have been found first.
+/// A new header would have been found first.
 #[test]
 fn a_header_that_changes_while_kernels_are_compiled_is_said() {
     let Some(scene) = Scene::new() else { return };
@@ -195,9 +195,8 @@ fn a_compiler_that_does_not_load_is_said() {
     let output = scene.compile(&["any.toml"], &[("FAKE_NVRTC_LOAD", "1")]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("NVRTC cannot be used: `"), "{said}");
-    let ending =
-        "cannot be loaded: the process was ended by signal 6; it printed `the stand-in does not load`";
+    assert!(said.contains("cannot use NVRTC: cannot load `"), "{said}");
+    let ending = "`: the process was terminated by signal 6; it printed `the stand-in does not load`";
     assert!(said.contains(ending), "{said}");
     assert!(!scene.is_written());
 }
@@ -209,9 +208,9 @@ fn a_compiler_that_is_too_old_says_what_is_needed() {
     let output = scene.compile(&["any.toml"], &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let message = "libnvrtc.so.13` is NVRTC 11.0, which has no function `nvrtcGetNumSupportedArchs`; 11.2 or a later one is needed";
-    assert!(said.starts_with("error: NVRTC cannot be used: `") && said.contains(message), "{said}");
-    assert!(said.contains("help: run `cargo xtask setup`, or name another one"), "{said}");
+    let message = "libnvrtc.so.13` is NVRTC 11.0, which has no function `nvrtcGetNumSupportedArchs`; 11.2 or later is required";
+    assert!(said.starts_with("error: cannot use NVRTC: `") && said.contains(message), "{said}");
+    assert!(said.contains("help: run `cargo xtask setup`, or specify another one"), "{said}");
     assert!(!scene.is_written());
 }
 
@@ -223,6 +222,6 @@ fn a_library_that_is_no_nvrtc_is_refused() {
     let output = scene.compile(&["any.toml"], &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("libnvrtc.so.13` is no NVRTC: it has no function `nvrtcVersion`"), "{said}");
+    assert!(said.contains("libnvrtc.so.13` is not NVRTC: it has no function `nvrtcVersion`"), "{said}");
     assert!(!scene.is_written());
 }

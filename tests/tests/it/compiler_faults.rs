@@ -1,8 +1,7 @@
-//! Every writing command with a fault at each call: no space, no permission, read-only, SIGKILL
-//! (`tests/fault-shim`).
+//! Every writing command with a fault at each call: no space, no permission, read-only, SIGKILL (`tests/fault-shim`).
 //!
-//! Files are old or new, byte for byte; errors report what, where, why and what to do; an unwritable cache
-//! causes a warning; the next run succeeds and removes leftovers.
+//! Files are old or new, byte for byte; errors report what, where, why and the fix; an unwritable cache causes a
+//! warning; the next run succeeds and removes leftovers.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -67,7 +66,7 @@ impl Scene {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let named = variable("CUBINDER_BIN").zip(variable("CUBINDER_RUNTIME_LIBRARY"));
         let Some((program, runtime)) = named else {
-            skip("`cargo xtask test` names the compiler and the runtime library");
+            skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
             return None;
         };
         let nvrtc = nvrtc()?;
@@ -119,14 +118,12 @@ impl Scene {
         output
     }
 
-    /// First file calls, with output spared, then writes to streams.
     fn sweep(&self, kinds: &[Kind]) {
         let count = match self.who {
             Who::Program => {
                 self.sweep_calls(kinds, Streams::Spared, |_| true)
                     + self.sweep_calls(kinds, Streams::Counted, is_stream)
             }
-            // Workers answer through streams.
             Who::Workers => self.sweep_calls(kinds, Streams::Counted, |_| true),
         };
         assert!(count > 0, "the shim sees no call");
@@ -171,21 +168,21 @@ impl Scene {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 assert_outputs(after, &now, &place);
                 let is_cached = now.keys().filter(|name| name.starts_with(CACHE)).eq(cached(after));
-                // Without NVRTC's include trace, code is not cached.
+                // Without NVRTC's include trace code is not cached.
                 let has_no_trace = self.who == Who::Workers && call == "say 2";
-                let is_warned = said.contains("warning: compiled code cannot be kept: ");
+                let is_warned = said.contains("warning: cannot cache compiled code: ");
                 assert!(is_cached || is_warned || has_no_trace, "{place}");
             }
             (_, Some(1)) => {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 let is_old = outputs(&now).eq(outputs(&self.before));
-                // A file system that turns read-only at the second rename prevents undoing the first.
+                // Read-only from the second rename on: the first cannot be undone.
                 let is_old = is_old || (matches!(kind, Kind::Lasting(_)) && call.starts_with("rename"));
                 assert!(is_old || is_stream(call), "{place}");
                 // The report itself cannot be written.
                 let is_mute = is_stream(call) && (call == "say 2" || matches!(kind, Kind::Lasting(_)));
                 assert!(said.starts_with("error: ") || (is_mute && said.is_empty()), "{place}");
-                // Errors of pipes have no path and no remedy.
+                // Pipe errors have no path and no fix.
                 let is_of_files = !is_stream(call) || call == "say 1";
                 if self.who == Who::Program && is_of_files && !said.is_empty() {
                     assert_told(&said, kind, &place);
@@ -198,9 +195,9 @@ impl Scene {
         }
         let again = self.command(&self.arguments).output().unwrap();
         let said = String::from_utf8_lossy(&again.stderr);
-        let is_there = said.contains("is there already") && outputs(&now).eq(outputs(after));
+        let is_there = said.contains("already exists") && outputs(&now).eq(outputs(after));
         let is_there =
-            is_there || (said.contains("is never overwritten") && outputs(&now).eq(outputs(after)));
+            is_there || (said.contains("are never overwritten") && outputs(&now).eq(outputs(after)));
         assert!(again.status.success() || is_there, "{place}\nagain: {said}");
         let then = tree(&self.root);
         assert_outputs(after, &then, &format!("{place}\nagain"));
@@ -246,7 +243,7 @@ fn assert_outputs(after: &Tree, now: &Tree, place: &str) {
     let names = |tree: &Tree| outputs(tree).map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(after), names(now), "{place}");
     for (name, bytes) in outputs(now) {
-        assert!(after.get(name) == Some(bytes), "`{}` is not what it is to be: {place}", name.display());
+        assert!(after.get(name) == Some(bytes), "`{}` is not as expected: {place}", name.display());
     }
 }
 
@@ -254,7 +251,7 @@ fn assert_outputs(after: &Tree, now: &Tree, place: &str) {
 fn assert_old_or_new(before: &Tree, after: &Tree, now: &Tree, place: &str) {
     for (name, bytes) in now.iter().filter(|(name, _)| !is_draft(name)) {
         let is_whole = before.get(name) == Some(bytes) || after.get(name) == Some(bytes);
-        assert!(is_whole, "`{}` is neither old nor new: {place}", name.display());
+        assert!(is_whole, "`{}` has neither the old nor the new content: {place}", name.display());
     }
     for name in before.keys() {
         assert!(now.contains_key(name) || !after.contains_key(name), "`{}` is gone: {place}", name.display());
@@ -398,10 +395,10 @@ fn import_writes_a_whole_manifest_or_none() {
 
 const NO_LINKS: (&str, &str) = ("FAULT_REFUSED", "renameat2=22,link=1,linkat=1");
 
-/// Without exclusive renames and hard links.
+/// Runs on a file system without exclusive renames and hard links.
 #[test]
 fn import_and_new_write_new_files_on_any_file_system() {
-    for (words, refused) in [(&NEW[..], "is there already"), (&IMPORT, "is never overwritten")] {
+    for (words, refused) in [(&NEW[..], "already exists"), (&IMPORT, "are never overwritten")] {
         let Some(mut scene) = Scene::new(words, write_ptx) else { return };
         scene.more.push((NO_LINKS.0.to_owned(), NO_LINKS.1.into()));
         scene.sweep(&[Kind::Once(FULL), Kind::Once(DENIED)]);
@@ -477,7 +474,7 @@ fn a_measurement_is_kept_whole_or_not_at_all() {
     scene.sweep(&[Kind::Killed, Kind::Once(FULL), Kind::Lasting(READ_ONLY)]);
 }
 
-/// `ulimit -u` does not apply to root, so the shim fails the call.
+/// `ulimit -u` does not apply to root, hence the shim.
 #[test]
 fn manifests_are_checked_where_no_thread_can_be_started() {
     let Some(program) = std::env::var_os("CUBINDER_BIN") else {
@@ -513,7 +510,6 @@ fn manifests_are_checked_where_no_thread_can_be_started() {
     assert!(said.contains("help: "), "{said}");
 }
 
-/// Every second one is killed at another call.
 #[test]
 fn eight_share_a_cache_while_some_are_killed() {
     let Some(scene) = Scene::new(&COMPILE, |scene| scene.plugin("2")) else { return };
@@ -525,7 +521,6 @@ fn eight_share_a_cache_while_some_are_killed() {
         let fault = Fault { who: Who::Program, streams: Streams::Counted, at, kind: Kind::Killed };
         scene.shim.run(&mut scene.command(&arguments), fault).unwrap()
     };
-    // A warm compile makes the fewest calls.
     let calls = run("out-warm", 0).calls.len();
     for round in 0..4 {
         restore(&scene.root, &scene.before);

@@ -1,4 +1,4 @@
-//! Tests plugin libraries with the conformance oracle, for every release with headers.
+//! The conformance oracle on plugin libraries, for every release with headers.
 //!
 //! Skipped without `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`, or `CUBINDER_TEST_LIBRARIES`.
 
@@ -13,42 +13,42 @@ use cubinder_tests::headers::{self, RTX_1_7};
 use cubinder_tests::oracle::{self, Oracle, Outcome, Run};
 use cubinder_tests::{cxx, reference_plugin};
 
-/// Of `broken.cpp` and `broken_everything.hpp`, with a check that must find each.
+/// Faults of `broken.cpp` and `broken_everything.hpp`, each with a check that must find it.
 const FAULTS: &[(&str, &str)] = &[
-    ("aborts", "circ_pad_plugin: a configuration that is refused changes nothing"),
-    ("alias", "circ_pad_plugin: getAliasedInput says which outputs are inputs"),
+    ("aborts", "circ_pad_plugin: a rejected configuration changes nothing"),
+    ("alias", "circ_pad_plugin: getAliasedInput returns the aliased inputs"),
     ("alignment expected", "circ_pad_plugin: fields load from any address"),
     ("another format", "circ_pad_plugin: supportsFormatCombination at every position, type and format"),
-    ("any field type", "circ_pad_plugin: refuses floats for pads"),
-    ("any phase", "circ_pad_plugin: an unknown phase is refused"),
-    ("any shape", "circ_pad_plugin: onShapeChange refuses what was never configured"),
-    ("any tactic", "circ_pad_plugin: setTactic refuses what was never offered"),
-    ("aot unanswered", "circ_pad_plugin: aot = 0 is answered in the log"),
+    ("any field type", "circ_pad_plugin: rejects floats for pads"),
+    ("any phase", "circ_pad_plugin: an unknown phase is rejected"),
+    ("any shape", "circ_pad_plugin: onShapeChange rejects tensors that were not configured"),
+    ("any tactic", "circ_pad_plugin: setTactic rejects tactics that were not offered"),
+    ("aot unanswered", "circ_pad_plugin: aot = 0 is logged"),
     ("aot undeclared", "circ_pad_plugin: the creator declares its attributes"),
     ("attach is itself", "circ_pad_plugin: attachToContext returns a new object"),
-    ("attach wants a context", "circ_pad_plugin: attachToContext does without a context"),
+    ("attach wants a context", "circ_pad_plugin: attachToContext works without a context"),
     ("build kind", "circ_pad_plugin: capability interfaces"),
     ("capability missing", "circ_pad_plugin: capability interfaces"),
     ("capability moves", "circ_pad_plugin: capability pointers are stable"),
     ("clone dies with its original", "circ_pad_plugin: a clone outlives its original"),
     ("clone forgets the configuration", "circ_pad_plugin: a clone keeps the configuration"),
     ("clone is itself", "circ_pad_plugin: a clone is another object"),
-    ("clone shares state", "circ_pad_plugin: configuring a clone leaves the original alone"),
-    ("collection unchecked", "circ_pad_plugin: impossible collections are refused, building"),
-    ("configures anything", "circ_pad_plugin: configurePlugin refuses what was never offered"),
-    ("copies on the host", "circ_pad_plugin: enqueue without a driver fails and says why"),
+    ("clone shares state", "circ_pad_plugin: configuring a clone leaves the original unchanged"),
+    ("collection unchecked", "circ_pad_plugin: invalid collections are rejected, building"),
+    ("configures anything", "circ_pad_plugin: configurePlugin rejects combinations that were not offered"),
+    ("copies on the host", "circ_pad_plugin: enqueue without a driver fails with a reason"),
     ("core name", "circ_pad_plugin: core name"),
     ("core version", "circ_pad_plugin: core name"),
     ("creator kind", "library: every creator is a V3One or a quick creator"),
     ("creator namespace", "circ_pad_plugin: has a creator"),
-    ("creators change", "library: getCreators answers the same at every call"),
-    ("damage unnoticed", "circ_pad_plugin: a changed byte is refused"),
-    ("damage unsaid", "circ_pad_plugin: a changed byte is refused"),
+    ("creators change", "library: getCreators returns the same at every call"),
+    ("damage unnoticed", "circ_pad_plugin: a changed byte is rejected"),
+    ("damage unsaid", "circ_pad_plugin: a changed byte is rejected"),
     ("duplicate tactics", "circ_pad_plugin: tactics are positive, distinct and as many as announced"),
     ("dynamic shapes refused", "circ_pad_plugin: configurePlugin takes static and dynamic shapes"),
     ("empty messages", "logger: every message has a severity and a text"),
-    ("enqueue succeeds", "circ_pad_plugin: enqueue without a driver fails and says why"),
-    ("extra fields unnoticed", "circ_pad_plugin: missing, strange and repeated fields are refused"),
+    ("enqueue succeeds", "circ_pad_plugin: enqueue without a driver fails with a reason"),
+    ("extra fields unnoticed", "circ_pad_plugin: missing, unknown and repeated fields are rejected"),
     ("field names change", "library: creators declare their fields"),
     ("field twice", "circ_pad_plugin: fields are the same at every call"),
     ("field without a name", "circ_pad_plugin: fields are the same at every call"),
@@ -61,72 +61,75 @@ const FAULTS: &[(&str, &str)] = &[
     ("metadata changes", "circ_pad_plugin: getMetadataString is a stable text that names the plugin"),
     ("mixed types", "circ_pad_plugin: supportsFormatCombination at every position, type and format"),
     ("name twice", "together: no two creators of one name"),
-    ("negative pads", "circ_pad_plugin: refuses negative pads"),
+    ("negative pads", "circ_pad_plugin: rejects negative pads"),
     ("negative tactic", "circ_pad_plugin: tactics are positive, distinct and as many as announced"),
     ("no creators", "library: loads"),
     ("no formats", "circ_pad_plugin: getFormatCombinationLimit leaves room for every combination"),
     ("no loader", "circ_pad_plugin: a plugin of an engine keeps its fields and names"),
-    ("no log", "circ_pad_plugin: refuses an odd number of pads"),
-    ("node name is read", "circ_pad_plugin: a null node name does no harm"),
+    ("no log", "circ_pad_plugin: rejects an odd number of pads"),
+    ("node name is read", "circ_pad_plugin: a null node name is accepted"),
     ("null attach", "circ_pad_plugin: attachToContext returns a new object"),
     ("null clone", "circ_pad_plugin: a clone is another object"),
-    ("null data unnoticed", "circ_pad_plugin: null data and another type are refused"),
-    ("null dimension", "circ_pad_plugin: a builder that answers null is an error"),
+    ("null data unnoticed", "circ_pad_plugin: null data and another type are rejected"),
+    ("null dimension", "circ_pad_plugin: a builder that returns null is an error"),
     ("null field names", "library: creators declare their fields"),
     ("null fields", "circ_pad_plugin: fields are the same at every call"),
-    ("odd pads", "circ_pad_plugin: refuses an odd number of pads"),
+    ("odd pads", "circ_pad_plugin: rejects an odd number of pads"),
     ("output shape", "circ_pad_plugin: output shapes, static"),
-    ("output type", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
+    ("output type", "circ_pad_plugin: outputs, with the types that match the inputs"),
     ("plugin kind", "circ_pad_plugin: plugin interface"),
     ("plugins share attributes", "circ_pad_plugin: two plugins share no attributes"),
-    ("prints", "library: does without a logger"),
+    ("prints", "library: works without a logger"),
     ("shape of constants", "circ_pad_plugin: output shapes, symbolic"),
     ("stays mapped", "unloading: nothing stays mapped after 50 loads"),
     ("tactic 0", "circ_pad_plugin: tactics are positive, distinct and as many as announced"),
-    ("tactic refused", "circ_pad_plugin: setTactic takes what was offered, and 0 without tactics"),
+    ("tactic refused", "circ_pad_plugin: setTactic accepts offered tactics, and 0 without tactics"),
     (
         "tactics without asking how many",
         "circ_pad_plugin: tactics are positive, distinct and as many as announced",
     ),
-    ("takes any type", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
+    ("takes any type", "circ_pad_plugin: outputs, with the types that match the inputs"),
     ("threads race", "circ_pad_plugin: 16 threads at once"),
-    ("timing cache id", "circ_pad_plugin: alike nodes share one id for the timing cache, others never do"),
-    ("truncation unnoticed", "circ_pad_plugin: a shortened field is refused"),
-    ("two outputs", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
-    ("type unnoticed", "circ_pad_plugin: null data and another type are refused"),
+    ("timing cache id", "circ_pad_plugin: equal nodes share one id for the timing cache, others never do"),
+    ("truncation unnoticed", "circ_pad_plugin: a shortened field is rejected"),
+    ("two outputs", "circ_pad_plugin: outputs, with the types that match the inputs"),
+    ("type unnoticed", "circ_pad_plugin: null data and another type are rejected"),
     ("unknown capability", "circ_pad_plugin: an unknown capability is null"),
-    ("workspace from opt", "circ_pad_plugin: getWorkspaceSize is what the greatest shapes need"),
+    ("workspace from opt", "circ_pad_plugin: getWorkspaceSize covers the maximum shapes"),
     ("metadata without the op", "circ_pad_plugin: getMetadataString is a stable text that names the plugin"),
     ("a format too many", "everything_plugin: supportsFormatCombination at every position, type and format"),
-    ("alias beside", "everything_plugin: getAliasedInput says which outputs are inputs"),
-    ("alias missing", "everything_plugin: getAliasedInput says which outputs are inputs"),
-    ("alias of another", "everything_plugin: getAliasedInput says which outputs are inputs"),
-    ("alias out of range", "everything_plugin: getAliasedInput says which outputs are inputs"),
-    ("any format at run time", "everything_plugin: onShapeChange refuses what was never configured"),
+    ("alias beside", "everything_plugin: getAliasedInput returns the aliased inputs"),
+    ("alias missing", "everything_plugin: getAliasedInput returns the aliased inputs"),
+    ("alias of another", "everything_plugin: getAliasedInput returns the aliased inputs"),
+    ("alias out of range", "everything_plugin: getAliasedInput returns the aliased inputs"),
+    ("any format at run time", "everything_plugin: onShapeChange rejects tensors that were not configured"),
     ("arithmetic on a size", "everything_plugin: output shapes, symbolic"),
-    ("configured though refused", "everything_plugin: a configuration that is refused changes nothing"),
-    ("configures any format", "everything_plugin: configurePlugin refuses what was never offered"),
-    ("floats for an integer", "everything_plugin: refuses floats for level"),
-    ("formats of any rank", "everything_plugin: formats are offered for tensors that have their dimensions"),
+    ("configured though refused", "everything_plugin: a rejected configuration changes nothing"),
+    (
+        "configures any format",
+        "everything_plugin: configurePlugin rejects combinations that were not offered",
+    ),
+    ("floats for an integer", "everything_plugin: rejects floats for level"),
+    ("formats of any rank", "everything_plugin: formats are offered only for ranks that they support"),
     (
         "formats of another type",
         "everything_plugin: supportsFormatCombination at every position, type and format",
     ),
     ("formats read ahead", "everything_plugin: supportsFormatCombination at every position, type and format"),
-    ("inputs of two types", "everything_plugin: outputs, with the types that go with the inputs'"),
-    ("level beyond its range", "everything_plugin: refuses a level beyond its range"),
+    ("inputs of two types", "everything_plugin: outputs, with the types that match the inputs"),
+    ("level beyond its range", "everything_plugin: rejects a level outside its range"),
     ("no timing id", "everything_plugin: getTimingCacheID is stable, on clones too"),
     ("output format free", "everything_plugin: supportsFormatCombination at every position, type and format"),
     ("room for one format", "everything_plugin: getFormatCombinationLimit leaves room for every combination"),
     (
         "shape inputs unchecked",
-        "everything_plugin: getOutputShapes refuses other ranks, other counts and null",
+        "everything_plugin: getOutputShapes rejects other ranks, other counts and null",
     ),
     ("size bound", "everything_plugin: output shapes, symbolic"),
     ("size declared twice", "everything_plugin: output shapes, symbolic"),
     ("size in another output", "everything_plugin: output shapes, symbolic"),
     ("size in no output", "everything_plugin: output shapes, symbolic"),
-    ("size of another type", "everything_plugin: outputs, with the types that go with the inputs'"),
+    ("size of another type", "everything_plugin: outputs, with the types that match the inputs"),
     ("size optimum", "everything_plugin: output shapes, symbolic"),
     ("size undeclared", "everything_plugin: output shapes, symbolic"),
     (
@@ -140,60 +143,58 @@ const FAULTS: &[(&str, &str)] = &[
     ("timing id changes", "everything_plugin: getTimingCacheID is stable, on clones too"),
     (
         "timing id of the name",
-        "everything_plugin: alike nodes share one id for the timing cache, others never do",
+        "everything_plugin: equal nodes share one id for the timing cache, others never do",
     ),
     (
         "timing id of the seed",
-        "everything_plugin: alike nodes share one id for the timing cache, others never do",
+        "everything_plugin: equal nodes share one id for the timing cache, others never do",
     ),
     (
         "timing id without attributes",
-        "everything_plugin: alike nodes share one id for the timing cache, others never do",
+        "everything_plugin: equal nodes share one id for the timing cache, others never do",
     ),
-    ("timing id of the format", "everything_plugin: the id for the timing cache is that of the creation"),
-    ("timing id of the type", "everything_plugin: the id for the timing cache is that of the creation"),
+    ("timing id of the format", "everything_plugin: the id for the timing cache is fixed at creation"),
+    ("timing id of the type", "everything_plugin: the id for the timing cache is fixed at creation"),
     ("values ignored", "everything_plugin: output shapes, static"),
-    ("workspace forgets a buffer", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
-    ("workspace of opt shapes", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
-    ("workspace unrounded", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
-    ("any boolean", "attributes: each way to be wrong is refused by name"),
-    ("any bytes for text", "attributes: each way to be wrong is refused by name"),
-    ("attribute twice", "attributes: each way to be wrong is refused by name"),
-    ("attribute unnamed", "attributes: each way to be wrong is refused by name"),
-    ("attribute without data", "attributes: each way to be wrong is refused by name"),
-    ("empty lists refused", "attributes: an empty list is one without data"),
-    ("half beyond its range", "attributes: each way to be wrong is refused by name"),
-    ("integers for floats", "attributes: each way to be wrong is refused by name"),
+    ("workspace forgets a buffer", "everything_plugin: getWorkspaceSize covers the maximum shapes"),
+    ("workspace of opt shapes", "everything_plugin: getWorkspaceSize covers the maximum shapes"),
+    ("workspace unrounded", "everything_plugin: getWorkspaceSize covers the maximum shapes"),
+    ("any boolean", "attributes: invalid values are rejected by name"),
+    ("any bytes for text", "attributes: invalid values are rejected by name"),
+    ("attribute twice", "attributes: invalid values are rejected by name"),
+    ("attribute unnamed", "attributes: invalid values are rejected by name"),
+    ("attribute without data", "attributes: invalid values are rejected by name"),
+    ("empty lists refused", "attributes: an empty list has no data"),
+    ("half beyond its range", "attributes: invalid values are rejected by name"),
+    ("integers for floats", "attributes: invalid values are rejected by name"),
     ("last letter lost", "attributes: each is read from every type of field, at any address"),
-    ("numbers cut", "attributes: each way to be wrong is refused by name"),
-    ("two texts for one", "attributes: each way to be wrong is refused by name"),
-    ("two values for one", "attributes: each way to be wrong is refused by name"),
+    ("numbers cut", "attributes: invalid values are rejected by name"),
+    ("two texts for one", "attributes: invalid values are rejected by name"),
+    ("two values for one", "attributes: invalid values are rejected by name"),
 ];
 
-/// Of `broken_everything.hpp`, only with a driver, with a run path check that must find each.
 const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
-    ("a step left out", "an engine queues its steps, within what was reserved"),
+    ("a step left out", "an engine queues its steps, within the reserved workspace"),
     ("allocates in enqueue", "unchanged shapes cost the steps and no memory"),
-    ("another stream", "an engine queues its steps, within what was reserved"),
+    ("another stream", "an engine queues its steps, within the reserved workspace"),
     ("clones keep shapes", "enqueue without a change of shapes queues nothing"),
     ("copies in place", "a builder that times, static shapes"),
-    ("copies without padding", "an output in place that lies elsewhere is a copy of its input first"),
+    ("copies without padding", "an aliased output at another address first gets a copy of its input"),
     ("empty steps", "a builder that times, static shapes"),
     ("fill beyond the workspace", "a builder that times, static shapes"),
     ("fill with another byte", "a builder that times, static shapes"),
     ("kernel of another type", "a builder that times, dynamic shapes"),
-    ("no copy for other addresses", "an output in place that lies elsewhere is a copy of its input first"),
-    ("reads another tensor", "an engine queues its steps, within what was reserved"),
+    ("no copy for other addresses", "an aliased output at another address first gets a copy of its input"),
+    ("reads another tensor", "an engine queues its steps, within the reserved workspace"),
     ("runs without shapes", "enqueue without a change of shapes queues nothing"),
     ("scratch beyond the workspace", "a builder that times, static shapes"),
     ("scratch of the build", "a builder that times, dynamic shapes"),
-    ("tactic ignored", "a tactic set after the shapes counts"),
+    ("tactic ignored", "a tactic set after the shapes takes effect"),
     ("extent of the build", "a builder that times, static shapes"),
-    ("values unchecked", "output shapes that no values of shape inputs give are refused"),
-    ("workspace unchecked", "shapes that need more workspace than was reserved are refused"),
+    ("values unchecked", "output shapes that no shape input values produce are rejected"),
+    ("workspace unchecked", "shapes that need more workspace than was reserved are rejected"),
 ];
 
-/// Shipped plugins and further features, independent of the number of targets.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "manifests/circ_pad_plugin.toml",
@@ -214,7 +215,7 @@ const SMALL: Recipe<'_> =
 fn has_compiler() -> bool {
     let is_there = cxx::compiler_version().is_some();
     if !is_there {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or set `CXX`");
     }
     is_there
 }
@@ -267,12 +268,12 @@ fn every_planted_fault_is_found() {
             vec!["--library".into(), oracle.broken_library().into(), "--case".into(), case.into()];
         let run = oracle.run(&arguments, &[("ORACLE_FAULT", fault)]).unwrap();
         if run.checks.iter().any(|done| done.name == *check && matches!(done.outcome, Outcome::Skipped(_))) {
-            continue; // Only visible without a driver.
+            continue;
         }
         assert_eq!(run.code, Some(1), "`{fault}`: {} {:?}", run.totals, run.failures());
         assert!(
             run.failures().iter().any(|failure| failure.starts_with(check)),
-            "`{fault}` is not found by `{check}`:\n{}",
+            "`{check}` does not detect `{fault}`:\n{}",
             run.failures().join("\n")
         );
         assert!(run.totals.contains(" failed"), "`{fault}`: the totals are missing");
@@ -294,7 +295,7 @@ fn every_planted_fault_is_found_above_a_driver() {
         let name = format!("everything_plugin: {check}: ");
         assert!(
             run.failures().iter().any(|failure| failure.starts_with(&name)),
-            "`{fault}` is not found by `{check}`:\n{}",
+            "`{check}` does not detect `{fault}`:\n{}",
             run.failures().join("\n")
         );
     }
@@ -357,7 +358,7 @@ fn compiled_libraries_conform_with_every_release() {
     }
     let Some(compiled) = Compiled::from_environment(PLUGINS).unwrap() else {
         return skip(
-            "neither `CUBINDER_BIN` nor `CUBINDER_TEST_LIBRARIES` is set; `cargo xtask test` does it",
+            "neither `CUBINDER_BIN` nor `CUBINDER_TEST_LIBRARIES` is set; `cargo xtask test` sets it",
         );
     };
     assert!(!compiled.libraries.is_empty(), "nothing was compiled");
@@ -407,7 +408,7 @@ fn every_changed_byte_and_every_truncation_of_a_small_plan_is_refused() {
         arguments.extend(["--damage", "all", "--case", "sequence"].map(OsString::from));
         let run = oracle.run(&arguments, &[]).unwrap();
         assert_clean(&run, &pair.plugins.display().to_string());
-        for check in ["a changed byte is refused", "a shortened field is refused"] {
+        for check in ["a changed byte is rejected", "a shortened field is rejected"] {
             assert!(
                 run.checks.iter().any(|done| done.name == format!("sequence_plugin: {check}")),
                 "{}",
@@ -436,7 +437,7 @@ fn assert_all_plugins(run: &Run) {
 #[test]
 fn the_generic_library_conforms_alone() {
     let Some(library) = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from) else {
-        return skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        return skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets it");
     };
     if !has_compiler() {
         return;

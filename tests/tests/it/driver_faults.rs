@@ -1,4 +1,4 @@
-//! Tests `tests/driver-faults` with the stand-in driver; `gpu_faults.py` uses it on a GPU.
+//! `tests/driver-faults` with the stand-in driver; `gpu_faults.py` uses it on a GPU.
 
 use std::path::Path;
 use std::process::Command;
@@ -49,6 +49,6 @@ fn a_device_without_memory_is_told_from_one_that_has_enough() -> Result<()> {
     let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("9 behaviours told apart"), "{said}");
+    assert!(said.contains("9 behaviours distinguished"), "{said}");
     Ok(())
 }

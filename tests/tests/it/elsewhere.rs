@@ -1,7 +1,5 @@
-//! Circular padding compiled by nvcc, CuPy, Numba and Triton becomes the same plugin.
-//!
-//! Triton's specialized, autotuned and cluster kernels are imported and completed. Kernels and manifests are
-//! in `tests/data/other_compilers`; `cargo xtask gpu-test` runs the engines.
+//! Circular padding by nvcc, CuPy, Numba and Triton becomes the same plugin; Triton's specialized, autotuned and
+//! cluster kernels are imported and completed (`tests/data/other_compilers`). `cargo xtask gpu-test` runs the engines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -22,7 +20,7 @@ struct Made {
 impl Made {
     fn new() -> Option<Made> {
         let Some(compilers) = std::env::var_os("CUBINDER_TEST_COMPILERS").map(PathBuf::from) else {
-            skip("`CUBINDER_TEST_COMPILERS` is not set; `cargo xtask test` does it");
+            skip("`CUBINDER_TEST_COMPILERS` is not set; `cargo xtask test` sets it");
             return None;
         };
         let scene = Scene::new()?;
@@ -32,7 +30,7 @@ impl Made {
         command
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/data/other_compilers/compile.py"))
             .arg(folder.path());
-        // Avoids the user's caches.
+        // Avoids users' caches.
         command.env("HOME", folder.path()).env("TRITON_CACHE_DIR", folder.path().join("cache"));
         command.env_remove("CUDA_HOME").env_remove("CUDA_PATH").env("PYTHONNOUSERSITE", "1");
         succeeded(&command.output().unwrap());
@@ -45,7 +43,6 @@ impl Made {
 
     fn cubinder(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.scene.compiler);
-        // NVRTC must not be needed.
         command
             .args(arguments)
             .current_dir(self.folder.path())
@@ -68,7 +65,6 @@ fn evaluation(made: &Made, manifest: &str, given: &[&str]) -> Value {
     report["evaluations"][0].clone()
 }
 
-/// A node's launch without threads and arguments of the compiler's choice.
 fn evaluated(made: &Made, compiler: &str, ty: &str) -> Value {
     let ty = format!("T={ty}");
     let report =
@@ -91,7 +87,6 @@ fn members(value: &Value, key: &str) -> Vec<Value> {
     value[key].as_array().cloned().unwrap_or_default()
 }
 
-/// Element types with kernels and their code, in some containers.
 fn variants(file: &Value, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Value)> {
     let containers = members(file, "containers");
     let wanted = containers.iter().filter(|container| container["kind"].as_str().is_some_and(&is_wanted));
@@ -105,7 +100,6 @@ fn variants(file: &Value, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Valu
         .collect()
 }
 
-/// The engine has the library's code for its type, and its node launches only that.
 fn has_code_of(scene: &Scene, plan: &Path, library: &Path, ty: &str) {
     let (engine, library) = (scene.inspect(plan), scene.inspect(library));
     let launched = variants(&engine, |kind| kind.starts_with("node"));
@@ -172,7 +166,6 @@ fn kernels_of_four_compilers_become_the_same_plugin() {
     }
 }
 
-/// Only the arguments' meaning is missing from Triton's output.
 #[test]
 fn tritons_own_output_is_imported() {
     let Some(made) = Made::new() else { return };
@@ -188,7 +181,7 @@ fn tritons_own_output_is_imported() {
         "block = [128]",
         "BLOCK == 256",
     ] {
-        assert!(text.contains(part), "{part} is not in\n{text}");
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
     let checked = made.cubinder(&["check", "imported.toml"]).output().unwrap();
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
@@ -205,7 +198,7 @@ struct Imported {
 
 fn imported() -> [Imported; 3] {
     [
-        // Variant 1 is for contiguous neighbours, 2 for all others.
+        // 1 for contiguous neighbours, 2 for others.
         Imported {
             kernel: "sum_along",
             attributes: json!({"axis": 1, "aot": 1}),
@@ -227,7 +220,7 @@ fn imported() -> [Imported; 3] {
                 (&["--shape", "x=4097", "--attr", "least=-1", "--attr", "most=2"], 2, 5, 256),
             ],
         },
-        // Each program of 1024 elements is a cluster of two blocks.
+        // 1024 elements are a cluster of two blocks.
         Imported {
             kernel: "affine",
             attributes: json!({"factor": 2.0, "shift": -1.0, "aot": 1}),
@@ -237,7 +230,6 @@ fn imported() -> [Imported; 3] {
     ]
 }
 
-/// Specialized, autotuned and with clusters.
 #[test]
 fn tritons_kernels_are_imported_and_built() {
     let Some(made) = Made::new() else { return };

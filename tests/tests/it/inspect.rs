@@ -1,5 +1,4 @@
-//! Output of `cubinder inspect` for every kind of input, with digests, which depend on NVRTC, as
-//! numbers.
+//! `cubinder inspect` of every input, with numbers for digests, which depend on NVRTC.
 
 use std::path::Path;
 
@@ -27,7 +26,6 @@ impl Redaction {
                 self.digests.push(digits.to_owned());
                 self.digests.len() - 1
             });
-            // Keeps columns aligned.
             out.push_str(&format!("[digest {number:07}]"));
             out.push_str(&word[digits.len()..]);
         }
@@ -45,8 +43,8 @@ impl Redaction {
             if let Some((before, _)) = line.split_once("at byte ") {
                 line = format!("{before}at byte [..]");
             }
-            if let Some((before, _)) = line.split_once("made by cubinder ") {
-                line = format!("{before}made by cubinder [..]");
+            if let Some((before, _)) = line.split_once("compiled by cubinder ") {
+                line = format!("{before}compiled by cubinder [..]");
             }
             lines.push(line);
         }
@@ -60,7 +58,6 @@ impl Redaction {
     }
 }
 
-/// Replaces digits before units with `#`.
 fn hide_sizes(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
@@ -102,9 +99,10 @@ fn hide_members(value: &mut Value) {
 
 fn check(scene: &Scene, name: &str, file: &Path) {
     let mut redaction = Redaction::default();
-    let table = redaction.table(&scene.inspected(file, &[]));
+    let summary = redaction.table(&scene.inspected(file, &[]));
+    let table = redaction.table(&scene.inspected(file, &["--verbose"]));
     let json = redaction.json(&scene.inspected(file, &["--json"]));
-    insta::assert_snapshot!(name, format!("{table}\n\n{json}"));
+    insta::assert_snapshot!(name, format!("{summary}\n\n{table}\n\n{json}"));
 }
 
 #[test]
@@ -141,7 +139,7 @@ fn engines_of_both_forms() {
     }
 }
 
-/// Nodes with code have their part's provenance; a plan with a library has the library's record.
+/// Nodes with code have their part's provenance, plans with a library that library's record.
 #[test]
 fn engines_say_what_made_them() {
     let Some(scene) = Scene::new() else { return };
@@ -192,8 +190,7 @@ fn a_damaged_engine() {
         let done = scene.inspect_command(&file).output().unwrap();
         assert_eq!(done.status.code(), Some(1));
         let table = String::from_utf8(done.stdout).unwrap();
-        let warning =
-            format!("warning: a damaged container at byte {offset}: damaged: the digest of the bytes is ");
+        let warning = format!("warning: a damaged container at byte {offset}: damaged: found the digest ");
         assert!(table.contains(&warning), "{table}");
     }
 }

@@ -1,5 +1,4 @@
-//! The results of `cargo xtask dist`, installed in empty folders: they compile the README's smallest plugin
-//! and locate their files.
+//! `cargo xtask dist` installed in empty folders: compiles the README's smallest plugin and locates files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use serde_json::Value;
 const OLDEST_GLIBC: (u32, u32) = (2, 28);
 
 const NOT_SET: &str =
-    "`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` does it";
+    "`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` sets it";
 
 fn nvrtc() -> PathBuf {
     use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
@@ -59,13 +58,13 @@ fn the_archive_works_where_it_is_unpacked() -> Result<()> {
     files.sort();
     let pages = files.iter().filter(|file| file.starts_with("share/man/man1/cubinder")).count();
     assert!(pages > 10, "{files:?}");
-    // One figure for each operator with published times.
+    // Omits these pages: there is one per operator with published times.
     files.retain(|file| {
         !file.starts_with("share/man/") && !file.starts_with("share/doc/cubinder/contributing/performance/")
     });
     insta::assert_snapshot!(files.join("\n"));
     let notices = std::fs::read_to_string(installed.prefix().join("share/doc/cubinder/THIRD-PARTY.txt"))?;
-    assert!(notices.contains("\n  blake3 "), "the licences of what is linked in are there");
+    assert!(notices.contains("\n  blake3 "), "the licences of linked libraries are included");
     Ok(())
 }
 
@@ -94,7 +93,6 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     }
     assert_eq!(paths["include"].as_array().unwrap().len(), 2, "{paths}");
     assert_eq!(paths["missing"], serde_json::json!({}), "{paths}");
-    // Headers of every package: 16-bit floats, and the parts of CUDA's own.
     let work = installed.work("halves")?;
     std::fs::write(work.join("half.cu"), HALF)?;
     smallest_plugin(&work);
@@ -102,7 +100,6 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     std::fs::write(work.join("half.toml"), manifest.replace("f32", "f16").replace("add_one.cu", "half.cu"))?;
     let mut command = installed.command("cubinder");
     capture(command.current_dir(&work).args(["compile", "half.toml", "--target", "sm_89"]))?;
-    // The module agrees with the program.
     let script = "import cubinder; print(cubinder.program(), cubinder.runtime_library(), cubinder.cmake_dir(), sep='\\n')";
     let said = capture(installed.command("python").args(["-c", script]))?;
     let said: Vec<&str> = said.stdout.lines().collect();
@@ -111,11 +108,10 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     let lost =
         installed.command("python").args(["-c", "import cubinder; cubinder.runtime_library()"]).output()?;
     let lost = String::from_utf8(lost.stderr)?;
-    assert!(lost.contains("has no `lib/libcubinder.so`: it has to be installed from its wheel"), "{lost}");
+    assert!(lost.contains("has no `lib/libcubinder.so`: install it from its wheel"), "{lost}");
     Ok(())
 }
 
-/// Extends the archive's checks to the wheel.
 #[test]
 fn the_wheel_has_the_files_of_the_archive() -> Result<()> {
     let (Some(archive), Some(wheel)) = (Installed::archive()?, Installed::wheel(false)?) else {

@@ -1,5 +1,4 @@
-//! Checks the baselines of `cargo xtask bench kernels` against the plugins' references: PyTorch on the CPU,
-//! Triton in its interpreter.
+//! The baselines of `cargo xtask bench kernels` match the plugins' references: PyTorch on the CPU, Triton interpreted.
 
 use cubinder_skip::skip;
 use std::path::{Path, PathBuf};
@@ -23,11 +22,10 @@ fn package(environment: &str, name: &str) -> PathBuf {
 #[test]
 fn the_rivals_compute_what_the_plugins_are_to_compute() {
     let Some([compilers, pytorch, packages]) = variables() else {
-        return skip("the environments of Triton and PyTorch are named by `cargo xtask test`");
+        return skip("the environments of Triton and PyTorch are not set; `cargo xtask test` sets them");
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = tempfile::tempdir().unwrap();
-    // Other packages would shadow PyTorch's.
     std::os::unix::fs::symlink(package(&compilers, "triton"), folder.path().join("triton")).unwrap();
     let mut command = Command::new(Path::new(&pytorch).join("bin/python"));
     command.args(["-m", "kernel_bench.check"]).arg(root.join("tests/data/testing/shipped"));

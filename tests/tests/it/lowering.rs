@@ -1,7 +1,7 @@
-//! Compares lowering in TensorRT-RTX's expression builder with evaluation, for generated output shapes.
+//! Lowering in TensorRT-RTX's expression builder equals evaluation, for generated output shapes.
 //!
-//! An unused input is dynamic, because plugins evaluate static shapes. TensorRT-RTX 1.7 rejects negative
-//! dimensions (observed), so each value uses two: `max(v, 0)` and `max(-v, 0)`.
+//! An unused dynamic input keeps shapes symbolic. TensorRT-RTX 1.7 rejects negative dimensions (observed), so each
+//! value uses two: `max(v, 0)` and `max(-v, 0)`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,6 @@ const WRAPPING: [(&str, Wrapped); 5] = [
 struct Generator(u64);
 
 impl Generator {
-    /// xorshift64*.
     fn pick(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -198,7 +197,6 @@ impl Generator {
         }
     }
 
-    /// At least two elements; the length is independent of shapes.
     fn ints(&mut self, depth: usize, variables: &mut Vec<String>) -> String {
         match self.pick(4) {
             0 => self.of(&["x.shape", "y.shape"]).to_owned(),
@@ -232,7 +230,6 @@ fn scope() -> Scope {
     Scope::new().attribute("n", 0, Kind::Int).tensor("x", 0, 0, 8).tensor("y", 1, 0, 8)
 }
 
-/// For all shapes; `None` if a value or dimension is undefined.
 fn values(text: &str) -> Option<Vec<i64>> {
     let typed = compile(text, &scope()).ok().filter(|typed| typed.time == BindingTime::Shape)?;
     let nodes = SHAPES.map(|(x, y)| Node([x.to_vec(), y.to_vec()]));
@@ -255,7 +252,6 @@ fn generated() -> Vec<(String, Vec<i64>)> {
     found
 }
 
-/// Pairs of outputs encode values, one sign in each.
 fn manifest(name: &str, texts: &[String], kernel: &str) -> String {
     let mut text = format!(
         "schema = 1\n[plugin]\nname = \"{name}\"\nnamespace = \"sample\"\nversion = \"1\"\nsummary = \"Shapes.\"\n\
@@ -308,7 +304,7 @@ fn ask(lists: &[Vec<String>]) -> Option<Vec<Vec<Answer>>> {
     let (Some(compiler), Some(application)) =
         (std::env::var_os("CUBINDER_BIN").map(PathBuf::from), Application::from_environment())
     else {
-        skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets it");
         return None;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -357,14 +353,14 @@ fn tensorrt_computes_what_evaluation_does() {
     assert_eq!(compared, all.len() * SHAPES.len());
 }
 
-/// TensorRT wraps silently on overflow; its builder throws on a division by zero, which plugins report.
-/// Evaluation would reject these expressions.
+/// TensorRT wraps silently; its builder throws on division by zero, which plugins report. Evaluation would reject
+/// these expressions.
 #[test]
 fn tensorrt_wraps_silently_and_is_never_asked_to_divide_by_zero() {
     for (text, _) in WRAPPING {
         assert_eq!(values(text), None, "{text} overflows");
     }
-    // Zero for these shapes only; the compiler rejects a constant zero.
+    // Zero only for these shapes; the compiler rejects a constant zero.
     let zero = "7 // (x.shape[0] - max(x.shape[0], 1))";
     let lists = [WRAPPING.map(|(text, _)| text.to_owned()).to_vec(), vec![zero.to_owned()]];
     let Some(answers) = ask(&lists) else { return };

@@ -1,6 +1,6 @@
-//! End-to-end tests in one program. Plugin libraries are loaded in other processes.
+//! End-to-end tests. Plugin libraries are loaded in other processes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // test helpers
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod book;
 mod build_systems;

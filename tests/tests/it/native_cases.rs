@@ -1,4 +1,4 @@
-//! Checks that cases for the GPU fit the libraries of all routes, and how `kernel_tests.py` judges reports.
+//! Checks that GPU cases fit the libraries of all routes, and how `kernel_tests.py` judges reports.
 //!
 //! Needs `CUBINDER_BIN` with NVRTC, and `CUBINDER_TEST_PYTHON`.
 
@@ -28,7 +28,6 @@ fn succeed(command: &mut Command) {
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said));
 }
 
-/// Attributes of each type, dynamic shared memory, formats, dependent shapes, PTX of another compiler.
 const MANIFESTS: [&str; 5] = [
     "tests/data/run/attributes.toml",
     "tests/data/run/tiles.toml",
@@ -70,7 +69,6 @@ fn cases_of_the_native_route_fit_the_libraries_of_all_routes() {
     }
 }
 
-/// A report of `cubinder test`: per run the case, variant, written bytes and kinds of faults.
 fn report(runs: &[(&str, i32, &[u8], &[&str])]) -> Value {
     let case = |(name, id, bytes, kinds): &(&str, i32, &[u8], &[&str])| {
         let digests = [cubinder_model::Digest::compute(bytes).to_string()];
@@ -83,7 +81,6 @@ fn report(runs: &[(&str, i32, &[u8], &[&str])]) -> Value {
     json!({"result": "failed", "errors": [], "cases": cases})
 }
 
-/// Returns the script's verdict and output.
 fn judged(python: &Path, native: &Value, ptx: &Value, code: &Value) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let run = json!({
@@ -108,14 +105,12 @@ fn routes_are_judged_by_the_bytes_of_each_variant() {
     let Some(python) = variable("CUBINDER_TEST_PYTHON") else { return };
     let judged = |native: &Value, ptx: &Value, code: &Value| judged(&python, native, ptx, code);
     let native = report(&[("a", 3, b"one", &[]), ("b", 3, b"two", &["unwritten"]), ("c", 3, b"", &[])]);
-    // Variants that the native library lacks, and faults of only the others, are ignored.
     let more = [("a", 1, &b"other"[..], &["wrong"][..]), ("a", 3, b"one", &["wrong"])];
     let rest = [("b", 3, &b"two"[..], &["unwritten"][..]), ("c", 3, b"", &[])];
     let alike = report(&[more, rest].concat());
     let (is_right, said) = judged(&native, &alike, &native);
     assert!(is_right, "{said}");
-    let counted =
-        "2 nodes, 2 runs of variants: 2 the same, 0 unlike; 1 runs more that have no bytes to write";
+    let counted = "2 nodes, 2 runs of variants: 2 equal, 0 different; 1 runs without output bytes";
     assert!(said.contains(counted) && said.ends_with("1 passed, 0 failed\n"), "{said}");
 
     let b = [("b", 3, &b"two"[..], &["unwritten"][..]), ("c", 3, b"", &[])];
@@ -128,13 +123,12 @@ fn routes_are_judged_by_the_bytes_of_each_variant() {
         (with(("a", 3, b"", &["crash"])), "code: a, variant 3: no result"),
         (report(&[("a", 3, b"one", &[]), ("b", 3, b"two", &[]), ("c", 3, b"", &[])]), "faults: unwritten"),
         (json!({"result": "no_gpu", "why": "no driver", "allowed": false}), "code: no_gpu: no driver"),
-        (json!("nothing"), "code: it has no report"),
+        (json!("nothing"), "code: no report"),
     ];
     for (code, expected) in wrong {
         let (is_right, said) = judged(&native, &alike, &code);
         assert!(!is_right && said.contains(expected), "{expected}: {said}");
     }
-    // A native library that fails alone, and one with nothing to compare.
     let (is_right, said) = judged(&with(("a", 3, b"", &["crash"])), &alike, &alike);
     assert!(!is_right && said.contains("native: a, variant 3: "), "{said}");
     let empty = report(&[("c", 3, b"", &[])]);

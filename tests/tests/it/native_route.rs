@@ -1,8 +1,8 @@
-//! Compares the launches of native plugins with those of plugin libraries.
+//! Native plugins' launches equal those of plugin libraries.
 //!
-//! `tests/native-route`, in TensorRT's role, evaluates its own expressions for shapes that are unknown when
-//! they are built. Grid, block, shared memory and reassembled numbers must equal this repository's
-//! evaluation. For shapes that a plugin library rejects, the kernel must exit at once.
+//! `tests/native-route`, in TensorRT's role, evaluates its own expressions for shapes unknown when they are built.
+//! Grid, block, shared memory and reassembled numbers must equal this repository's evaluation; for shapes that a
+//! plugin library rejects, the kernel must exit at once.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -30,7 +30,6 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// Returns the library and its bundle; `None` without a compiler.
 fn compiled(folder: &Path, manifest: &str) -> Option<(PathBuf, Bundle)> {
     let (compiler, runtime) = (variable("CUBINDER_BIN")?, variable("CUBINDER_RUNTIME_LIBRARY")?);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -51,7 +50,6 @@ struct Played {
     others: Vec<Vec<Vec<i64>>>,
 }
 
-/// Shapes of the same ranks, possibly inconsistent.
 fn others(sizes: &Sizes, source: &mut fastrand::Rng) -> Vec<Vec<Vec<i64>>> {
     let mut near = |extent: i64| match source.u8(..6) {
         0 => 0,
@@ -70,7 +68,7 @@ fn written(plugin: &Plugin, node: &Played) -> String {
     let variant = &plugin.variants[sizes.row];
     let mut text = format!("node {} {} {}\n", plugin.name, plugin.namespace, plugin.version);
     for (attribute, value) in plugin.attributes.iter().zip(&sizes.attributes) {
-        // Bytes of a text; each of several ends in NUL, as the ONNX parser passes them.
+        // A text's bytes; each of several ends in NUL, as from the ONNX parser.
         let codes = |text: &String| text.bytes().map(|byte| Value::Int(byte.into())).collect::<Vec<_>>();
         let with_end = |value: &Value| match value {
             Value::Str(text) => [codes(text), vec![Value::Int(0)]].concat(),
@@ -87,7 +85,7 @@ fn written(plugin: &Plugin, node: &Played) -> String {
             AttributeElement::F64 => 2,
             AttributeElement::I64 => 10,
             AttributeElement::String => 6,
-            // As text, a final NUL would be lost.
+            // Text would lose a final NUL.
             AttributeElement::Bytes => 3,
             _ => 5,
         };
@@ -124,7 +122,6 @@ fn written(plugin: &Plugin, node: &Played) -> String {
 struct Answer {
     shapes: Vec<Vec<i64>>,
     launches: Vec<Launched>,
-    /// Computations that TensorRT would reject.
     undefined: usize,
     refused: Option<String>,
 }
@@ -132,7 +129,7 @@ struct Answer {
 #[derive(Debug)]
 struct Launched {
     tactic: i32,
-    /// 0 for the node's own shapes, 1 for the first of the others.
+    /// 0: the node's own shapes; 1: the first others.
     point: usize,
     extents: Vec<i64>,
     words: Vec<i64>,
@@ -183,7 +180,6 @@ fn played(program: &Path, library: &Path, nodes: &str) -> Vec<Answer> {
     answers(&String::from_utf8(done.stdout).unwrap())
 }
 
-/// Reassembles a launch's numbers as the wrapper does.
 fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
     let launch = variant.launch(0).unwrap();
     let before = usize::from(!is_own(launch));
@@ -206,7 +202,6 @@ fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
     bytes
 }
 
-/// `None` if a plugin library rejects the node.
 fn first_route(plugin: &Plugin, variant: &Variant, facts: &Facts<'_>) -> Option<EvaluatedLaunch> {
     // TensorRT may not request more shared memory.
     let takes =
@@ -221,14 +216,11 @@ fn first_route(plugin: &Plugin, variant: &Variant, facts: &Facts<'_>) -> Option<
 
 #[derive(Default)]
 struct Held {
-    /// Compared variants by index, and whether the launch was empty.
     variants: BTreeSet<(usize, bool)>,
     compared: usize,
-    /// Launches that exit because a plugin library rejects the shapes.
     left: usize,
 }
 
-/// Shapes of inputs and outputs; `None` if a plugin library rejects the inputs'.
 fn accepted(plugin: &Plugin, sizes: &Sizes, shapes: &[Vec<i64>]) -> Option<Vec<Vec<i64>>> {
     let inputs: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes: &sizes.attributes, shapes: &inputs, ..Facts::default() };
@@ -238,7 +230,6 @@ fn accepted(plugin: &Plugin, sizes: &Sizes, shapes: &[Vec<i64>]) -> Option<Vec<V
     Some(shapes.iter().cloned().chain(outputs).collect())
 }
 
-/// Compares an answer with a plugin library's launches.
 fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut Held) {
     let (plugin, sizes) = (&bundle.plugins[0], &node.sizes);
     let all = accepted(plugin, sizes, &sizes.shapes).unwrap();
@@ -256,16 +247,15 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
     };
     let valid: Vec<&Variant> = plugin.variants.iter().filter(is_alike).filter(can_run).collect();
     if valid.is_empty() || (is_spanned && answer.refused.is_some()) {
-        // No later check exists.
         let refused = answer.refused.as_deref().unwrap_or_default();
-        let reasons = ["no variant may run", "dynamic shared memory", "of the profile"];
+        let reasons = ["no variant is proved", "dynamic shared memory", "of the profile"];
         assert!(reasons.iter().any(|reason| refused.contains(reason)), "{place}: {answer:?}");
         return;
     }
     assert_eq!((&answer.refused, &answer.shapes[..]), (&None, &all[plugin.inputs.len()..]), "{place}");
     let ids: BTreeSet<i32> = valid.iter().map(|variant| variant.id).collect();
     let offered: BTreeSet<i32> = answer.launches.iter().map(|launched| launched.tactic).collect();
-    // For a profile of one shape, every true guard is proved.
+    // A profile of one shape proves every true guard.
     assert!(offered.is_subset(&ids) && (is_spanned || offered == ids), "{place}: {offered:?} of {ids:?}");
     assert!(is_spanned || answer.undefined == 0, "{place}: {answer:?}");
     for launched in &answer.launches {
@@ -284,7 +274,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
         let facts = Facts { attributes: &sizes.attributes, shapes: &slices, ..Facts::default() };
         let holds = verdict(variant.guard.as_ref(), &facts, &mut Steps::default());
         assert_eq!(holds, GuardVerdict::Holds, "{place}");
-        // The plugin library's rejection was reported when the node was built.
+        // The plugin library already rejected the node.
         let Some(first) = first_route(plugin, variant, &facts) else { continue };
         compare(variant, launched, &first, &place);
         let index = plugin.variants.iter().position(|known| std::ptr::eq(known, *variant)).unwrap();
@@ -293,7 +283,6 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
     }
 }
 
-/// Checks a launch against limits of CUDA and its kernel.
 fn hold_launch(bundle: &Bundle, variant: &Variant, launched: &Launched, place: &str) {
     let code = &variant.launch(0).unwrap().code[0];
     assert_eq!((code.target.kind, &launched.symbol), (TargetKind::Native, &code.symbol), "{place}");

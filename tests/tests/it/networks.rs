@@ -1,7 +1,5 @@
-//! Builds engines with TensorRT-RTX in both forms, without a GPU, and compares their content with the
-//! libraries.
-//!
-//! `cargo xtask gpu-test` runs the same networks (`xtask/python/networks.py`).
+//! Builds engines with TensorRT-RTX in both forms, without a GPU, and compares them with the libraries. `cargo xtask
+//! gpu-test` runs these networks (`xtask/python/networks.py`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +16,6 @@ struct Network {
     kind: &'static str,
     ty: &'static str,
     shape: &'static str,
-    /// Per profile: min, opt and max shape of every input.
     profiles: &'static [&'static str],
     set: Value,
     ops: &'static [(&'static str, usize)],
@@ -116,7 +113,7 @@ impl Library {
     fn new(name: &'static str, manifests: &[&str]) -> Option<Library> {
         let compiler = std::env::var_os("CUBINDER_BIN").map(std::path::PathBuf::from);
         let (Some(compiler), Some(application)) = (compiler, Application::from_environment()) else {
-            skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
+            skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets it");
             return None;
         };
         let library = Library { name, folder: tempfile::tempdir().unwrap(), application, compiler };
@@ -201,7 +198,7 @@ fn builds(library: &Library, networks: &[Network]) {
         for (index, (network, answer)) in networks.iter().zip(library.build(form, networks)).enumerate() {
             let name = format!("{form:?} {network:?}");
             assert!(answer.is_ok(), "{name}: {:?}", answer.log);
-            // The parser warns about every 64-bit integer output.
+            // The parser warns about 64-bit integer outputs.
             let complaints = answer.log.iter().filter(|(severity, text)| {
                 (severity == "ERROR" || severity == "WARNING") && !text.ends_with("has Int64 binding.")
             });
@@ -233,7 +230,7 @@ fn engines_of_every_kind_are_built_without_a_gpu() {
     builds(&library, &networks);
 }
 
-/// The numbering of types and formats in tests/data/run/pack.toml; some need 5 dimensions.
+/// The numbers of types and formats in tests/data/run/pack.toml; some need 5 dimensions.
 const KINDS: usize = 29;
 const OF_VOLUMES: [usize; 5] = [3, 11, 12, 17, 22];
 

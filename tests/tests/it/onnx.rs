@@ -1,5 +1,5 @@
-//! Compares `cubinder onnx list` with TensorRT-RTX: its parser rejects or misinterprets models with findings,
-//! and builds engines of the others.
+//! `cubinder onnx list` agrees with TensorRT-RTX: its parser rejects or misinterprets models with findings; others
+//! build.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl Scene {
     fn new() -> Option<Scene> {
         let compiler = std::env::var_os("CUBINDER_BIN").map(PathBuf::from);
         let (Some(compiler), Some(application)) = (compiler, Application::from_environment()) else {
-            skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
+            skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets it");
             return None;
         };
         let scene = Scene { folder: tempfile::tempdir().unwrap(), compiler, application };
@@ -57,7 +57,8 @@ impl Scene {
         command.arg(self.library()).arg(model).output().unwrap().status.success()
     }
 
-    /// The annotated model, and plugin outputs of `cubinder onnx shapes`: name, type and shape.
+    /// Returns the annotated model's path, and name, type and shape of each plugin output from `cubinder onnx
+    /// shapes`.
     fn annotated(&self, name: &str, model: &[u8]) -> (PathBuf, Vec<(String, String, String)>) {
         let (from, to) = (self.write(name, model), self.folder.path().join(format!("{name}.annotated.onnx")));
         let run = |arguments: &[&str], model: &Path| {
@@ -79,7 +80,7 @@ impl Scene {
     }
 
     fn builds(&self, models: &[PathBuf]) -> Vec<Answer> {
-        // Building a dynamic network needs a profile, so it is only parsed.
+        // Only parsed: dynamic networks need a profile.
         let is_dynamic = |model: &Path| model.file_stem().is_some_and(|name| name == "unknown_shape");
         let what = |model: &Path| if is_dynamic(model) { "parse" } else { "build" };
         let builds = models.iter().map(|model| json!({"do": what(model), "onnx": model}));
@@ -97,7 +98,7 @@ fn tensorrt_does_what_list_says() {
         assert_eq!(scene.is_right(path), case.fate == Fate::Right, "{}", case.name);
         assert_eq!(answer.is_ok(), case.fate != Fate::Refused, "{}: {:?}", case.name, answer.log);
         if case.fate == Fate::Otherwise {
-            // TensorRT warns about every omitted attribute, also in valid models.
+            // TensorRT warns about all omitted attributes, also of valid models.
             let told = answer.log.iter().filter(|(severity, text)| {
                 severity == "ERROR" || severity == "WARNING" && !text.contains("not found in plugin node")
             });
@@ -106,7 +107,6 @@ fn tensorrt_does_what_list_says() {
     }
 }
 
-/// `onnx::Node::attribute` and TensorRT read the same one.
 #[test]
 fn tensorrt_reads_the_first_of_two_attributes() {
     let Some(scene) = Scene::new() else { return };
@@ -122,11 +122,10 @@ fn tensorrt_reads_the_first_of_two_attributes() {
     );
 }
 
-/// TensorRT supports exactly the operators that `cubinder` lists.
 #[test]
 fn operators_of_tensorrt_are_its_own() {
     let Some(application) = Application::from_environment() else {
-        skip("`CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets it");
         return;
     };
     let beyond: Vec<&str> =
@@ -146,7 +145,6 @@ fn operators_of_tensorrt_are_its_own() {
     assert_eq!(found["names"], json!(own.collect::<Vec<_>>()));
 }
 
-/// Removes TensorRT's attributes of plugin nodes.
 fn bare(model: &[u8]) -> Vec<u8> {
     let mut model = ModelProto::decode(model).unwrap();
     let own = ["plugin_namespace", "plugin_version", "aot", "tensorrt_plugin_shape_input_indices"];
@@ -161,7 +159,7 @@ fn bare(model: &[u8]) -> Vec<u8> {
 
 #[test]
 fn annotated_models_are_built_with_the_shapes_that_were_told() {
-    // A namespace other than the domain, another operator, or shapes that are known later.
+    // A namespace other than the domain, another operator, shapes known later.
     const OTHERS: [&str; 8] = [
         "namespace_alone",
         "plugin_without_a_namespace",
@@ -208,7 +206,6 @@ fn annotated_models_are_built_with_the_shapes_that_were_told() {
     }
 }
 
-/// Only an engine with a library has plugins.
 #[test]
 fn plugins_of_an_engine_are_those_of_the_library_that_it_carries() {
     let Some(scene) = Scene::new() else { return };

@@ -12,7 +12,6 @@ struct Reader {
 }
 
 impl Reader {
-    /// From the environment of `cargo xtask test`; `which` selects `python`.
     fn from_environment(which: Python) -> Option<Reader> {
         let variable = |name| std::env::var(name).ok();
         let compilers = variable("CUBINDER_TEST_COMPILERS")?;
@@ -26,7 +25,7 @@ impl Reader {
         let script = |name: &str, line: &str| {
             write_program(&programs.join(name), &format!("#!/bin/sh\n{line} \"$@\"\n"));
         };
-        // A common search path would mix the Pythons' libraries.
+        // A common path would mix the Pythons' libraries.
         match which {
             Python::PyTorch => {
                 script(
@@ -82,7 +81,7 @@ fn page(name: &str) -> Vec<Step> {
 
 fn follow(name: &str, which: Python) {
     let Some(reader) = Reader::from_environment(which) else {
-        return skip("following a page needs the builds and packages that `cargo xtask test` names");
+        return skip("the builds and packages of `cargo xtask test` are not set");
     };
     follow_in(name, &reader, &reader.installed.work("empty").unwrap());
 }
@@ -94,7 +93,6 @@ fn follow_in(name: &str, reader: &Reader, folder: &Path) {
     }
 }
 
-/// For [`page`].
 fn pages_in(folder: &str) -> Vec<String> {
     let entries =
         std::fs::read_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)).unwrap();
@@ -103,7 +101,6 @@ fn pages_in(folder: &str) -> Vec<String> {
     pages.collect()
 }
 
-/// Command lines that start with `program`, with continued lines joined.
 fn command_lines(text: &str, program: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut in_commands = false;
@@ -130,11 +127,10 @@ fn commands_are_taken_out_of_pages() {
     assert_eq!(command_lines(page, "trtexec"), ["trtexec --b    --c=$(d)", "trtexec --e"]);
 }
 
-/// Includes commands for GPUs and pages without a test.
 #[test]
 fn every_trtexec_command_of_the_pages_is_one() {
     let Some(reader) = Reader::from_environment(Python::PyTorch) else {
-        return skip("following a page needs the builds and packages that `cargo xtask test` names");
+        return skip("the builds and packages of `cargo xtask test` are not set");
     };
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let pages = [pages_in("docs"), pages_in("docs/plugins"), vec!["README.md".to_owned()]].concat();
@@ -150,7 +146,7 @@ fn every_trtexec_command_of_the_pages_is_one() {
     assert!(count >= 10, "{count} commands were found");
     let mut command = reader.installed.command("bash");
     command.args(["-c", "trtexec --loadEngine=a --noSuchOption"]).envs(reader.variables.iter().cloned());
-    assert!(capture(command.env("TRTEXEC_PARSE_ONLY", "1")).is_err(), "what is no option is refused");
+    assert!(capture(command.env("TRTEXEC_PARSE_ONLY", "1")).is_err(), "unknown options are rejected");
 }
 
 #[test]
@@ -195,11 +191,10 @@ fn the_pages_about_testing_and_tuning_can_be_followed() {
     }
 }
 
-/// With the manifests and kernels of a checkout.
 #[test]
 fn the_pages_of_the_plugins_can_be_followed() {
     let Some(reader) = Reader::from_environment(Python::PyTorch) else {
-        return skip("following a page needs the builds and packages that `cargo xtask test` names");
+        return skip("the builds and packages of `cargo xtask test` are not set");
     };
     let root = std::fs::canonicalize(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
     let names = [pages_in("docs/plugins"), vec!["docs/plugins.md".to_owned()]].concat();

@@ -1,5 +1,4 @@
-//! TensorRT-RTX from pip: the error without the library link that its wheel lacks, and the documented command
-//! that creates it.
+//! TensorRT-RTX from pip: the error without the library link that its wheel lacks, and the documented fix.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -21,7 +20,6 @@ fn documented_command() -> String {
     block.split("```").next().unwrap().trim().to_owned()
 }
 
-/// TensorRT-RTX's libraries as pip installs them, without the link.
 fn install(folder: &Path, libraries: &Path) -> PathBuf {
     let packages = folder.join("site-packages");
     let package = packages.join("tensorrt_rtx_libs");
@@ -40,11 +38,11 @@ fn the_documented_command_keeps_the_parser_from_aborting() {
     let (Some(compiler), Some(libraries), Some(application)) =
         (variable("CUBINDER_BIN"), variable("CUBINDER_TENSORRT_LIBS"), Application::from_environment())
     else {
-        skip("`CUBINDER_BIN` or `CUBINDER_TENSORRT_LIBS` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_BIN` or `CUBINDER_TENSORRT_LIBS` is not set; `cargo xtask test` sets it");
         return;
     };
     if !libraries.join("__init__.py").is_file() {
-        skip("TensorRT-RTX's libraries are not those of its wheel");
+        skip("TensorRT-RTX's libraries are not from its wheel");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +96,6 @@ fn the_documented_command_keeps_the_parser_from_aborting() {
     assert!(answers[2].is_ok(), "{:?}", answers[2].log);
 }
 
-/// Pages that use TensorRT-RTX's parser from pip link to the command.
 #[test]
 fn the_readme_leads_to_the_command() {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();

@@ -1,4 +1,4 @@
-//! Bytes per node in a plan, minus TensorRT's own.
+//! Bytes per node in a plan, without TensorRT's own.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
     let Some(scene) = Scene::new() else { return };
     let empty = scene.path("libempty.so");
     empty_plugin(&empty);
-    // Tactics take space, so the empty plugin offers the same number.
+    // Tactics take space: the empty plugin offers as many.
     let least = |tactics: u32| {
         let libraries = std::slice::from_ref(&empty);
         bytes_a_node(&scene, libraries, libraries, "empty", &json!({"tactics": tactics}))
@@ -63,18 +63,18 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
     for (name, op, attributes, tactics) in [
         ("add", "elemwise_add_plugin", json!({"block_size": 256, "aot": 1}), 0),
         ("pad", "circ_pad_plugin", json!({"pads": [0, 0, 0, 0], "aot": 1}), 0),
-        // The automatic one, that for small inputs and the last two; others need address guards.
+        // The automatic one, small inputs', and the last two; others need address guards.
         ("variants", "circ_pad_plugin", json!({"pads": [0, 0, 0, 0], "aot": 1}), 4),
     ] {
         let libraries = [scene.ops(Form::Embedded, name), scene.code(name)];
         let taken = bytes_a_node(&scene, &libraries, &libraries[1..], op, &attributes);
         let least = least(tactics);
-        println!("{name}: {taken} bytes a node, {least} of a plugin that does nothing, {tactics} tactics");
+        println!("{name}: {taken} bytes per node, {least} for an empty plugin, {tactics} tactics");
         assert!(
             taken <= least + MOST,
-            "{name}: {taken} bytes a node, {least} of a plugin that does nothing, {tactics} tactics"
+            "{name}: {taken} bytes per node, {least} for an empty plugin, {tactics} tactics"
         );
-        // Subtracting more tactics than offered would hide the node's own bytes.
-        assert!(taken > least, "{name}: {taken} bytes a node, {least} of a plugin that does nothing");
+        // Subtracting too many tactics would hide the node's bytes.
+        assert!(taken > least, "{name}: {taken} bytes per node, {least} for an empty plugin");
     }
 }

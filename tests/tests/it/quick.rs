@@ -1,4 +1,4 @@
-//! Tests a quick creator with the oracle. Only Enterprise 11.4 has `impl/NvInferPythonPlugin.h`.
+//! A quick creator in the oracle. Only Enterprise 11.4 has `impl/NvInferPythonPlugin.h`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,30 +11,29 @@ use cubinder_tests::{cxx, quick_plugin};
 
 const ENTERPRISE_11_4: Generation = GENERATIONS[6];
 
-/// Of `quick_plugin.rs`, with a check that must find each.
 const FAULTS: &[(&str, &str)] = &[
     ("alias missing", "quick_scale_plugin: getAliasedInput, tactics and texts"),
-    ("any block", "quick_scale_plugin: attributes that are wrong are refused"),
-    ("any request", "quick_scale_plugin: a plugin for every request but a strict one for another kind"),
-    ("any tactic", "quick_scale_plugin: the runtime interface has a tactic and nothing to run"),
-    ("any type", "quick_scale_plugin: a kernel for each type and tactic, which stays"),
+    ("any block", "quick_scale_plugin: invalid attributes are rejected"),
+    ("any request", "quick_scale_plugin: a plugin for every request except a strict one for another kind"),
+    ("any tactic", "quick_scale_plugin: the runtime interface has a tactic and no work"),
+    ("any type", "quick_scale_plugin: a kernel for each type and tactic, at a stable address"),
     ("clone shares state", "quick_scale_plugin: clones are independent and outlive their original"),
-    ("code moves", "quick_scale_plugin: a kernel for each type and tactic, which stays"),
+    ("code moves", "quick_scale_plugin: a kernel for each type and tactic, at a stable address"),
     ("core name", "quick_scale_plugin: interfaces and names"),
     ("duplicate tactics", "quick_scale_plugin: getAliasedInput, tactics and texts"),
-    ("format", "quick_scale_plugin: format combinations, in the room that is there"),
+    ("format", "quick_scale_plugin: format combinations, within the buffer"),
     ("grid rounded down", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
     ("grid turned", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
-    ("kernel name", "quick_scale_plugin: a kernel for each type and tactic, which stays"),
-    ("mixed types", "quick_scale_plugin: format combinations, in the room that is there"),
-    ("no log", "quick_scale_plugin: what is refused of a launch is an error that names it"),
+    ("kernel name", "quick_scale_plugin: a kernel for each type and tactic, at a stable address"),
+    ("mixed types", "quick_scale_plugin: format combinations, within the buffer"),
+    ("no log", "quick_scale_plugin: a rejected launch value is an error that names it"),
     ("no metadata", "quick_scale_plugin: getAliasedInput, tactics and texts"),
-    ("null dimension", "quick_scale_plugin: a builder that answers null is an error"),
+    ("null dimension", "quick_scale_plugin: a builder that returns null is an error"),
     ("output shape", "quick_scale_plugin: outputs: number, types and shapes"),
     ("output type", "quick_scale_plugin: outputs: number, types and shapes"),
     ("ranks unread", "quick_scale_plugin: outputs: number, types and shapes"),
     ("refuses to be configured", "quick_scale_plugin: getAliasedInput, tactics and texts"),
-    ("refuses without a word", "quick: a creator keeps its names and stands strange fields"),
+    ("refuses without a word", "quick: a creator keeps its names and tolerates invalid fields"),
     ("scalar missing", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
     ("scalars turned", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
     ("shared memory", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
@@ -47,7 +46,7 @@ const FAULTS: &[(&str, &str)] = &[
 fn has_compiler() -> bool {
     let is_there = cxx::compiler_version().is_some();
     if !is_there {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or set `CXX`");
     }
     is_there
 }
@@ -93,7 +92,7 @@ fn every_planted_fault_is_found() {
         assert_eq!(run.code, Some(1), "`{fault}`: {} {:?}", run.totals, run.failures());
         assert!(
             run.failures().iter().any(|failure| failure.starts_with(check)),
-            "`{fault}` is not found by `{check}`:\n{}",
+            "`{check}` does not detect `{fault}`:\n{}",
             run.failures().join("\n")
         );
     }

@@ -1,7 +1,7 @@
-//! Plugin libraries in full TensorRT's lean runtimes, which without a GPU load libraries, list creators and
-//! create plugins.
+//! Plugin libraries in full TensorRT's lean runtimes, which without a GPU load libraries, list creators and create
+//! plugins.
 //!
-//! `CUBINDER_TEST_TENSORRT` names them: that of 11.4 in `cargo xtask test`, others in `cargo xtask matrix`.
+//! `CUBINDER_TEST_TENSORRT`: 11.4 in `cargo xtask test`, others in `cargo xtask matrix`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,7 +49,7 @@ fn bench(names: &[&str]) -> Option<Bench> {
             "two" => (vec![two], &[]),
             "both" => (vec![one, two], &[]),
             "routes" => (vec![one, native], &[]),
-            other => panic!("no library is called `{other}`"),
+            other => panic!("unknown library `{other}`"),
         };
         bench.compile(&compiler, name, &manifests, options);
     }
@@ -61,7 +61,6 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Circular padding as two versions of one op, and an op of the native route.
     fn write_manifests(&self) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let read = |name: &str| {
@@ -91,7 +90,7 @@ impl Bench {
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Replaces `{name}` by a library of the folder, `{cubinder}` by the generic one.
+    /// Replaces `{name}` by a library in the folder, `{cubinder}` by the generic one.
     fn run(&self, tensorrts: &[(&str, &Path)], commands: &str) -> Session {
         let mut text = String::new();
         for (name, file) in tensorrts {
@@ -106,7 +105,6 @@ impl Bench {
         self.registry.run(&text).unwrap()
     }
 
-    /// The answers for one release, without its version. The process must not crash.
     fn ask(&self, release: &Path, commands: &str) -> (Vec<String>, String) {
         let mut session = self.run(&[("T", release)], commands);
         assert_eq!(session.signal, None, "{}: {:?}\n{}", release.display(), session.answers, session.errors);
@@ -185,7 +183,6 @@ fn plugins_are_created_in_both_phases_cloned_and_restored() {
     }
 }
 
-/// The digest in its creator's name finds the code library.
 #[test]
 fn a_code_library_restores_what_its_ops_serialize() {
     let Some(bench) = bench(&["carried"]) else { return };
@@ -193,7 +190,6 @@ fn a_code_library_restores_what_its_ops_serialize() {
         let commands = "\
             load T ops {carried}\ncreate T p sample::circ_pad_plugin:1 build pads=1,1,1,1\nconfigure p 1x3x8x8 -- 1x3x10x10\n\
             restore T p early\nload T code {carried-code}\nrestore T p r\ndelete r\nunload T code\nunload T ops\nlist T\n";
-        // Deletes plugins before their library is unloaded.
         let (answers, errors) =
             bench.ask(release, &commands.replace("unload T code", "delete p\nunload T code"));
         let core = answers[1].strip_prefix("p: cubinder::Kernel-").unwrap_or_else(|| panic!("{answers:?}"));
@@ -213,7 +209,7 @@ fn a_code_library_restores_what_its_ops_serialize() {
     }
 }
 
-/// A registry has no logger without a runtime, which needs a GPU.
+/// Before a runtime, which needs a GPU, a registry has no logger.
 #[test]
 fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_yet() {
     let Some(bench) = bench(&["pads", "native"]) else { return };
@@ -228,20 +224,19 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
         let mut expected = vec!["p: null"; 9];
         expected.push("p: cubinder::Kernel2:2");
         assert_eq!(answers[3..], expected, "{}: {errors}", release.display());
-        // Each library explains once where its messages go.
         let note = "(TensorRT has no logger yet; until it has one, warnings and errors of this plugin library go to stderr)";
         let (notes, messages): (Vec<&str>, Vec<&str>) = errors.lines().partition(|line| *line == note);
         assert_eq!((notes.len(), messages.len()), (3, 9), "{errors}");
         let parts = [
-            "`len(pads) % 2 == 0` does not hold",
-            "the attribute `pads` holds floats, expected `i32[]`",
-            "the attribute `pads` holds",
-            "the node lacks the attribute `pads`",
-            "this library builds engines and does not run them",
-            "expected \"node\" alone",
+            "`len(pads) % 2 == 0` is false",
+            "the attribute `pads` contains floats, expected `i32[]`",
+            "the attribute `pads` contains",
+            "missing attribute `pads`",
+            "this library only builds engines",
+            "expected only \"node\"",
             "has format version 1,",
-            "the attribute `block_size` holds",
-            "TensorRT launches its kernel itself",
+            "the attribute `block_size` contains",
+            "TensorRT launches the kernel of this plugin",
         ];
         for (message, part) in messages.iter().zip(parts) {
             assert!(message.starts_with("cubinder: ") && message.contains(part), "`{part}`: {message}");
@@ -249,8 +244,8 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
     }
 }
 
-/// Two TensorRTs share one plugin library. The second sets its logger finder last and is closed; then the
-/// first logs a rejected plugin.
+/// Two TensorRTs share a plugin library. The second sets its logger finder last and is closed; then the first logs a
+/// rejected plugin.
 #[test]
 fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
     let Some(bench) = bench(&[]) else { return };
@@ -293,7 +288,6 @@ fn versions_of_one_op_are_unloaded_backward() {
     let Some(bench) = bench(&["one", "two", "both"]) else { return };
     let find = "create T p sample::versions:1 build pads=1,1\ncreate T q sample::versions:2 build pads=1,1\ndelete p\ndelete q\n";
     for release in &bench.releases {
-        // The library returns its creators in the order that TensorRT needs.
         let twice = format!("load T v {{both}}\n{find}unload T v\nlist T\n").repeat(2);
         let (answers, errors) = bench.ask(release, &twice);
         let once = [
@@ -310,7 +304,7 @@ fn versions_of_one_op_are_unloaded_backward() {
         let (answers, errors) = bench.ask(release, &again);
         let once = ["one: loaded", "two: loaded", "two: unloaded", "one: unloaded"];
         assert_eq!(answers, once.repeat(2), "{}: {errors}", release.display());
-        // From 10.16 on, the other order leaves a dangling creator.
+        // Since 10.16, the other order leaves a dangling creator.
         let session = bench.run(&[("T", release)], &format!("{both}unload T one\n{find}"));
         let is_right = session.answers[0].starts_with("T: version 1015");
         let signal = (!is_right).then_some(11);
@@ -377,7 +371,7 @@ fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
     assert!(errors.contains("TensorRT's logger cannot be reached"), "{errors}");
 }
 
-/// TensorRT has these interfaces from 10.9 on: earlier, the creator is omitted and logged.
+/// Before 10.9, which lacks the interfaces, the creator is omitted and logged.
 #[test]
 fn creators_of_the_native_route_are_offered_from_10_9_on() {
     let (Some(bench), Some(linked)) = (bench(&["routes"]), Linked::build()) else { return };
@@ -392,7 +386,6 @@ fn creators_of_the_native_route_are_offered_from_10_9_on() {
     }
 }
 
-/// A release without quick creators loads the library last; the first still deregisters its own.
 #[test]
 fn a_registry_keeps_no_creators_after_an_older_release_loaded_the_library() {
     let (Some(bench), Some(linked)) = (bench(&["routes"]), Linked::build()) else { return };

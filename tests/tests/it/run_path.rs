@@ -1,4 +1,4 @@
-//! Loading and launching in compiled plugins, with the stand-in driver of `tests/fake-driver`.
+//! Loading and launching in compiled plugins with `tests/fake-driver`.
 
 use anyhow::Result;
 use cubinder_skip::skip;
@@ -6,7 +6,6 @@ use cubinder_tests::compiled::{Compiled, Pair, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
 
-/// Code and PTX for the stand-in's device, and code for a newer device with clusters.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "tests/data/run/circ_pad_plugin.toml",
@@ -33,7 +32,7 @@ const FAULTS: Recipe<'_> = Recipe {
     targets: &["sm_89", "sm_90", "compute_80"],
 };
 
-/// Checks both forms, with a new and an old driver. `expected` are substrings of required checks.
+/// Checks both forms, with a new and an old driver. `expected` has parts of required checks' names.
 #[track_caller]
 fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     check_in(subject, recipe, expected, |_| vec![Vec::new()])
@@ -85,7 +84,6 @@ fn run(
     Ok(())
 }
 
-/// Slow checks: one form with a new driver, the other with an old one.
 #[track_caller]
 fn check_by_turns(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     let Some((compiled, checks)) = made(recipe)? else { return Ok(()) };
@@ -95,11 +93,10 @@ fn check_by_turns(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Re
     Ok(())
 }
 
-/// `None`, with a reason, if this machine cannot build them.
 #[track_caller]
 fn made(recipe: Recipe<'_>) -> Result<Option<(Compiled, Checks)>> {
     if cxx::compiler_version().is_none() {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or set `CXX`");
         return Ok(None);
     }
     let Some(compiled) = Compiled::by(recipe)? else {
@@ -116,10 +113,10 @@ fn plugins_launch_what_they_should_and_outlive_failures() {
         "tiles_plugin: a tactic set after the shapes is launched",
         "vectors_plugin: addresses change without a change of shapes",
         "tiles_plugin: a thread without a context enqueues in that of the stream",
-        "vectors_plugin: a profile beyond the limits is refused",
-        "aligned_plugin: where no variant may run nothing is launched",
+        "vectors_plugin: a profile that exceeds the limits is rejected",
+        "aligned_plugin: nothing is launched if no variant may run",
         "steps_plugin: steps are queued in order",
-        "steps_plugin: the log is told what runs",
+        "steps_plugin: the log shows what runs",
         "eight_plugin: the same shapes",
     ];
     check(Subject::Plugins, PLUGINS, &expected).unwrap();
@@ -164,13 +161,13 @@ fn the_process_ends_while_threads_are_at_work() {
 
 #[test]
 fn code_for_other_devices_is_refused_with_what_to_do() {
-    check(Subject::OtherDevices, OTHER_DEVICES, &["code for other devices is refused"]).unwrap();
+    check(Subject::OtherDevices, OTHER_DEVICES, &["code for other devices is rejected"]).unwrap();
 }
 
 #[test]
 fn the_checks_refuse_a_driver_that_is_no_stand_in() {
     if cxx::compiler_version().is_none() {
-        return skip("no C++ compiler; install g++, or name one with `CXX`");
+        return skip("no C++ compiler; install g++, or set `CXX`");
     }
     let checks = Checks::build().unwrap();
     for (arguments, said) in [
@@ -190,7 +187,7 @@ fn profilers_see_ranges_and_what_is_launched_stays_the_same() {
         vec![vec![("CUBINDER_NVTX", "1".to_owned()), ("NVTX_INJECTION64_PATH", path)]]
     }
     let expected =
-        ["a range for each enqueue", "a range ends where the driver refuses", "ranges cost no memory"];
+        ["a range for each enqueue", "a range ends if the driver refuses", "ranges cost no memory"];
     check_in(Subject::Ranges, PLUGINS, &expected, profiled).unwrap();
     let expected = [
         "steps_plugin: an unchanged sequence costs its calls and no memory",
@@ -215,15 +212,14 @@ fn without_a_profiler_every_node_runs() {
             with("", tool(), "", ""),
             with("1", None, "", ""),
             with("1", tool(), "deaf", ""),
-            // Invalid settings.
-            with("yes", tool(), "", "no NVTX ranges: CUBINDER_NVTX is `yes`; 1 asks for them, 0 does not"),
-            with("1", tool(), "refuse", "refuses to be attached: `InitializeInjectionNvtx2` returned 0"),
+            with("yes", tool(), "", "no NVTX ranges: CUBINDER_NVTX is `yes`, expected 0 or 1"),
+            with("1", tool(), "refuse", "cannot be attached: `InitializeInjectionNvtx2` returned 0"),
             with("1", Some(path(checks.driver())), "", "has no function `InitializeInjectionNvtx2`"),
             with(
                 "1",
                 Some("/nowhere/libtool.so".to_owned()),
                 "",
-                "/nowhere/libtool.so`, which NVTX_INJECTION64_PATH names, cannot be loaded",
+                "/nowhere/libtool.so` (NVTX_INJECTION64_PATH) cannot be loaded",
             ),
         ]
     }

@@ -26,7 +26,7 @@ fn kinds(case: &Value) -> Vec<String> {
     faults.filter_map(|fault| fault["kind"].as_str().map(str::to_owned)).collect()
 }
 
-/// Cases named after a fault kind have only such faults; others have none.
+/// Cases named after a fault have only that; others none.
 #[track_caller]
 fn check(report: &Value) {
     for case in report["cases"].as_array().expect("cases") {
@@ -69,7 +69,6 @@ fn the_test_command_finds_every_planted_fault() {
     assert_eq!(element["index"], serde_json::json!([5, 0]));
     let broken = by_name("an address that is none").expect("the case");
     assert_eq!(kinds(&broken), ["driver", "driver"]);
-    // Kernels' output does not mix with the report; a crash affects one variant.
     for part in ["prints as it goes", "is of no use"] {
         let alone = by_name(part).expect("the case");
         assert_eq!(kinds(&alone).len(), 1, "{alone}");
@@ -98,7 +97,7 @@ fn the_test_command_makes_random_shapes_and_the_smallest_that_fails() {
         (&report["passed"], &report["not_held_against_anything"]),
         (&Value::from(20), &Value::from(20))
     );
-    // Without a reference, variants are compared with each other.
+    // Without a reference, `cubinder test` compares variants with each other.
     let node = ["tests/data/testing/planted.toml", "--shape", "x=64", "--json", "--attr", "fault=11"];
     let unlike = run(&node).expect("as before");
     unlike.assert_code(1);
@@ -144,7 +143,7 @@ fn a_run_of_nothing_is_no_success() {
         .expect("copied");
     let none = run_again(&[large.to_str().expect("UTF-8")]);
     none.assert_code(1);
-    assert!(none.stdout.contains("no random shapes were found"), "{}{}", none.stdout, none.stderr);
+    assert!(none.stdout.contains("found no random shapes"), "{}{}", none.stdout, none.stderr);
 }
 
 #[test]
@@ -187,7 +186,7 @@ fn the_test_command_leaves_nothing_behind() {
         else {
             return;
         };
-        // NVRTC's temporary files exist only while it compiles.
+        // NVRTC's temporary files exist while it compiles.
         let run = finish(test.env("TMPDIR", &temporary).env("ENDLESS_PID", &pid));
         run.assert_code(code);
         let left: Vec<_> = std::fs::read_dir(&temporary).expect("the folder").flatten().collect();
@@ -216,7 +215,6 @@ fn soon(holds: impl Fn() -> bool) -> bool {
     })
 }
 
-/// A killed process may remain a zombie.
 #[track_caller]
 fn assert_ends(pid: &Path) {
     let pid = std::fs::read_to_string(pid).expect("the endless function ran");
@@ -253,10 +251,10 @@ fn the_test_command_says_that_there_is_no_gpu() {
         return;
     }
     plain.assert_code(3);
-    assert!(plain.stderr.contains("there is no GPU to test on"), "{}", plain.stderr);
+    assert!(plain.stderr.contains("no GPU to test on"), "{}", plain.stderr);
     let allowed = without(&["--allow-no-gpu"]).expect("as before");
     allowed.assert_code(0);
-    assert!(allowed.stderr.starts_with("skipped: nothing was tested"), "{}", allowed.stderr);
+    assert!(allowed.stderr.starts_with("skipped: no GPU, nothing was tested"), "{}", allowed.stderr);
     let json = without(&["--json"]).expect("as before");
     json.assert_code(3);
     assert_eq!(json.report()["result"], "no_gpu");
@@ -281,7 +279,7 @@ fn mistakes_are_told_without_a_gpu() {
     let mut random = command(&random).expect("as before");
     let random = finish(random.env("FAKE_INIT", "100"));
     random.assert_code(1);
-    assert!(random.stderr.contains("defines no `planed`; did you mean `planted`?"), "{}", random.stderr);
+    assert!(random.stderr.contains("does not define `planed`; did you mean `planted`?"), "{}", random.stderr);
     let with = run_again(&[arguments[0], "--json"]);
     with.assert_code(1);
     let report = with.report();
@@ -334,12 +332,15 @@ fn the_test_command_runs_code_from_elsewhere_beside_its_own() {
     std::fs::copy(data.join("testing/planted.cu"), folder.path().join("planted.cu")).expect("copied");
     let none = run_again(&[path.to_str().expect("UTF-8"), "--shape", "x=64"]);
     none.assert_code(1);
-    for part in ["no code of `scale` serves `sm_89`", "there is code for `sm_90`", "the GPU at hand"] {
+    for part in [
+        "no code of `scale` supports `sm_89`",
+        "the available code is for `sm_90`",
+        "the target of the selected GPU",
+    ] {
         assert!(none.stderr.contains(part), "{part}: {}", none.stderr);
     }
 }
 
-/// Of several plugins in the library, it runs the manifest's.
 #[test]
 fn the_test_command_runs_the_library_that_on_names() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -384,7 +385,7 @@ fn only_a_gpu_that_is_not_there_is_no_gpu() {
     assert_eq!(broken.report()["result"], "failed");
     let other = run_again(&[&arguments[..], &["--device", "7"]].concat());
     other.assert_code(1);
-    assert!(other.stdout.contains("number 7 was asked for"), "{}", other.stdout);
+    assert!(other.stdout.contains("unknown GPU 7: "), "{}", other.stdout);
 }
 
 /// Drivers before CUDA 12.4 lack `cuKernelGetParamInfo`; newer ones have unknown errors.
@@ -392,12 +393,11 @@ fn only_a_gpu_that_is_not_there_is_no_gpu() {
 fn the_test_command_runs_above_older_and_newer_drivers() {
     let arguments = ["tests/data/testing/right.toml"];
     let Some(mut older) = command(&arguments) else { return };
-    let driver = fake_driver::driver_folder(Age::Old).expect("the stand-in for the driver builds");
+    let driver = fake_driver::driver_folder(Age::Old).expect("the fake driver is built");
     finish(older.env("LD_LIBRARY_PATH", driver)).assert_code(0);
     let newer = finish(command(&arguments).expect("as before").env("FAKE_INIT", "4711"));
     newer.assert_code(1);
-    let expected =
-        "the CUDA driver does not start: `cuInit` returned an error that the driver has no name for (4711)";
+    let expected = "cannot initialize the CUDA driver: `cuInit` returned an unknown error (4711)";
     assert!(newer.stderr.contains(expected), "{}", newer.stderr);
 }
 
@@ -413,7 +413,6 @@ fn the_test_command_runs_what_the_new_command_writes() {
     assert!(run.stdout.ends_with("10 passed, 0 failed\n"), "{}", run.stdout);
 }
 
-/// Paths reach other processes byte for byte.
 #[test]
 fn the_test_command_runs_in_a_folder_that_is_not_utf8() {
     use std::os::unix::ffi::OsStrExt as _;

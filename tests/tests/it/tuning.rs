@@ -1,4 +1,4 @@
-//! `cubinder tune` with a stand-in driver that sets kernels' times.
+//! `cubinder tune` with a stand-in driver that sets times.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::command::{Run, command, finish, root};
 use serde_json::{Value, json};
 
-/// Nanoseconds of the kernels in `tests/data/testing/planted.cu`.
+/// Nanoseconds, for `tests/data/testing/planted.cu`.
 const TIMES: &str = "plantedILi4E=3000,plantedILi1E=2000";
 
 const CASES: [&str; 3] = ["tune", "tests/data/testing/tuned.toml", "--dry-run"];
@@ -30,7 +30,7 @@ fn variants_are_ranked_by_the_clock_of_the_device() {
     let report = run.report();
     let device = json!({"name": "Stand-In 4090", "capability": "8.9", "sms": 128, "driver": 13000});
     assert_eq!((&report["result"], &report["device"]), (&json!("tuned"), &device));
-    // 256 MiB at 2 bytes per picosecond, plus half a microsecond per copy.
+    // 256 MiB at 2 bytes per picosecond, half a microsecond per copy.
     assert_eq!(report["copy_gigabytes_per_second"], 999.1);
     let case = cases(&report).remove(0);
     assert_eq!(case["plugin"], "test::planted");
@@ -70,7 +70,7 @@ impl Project {
     }
 
     fn read(&self, path: &str) -> String {
-        std::fs::read_to_string(self.folder.path().join(path)).expect("it is there")
+        std::fs::read_to_string(self.folder.path().join(path)).expect("it exists")
     }
 
     fn has(&self, path: &str) -> bool {
@@ -89,13 +89,12 @@ fn what_is_measured_is_kept_beside_the_project() {
     let Some(dry) = project.tune(&["manifests/planted.toml", "--dry-run"]) else { return };
     dry.assert_code(0);
     assert!(!project.has("manifests/tuning") && !dry.stdout.contains("wrote"), "{}", dry.stdout);
-    // Without a project the file is beside the manifest.
     let alone = project.tune(&["manifests/planted.toml"]).expect("as before");
     alone.assert_code(0);
-    let expected = "wrote manifests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n";
+    let expected = "wrote manifests/tuning/stand-in-4090.toml (2 points; kept 0 others)\n";
     assert!(alone.stdout.ends_with(expected), "{}", alone.stdout);
-    let packs = "note: no `cubinder.toml` names the file: `cubinder compile manifests/planted.toml ... --tuning \
-                 manifests/tuning/stand-in-4090.toml` packs it\n";
+    let packs = "note: no `cubinder.toml` lists the file: embed it with `cubinder compile manifests/planted.toml ... --tuning \
+                 manifests/tuning/stand-in-4090.toml`\n";
     assert!(alone.stdout.contains(packs), "{}", alone.stdout);
     project.write(
         "cubinder.toml",
@@ -104,7 +103,7 @@ fn what_is_measured_is_kept_beside_the_project() {
     let json = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
     json.assert_code(0);
     assert_eq!(json.report()["written"], "tuning/stand-in-4090.toml");
-    // The code's digest depends on NVRTC's release.
+    // Its code's digest depends on NVRTC.
     let kept = project.read("tuning/stand-in-4090.toml");
     let of_code =
         |line: &str| if line.starts_with("code = ") { "code = ...".to_owned() } else { line.to_owned() };
@@ -113,9 +112,8 @@ fn what_is_measured_is_kept_beside_the_project() {
         let notes = run.report()["notes"].as_array().cloned().expect("notes");
         let said = notes.into_iter().map(|note| note.as_str().unwrap_or_default().to_owned());
         let mut said = said.filter_map(|note| {
-            let said =
-                note.strip_prefix("`cubinder.toml` does not name the file, so that nothing packs it: `")?;
-            said.strip_suffix("` in its `[library]` does").map(str::to_owned)
+            let said = note.strip_prefix("`cubinder.toml` does not list the file: embed it with `")?;
+            said.strip_suffix("` in `[library]`").map(str::to_owned)
         });
         said.next()
     };
@@ -132,13 +130,16 @@ fn what_is_measured_is_kept_beside_the_project() {
         (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
         (&json!(1), &json!(2))
     );
-    // Times of an equivalent GPU would be mixed with this one's.
+    // An equivalent GPU's times would be mixed in.
     let other = project.read("tuning/stand-in-4090.toml").replace("4090", "4080");
     project.write("tuning/stand-in-4080.toml", &other);
     let mixed = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
     mixed.assert_code(0);
     let notes = mixed.report()["notes"].to_string();
-    assert!(notes.contains("`tuning/stand-in-4080.toml` is of Stand-In 4080, which counts as"), "{notes}");
+    assert!(
+        notes.contains("`tuning/stand-in-4080.toml` is for Stand-In 4080, which matches this GPU"),
+        "{notes}"
+    );
     std::fs::remove_file(project.folder.path().join("tuning/stand-in-4080.toml")).expect("removed");
     for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
         let run = project.tune(&["tests/sizes.toml", "--out", out, "--json"]).expect("as before");
@@ -148,7 +149,7 @@ fn what_is_measured_is_kept_beside_the_project() {
         assert_eq!(project.read(file), project.read("tuning/stand-in-4090.toml"));
     }
 
-    let note = "was measured on Stand-In 4090 with other code (2 nodes)";
+    let note = "on Stand-In 4090 are of other code (2 nodes)";
     let compiled = || {
         let run = finish(command(&["compile"]).expect("as before").current_dir(project.folder.path()));
         run.assert_code(0);
@@ -179,7 +180,7 @@ fn what_is_known_of_other_plugins_stays() {
     };
     part.assert_code(0);
     assert!(!part.stdout.contains("never the fastest"), "{}", part.stdout);
-    assert!(part.stdout.contains("(1 points; 2 others stay)"), "{}", part.stdout);
+    assert!(part.stdout.contains("(1 point; kept 2 others)"), "{}", part.stdout);
     let text = project.read("known.toml");
     assert_eq!(
         rows(&text),
@@ -194,12 +195,10 @@ fn what_is_known_of_other_plugins_stays() {
     );
     assert_eq!(text.matches("77.0").count(), 1, "{text}");
 
-    // Files of another GPU, and invalid ones, stay unchanged.
     for (text, why) in [
-        (device.replace("128", "130"), "`known.toml` is of another GPU"),
-        // The same GPUs, with times of another one.
-        (device.replace("4090", "4080"), "`known.toml` is of another GPU"),
-        ("schema = 1\n[device]\n".to_owned(), "`[device]` has no `name`"),
+        (device.replace("128", "130"), "`known.toml` is for another GPU"),
+        (device.replace("4090", "4080"), "`known.toml` is for another GPU"),
+        ("schema = 1\n[device]\n".to_owned(), "missing `name` in `[device]`"),
     ] {
         project.write("known.toml", &text);
         let refused = project.tune(&["tests/sizes.toml", "--out", "known.toml"]).expect("as before");
@@ -209,7 +208,6 @@ fn what_is_known_of_other_plugins_stays() {
     }
 }
 
-/// Such times could never be packed.
 #[test]
 fn what_is_known_of_versions_that_are_gone_goes() {
     let project = Project::new();
@@ -234,7 +232,7 @@ fn what_is_known_of_versions_that_are_gone_goes() {
     project.write("manifests/second.toml", &manifest);
     let Some(run) = tune(&[]) else { return };
     assert_eq!(versions(), "211");
-    assert!(run.stdout.contains("what was measured of version `0` went"), "{}", run.stdout);
+    assert!(run.stdout.contains("removed the times of version `0`"), "{}", run.stdout);
     tune(&["--case", "7 rows"]);
     assert_eq!(versions(), "021", "one case says nothing of all");
     project.write("manifests/second.toml", &manifest.replace("rank", "rnak"));
@@ -247,7 +245,6 @@ fn what_is_known_of_versions_that_are_gone_goes() {
     assert_eq!(versions(), "11");
 }
 
-/// Other processes may write the file meanwhile.
 #[test]
 fn what_was_written_while_it_was_measured_stays() {
     let project = Project::new();
@@ -267,7 +264,7 @@ fn what_was_written_while_it_was_measured_stays() {
         .expect("renamed");
     let last = lines.map_while(Result::ok).last().expect("more lines");
     assert!(measuring.wait().expect("it ends").success(), "{last}");
-    assert_eq!(last, "wrote known.toml (2 points; 1 others stay)");
+    assert_eq!(last, "wrote known.toml (2 points; kept 1 other)");
     assert!(project.read("known.toml").contains("test::other"), "{}", project.read("known.toml"));
 }
 
@@ -288,13 +285,13 @@ fn a_project_is_measured_whatever_its_tuning_is() {
     project.write("tuning/stand-in-4090.toml", &format!("schema = 1\n{device}{}", point.repeat(4097)));
     let many = project.tune(&["manifests/planted.toml"]).expect("as before");
     many.assert_code(0);
-    assert!(many.stdout.contains("(2 points; 0 others stay)"), "{}", many.stdout);
-    // Other plugins' data of a newer edition would be lost.
+    assert!(many.stdout.contains("(2 points; kept 0 others)"), "{}", many.stdout);
+    // A newer edition's other data would be lost.
     let newer = format!("schema = 2\n{device}");
     project.write("tuning/stand-in-4090.toml", &newer);
     let edition = project.tune(&["manifests/planted.toml"]).expect("as before");
     edition.assert_code(1);
-    assert!(edition.stderr.contains("move the file away"), "{}", edition.stderr);
+    assert!(edition.stderr.contains("move the file and measure again"), "{}", edition.stderr);
     assert_eq!(project.read("tuning/stand-in-4090.toml"), newer);
 }
 
@@ -321,7 +318,7 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     let on = project.tune(&arguments).expect("as before");
     on.assert_code(0);
     assert_eq!(cases(&on.report()).len(), 2);
-    // Cases may name the library. Without a manifest the enclosing project decides about packing.
+    // Cases may name the library. Without a manifest the enclosing project decides.
     project.write(
         "tests/sizes.toml",
         &project.read("tests/sizes.toml").replace("manifests/planted.toml", "libboth.so"),
@@ -333,7 +330,7 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
         let run = project.tune(&["tests/sizes.toml", "--plugin", "planted"]).expect("as before");
         run.assert_code(0);
         assert!(
-            run.stdout.ends_with("wrote tests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n"),
+            run.stdout.ends_with("wrote tests/tuning/stand-in-4090.toml (2 points; kept 0 others)\n"),
             "{}",
             run.stdout
         );
@@ -342,13 +339,15 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     assert!(
         note("")
             .expect("a note")
-            .contains("`tuning = [\"tests/tuning/stand-in-4090.toml\"]` in its `[library]` does")
+            .contains("embed it with `tuning = [\"tests/tuning/stand-in-4090.toml\"]` in `[library]`")
     );
     assert_eq!(note("tuning = [\"*/tuning/*.toml\"]"), None);
     std::fs::remove_file(project.folder.path().join("cubinder.toml")).expect("removed");
     let alone = project.tune(&["tests/sizes.toml", "--plugin", "planted"]).expect("as before");
     assert!(
-        alone.stdout.contains("`cubinder compile ... --tuning tests/tuning/stand-in-4090.toml` packs it"),
+        alone
+            .stdout
+            .contains("embed it with `cubinder compile ... --tuning tests/tuning/stand-in-4090.toml`"),
         "{}",
         alone.stdout
     );
@@ -357,15 +356,17 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     assert!(other.stderr.contains("`--on libboth.so`"), "{}", other.stderr);
 }
 
-/// No cases, missing ones, or another manifest's.
 #[test]
 fn a_manifest_has_to_say_its_shapes() {
     let project = Project::new();
     let text = project.read("manifests/planted.toml");
     for (tune, why) in [
-        ("", "nothing says for which shapes to measure"),
+        ("", "no cases with shapes to measure"),
         ("tune = \"../tests/size.toml\"\n", "cannot read `tests/size.toml`"),
-        ("tune = \"../tests/other.toml\"\n", "the cases of `tests/other.toml` are of `manifests/other.toml`"),
+        (
+            "tune = \"../tests/other.toml\"\n",
+            "the cases in `tests/other.toml` are for `manifests/other.toml`",
+        ),
     ] {
         project.write("tests/other.toml", &project.read("tests/sizes.toml").replace("planted", "other"));
         project.write("manifests/planted.toml", &text.replace("tune = \"../tests/sizes.toml\"\n", tune));
@@ -379,11 +380,11 @@ fn a_manifest_has_to_say_its_shapes() {
 fn times_that_are_far_apart_are_told() {
     let Some(unsteady) = tune(&["--case", "a vector"], &[("FAKE_UNSTEADY", "1")]) else { return };
     unsteady.assert_code(0);
-    let expected = "note: in 1 of 1 cases half of a variant's times are more than 5 % apart, at most 50 %, in `a vector`";
+    let expected =
+        "note: in 1 of 1 cases a variant's quartiles differ by more than 5 %, at most 50 %, in `a vector`";
     assert!(unsteady.stdout.contains(expected), "{}", unsteady.stdout);
 }
 
-/// Data-dependent sizes are at their maximum.
 #[test]
 fn everything_that_a_variant_does_counts() {
     let Some(mut sized) = command(&["tune", "tests/data/testing/tuned_positive.toml", "--dry-run", "--json"])
@@ -399,7 +400,7 @@ fn everything_that_a_variant_does_counts() {
 #[test]
 fn a_variant_that_cannot_be_measured_is_named() {
     for (fault, why) in
-        [("6", "variant 1: "), ("9", "variant 1: the process that measures ended"), ("14", "variant 1: ")]
+        [("6", "variant 1: "), ("9", "variant 1: the process that measures exited"), ("14", "variant 1: ")]
     {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("cases.toml");
@@ -414,18 +415,18 @@ fn a_variant_that_cannot_be_measured_is_named() {
         let Some(mut failed) = command(&arguments) else { return };
         let failed = finish(&mut failed);
         failed.assert_code(1);
-        let expected = format!("the case `one` cannot be measured: {why}");
+        let expected = format!("cannot measure the case `one`: {why}");
         assert!(failed.stderr.contains(&expected), "{fault}: {}", failed.stderr);
-        assert!(failed.stdout.contains("note: nothing was written: "), "{fault}: {}", failed.stdout);
+        assert!(failed.stdout.contains("note: no file was written: "), "{fault}: {}", failed.stdout);
         let files = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(files, 1, "the cases alone");
     }
 }
 
-/// Only a variant's first run can name it as hanging.
+/// Only the first run can name a hanging variant.
 #[test]
 fn what_hangs_is_named_where_it_is_known() {
-    // Too little memory for copies, whose launches would count.
+    // This device has too little memory for copies so large that their launches do not count.
     let small = ("FAKE_GPU_BYTES", "100000000");
     let hangs = |launch: &str| {
         let arguments = ["--case", "a vector", "--timeout", "2"];
@@ -435,12 +436,11 @@ fn what_hangs_is_named_where_it_is_known() {
     };
     let Some(first) = hangs("3") else { return };
     assert!(
-        first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 2 s\n"),
+        first.contains("cannot measure the case `a vector`: variant 1: timed out after 2 s\n"),
         "{first}"
     );
     let round = hangs("60").expect("as before");
-    assert!(round.contains("`a vector` cannot be measured: nothing came of it in 2 s\n"), "{round}");
-    // All rounds exceed two seconds in total, but none alone.
+    assert!(round.contains("cannot measure the case `a vector`: timed out after 2 s\n"), "{round}");
     let long = tune(&["--case", "a vector", "--timeout", "2"], &[small, ("FAKE_NAP", "30")]);
     long.expect("as before").assert_code(0);
 }
@@ -459,10 +459,10 @@ fn what_was_measured_is_shown_where_the_rest_was_not() {
     let measured: Vec<Value> = self::cases(&report).into_iter().map(|mut case| case["case"].take()).collect();
     assert_eq!((measured, &report["written"]), (vec![json!("7 rows"), json!("300 rows")], &Value::Null));
     let notes = report["notes"].to_string();
-    assert!(notes.contains("nothing was written") && notes.contains("`after` was not measured"), "{notes}");
+    assert!(notes.contains("no file was written") && notes.contains("`after` was not measured"), "{notes}");
     assert!(!notes.contains("never the fastest"), "{notes}");
     let message: Value = serde_json::from_str(failed.stdout.lines().next().expect("a line")).expect("JSON");
-    assert!(message["message"].to_string().contains("the case `broken` cannot be measured"), "{message}");
+    assert!(message["message"].to_string().contains("cannot measure the case `broken`"), "{message}");
     let shown = project.tune(&["tests/sizes.toml"]).expect("as before");
     assert!(
         shown.stdout.contains("300 rows: x 300x4") && !shown.stdout.contains("wrote"),
@@ -480,18 +480,17 @@ fn where_nothing_is_launched_nothing_is_written() {
     project.write("tests/sizes.toml", empty);
     let Some(done) = project.tune(&["tests/sizes.toml"]) else { return };
     done.assert_code(0);
-    let expected = "note: nothing was written: there is nothing to launch in any of the cases\n";
+    let expected = "note: no file was written: no case launches a kernel\n";
     assert!(done.stdout.ends_with(expected), "{}", done.stdout);
     assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
 }
 
-/// Fails before measurements.
 #[test]
 fn where_nothing_can_be_written_nothing_is_measured() {
     let project = Project::new();
     project.write("notes.txt", "mine");
-    let file = "`notes.txt` is no folder, and files of tuning are called `.toml`";
-    let json = "`result.json` is no folder, and files of tuning are called `.toml`";
+    let file = "`notes.txt` is neither a folder nor a `.toml` file";
+    let json = "`result.json` is neither a folder nor a `.toml` file";
     for (out, why) in [("notes.txt", file), ("result.json", json), ("notes.txt/a.toml", "cannot write")] {
         let Some(refused) = project.tune(&["tests/sizes.toml", "--out", out]) else { return };
         refused.assert_code(1);
@@ -508,13 +507,13 @@ fn what_cannot_be_measured_is_told_before_anything_is() {
     let mut plain = command(&["tune", "tests/data/testing/planted.toml"]).expect("as before");
     let plain = finish(&mut plain);
     plain.assert_code(1);
-    assert!(plain.stderr.contains("nothing says for which shapes to measure"), "{}", plain.stderr);
+    assert!(plain.stderr.contains("no cases with shapes to measure"), "{}", plain.stderr);
     let mut mistaken = command(&["tune", "tests/data/testing/mistaken.toml"]).expect("as before");
     let mistaken = finish(mistaken.env("FAKE_INIT", "100"));
     mistaken.assert_code(1);
     let none = tune(&[], &[("FAKE_INIT", "100")]).expect("as before");
     none.assert_code(3);
-    assert!(none.stderr.contains("there is no GPU to measure on"), "{}", none.stderr);
+    assert!(none.stderr.contains("no GPU to measure on"), "{}", none.stderr);
     let none = tune(&["--json"], &[("FAKE_INIT", "100")]).expect("as before");
     none.assert_code(3);
     assert_eq!(none.report()["result"], "no_gpu");

@@ -1,10 +1,10 @@
-"""Kernels of plugins side by side with PyTorch, torch.compile and Triton, on the GPU of this machine.
+"""Measures kernels of plugins side by side with PyTorch, torch.compile and Triton, on this machine's GPU.
 
     python3 -m kernel_bench --cases FOLDER --player libplayer.so --libraries libkernels.so libcubinder.so --out FOLDER
 
-For each node of the files of cases whose name begins with a size: every contender's result is held against PyTorch's in double precision,
-then all are captured as CUDA graphs of 20 to 200 runs, and the graphs are replayed in turn. What is known so far stands in FOLDER/cells.jsonl, and in
-the end all of it in FOLDER/kernels.json. One rival that fails, or ends the process, is a cell that says why.
+For each node whose name starts with a size in the files of cases: compares every contender's result with PyTorch's in double precision,
+then captures all as CUDA graphs of 20 to 200 runs and replays the graphs in turn. Writes results to FOLDER/cells.jsonl, and at
+the end to FOLDER/kernels.json. If a rival fails, or ends the process, its cell contains the reason.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import time
 from . import cells
 
 RIVALS = ("torch", "compile", "triton")
-# For one step of a cell; torch.compile is the slowest.
+# Per step of a cell; torch.compile is slowest.
 STEP_SECONDS = 150
 
 
@@ -33,8 +33,8 @@ def arguments():
     parser.add_argument("--player", type=pathlib.Path, required=True)
     parser.add_argument("--libraries", type=pathlib.Path, nargs="+", required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--only", default="", help="a part of the names of the cells")
-    parser.add_argument("--minutes", type=float, default=5.5, help="after so many, no more is compiled with max-autotune")
+    parser.add_argument("--only", default="", help="a part of cell names")
+    parser.add_argument("--minutes", type=float, default=5.5, help="after N minutes, nothing more is compiled with max-autotune")
     parser.add_argument("--worker", choices=("cells", "warm", "machine"), help=argparse.SUPPRESS)
     parser.add_argument("--deadline", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--part", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -48,7 +48,7 @@ def main():
         return work(options, todo)
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel_bench-") as cache:
-        # Caches of Triton and the compiler, shared by all processes of this run.
+        # Triton's and the compiler's caches, shared by this run's processes.
         os.environ.update(TRITON_CACHE_DIR=f"{cache}/triton", TORCHINDUCTOR_CACHE_DIR=f"{cache}/inductor")
         return measure(options, todo)
 
@@ -64,7 +64,7 @@ def measure(options, todo):
     document = {"command": again, "machine": machine, "date": datetime.date.today().isoformat(), "cells": records}
     (options.out / "kernels.json").write_text(json.dumps(document, indent=1) + "\n")
     wins, count, ties = score(records)
-    print(f"{len(records)} cells; ours is at least as fast as {wins} of {count} rivals, with {ties} of all it is a tie; {options.out / 'kernels.json'}")
+    print(f"{len(records)} cells; ours is at least as fast as {wins} of {count} rivals; {ties} ties; {options.out / 'kernels.json'}")
     return 0 if len(records) == len(todo) else 1
 
 
@@ -147,7 +147,7 @@ class Run:
             elif "cell" in said:
                 self.take(said["cell"], said["record"], lines)
         status = worker.wait()
-        why = f"it took longer than {STEP_SECONDS} s" if watch.ended() else f"the process ended with status {status}"
+        why = f"it took longer than {STEP_SECONDS} s" if watch.ended() else f"the process exited with status {status}"
         return None if status == 0 or not self.left else [*at, why]
 
     def take(self, key, record, lines):

@@ -15,7 +15,7 @@ from .contenders import Bench, Wrong, reason
 from .operators.common import called
 
 EXTENTS = {"extents": [6, 5, 3, 4], "starts": [0, 30]}
-# Plugin, shapes, types, attributes, input data.
+# Each node: plugin, shapes, types, attributes, data.
 NODES = (
     ("circ_pad_plugin", {"x": [2, 3, 5, 9]}, {}, {"pads": [1, 2, 3, 1]}, {}),
     ("circ_pad_plugin", {"x": [1, 2, 4, 4]}, {"T": "f16"}, {"pads": [1, 1, 1, 1]}, {}),
@@ -55,9 +55,9 @@ def contenders(bench):
     try:
         function, arguments = bench.operator.to_compile(bench.cell, bench.inputs)
         yield "torch", bench.eager()
-        yield "what is compiled", lambda: function(*arguments)
+        yield "the compiled function", lambda: function(*arguments)
     except ImportError as error:
-        print(f"not tried {bench.cell.key}, torch: {error}", flush=True)
+        print(f"skipped {bench.cell.key}, torch: {error}", flush=True)
     yield from bench.triton().items()
 
 
@@ -76,7 +76,7 @@ def main(folder):
                     tensor.fill_(-7)
                 bench.verify(call())
                 print(f"ok {cell.key}, {name}", flush=True)
-        except Exception as error:  # noqa: BLE001 - the others are tried, too
+        except Exception as error: # noqa: BLE001 - others are tried, too
             wrong += 1
             print(f"wrong {cell.key}: {reason(error)}", flush=True)
     missing = set(operators.NAMES) - {cell.plugin for cell in nodes()}

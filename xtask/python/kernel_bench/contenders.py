@@ -86,10 +86,10 @@ class Bench:
                     tensor.fill_(-7)
                 self.verify(call())
                 times[name] = timing.quick(call)
-            except Exception as error:  # noqa: BLE001 - a configuration that does not fit the GPU is no failure of the others
+            except Exception as error: # noqa: BLE001 - others may fit the GPU
                 refused[name] = reason(error)
         if not times:
-            raise Wrong(f"no configuration is right; the first: {next(iter(refused.values()))}")
+            raise Wrong(f"no configuration is correct; the first: {next(iter(refused.values()))}")
         best = min(times, key=times.get)
         return candidates[best], best, refused
 

@@ -16,7 +16,7 @@ LEAST_GRAPH_MICROSECONDS = 200
 TURNS = 61
 # Shorter measurements are repeated within one pair of events.
 LEAST_MICROSECONDS = 400
-# Longer ones are measured in every fourth turn.
+# Longer ones are measured every fourth turn.
 MOST_MICROSECONDS = 20_000
 
 
@@ -24,7 +24,7 @@ class Captured:
     """A graph of runs of `call`."""
 
     def __init__(self, call):
-        # Keeps the tensors alive, of which the graph only has addresses.
+        # Keeps the tensors: the graph has only addresses.
         self.call = call
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -118,7 +118,7 @@ def side_by_side(contenders, turns=TURNS):
     names = list(contenders)
     order = random.Random(1)
     for turn in range(turns):
-        # Random order, because each contender inherits its predecessor's cache.
+        # Random: each contender inherits its predecessor's cache.
         order.shuffle(names)
         for name in names:
             if turn % contenders[name].every == 0:

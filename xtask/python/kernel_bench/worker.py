@@ -9,7 +9,7 @@ from . import timing
 from .contenders import MODES, Bench, reason
 
 
-# Nodes that move this multiple of the L2 cache's size are measured together with a copy.
+# Nodes that move this multiple of the L2 cache are measured with a copy.
 BEYOND_CACHES = 1.2
 
 
@@ -38,7 +38,7 @@ class Worker:
                 captured[name], notes[name] = self.contender(bench, name)
             except Exception as error:  # one failure must not end the others
                 whys[name] = reason(error)
-            # Frees the graph's memory before the next contender.
+            # Frees the graph's memory for the next contender.
             torch.cuda.empty_cache()
             say(done=cell.key, step=name, seconds=round(time.monotonic() - started, 1), why=whys.get(name))
         say(begin=cell.key, step="side by side")
@@ -63,7 +63,7 @@ class Worker:
         if why:
             raise RuntimeError(why)
         if name == "compile max-autotune" and time.time() > self.deadline:
-            raise TimeoutError("no time was left for it")
+            raise TimeoutError("not enough time left")
 
     def contender(self, bench, name):
         """Returns what to measure, and a remark."""
@@ -80,7 +80,7 @@ class Worker:
         bench.verify(call())
         torch.cuda.synchronize()
         if getattr(bench.operator, "WAITS_FOR_THE_HOST", ()) and name in bench.operator.WAITS_FOR_THE_HOST:
-            return timing.Eager(call), {**note, "how": "no graph: the host waits for the device in the middle of it"}
+            return timing.Eager(call), {**note, "how": "no graph: the host waits for the device during the run"}
         return timing.Captured(call), note
 
 

@@ -22,11 +22,10 @@ pub(crate) struct Maker<'a> {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe<'a> {
-    /// From [`Maker::compile`].
     pub(crate) library: &'a str,
     pub(crate) network: Network,
     pub(crate) form: Form,
-    /// Per profile: `NAME=MIN:OPT:MAX` of each dynamic input.
+    /// For each profile, `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: Vec<Vec<String>>,
     pub(crate) aliased: bool,
     pub(crate) shapes: Vec<String>,
@@ -74,7 +73,7 @@ impl<'a> Maker<'a> {
         let python = setup::packages::environment("compilers")?.join("bin/python");
         let sources = workspace::root().join("tests/data/other_compilers");
         let cache = output.join("cache");
-        // Code of older compilers would be imported, too.
+        // Older compilers' code would be imported, too.
         files::create_empty(&cache)?;
         let mut compile = Command::new(&python);
         process::capture(

@@ -53,21 +53,20 @@ impl Plan {
     }
 }
 
-/// One inference with tensors in `PREFIX.NAME`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Run {
     pub(crate) prefix: String,
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) outputs: Vec<Tensor>,
-    /// In bytes: a multiple of 256, except in Python.
+    /// Bytes; a multiple of 256, except in Python.
     pub(crate) offset: u32,
     /// Captures a CUDA graph; Python only.
     pub(crate) graph: bool,
     /// Binds aliased outputs to separate memory, which TensorRT need not support; Python only.
     pub(crate) apart: bool,
-    /// In bytes.
+    /// Offset of that memory in bytes.
     pub(crate) apart_offset: u32,
-    /// Python only.
+    /// Index of the optimization profile; Python only.
     pub(crate) profile: usize,
 }
 

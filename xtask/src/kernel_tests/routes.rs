@@ -1,4 +1,4 @@
-//! Plugins that TensorRT can launch itself, by every route: all must yield equal bytes.
+//! Plugins that TensorRT can launch, by every route: equal bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ const FOLDER: &str = "native";
 const NATIVE: &str = "sm_80";
 const PTX: &str = "compute_80";
 
-const WHAT: &str = "the same bytes by the native route as by plugin libraries of PTX and of machine code";
+const WHAT: &str = "equal bytes by the native route and by plugin libraries of PTX and of machine code";
 
 pub(super) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<Vec<Run>> {
     let manifests: Vec<String> = last_line_as_json(&tools.example(CASES, &[""; 0])?)?;
@@ -32,7 +32,7 @@ fn prepare_plugin(tools: &Tools, folder: &Path, targets: &[&str], manifest: &str
     let file = format!("{folder_name}/cases.toml");
     let mut libraries = BTreeMap::new();
     for (library, route, targets) in routes {
-        // Quiet: omits warnings about unsupported variants.
+        // No warnings about unsupported variants.
         tools.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
         libraries.insert(library.to_owned(), format!("{folder_name}/lib{library}.so"));
     }

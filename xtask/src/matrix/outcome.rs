@@ -48,7 +48,6 @@ pub(super) struct Row<'a> {
 impl std::error::Error for Outcome {}
 
 impl Row<'_> {
-    /// Returns the difference to the page, if any.
     pub(super) fn difference(&self) -> Option<String> {
         let Row { what, expected: Expected { page, refused, with }, outcome } = self;
         let is_as_expected = match outcome {
@@ -57,7 +56,7 @@ impl Row<'_> {
             Outcome::Crashed(_) | Outcome::Failed(_) => false,
             Outcome::NotTried(_) => true,
         };
-        (!is_as_expected).then(|| format!("{what}: {outcome}; docs/support.md says: {page}"))
+        (!is_as_expected).then(|| format!("{what}: {outcome}; docs/support.md: {page}"))
     }
 }
 
@@ -67,7 +66,7 @@ impl fmt::Display for Outcome {
             Outcome::Works(text) => ("works", text),
             Outcome::Refused(text) => ("**refused**", text),
             Outcome::Crashed(text) => ("**crashed**", text),
-            Outcome::Failed(text) => ("**could not be asked**", text),
+            Outcome::Failed(text) => ("**failed**", text),
             Outcome::NotTried(text) => ("not tried", text),
         };
         write!(f, "{how}: {}", text.replace('\n', " "))
@@ -100,10 +99,14 @@ pub(super) fn summary(rows: &[Row<'_>]) -> String {
     let skipped = rows.iter().filter(|row| matches!(row.outcome, Outcome::NotTried(_)));
     let skipped: Vec<&str> = skipped.map(|row| row.what.as_str()).collect();
     let mut text = match differences.is_empty() {
-        true => format!("\nnothing of the {} rows that were tried is other", rows.len() - skipped.len()),
-        false => format!("\n{} of {} rows are other", differences.len(), rows.len() - skipped.len()),
+        true => format!("\nthe {} rows that were tried match docs/support.md", rows.len() - skipped.len()),
+        false => format!(
+            "\n{} of {} rows differ from docs/support.md",
+            differences.len(),
+            rows.len() - skipped.len()
+        ),
     };
-    text.push_str(" than docs/support.md says\n");
+    text.push('\n');
     text.extend(differences.iter().map(|difference| format!("- {difference}\n")));
     if !skipped.is_empty() {
         text.push_str(&format!("not tried: {}\n", skipped.join(", ")));
@@ -113,9 +116,8 @@ pub(super) fn summary(rows: &[Row<'_>]) -> String {
 
 pub(super) fn run(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|error| Outcome::Failed(format!("`{program}` could not be started: {error}")))?;
+    let output =
+        command.output().map_err(|error| Outcome::Failed(format!("cannot start `{program}`: {error}")))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     match output.status.signal() {
@@ -142,7 +144,7 @@ fn no_answer(status: ExitStatus, stderr: &str) -> Outcome {
 
 fn last_words(stderr: &str) -> String {
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    last.map_or_else(String::new, |line| format!("; the last words: {}", line.trim()))
+    last.map_or_else(String::new, |line| format!("; last output: {}", line.trim()))
 }
 
 #[cfg(test)]
@@ -168,15 +170,17 @@ mod tests {
     fn a_programs_end_is_a_result() {
         assert_eq!(json_answer(&mut shell("echo noise; echo '{\"a\": 1}'")).unwrap()["a"], 1);
         let crashed = |script: &str| json_answer(&mut shell(script)).unwrap_err().to_string();
-        assert_eq!(crashed("echo oh >&2; kill -ABRT $$"), "**crashed**: signal 6; the last words: oh");
+        assert_eq!(crashed("echo oh >&2; kill -ABRT $$"), "**crashed**: signal 6; last output: oh");
         assert_eq!(
             crashed("echo oh >&2; exit 3"),
-            "**crashed**: no answer (exit status: 3); the last words: oh"
+            "**crashed**: no answer (exit status: 3); last output: oh"
         );
         assert_eq!(crashed("echo '{}'; exit 3"), "**crashed**: no answer (exit status: 3)");
         assert_eq!(crashed("echo noise"), "**crashed**: no answer (exit status: 0)");
         let absent = json_answer(&mut Command::new("/no/such/program")).unwrap_err();
-        assert!(matches!(&absent, Outcome::Failed(why) if why.starts_with("`/no/such/program` could not")));
+        assert!(
+            matches!(&absent, Outcome::Failed(why) if why.starts_with("cannot start `/no/such/program`"))
+        );
     }
 
     #[test]
@@ -220,7 +224,7 @@ mod tests {
         let well = || row("a", expected, Outcome::Works("1".to_owned()));
         let failed = || row("b", expected, Outcome::Failed("no such folder".to_owned()));
         let skipped = || row("c", expected, Outcome::NotTried("no rustup".to_owned()));
-        assert_eq!(failed().to_string(), "| b | **could not be asked**: no such folder |");
+        assert_eq!(failed().to_string(), "| b | **failed**: no such folder |");
         for (rows, expected) in
             [(vec![well()], 0), (vec![well(), skipped()], 3), (vec![skipped(), failed()], 1), (vec![], 0)]
         {
@@ -238,12 +242,9 @@ mod tests {
         let all = [well, other, skipped];
         assert_eq!(
             summary(&all),
-            "\n1 of 2 rows are other than docs/support.md says\n\
-             - b: **crashed**: signal 11 | x; docs/support.md says: PAGE\nnot tried: c\n"
+            "\n1 of 2 rows differ from docs/support.md\n\
+             - b: **crashed**: signal 11 | x; docs/support.md: PAGE\nnot tried: c\n"
         );
-        assert_eq!(
-            summary(&all[..1]),
-            "\nnothing of the 1 rows that were tried is other than docs/support.md says\n"
-        );
+        assert_eq!(summary(&all[..1]), "\nthe 1 rows that were tried match docs/support.md\n");
     }
 }

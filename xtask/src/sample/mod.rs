@@ -1,4 +1,4 @@
-//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins. `gpu_test.py` compares results.
+//! `cargo xtask sample`: samples of TensorRT's guides for Python plugins. `gpu_test.py` compares results.
 
 mod catalogue;
 mod options;
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = if options.save_engine { kept } else { scratch.path().to_path_buf() };
     let plan = build_engine(&tools, &name, sample, options, &folder)?;
     if options.save_engine {
-        println!("saved {}; run it again with --load_engine --artifacts_dir {0}", folder.display());
+        println!("saved {}; run it again: --load_engine --artifacts_dir {0}", folder.display());
     }
     show_and_run(&tools, &folder, &plan)
 }
@@ -58,7 +58,7 @@ fn build_engine(
     let network = Network::new(&sample.network, options.precision.element_type(), &sample.shape);
     let recipe = Recipe { aliased: sample.aliased, ..Recipe::fixed(name, network, Form::Fields) };
     let mut plan = maker.plan(&recipe)?;
-    println!("built {} with TensorRT-RTX's builder; no GPU was asked", plan.plan);
+    println!("built {} with TensorRT-RTX's builder, without a GPU", plan.plan);
     if sample.aliased {
         let apart: Vec<_> = plan.runs.iter().cloned().map(|run| cases::Run { apart: true, ..run }).collect();
         plan.runs.extend(apart);
@@ -72,7 +72,7 @@ fn build_engine(
 fn check_saved(folder: &Path) -> Result<()> {
     ensure!(
         folder.join(SAVED).is_file(),
-        "{} holds no saved engine; make one with --save_engine and the same --artifacts_dir",
+        "{} contains no saved engine; create one with --save_engine and the same --artifacts_dir",
         folder.display()
     );
     Ok(())
@@ -83,13 +83,13 @@ fn plan_in(folder: &Path) -> Result<PathBuf> {
     plans.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
     match plans.as_slice() {
         [plan] => Ok(plan.clone()),
-        [] => bail!("{} holds no engine", folder.display()),
-        _ => bail!("{} holds {} engines, expected one", folder.display(), plans.len()),
+        [] => bail!("{} contains no engine", folder.display()),
+        _ => bail!("{} contains {} engines, expected one", folder.display(), plans.len()),
     }
 }
 
 fn show_and_run(tools: &Tools, folder: &Path, plan: &Path) -> Result<()> {
-    println!("\nwhat is in the engine:\n\n{}", tools.inspect_table(plan)?);
+    println!("\ncontent of the engine:\n\n{}", tools.inspect_summary(plan)?);
     if !gpu::is_present() {
         println!("{NOT_RUN}");
         return Ok(());
@@ -101,8 +101,8 @@ fn show_and_run(tools: &Tools, folder: &Path, plan: &Path) -> Result<()> {
 
 const NOT_RUN: &str = "\
 **** NOT RUN ****
-This machine has no NVIDIA GPU. The engine was built and looked into; nothing was executed, and no result was compared.
-Save it with --save_engine --artifacts_dir DIR, take DIR to a machine with a GPU and TensorRT-RTX, and run there:
+This machine has no NVIDIA GPU. The engine was built and inspected, but not run; no result was compared.
+Save it with --save_engine --artifacts_dir DIR, copy DIR to a machine with a GPU and TensorRT-RTX, and run there:
     python3 DIR/gpu_test.py DIR";
 
 #[cfg(test)]

@@ -9,34 +9,34 @@ use super::catalogue::Sample;
 /// The options, spelled as in the guides.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Which sample
+    /// The sample
     #[arg(value_enum, value_name = "SAMPLE")]
     pub(crate) which: Which,
-    /// In the guides: define the function that offers types and formats. Here the manifest lists them, and they are always offered
+    /// In the guides: define the function that offers types and formats. Here the manifest lists them, and all are offered
     #[arg(long)]
     pub(crate) autotune: bool,
-    /// In the guides: define several tactics. Here each variant of the manifest is a tactic, and they are always there
+    /// In the guides: define several tactics. Here each variant of the manifest is a tactic
     #[arg(long = "multi_tactic", alias = "multi-tactic")]
     pub(crate) multi_tactic: bool,
-    /// Keep the engine, its inputs and references in the folder of --artifacts_dir
+    /// Save the engine, its inputs and references in the folder of --artifacts_dir
     #[arg(long = "save_engine", alias = "save-engine")]
     pub(crate) save_engine: bool,
-    /// Compile and build nothing: take the engine from the folder of --artifacts_dir. All other options are ignored
+    /// Load the engine from the folder of --artifacts_dir; compile and build nothing. All other options are ignored
     #[arg(long = "load_engine", alias = "load-engine")]
     pub(crate) load_engine: bool,
-    /// How the network is made. `inetdef` needs full TensorRT, and says why
+    /// How the network is created. `inetdef` needs full TensorRT; here it prints the reason
     #[arg(long, value_enum, default_value = "onnx")]
     pub(crate) mode: Mode,
-    /// The folder for --save_engine and --load_engine; otherwise build/sample/SAMPLE
+    /// The folder for --save_engine and --load_engine [default: build/sample/SAMPLE]
     #[arg(long = "artifacts_dir", alias = "artifacts-dir", value_name = "DIR")]
     pub(crate) artifacts_dir: Option<PathBuf>,
-    /// In the guides: take the kernel that was compiled ahead of time. Here every kernel is
+    /// In the guides: use the kernel that was compiled ahead of time. Here every kernel is
     #[arg(long)]
     pub(crate) aot: bool,
     /// The element type of the network's tensors
     #[arg(long, value_enum, default_value = "fp32")]
     pub(crate) precision: Precision,
-    /// Show TensorRT's whole log
+    /// Show TensorRT's complete log
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
@@ -88,10 +88,9 @@ impl Precision {
 }
 
 pub(crate) const WHY_NOT_INETDEF: &str = "\
-`--mode inetdef` needs full TensorRT: a network that is defined call by call takes a plugin with `INetworkDefinition::addPluginV3`, and neither \
-TensorRT-RTX's library nor its Python bindings have it (1.7: their networks have no `add_plugin_v3`). With full TensorRT nothing changes for the \
-plugin: load its library, get the creator `sample::NAME` from the registry, make the plugin with its fields, and add it to the network. Here, use \
-`--mode onnx`.";
+`--mode inetdef` requires full TensorRT: it adds plugins to a network with `INetworkDefinition::addPluginV3`, which \
+TensorRT-RTX 1.7 and its Python bindings (`add_plugin_v3`) lack. With full TensorRT, load the same library, get the \
+creator `sample::NAME` from the registry, create the plugin with its fields, and add it to the network. Here, use `--mode onnx`.";
 
 impl Options {
     pub(crate) fn folder(&self, root: &Path) -> PathBuf {
@@ -100,30 +99,29 @@ impl Options {
 
     pub(crate) fn explained(&self, sample: &Sample) -> Vec<String> {
         if self.load_engine {
-            return vec![
-                "--load_engine: the engine is taken as it was saved; other options are ignored.".to_owned(),
-            ];
+            return vec!["--load_engine: the saved engine is used; other options are ignored.".to_owned()];
         }
         let mut lines = Vec::new();
         if self.autotune {
             lines.push(format!(
-                "--autotune: this plugin offers {} whether or not it is asked; the manifest says so, and no function decides it. TensorRT-RTX \
-                 takes the network's own type and the first tactic, and times nothing.",
+                "--autotune: this plugin always offers {}, as listed in its manifest. TensorRT-RTX selects the \
+                 network's type and the first tactic, without measurements.",
                 sample.offers
             ));
         }
         if self.multi_tactic {
             lines.push(match sample.variants {
-                1 => "--multi_tactic: this plugin has one variant, and so nothing to choose from.".to_owned(),
+                1 => "--multi_tactic: this plugin has only one variant.".to_owned(),
                 variants => format!(
-                    "--multi_tactic: this plugin always has {variants} variants. Those whose guards hold for the whole profile are tactics, after one \
-                     that takes the first that fits, anew for each shape and address; TensorRT-RTX takes that one."
+                    "--multi_tactic: this plugin always has {variants} variants. Variants whose guards are proved for \
+                     the profile are tactics. TensorRT-RTX selects the first tactic, which launches the first variant \
+                     that fits, chosen again for each shape and address."
                 ),
             });
         }
         if self.aot {
             lines.push(
-                "--aot: the node says `aot` = 1, which is what this plugin always is: its machine code is in the engine.".to_owned(),
+                "--aot: the node has `aot` = 1. This plugin is always compiled ahead of time: its machine code is in the engine.".to_owned(),
             );
         }
         lines

@@ -22,7 +22,7 @@ const TENSORRT: &str = "tensorrt-rtx-cu13-libs";
 const PYTHON_PACKAGES: [&str; 6] =
     ["tensorrt-rtx-cu13-bindings", "onnx", "numpy", "protobuf", "typing_extensions", "ml_dtypes"];
 
-/// Absolute paths.
+/// Absolute paths of the tools.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
     cache: PathBuf,
@@ -31,7 +31,6 @@ pub(crate) struct Toolchain {
     python: PathBuf,
 }
 
-/// With `tests`, also fetches what only tests need.
 pub(crate) fn run(tests: bool) -> Result<()> {
     let toolchain = ensure()?;
     println!("Packages      {}", toolchain.cache.join("toolkit").display());
@@ -68,7 +67,7 @@ pub(crate) fn ensure() -> Result<Toolchain> {
     Ok(Toolchain { cache: packages.cache, tensorrt, python_path, python: packages.python.path })
 }
 
-/// Empty variables count as unset.
+/// Returns an environment variable; empty ones count as unset.
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -78,8 +77,8 @@ fn tensorrt_in(home: &Path) -> Result<PathBuf> {
     let found = folders.iter().find(|folder| folder.join("libtensorrt_rtx.so").is_file());
     let found = found.with_context(|| {
         format!(
-            "`TENSORRT_RTX_HOME` names `{}`, which has no `libtensorrt_rtx.so` in itself or in `lib`\n  \
-             help: name the folder of an unpacked TensorRT-RTX, or unset the variable to have it fetched",
+            "`TENSORRT_RTX_HOME` names `{}`, which has no `libtensorrt_rtx.so` or `lib/libtensorrt_rtx.so`\n  help: \
+             set it to the folder of an unpacked TensorRT-RTX, or unset it to fetch TensorRT-RTX",
             home.display()
         )
     })?;
@@ -97,7 +96,6 @@ impl Toolchain {
         ])
     }
 
-    /// Returns a Python with the pinned packages, without the user's site.
     pub(crate) fn python_command(&self) -> Result<Command> {
         let mut command = Command::new(&self.python);
         command.envs(self.python_environment()?).env("PYTHONNOUSERSITE", "1");
@@ -124,7 +122,7 @@ pub(crate) fn pinned_version(name: &str) -> Result<String> {
 fn supported(os: &str, arch: &str) -> Result<()> {
     ensure!(
         (os, arch) == ("linux", "x86_64"),
-        "the pinned packages are for x86-64 Linux, and this is {arch} {os}\n  \
+        "the pinned packages are for x86-64 Linux, but this is {arch} {os}\n  \
          help: run it on an x86-64 Linux machine, in a container or a virtual machine"
     );
     Ok(())
@@ -134,18 +132,17 @@ pub(crate) fn cache() -> Result<PathBuf> {
     cache_folder(&variable)
 }
 
-/// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder. Equals the compiler's
-/// `Overrides::from_env`.
+/// Returns `CUBINDER_CACHE`, or `cubinder` in the user's cache folder, as the compiler's `Overrides::from_env` does.
 fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = named("CUBINDER_CACHE") {
         return std::path::absolute(&cache)
             .with_context(|| format!("`CUBINDER_CACHE` names `{}`", cache.display()));
     }
-    // XDG base directory specification: relative paths are ignored.
+    // XDG base directory specification: no relative paths.
     let absolute = |name: &str| named(name).filter(|folder| folder.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    let base = base.context("no folder for the cache: set `HOME`, or name a folder in `CUBINDER_CACHE`")?;
+    let base = base.context("no folder for the cache; set `HOME`, or set `CUBINDER_CACHE` to a folder")?;
     Ok(base.join("cubinder"))
 }
 
@@ -158,7 +155,7 @@ mod tests {
         cache_folder(&lookup).map(|path| path.display().to_string()).map_err(|error| error.to_string())
     }
 
-    /// The compiler's `toolkit` tests this, too: both use one folder.
+    /// Compares with the compiler's `toolkit`: both use one folder.
     #[test]
     fn the_cache_is_where_the_user_says() {
         let home = ("HOME", "/users/me");
@@ -176,7 +173,7 @@ mod tests {
         supported("linux", "x86_64").unwrap();
         let error = supported("linux", "aarch64").unwrap_err().to_string();
         assert!(
-            error.starts_with("the pinned packages are for x86-64 Linux, and this is aarch64 linux"),
+            error.starts_with("the pinned packages are for x86-64 Linux, but this is aarch64 linux"),
             "{error}"
         );
     }

@@ -15,7 +15,7 @@ use super::python::{self, Python};
 use super::store::Store;
 use crate::process;
 
-/// pip failed: its index may be unreachable.
+/// pip failed; its index may be unreachable.
 #[derive(Debug)]
 pub(crate) struct NotFetched(pub(crate) String);
 
@@ -23,8 +23,8 @@ impl std::fmt::Display for NotFetched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "`{}` could not be fetched; check that `python3 -m pip` runs and reaches its package index (`python3 -m pip config list`), and \
-             that the disk of the cache has space (`CUBINDER_CACHE` names another cache), then run the same command again",
+            "cannot fetch `{}`; check that `python3 -m pip` runs and reaches its package index (`python3 -m pip \
+             config list`), and that the disk of the cache has space (`CUBINDER_CACHE` sets another cache), then run the command again",
             self.0
         )
     }
@@ -56,7 +56,7 @@ impl Packages {
         let (python, supported) = (&self.python, &self.pins.environment_python);
         ensure!(
             !is_environment || supported.contains(&python.version),
-            "`{name}` is for Python {}, and `{}` is {}\n  help: name another one in `CUBINDER_PYTHON`",
+            "`{name}` needs Python {}, but `{}` is {}\n  help: set `CUBINDER_PYTHON` to another one",
             supported.join(", "),
             python.path.display(),
             python.version
@@ -83,7 +83,7 @@ impl Packages {
 
     fn fill_environment(&self, name: &str, requirements: &str, content: &Path, scratch: &Path) -> Result<()> {
         let mut command = Command::new(&self.python.path);
-        // Debian's Python cannot add pip; pip of `python` installs here.
+        // Debian's Python cannot add pip; that of `python` installs here.
         process::capture(command.args(["-m", "venv", "--without-pip"]).arg(content).current_dir(scratch))?;
         let packages = self.site_packages(content);
         self.install(name, requirements, &packages, scratch)?;
@@ -91,7 +91,7 @@ impl Packages {
             let mut command = Command::new(&self.python.path);
             command.args(["-I", "-c", STAND_INS]).arg(&packages).arg(content.join("stand-ins"));
             process::capture(&mut command)
-                .context("the stand-ins for NVIDIA's libraries need g++ and readelf")?;
+                .context("building stand-ins for NVIDIA's libraries needs g++ and readelf")?;
         }
         Ok(())
     }
@@ -108,12 +108,12 @@ impl Packages {
             .args(["-m", "pip", "install", "--no-compile", "--target"])
             .arg(target)
             .args(["--no-deps", "--only-binary=:all:", "--require-hashes"])
-            // pip's own cache would double the space.
+            // pip's cache would double the space.
             .args(["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"])
             .arg("-r")
             .arg(&list)
             .env("TMPDIR", scratch)
-            // Some contradict `--target`.
+            // Some constraints contradict `--target`.
             .env_remove("PIP_CONSTRAINT")
             .env_remove("PIP_PREFIX")
             .env_remove("PIP_ROOT")
@@ -124,7 +124,7 @@ impl Packages {
     }
 }
 
-/// Libraries that PyTorch links and tests do not call.
+/// Linked by PyTorch but not called by tests.
 const STAND_INS: &str = include_str!("../../python/stand_in_libraries.py");
 
 fn trim(package: &Package, content: &Path) -> Result<()> {
@@ -136,7 +136,7 @@ fn trim(package: &Package, content: &Path) -> Result<()> {
         }
     }
     for (link, target) in &package.links {
-        symlink(target, content.join(link)).with_context(|| format!("cannot make the link `{link}`"))?;
+        symlink(target, content.join(link)).with_context(|| format!("cannot create the link `{link}`"))?;
     }
     Ok(())
 }

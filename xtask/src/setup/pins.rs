@@ -40,7 +40,7 @@ impl Pins {
 }
 
 impl Package {
-    /// With hashes, pip accepts only the pinned wheels.
+    /// Hashes restrict pip to the pinned wheels.
     pub(crate) fn requirements(&self) -> Result<String> {
         let Some(version) = &self.version else {
             let file = crate::workspace::root().join("xtask/frameworks").join(format!("{}.txt", self.name));

@@ -6,19 +6,18 @@ use anyhow::{Result, bail};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Python {
-    /// Absolute; not a version manager's launcher.
+    /// Absolute path, not that of a version manager's launcher.
     pub(crate) path: PathBuf,
     pub(crate) version: String,
 }
 
 impl Python {
-    /// As in file names: `cp312`.
+    /// Returns the tag in the names of wheels: `cp312`.
     pub(crate) fn tag(&self) -> String {
         format!("cp{}", self.version.replace('.', ""))
     }
 }
 
-/// Returns the interpreter `named`, or the first supported one on the path.
 pub(crate) fn find(
     named: Option<OsString>,
     supported: &[String],
@@ -39,16 +38,16 @@ pub(crate) fn find(
     }
     bail!(
         "no supported Python: {}; the pinned packages are for Python {}\n  \
-         help: install one of these with pip (`apt install python3 python3-pip`), or name it in `CUBINDER_PYTHON`",
+         help: install one of these with pip (`apt install python3 python3-pip`), or set `CUBINDER_PYTHON` to it",
         found.join(", "),
         supported.join(", ")
     )
 }
 
-/// `None` if `program` does not run, such as a launcher of a missing version.
+/// Inspects an interpreter; `None` if it does not run, such as a launcher of a missing version.
 pub(crate) fn probe(program: &OsString) -> Option<Python> {
     let script = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
-    // Quick, and independent of the user's files.
+    // Quick and without the user's files.
     let output = Command::new(program).args(["-I", "-S", "-c", script]).stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     let (version, path) = text.split_once('\n')?;

@@ -1,6 +1,5 @@
-//! Cache folders that are complete or absent.
-//!
-//! Filled in `.staging` under a lock in `.locks`, then renamed. A marker contains the recipe.
+//! Folders of a cache, which are complete or absent: each is filled in `.staging` under a lock in `.locks`, then
+//! renamed. A marker file in the folder contains its recipe.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -21,7 +20,7 @@ impl Store {
         Self { root }
     }
 
-    /// Returns the folder `name` of `recipe`. `fill` gets a new folder, and a temporary one.
+    /// Returns folder `name`, refilled if its recipe differs. `fill` receives the new folder and a temporary one.
     pub(crate) fn ensure(
         &self,
         name: &str,
@@ -55,7 +54,7 @@ impl Store {
         fill(&content, &work.path().join("scratch"))?;
         let publish = || {
             fs::write(content.join(MARKER), recipe)?;
-            // Otherwise a power failure could keep the rename and lose the files.
+            // After a power failure the rename could exist without the files.
             nix::unistd::syncfs(File::open(&content)?)?;
             let folder = self.root.join(name);
             match fs::rename(&folder, work.path().join("old")) {
@@ -67,14 +66,14 @@ impl Store {
         publish().with_context(|| self.unusable())
     }
 
-    /// Locks `name` until the process ends. Lock files stay, because another run may have opened one.
+    /// Locks `name` until exit. Lock files stay: another run may have one open.
     fn lock(&self, name: &str) -> io::Result<File> {
         let locks = self.root.join(".locks");
         fs::create_dir_all(&locks)?;
         let file = File::options().create(true).append(true).open(locks.join(name))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                eprintln!("waiting for another run that is making {name}");
+                eprintln!("waiting for another process that creates {name}");
                 file.lock()?;
             }
             Err(TryLockError::Error(error)) => return Err(error),
@@ -84,7 +83,7 @@ impl Store {
     }
 
     fn unusable(&self) -> String {
-        format!("`{}` cannot be used; name another cache in `CUBINDER_CACHE`", self.root.display())
+        format!("cannot use `{}`; set `CUBINDER_CACHE` to another folder", self.root.display())
     }
 }
 

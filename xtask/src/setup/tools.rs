@@ -12,7 +12,6 @@ use crate::process::quote;
 
 #[derive(Debug)]
 pub(crate) struct Packaging {
-    /// Links for the oldest supported glibc.
     pub(crate) linker: PathBuf,
     pub(crate) maturin: PathBuf,
 }
@@ -23,7 +22,7 @@ pub(crate) struct BuildSystems {
     pub(crate) ninja: PathBuf,
 }
 
-/// Reads depfiles with every generator.
+/// The first CMake release that supports depfiles with every generator.
 const OLDEST_CMAKE: (u32, u32) = (3, 21);
 
 pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
@@ -32,7 +31,7 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     let [zig, zigbuild, maturin] = &folders[..] else { bail!("expected a folder for each package") };
     let zigbuild = zigbuild.join("bin/cargo-zigbuild");
     let script = linker_script(&zig.join("ziglang/zig"), &zigbuild, &packages.cache.join("zig"), glibc);
-    // cargo rebuilds everything if the linker's path changes.
+    // cargo rebuilds everything for another linker path.
     let folder = packages.store.ensure(&format!("linker-glibc-{glibc}"), &script, |content, _| {
         let linker = content.join("linker");
         fs::write(&linker, &script)?;
@@ -41,7 +40,6 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     Ok(Packaging { linker: folder.join("linker"), maturin: maturin.join("bin/maturin") })
 }
 
-/// Returns CMake and Ninja from the path, otherwise pinned ones.
 pub(crate) fn build_systems() -> Result<BuildSystems> {
     let packages = Packages::open()?;
     let found_or_fetched = |found: Option<PathBuf>, package: &str, program: &str| match found {
@@ -54,7 +52,7 @@ pub(crate) fn build_systems() -> Result<BuildSystems> {
     Ok(BuildSystems { cmake, ninja })
 }
 
-/// cargo-zigbuild translates rustc's arguments.
+/// Returns a linker script that calls cargo-zigbuild, which translates rustc's arguments.
 fn linker_script(zig: &Path, zigbuild: &Path, cache: &Path, glibc: &str) -> String {
     let quoted = |path: &Path| quote(&path.to_string_lossy());
     format!(

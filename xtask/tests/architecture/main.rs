@@ -1,4 +1,4 @@
-//! The rules that `docs/architecture.md` states about crates and modules.
+//! The rules of `docs/architecture.md` about crates and modules.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

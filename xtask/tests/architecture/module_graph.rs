@@ -1,10 +1,7 @@
-//! The graph of the modules of each crate, from their paths: `crate::`, `super::`, `self::` and those that begin with a child.
+//! Each crate's module graph, from paths that start with `crate::`, `super::`, `self::` or a child's name.
 //!
-//! Owns: the rule that data flows one way inside of a crate. An edge leads from a module to another that it names, between children of one module:
-//! an edge between files deep below two children counts for these two. A module may name its children and its parents, so these are no edges. Tests
-//! (`#[cfg(test)]`) are left out.
-//!
-//! Never: no name resolution beyond modules and the re-exports (`use`) of modules.
+//! An edge joins two children of one module if code in or below one names an item in or below the other. A module may
+//! name its children and parents. Skips `#[cfg(test)]`; resolves only modules and re-exports (`use`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,43 +12,36 @@ use petgraph::graphmap::DiGraphMap;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, ExprLit, Item, ItemMod, ItemUse, Lit, Macro, Meta, MetaNameValue, UseTree};
 
-/// A path as written, `crate` or `super` first.
+/// Segments of a path as written, with `crate` or `super` first.
 type Names = Vec<String>;
 
-/// A module by its names below the crate.
+/// Names below the crate.
 type ModulePath = Vec<String>;
 
 #[derive(Default)]
 struct Module {
     children: BTreeSet<String>,
-    /// What `use` brings in: the name here, and the path.
     imports: BTreeMap<String, Names>,
-    /// All paths in the module's code.
     paths: BTreeSet<Names>,
 }
 
-/// The folder of a file, and that of the files of its children.
 struct Folders<'a> {
     own: &'a Path,
     below: &'a Path,
 }
 
-/// The modules of one crate.
 pub(crate) struct Modules {
     all: BTreeMap<ModulePath, Module>,
 }
 
-/// Children of one module that depend on each other.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cycle {
     parent: ModulePath,
     children: Vec<String>,
-    /// The edges between them, each with a module that has it.
     edges: Vec<String>,
 }
 
 impl Cycle {
-    /// The parent and its children in the cycle.
     fn title(&self) -> String {
         let parent = if self.parent.is_empty() { "crate".to_owned() } else { self.parent.join("::") };
         format!("{parent}: {}", self.children.join(", "))
@@ -66,10 +56,7 @@ impl std::fmt::Display for Cycle {
 }
 
 impl Modules {
-    /// Reads the crate whose root is `root` (`src/lib.rs`).
-    ///
-    /// # Errors
-    /// When a file is missing or is no Rust.
+    /// Reads the crate with root file `root` (`src/lib.rs`). Fails for missing files and other languages.
     pub(crate) fn read(root: &Path) -> Result<Modules> {
         let mut modules = Modules { all: BTreeMap::new() };
         let folder = root.parent().context("the root has no folder")?;
@@ -77,7 +64,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Reads a file and the files of its children, which lie in `folder`; a `#[path]` is relative to the file's own folder.
+    /// Reads a module's file. `folder` has the children's files; `#[path]` is relative to the file's folder.
     fn read_file(&mut self, file: &Path, folder: &Path, at: ModulePath) -> Result<()> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -122,7 +109,6 @@ impl Modules {
         self.read_file(&file, &below, child)
     }
 
-    /// The module that has the item of a path written in `at`, if the path leads into this crate.
     fn resolve(&self, at: &[String], path: &[String], depth: usize) -> Option<ModulePath> {
         let mut here = at.to_vec();
         let mut rest = path.iter().peekable();
@@ -147,7 +133,7 @@ impl Modules {
             if module.children.contains(name) {
                 here.push(name.clone());
             } else if let Some(import) = module.imports.get(name).filter(|_| depth > 0) {
-                // A re-export: the item is where its path leads.
+                // The name is a re-export, which is followed.
                 let onward: Names = import.iter().cloned().chain(rest.cloned()).collect();
                 return self.resolve(&here, &onward, depth - 1).or(Some(here));
             } else {
@@ -157,9 +143,8 @@ impl Modules {
         Some(here)
     }
 
-    /// Edges between children of one module: parent, the two children, and a module that has the edge.
     fn edges(&self) -> BTreeMap<(ModulePath, String, String), ModulePath> {
-        /// No chain of re-exports is longer.
+        /// Exceeds every chain of re-exports.
         const DEPTH: usize = 8;
         let mut edges = BTreeMap::new();
         for (at, module) in &self.all {
@@ -175,12 +160,10 @@ impl Modules {
         edges
     }
 
-    /// How many modules there are, and edges between them.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.all.len() - 1, self.edges().len())
     }
 
-    /// The cycles, in order.
     pub(crate) fn cycles(&self) -> Vec<Cycle> {
         let edges = self.edges();
         let parents: BTreeSet<&ModulePath> = edges.keys().map(|(parent, ..)| parent).collect();
@@ -211,7 +194,6 @@ fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(is_test)
 }
 
-/// The value of `#[path = "..."]`.
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| match &attribute.meta {
         Meta::NameValue(MetaNameValue {
@@ -226,7 +208,6 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
 struct Visitor(Module);
 
 impl Visitor {
-    /// Adds the leaves of a `use` tree.
     fn add_use(&mut self, tree: &UseTree, mut path: Names) {
         let mut import = |name: String, path: Names| {
             self.0.imports.insert(name, path.clone());
@@ -279,7 +260,7 @@ impl<'ast> Visit<'ast> for Visitor {
         visit::visit_path(self, path);
     }
 
-    /// The tokens of a macro are no syntax tree: paths in them are found by their first word.
+    /// Finds paths in macro tokens, which are not parsed, by their first word.
     fn visit_macro(&mut self, found: &'ast Macro) {
         let text = found.tokens.to_string();
         let words: Vec<&str> = text.split_whitespace().collect();

@@ -13,7 +13,7 @@ use super::witness::value;
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
-/// Claims for numbers whose type may be too narrow, and arrays of uncertain length.
+/// Claims that numbers fit narrow types, and arrays their lengths.
 pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {
@@ -34,7 +34,7 @@ pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Cla
             claims.extend(number(&term, kind, ty));
             claims.extend(len.map(|len| {
                 let has_length = binary(BinaryOp::Eq, &length(expr), &int(i64::from(len)));
-                let must = Must::Have(format!("{len} elements"));
+                let must = Must::Have(format!("length {len}"));
                 term.claim(rules::ARGUMENT_OVERFLOW, must, Predicate::Holds(has_length))
             }));
         }
@@ -42,9 +42,10 @@ pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Cla
     claims
 }
 
-const WIDER: &str = ", or take a wider type in the kernel";
+const WIDER: &str = ", or use a wider type in the kernel";
 
-const INTEGER: &str = ", or take an integer in the kernel: only the names of an enumeration show its range";
+const INTEGER: &str =
+    ", or use an integer in the kernel: the range of an enumeration is inferred from its names";
 
 fn number(term: &Term, kind: &Kind, ty: ScalarType) -> Option<Claim> {
     let claim = |name: String, predicate: Predicate, remedy: &'static str| Claim {
@@ -73,7 +74,6 @@ fn constant_value(expr: &Expr) -> Option<Value> {
     value(expr, &Case::default()).ok().filter(|_| reads(expr) == Reads::default())
 }
 
-/// Explains why the runtime cannot pack a value.
 fn misfit(ty: ScalarType, value: &Value) -> Option<String> {
     let fits = |value: &Value| append(&mut Vec::new(), ty, value).is_ok();
     match value {
@@ -85,8 +85,8 @@ fn misfit(ty: ScalarType, value: &Value) -> Option<String> {
     }
 }
 
-/// Returns whether the type is a float, its range of exact integers, and its name. Floats represent some larger
-/// integers, which is checked per value.
+/// Returns whether the type is a float, its range of exact integers, and its name. Larger floats are checked per
+/// value.
 fn range(ty: ScalarType) -> Option<(bool, Interval, String)> {
     let exact = |end: i64, name: &str| Some((true, Interval { min: -end, max: end }, name.to_owned()));
     let bits = ty.size() * 8;
@@ -99,7 +99,7 @@ fn range(ty: ScalarType) -> Option<(bool, Interval, String)> {
     let name = match ty {
         ScalarType::Int { .. } => format!("a signed integer of {bits} bits"),
         ScalarType::UInt { .. } => format!("an unsigned integer of {bits} bits"),
-        _ => format!("an enumeration that takes 0 to {greatest}"),
+        _ => format!("an enumeration of 0 to {greatest}"),
     };
     let end = |end: i128| i64::try_from(end).unwrap_or(i64::MAX);
     Some((false, Interval { min: end(least), max: end(greatest) }, name))

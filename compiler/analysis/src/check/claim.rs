@@ -21,7 +21,7 @@ impl Term {
         Claim { rule, term: self.clone(), must, predicate, remedy, consequence: None }
     }
 
-    /// `condition` ends the sentence.
+    /// Claims that the value is in a range; `condition` ends the sentence.
     pub(super) fn within(&self, rule: Code, allowed: Interval, condition: &str) -> Claim {
         let range = match allowed {
             Interval { min: i64::MIN, max } => format!("at most {max}"),
@@ -31,7 +31,7 @@ impl Term {
         self.claim(rule, Must::Be(range + condition), Predicate::Within(allowed))
     }
 
-    /// [`Self::within`], except for constants within the range.
+    /// Claims the same as [`Self::within`]; `None` for a constant within the range.
     pub(super) fn limit(&self, rule: Code, allowed: Interval, condition: &str) -> Option<Claim> {
         let is_kept = self.expr.constant().is_some_and(|value| allowed.contains(value));
         (!is_kept).then(|| self.within(rule, allowed, condition))
@@ -44,7 +44,7 @@ pub(super) struct Claim {
     pub(super) must: Must,
     pub(super) predicate: Predicate,
     pub(super) remedy: Remedy,
-    /// Of a violation; `None` if the route decides it.
+    /// The consequence of a violation; `None` if it depends on the route.
     pub(super) consequence: Option<&'static str>,
 }
 
@@ -52,9 +52,9 @@ pub(super) struct Claim {
 pub(super) enum Must {
     /// `is from 0 to 65535`.
     Be(String),
-    /// `has 3 elements`.
+    /// `has length 3`.
     Have(String),
-    /// `has no dimension below 0`.
+    /// `has no negative dimension`.
     HaveNo(&'static str),
     /// `fits an unsigned integer of 8 bits`.
     Fit(String),
@@ -73,9 +73,9 @@ impl std::fmt::Display for Must {
 
 #[derive(Clone, Copy)]
 pub(super) enum Remedy {
-    /// Of shapes and attributes; the text adds an alternative.
+    /// Limiting shapes or attributes fixes the claim; messages add this alternative.
     Limit(&'static str),
-    /// Only this fix.
+    /// Only this text fixes the claim.
     Fix(&'static str),
 }
 
@@ -91,9 +91,9 @@ pub(super) enum When {
     Chosen(usize),
     /// The step runs.
     Launched(StepId),
-    /// The step runs and no axis of its grid is 0, so other expressions are evaluated.
+    /// The step runs with a non-empty grid.
     Running(StepId),
-    /// The step runs and no other axis of its grid is 0.
+    /// The step runs and only this axis of its grid may be 0.
     Beside(StepId, usize),
     /// The step runs with non-empty outputs and memory.
     Written(StepId),
@@ -121,7 +121,7 @@ pub(super) enum Predicate {
     Fits(Interval),
     HasValue,
     Holds(Expr),
-    /// Always false, with the found value.
+    /// Always false for the found value.
     Misfit(String),
 }
 
@@ -161,11 +161,10 @@ pub(super) struct Group<'c> {
 #[derive(Clone)]
 pub(super) struct Settled {
     pub(super) verdict: Verdict,
-    /// False for every input.
     pub(super) is_always_wrong: bool,
     /// TensorRT rejects all known counterexamples.
     pub(super) is_beyond: bool,
-    /// For the tensors that TensorRT accepts.
+    /// Proved for tensors that TensorRT accepts.
     pub(super) is_proved_for_taken: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reports launches in clusters on GPUs, or with code, without clusters.
+//! Reports cluster launches on GPUs, or with code, without clusters.
 
 use cubinder_expr::{DeviceFact, Interval};
 use cubinder_launch::proof::{Devices, Domain, Verdict};
@@ -43,7 +43,7 @@ pub(super) fn targets(view: &DraftView<'_>) -> Vec<Diagnostic> {
     })
 }
 
-/// Returns guard terms that exclude GPUs of a capability, but no newer ones with their own code.
+/// Returns guard terms that exclude a capability's GPUs, but no newer ones with their own code.
 fn exclusion(newer: &[(Interval, Target)], least: i64) -> String {
     let has_code = |capability: i64| !newer.iter().any(|(devices, _)| devices.contains(capability));
     let operator = match known_with_clusters().any(|capability| capability > least && has_code(capability)) {
@@ -51,7 +51,7 @@ fn exclusion(newer: &[(Interval, Target)], least: i64) -> String {
         false if least > LEAST_WITH_CLUSTERS => "<",
         false => return String::new(),
     };
-    format!("; or leave them out in the variant's `guard`: `device.capability {operator} {least}`")
+    format!("; or exclude them in the variant's `guard`: `device.capability {operator} {least}`")
 }
 
 fn known_with_clusters() -> impl Iterator<Item = i64> {
@@ -67,7 +67,6 @@ fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
         let fitting = first.filter(|target| fit::fit(device, *target) != Fit::Unlikely);
         fitting.filter(|target| !has_clusters(*target))
     };
-    // One range per target for future devices.
     let later = known_with_clusters().max().unwrap_or_default() + 1;
     let mut found: Vec<(Interval, Target)> = Vec::new();
     for capability in known_with_clusters().chain(later..=Devices::ANY.capability.max) {
@@ -82,7 +81,6 @@ fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
     found
 }
 
-/// Returns whether a launch needs clusters of several blocks; every GPU supports one.
 fn needs_clusters(view: &DraftView<'_>, launch: &LaunchView<'_>) -> bool {
     let newer = Interval { min: LEAST_WITH_CLUSTERS, max: i64::MAX };
     if running(view, launch).within(&device(DeviceFact::Capability), newer) == Verdict::Proved {
@@ -91,7 +89,7 @@ fn needs_clusters(view: &DraftView<'_>, launch: &LaunchView<'_>) -> bool {
     is_of_one_block_on(view, launch, Interval { max: LEAST_WITH_CLUSTERS - 1, ..Devices::ANY.capability })
 }
 
-/// Returns whether a launch on these devices uses only clusters of one block, if it runs.
+/// Returns whether all launches on these devices use clusters of one block.
 fn is_of_one_block_on(view: &DraftView<'_>, launch: &LaunchView<'_>, capability: Interval) -> bool {
     let domain = running(view, launch).on_devices(Devices { capability, ..Devices::ANY });
     let one = Interval { min: 1, max: 1 };
@@ -140,7 +138,7 @@ mod tests {
             ("device.capability >= 90 and device.capability < 100", "sm_90 compute_80"),
             // PTX for one GPU runs on no other.
             ("device.capability >= 90", "sm_90 compute_89a"),
-            // GPUs 9.1 and 10.1, which code for only 9.0 or 10.0 would omit, do not exist.
+            // Code for 9.0 or 10.0 omits 9.1 and 10.1, which do not exist.
             ("device.capability >= 90 and device.capability < 110", "sm_80 sm_90a sm_100f compute_80"),
             ("device.capability >= 90 and device.capability < 104", "sm_80 sm_90a sm_100f compute_80"),
             (
@@ -151,13 +149,13 @@ mod tests {
             assert_eq!(notes(guard, targets), Vec::<String>::new(), "{guard}, {targets}");
         }
         for (guard, targets, whose) in [
-            ("device.capability >= 90", "sm_80 compute_80", "capability 9.0 has"),
-            ("device.capability >= 90", "sm_90 compute_80", "capability 10.0 has"),
-            ("device.capability >= 120", "sm_90 compute_80", "capability 12.0 has"),
+            ("device.capability >= 90", "sm_80 compute_80", "capability 9.0 supports"),
+            ("device.capability >= 90", "sm_90 compute_80", "capability 10.0 supports"),
+            ("device.capability >= 120", "sm_90 compute_80", "capability 12.0 supports"),
             (
                 "device.capability >= 90",
                 "sm_90 sm_100 sm_110 sm_120 compute_80",
-                "capability 13.0 or later has",
+                "capability 13.0 or later supports",
             ),
         ] {
             let notes = notes(guard, targets);
@@ -168,12 +166,20 @@ mod tests {
     #[test]
     fn the_guard_that_is_advised_leaves_out_what_the_note_names_alone() {
         for (targets, whose, guard) in [
-            ("sm_80 compute_80 compute_90a", "capability 10.0 has", "device.capability < 100`"),
-            ("sm_80 sm_90a sm_100f sm_120f compute_80", "capability 11.0 has", "device.capability != 110`"),
-            ("sm_80 sm_100f sm_110 sm_120f compute_80", "capability 9.0 has", "device.capability != 90`"),
+            ("sm_80 compute_80 compute_90a", "capability 10.0 supports", "device.capability < 100`"),
+            (
+                "sm_80 sm_90a sm_100f sm_120f compute_80",
+                "capability 11.0 supports",
+                "device.capability != 110`",
+            ),
+            (
+                "sm_80 sm_100f sm_110 sm_120f compute_80",
+                "capability 9.0 supports",
+                "device.capability != 90`",
+            ),
             (
                 "sm_80 sm_90a sm_100a sm_103a sm_110a sm_120a sm_121a compute_80",
-                "capability 12.2 or later has",
+                "capability 12.2 or later supports",
                 "device.capability < 122`",
             ),
         ] {

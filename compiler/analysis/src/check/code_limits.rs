@@ -1,6 +1,5 @@
 //! Checks launches against compiled kernels: threads, dynamic shared memory. [`crate::verify::check_code`] checks
-//! constants; the runtime checks unproved claims with the driver's limits (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`,
-//! remaining shared memory).
+//! constants; the runtime checks unproved claims with the driver's limits.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Interval};
 use cubinder_launch::native::SHARED_BYTES;
@@ -20,16 +19,15 @@ struct Limit {
     rule: Code,
     remedy: Remedy,
     bound: Maximum,
-    /// Its source: `the `__launch_bounds__` of `scale<T>``.
+    /// `the `__launch_bounds__` of `scale<T>``.
     reason: String,
     targets: Vec<Target>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Maximum {
-    /// On every device.
     Fixed(i64),
-    /// This many bytes below the device's limit per block.
+    /// The device's shared memory limit per block, less these bytes.
     SharedBytesBut(i64),
 }
 
@@ -46,7 +44,7 @@ pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Cla
     let mut claims = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {
         let Some(launch) = view.launch_of(unit) else { continue };
-        let threads = launch.product("the number of threads of a block", &launch.block(), 1);
+        let threads = launch.product("the number of threads per block", &launch.block(), 1);
         claims.extend(threads.into_iter().flat_map(|threads| {
             let limits = limits(compiled, |_, kernel| thread_limit(&unit.kernel, kernel));
             limits.into_iter().map(move |limit| limit.claim(compiled, &threads))
@@ -65,17 +63,17 @@ fn thread_limit(name: &str, kernel: &KernelFacts) -> Option<Limit> {
     let (rule, most, reason, other_fix) = match (by_bounds, by_registers) {
         (Some(bounds), registers) if registers.is_none_or(|(most, _)| bounds <= most) => {
             let reason = format!("the `__launch_bounds__` of `{name}`");
-            (rules::LAUNCH_BOUNDS, bounds, reason, ", or make the kernel's `__launch_bounds__` larger")
+            (rules::LAUNCH_BOUNDS, bounds, reason, ", or raise the kernel's `__launch_bounds__`")
         }
         (_, Some((most, registers))) => {
-            let reason = format!("as `{name}` has {registers} registers a thread");
-            let other_fix = ", or say the largest block with `__launch_bounds__` in the kernel";
+            let reason = format!("because `{name}` uses {registers} registers per thread");
+            let other_fix = ", or set the largest block with `__launch_bounds__` in the kernel";
             (rules::REGISTERS, most, reason, other_fix)
         }
         _ => return None,
     };
     let (remedy, bound) = (Remedy::Limit(other_fix), Maximum::Fixed(most));
-    // Checked by another rule.
+    // Another rule checks the limit of all devices.
     (most < MAX_THREADS).then_some(Limit { rule, remedy, bound, reason, targets: Vec::new() })
 }
 
@@ -86,14 +84,13 @@ fn shared_memory(
     compiled: &UnitCode<'_>,
 ) -> Vec<Claim> {
     let Some(term) = launch.shared_bytes("the dynamic shared memory in bytes") else { return Vec::new() };
-    // `check_code` compares these with the targets' opt-in maximum.
+    // `check_code` compares constants with the targets' opt-in maximum.
     if term.expr.constant().is_some() && !view.is_native() {
         return Vec::new();
     }
-    // Compared with the same device.
+    // If the expression reads the limit, both values are of the same device.
     let follows = reads(&term.expr, DeviceFact::SharedBytes);
     let limits = limits(compiled, |target, kernel| {
-        // Otherwise checked before the compile.
         let fixed = i64::from(kernel.shared_bytes.filter(|fixed| *fixed > 0)?);
         let (bound, remedy) = match (view.is_native(), follows) {
             (true, _) => (Maximum::Fixed(SHARED_BYTES - fixed), LIBRARY),
@@ -102,7 +99,7 @@ fn shared_memory(
                 (Maximum::Fixed(i64::from(max_shared_bytes(target.arch)?) - fixed), FEWER_TARGETS)
             }
         };
-        let reason = format!("what `{kernel_name}` leaves beside {fixed} bytes of static shared memory");
+        let reason = format!("because `{kernel_name}` has {fixed} bytes of static shared memory");
         Some(Limit { rule: rules::SHARED_MEMORY_LIMIT, remedy, bound, reason, targets: Vec::new() })
     });
     if !reads(&term.expr, DeviceFact::Capability) {

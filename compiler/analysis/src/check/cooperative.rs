@@ -1,4 +1,4 @@
-//! Checks cooperative launches, whose blocks must all be resident at once.
+//! Checks that the blocks of a cooperative launch can all be resident at once.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr};
 
@@ -18,8 +18,8 @@ use crate::rules;
 const MOST_THREADS: i64 = 2048;
 const MOST_BLOCKS: i64 = 32;
 
-/// Reports cooperative launches that may not fit, or that are also programmatic, which the driver accepts (observed:
-/// 580.159 on an H100) but delays.
+/// Reports cooperative launches that may not fit. Also reports programmatic ones, which the driver accepts but
+/// delays (observed: 580.159 on an H100).
 pub(super) fn check(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Diagnostic> {
     let decls = view.resolved.manifest.launches.iter().filter_map(|decl| decl.launch());
     let early = decls.filter_map(|decl| {
@@ -54,13 +54,13 @@ fn product(axes: &[Expr; 3]) -> Option<i64> {
     axes.iter().try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis.constant()?)))
 }
 
-/// Returns the maximum resident blocks per multiprocessor, and the threads of each if constant.
+/// Returns the maximum resident blocks per multiprocessor, and their threads if constant.
 fn most_resident(launch: &LaunchView<'_>) -> (i64, i64) {
     let threads = product(&launch.launch.block).unwrap_or(1).max(1);
     ((MOST_THREADS / threads).min(MOST_BLOCKS), threads)
 }
 
-/// Claims that a grid derived from the device fits on some device.
+/// Claims that a device-dependent grid fits some device.
 pub(super) fn claim(launch: &LaunchView<'_>) -> Option<Claim> {
     let axes = launch.grid();
     let subject = "the number of blocks of a cooperative launch";
@@ -68,14 +68,12 @@ pub(super) fn claim(launch: &LaunchView<'_>) -> Option<Claim> {
     let blocks = Term { span: axes.first()?.span.clone(), ..blocks };
     let (most, threads) = most_resident(launch);
     let of_device = binary(BinaryOp::Mul, &device(DeviceFact::Sms), &int(most));
-    let must =
-        format!("at most {most} for each multiprocessor, which holds no more blocks of {threads} threads");
+    let must = format!("at most {most} per multiprocessor, the limit for blocks of {threads} threads");
     let holds = Predicate::Holds(is_at_most(&blocks.expr, &of_device));
     let claim = blocks.claim(rules::COOPERATIVE_GRID, Must::Be(must), holds);
     Some(Claim { remedy: Remedy::Fix(A_FEW), ..claim })
 }
 
-/// Returns what only the device can decide.
 pub(super) fn obligations(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Obligation> {
     let mut all: Vec<Obligation> = Vec::new();
     for launch in launches {

@@ -1,13 +1,12 @@
-//! The devices that run code for the targets.
-
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Devices;
 use cubinder_model::{Arch, Target, TargetKind};
 
 use crate::block_limits::max_shared_bytes;
 
-/// Returns devices: machine code runs on its major version from its minor version on, PTX from its version on (CUDA C++
-/// programming guide 13.0, "binary compatibility" and "PTX compatibility").
+/// Returns the devices that run code for the targets: machine code from its minor version on, within its major
+/// version; PTX from its version on (CUDA C++ programming guide 13.0, "binary compatibility" and "PTX
+/// compatibility").
 pub(super) fn running(targets: &[Target]) -> Devices {
     let capability = |arch: Arch| i64::from(arch.major) * 10 + i64::from(arch.minor);
     let every = Devices::ANY;
@@ -21,7 +20,6 @@ pub(super) fn running(targets: &[Target]) -> Devices {
         (Some(min), Some(max)) => Interval { min, max },
         _ => every.capability,
     };
-    // Unknown for PTX and unknown architectures.
     let shared = |target: &Target| match target.kind {
         TargetKind::Cubin => most_shared_bytes(target.arch),
         TargetKind::Ptx | TargetKind::Native => None,
@@ -32,7 +30,7 @@ pub(super) fn running(targets: &[Target]) -> Devices {
     Devices { capability, shared_bytes, ..every }
 }
 
-/// Returns the maximum dynamic shared memory per block of GPUs that run an architecture's code, if known.
+/// Returns the maximum dynamic shared memory per block of an architecture's GPUs, if known.
 fn most_shared_bytes(arch: Arch) -> Option<i64> {
     max_shared_bytes(arch)?;
     let minors = (arch.minor..=9).map(|minor| Arch { minor, ..arch });
@@ -54,7 +52,7 @@ mod tests {
         assert_eq!(super::running(&[]), every);
         assert_eq!(of(&["sm_90"]), (90, 99, 227 << 10));
         assert_eq!(of(&["sm_80", "sm_90"]), (80, 99, 227 << 10));
-        // 8.7 runs code for 8.6 and has more.
+        // 8.7 runs code for 8.6.
         assert_eq!(of(&["sm_86"]), (86, 89, 163 << 10));
         assert_eq!(of(&["sm_80", "compute_80"]), (80, every.capability.max, every.shared_bytes.max));
     }

@@ -1,4 +1,4 @@
-//! Claims about valid output ranks, dimensions and declared bounds of sizes.
+//! Claims about output ranks, dimensions and bounds of sizes.
 
 use cubinder_expr::interval::MAX_RANK;
 use cubinder_expr::{DataType, Expr, Interval, Node};
@@ -20,7 +20,7 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     for (output, decl) in outputs.map(|it| (it.output, it.decl)).filter(|(it, _)| !is_copied(it)) {
         let term = |subject, expr: &Expr| view.term(subject, expr, &decl.shape, When::BeforeOutputs);
         claims.extend(without_sizes(view, output).map(|(shape, but_for)| {
-            let must = Must::HaveNo("dimension below 0");
+            let must = Must::HaveNo("negative dimension");
             let term = term(format!("the shape of `{}`{but_for}", output.name), &shape);
             term.claim(rules::NEGATIVE_DIMENSION, must, Predicate::Within(Interval::ANY_SIZE))
         }));
@@ -33,8 +33,8 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     claims
 }
 
-/// Replaces sizes that kernels write, which cannot be checked, by 0, and describes them: `` but for `count`
-/// ``. `None` if no other part remains.
+/// Replaces kernel-written sizes, which cannot be checked, by 0, and describes them: `` but for `count` ``. `None`
+/// if no other part remains.
 fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)> {
     let sizes: Vec<(usize, u32)> = sizes_in(output).collect();
     let mut shape = output.shape.clone();
@@ -50,18 +50,18 @@ fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)
     }
     let mut names: Vec<String> = sizes.iter().map(|(_, size)| quoted(view, *size)).collect();
     names.dedup();
-    Some((shape, format!(" but for {}", names.join(" and "))))
+    Some((shape, format!(" except {}", names.join(" and "))))
 }
 
 fn quoted(view: &DraftView<'_>, tensor: u32) -> String {
     format!("`{}`", view.plugin.tensor_name(tensor as usize).unwrap_or_default())
 }
 
-/// Claims that bounds are not negative, the type holds the upper bound, and the optimum does not exceed it.
+/// Claims that bounds are valid: not negative, within the type, and the optimum at most the upper bound.
 pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     const OPT_TOO_LARGE: Remedy =
-        Remedy::Fix("give `opt` no more than `upper`, which is what it is where it is left out");
-    let consequence = Some("TensorRT believes what it is told of sizes");
+        Remedy::Fix("set `opt` to at most `upper`, or omit it: `upper` is its default");
+    let consequence = Some("TensorRT does not check declared sizes");
     let mut claims = Vec::new();
     for it in view.outputs() {
         let parts = it.parts().into_iter().skip(1);
@@ -85,7 +85,7 @@ pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     claims
 }
 
-/// Reports limits that depend on sizes, which are written too late.
+/// Reports limits that depend on kernel-written sizes.
 pub(super) fn limits(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let unchecked = view.outputs().filter(|OutputView { output, .. }| {
         let mut of_sizes = sizes_in(output).map(|(axis, _)| output.limits.dim(axis));

@@ -1,5 +1,3 @@
-//! The checked plugin with the spans of its parts.
-
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
@@ -15,17 +13,17 @@ use crate::manifest::{LaunchDecl, OutputDecl, Route, StepDecl, Text, VariantDecl
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
 use crate::verify::variant_name;
 
-/// Step budgets of proofs; the runtime checks claims that exceed them.
+/// Step budgets of proofs. The runtime checks claims that exceed them.
 pub(super) struct Pools {
     pub(super) proofs: Pool,
-    /// For limits that would fix a claim.
+    /// Steps for the search of limits that would fix a claim.
     pub(super) advice: Pool,
-    /// For inputs that TensorRT rejects.
+    /// Steps for inputs that TensorRT rejects.
     pub(super) beyond: Pool,
 }
 
 impl Pools {
-    /// Allows a few tenths of a second; shipped manifests use 1 %.
+    /// Takes a few tenths of a second; shipped manifests use 1 %.
     pub(super) fn new() -> Pools {
         Pools::with_steps(8_000_000, 2_000_000, 1_000_000)
     }
@@ -37,25 +35,23 @@ impl Pools {
 
 /// When a step has an effect; `None`: always.
 struct StepConditions {
-    /// Per axis of the grid, that it is above 0.
+    /// For each axis of the grid, the condition that it is above 0.
     filled: Vec<Option<Expr>>,
-    /// That neither outputs nor memory passed to the step are empty.
+    /// Passed outputs and memory are not empty.
     given: Option<Expr>,
 }
 
 pub(super) struct DraftView<'r> {
     pub(super) resolved: &'r Resolved,
     pub(super) plugin: &'r Plugin,
-    /// The known targets.
     pub(super) targets: Vec<Target>,
     pub(super) route: Route,
-    /// The GPUs that run code for the targets.
     devices: Devices,
     of_nodes: Vec<Vec<Expr>>,
     steps: HashMap<StepId, StepConditions>,
     pub(super) pools: &'r Pools,
     slim: OnceCell<Plugin>,
-    /// Per row, whether it is proved to have no nodes.
+    /// For each row, whether it provably has no nodes.
     empty: OnceCell<Vec<bool>>,
 }
 
@@ -65,14 +61,13 @@ pub(super) struct LaunchView<'r> {
     pub(super) launch: &'r Launch,
     pub(super) decl: &'r LaunchDecl,
     resolved: &'r Resolved,
-    /// Messages then name the launch.
     is_one_of_several: bool,
 }
 
 pub(super) const AXES: [&str; 3] = ["x", "y", "z"];
 
 impl LaunchView<'_> {
-    /// Formats `the grid's x`; with several launches, ``the grid's x of `sum` ``.
+    /// Returns `grid x`; with several launches, ``grid x of `sum` ``.
     pub(super) fn subject(&self, part: &str) -> String {
         match self.decl.kernel.as_ref().filter(|_| self.is_one_of_several) {
             Some(kernel) => format!("{part} of `{}`", kernel.value.trim()),
@@ -89,7 +84,7 @@ impl LaunchView<'_> {
     ) -> Vec<Term> {
         let axes = axes.iter().zip(texts).zip(AXES);
         let term = |((expr, text), axis): ((&Expr, &Text), &str)| Term {
-            subject: self.subject(&format!("the {part}'s {axis}")),
+            subject: self.subject(&format!("{part} {axis}")),
             expr: expr.clone(),
             span: Span::new(&self.resolved.source, text.range.clone()),
             when,
@@ -97,7 +92,7 @@ impl LaunchView<'_> {
         axes.map(term).collect()
     }
 
-    /// Returns all axes; omitted ones have the text of the last.
+    /// Returns all axes; omitted ones repeat the last text.
     pub(super) fn every_axis_of_grid(&self) -> Vec<Term> {
         let last = self.decl.grid.last().into_iter().cycle();
         self.axes("grid", &self.launch.grid, self.decl.grid.iter().chain(last), When::Running(self.step))
@@ -127,7 +122,7 @@ impl LaunchView<'_> {
         })
     }
 
-    /// Returns the product if one axis is computed and at least `least_factors` are not 1.
+    /// Returns the product if an axis is computed and at least `least_factors` are not 1.
     pub(super) fn product(&self, subject: &str, axes: &[Term], least_factors: usize) -> Option<Term> {
         let factors: Vec<&Expr> =
             axes.iter().map(|axis| &axis.expr).filter(|axis| axis.constant() != Some(1)).collect();
@@ -152,7 +147,7 @@ pub(super) struct OutputView<'r> {
 }
 
 impl<'r> OutputView<'r> {
-    /// Returns the shape, and a size's bounds, with names for messages.
+    /// Returns the shape and a size's bounds, with names.
     pub(super) fn parts(&self) -> Vec<(String, &'r Expr, &'r Text)> {
         let OutputView { output, decl, .. } = self;
         let name = &output.name;
@@ -184,7 +179,7 @@ impl<'r> DraftView<'r> {
         diagnostic.note(format!("in {}", self.describe_all(rows)))
     }
 
-    /// Prefers `targets`, possibly from the command line, to the manifest's.
+    /// Creates a view; `targets` override the manifest's.
     pub(super) fn new(
         resolved: &'r Resolved,
         targets: &[Target],
@@ -222,12 +217,12 @@ impl<'r> DraftView<'r> {
         self.route == Route::Native
     }
 
-    /// Returns the condition under which a grid of 0 is an error.
+    /// Returns the condition under which an empty grid is an error.
     pub(super) fn nothing_empty(&self, step: StepId) -> Option<&Expr> {
         self.steps.get(&step)?.given.as_ref()
     }
 
-    /// Returns per axis of the grid that it is above 0.
+    /// Returns per axis of the grid: it is above 0.
     pub(super) fn filled(&self, step: StepId) -> &[Option<Expr>] {
         self.steps.get(&step).map_or(&[], |step| &step.filled)
     }
@@ -253,7 +248,7 @@ impl<'r> DraftView<'r> {
         self.of_nodes.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether a row has no nodes, so that claims hold vacuously.
+    /// Returns whether a row has no nodes. Claims then hold vacuously.
     pub(super) fn has_no_node(&self, row: usize) -> bool {
         let empty = self.empty.get_or_init(|| without_nodes(self));
         empty.get(row).copied().unwrap_or(false)
@@ -264,7 +259,6 @@ impl<'r> DraftView<'r> {
         self.rows_alike(|first, second| self.serve_alike(first, second))
     }
 
-    /// Groups non-empty rows by variant id.
     pub(super) fn rows_of_variants(&self) -> Vec<Vec<usize>> {
         let id = |row: usize| self.variant(row).map(|variant| variant.id);
         self.rows_alike(|first, second| id(first) == id(second))
@@ -281,7 +275,7 @@ impl<'r> DraftView<'r> {
         all
     }
 
-    /// Names the parameters by which rows' nodes differ.
+    /// Names the parameters that distinguish rows' nodes.
     pub(super) fn choices(&self) -> &'static str {
         let manifest = &self.resolved.manifest;
         let has_values = manifest.attributes.iter().any(|decl| decl.specialize.is_some());
@@ -304,12 +298,11 @@ impl<'r> DraftView<'r> {
         nodes(first) == nodes(second)
     }
 
-    /// Returns the domain, which caches facts: callers with several questions keep it.
+    /// Returns the domain. Callers with several questions keep it, because it caches facts.
     pub(super) fn domain(&self) -> Domain<'r> {
         self.domain_of(self.plugin).sharing(&self.pools.proofs)
     }
 
-    /// Returns a modified plugin's domain.
     pub(super) fn domain_of<'p>(&self, plugin: &'p Plugin) -> Domain<'p> {
         Domain::new(plugin).on_devices(self.devices)
     }
@@ -349,7 +342,7 @@ impl<'r> DraftView<'r> {
         all
     }
 
-    /// Narrows a domain, perhaps with modified limits, to a claim's inputs.
+    /// Narrows a domain to a claim's inputs.
     pub(super) fn narrow<'p>(&'p self, claim: &Claim, domain: Domain<'p>) -> Domain<'p> {
         match claim.term.when {
             When::BeforeOutputs => domain.before_outputs(),
@@ -374,18 +367,17 @@ impl<'r> DraftView<'r> {
         Some(self.span(self.variant_decl(row)?.guard.as_ref()?))
     }
 
-    /// Returns the id's span; without `[[variants]]`, the plugin name's.
+    /// Returns the id's span, else the plugin name's.
     pub(super) fn variant_span(&self, row: usize) -> Span {
         let id = self.variant_decl(row).map(|decl| decl.id.range.clone()).filter(|range| !range.is_empty());
         id.map_or_else(|| self.resolved.name_span.clone(), |range| Span::new(&self.resolved.source, range))
     }
 
-    /// Names a row in messages.
     pub(super) fn describe(&self, row: usize) -> String {
         self.variant(row).map_or_else(|| format!("row {row}"), variant_name)
     }
 
-    /// Formats `variant 1 (T=f16)`, or the first of several and the number of others.
+    /// Returns `variant 1 (T=f16)`, or the first of several and the number of others.
     pub(super) fn describe_all(&self, rows: &[usize]) -> String {
         match rows {
             [] => String::new(),
@@ -432,7 +424,6 @@ fn without_nodes(view: &DraftView<'_>) -> Vec<bool> {
     rows.collect()
 }
 
-/// Requires non-empty outputs and passed memory.
 fn nothing_is_empty(resolved: &Resolved, step: StepId) -> Option<Expr> {
     let plugin = &resolved.draft.plugin;
     let variant = plugin.variants.get(step.row)?;

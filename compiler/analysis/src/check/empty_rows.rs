@@ -1,5 +1,5 @@
-//! Reports rows that no node can have: an output's rank never supports the format, or rules exclude an attribute value.
-//! Claims about their launches would hold vacuously.
+//! Reports rows that no node can have, so that claims would hold vacuously: an output's rank excludes the format,
+//! or rules exclude an attribute value.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,6 @@ fn is_empty(domain: &Domain<'_>) -> bool {
     domain.never(&truth()) == Verdict::Proved
 }
 
-/// Checks outputs; inputs have declared ranks.
 fn misfits(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let inputs = view.plugin.inputs.len();
     let outputs = (inputs..).zip(&view.resolved.manifest.outputs);
@@ -38,7 +37,7 @@ fn misfits(view: &DraftView<'_>) -> Vec<Diagnostic> {
             let name = input.format.as_ref().map(|name| &name.value);
             name == Some(&format.value) && usize::from(input.rank.1) < least
         };
-        // Reported for the input that shares the parameter.
+        // Reported for the input with this parameter.
         if view.resolved.manifest.inputs.iter().any(shares_format) {
             return None;
         }

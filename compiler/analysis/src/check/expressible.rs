@@ -1,10 +1,9 @@
-//! Tests a shape's form: sound but incomplete. [`cubinder_expr::lower`] accepts what passes, for all attributes and
-//! ranks, except for parts without a value.
+//! Tests a shape's form: sound but incomplete. [`cubinder_expr::lower`] accepts passing shapes for all attributes
+//! and ranks.
 
 use cubinder_expr::{Builtin, Expr, Kind, Node, NodeId};
 use cubinder_model::Plugin;
 
-/// Facts about a node's value.
 #[derive(Clone, Copy, Default)]
 struct Facts {
     /// Depends on dimensions.
@@ -25,7 +24,7 @@ impl Facts {
     }
 }
 
-/// Returns whether dimensions reach no float, array length or choice between arrays.
+/// Returns whether no float, array length or choice between arrays depends on dimensions.
 pub(super) fn is_expressible(shape: &Expr, plugin: &Plugin) -> bool {
     let mut classifier = Classifier { shape, plugin, facts: Vec::with_capacity(shape.nodes.len()) };
     for node in &shape.nodes {
@@ -40,7 +39,6 @@ pub(super) fn is_expressible(shape: &Expr, plugin: &Plugin) -> bool {
 struct Classifier<'a> {
     shape: &'a Expr,
     plugin: &'a Plugin,
-    /// Facts of the preceding nodes.
     facts: Vec<Facts>,
 }
 
@@ -53,7 +51,6 @@ impl Classifier<'_> {
         ids.iter().try_fold(Facts::default(), |known, &id| Some(known.with(self.facts(id)?)))
     }
 
-    /// Returns a node's facts, if known.
     fn node(&self, node: &Node) -> Option<Facts> {
         Some(match node {
             Node::Int(_) | Node::Bool(_) | Node::Rank(_) => Facts::default(),
@@ -74,7 +71,6 @@ impl Classifier<'_> {
             Node::Unary(_, operand) => self.facts(*operand)?,
             Node::Binary(_, left, right) => {
                 let both = self.facts(*left)?.with(self.facts(*right)?);
-                // Left to the stand-in.
                 if both.varies && both.is_compound {
                     return None;
                 }
@@ -132,7 +128,7 @@ impl Classifier<'_> {
         Some(Facts { varies: elements.varies || index.varies, is_compound, is_float: elements.is_float })
     }
 
-    /// Assumes so unless they are clearly numbers or booleans.
+    /// Returns whether elements may be arrays or strings: false only if they are certainly numbers or booleans.
     fn has_compound_elements(&self, array: NodeId) -> Option<bool> {
         Some(match self.shape.nodes.get(array as usize)? {
             Node::Shape(_) | Node::Values(_) | Node::Call(Builtin::Range, _) => false,
@@ -163,7 +159,7 @@ mod tests {
 
     #[test]
     fn forms_that_are_expressible_and_forms_that_may_not_be() {
-        let float = AttributeType::from_name("f32").expect("it is one");
+        let float = AttributeType::from_name("f32").expect("valid type");
         let plugin = Plugin {
             timing: None,
             tuning: Vec::new(),
@@ -186,7 +182,7 @@ mod tests {
             .attribute("pads", 1, Kind::ints())
             .attribute("scale", 2, Kind::Float)
             .tensor("x", 0, 1, 4);
-        let is = |text: &str| is_expressible(&compile(text, &scope).expect("it is right").expr, &plugin);
+        let is = |text: &str| is_expressible(&compile(text, &scope).expect("valid expression").expr, &plugin);
         for text in [
             "x.shape",
             "[]",

@@ -1,5 +1,3 @@
-//! Reports outputs that a memset must not fill.
-
 use cubinder_expr::Node;
 use cubinder_model::{Fill, Memory, Work};
 

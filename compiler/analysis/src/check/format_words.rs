@@ -1,5 +1,5 @@
-//! Finds words in guards that are compared with a tensor's format but are none of its formats. Reads the text, because
-//! folding removes them.
+//! Finds words in guards that are compared with a tensor's format but are none of its formats. Reads the text,
+//! because folding removes them.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -38,7 +38,6 @@ pub(super) fn explain(view: &DraftView<'_>, rows: &[usize], diagnostic: Diagnost
     )
 }
 
-/// Returns tensors and the compared words, in source order.
 fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     let mut left = vec![syntax];
@@ -64,7 +63,6 @@ fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
     found
 }
 
-/// Shortens a word.
 fn shown(word: &str) -> Cow<'_, str> {
     const MOST: usize = 32;
     match word.char_indices().nth(MOST) {

@@ -1,4 +1,4 @@
-//! Builds expressions from others, for claims.
+//! Builds expressions for claims.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -90,7 +90,6 @@ pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
     joined(BinaryOp::And, &ranks.iter().map(equal).collect::<Vec<Expr>>()).unwrap_or_else(truth)
 }
 
-/// Expressions as a map key.
 #[derive(Clone, PartialEq)]
 pub(super) struct ExprKey<'e>(pub(super) Vec<&'e Expr>);
 
@@ -103,7 +102,7 @@ impl<'e> From<&'e [Expr]> for ExprKey<'e> {
 impl Eq for ExprKey<'_> {}
 
 impl Hash for ExprKey<'_> {
-    /// Hashes only operations and integers, which distinguish most expressions.
+    /// Hashes operations and integers, which distinguish most expressions.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         for node in self.0.iter().flat_map(|expr| &expr.nodes) {
             discriminant(node).hash(hasher);
@@ -141,11 +140,9 @@ pub(super) fn reads(expr: &Expr) -> Reads {
 #[derive(Default, PartialEq)]
 pub(super) struct Reads {
     pub(super) attributes: BTreeSet<u32>,
-    /// Tensors with relevant dimensions or values.
+    /// Tensors whose dimensions or values are relevant.
     pub(super) shapes: BTreeSet<u32>,
-    /// Tensors with a relevant rank.
     pub(super) ranks: BTreeSet<u32>,
-    /// Size tensors with relevant sizes.
     pub(super) sizes: BTreeSet<u32>,
     pub(super) device: BTreeSet<DeviceFact>,
 }
@@ -162,7 +159,7 @@ mod tests {
     }
 
     fn expr(text: &str) -> Expr {
-        compile(text, &scope()).expect("it is right").expr
+        compile(text, &scope()).expect("valid expression").expr
     }
 
     fn shown(expr: &Expr) -> String {
@@ -186,7 +183,7 @@ mod tests {
             tuning: Vec::new(),
             variants: Vec::new(),
         };
-        expr.validate(1, 1).expect("it is well formed");
+        expr.validate(1, 1).expect("well-formed expression");
         print(expr, &plugin)
     }
 
@@ -205,7 +202,7 @@ mod tests {
         );
         assert_eq!(shown(&length(&expr("[n, 1]"))), "len([n, 1])");
         let parts = [expr("n < 1"), expr("len([d for d in x.shape if d == 0]) > 0"), expr("n > 7")];
-        let joined = joined(BinaryOp::Or, &parts).expect("there are some");
+        let joined = joined(BinaryOp::Or, &parts).expect("parts are not empty");
         assert_eq!(shown(&joined), "n < 1 or len([i0 for i0 in x.shape if i0 == 0]) > 0 or n > 7");
         assert_eq!(shown(&has_ranks(&[(0, 3)])), "x.rank == 3");
         assert_eq!(has_ranks(&[]), truth());

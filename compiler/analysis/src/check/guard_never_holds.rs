@@ -1,5 +1,5 @@
-//! Reports guards that are never satisfied: an error in all rows of a variant, otherwise a warning, because rows are
-//! compiled in vain.
+//! Reports guards that are never satisfied: an error in all rows of a variant, otherwise a warning about useless
+//! rows.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,7 +35,7 @@ pub(super) fn check(view: &DraftView<'_>, diagnostics: &mut Vec<Diagnostic>) -> 
     never
 }
 
-/// Returns the kind of parameter that distinguishes the rows, and how to restrict the variant.
+/// Returns the distinguishing kind of parameter, and how to restrict the variant.
 fn difference(view: &DraftView<'_>, broken: &[usize], others: &[usize]) -> (&'static str, String) {
     let manifest = &view.resolved.manifest;
     let types = manifest.types.iter().map(|decl| ("types", &decl.name.value));
@@ -52,26 +52,23 @@ fn difference(view: &DraftView<'_>, broken: &[usize], others: &[usize]) -> (&'st
     match apart {
         Some(("values", name, meant)) => {
             let meant: Vec<String> = meant.iter().map(|value| format!("{name} == {value}")).collect();
-            ("values", format!("say in the guard for which values it is meant: `{}`", meant.join(" or ")))
+            ("values", format!("restrict the guard to valid values: `{}`", meant.join(" or ")))
         }
         Some((kind, name, meant)) => {
             let meant: Vec<String> = meant.iter().map(|value| format!("\"{value}\"")).collect();
-            let help = format!(
-                "say with `{kind}` of the variant for which {kind} it is meant: `{kind} = {{ {name} = [{}] }}`",
-                meant.join(", ")
-            );
+            let help =
+                format!("restrict the variant's {kind}: `{kind} = {{ {name} = [{}] }}`", meant.join(", "));
             (kind, help)
         }
-        None => (view.choices(), format!("say for which {} the variant is meant", view.choices())),
+        None => (view.choices(), format!("restrict the {} of the variant", view.choices())),
     }
 }
 
-/// Returns a parameter's value from the row's label: `T=f16 F=hwc8 VEC=4`.
+/// Reads a value from a label such as `T=f16 F=hwc8 VEC=4`.
 fn in_label<'l>(label: &'l str, name: &str) -> Option<&'l str> {
     label.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Returns a row's specialized values.
 fn specialized(view: &DraftView<'_>, row: usize) -> Vec<(Span, String)> {
     let attributes = view.variant(row).map_or(&[][..], |variant| variant.specialized.as_slice());
     let place = |(attribute, _): &(u32, Value)| {
@@ -83,7 +80,7 @@ fn specialized(view: &DraftView<'_>, row: usize) -> Vec<(Span, String)> {
     attributes.iter().filter_map(place).collect()
 }
 
-/// Caches a question about guards. On every device, because the manifest may be compiled for other targets.
+/// Caches a question about guards on all devices, because targets may change.
 pub(super) fn of_guards<'s>(
     view: &'s DraftView<'_>,
     is_so: impl Fn(Domain<'s>, &Expr) -> bool,

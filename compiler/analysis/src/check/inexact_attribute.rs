@@ -1,5 +1,5 @@
-//! Reports attributes that TensorRT's ONNX parser changes. Observed with TensorRT-RTX 1.7: integers are silently
-//! truncated to 32 bits; floats are single precision in ONNX itself.
+//! Reports attributes that TensorRT's ONNX parser changes. TensorRT-RTX 1.7 silently truncates integers to 32 bits
+//! (observed); ONNX floats are single precision.
 
 use cubinder_expr::{Interval, Value};
 use cubinder_model::AttributeElement;
@@ -9,7 +9,6 @@ use super::errors::{InexactFloat, InexactInteger};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::AttributeDecl;
 
-/// The integers that arrive unchanged.
 const CARRIED: Interval = Interval { min: i32::MIN as i64, max: i32::MAX as i64 };
 
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {

@@ -1,7 +1,7 @@
 //! Reports output shapes that TensorRT's shape arithmetic cannot express.
 //!
-//! [`super::expressible`] accepts most by form. Others are lowered to a test double for every combination of
-//! ranks with one node's attributes, which proves only shapes without attributes.
+//! [`super::expressible`] accepts most by form. Others are lowered to a test double for every combination of ranks
+//! and one node's attributes, which proves only shapes without attributes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -60,7 +60,7 @@ fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict,
     }
     let reads = reads(expr);
     if !view.resolved.cases_are_known && !reads.attributes.is_empty() {
-        // The author may exclude the node that would show it.
+        // The author may exclude the node.
         return Ok(Verdict::Open);
     }
     let tensors: BTreeSet<u32> = &reads.shapes | &reads.ranks;
@@ -70,7 +70,6 @@ fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict,
         let condition = has_ranks(&ranks);
         let domain = view.domain().assuming(&condition);
         let node = if reads.attributes.is_empty() {
-            // An impossible node does no harm.
             Some(Vec::new())
         } else {
             match domain.never(&truth()) {
@@ -92,7 +91,7 @@ fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict,
         match lowered {
             Ok(()) => {}
             Err(LowerError::Unsupported { node, reason, .. }) => return Err(Problem { node, reason }),
-            // Another rule checks that it has a value.
+            // Another rule reports shapes without a value.
             Err(LowerError::Evaluate(_)) => is_complete = false,
             Err(LowerError::Builder(never)) => match never {},
         }
@@ -140,11 +139,11 @@ fn help(shape: &Expr) -> &'static str {
     if shape.nodes.iter().any(is_float) {
         "compute with integers: `n // 2` instead of `int(float(n) * 0.5)`"
     } else {
-        "only attributes and ranks can decide how many dimensions or terms there are"
+        "let only attributes and ranks determine the number of dimensions and terms"
     }
 }
 
-/// Locates a part, if the text has the same forms in the same order: expressions are folded, and `functions` are inlined.
+/// Locates a part if text and expression have equal forms: expressions are folded, and `functions` are inlined.
 fn locate(text: &Text, expr: &Expr, functions: &[FunctionDecl], part: NodeId) -> Option<Range<usize>> {
     let syntax = parse(&text.value).ok()?;
     let parts = parts(&syntax);
@@ -207,7 +206,7 @@ impl Environment for ShapelessNode<'_> {
     }
 }
 
-/// Accepts everything. Shape inputs have their maximum length.
+/// A builder that accepts every operation. Shape inputs have their maximum length.
 struct StandIn<'p> {
     plugin: &'p Plugin,
 }

@@ -1,4 +1,4 @@
-//! Claims that grids, blocks, clusters and shared memory are within the limits of every GPU or of each target.
+//! Claims that grids, blocks, clusters and shared memory are within the limits of all GPUs or the targets.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr, Interval, Node};
 use cubinder_launch::native::SHARED_BYTES;
@@ -13,7 +13,7 @@ use crate::block_limits::max_shared_bytes;
 use crate::diagnostic::Code;
 use crate::rules;
 
-/// Claims limits; `shapes_are_known` tells whether outputs can be checked for a grid of 0.
+/// Returns the claims about the grid. Only if `shapes_are_known`, the grid must not be empty while outputs are not.
 pub(super) fn grid(launch: &LaunchView<'_>, shapes_are_known: bool) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (index, (axis, max)) in launch.grid().into_iter().zip(MAX_GRID).enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn grid(launch: &LaunchView<'_>, shapes_are_known: bool) -> Vec<Claim
         claims.extend(beside.limit(rules::GRID_LIMIT, Interval { min: 0, max }, ""));
         let written = Term { when: When::Written(launch.step), ..beside };
         let some = Interval { min: 1, max: i64::MAX };
-        let written = written.limit(rules::GRID_LIMIT, some, " where no output and no argument is empty");
+        let written = written.limit(rules::GRID_LIMIT, some, " for nonempty outputs and arguments");
         claims.extend(written.filter(|_| shapes_are_known).map(|claim| match divides(&claim.term.expr) {
             true => Claim { remedy: Remedy::Fix(ROUND_UP), ..claim },
             false => claim,
@@ -32,14 +32,14 @@ pub(super) fn grid(launch: &LaunchView<'_>, shapes_are_known: bool) -> Vec<Claim
 
 pub(super) fn block(launch: &LaunchView<'_>) -> Vec<Claim> {
     let axes = launch.block();
-    let threads = launch.product("the number of threads of a block", &axes, 2);
+    let threads = launch.product("the number of threads per block", &axes, 2);
     axes_and_product(rules::BLOCK_LIMIT, &axes, MAX_BLOCK, threads.map(|all| (all, MAX_THREADS)))
 }
 
 pub(super) fn cluster(launch: &LaunchView<'_>) -> Vec<Claim> {
     let max = i64::from(MAX_CLUSTER);
     let axes = launch.cluster();
-    let blocks = launch.product("the number of blocks of a cluster", &axes, 2);
+    let blocks = launch.product("the number of blocks per cluster", &axes, 2);
     let mut claims = axes_and_product(rules::CLUSTER_LIMIT, &axes, [max; 3], blocks.map(|all| (all, max)));
     claims.extend(launch.launch.cluster.iter().flat_map(|cluster| whole_clusters(launch, cluster)));
     claims
@@ -50,20 +50,24 @@ fn axes_and_product(rule: Code, axes: &[Term], max: [i64; 3], product: Option<(T
     axes.chain(product.map(|(all, max)| all.within(rule, Interval { min: i64::MIN, max }, ""))).collect()
 }
 
-const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div(n, CLUSTER)` blocks for `n`; those that are too many do nothing";
+const WHOLE_CLUSTERS: &str =
+    "launch entire clusters: `CLUSTER * ceil_div(n, CLUSTER)` for `n` blocks; let surplus blocks do nothing";
 
-const CODE_CLUSTERS: &str = "code for clusters may count programs of a whole cluster each, as Triton's with `num_ctas` does: then the grid is their number times the blocks of a cluster, such as `2 * ceil_div(n, 1024)`. Where it counts blocks, launch `CLUSTER * ceil_div(n, CLUSTER)`";
+const CODE_CLUSTERS: &str = "if the code counts clusters, as Triton's does with `num_ctas`, multiply by the blocks per cluster: `2 * ceil_div(n, 1024)`; if it counts blocks, launch `CLUSTER * ceil_div(n, CLUSTER)`";
 
 pub(super) fn whole_clusters(launch: &LaunchView<'_>, cluster: &[Expr; 3]) -> Vec<Claim> {
     let remedy = Remedy::Fix(if launch.decl.is_of_code { CODE_CLUSTERS } else { WHOLE_CLUSTERS });
     let claim = |((grid, cluster), axis): ((Term, &Expr), &str)| {
-        let size = cluster.constant().map(|size| format!("{size}, ")).unwrap_or_default();
+        let factor = match cluster.constant() {
+            Some(size) => format!("{size} (cluster {axis})"),
+            None => format!("cluster {axis}"),
+        };
         let is_kept = match (grid.expr.constant(), cluster.constant()) {
             (_, Some(1)) => true,
             (Some(grid), Some(cluster)) => grid.checked_rem(cluster) == Some(0),
             _ => false,
         };
-        let must = Must::Be(format!("a multiple of {size}the cluster's {axis}"));
+        let must = Must::Be(format!("a multiple of {factor}"));
         let is_multiple = Predicate::Holds(is_multiple(&grid.expr, cluster));
         (!is_kept).then(|| Claim { remedy, ..grid.claim(rules::CLUSTER_LIMIT, must, is_multiple) })
     };
@@ -73,15 +77,15 @@ pub(super) fn whole_clusters(launch: &LaunchView<'_>, cluster: &[Expr; 3]) -> Ve
 /// 227 KiB (9.0 and 10.0, the table behind [`max_shared_bytes`]).
 const MOST_SHARED: i64 = 227 * 1024;
 
-pub(super) const LIBRARY: Remedy = Remedy::Limit(", or let a plugin library launch the kernel");
+pub(super) const LIBRARY: Remedy = Remedy::Limit(", or launch the kernel from a plugin library");
 
-pub(super) const FEWER_TARGETS: Remedy = Remedy::Limit(", or leave out the targets that have less");
+pub(super) const FEWER_TARGETS: Remedy = Remedy::Limit(", or remove targets with less");
 
-/// Claims limits of dynamic memory: static memory is known after the compile, and the native route has no opt-in.
+/// Claims limits of dynamic memory. Static memory is unknown before the compile; the native route has no opt-in.
 pub(super) fn shared_memory(view: &DraftView<'_>, launch: &LaunchView<'_>) -> Vec<Claim> {
     const RULE: Code = rules::SHARED_MEMORY_LIMIT;
     let Some(term) = launch.shared_bytes("the dynamic shared memory") else { return Vec::new() };
-    // Compared with the same device.
+    // If the expression reads the limit, both values are of the same device.
     if reads(&term.expr, DeviceFact::SharedBytes) {
         let at_least = binary(BinaryOp::Ge, &term.expr, &int(0));
         let at_most = binary(BinaryOp::Le, &term.expr, &device(DeviceFact::SharedBytes));
@@ -93,13 +97,11 @@ pub(super) fn shared_memory(view: &DraftView<'_>, launch: &LaunchView<'_>) -> Ve
     let claim = |expr: Expr, targets: &[Target]| {
         let known = targets.iter().filter_map(|target| Some((max_shared_bytes(target.arch)?, *target)));
         let (max, holder, remedy) = match known.min_by_key(|(bytes, _)| *bytes) {
-            _ if view.is_native() => {
-                (SHARED_BYTES, "a launch for which nobody asks the driver for more".to_owned(), LIBRARY)
-            }
+            _ if view.is_native() => (SHARED_BYTES, "a launch without opt-in".to_owned(), LIBRARY),
             Some((bytes, target)) => (i64::from(bytes), format!("`{target}`"), FEWER_TARGETS),
             None => (MOST_SHARED, "any GPU".to_owned(), Remedy::Limit("")),
         };
-        let limit = format!(" bytes, the most of {holder}");
+        let limit = format!(" bytes, the maximum of {holder}");
         let claim = Term { expr, ..term.clone() }.limit(RULE, Interval { min: 0, max }, &limit)?;
         Some(Claim { remedy, ..claim })
     };

@@ -1,5 +1,5 @@
-//! Checks that outputs are written, and that outputs and scratch memory are written before they are read. A
-//! pointer to `const` reads, others may write; before the compile, any argument may write.
+//! Checks that outputs are written, and that outputs and scratch memory are written before they are read. Pointers
+//! to `const` read, others may write; before the compile, any argument may write.
 
 use cubinder_expr::{BinaryOp, Expr, Node, NodeId, Value};
 use cubinder_launch::proof::{Domain, Verdict};
@@ -47,8 +47,7 @@ impl Finding {
     }
 }
 
-/// Reports, before the compile, outputs that no step writes, always or, unless `inexpressible`, for some
-/// inputs.
+/// Reports outputs that no step writes, always or (unless `inexpressible`) for some inputs.
 pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
     if !is_known(view) {
         return Vec::new();
@@ -63,7 +62,7 @@ pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diag
     reported.map(|finding| finding.diagnostic).collect()
 }
 
-/// Reports outputs that kernels only read, and memory that is read first, for all rows. Supersedes
+/// Reports, for compiled kernels, outputs that are only read, and memory that is read first. Supersedes
 /// [`outputs`].
 pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Diagnostic> {
     let rows = 0..view.plugin.variants.len();
@@ -86,7 +85,7 @@ pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<D
     found.into_iter().map(|finding| finding.diagnostic).collect()
 }
 
-/// Invalid arguments may mean any output.
+/// Returns whether the memory of all steps is known: an invalid argument could be any output.
 fn is_known(view: &DraftView<'_>) -> bool {
     let manifest = &view.resolved.manifest;
     let is_memory = |text: &Text| {
@@ -147,7 +146,6 @@ fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[UnitCode<'_>]>)
     all
 }
 
-/// Reports an output that no step writes, or only steps that may all be skipped.
 fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Finding> {
     let output = view.plugin.outputs.get(index)?;
     let (name, memory) = (output.name.clone(), output_memory(index));
@@ -164,7 +162,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
         };
         return Some(Finding::new(memory, Problem::Unwritten, diagnostic));
     }
-    // Unwritten, it keeps its input's contents.
+    // An aliased output keeps its input's contents.
     if output.alias.is_some() {
         return None;
     }
@@ -172,32 +170,32 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
     let UndoneSteps { case, blamed } = unmet(view, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
     let first = blamed.first()?;
     let (known, refuted) = match first.is_condition {
-        true => ("hold", "this does not hold"),
+        true => ("be true", "this is false"),
         false => ("be above 0", "this is 0"),
     };
     let label = match case.as_deref() {
-        None => format!("not known to {known} wherever `{name}` has elements"),
+        None => format!("not proved to {known} whenever `{name}` has elements"),
         Some("") => refuted.to_owned(),
-        Some(case) => format!("for {case} {refuted}"),
+        Some(case) => format!("for {case}, {refuted}"),
     };
     let (note, help) = match (output.depends_on_data(), view.route) {
-        // Kernels determine its size.
+        // Kernels determine the output's size.
         (true, _) => (
-            "where the size that is written is not 0, it holds whatever the memory held",
-            "give every case a step that writes it, or say with `upper` for which cases it is empty",
+            "if the written size is not 0, the output contains uninitialized memory",
+            "add a step that writes it otherwise, or make `upper` 0 where it is empty",
         ),
         (false, Route::Plugin) => (
-            "such a run is refused: what is not written holds whatever the memory held",
-            "fill it first with a `memset` that has no condition, or give every case a step that writes it",
+            "such launches are rejected: the output would contain uninitialized memory",
+            "fill it first with an unconditional `memset`, or add a step that writes it otherwise",
         ),
         // The native route has only one kernel.
         (false, Route::Native) => (
-            "TensorRT goes on with whatever the memory held, and nobody checks it: what is not proved for the profile is a warning when the engine is built",
-            "have the kernel run, and write it, in every case",
+            "TensorRT uses the uninitialized memory without a check; building the engine warns about anything not proved for the profile",
+            "make the kernel run and write it unconditionally",
         ),
     };
     let help = match blamed.iter().any(|need| rounds_down(view, row, need)) {
-        true => format!("{ROUND_UP}; if it may still be 0, {help}"),
+        true => format!("{ROUND_UP}; if it can still be 0, {help}"),
         false => help.to_owned(),
     };
     let found = Diagnostic::from(OutputMayStayUnwritten {
@@ -209,8 +207,8 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
     });
     let diagnostic = blamed.iter().skip(1).fold(found, |diagnostic, need| {
         let label = match (&case, need.is_condition) {
-            (None, _) => "nor is this, as far as is known",
-            (Some(_), true) => "nor does this hold",
+            (None, _) => "this is not proved either",
+            (Some(_), true) => "and this is false",
             (Some(_), false) => "and this is 0",
         };
         diagnostic.related(view.span(need.text), label)
@@ -218,7 +216,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
     Some(Finding::new(memory, Problem::MayStayUnwritten, diagnostic))
 }
 
-/// Returns whether a division may round a grid axis to 0 with non-empty tensors.
+/// Returns whether a division may round a grid axis to 0 although no tensor is empty.
 fn rounds_down(view: &DraftView<'_>, row: usize, need: &Need<'_>) -> bool {
     let Some(given) = view.nothing_empty(need.step).filter(|_| !need.is_condition && divides(&need.enough))
     else {
@@ -239,8 +237,8 @@ fn unwritten_scratch(view: &DraftView<'_>, row: usize, accesses: &[Access], inde
     Some(Finding::new(memory, Problem::Unwritten, unwritten))
 }
 
-/// Reports memory that is read before an unconditional write. Kernels order accesses through one pointer; a
-/// separate pointer to `const` reads earlier contents.
+/// Reports memory that is read before an unconditional write. Accesses through one pointer are ordered; a separate
+/// pointer to `const` reads earlier contents.
 fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Finding> {
     let (name, rule, is_there) = read_memory(view, row, memory)?;
     let report = |problem, diagnostic: Diagnostic| Some(Finding::new(memory, problem, diagnostic.code(rule)));
@@ -250,7 +248,7 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
         let before: Vec<StepId> = before.map(|it| it.step).collect();
         let read = reader.span.clone();
         if before.is_empty() {
-            // Kernels with a grid barrier can be correct.
+            // Kernels with a grid barrier may be correct.
             if let Some(beside) = uses.iter().find(|it| it.writes && it.step == reader.step) {
                 let found = ReadBesideWrite { memory: name, read, written: beside.span.clone() };
                 return report(Problem::MayBeReadFirst, found.into());
@@ -265,8 +263,8 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
         let found = MayBeReadBeforeWrite { memory: name, read, case: case.unwrap_or_default() };
         let diagnostic = blamed.iter().fold(Diagnostic::from(found), |diagnostic, need| {
             let label = match need.is_condition {
-                true => "it is written only where this holds",
-                false => "it is written only where this is above 0",
+                true => "written only if this is true",
+                false => "written only if this is above 0",
             };
             diagnostic.related(view.span(need.text), label)
         });
@@ -275,7 +273,8 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
     None
 }
 
-/// Returns the memory's name, the violated rule, and when it is not empty. `None` for outputs in place.
+/// Returns the memory's name, the violated rule, and the condition that it is not empty. `None` for outputs in
+/// place.
 fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
     match memory {
         Memory::Scratch(index) => {
@@ -291,7 +290,7 @@ fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(Stri
     }
 }
 
-/// Returns when an output may have elements; `None` if always.
+/// Returns `None` if always.
 fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
     let found = plugin.outputs.get(output)?;
     if !found.depends_on_data() {
@@ -319,7 +318,7 @@ struct Need<'r> {
     is_condition: bool,
 }
 
-/// Returns an effect's conditions, without those always satisfied.
+/// Returns an effect's conditions, except those always satisfied.
 fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     let Some(decl) = view.step_decl(step) else { return Vec::new() };
     let condition = view.when(step).zip(decl.when.as_ref());
@@ -332,7 +331,7 @@ fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     });
     let texts = decl.launch().map_or(&[][..], |launch| &launch.grid);
     let axes = view.filled(step).iter().enumerate().filter_map(|(axis, filled)| {
-        // The runtime rejects an empty grid if no memory is empty.
+        // If no memory is empty, the runtime rejects an empty grid.
         let enough = filled.clone()?;
         let holds = joined(BinaryOp::Or, [view.nothing_empty(step)?, &enough])?;
         Some(Need { step, text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
@@ -342,11 +341,11 @@ fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
 
 struct UndoneSteps<'r> {
     case: Option<String>,
-    /// Per step, the false or unproved condition.
+    /// For each step, the false or unproved condition.
     blamed: Vec<Need<'r>>,
 }
 
-/// `None` if a step provably has an effect. `assumed` is satisfied in addition to the guard.
+/// Returns `None` if a step provably has an effect, given the guard and `assumed`.
 fn unmet<'r>(
     view: &DraftView<'r>,
     row: usize,
@@ -384,7 +383,7 @@ fn unmet<'r>(
 
 fn merged(view: &DraftView<'_>, of_row: impl Fn(usize) -> Vec<Finding>) -> Vec<Finding> {
     let key = |row: usize, finding: &Finding| {
-        // Rows number only the scratch buffers that they use.
+        // Rows number only scratch buffers that they use.
         let name = match finding.memory {
             Memory::Scratch(index) => view.variant(row)?.scratch.get(index as usize)?.name.clone(),
             Memory::Output(index) => view.plugin.outputs.get(index as usize)?.name.clone(),

@@ -1,8 +1,8 @@
 //! Checks a plugin before its kernels are compiled: one file per rule.
 //!
-//! Owns rules over the whole manifest, and obligations: conditions of every launch that are proved
-//! ([`cubinder_launch::proof`]), refuted, or left to the runtime. Never compiles, reads files or reports
-//! undecided claims. A claim that is false for some shapes is a warning, for all an error.
+//! An obligation is a condition of every launch. It is proved ([`cubinder_launch::proof`]), refuted, or left to the
+//! runtime. A claim that is false for some shapes is a warning, for all an error. Never compiles, reads files or
+//! reports undecided claims.
 
 mod arguments;
 mod claim;
@@ -62,26 +62,24 @@ pub struct CheckedDraft {
     pub obligations: Vec<Obligation>,
 }
 
-/// A condition of every launch. If unproved, a plugin library checks it at run time; the native route reports
-/// it.
+/// A condition of every launch. If unproved, plugin libraries check it at run time; the native route reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obligation {
-    /// Its rule.
+    /// Violated rule.
     pub rule: Code,
-    /// A description: `the grid's y is from 0 to 65535`.
+    /// Description: `grid y is from 0 to 65535`.
     pub statement: String,
-    /// The expression's span.
+    /// Span of the expression.
     pub span: Span,
-    /// The worst of all rows.
+    /// Worst verdict of all rows.
     pub verdict: Verdict,
-    /// Whether only tensors above TensorRT's limit of 2^31 elements violate it, as far as known; not
-    /// reported.
+    /// Whether all known violations exceed TensorRT's limit of 2^31 elements; these are not reported.
     pub is_beyond: bool,
-    /// The counterexample's value: `for x = [1, 65536] this would be 65536`.
+    /// Counterexample's value: `for x = [1, 65536], this is 65536`.
     pub found: Option<String>,
-    /// The counterexample.
+    /// Counterexample.
     pub case: Option<NamedCase>,
-    /// The launching component.
+    /// Launching component.
     pub route: Route,
 }
 
@@ -91,7 +89,7 @@ impl Obligation {
         Obligation { rule, statement, span, verdict, is_beyond: false, found: None, case: None, route }
     }
 
-    /// Higher is worse.
+    /// Returns the severity; higher is worse.
     pub(crate) fn severity(&self) -> u8 {
         match (&self.verdict, self.is_beyond) {
             (Verdict::Proved, _) => 0,
@@ -103,8 +101,8 @@ impl Obligation {
     }
 }
 
-/// Checks everything but arguments, for a plugin compiled for `targets` (by default the manifest's) and
-/// launched on `route`. Without targets, the limits are those of the largest GPUs.
+/// Checks all but arguments, for `targets` (by default the manifest's) and `route`. Without targets, the largest
+/// GPUs' limits apply.
 #[must_use]
 pub fn check(resolved: &Resolved, targets: &[Target], route: Route) -> CheckedDraft {
     check_within(resolved, targets, route, &Pools::new())
@@ -121,7 +119,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     claims.extend(view.launches().flat_map(|launch| limits::block(&launch)));
     claims.extend(view.launches().flat_map(|launch| limits::shared_memory(&view, &launch)));
     claims.extend(scratch::claims(&view));
-    // Not checked by TensorRT's own launches: [`check_route`].
+    // TensorRT's launches: see [`check_route`].
     if !view.is_native() {
         let cooperative: Vec<_> = view.launches().filter(|launch| launch.launch.cooperative).collect();
         claims.extend(view.launches().flat_map(|launch| limits::cluster(&launch)));
@@ -147,7 +145,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
         return finish(checked);
     }
     checked.diagnostics.extend(empty_rows::check(&view));
-    // Rules that find errors run before expensive ones.
+    // Cheap rules that find errors run first.
     let mut rules = require_is_constant::check(&view);
     let never = guard_never_holds::check(&view, &mut rules);
     let always = guard_never_fails::check(&view, &never, &mut rules);
@@ -158,23 +156,22 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     finish(checked)
 }
 
-/// A unit's facts from its compile.
+/// A unit's compile results.
 #[derive(Debug, Clone)]
 pub struct UnitCode<'a> {
-    /// In the order of the kernel's parameters.
+    /// Arguments in the kernel's order.
     pub args: &'a [Arg],
     /// Parameters that are pointers to `const`.
     pub read_only: &'a [String],
     /// See [`crate::verify::number_bytes`].
     pub number_bytes: &'a [(String, u32)],
-    /// Clusters that the kernel requires, unless the manifest sets them.
+    /// Kernel's cluster size, unless the manifest's.
     pub cluster: Option<[u32; 3]>,
-    /// The kernel's facts by target.
+    /// Kernel facts by target.
     pub codes: Vec<(Target, &'a KernelFacts)>,
 }
 
-/// Checks arguments and launches against the compiled kernels, one per unit of the draft, for [`check`]'s
-/// `targets` and `route`.
+/// Checks arguments and launches against compiled kernels, one per unit, for [`check`]'s `targets` and `route`.
 #[must_use]
 pub fn check_compiled(
     resolved: &Resolved,
@@ -193,8 +190,7 @@ pub fn check_compiled(
     finish(checked)
 }
 
-/// Checks arguments with known parameter types, one list per unit of the draft, for [`check`]'s `targets` and
-/// `route`.
+/// Checks arguments whose parameter types are known, one list per unit, for [`check`]'s `targets` and `route`.
 #[must_use]
 pub fn check_arguments(
     resolved: &Resolved,
@@ -213,7 +209,7 @@ pub fn check_arguments(
     check_compiled(resolved, targets, route, &compiled)
 }
 
-/// Rows share text: keeps the first finding at each span.
+/// Keeps the first finding at each span, because rows share text.
 fn once_per_place<T>(
     places: impl IntoIterator<Item = (Span, T)>,
     check: impl Fn(Span, T) -> Option<Diagnostic>,

@@ -1,4 +1,4 @@
-//! Suggests fixes for refuted claims. Proposes only limits that make the proof succeed.
+//! Suggests limits that make a refuted claim provable.
 
 use cubinder_expr::{EvalError, Interval};
 use cubinder_launch::proof::{Case, Verdict};
@@ -10,15 +10,16 @@ use super::draft_view::DraftView;
 use super::formula::{reads, truth};
 use super::witness::{depends_on, outside, value};
 
-/// Each costs a proof; enough for two or three tensors.
+/// Each costs a proof.
 const MOST_TRIED: usize = 8;
 
 /// Stops below this number of steps.
 const ADVICE_LEAST: usize = 2048;
 
-pub(super) const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
+pub(super) const ROUND_UP: &str =
+    "use `ceil_div(n, d)` instead of `n // d`: the remainder also needs a block";
 
-pub(super) const A_FEW: &str = "launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`";
+pub(super) const A_FEW: &str = "launch at most a few blocks per multiprocessor, and loop in each: `min(device.sms * 2, ceil_div(n, 256))`";
 
 pub(super) fn change(claim: &Claim) -> String {
     match claim.remedy {
@@ -31,10 +32,10 @@ pub(super) fn help(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
     let Remedy::Limit(otherwise) = claim.remedy else { return change(claim) };
     let expr = &claim.term.expr;
     if let Some(longer) = longer(view, claim, case) {
-        return format!("if such nodes are not meant, say so: {longer}{otherwise}");
+        return format!("if such nodes are invalid, {longer}{otherwise}");
     }
     if let Some(limit) = proposal(view, claim, case) {
-        return format!("if such shapes are not meant, say so: {limit} would prove it{otherwise}");
+        return format!("if such shapes are invalid, prove this with {limit}{otherwise}");
     }
     let (attributes, inputs) = depends_on(view.plugin, &[expr]);
     let is_index = is_index(claim, case);
@@ -52,13 +53,15 @@ pub(super) fn help(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
         format!("{keys} of `{}`", attribute.name)
     }));
     if is_index {
-        // Lists first.
+        // Lengths of lists come first.
         names.sort_by_key(|name| !name.starts_with("`length`"));
     }
     names.truncate(3);
     match names.as_slice() {
         [] => change(claim),
-        names => format!("say what is meant, with {} or with `require`{otherwise}", names.join(", ")),
+        names => {
+            format!("exclude invalid nodes and shapes with {}, or `require`{otherwise}", names.join(", "))
+        }
     }
 }
 
@@ -67,7 +70,7 @@ fn is_index(claim: &Claim, case: &Case) -> bool {
     matches!(claim.predicate, Predicate::HasValue) && value(&claim.term.expr, case).is_err_and(is_wrong)
 }
 
-/// Returns the minimum rank or length without an index out of range: `rank = "2.."` of `x`.
+/// Returns the minimum rank or length for valid indices: `rank = "2.."` of `x`.
 fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     if !is_index(claim, case) {
         return None;
@@ -94,14 +97,14 @@ fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
         let (plugin, limit) = limited(view.plugin, index, limit)?;
         let domain = view.narrow(claim, view.domain_of(&plugin).sharing(&view.pools.advice));
         match claim.verdict(&domain) {
-            Verdict::Proved => Some(format!("{limit} would prove it")),
+            Verdict::Proved => Some(format!("prove this with {limit}")),
             Verdict::Refuted(case) if is_index(claim, &case) => None,
-            Verdict::Refuted(_) | Verdict::Open => Some(limit),
+            Verdict::Refuted(_) | Verdict::Open => Some(format!("exclude them with {limit}")),
         }
     })
 }
 
-/// Returns a limit that proves the claim; tries the least restrictive first.
+/// Returns the least restrictive limit that proves the claim.
 fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     let (_, inputs) = depends_on(view.plugin, &[&claim.term.expr]);
     let first = view.plugin.inputs.len();
@@ -133,7 +136,7 @@ fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> 
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
         let (plugin, limit) = limited(view.slim(), tensor, limit)?;
         let domain = view.narrow(claim, view.domain_of(&plugin).sharing(&view.pools.advice).hasty());
-        // An impossible limit proves everything.
+        // Impossible limits prove everything.
         let is_met = || domain.never(&truth()) != Verdict::Proved;
         (claim.verdict(&domain) == Verdict::Proved && is_met()).then_some(limit)
     })
@@ -154,11 +157,11 @@ enum Limit {
     LeastLength(i64),
     Numel(Interval),
     Dims(Interval),
-    /// For the values of a shape input.
+    /// Values of a shape input.
     Values(Interval),
 }
 
-/// Returns the limited plugin and the limit's notation in manifests; `None` if it adds no restriction.
+/// Returns the limited plugin and the manifest notation; `None` if the limit adds no restriction.
 fn limited(plugin: &Plugin, index: usize, limit: Limit) -> Option<(Plugin, String)> {
     let mut plugin = plugin.clone();
     let shown = |range: Interval| match range.min == range.max {

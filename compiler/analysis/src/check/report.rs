@@ -32,7 +32,7 @@ pub(super) fn oblige(view: &DraftView<'_>, group: Group<'_>) -> Obligation {
     }
 }
 
-/// Returns one message per cause, with all its spans and the first row of each. Rows that always fail take precedence.
+/// Returns one message per cause, with all spans and the first row of each. Rows that always fail take precedence.
 pub(super) fn report(view: &DraftView<'_>, groups: &[Group<'_>]) -> Vec<Diagnostic> {
     let refuted = groups.iter().filter_map(|group| match &group.settled.verdict {
         Verdict::Refuted(case) if !group.settled.is_beyond => Some((group, case)),
@@ -106,48 +106,48 @@ fn message(view: &DraftView<'_>, group: &Group<'_>, case: &Case, rows: &[usize])
 fn consequence(route: Route, claim: &Claim) -> &'static str {
     match (route, claim.term.when, &claim.predicate) {
         (Route::Plugin, When::BeforeOutputs, _) => {
-            "such a node is refused when the engine is built, such a shape at run time"
+            "such nodes are rejected when the engine is built, such shapes at run time"
         }
         (Route::Plugin, When::Guarded(_), _) => {
-            "a guard without a value does not hold: the next variant whose guard holds runs instead"
+            "a guard without a value is false: the next variant whose guard is true runs instead"
         }
-        (Route::Plugin, ..) => "such a launch is refused at run time, with a message that says this",
+        (Route::Plugin, ..) => "such launches are rejected at run time with this message",
         (Route::Native, When::BeforeOutputs, Predicate::HasValue) => {
-            "such a node is refused when the engine is built; of shapes of a profile nobody checks it when the engine runs"
+            "such nodes are rejected when the engine is built; shapes of a profile are not checked when the engine runs"
         }
         (Route::Native, When::BeforeOutputs, _) => {
-            "such a node is refused when the engine is built; for such shapes of a profile the kernel leaves at once, and the outputs keep what their \
-             memory held"
+            "such nodes are rejected when the engine is built; for such shapes of a profile the kernel returns at once and \
+             writes no output"
         }
         (Route::Native, When::Guarded(_), _) => {
-            "TensorRT is offered no variant whose guard is not proved for all shapes of the profile: it takes one of the others"
+            "TensorRT is offered only variants whose guard is proved for all shapes of the profile, and chooses one of these"
         }
         (Route::Native, ..) => {
-            "TensorRT launches it all the same, and checks nothing: what is not proved for the profile is a warning when the engine is built"
+            "TensorRT launches it without a check; building the engine warns about anything not proved for the profile"
         }
     }
 }
 
-/// Formats `for x = [1, 65536] this would be 65536`.
+/// Returns `for x = [1, 65536], this is 65536`.
 fn found(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
     let expr = &claim.term.expr;
     let inputs = describe(view.plugin, case, &[expr]);
-    let prefix = if inputs.is_empty() { String::new() } else { format!("for {inputs} ") };
+    let prefix = if inputs.is_empty() { String::new() } else { format!("for {inputs}, ") };
     match (&claim.predicate, value(expr, case)) {
         (Predicate::Misfit(found), _) => found.clone(),
         (Predicate::Within(allowed) | Predicate::Fits(allowed), _) => {
             match (expr.constant(), outside(expr, case, *allowed)) {
                 (Some(constant), _) => format!("this is {constant}"),
-                (None, Some((Some(index), found))) => format!("{prefix}element {index} would be {found}"),
-                (None, Some((None, found))) => format!("{prefix}this would be {found}"),
-                (None, None) => format!("{prefix}it does not hold"),
+                (None, Some((Some(index), found))) => format!("{prefix}element {index} is {found}"),
+                (None, Some((None, found))) => format!("{prefix}this is {found}"),
+                (None, None) => format!("{prefix}this is violated"),
             }
         }
         (_, Err(error)) => format!("{prefix}{error}"),
-        (Predicate::HasValue, Ok(_)) => format!("{prefix}there is none"),
+        (Predicate::HasValue, Ok(_)) => format!("{prefix}this has no value"),
         (Predicate::Holds(_), Ok(Value::Array(items))) => {
-            format!("{prefix}this would have {} elements", items.len())
+            format!("{prefix}this has length {}", items.len())
         }
-        (Predicate::Holds(_), Ok(found)) => format!("{prefix}this would be {found}"),
+        (Predicate::Holds(_), Ok(found)) => format!("{prefix}this is {found}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Reports rules about nodes that no node satisfies, or that every node satisfies.
+//! Reports rules that all or no nodes satisfy.
 
 use cubinder_expr::Node;
 use cubinder_launch::proof::Verdict;
@@ -8,7 +8,7 @@ use super::errors::{RuleAlwaysHolds, RuleNeverHolds};
 use super::formula::truth;
 use crate::diagnostic::Diagnostic;
 
-/// Skips constant rules, reported at resolution.
+/// Reports rules that are always true or never true. Literal `true` and `false` were already reported.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let require = &view.plugin.require;
     let decls = &view.resolved.manifest.plugin.require;

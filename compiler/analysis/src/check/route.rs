@@ -1,5 +1,5 @@
-//! Reports what prevents the native route, once per plugin: obstacles ([`cubinder_launch::native`]) are errors;
-//! variants that TensorRT cannot choose are omitted with a warning if others remain.
+//! Reports obstacles to the native route ([`cubinder_launch::native`]) once per plugin. Variants that TensorRT
+//! cannot choose are omitted with a warning if others remain.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,7 @@ use crate::foreign;
 use crate::precompiled;
 use crate::resolve::{ArgDraftValue, ForeignCode, Resolved, Unit};
 
-/// Checks a plugin for the native route. `asked_at` is the span that selects the route, `lowest_ptx` the lowest PTX
-/// target.
+/// Checks a plugin for the native route, which the span `asked_at` selects. `lowest_ptx` is the lowest PTX target.
 #[must_use]
 pub fn check_route(
     plugin: &Resolved,
@@ -38,14 +37,14 @@ pub fn check_route(
     let (chosen, left_out): (Vec<usize>, Vec<usize>) =
         variants().partition(|index| can_be_chosen(&plugin.draft.plugin, *index));
     if chosen.is_empty() {
-        let problem = "TensorRT could choose none of the variants, because the guards of all ask for addresses or the device";
-        let help = "add a variant whose guard asks for shapes alone, or that has none, as the last one";
+        let problem = "it cannot choose a variant, because every guard reads addresses or the device";
+        let help = "add a last variant without a guard, or whose guard reads only shapes";
         return vec![error(plugin, asked_at, problem.to_owned(), help)];
     }
     left_out_of(plugin, &left_out).into_iter().collect()
 }
 
-/// Returns whether TensorRT, which knows neither addresses nor the device, can choose the variant at build time.
+/// Returns whether TensorRT can choose the variant at build time, without addresses and device.
 #[must_use]
 pub fn can_be_chosen(plugin: &Plugin, variant: usize) -> bool {
     let obstacles =
@@ -53,23 +52,22 @@ pub fn can_be_chosen(plugin: &Plugin, variant: usize) -> bool {
     !obstacles.iter().any(|obstacle| matches!(obstacle, Obstacle::Guard(_)))
 }
 
-/// Warns about omitted variants.
 fn left_out_of(plugin: &Resolved, left_out: &[usize]) -> Option<Diagnostic> {
     let variants = left_out.iter().filter_map(|index| plugin.draft.plugin.variants.get(*index));
     let ids: BTreeSet<i32> = variants.map(|variant| variant.id).collect();
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let (variants, guards) = match ids.as_slice() {
         [] => return None,
-        [one] => (format!("variant {one} is"), "its guard asks"),
-        more => (format!("variants {} are", more.join(", ")), "their guards ask"),
+        [one] => (format!("variant {one} is"), "its guard reads"),
+        more => (format!("variants {} are", more.join(", ")), "their guards read"),
     };
     Some(VariantsLeftOut { variants, guards, span: plugin.name_span.clone() }.into())
 }
 
 fn error(plugin: &Resolved, asked_at: Option<&Span>, obstacle: String, help: &'static str) -> Diagnostic {
     let (span, label) = match asked_at {
-        Some(span) => (span, "asked for here"),
-        None => (&plugin.name_span, "`--route native` asks for it"),
+        Some(span) => (span, "requested here"),
+        None => (&plugin.name_span, "requested by `--route native`"),
     };
     let (plugin, span) = (plugin.manifest.plugin.name.value.as_str(), span.clone());
     NoNativeRoute { plugin, obstacle, help, span, label }.into()
@@ -83,7 +81,7 @@ struct Problem {
 
 impl Problem {
     fn of_code(code: &str, problem: impl std::fmt::Display, help: &'static str) -> Problem {
-        Problem { text: format!("`{code}` comes from another compiler {problem}"), help }
+        Problem { text: format!("`{code}` is precompiled {problem}"), help }
     }
 }
 
@@ -103,7 +101,6 @@ fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<
         if let Some(code) = &unit.foreign {
             found.extend(problems_of_code(&draft.plugin, variant, lowest_ptx, unit, code));
         }
-        // The model has no arguments yet.
         found.extend(unit.args.iter().filter_map(|arg| {
             let ArgDraftValue::Expr { expr, kind } = &arg.value else { return None };
             let role = Role::Argument(arg.name.clone());
@@ -118,7 +115,6 @@ fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<
     found
 }
 
-/// Checks precompiled code, which TensorRT launches unchanged.
 fn problems_of_code(
     plugin: &Plugin,
     variant: &Variant,
@@ -129,8 +125,8 @@ fn problems_of_code(
     let name = code.name.as_str();
     let lacking = lowest_ptx.filter(|target| foreign::serving(code, *target, true).is_none());
     let no_ptx = lacking.map(|target| Problem {
-        text: format!("there is no PTX of `{name}` for `{target}`"),
-        help: "name PTX of it in `[[code]]`: TensorRT takes no machine code on this route",
+        text: format!("no PTX of `{name}` for `{target}`"),
+        help: "add its PTX to `[[code]]`: TensorRT does not accept machine code on this route",
     });
     let mut rules = code.files.iter().filter_map(|file| file.loaded.as_ref()?.rules.get(&unit.kernel));
     let has_clusters = rules.any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters);
@@ -143,19 +139,19 @@ fn problems_of_code(
         launch.grid.iter().all(|extent| domain.within(extent, some) == Verdict::Proved)
     });
     const ORDER: &str =
-        "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs";
-    const CONDITION: &str = "and cannot leave at once where `when` does not hold";
-    const EMPTY: &str = "and it is not proved that its grid is never 0: TensorRT launches one block then, which would not leave at once";
-    let order = misfit.map(|misfit| format!("and is launched as it is: {misfit}"));
+        "order the kernel's parameters: inputs in the manifest's order, 4-byte numbers, outputs";
+    const CONDITION: &str = "and cannot return at once if `when` is false";
+    const EMPTY: &str = "and its grid is not proved to be above 0: for 0, TensorRT launches one block, which would not return at once";
+    let order = misfit.map(|misfit| format!("and launched unchanged: {misfit}"));
     let found = [
         no_ptx,
         has_clusters.then(|| Obstacle::Clusters.into()),
         order.map(|order| Problem::of_code(name, order, ORDER)),
         has_condition
-            .then(|| Problem::of_code(name, CONDITION, "have the manifest say it in the guards of variants")),
+            .then(|| Problem::of_code(name, CONDITION, "move the condition to the guards of variants")),
         (!is_never_empty).then(|| {
-            let code = format!("`{name}` comes from another compiler, ");
-            Problem { text: code + EMPTY, help: "say in `require` that no tensor is empty: `numel(x) > 0`" }
+            let code = format!("`{name}` is precompiled, ");
+            Problem { text: code + EMPTY, help: "exclude empty tensors with `require`: `numel(x) > 0`" }
         }),
     ];
     found.into_iter().flatten().collect()
@@ -169,7 +165,7 @@ fn has_floats(kind: &Kind) -> bool {
     }
 }
 
-/// Returns parts that TensorRT's operations may not express. Floats are a separate obstacle.
+/// Returns parts that TensorRT may not express; floats are a separate obstacle.
 fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem> {
     let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
     let axes = ['x', 'y', 'z'];
@@ -184,25 +180,24 @@ fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem
     let parts = grid.chain(block).chain([(Role::SharedBytes, &launch.shared_bytes)]).chain(args);
     let is_wrong = |expr: &Expr| binding_time(expr) == BindingTime::Shape && !is_expressible(expr, plugin);
     let problem = |role: Role| Problem {
-        text: format!("{role} is not plainly made of what TensorRT's operations can say"),
+        text: format!("{role} may not be expressible with TensorRT's operations"),
         help: "compute it with integers, without arrays whose length depends on shapes",
     };
     parts.filter(|(_, expr)| is_wrong(expr)).map(|(role, _)| problem(role)).collect()
 }
 
-/// Returns the fix.
 fn help(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::SizeOfOutput(_) | Obstacle::ShapeInput(_) => {
-            "have the shapes of outputs follow from those of inputs and attributes"
+            "compute output shapes from input shapes and attributes"
         }
-        Obstacle::Steps(_) => "do all of it in one kernel",
-        Obstacle::Fill => "have a kernel do it",
-        Obstacle::Scratch(_) => "do without scratch memory, or give the kernel an output for it",
+        Obstacle::Steps(_) => "merge the steps into one kernel",
+        Obstacle::Fill => "fill the memory in a kernel",
+        Obstacle::Scratch(_) => "remove the scratch memory, or use an output instead",
         Obstacle::Clusters => "launch it without clusters",
-        Obstacle::Cooperative => "take `cooperative` out, and let blocks not wait for each other",
-        Obstacle::Guard(_) => "have the guard ask for shapes alone",
-        Obstacle::RunTime(_) => "let it follow from shapes and attributes",
-        Obstacle::Float(_) => "pass integers, and have the kernel compute the float",
+        Obstacle::Cooperative => "remove `cooperative` and synchronization between blocks",
+        Obstacle::Guard(_) => "make the guard depend only on shapes",
+        Obstacle::RunTime(_) => "compute it from shapes and attributes",
+        Obstacle::Float(_) => "pass integers, and compute the float in the kernel",
     }
 }

@@ -1,4 +1,4 @@
-//! Checks sizes of scratch memory: within a GPU's memory, not 0 if passed to a kernel, whole elements.
+//! Checks sizes of scratch memory: at most a GPU's memory, above 0 if passed to a kernel, whole elements.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Verdict;
@@ -26,16 +26,16 @@ pub(super) fn claims(view: &DraftView<'_>) -> Vec<Claim> {
     let allowed = Interval { min: 0, max: MOST };
     let sizes = (0..view.plugin.variants.len()).flat_map(|row| sizes(view, row));
     sizes
-        .filter_map(|size| size.limit(rules::SCRATCH_LIMIT, allowed, " bytes, the most of any GPU"))
+        .filter_map(|size| size.limit(rules::SCRATCH_LIMIT, allowed, " bytes, the maximum of any GPU"))
         .collect()
 }
 
-/// Claims whole elements. Keeps refuted claims only, because the runtime does not check this.
+/// Claims whole elements. Keeps only refuted claims: the runtime does not check this.
 pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     const WHOLE_NUMBERS: Remedy = Remedy::Fix(
-        "give it the bytes of the type in the kernel, such as `8 * n` for `n` of `double`; for bytes of anything take `void*` in the kernel",
+        "multiply by the size of the kernel's type, such as `8 * n` for `n` elements of `double`; for untyped bytes use `void*` in the kernel",
     );
-    const UNCHECKED: &str = "nothing checks this at run time: a kernel that stores one number per element writes past the end of the buffer";
+    const UNCHECKED: &str = "this is not checked at run time: a kernel that stores one number per element writes past the end of the buffer";
     let mut claims: Vec<Claim> = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {
         let scratch = unit.args.iter().filter_map(|arg| match arg.value {
@@ -44,7 +44,7 @@ pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> 
         });
         for (arg, size) in scratch {
             for (_, bytes) in compiled.number_bytes.iter().filter(|(name, _)| *name == arg.name) {
-                let must = format!("a multiple of {bytes}, the bytes of a number that a kernel keeps there");
+                let must = format!("a multiple of {bytes}, the bytes per element in the kernel");
                 let holds = Predicate::Holds(is_multiple(&size.expr, &int(i64::from(*bytes))));
                 let claim = size.claim(rules::SCRATCH_LIMIT, Must::Be(must), holds);
                 let is_known = |known: &Claim| {
@@ -63,7 +63,7 @@ pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> 
     claims
 }
 
-/// Warns about buffers that are empty in all rows; kernels may know about some.
+/// Warns about buffers that are empty in all rows.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let rows = || 0..view.plugin.variants.len();
     let is_empty = |buffer: &str| {

@@ -1,4 +1,4 @@
-//! Checks take few steps, and no more than there are. Steps, not time: these are the same on every machine.
+//! Bounds the steps of checks, which are equal on all machines.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,6 @@ use crate::resolve::Resolved;
 use crate::rules;
 use crate::test_support::{Sample, resolved};
 
-/// How many steps a check took, and what came of it.
 fn spent(resolved: &Resolved) -> (usize, CheckedDraft) {
     let pools = Pools::new();
     let left = || pools.proofs.left() + pools.advice.left() + pools.beyond.left();
@@ -19,7 +18,6 @@ fn spent(resolved: &Resolved) -> (usize, CheckedDraft) {
     (before - left(), checked)
 }
 
-/// What a manifest says beside its one input and its one output.
 #[derive(Default)]
 struct Parts {
     require: Vec<String>,
@@ -54,7 +52,7 @@ fn some(count: usize, text: impl Fn(usize) -> String) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// Neither guards nor arguments nor rules multiply what is to be done.
+/// Steps must not grow with the product of guards, arguments and rules.
 #[test]
 fn plausible_manifests_take_few_steps() {
     let guard = |n: usize| format!("x.shape[-1] % {} == 0 and numel(y) < {}", n + 2, 1000 * (n + 3));
@@ -71,7 +69,6 @@ fn plausible_manifests_take_few_steps() {
     }
 }
 
-/// What the steps do not suffice for is left to the runtime: never proved, never refuted, and the same in every run.
 #[test]
 fn what_steps_do_not_suffice_for_is_open() {
     let parts = Parts {
@@ -100,7 +97,6 @@ fn what_steps_do_not_suffice_for_is_open() {
     assert!(none.obligations.iter().all(|obligation| !matches!(obligation.verdict, Verdict::Refuted(_))));
 }
 
-/// What a check reports about an output, the check of the compiled kernels replaces, whatever the steps sufficed for.
 #[test]
 fn findings_about_compiled_kernels_replace_those_of_a_check_without_steps() {
     let launch = "block = [256]\nwhen = \"x.shape[-1] > 4\"";

@@ -1,8 +1,6 @@
-//! The parts of parsed expressions.
-
 use cubinder_expr::{Syntax, SyntaxKind};
 
-/// Returns the parts in the order of resolution.
+/// Returns parts in the order of resolution.
 pub(super) fn children(syntax: &Syntax) -> Vec<&Syntax> {
     match &syntax.kind {
         SyntaxKind::Array(items) | SyntaxKind::Call { args: items, .. } => items.iter().collect(),
@@ -18,7 +16,7 @@ pub(super) fn children(syntax: &Syntax) -> Vec<&Syntax> {
     }
 }
 
-/// Returns all parts, children first, as in resolved expressions.
+/// Returns all parts, children first.
 pub(super) fn parts(syntax: &Syntax) -> Vec<&Syntax> {
     let inner = children(syntax).into_iter().flat_map(parts);
     inner.chain([syntax]).collect()

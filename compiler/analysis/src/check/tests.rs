@@ -1,5 +1,3 @@
-//! Proved, refuted and open claims, and their diagnostics.
-
 use std::sync::Arc;
 
 use cubinder_expr::ScalarType;
@@ -45,14 +43,12 @@ fn shown(checked: &CheckedDraft) -> String {
 #[test]
 fn limits_of_launches() {
     let launches = [
-        // Fails for tensors that TensorRT does not support.
+        // Fails only for tensors that TensorRT rejects.
         ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]", ""),
         ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]", "limits = { numel = \"..=2147483647\" }"),
-        // Fails for a realistic shape.
         ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2"),
         ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2\nlimits = { dims = \"..=65536\" }"),
         ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2\nlimits = { dims = \"..=65535\" }"),
-        // Each axis fits; the block does not.
         (
             "grid = [1]\nblock = [\"x.shape[0]\", \"x.shape[1]\"]",
             "rank = 2\nlimits = { dims = [\"1..=64\", \"1..=32\"] }",
@@ -69,7 +65,6 @@ fn limits_of_launches() {
         ),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1"),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1\nlimits = { dims = \"1..\" }"),
-        // Without blocks, other limits do not count.
         ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [\"min(numel(y), 256)\"]", ""),
         (
             "grid = [\"ceil_div(numel(y), 256)\", \"x.shape[0]\"]\nblock = [256]",
@@ -136,7 +131,6 @@ fn limits_of_compiled_kernels() {
         of_code("grid = [1]\nblock = [\"x.shape[0]\"]", &registers),
         of_code("grid = [1]\nblock = [32]\nshared_bytes = \"x.shape[0] * 1024\"", &shared),
         of_code("grid = [1]\nblock = [256]\nshared_bytes = 1024", &bounds),
-        // Each device has its own limit.
         of_code("grid = [1]\nblock = [32]\nshared_bytes = \"device.shared_bytes - 1024\"", &shared),
         of_code("grid = [1]\nblock = [32]\nshared_bytes = \"device.shared_bytes - 512\"", &shared),
     ];
@@ -149,7 +143,7 @@ fn numbers_that_do_not_fit_their_parameters() {
         let sample = Sample { args: &format!("x = \"x\"\ny = \"y\"\nn = \"{value}\""), ..Sample::PLAIN };
         let resolved = resolved("m.toml", &of_input(&sample, input));
         let expr = resolved.draft.units[0].args.iter().find(|arg| arg.name == "n").unwrap();
-        let crate::resolve::ArgDraftValue::Expr { expr, .. } = &expr.value else { panic!("it is a number") };
+        let crate::resolve::ArgDraftValue::Expr { expr, .. } = &expr.value else { panic!("not a number") };
         let args = [Arg { name: "n".to_owned(), value: ArgValue::Scalar { ty, expr: expr.clone() } }];
         let checked = check_compiled(
             &resolved,
@@ -222,7 +216,6 @@ fn a_guard_without_a_value_does_not_hold() {
     insta::assert_snapshot!(render(&check(&resolved("m.toml", &text)).diagnostics, Colour::Plain));
 }
 
-/// The error names the row that always fails.
 #[test]
 fn rows_that_are_always_wrong_take_precedence() {
     let of = |first: i64, second: i64| {
@@ -259,7 +252,11 @@ fn a_grid_may_be_empty_where_a_scratch_buffer_is() {
     };
     for (bytes, is_told) in [("0", false), ("4 * 0", false), ("0 * numel(x)", false), ("4", true)] {
         let text = of(bytes);
-        assert_eq!(text.contains("is not always at least 1 where no output"), is_told, "{bytes}: {text}");
+        assert_eq!(
+            text.contains("is not always at least 1 for nonempty outputs"),
+            is_told,
+            "{bytes}: {text}"
+        );
     }
 }
 
@@ -289,7 +286,6 @@ fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
     insta::assert_snapshot!(text.join("\n"));
 }
 
-/// Claims over an empty domain hold vacuously.
 #[test]
 fn manifests_that_no_node_can_meet() {
     let of = |output: &str, input: &str| {
@@ -324,7 +320,7 @@ fn devices_are_those_of_the_targets() {
     assert_eq!(told(bytes, "", &["sm_80", "sm_90", "sm_120"]), [""; 0]);
     assert_eq!(told(bytes, "", &["sm_80", "sm_86"]), ["C0303"]);
     assert_eq!(told(bytes, "", &[]), [""; 0]);
-    // The only variant's guard must accept every target's GPUs.
+    // The only variant's guard must accept all targets' GPUs.
     let guard = "[[variants]]\nid = 1\nguard = \"device.capability >= 90\"";
     let plain = "block = [256]";
     assert_eq!(told(plain, guard, &["sm_90"]), [""; 0]);
@@ -356,11 +352,10 @@ fn nothing_is_claimed_of_sizes_that_kernels_write() {
         of_shape.map(|one| format!("{:?}: {}", one.verdict, one.statement)).collect()
     };
     assert_eq!(claimed("[count, 4]"), [""; 0]);
-    let told = "Proved: the shape of `indices` but for `count` has no dimension below 0";
+    let told = "Proved: the shape of `indices` except `count` has no negative dimension";
     assert_eq!(claimed("[count, x.rank]"), [told]);
 }
 
-/// No runtime library can reject a node here.
 #[test]
 fn what_comes_of_it_where_tensorrt_launches_itself() {
     let grid = "grid = [\"ceil_div(numel(y), 256)\"]\n";
@@ -393,7 +388,6 @@ fn what_comes_of_it_where_tensorrt_launches_itself() {
         of("rank = 1", &[("[[launches]]\n", "[[launches]]\nwhen = \"x.shape[0] > 4\"\n")]),
         of("rank = 1", &[(shape, "shape = \"[x.shape[0] - 3]\"")]),
         of("rank = 1", &[(shape, "shape = \"[840 // x.shape[0]]\"")]),
-        // Guards without a value, and an unsatisfiable one.
         of("rank = 1", &[("[[launches]]", &guarded("numel(y) % x.shape[0] == 0", ""))]),
         of("rank = 1", &[("[[launches]]", &guarded("numel(y) > 9", "guard = \"numel(y) < 5\"\n"))]),
     ];
@@ -413,7 +407,6 @@ fn nothing_is_said_of_clusters_and_cooperative_launches_where_there_are_none() {
     assert_eq!(codes(Route::Native), [""; 0]);
 }
 
-/// The kernel's static memory counts.
 #[test]
 fn shared_memory_that_nobody_asks_for_is_less() {
     let told = |bytes: &str, fixed: u32, route| {
@@ -446,7 +439,7 @@ fn an_unwritten_output_is_blamed_on_a_division_only_if_it_leaves_blocks_out() {
             .collect();
         let [text] = found.as_slice() else { panic!("{launch}: {found:?}") };
         assert!(text.contains("may stay unwritten"), "{text}");
-        text.contains("write `ceil_div(n, d)` for `n // d`")
+        text.contains("use `ceil_div(n, d)` instead of `n // d`")
     };
     for (launch, expected) in [
         ("grid = [\"x.shape[0] // 256\"]\nblock = [256]", true),

@@ -1,4 +1,4 @@
-//! Reports attributes that decide which variants a node has but are missing in `timing`. The runtime counts them
+//! Reports attributes that affect the choice of variants but are missing in `timing`; the runtime counts them
 //! anyway.
 
 use cubinder_model::timing::{Decider, attributes_of, deciders};
@@ -18,12 +18,8 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
         let Some(place) = place(view, decider) else { continue };
         let (decides, reason) = match decider {
             Decider::Guard(_) => ("decides", ""),
-            Decider::Requirement(_) => {
-                ("may decide", ", and guards are proved with every rule about tensors")
-            }
-            Decider::Shape(_) | Decider::Size(_) => {
-                ("may decide", ", and guards are proved with the shapes of the outputs")
-            }
+            Decider::Requirement(_) => ("may decide", "; guards are proved using all rules about tensors"),
+            Decider::Shape(_) | Decider::Size(_) => ("may decide", "; guards are proved using output shapes"),
         };
         for index in attributes_of(expr).filter(|attribute| !named.contains(attribute)) {
             let Some(attribute) = view.plugin.attributes.get(index as usize) else { continue };
@@ -38,7 +34,6 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns the expression's span; outputs without one read no attributes.
 fn place(view: &DraftView<'_>, decider: Decider) -> Option<Span> {
     let manifest = &view.resolved.manifest;
     match decider {

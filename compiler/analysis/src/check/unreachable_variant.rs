@@ -1,4 +1,4 @@
-//! Reports rows after one without a guard for the same types, formats and attributes.
+//! Reports rows after an unguarded one for the same types, formats and attributes.
 
 use cubinder_launch as launch;
 use cubinder_model::Plugin;
@@ -16,8 +16,9 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
         let is_never_reached = hidden.len() == rows.len();
         let choices = match view.choices() {
             _ if is_never_reached => String::new(),
-            // Rows combine several choices.
-            choices if choices.contains(' ') => format!(" for {} of its choices of {choices}", hidden.len()),
+            choices if choices.contains(' ') => {
+                format!(" for {} of its combinations of {choices}", hidden.len())
+            }
             choices => format!(" for {} of its {choices}", hidden.len()),
         };
         let (variant, help) = (view.describe(row), help(view, is_never_reached));
@@ -27,22 +28,21 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Returns a fix; a partially reached variant may be intended.
 fn help(view: &DraftView<'_>, is_never_reached: bool) -> String {
-    let plain = "put the variant without a guard last, give it a guard";
+    let plain = "move the variant without a guard last, add a guard to it";
     let manifest = &view.resolved.manifest;
     let types = manifest.types.first().map(|ty| format!("`types = {{ {} = [...] }}`", ty.name.value));
     let formats = manifest.formats.first().map(|it| format!("`formats = {{ {} = [...] }}`", it.name.value));
     let restricted: Vec<String> = types.into_iter().chain(formats).collect();
     match is_never_reached || restricted.is_empty() {
-        true => format!("{plain}, or take one of them out"),
+        true => format!("{plain}, or remove one of them"),
         false => {
-            format!("{plain}, or say with {} which choices the later one is for", restricted.join(" or "))
+            format!("{plain}, or restrict the later one with {}", restricted.join(" or "))
         }
     }
 }
 
-/// Returns the first earlier row that serves the same nodes and is never ranked after this one.
+/// Returns an earlier row that serves the same nodes and is always ranked before this one.
 fn hides(view: &DraftView<'_>, row: usize) -> Option<usize> {
     let is_asked_before = |before: usize| {
         let mut points = view.plugin.tuning.iter().flat_map(|device| &device.points);
@@ -53,7 +53,7 @@ fn hides(view: &DraftView<'_>, row: usize) -> Option<usize> {
     })
 }
 
-/// Returns whether measured times rank a row before an earlier one. Rows that serve other nodes do not matter.
+/// Returns whether measured times rank a row before an earlier one for some nodes.
 fn is_asked_first(plugin: &Plugin, ranking: &[u32], row: usize, other: usize) -> bool {
     // Unmeasured rows stay before all later rows.
     if !ranking.iter().any(|named| *named as usize == other) {

@@ -1,4 +1,4 @@
-//! Reports manifests that no node satisfies, because all claims would hold vacuously.
+//! Reports manifests that no node satisfies: all claims would hold vacuously.
 
 use cubinder_launch::proof::Verdict;
 use cubinder_model::{Plugin, ShapeLimits};
@@ -13,7 +13,7 @@ pub(super) fn is_empty(view: &DraftView<'_>, plugin: &Plugin) -> bool {
     view.domain_of(plugin).sharing(&view.pools.proofs).never(&truth()) == Verdict::Proved
 }
 
-/// Reports the reason: a rule, otherwise limits, otherwise their combination.
+/// Blames a rule, else limits, else their combination.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = require_is_constant::check(view);
     if has_errors(&diagnostics) {
@@ -24,7 +24,6 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let tensors = inputs.chain(manifest.outputs.iter().map(|output| (&output.name, &output.limits)));
     let limited = tensors.enumerate().filter(|(_, (_, limits))| !limits.range.is_empty());
     let limited: Vec<_> = limited.collect();
-    // Outputs follow from inputs.
     let culprit =
         limited.into_iter().rev().find(|(tensor, _)| !is_empty(view, &without_limits(view.plugin, *tensor)));
     diagnostics.push(match culprit {

@@ -1,4 +1,4 @@
-//! Claims that expressions have values. Omits rules about nodes: one without a value rejects the node.
+//! Claims that expressions have values. Omits rules, which reject nodes without a value.
 
 use cubinder_expr::{Expr, Node};
 
@@ -54,7 +54,6 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     terms.map(|term| term.claim(rules::MAY_HAVE_NO_VALUE, must(), Predicate::HasValue)).collect()
 }
 
-/// Returns whether evaluation can fail: names, lists and lengths cannot.
 fn can_fail(expr: &Expr) -> bool {
     expr.nodes.iter().any(|node| match node {
         Node::Unary(..)

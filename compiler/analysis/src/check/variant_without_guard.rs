@@ -41,13 +41,13 @@ pub(super) fn check(view: &DraftView<'_>, never: &[usize], always: &[usize]) -> 
     }
     let row = *without.first()?;
     let label = match case.filter(|case| !case.is_empty()) {
-        Some(case) => format!("for {case} this one and those before it fail"),
-        None => "this one may fail as well as those before it".to_owned(),
+        Some(case) => format!("for {case}, this and all earlier guards are false"),
+        None => "this and all earlier guards may be false".to_owned(),
     };
     let consequence = match view.route {
-        Route::Plugin => "a launch for which no guard holds is refused at run time",
+        Route::Plugin => "a launch without a true guard is rejected at run time",
         Route::Native => {
-            "TensorRT chooses one variant when it builds the engine: where no guard is proved for all shapes of the profile there is no engine"
+            "TensorRT chooses one variant at build time: the build fails if no guard is proved for all shapes of the profile"
         }
     };
     let span = view.guard_span(row).unwrap_or_else(|| view.variant_span(row));

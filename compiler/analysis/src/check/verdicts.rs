@@ -1,7 +1,7 @@
 //! Decides claims: proved, refuted or open.
 //!
-//! Limits the number of proofs: equal claims are proved once, a proof without a guard applies with it, a
-//! counterexample without a guard is tried first with it, and claims over equal domains share facts.
+//! Limits the number of proofs: equal claims are proved once; proofs and counterexamples without a guard are reused
+//! with it; equal domains share facts.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::volume::{is_beyond, taken};
 use super::witness::outside;
 use super::{CheckedDraft, Obligation};
 
-/// A claim's domain; equal guards and conditions share one.
+/// A claim's domain, shared by equal guards and conditions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Cases {
     BeforeOutputs,
@@ -37,7 +37,7 @@ impl<'p> Domains<'p> {
 }
 
 /// Decides claims: an obligation each, an error if always false, a warning for a counterexample that TensorRT
-/// accepts. Rows that cannot run have no claims.
+/// accepts.
 pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut CheckedDraft) {
     claims.retain(|claim| claim.conditioned_row().is_none_or(|row| !view.has_no_node(row)));
     let (mut groups, cases) = grouped(view, &claims);
@@ -73,7 +73,6 @@ pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut
     oblige_all(view, groups, &mut checked.obligations);
 }
 
-/// Groups equal claims over equal domains.
 fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Vec<Cases>) {
     let mut numbers: HashMap<ExprKey<'_>, usize> = HashMap::new();
     let (mut groups, mut all_cases): (Vec<Group<'_>>, Vec<Cases>) = (Vec::new(), Vec::new());
@@ -103,7 +102,7 @@ fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Ve
     (groups, all_cases)
 }
 
-/// `wider` is the result for a wider domain.
+/// Settles one claim; `wider` is the result for a wider domain.
 fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> Settled {
     if let (Predicate::Within(allowed), Some(value)) = (&claim.predicate, claim.term.expr.constant()) {
         let is_right = allowed.contains(value);
@@ -165,7 +164,7 @@ fn settle_taken(domain: &Domain<'_>, claim: &Claim, beyond: Settled) -> Settled 
     }
 }
 
-/// The condition that a counterexample violates.
+/// Returns the condition that a counterexample violates.
 fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     match &claim.predicate {
         Predicate::Within(allowed) => Some(match outside(&claim.term.expr, case, *allowed) {
@@ -178,7 +177,7 @@ fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     }
 }
 
-/// One obligation per span and statement, with the worst verdict.
+/// Returns one obligation per span and statement, with the worst verdict.
 fn oblige_all(view: &DraftView<'_>, groups: Vec<Group<'_>>, obligations: &mut Vec<Obligation>) {
     let mut places: HashMap<_, usize> = HashMap::new();
     for group in groups {

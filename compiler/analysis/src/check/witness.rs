@@ -12,13 +12,13 @@ use super::formula::reads;
 /// A counterexample by names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedCase {
-    /// The value of each attribute.
+    /// Attribute values.
     pub attributes: Vec<(String, Value)>,
-    /// The shapes of inputs, then of outputs that have one.
+    /// Shapes of inputs, then outputs.
     pub shapes: Vec<(String, Vec<i64>)>,
-    /// The values of shape inputs.
+    /// Values of shape inputs.
     pub values: Vec<(String, Vec<i64>)>,
-    /// Device properties by name; empty if irrelevant.
+    /// Relevant device properties.
     pub device: Vec<(String, i64)>,
 }
 
@@ -46,7 +46,7 @@ fn facts(case: &Case) -> impl Iterator<Item = (DeviceFact, i64)> {
     case.device.into_iter().flat_map(|device| DeviceFact::ALL.map(|fact| (fact, device.fact(fact))))
 }
 
-/// Evaluates a case; addresses are unknown.
+/// Addresses are unknown.
 struct CaseEnvironment<'c>(&'c Case);
 
 impl Environment for CaseEnvironment<'_> {
@@ -87,8 +87,7 @@ pub(super) fn outside(expr: &Expr, case: &Case, allowed: Interval) -> Option<(Op
     }
 }
 
-/// Formats `x = [1, 65536], n = 3`: input shapes and attributes that the expressions depend on. Omits ranks beside
-/// shapes; empty for constants.
+/// Formats `x = [1, 65536], n = 3`: relevant input shapes and attributes. Empty for constants.
 pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String {
     let (attributes, tensors) = depends_on(plugin, exprs);
     let shapes = tensors.iter().filter_map(|&tensor| {
@@ -124,7 +123,6 @@ pub(super) fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, 
                 None => {
                     inputs.insert(tensor);
                 }
-                // Output shapes depend only on inputs.
                 Some(output) if outputs.insert(output) => {
                     left.extend(plugin.outputs.get(output).map(|output| &output.shape));
                 }

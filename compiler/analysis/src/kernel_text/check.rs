@@ -1,5 +1,5 @@
-//! Checks launches against the parsed text of their kernels. [`crate::verify`] decides which arguments fit; it receives
-//! only certain types.
+//! Checks launches against the parsed text of their kernels. [`crate::verify`] compares arguments with certain
+//! types.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -25,30 +25,30 @@ use crate::verify::{self, BoundArgs};
 /// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedText {
-    /// Errors and warnings, ordered by position.
+    /// Errors and warnings by position.
     pub diagnostics: Vec<Diagnostic>,
-    /// Kernels that could not be checked, without duplicates.
+    /// Unique kernels to check by compiling.
     pub unsure: Vec<UncheckedKernel>,
-    /// Unchecked pointers of precompiled code, without duplicates.
+    /// Unique unchecked pointers of precompiled code.
     pub unchecked: Vec<UncheckedPointers>,
-    /// Arguments with certain parameter types, by unit. Empty after an error.
+    /// Arguments by unit; empty after errors.
     pub args: Vec<BoundArgs>,
 }
 
 /// A kernel that only a compile can check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncheckedKernel {
-    /// The kernel's name in the manifest, for one row.
+    /// Name for one row.
     pub kernel: String,
-    /// Its span in the manifest.
+    /// Span of the name.
     pub kernel_span: Span,
-    /// The file that should contain it.
+    /// Expected file.
     pub source: PathBuf,
-    /// Why it was not checked.
+    /// Reason.
     pub doubt: Doubt,
 }
 
-/// Checks every launch against the text of its kernel for `targets` and NVRTC `options`: file, kernel, template
+/// Checks all launches against their kernels' text, for `targets` and NVRTC `options`: file, kernel, template
 /// arguments, and arguments by name and, if certain, kind. `open` reads a file.
 #[must_use]
 pub fn check(
@@ -137,8 +137,7 @@ pub fn check(
     checked
 }
 
-/// Returns warnings about type parameters and constants without uses. Empty if a file is unreadable or includes
-/// another. `open` reads a file.
+/// Warns about unused type parameters and constants. Empty if a file is unreadable or includes another.
 #[must_use]
 pub fn unused_names(resolved: &Resolved, open: &OpenSource<'_>) -> Vec<Diagnostic> {
     if resolved.unused_names.is_empty() {
@@ -169,7 +168,6 @@ fn defined_by_options(options: &[String], unit: &Unit, kernels: &Kernels, source
     names.find(|name| texts.iter().any(|text| has(text, name))).map(str::to_owned)
 }
 
-/// A unit with its kernel.
 pub(super) struct Check<'a> {
     pub(super) unit: &'a Unit,
     pub(super) targets: &'a [Target],
@@ -181,7 +179,6 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Returns diagnostics, and arguments with certain parameter types.
     fn run(&self, plugin: &Plugin) -> (Vec<Diagnostic>, BoundArgs) {
         let meanings = TemplateContext {
             kernel: self.kernel,
@@ -230,7 +227,7 @@ impl Check<'_> {
         }
         found.extend(self.without_wait(plugin).into_iter().chain(self.restricted(plugin)));
         if has_errors(&found) {
-            // Warnings may be consequences of the errors.
+            // Errors may cause the warnings, so only errors remain.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         }
         (found, args)

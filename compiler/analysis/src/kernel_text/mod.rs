@@ -1,4 +1,4 @@
-//! Checks a plugin's launches against the text of their kernels, without a compiler.
+//! Checks launches against the text of their kernels, without a compiler.
 
 mod check;
 mod errors;

@@ -1,5 +1,3 @@
-//! Opens kernel files. The caller reads them; only help lists a folder.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,10 +8,10 @@ use crate::rules;
 /// Reads a file, or returns why it is unreadable.
 pub type OpenSource<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + Sync + 'a;
 
-/// Opens the file of a unit's kernel with `open`.
+/// Opens a unit's kernel file with `open`.
 ///
 /// # Errors
-/// Those of `open`, at the file's span in the manifest.
+/// The errors of `open`, at the file's span.
 pub fn open_source(unit: &Unit, open: &OpenSource<'_>) -> Result<Arc<Source>, Vec<Diagnostic>> {
     open(&unit.source).map_err(|found| {
         let located = |error: Diagnostic| not_found(error, &unit.source, &unit.source_span);
@@ -46,7 +44,6 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns the first CUDA sources beside a missing path.
 fn sources_beside(path: &Path) -> Vec<String> {
     const MOST: usize = 8;
     let Ok(entries) = std::fs::read_dir(folder_of(path)) else { return Vec::new() };

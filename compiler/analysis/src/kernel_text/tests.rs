@@ -68,7 +68,6 @@ fn what_is_right_passes() {
         ),
     ];
     for (text, kernel, args) in cases {
-        // Rows of both types use one kernel.
         let checked = checked(&text.replace("float4", "uint4"), kernel, args);
         assert_eq!(render(&checked.diagnostics, Colour::Plain), "", "{text}");
         assert_eq!(checked.unsure, [], "{text}");
@@ -147,13 +146,13 @@ fn template_arguments_that_nothing_declares_are_told() {
     );
     assert_eq!(
         message(text, "k<factor>").as_deref(),
-        Some("`factor` is an attribute that no code is compiled for")
+        Some("the template argument `factor` is an attribute without `specialize`")
     );
     let own =
         "template <int A, typename T, int K> __global__ void k(const T* x, T* y) { y[0] = x[K + (K)]; }";
     assert_eq!(
         message(own, "k<1, float, K>").as_deref(),
-        Some("`K` is a template parameter of the kernel, and nothing says what it is")
+        Some("the template parameter `K` of the kernel has no value")
     );
     assert_eq!(message(&format!("enum {{ J, K }}; {own}"), "k<1, T, K>"), None);
     assert_eq!(message(&format!("constexpr int K = 3; {own}"), "k<1, T, K>"), None);
@@ -213,7 +212,6 @@ fn any_text_is_checked() {
     });
 }
 
-/// The oracle is NVRTC's debug information.
 #[test]
 fn what_is_certain_is_what_the_compiler_says() {
     let test = "what_is_certain_is_what_the_compiler_says";
@@ -257,7 +255,6 @@ fn what_is_certain_is_what_the_compiler_says() {
             certain += 1;
         }
     }
-    // All but the user's own types and the pointer to pointers.
     assert_eq!(certain, kernel.params.len() - 3);
 }
 
@@ -273,7 +270,7 @@ fn the_wait_is_shown_with_what_older_targets_need() {
         let found = found.into_iter().find(|one| one.code == Some(rules::NO_DEPENDENCY_WAIT)).unwrap();
         found.help.unwrap_or_default()
     };
-    let guard = "between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `sm_80` has no such instruction";
+    let guard = "between `#if __CUDA_ARCH__ >= 900` and `#endif`, because `sm_80` lacks this instruction";
     assert!(help(&["sm_90", "sm_80"]).contains(guard), "{}", help(&["sm_90", "sm_80"]));
     assert!(!help(&["sm_90"]).contains("#if"), "{}", help(&["sm_90"]));
     for wait in ["cudaGridDependencySynchronize();", "cuda::ptx::griddepcontrol_wait();"] {

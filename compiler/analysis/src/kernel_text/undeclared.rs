@@ -1,6 +1,4 @@
-//! Reports undeclared template arguments.
-//!
-//! Owns which of the manifest's names template arguments can have. Never calls a compiler.
+//! Reports undeclared template arguments. Never calls a compiler.
 
 use std::sync::Arc;
 
@@ -14,8 +12,7 @@ use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::directives::directives;
 use crate::resolve::{Resolved, Unit};
 
-/// Returns a certainly undeclared template argument: a bare name in the manifest's style, without includes that could
-/// declare it.
+/// Returns a certainly undeclared template argument: a bare name of the manifest, if no include could declare it.
 pub(super) fn find(
     resolved: &Resolved,
     arguments: &[Argument],

@@ -1,4 +1,4 @@
-//! Warns about the text of kernels that compile but may run incorrectly.
+//! Warns about kernels that compile but may run incorrectly.
 
 use cubinder_model::Plugin;
 
@@ -24,14 +24,16 @@ impl Check<'_> {
     pub(super) fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
         let text = &self.source.text;
-        // A name anywhere in the file, an option or an included file counts as a wait.
+        // Names in the file, an option or an included file count as a wait.
         let mut texts = self.options.iter().chain([text]);
         if !launch.programmatic || texts.any(|text| may_wait(text)) || !includes_only_cuda_headers(text) {
             return None;
         }
-        // `griddepcontrol` needs 9.0 (PTX ISA 9.0).
+        // The minimum of `griddepcontrol` (PTX ISA 9.0).
         let without = self.targets.iter().find(|target| target.arch.major < 9).map(|target| {
-            format!(" between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `{target}` has no such instruction")
+            format!(
+                " between `#if __CUDA_ARCH__ >= 900` and `#endif`, because `{target}` lacks this instruction"
+            )
         });
         let (condition, kernel) = (without.unwrap_or_default(), self.kernel.path());
         let in_kernel = Span::new(self.source, self.kernel.name_range.clone());
@@ -39,9 +41,8 @@ impl Check<'_> {
         Some(NoDependencyWait { kernel, condition, launched, in_kernel }.into())
     }
 
-    /// Warns about two arguments with one memory, one of them `__restrict__`.
+    /// Warns about a `__restrict__` argument that shares memory with another.
     pub(super) fn restricted(&self, plugin: &Plugin) -> Option<Diagnostic> {
-        // The first argument with a name counts.
         let argument = |name: &str| self.unit.args.iter().find(|arg| arg.name == name);
         let memory = |value: &ArgDraftValue| match value {
             ArgDraftValue::Tensor(tensor) => Some(Shared::Tensor(plugin.storage_of(*tensor as usize))),
@@ -72,7 +73,7 @@ impl Check<'_> {
         };
         let restricted = [first.0, second.0].into_iter().filter(|param| param.ty.is_restrict);
         Some(restricted.fold(diagnostic, |diagnostic, param| {
-            diagnostic.related(Span::new(self.source, param.range.clone()), "said here")
+            diagnostic.related(Span::new(self.source, param.range.clone()), "`__restrict__` here")
         }))
     }
 

@@ -1,5 +1,5 @@
-//! Checks a launch against precompiled code: declared parameters against each file, arguments against parameters, the
-//! launch against the code's demands.
+//! Checks a launch against precompiled code: parameters against each file, arguments against parameters, the launch
+//! against the code's requirements.
 
 use cubinder_expr::{Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, KernelFacts, Plugin, TargetKind};
@@ -16,27 +16,27 @@ use crate::loaded::LoadedCode;
 use crate::resolve::{ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::verify::{self, BoundArgs};
 
-/// The result of comparing a launch with its code.
+/// Results of comparing a launch with its code.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedCode {
     /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// The arguments; `None` after errors.
+    /// Arguments; `None` after errors.
     pub bound: Option<BoundArgs>,
-    /// The clusters that the code requires, unless the launch sets them.
+    /// Code's cluster size, unless the launch's.
     pub cluster: Option<[u32; 3]>,
-    /// The pointers that no file describes.
+    /// Pointers that no file describes.
     pub unchecked: Option<UncheckedPointers>,
 }
 
-/// Parameters for tensors whose pointee is declared only in the manifest.
+/// Parameters whose pointees only the manifest declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncheckedPointers {
-    /// The code's name in the manifest.
+    /// Name of the code.
     pub code: String,
-    /// Its span.
+    /// Span of the name.
     pub code_span: Span,
-    /// The parameters' names; never empty.
+    /// Parameter names; never empty.
     pub params: Vec<String>,
 }
 
@@ -47,10 +47,9 @@ struct KernelFile<'a> {
     facts: Option<(FactSource, Vec<ParameterFact>)>,
 }
 
-/// Findings about a unit's files, each for the first file only.
+/// Findings about a unit's files, for the first file only.
 #[derive(Default)]
 struct Findings {
-    /// Findings without the file.
     known: Vec<Diagnostic>,
     reported: Vec<Diagnostic>,
 }
@@ -66,7 +65,7 @@ impl Findings {
     }
 }
 
-/// Compares a unit with its readable code files.
+/// Compares a unit with its readable files.
 #[must_use]
 pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
     let Some(code) = &unit.foreign else { return CheckedCode::default() };
@@ -113,7 +112,7 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
         found.reported.extend(verify::check_code(&check).err().into_iter().flatten());
         let label = match target.kind {
             TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
-            TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
+            TargetKind::Cubin => "the file reserves only dynamic shared memory",
         };
         if let Some(warning) = verify::no_shared(unit, launch, rules) {
             found.add(file, label, warning);
@@ -125,7 +124,7 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
     for KernelFile { file, loaded, .. } in &files {
         let named = loaded.signatures.get(&unit.kernel);
         if let Some(finding) = named.and_then(|named| exchanged(code, named)) {
-            found.add(file, "the debug information of this file says so", finding);
+            found.add(file, "according to the debug information of this file", finding);
         }
     }
     addresses(&mut found, plugin, unit, code, &args, &files);
@@ -155,7 +154,7 @@ fn unchecked(unit: &Unit, code: &ForeignCode, files: &[KernelFile<'_>]) -> Optio
     (!params.is_empty()).then_some(UncheckedPointers { code, code_span, params })
 }
 
-/// Reports different clusters: all files share one launch.
+/// Reports files with different cluster sizes, because all files share one launch.
 fn different_clusters(unit: &Unit, clusters: &[(&ForeignFile, Option<[u32; 3]>)]) -> Option<Diagnostic> {
     let ((first, size), rest) = clusters.split_first()?;
     let (second, other) = rest.iter().find(|(_, other)| other != size)?;
@@ -188,7 +187,7 @@ fn parameters(
         declared.iter().zip(&kernel.params).zip(&code.param_spans).enumerate()
     {
         let (size, align) = size_and_align(&param.ty);
-        let place = format!("number {} of the kernel `{name}`", index + 1);
+        let place = format!("parameter {} of the kernel `{name}`", index + 1);
         let (parameter, span, offset) = (&param.name, span.clone(), in_file.offset);
         let kind_in_file =
             entry.and_then(|it| it.params.get(index)).and_then(|it| other_kind(&param.ty, *it));
@@ -211,7 +210,7 @@ fn is_const(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Pointer { is_const: true, .. })
 }
 
-/// Reports declared names in another order than the debug information's.
+/// Reports names that debug information lists in another order.
 fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
     let declared = &code.signature;
     let mut pairs = declared.params.iter().zip(&named.params).zip(&code.param_spans);
@@ -253,7 +252,6 @@ fn size_and_align(ty: &ParamType) -> (u32, u32) {
     }
 }
 
-/// Reports numbers other than 0 passed as addresses.
 fn addresses(
     found: &mut Findings,
     plugin: &Plugin,

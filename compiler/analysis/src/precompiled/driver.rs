@@ -1,4 +1,4 @@
-//! Checks that the manifest's oldest driver loads its precompiled code.
+//! Checks that the oldest driver loads precompiled code.
 
 use super::errors::{DriverTooOld, UnknownDriver};
 use crate::diagnostic::{Diagnostic, Span};
@@ -14,7 +14,7 @@ fn release_of_ptx(version: (u32, u32)) -> Option<Release> {
     match version {
         (7, 0..=8) => Some((11, minor)),
         (8, 0..=5) => Some((12, minor)),
-        // 12.6 added none; 8.6 came with 12.7, which the driver tables lack.
+        // 12.6 added none; the driver tables lack 12.7, which added 8.6.
         (8, 6..=7) => Some((12, 8)),
         (8, 8) => Some((12, 9)),
         (9, _) => Some((13, minor)),
@@ -23,7 +23,7 @@ fn release_of_ptx(version: (u32, u32)) -> Option<Release> {
     }
 }
 
-/// Returns errors for the files that the driver does not load.
+/// Returns errors for files that the driver cannot load.
 #[must_use]
 pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
@@ -38,8 +38,8 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
             }
             None => {
                 let reason = match loaded.ptx.is_some() || loaded.release.is_some() {
-                    true => "this version of cubinder was made before that release",
-                    false => "neither its header nor a note tells which release of CUDA made it",
+                    true => "this version of cubinder is older than that release",
+                    false => "neither its header nor a note names the CUDA release that compiled it",
                 };
                 UnknownDriver { code, reason, file, required }.into()
             }
@@ -56,13 +56,13 @@ fn oldest(loaded: &LoadedCode) -> Option<DriverVersion> {
         return release_of_ptx(*version).and_then(drivers::oldest_for_ptx);
     }
     let (major, minor) = loaded.release?;
-    // All drivers in the tables, from 11.0 on, load older files.
+    // All drivers in the tables (from 11.0) load older files.
     drivers::oldest_for_cubins((i32::try_from(major).ok()?, i32::try_from(minor).ok()?).max((11, 0)))
 }
 
 fn describe(loaded: &LoadedCode) -> String {
     match (&loaded.ptx, loaded.release) {
-        (Some(((major, minor), _)), _) => format!("PTX of version {major}.{minor}"),
+        (Some(((major, minor), _)), _) => format!("PTX {major}.{minor}"),
         (None, Some((major, minor))) => format!("a cubin of CUDA {major}.{minor}"),
         (None, None) => "this cubin".to_owned(),
     }

@@ -1,4 +1,4 @@
-//! Compares arguments with a file's statements about parameters: debug information, C++ and Numba symbols, Triton's
+//! Compares arguments with a file's facts about parameters: debug information, C++ and Numba symbols, Triton's
 //! `NAME.ttir`. Never reports uncertain types, such as bytes.
 
 use cubinder_expr::{DataType, ScalarType};
@@ -17,9 +17,8 @@ use crate::verify;
 pub(super) enum ParameterFact {
     Unknown,
     Pointer(Pointer),
-    /// An integer, as the file spells it.
+    /// An integer type, spelled as in the file.
     Integer(String),
-    /// A float, as the file spells it.
     Float(String),
     /// Points to other memory than a tensor.
     Internal(&'static str),
@@ -42,14 +41,13 @@ impl ParameterFact {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pointer {
-    /// As in the file: `float const*`.
+    /// The type as the file spells it: `float const*`.
     spelling: String,
-    /// The pointee; `None` for bytes.
+    /// `None` for bytes.
     to: Option<(Leaf, Option<u32>)>,
     is_const: bool,
 }
 
-/// The source of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FactSource {
     Debug,
@@ -60,14 +58,14 @@ pub(super) enum FactSource {
 impl FactSource {
     pub(super) const fn text(self) -> &'static str {
         match self {
-            FactSource::Debug => "the debug information of this file says so",
-            FactSource::Symbol => "the kernel's symbol says so",
-            FactSource::Triton => "the `.ttir` beside this file says so",
+            FactSource::Debug => "according to the debug information of this file",
+            FactSource::Symbol => "according to the kernel's symbol",
+            FactSource::Triton => "according to the `.ttir` beside this file",
         }
     }
 }
 
-/// Returns facts about each of the kernel's parameters, if the file has any.
+/// Returns facts about each parameter, if the file has any.
 pub(super) fn parameter_facts(
     loaded: &LoadedCode,
     kernel: &KernelFacts,
@@ -80,7 +78,7 @@ pub(super) fn parameter_facts(
         let function = loaded.triton.as_ref().filter(|function| function.name == kernel.symbol)?;
         let mut all = of_triton_function(function);
         let scratch = kernel.params.len().checked_sub(all.len()).filter(|more| *more <= 2)?;
-        all.extend((0..scratch).map(|_| ParameterFact::Internal("a pointer to scratch memory of Triton's")));
+        all.extend((0..scratch).map(|_| ParameterFact::Internal("a pointer to Triton's scratch memory")));
         Some((FactSource::Triton, all))
     };
     of_debug().or_else(of_symbol).or_else(of_triton)
@@ -101,7 +99,7 @@ fn of_debug(loaded: &LoadedCode, kernel: &KernelFacts) -> Option<Vec<ParameterFa
     Some(signature.params.iter().map(fact).collect())
 }
 
-/// Returns whether a type is certain: `char` and `unsigned char` may be any bytes.
+/// Returns whether a type is certain; `char` may be any bytes.
 fn is_telling(pointee: &str) -> bool {
     !matches!(pointee, "void" | "char" | "unsigned char" | "std::byte")
 }
@@ -134,9 +132,9 @@ fn of_pointee(spelling: &str, pointee: &str) -> ParameterFact {
     let base = base.join(" ");
     ParameterFact::Pointer(Pointer {
         spelling: spelling.to_owned(),
-        // Users may name a class `half`, but not CUDA's `__half`.
+        // Users may define `half`, but not CUDA's `__half`.
         to: symbols::element(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
-        // With several pointers, `const` is the inner one's.
+        // In a pointer to pointers, `const` belongs to the inner pointer.
         is_const: words.contains(&"const") && !base.contains('*'),
     })
 }
@@ -145,10 +143,10 @@ fn of_pointee(spelling: &str, pointee: &str) -> ParameterFact {
 fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<ParameterFact> {
     let number = |what: &str| ParameterFact::Integer(format!("the {what} of Numba's `{text}`"));
     let mut all = vec![
-        ParameterFact::Internal("the `meminfo` of an array of Numba's"),
-        ParameterFact::Internal("the `parent` of an array of Numba's"),
+        ParameterFact::Internal("the `meminfo` of a Numba array"),
+        ParameterFact::Internal("the `parent` of a Numba array"),
         number("number of elements"),
-        number("bytes of an element"),
+        number("bytes per element"),
         ParameterFact::Pointer(Pointer {
             spelling: format!("the data of Numba's `{text}`"),
             to: element(name),
@@ -177,13 +175,13 @@ fn of_triton_function(function: &Function) -> Vec<ParameterFact> {
     function.arguments.iter().map(fact).collect()
 }
 
-/// Converts a type; Triton's integers are unsigned, and 8 bits may be anything.
+/// Integers are unsigned; 8 bits may be anything.
 fn of_triton_type(ty: &str) -> Option<&str> {
     match ty {
         "f32" | "f64" | "f16" | "bf16" | "i16" | "i32" | "i64" => Some(ty),
         "i1" => Some("bool"),
         "f8E4M3FN" => Some("f8"),
-        // These differ from `f8`.
+        // These 8-bit types differ from `f8`.
         "f8E5M2" | "f8E4M3FNUZ" | "f8E5M2FNUZ" | "f8E4M3B11FNUZ" => Some("__nv_fp8_e5m2"),
         _ => None,
     }
@@ -196,7 +194,7 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Reports several misfits as one error: another file or order.
+    /// Reports several misfits as one error.
     pub(super) fn run(&self, facts: &[ParameterFact]) -> Option<Diagnostic> {
         let params = self.code.signature.params.iter().zip(&self.code.param_spans).zip(facts);
         let mut wrong = params.filter_map(|((param, span), fact)| {
@@ -212,8 +210,8 @@ impl Check<'_> {
         let first = Diagnostic::from(first);
         Some(match others.as_slice() {
             [] => first,
-            [one] => first.note(format!("`{one}` does not fit either")),
-            names => first.note(format!("{} do not fit either", list(names))),
+            [one] => first.note(format!("`{one}` does not match either")),
+            names => first.note(format!("{} do not match either", list(names))),
         })
     }
 
@@ -222,7 +220,7 @@ impl Check<'_> {
         let is_float = matches!(param.ty, ParamType::Scalar(ScalarType::F32 | ScalarType::F64));
         let is_integer = !is_float && matches!(param.ty, ParamType::Scalar(_));
         let is_tensor = |arg: &ArgDraft| matches!(arg.value, ArgDraftValue::Tensor(_));
-        let takes = |what: &str| format!("is `{}`, and the kernel takes {what} there", param.spelling);
+        let takes = |what: &str| format!("is `{}`, but the kernel expects {what}", param.spelling);
         match fact {
             ParameterFact::Unknown => None,
             ParameterFact::Internal(what) => (is_address && arg.is_none_or(is_tensor)).then(|| takes(what)),
@@ -240,7 +238,7 @@ impl Check<'_> {
         if let (Some((leaf, _)), ParamType::Pointer { leaf: declared, .. }) = (pointer.to, &param.ty)
             && is_another(leaf, *declared)
         {
-            return Some(format!("is `{}`, and the kernel takes {what} there", param.spelling));
+            return Some(format!("is `{}`, but the kernel expects {what}", param.spelling));
         }
         let ArgDraftValue::Tensor(tensor) = arg?.value else { return None };
         let index = usize::try_from(tensor).ok()?;
@@ -250,7 +248,7 @@ impl Check<'_> {
             && let Some(why) = verify::misfit(ty, size, leaf)
         {
             return Some(format!(
-                "gets `{name}` of `{}`, and the kernel takes {what} there: {why}",
+                "receives `{name}` of type `{}`, but the kernel expects {what}: {why}",
                 ty.name()
             ));
         }
@@ -260,7 +258,7 @@ impl Check<'_> {
         if pointer.is_const && storage >= self.plugin.inputs.len() && !is_shared {
             let output = self.plugin.tensor_name(storage).unwrap_or(name);
             return Some(format!(
-                "gets the output `{output}`, and the kernel promises not to write there: {what}"
+                "receives the output `{output}`, but the kernel does not write through {what}"
             ));
         }
         None
@@ -275,12 +273,11 @@ pub(crate) fn shortened(symbol: &str) -> String {
     }
 }
 
-/// Quotes a spelling, but not a description.
 fn quoted(what: &str) -> String {
     if what.starts_with("the ") { what.to_owned() } else { format!("`{what}`") }
 }
 
-/// Returns whether a pointee contradicts the file. Integers match anything of their width.
+/// Returns whether a pointee contradicts the file. Integers match any type of their width.
 fn is_another(in_file: Leaf, declared: Leaf) -> bool {
     use ScalarType::{Bool, Int, UInt};
     let is_integer = |leaf: Leaf| matches!(leaf, Leaf::Scalar(Int { .. } | UInt { .. } | Bool));
@@ -294,7 +291,7 @@ fn is_another(in_file: Leaf, declared: Leaf) -> bool {
     if in_file == Leaf::OtherFloat8 && is_integer(declared) {
         return false;
     }
-    // For vectors and wide integers the bound tensor decides.
+    // The bound tensor decides for vectors and wide integers.
     let (size, declared_size) = (in_file.size(), declared.size());
     match (is_integer(in_file), is_integer(declared)) {
         (true, true) | (true, false) => size < declared_size,

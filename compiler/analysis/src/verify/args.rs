@@ -1,5 +1,3 @@
-//! Binds arguments to parameters by name, and checks their types.
-
 use cubinder_expr::{Expr, Kind, Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
 
@@ -14,7 +12,7 @@ use super::errors::{
 };
 use super::{bytes, pointee};
 
-/// Returns the element size in bytes behind each pointer, by parameter: 4 for `float4*`. Omits opaque types.
+/// Returns element sizes in bytes by pointer parameter: 4 for `float4*`. Omits opaque types.
 #[must_use]
 pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     let bytes = |param: &Param| match param.ty {
@@ -24,8 +22,7 @@ pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     signature.params.iter().filter_map(bytes).collect()
 }
 
-/// Returns the unit's arguments in the order of the kernel's parameters. Fails as [`check_names`],
-/// or for arguments that do not fit.
+/// Returns a unit's arguments in the kernel's order. Fails as [`check_names`], or if arguments do not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let names = Names { unit, signature };
     if let Some(problem) = names.shared() {
@@ -49,7 +46,7 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
 pub struct BoundArgs {
     /// The arguments.
     pub args: Vec<Arg>,
-    /// Pointers to `const`: see [`read_only`].
+    /// See [`read_only`].
     pub read_only: Vec<String>,
     /// See [`number_bytes`].
     pub number_bytes: Vec<(String, u32)>,
@@ -62,7 +59,7 @@ pub fn read_only(signature: &Signature) -> Vec<String> {
     signature.params.iter().filter(is_const).map(|param| param.name.clone()).collect()
 }
 
-/// Returns shared parameter names; otherwise nameless parameters, unknown and missing arguments.
+/// Returns shared parameter names, else nameless parameters, unknown and missing arguments.
 #[must_use]
 pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let names = Names { unit, signature };
@@ -81,14 +78,14 @@ pub fn bind_argument(
     Ok(Arg { name: param.name.clone(), value })
 }
 
-/// Warns about inputs that the kernel could write: TensorRT shares them with other readers.
+/// Warns about inputs that kernels could write: TensorRT shares them.
 #[must_use]
 pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let bound = unit.args.iter().filter_map(|arg| Some((arg, signature.find(&arg.name)?.1)));
     bound.filter_map(|(arg, param)| writable_input(plugin, unit, arg, param)).collect()
 }
 
-/// Returns the warning of [`writable_inputs`] for one argument.
+/// Warns as [`writable_inputs`] about one argument.
 #[must_use]
 pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
     let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
@@ -101,7 +98,7 @@ pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Para
     let (input, parameter, spelling) = (&input.name, &param.name, &param.spelling);
     let in_place = replaced(plugin, unit, tensor).map(|output| {
         format!(
-            "; or, where the kernel changes it in place, say `alias = \"{input}\"` of the output `{}` instead of its type and shape",
+            "; or, if the kernel modifies it in place, set `alias = \"{input}\"` of the output `{}` instead of its type and shape",
             output.name
         )
     });
@@ -128,8 +125,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Reports names. Pairs that probably belong together are one error: misspelt names, unknown arguments
-    /// for nameless parameters.
+    /// Reports names. Pairs that probably belong together are one error: misspelt names, unknown arguments for
+    /// nameless parameters.
     fn problems(&self) -> Vec<Diagnostic> {
         let nameless = self.nameless();
         let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
@@ -151,7 +148,7 @@ impl<'a> Names<'a> {
         self.unit.args.iter().find(|arg| arg.name == param.name && !param.name.is_empty())
     }
 
-    /// Adds the signature, which may be wrong for precompiled code.
+    /// Shows the signature, which may be wrong for precompiled code.
     fn with_signature(&self, diagnostic: impl Into<Diagnostic>) -> Diagnostic {
         let diagnostic = diagnostic.into();
         let diagnostic = match &self.unit.foreign {
@@ -176,7 +173,7 @@ impl<'a> Names<'a> {
         Some(self.with_signature(NamelessParameters { noun, verb, which: nameless.join(", "), kernel, span }))
     }
 
-    /// Parameter packs share a name, and would share an argument.
+    /// Reports parameters that share a name, such as those of a parameter pack: they would share an argument.
     fn shared(&self) -> Option<Diagnostic> {
         let params = &self.signature.params;
         let count = |name: &str| params.iter().filter(|param| param.name == name).count();
@@ -187,13 +184,12 @@ impl<'a> Names<'a> {
     }
 
     fn unknown(&self, arg: &ArgDraft, meant: Option<&str>) -> Diagnostic {
-        // Lines after the header `[launches.args]` belong to that table.
+        // Lines after `[launches.args]` belong to that table.
         let is_key = LAUNCH.keys.iter().any(|key| key.name == arg.name);
         let help = match meant {
-            _ if is_key => Some(format!(
-                "`{}` is a key of `{}`: write it above `[launches.args]`",
-                arg.name, LAUNCH.title
-            )),
+            _ if is_key => {
+                Some(format!("move `{}`, a key of `{}`, above `[launches.args]`", arg.name, LAUNCH.title))
+            }
             meant => meant.map(|name| format!("did you mean `{name}`?")),
         };
         let (kernel, parameter, span) = (&self.unit.kernel, &arg.name, arg.name_span.clone());
@@ -207,8 +203,8 @@ impl<'a> Names<'a> {
         let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
         let (noun, verb, them) = match names.len() {
             0 => return None,
-            1 => ("parameter", "gets no argument", "it an argument"),
-            _ => ("parameters", "get no arguments", "each an argument"),
+            1 => ("parameter", "has no argument", "an argument, or remove the parameter"),
+            _ => ("parameters", "have no arguments", "an argument for each, or remove them"),
         };
         let (kernel, names, span) = (&self.unit.kernel, names.join(", "), self.unit.args_span.clone());
         Some(self.with_signature(MissingArguments { noun, names, kernel, verb, them, span }))
@@ -250,16 +246,16 @@ impl Values<'_> {
             let output = self.plugin.tensor_name(storage).unwrap_or(name);
             let output = match storage == index {
                 true => format!("the output `{output}` is"),
-                false => format!("`{name}` shares the memory of the output `{output}`, and is"),
+                false => format!("`{name}`, which shares the memory of the output `{output}`, is"),
             };
             let parameter = &param.name;
             let help = match self.written_input() {
-                Some(other) => format!("`{}` and `{}` may have changed places", arg.name, other.name),
+                Some(other) => format!("did you swap `{}` and `{}`?", arg.name, other.name),
                 None if pointee.ends_with(']') => {
-                    "take `const` out of the parameter, or bind an input to it".to_owned()
+                    "remove `const` from the parameter, or pass an input".to_owned()
                 }
-                None if storage != index => format!("make the parameter `{pointee}* {parameter}`"),
-                None => format!("make the parameter `{pointee}* {parameter}`, or bind an input to it"),
+                None if storage != index => format!("declare the parameter as `{pointee}* {parameter}`"),
+                None => format!("declare the parameter as `{pointee}* {parameter}`, or pass an input"),
             };
             return Err(ConstOutput { output, parameter, help, span }.into());
         }
@@ -275,7 +271,7 @@ impl Values<'_> {
         Ok(if *is_const { ArgValue::ReadTensor(tensor) } else { ArgValue::Tensor(tensor) })
     }
 
-    /// The buffer's size is checked after the compile.
+    /// Sizes are checked after the compile.
     fn scratch(&self, index: u32, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
         if let ParamType::Pointer { .. } = &param.ty {
             return Ok(ArgValue::Scratch(index));
@@ -301,14 +297,14 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
     let (label, help) = match (&param.ty, kind) {
         (ParamType::Pointer { .. }, _) => (
             value,
-            "a pointer is bound to a tensor by the tensor's bare name; numbers and arrays are passed by value".to_owned(),
+            "pass a tensor to a pointer by its bare name; numbers and arrays are passed by value".to_owned(),
         ),
         (ParamType::Other { name, .. }, _) => {
             let help = match name.as_str() {
                 "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" | "__nv_fp8_e4m3" => {
-                    "take a `float` and convert it in the kernel"
+                    "use a `float` and convert it in the kernel"
                 }
-                _ => "take numbers, `bool`, or arrays of them such as `cubinder::array<int, 8>`",
+                _ => "use numbers, `bool`, or arrays of them such as `cubinder::array<int, 8>`",
             };
             (format!("`{name}` cannot be passed by value"), help.to_owned())
         }
@@ -316,16 +312,19 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
             match (conversion(item, *element), literal_length(expr)) {
                 (Some(problem), _) => (value, problem.to_owned()),
                 (None, Some(found)) if u32::try_from(found) != Ok(*len) => (
-                    format!("the value has {found} elements, the kernel takes {len}"),
-                    format!("give exactly as many; `[get(x.shape, i, 1) for i in range({len})]` fills up with ones"),
+                    format!("expected length {len}, found {found}"),
+                    format!(
+                        "pass an array of length {len}; `[get(x.shape, i, 1) for i in range({len})]` pads with ones"
+                    ),
                 ),
                 _ => return Ok(ArgValue::Array { ty: *element, len: *len, expr: expr.clone() }),
             }
         }
-        (ParamType::Array { len, .. }, _) => (value, format!("pass an array of {len} elements: `[a, b, ...]`")),
+        (ParamType::Array { len, .. }, _) => (value, format!("pass an array of length {len}: `[a, b, ...]`")),
         (_, Kind::Array(_)) => (
             value,
-            "pass one element, such as `x.shape[0]`, or take a `cubinder::array<T, N>` in the kernel".to_owned(),
+            "pass one element, such as `x.shape[0]`, or use a `cubinder::array<T, N>` in the kernel"
+                .to_owned(),
         ),
         (ty, kind) => {
             let Some(ty) = scalar_of(ty) else { return Err(misfit(arg, param, value, None)) };
@@ -350,19 +349,18 @@ pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     }
 }
 
-/// The fix for a value of `kind` that is not a valid `ty`. Integers may be passed as floats: launches reject
-/// inexact ones.
+/// Returns a conversion of `kind` to `ty`. Integers may be passed as floats: launches reject inexact ones.
 fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
     match (kind, ty) {
         (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),
         (Kind::Int, _)
         | (Kind::Float, ScalarType::F32 | ScalarType::F64)
         | (Kind::Bool, ScalarType::Bool) => None,
-        (Kind::Float, _) => Some("convert it with `int(...)`, which cuts towards zero"),
-        (Kind::Bool, ScalarType::F32 | ScalarType::F64) => Some("choose the numbers: `1.0 if c else 0.0`"),
-        (Kind::Bool, _) => Some("choose the numbers: `1 if c else 0`"),
-        (Kind::Str, _) => Some("compare it with what it may be: `1 if mode == \"wrap\" else 0`"),
-        (Kind::Array(_), _) => Some("pass one element of it"),
+        (Kind::Float, _) => Some("convert it with `int(...)`, which truncates toward zero"),
+        (Kind::Bool, ScalarType::F32 | ScalarType::F64) => Some("select a number: `1.0 if c else 0.0`"),
+        (Kind::Bool, _) => Some("select a number: `1 if c else 0`"),
+        (Kind::Str, _) => Some("compare it with a value: `1 if mode == \"wrap\" else 0`"),
+        (Kind::Array(_), _) => Some("pass one of its elements"),
     }
 }
 

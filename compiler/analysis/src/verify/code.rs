@@ -16,35 +16,36 @@ use crate::diagnostic::Diagnostic;
 use crate::kernel_signature::Signature;
 use crate::resolve::Unit;
 
-/// The inputs of one check.
+/// Inputs of a check.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeCheck<'a> {
     /// The compiled unit.
     pub unit: &'a Unit,
-    /// Its launch in the draft.
+    /// The launch.
     pub launch: &'a Launch,
-    /// The arguments, bound by [`super::bind_args`].
+    /// Arguments from [`super::bind_args`].
     pub args: &'a [Arg],
-    /// The signature that they were bound to.
+    /// Signature of these arguments.
     pub signature: &'a Signature,
-    /// The code's target.
+    /// Target of the code.
     pub target: Target,
-    /// The kernel's facts in the code.
+    /// Kernel facts in the code.
     pub kernel: &'a KernelFacts,
-    /// The code's demands on the launch.
+    /// The code's launch rules.
     pub rules: LaunchRules,
 }
 
-/// Bytes per block that ptxas accepts (NVRTC 13.0, 7.5 to 12.1: "0xc000 max").
+/// Maximum static shared memory per block that ptxas accepts, in bytes (NVRTC 13.0, compute capabilities 7.5 to 12.1:
+/// "0xc000 max").
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
-/// Bytes of parameters below 7.0 (release notes of CUDA 12.1) and from 7.0 on (NVRTC 13.0, 7.5 to 12.1: "max 32764
-/// bytes allowed").
+/// Maximum bytes of parameters: below compute capability 7.0 (release notes of CUDA 12.1), and since 7.0 (NVRTC 13.0,
+/// 7.5 to 12.1: "max 32764 bytes allowed").
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 
-/// Checks that the code accepts the arguments, and that the launch can succeed.
+/// Checks that the code accepts the arguments and the launch.
 ///
 /// # Errors
-/// Every mismatch, at the kernel's name in the manifest.
+/// All mismatches, at the kernel's name.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
     let checks = [parameters, parameter_bytes, shared, cluster, cluster_rank, threads];
     let problems: Vec<Diagnostic> = checks.into_iter().filter_map(|of| of(check)).collect();
@@ -52,7 +53,7 @@ pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
 }
 
 impl CodeCheck<'_> {
-    /// Omits the target, so that [`crate::nvrtc::merge_targets`] can merge several.
+    /// Omits the target, for [`crate::nvrtc::merge_targets`].
     fn problem(&self, finding: impl Into<Diagnostic>) -> Diagnostic {
         let label = self.wording("compiled for this kernel", "this code");
         let mut diagnostic = finding.into().at(self.unit.kernel_span.clone(), label);
@@ -77,7 +78,7 @@ impl CodeCheck<'_> {
     }
 }
 
-/// Checks number, order and sizes of parameters. Offsets do not matter, because launches pass addresses.
+/// Checks number, order and sizes of parameters. Launches need no offsets.
 fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let found = &check.kernel.params;
     let (code, manifest) = (found.len(), check.args.len());
@@ -113,14 +114,13 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     (bytes > limit).then(|| check.problem(TooManyParameterBytes { bytes, limit }))
 }
 
-/// Checks static, and constant dynamic, shared memory.
 fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    // The driver compiles PTX; only declared memory is known.
+    // The driver compiles PTX, so only declared memory is known.
     let fixed = check.kernel.shared_bytes.unwrap_or(check.rules.shared_bytes);
     if fixed > MAX_STATIC_SHARED_BYTES {
         return Some(check.problem(StaticSharedMemory { fixed, limit: MAX_STATIC_SHARED_BYTES }));
     }
-    // PTX also runs on GPUs with more.
+    // PTX also runs on larger GPUs.
     let fixed = check.kernel.shared_bytes?;
     let dynamic = check.launch.shared_bytes.constant()?;
     let limit = max_shared_bytes(check.target.arch)?;
@@ -128,22 +128,22 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     is_too_much.then(|| check.problem(TooMuchSharedMemory { fixed, dynamic, limit }))
 }
 
-/// Warns about dynamic shared memory that the code uses and the launch does not provide.
+/// Warns about dynamic shared memory that the launch omits.
 #[must_use]
 pub fn no_shared(unit: &Unit, launch: &Launch, rules: LaunchRules) -> Option<Diagnostic> {
     let is_missing = launch.shared_bytes.constant() == Some(0) && rules.dynamic_shared == Dynamic::Yes;
     is_missing.then(|| NoDynamicSharedMemory { kernel: &unit.kernel, span: unit.kernel_span.clone() }.into())
 }
 
-/// Compares the kernel's clusters, the default, with the launch's. With `__block_size__` the grid would count clusters,
-/// which launches never do.
+/// Compares the kernel's clusters with the launch's. With `__block_size__` the grid would count clusters, which
+/// launches never do.
 fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let launched = check.launch.cluster.as_ref().map(|cluster| cluster.each_ref().map(Expr::constant));
     match (check.rules.cluster?, launched) {
         (Cluster::Of(size), _) if counts_clusters(check) => {
             let source = check.wording(
-                "the kernel says so with the second half of `__block_size__`",
-                "the code says so with `.blocksareclusters`",
+                "set by the second part of `__block_size__` in the kernel",
+                "set by `.blocksareclusters` in the code",
             );
             Some(check.problem(GridOfClusters { size: shown(size.map(Some)), source }))
         }
@@ -158,10 +158,10 @@ fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         (Cluster::Of(size), Some(launched)) => {
             let (launched, size) = (shown(launched), shown(size.map(Some)));
             let source = check.wording(
-                "the kernel says so with `__cluster_dims__`",
-                "the code says so (`.reqnctapercluster` in PTX)",
+                "set by `__cluster_dims__` in the kernel",
+                "set by the code (`.reqnctapercluster` in PTX)",
             );
-            let other_fix = check.wording(", or `__cluster_dims__` out of the kernel", "");
+            let other_fix = check.wording(", or `__cluster_dims__` from the kernel", "");
             Some(check.problem(OtherClusters { launched, size, source, other_fix }))
         }
         (Cluster::AtLaunch, Some(_)) => None,
@@ -174,20 +174,19 @@ fn cluster_rank(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let axes = check.launch.cluster.as_ref()?.each_ref().map(Expr::constant);
     let blocks = axes.into_iter().try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
     let source = check.wording(
-        "the kernel says so with the third number of `__launch_bounds__`",
-        "the code says so (`.maxclusterrank` in PTX, the third number of `__launch_bounds__` in CUDA)",
+        "set by the third argument of `__launch_bounds__` in the kernel",
+        "set by the code (`.maxclusterrank` in PTX, the third argument of `__launch_bounds__` in CUDA)",
     );
-    let other_fix = check.wording(" or the bound larger", "");
+    let other_fix = check.wording(" or raise the bound", "");
     (blocks > i64::from(most)).then(|| check.problem(ClusterAboveBound { blocks, most, source, other_fix }))
 }
 
-/// Returns whether the grid counts clusters. NVRTC writes a required block with clusters only for `__block_size__`;
-/// Triton also writes both otherwise, and PTX has its own directive.
+/// Returns whether the grid counts clusters. NVRTC combines a required block with clusters only for
+/// `__block_size__`; Triton also does otherwise, and PTX has a directive.
 fn counts_clusters(check: &CodeCheck<'_>) -> bool {
     if check.is_foreign() { check.rules.blocks_are_clusters } else { check.rules.block.is_some() }
 }
 
-/// Formats `2 x 1 x ?`.
 fn shown<T: ToString>(axes: [Option<T>; 3]) -> String {
     axes.map(|axis| axis.map_or_else(|| "?".to_owned(), |axis| axis.to_string())).join(" x ")
 }
@@ -196,31 +195,30 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let axes = check.launch.block.each_ref().map(Expr::constant);
     let required = check.rules.block.filter(|required| axes != required.map(|axis| Some(i64::from(axis))));
     if let Some(required) = required {
-        // Computed blocks could not vary.
         let source = check.wording(
-            "the kernel says so with `__block_size__`",
-            "the code says so (`.reqntid` in PTX, a number of warps in Triton)",
+            "set by `__block_size__` in the kernel",
+            "set by the code (`.reqntid` in PTX, the number of warps in Triton)",
         );
         let block = required.map(|axis| axis.to_string()).join(", ");
-        let other_fix = check.wording(", or `__launch_bounds__` in the kernel", "");
+        let other_fix = check.wording(", or use `__launch_bounds__` in the kernel", "");
         let (launched, required) = (shown(axes), shown(required.map(Some)));
-        let unknown = axes.contains(&None).then_some("is not known before the engine runs");
+        let unknown = axes.contains(&None).then_some("is unknown until the engine runs");
         let found = OtherBlock { launched, required, source, unknown, block, other_fix };
         return Some(check.with_block(check.problem(found)));
     }
     let threads = axes.into_iter().try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
     if let Some(most) = check.kernel.max_threads.filter(|most| threads > i64::from(*most)) {
         let source = check.wording(
-            "the kernel says so with `__launch_bounds__`",
-            "the code says so (`.maxntid` in PTX, `__launch_bounds__` in CUDA)",
+            "set by `__launch_bounds__` in the kernel",
+            "set by the code (`.maxntid` in PTX, `__launch_bounds__` in CUDA)",
         );
         return Some(check.with_block(check.problem(TooManyThreads { threads, most, source })));
     }
     let registers = check.kernel.registers?;
     let all = block_registers(threads, registers)?;
     let help = check.wording(
-        format!("say `__launch_bounds__({threads})` in the kernel, or make the block smaller"),
-        "make the block smaller, or have the code made for so large a block".to_owned(),
+        format!("add `__launch_bounds__({threads})` to the kernel, or reduce the block size"),
+        "reduce the block size, or compile the code for larger blocks".to_owned(),
     );
     let found = TooManyRegisters { threads, registers, all, limit: MAX_BLOCK_REGISTERS, help };
     (all > MAX_BLOCK_REGISTERS).then(|| check.problem(found))

@@ -56,7 +56,7 @@ fn code_that_agrees_passes() {
     assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 1), (12, 12), (24, 8)])), Ok(()));
 }
 
-/// `struct alignas(16) A { float d[4]; }` behind an `int`: 12 bytes further than its numbers ask for.
+/// `struct alignas(16) A { float d[4]; }` after an `int`: 12 bytes of padding.
 #[test]
 fn a_struct_may_be_aligned_to_more_than_its_numbers() {
     let args = [
@@ -99,12 +99,11 @@ fn code_that_disagrees_is_said() {
         ),
         check("block = [32, 16]", &args, "sm_80", &KernelFacts { max_threads: Some(256), ..two.clone() }),
         check("block = [1024]", &args, "sm_80", &KernelFacts { registers: Some(65), ..two.clone() }),
-        // 17 warps, which count as 20.
+        // 17 warps count as 20.
         check("block = [544]", &args, "sm_80", &KernelFacts { registers: Some(120), ..two.clone() }),
     ];
     let shown: Vec<String> = cases.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("code_that_disagrees", shown.join("\n"));
-    // Values known only at launch, and exact fits, are accepted.
     assert_eq!(
         check("block = [\"numel(x)\"]", &args, "sm_80", &KernelFacts { registers: Some(255), ..two.clone() }),
         Ok(())
@@ -123,7 +122,6 @@ fn a_launch_heeds_what_the_kernel_demands() {
     let blocks = LaunchRules { block: Some([8, 4, 2]), ..LaunchRules::default() };
     let clusters = |cluster| LaunchRules { cluster: Some(cluster), ..LaunchRules::default() };
     let refused = [
-        // As many threads, fewer, and a number that is not known yet.
         check_with("block = [64]", &args, "sm_90", &facts, blocks),
         check_with("block = [8, 4]", &args, "sm_90", &facts, blocks),
         check_with("block = [8, 4, \"x.rank\"]", &args, "sm_90", &facts, blocks),
@@ -146,17 +144,15 @@ fn a_launch_heeds_what_the_kernel_demands() {
     ];
     let shown: Vec<String> = refused.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("launch_rules", shown.join("\n"));
-    // More than the kernel was made for.
     let most = LaunchRules { max_cluster: Some(4), ..LaunchRules::default() };
     let beyond = check_with("block = [64]\ncluster = [4, 2]", &args, "sm_90", &facts, most).unwrap_err();
-    assert!(beyond.contains("the launch has clusters of 8 blocks, the kernel allows 4"), "{beyond}");
+    assert!(beyond.contains("the launch has clusters of 8 blocks, but the kernel allows 4"), "{beyond}");
     for launch in ["block = [64]\ncluster = [2, 2]", "block = [64]\ncluster = [\"x.rank\"]", "block = [64]"] {
         assert_eq!(check_with(launch, &args, "sm_90", &facts, most), Ok(()), "{launch}");
     }
-    // More blocks than a launch can have.
     let too_large =
         check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::Of([4, 2, 2]))).unwrap_err();
-    assert!(too_large.contains("clusters of 16 blocks, and a launch has at most 8"), "{too_large}");
+    assert!(too_large.contains("clusters of 16 blocks, the limit is 8"), "{too_large}");
     let largest = check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::Of([4, 2, 1])));
     assert_eq!(largest, Ok(()));
     assert_eq!(check_with("block = [8, 4, 2]", &args, "sm_90", &facts, blocks), Ok(()));
@@ -169,7 +165,6 @@ fn a_launch_heeds_what_the_kernel_demands() {
     }
 }
 
-/// What the driver makes of PTX is not known; what the text declares is there in any case.
 #[test]
 fn ptx_is_held_against_the_shared_memory_that_it_declares() {
     let args = [tensor("x", 0), tensor("y", 1)];
@@ -178,7 +173,6 @@ fn ptx_is_held_against_the_shared_memory_that_it_declares() {
     let launch = "block = [64]\nshared_bytes = 200_000";
     let refused = check_with("block = [64]", &args, "compute_80", &facts, declares(49_153)).unwrap_err();
     assert!(refused.contains("49153 bytes of static shared memory, the limit is 49152"), "{refused}");
-    // It runs on GPUs that have more than 8.0.
     assert_eq!(check_with(launch, &args, "compute_80", &facts, declares(49_152)), Ok(()));
 }
 
@@ -194,7 +188,7 @@ fn dynamic_shared_memory_needs_bytes() {
     let none = "block = [256]";
     let (severity, message) = found(none, Dynamic::Yes).unwrap();
     assert_eq!(severity, Severity::Warning);
-    assert!(message.ends_with("uses dynamic shared memory, but is launched with 0 bytes of it"), "{message}");
+    assert!(message.ends_with("uses dynamic shared memory, but is launched with 0 bytes"), "{message}");
     assert_eq!(found(none, Dynamic::NotTold), None);
     assert_eq!(found(none, Dynamic::No), None);
     for some in ["block = [256]\nshared_bytes = 16", "block = [256]\nshared_bytes = \"numel(x)\""] {
@@ -202,7 +196,7 @@ fn dynamic_shared_memory_needs_bytes() {
     }
 }
 
-/// As the release notes of CUDA 12.1 and NVRTC 13.0 have them.
+/// Release notes of CUDA 12.1, and NVRTC 13.0.
 #[test]
 fn the_bytes_of_parameters_are_limited_by_the_architecture() {
     let of = |target: &str, len: u32| {
@@ -217,7 +211,6 @@ fn the_bytes_of_parameters_are_limited_by_the_architecture() {
     }
 }
 
-/// A block may have exactly as much shared memory as the architecture has.
 #[test]
 fn shared_memory_may_be_used_up() {
     let args = [tensor("x", 0), tensor("y", 1)];
@@ -229,7 +222,7 @@ fn shared_memory_may_be_used_up() {
     for (target, most) in [("sm_70", 96), ("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90", 227)] {
         assert_eq!(of(target, 1024, (most - 1) * 1024), Ok(()), "{target}");
         let error = of(target, 1024, (most - 1) * 1024 + 1).unwrap_err();
-        assert!(error.contains(&format!("of at most {} a block", most * 1024)), "{error}");
+        assert!(error.contains(&format!("the limit is {} per block", most * 1024)), "{error}");
     }
     assert_eq!(of("sm_80", 48 * 1024, 0), Ok(()));
 }

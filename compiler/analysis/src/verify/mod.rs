@@ -1,5 +1,5 @@
-//! Binds arguments ([`bind_args`]), checks code objects against launches ([`check_code`]) and merges rows' diagnostics
-//! ([`merge_rows`]). Never compiles or parses formats.
+//! Binds arguments ([`bind_args`]), checks code objects against launches ([`check_code`]) and merges rows'
+//! diagnostics ([`merge_rows`]). Never compiles or parses formats.
 
 mod args;
 mod code;
@@ -19,7 +19,6 @@ pub(crate) use rows::variant_name;
 pub use rows::{merge_rows, row_name};
 pub use targets::bind_targets;
 
-/// Formats `1 byte`, `4 bytes`.
 pub(crate) fn bytes(count: u32) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }

@@ -1,14 +1,13 @@
-//! Decides which tensors kernels may access through which pointers. Owns one rule, [`misfit`]; callers add names and
-//! spans.
+//! Decides which tensors kernels may access through which pointers.
 
 use cubinder_expr::{DataType, ScalarType};
 
 use crate::kernel_signature::Leaf;
 
-/// Returns why elements of `ty` do not match a pointee of `size` bytes with parts `leaf`; `None` if they match. `size`
-/// is `None` for `void` and incomplete types.
+/// Returns why elements of `ty` do not match a pointee of `size` bytes with parts `leaf`. `size` is `None` for
+/// `void` and incomplete types.
 ///
-/// The pointee must hold whole elements. Accepted are
+/// The pointee must contain whole elements. Accepted are
 /// 1. numbers of the element's type or vectors of them: `float`, `float4` for `f32`;
 /// 2. integers or enumerations of the element's width, or vectors;
 /// 3. integers of any width as a vector: `uint4` for eight `f16`;
@@ -20,12 +19,12 @@ use crate::kernel_signature::Leaf;
 /// `f32`), because indexing would exceed the tensor, enumerations of another width, pointers and functions.
 pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<String> {
     if leaf == Leaf::Address {
-        return Some("a tensor holds elements, no addresses".to_owned());
+        return Some("tensors contain elements, not addresses".to_owned());
     }
     let size = size?;
     let element = ty.size().unwrap_or(1);
     if size == 0 || !size.is_multiple_of(element) {
-        return Some("that is no whole number of elements".to_owned());
+        return Some("not a multiple of the element size".to_owned());
     }
     let part = leaf.size()?;
     let is_vector = size > part;
@@ -34,7 +33,6 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
         Leaf::Scalar(ScalarType::Int { .. } | ScalarType::UInt { .. }) => {
             part == element || is_vector || ty.size().is_none()
         }
-        // No tensor type matches; passed as bytes.
         Leaf::OtherFloat8 if element == 1 => matches!(ty, DataType::I8 | DataType::U8),
         _ if is_own(ty, leaf) => true,
         _ => part != element && is_vector && size > element,
@@ -42,16 +40,14 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
     let count = u64::from(size) * 8 / u64::from(ty.bits());
     match (fits, leaf) {
         (true, _) => None,
-        (false, Leaf::Enum { .. }) => {
-            Some("an enumeration stands for an element of its own width only".to_owned())
-        }
+        (false, Leaf::Enum { .. }) => Some("an enumeration must have the width of the element".to_owned()),
         (false, _) if part > element => Some(format!("{count} elements would be read as one number")),
         (false, _) if part < element => Some("one element would be read as several numbers".to_owned()),
         (false, _) => Some("each element would be read as another kind of number".to_owned()),
     }
 }
 
-/// Returns whether the parts are CUDA's type for the element. Integers compare by width.
+/// Returns whether parts are CUDA's type for the element.
 fn is_own(ty: DataType, leaf: Leaf) -> bool {
     matches!(
         (ty, leaf),
@@ -84,7 +80,6 @@ mod tests {
             (DataType::F8, Some(4), Leaf::Float8),
             (DataType::U8, Some(1), Leaf::OtherFloat8),
             (DataType::I8, Some(4), Leaf::OtherFloat8),
-            // Its bits.
             (DataType::F32, Some(4), unsigned(4)),
             (DataType::F32, Some(16), unsigned(4)),
             (DataType::I32, Some(4), unsigned(4)),
@@ -94,7 +89,6 @@ mod tests {
             (DataType::I4, Some(4), unsigned(4)),
             (DataType::I4, Some(16), unsigned(4)),
             (DataType::I32, Some(4), Leaf::Enum { bytes: 4 }),
-            // Vectors of whole elements.
             (DataType::F16, Some(16), unsigned(4)),
             (DataType::F16, Some(16), f32),
             (DataType::F16, Some(8), f32),
@@ -104,7 +98,6 @@ mod tests {
             (DataType::F16, Some(4), Leaf::OtherFloat8),
             (DataType::Bool, Some(16), int(4)),
             (DataType::I8, Some(4), unsigned(1)),
-            // Opaque contents.
             (DataType::F32, None, Leaf::Opaque),
             (DataType::F32, Some(8), Leaf::Opaque),
         ];
@@ -118,13 +111,13 @@ mod tests {
         let unsigned = |bytes: u8| Leaf::Scalar(ScalarType::UInt { bytes });
         let (f32, f64) = (Leaf::Scalar(ScalarType::F32), Leaf::Scalar(ScalarType::F64));
         let refused = [
-            (DataType::F32, Some(8), Leaf::Address, "a tensor holds elements, no addresses"),
-            (DataType::I64, Some(8), Leaf::Address, "a tensor holds elements, no addresses"),
-            (DataType::F32, None, Leaf::Address, "a tensor holds elements, no addresses"),
-            (DataType::F32, Some(2), Leaf::Half, "that is no whole number of elements"),
-            (DataType::F32, Some(1), unsigned(1), "that is no whole number of elements"),
-            (DataType::F32, Some(6), Leaf::Opaque, "that is no whole number of elements"),
-            (DataType::I64, Some(4), unsigned(4), "that is no whole number of elements"),
+            (DataType::F32, Some(8), Leaf::Address, "tensors contain elements, not addresses"),
+            (DataType::I64, Some(8), Leaf::Address, "tensors contain elements, not addresses"),
+            (DataType::F32, None, Leaf::Address, "tensors contain elements, not addresses"),
+            (DataType::F32, Some(2), Leaf::Half, "not a multiple of the element size"),
+            (DataType::F32, Some(1), unsigned(1), "not a multiple of the element size"),
+            (DataType::F32, Some(6), Leaf::Opaque, "not a multiple of the element size"),
+            (DataType::I64, Some(4), unsigned(4), "not a multiple of the element size"),
             (
                 DataType::F8,
                 Some(1),
@@ -171,7 +164,7 @@ mod tests {
                 DataType::F16,
                 Some(4),
                 Leaf::Enum { bytes: 4 },
-                "an enumeration stands for an element of its own width only",
+                "an enumeration must have the width of the element",
             ),
         ];
         for (ty, size, leaf, reason) in refused {

@@ -1,4 +1,4 @@
-//! Merges equal diagnostics of rows, which differ in words: `scale<float>`, `scale<__half>`.
+//! Merges rows' equal diagnostics, which differ in words: `scale<float>`, `scale<__half>`.
 
 use cubinder_model::{Plugin, Variant};
 
@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::resolve::Unit;
 use crate::rules;
 
-/// Names a row in messages: `variant 1 (T=f16)`.
+/// Returns `variant 1 (T=f16)`.
 pub(crate) fn variant_name(variant: &Variant) -> String {
     match variant.label.as_str() {
         "" => format!("variant {}", variant.id),
@@ -14,13 +14,12 @@ pub(crate) fn variant_name(variant: &Variant) -> String {
     }
 }
 
-/// Names a unit's row in messages.
+/// Names a unit's row.
 #[must_use]
 pub fn row_name(plugin: &Plugin, unit: &Unit) -> String {
     plugin.variants.get(unit.variant).map(variant_name).unwrap_or_default()
 }
 
-/// One error and its rows.
 struct Merged<'a> {
     diagnostic: &'a Diagnostic,
     rows: Vec<&'a str>,
@@ -28,8 +27,8 @@ struct Merged<'a> {
     differs: bool,
 }
 
-/// Merges the diagnostics of rows, in the order of appearance. Names the rows of errors that not all have or that
-/// differ in words.
+/// Merges rows' diagnostics in order of appearance. Names the rows of errors that some rows lack or that differ in
+/// words.
 #[must_use]
 pub fn merge_rows(entries: &[(String, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
     let mut rows: Vec<(&str, Vec<&Diagnostic>)> = Vec::new();
@@ -77,8 +76,7 @@ impl Merged<'_> {
     }
 }
 
-/// Returns whether rule and span are equal. Compiler messages and diagnostics without a rule must also have equal
-/// words.
+/// Compares rule and span; compiler messages and diagnostics without a rule must also have equal words.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     let place = |one: &Diagnostic| one.primary.as_ref().map(|label| label.span.clone());
     let has_own_words = one.code.is_none_or(|code| code == rules::KERNEL_ERROR) || one.primary.is_none();

@@ -10,11 +10,11 @@ use crate::kernel_signature::{Leaf, ParamType, Signature};
 use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
 
-/// Returns the unit's arguments in the order of the kernel's parameters, which must be equal for all targets. Pointees
-/// may differ if the arguments fit all.
+/// Returns a unit's arguments in the kernel's order, which must be equal for all targets. Pointees may differ if
+/// the arguments fit all.
 ///
 /// # Errors
-/// As [`bind_args`] if no signature accepts the arguments; otherwise names two targets that differ.
+/// As [`bind_args`] if no signature accepts the arguments; otherwise names two different targets.
 pub fn bind_targets(
     plugin: &Plugin,
     unit: &Unit,
@@ -59,7 +59,6 @@ fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signatur
         .into()
 }
 
-/// Formats a type without typedefs.
 fn resolved(ty: &ParamType) -> String {
     match ty {
         ParamType::Pointer { pointee, pointee_size, is_const, leaf } => {

@@ -9,7 +9,6 @@ use cubinder_model::{Arg, ArgValue, Target};
 
 pub(super) const INT: ScalarType = ScalarType::Int { bytes: 4 };
 
-/// A plugin with the input `x` (f16), the output `y` (f16), and these arguments.
 pub(super) fn draft(args: &str) -> PluginDraft {
     draft_with("block = [256]", args)
 }
@@ -38,7 +37,6 @@ fn signature(params: &[(&str, &str, ParamType)]) -> Signature {
     Signature { kernel: "scale<__half>".to_owned(), params: params.collect() }
 }
 
-/// `x` and `y`, then these.
 pub(super) fn with_tensors(params: &[(&str, &str, ParamType)]) -> Signature {
     let mut all = vec![("const __half*", "x", half(true)), ("__half*", "y", half(false))];
     all.extend(params.iter().cloned());
@@ -50,7 +48,6 @@ fn bind(args: &str, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> 
     bind_args(&draft.plugin, &draft.units[0], signature)
 }
 
-/// The errors of binding `x`, `y` and one more argument to one more parameter.
 fn refused(arg: &str, param: (&str, &str, ParamType)) -> String {
     let errors = bind(&format!("x = \"x\"\ny = \"y\"\n{arg}"), &with_tensors(&[param])).unwrap_err();
     render(&errors, Colour::Plain)
@@ -80,7 +77,6 @@ fn arguments_come_in_the_kernels_order() {
     assert!(matches!(args[5].value, ArgValue::Scalar { ty: ScalarType::F32, .. }));
 }
 
-/// The arguments for two targets, and what is reported.
 fn bind_two(args: &str, one: &Signature, other: &Signature) -> Result<BoundArgs, String> {
     let draft = draft(args);
     let signatures = [("sm_80".parse::<Target>().unwrap(), one), ("sm_90".parse().unwrap(), other)];
@@ -120,7 +116,6 @@ fn parameters_that_one_target_has_in_another_order_are_refused() {
             );
         }
     }
-    // The texts of these are the same.
     let count = |ty: ParamType| signature(&[x.clone(), y.clone(), ("Count", "n", ty), m.clone()]);
     let (narrow, long) = (count(int), count(ParamType::Scalar(ScalarType::Int { bytes: 8 })));
     let error = bind_two(args, &narrow, &long).unwrap_err();
@@ -133,7 +128,6 @@ fn parameters_that_one_target_has_in_another_order_are_refused() {
     let pointers =
         "`y` is a pointer to `f16` (2 bytes) for `sm_80` and a pointer to `f64` (8 bytes) for `sm_90`";
     assert!(error.contains(pointers), "{error}");
-    // What a pointer points to may differ.
     let wide = pointer("__half2", Some(4), true, Leaf::Half);
     let vectors = signature(&[("const __half2*", "x", wide), y, n, m]);
     assert_eq!(bind_two(args, &usual, &vectors), Ok(bound));
@@ -170,7 +164,6 @@ fn parameters_of_one_name_are_refused() {
     let signature = with_tensors(&[("int", "n", int.clone()), ("int", "n", int.clone())]);
     let errors = bind("x = \"x\"\ny = \"y\"\nn = \"1\"", &signature).unwrap_err();
     insta::assert_snapshot!("parameters_of_one_name", render(&errors, Colour::Plain));
-    // Parameters without a name are not of one name.
     let signature = with_tensors(&[("int", "", int.clone()), ("int", "", int)]);
     let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
     assert!(errors[0].message.contains("number 3"), "{errors:?}");
@@ -222,7 +215,6 @@ fn an_output_is_not_bound_to_const() {
     let signature = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);
     let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
     insta::assert_snapshot!("output_to_const", render(&errors, Colour::Plain));
-    // An input may be bound to either.
     let signature = super::tests::signature(&[("__half*", "x", half(false)), ("__half*", "y", half(false))]);
     assert!(bind("x = \"x\"\ny = \"y\"", &signature).is_ok());
 }
@@ -239,7 +231,6 @@ fn a_tensor_of_another_type_is_refused() {
     insta::assert_snapshot!("tensor_to_pointers", render(&errors, Colour::Plain));
 }
 
-/// The kernel of every target reads the same memory, so all sizes are kept.
 #[test]
 fn the_numbers_behind_pointers_are_those_of_all_targets() {
     let with_x = |x: ParamType| {
@@ -270,11 +261,11 @@ fn a_writable_input_is_warned_about_unless_an_output_shares_its_memory() {
         let found = writable_inputs(&draft.plugin, &draft.units[0], &both);
         found.into_iter().map(|warning| warning.message).collect::<Vec<_>>()
     };
-    assert_eq!(warnings(None), ["the kernel could write to the input `x`"]);
+    assert_eq!(warnings(None), ["the kernel may write to the input `x`"]);
     assert_eq!(warnings(Some(0)), [""; 0]);
 }
 
-/// Another step may write what this kernel only reads, under either name of the memory.
+/// An output may be bound to `const` if another step may write it, under its own or the aliased input's name.
 #[test]
 fn an_output_may_be_bound_to_const_if_another_step_writes_it() {
     let both = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);
@@ -289,7 +280,7 @@ fn an_output_may_be_bound_to_const_if_another_step_writes_it() {
     assert_eq!(errors(None, &[]), [error]);
     assert_eq!(errors(None, &[0]), [error]);
     assert_eq!(errors(None, &[1]), [""; 0]);
-    let of_input = "`x` shares the memory of the output `y`, and is bound to a pointer to `const`";
+    let of_input = "`x`, which shares the memory of the output `y`, is bound to a pointer to `const`";
     assert_eq!(errors(Some(0), &[]), [of_input, error]);
     assert_eq!(errors(Some(0), &[1]), [""; 0]);
     let mut draft = draft("x = \"x\"\ny = \"y\"");
@@ -298,7 +289,7 @@ fn an_output_may_be_bound_to_const_if_another_step_writes_it() {
     let helps: Vec<_> = errors.iter().map(|error| error.help.as_deref().unwrap()).collect();
     assert_eq!(
         helps,
-        ["make the parameter `__half* x`", "make the parameter `__half* y`, or bind an input to it"]
+        ["declare the parameter as `__half* x`", "declare the parameter as `__half* y`, or pass an input"]
     );
 }
 
@@ -307,7 +298,7 @@ fn the_help_for_an_array_of_const_elements_is_no_type() {
     let array = pointer("float [4]", Some(8), true, Leaf::Half);
     let signature = signature(&[("const __half*", "x", half(true)), ("const T*", "y", array)]);
     let error = render(&bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err(), Colour::Plain);
-    assert!(error.contains("take `const` out of the parameter, or bind an input to it"), "{error}");
+    assert!(error.contains("remove `const` from the parameter, or pass an input"), "{error}");
 }
 
 #[test]
@@ -319,7 +310,7 @@ fn an_input_that_is_changed_in_place_may_share_an_output() {
         change(&mut draft);
         writable_inputs(&draft.plugin, &draft.units[0], &x).remove(0).help.unwrap_or_default()
     };
-    let plain = "take it as `const __half* x`";
+    let plain = "declare it as `const __half* x`";
     let in_place = help(&|_| {});
     assert!(
         in_place.starts_with(plain) && in_place.contains("`alias = \"x\"` of the output `y`"),
@@ -343,14 +334,14 @@ fn names_are_checked_without_types() {
     assert_eq!(check("x = \"x\"\ny = \"y\"\nn = \"1\""), []);
     let errors = check("x = \"x\"\ny = \"y\"\nn = \"1\"\nblock = \"1\"");
     assert_eq!(errors[0].0, "the kernel `scale<__half>` has no parameter `block`");
-    assert!(errors[0].1.contains("`block` is a key of"), "{errors:?}");
+    assert!(errors[0].1.contains("move `block`, a key of"), "{errors:?}");
 }
 
 #[test]
 fn an_input_and_an_output_that_changed_places_are_named() {
     let exchanged = signature(&[("__half*", "x", half(false)), ("const __half*", "y", half(true))]);
     let errors = bind("x = \"x\"\ny = \"y\"", &exchanged).unwrap_err();
-    assert_eq!(errors[0].help.as_deref(), Some("`y` and `x` may have changed places"));
+    assert_eq!(errors[0].help.as_deref(), Some("did you swap `y` and `x`?"));
 }
 
 #[test]

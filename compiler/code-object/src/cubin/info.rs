@@ -1,5 +1,5 @@
-//! Parses `.nv.info` and `.nv.info.<kernel>`: records of format (1 none, 2 byte, 3 half word, 4 sized), attribute, and
-//! two bytes of value or length.
+//! Parses `.nv.info` and `.nv.info.<kernel>`: records of format (1 none, 2 byte, 3 half word, 4 sized), attribute,
+//! and two bytes of value or length.
 
 use std::collections::BTreeMap;
 
@@ -78,9 +78,9 @@ pub(super) fn kernel(notes: &[u8], kernel: &str) -> Result<KernelNotes, CubinErr
             }
             PARAM_INFO | PARAM_INFO_V2 => {
                 let (ordinal, param) = param(value, attribute == PARAM_INFO_V2)
-                    .ok_or_else(|| damaged("a parameter is cut short".to_owned()))?;
+                    .ok_or_else(|| damaged("a parameter is truncated".to_owned()))?;
                 if params.insert(ordinal, param).is_some() {
-                    return Err(damaged(format!("parameter {ordinal} is there twice")));
+                    return Err(damaged(format!("duplicate parameter {ordinal}")));
                 }
             }
             _ => {}
@@ -101,8 +101,8 @@ pub(super) fn kernel(notes: &[u8], kernel: &str) -> Result<KernelNotes, CubinErr
     Ok(own)
 }
 
-/// Parses a word, ordinal, offset, and a word with the size in its upper 14 bits. Version 2 (above 4 KiB) has the size
-/// in the lower half, then flags (0, or 0x0500 for pointers from 10.0 on; NVRTC 13.0 for 8.9, 9.0 and 12.0).
+/// Parses a word, ordinal, offset, and a word with the size in its upper 14 bits. Version 2 (above 4 KiB) has the
+/// size in the lower half, then flags (0, or 0x0500 for pointers from 10.0 on; NVRTC 13.0 for 8.9, 9.0 and 12.0).
 fn param(value: &[u8], is_v2: bool) -> Option<(u16, KernelParam)> {
     let last = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
     let size = if is_v2 { last & 0xffff } else { last >> 18 };
@@ -121,7 +121,7 @@ fn words<const N: usize>(value: &[u8]) -> [u32; N] {
     words
 }
 
-/// Iterates over records up to an unknown format, whose length is unknown.
+/// Stops at an unknown format, whose length is unknown.
 fn records<'a>(
     notes: &'a [u8],
     kernel: &'a str,
@@ -134,7 +134,7 @@ fn records<'a>(
         let damaged = |what: String| Some(Err(CubinError::Info { kernel: kernel.to_owned(), what }));
         let Some((head, tail)) = rest.split_at_checked(4) else {
             rest = &[];
-            return damaged("the last record is cut short".to_owned());
+            return damaged("the last record is truncated".to_owned());
         };
         rest = tail;
         match head[0] {
@@ -143,14 +143,14 @@ fn records<'a>(
                 let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
                 let Some((value, tail)) = rest.split_at_checked(length) else {
                     rest = &[];
-                    return damaged(format!("a record of {length} bytes reaches beyond the end"));
+                    return damaged(format!("a record of {length} bytes exceeds its section"));
                 };
                 rest = tail;
                 Some(Ok((head[1], value)))
             }
             format => {
                 rest = &[];
-                damaged(format!("a record has the unknown format {format}"))
+                damaged(format!("unknown record format {format}"))
             }
         }
     })

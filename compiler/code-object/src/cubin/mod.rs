@@ -1,8 +1,7 @@
-//! Reads kernels, parameters, registers and shared memory of cubins ([`read`]) and PTX ([`read_ptx`]). Must not trust
-//! the bytes: any input yields facts or an error, never a panic.
+//! Reads cubins ([`read`]) and PTX ([`read_ptx`]). Any input must yield facts or an error, never a panic.
 //!
-//! NVIDIA does not document the cubin format; facts are from NVRTC 12.9 (ABI version 7 below 10.0, else 8) and 13.0
-//! (version 8), for 5.2 to 12.1.
+//! NVIDIA does not document cubins; facts are from NVRTC 12.9 (ABI version 7 below 10.0, else 8) and 13.0 (version
+//! 8), for 5.2 to 12.1.
 
 mod budget;
 mod info;
@@ -25,61 +24,61 @@ pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, opaque, ptx_origin, read_
 /// A cubin's facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CubinFacts {
-    /// The architecture: 89. `sm_90` and `sm_90a` have the same header (NVRTC 13.0); see [`cubin_origin`].
+    /// Architecture: 89. `sm_90` and `sm_90a` have the same header (NVRTC 13.0); see [`cubin_origin`].
     pub arch: u32,
-    /// The kernels, sorted by symbol.
+    /// Kernels by symbol.
     pub kernels: Vec<KernelFacts>,
-    /// Their launch requirements by symbol.
+    /// Launch requirements by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
 }
 
-/// A kernel's launch requirements beyond its [`KernelFacts`].
+/// Launch requirements that [`KernelFacts`] lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchRules {
     /// `__block_size__` in CUDA, `.reqntid` in PTX.
     pub block: Option<[u32; 3]>,
-    /// `__cluster_dims__`, if larger than one block.
+    /// `__cluster_dims__`, if several blocks.
     pub cluster: Option<Cluster>,
-    /// `.blocksareclusters` in PTX: the grid counts clusters. Unknown for cubins.
+    /// `.blocksareclusters` in PTX: the grid counts clusters.
     pub blocks_are_clusters: bool,
-    /// Maximum blocks of a cluster: third number of `__launch_bounds__`, `.maxclusterrank`.
+    /// Maximum blocks per cluster: third number of `__launch_bounds__`, `.maxclusterrank`.
     pub max_cluster: Option<u32>,
     /// Minimum resident blocks: second number of `__launch_bounds__`, `.minnctapersm`; PTX only.
     pub min_blocks: Option<u32>,
     /// `__maxnreg__`, `.maxnreg`; PTX only.
     pub max_registers: Option<u32>,
-    /// PTX's least static shared memory in bytes; 0 for cubins, whose facts have it.
+    /// PTX's minimum static shared memory in bytes; 0 for cubins.
     pub shared_bytes: u32,
-    /// Whether it has dynamic shared memory.
+    /// Whether dynamic shared memory exists.
     pub dynamic_shared: Dynamic,
 }
 
-/// Whether a kernel has dynamic shared memory (`extern __shared__`, `.extern .shared`).
+/// Presence of dynamic shared memory (`extern __shared__`, `.extern .shared`).
 ///
-/// Cubins have a section `.nv.shared.NAME` with the static part's bytes for any shared memory (ptxas 12.9 and 13.0),
-/// and for all kernels of a PTX module if one has dynamic shared memory.
+/// Cubins have a section `.nv.shared.NAME` with the static bytes for any shared memory (ptxas 12.9 and 13.0), and
+/// for all kernels of a PTX module if one has dynamic shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dynamic {
-    /// No dynamic shared memory.
+    /// The kernel has no dynamic shared memory.
     No,
-    /// Some dynamic shared memory.
+    /// The kernel has dynamic shared memory.
     Yes,
-    /// Unknown: a kernel may have both, or the section is due to another kernel.
+    /// Unknown: the section may have another cause.
     #[default]
     NotTold,
 }
 
-/// Clusters of blocks (9.0 and later).
+/// Clusters of blocks (9.0+).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cluster {
-    /// The blocks in x, y and z.
+    /// Blocks in x, y and z.
     Of([u32; 3]),
     /// The launch chooses the size.
     AtLaunch,
 }
 
 impl Cluster {
-    /// A cluster of one block is none.
+    /// Treats clusters of one block as none.
     fn from_size(size: [u32; 3]) -> Option<Cluster> {
         (size != [1, 1, 1]).then_some(Cluster::Of(size))
     }
@@ -89,16 +88,16 @@ impl Cluster {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CubinError {
     /// Not ELF, or damaged.
-    #[error("not a readable ELF file: {0}")]
+    #[error("invalid ELF file: {0}")]
     Elf(String),
     /// ELF for another machine.
     #[error("an ELF file for machine {0}, not for NVIDIA GPUs (190)")]
     Machine(u16),
     /// An unknown ABI version.
-    #[error("the cubin has ABI version {0}, which is not known: expected 7 or 8")]
+    #[error("unknown cubin ABI version {0}: expected 7 or 8")]
     Abi(u8),
-    /// A kernel's invalid notes.
-    #[error("the notes about `{kernel}` are damaged: {what}")]
+    /// Invalid notes of a kernel.
+    #[error("the attributes of `{kernel}` in the cubin are invalid: {what}")]
     Info {
         /// The section's kernel.
         kernel: String,
@@ -106,7 +105,7 @@ pub enum CubinError {
         what: String,
     },
     /// Not PTX.
-    #[error("not readable PTX: {0}")]
+    #[error("invalid PTX: {0}")]
     Ptx(String),
 }
 
@@ -121,15 +120,15 @@ type Sections<'a> = SectionTable<'a, Header>;
 
 /// Marks kernels in `st_other` of function symbols.
 const STO_CUDA_ENTRY: u8 = 0x10;
-/// Reserved per kernel from 9.0 on and included in the section's size.
+/// Bytes that CUDA reserves per kernel since compute capability 9.0, included in the section's size.
 const RESERVED_SHARED_BYTES: u64 = 1024;
-/// Present if shared memory is reserved.
+/// Section that is present if shared memory is reserved.
 const RESERVED_SHARED: &[u8] = b".nv.shared.reserved.0";
 
 /// Parses a cubin.
 ///
 /// # Errors
-/// If the layout is unknown or invalid.
+/// An unknown or invalid layout.
 pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     let header = Header::parse(bytes)?;
     let endian = header.endian()?;
@@ -183,7 +182,7 @@ fn arch_of(header: &Header) -> Result<u32, CubinError> {
 /// Returns the kernels of a cubin or PTX.
 ///
 /// # Errors
-/// Those of [`read`] and [`read_ptx`].
+/// The errors of [`read`] and [`read_ptx`].
 pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinError> {
     match target.kind {
         TargetKind::Cubin => Ok(read(bytes)?.kernels),
@@ -191,10 +190,10 @@ pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinEr
     }
 }
 
-/// Returns a kernel's launch requirements, none if the code lacks it.
+/// Returns a kernel's launch requirements; defaults if the code lacks it.
 ///
 /// # Errors
-/// Those of [`read`] and [`read_ptx`].
+/// The errors of [`read`] and [`read_ptx`].
 pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
     let mut rules = match target.kind {
         TargetKind::Cubin => read(bytes)?.rules,
@@ -235,7 +234,7 @@ fn kernel(
     Ok((facts, LaunchRules { dynamic_shared, ..own.rules }))
 }
 
-/// The first of equal names: there are four sections per kernel.
+/// Keeps the first of equal names.
 struct SectionsByName<'a>(HashMap<&'a [u8], &'a SectionHeader64<LittleEndian>>);
 
 impl<'a> SectionsByName<'a> {
@@ -261,7 +260,7 @@ impl<'a> SectionsByName<'a> {
         (header.sh_type(LittleEndian) == SHT_NOBITS).then(|| header.sh_size(LittleEndian))
     }
 
-    /// Returns the highest byte of `sh_info`, `None` if zero.
+    /// Returns the highest byte of `sh_info` unless 0.
     fn registers(&self, name: &[u8]) -> Option<u32> {
         Some(self.0.get(name)?.sh_info(LittleEndian) >> 24).filter(|registers| *registers > 0)
     }

@@ -1,12 +1,13 @@
-//! Determines a cubin's compiler, suffix and missing symbols.
+//! Determines a cubin's compiler, suffix and undefined symbols.
 //!
-//! Headers of ABI version 7 (ptxas 11.8.89, 12.0.140, 12.4.131, 12.8.93 and 12.9.86 for 5.2 to 9.0, without notes) have
-//! the CUDA release as version (129 for 12.9) and a flag for `sm_90a`. Version 8 (these from 10.0 on, ptxas 13 for all)
-//! has header version 1, and notes.
+//! Headers of ABI version 7 (ptxas 11.8.89, 12.0.140, 12.4.131, 12.8.93 and 12.9.86 for 5.2 to 9.0, without notes)
+//! have the CUDA release as version (129 for 12.9) and a flag for `sm_90a`. Version 8 (these from 10.0 on, ptxas 13
+//! for all) has header version 1, and notes.
 //!
 //! Notes (ptxas 12.8, 12.9 and 13.4, nvcc 13.0, NVRTC 13.0): `.note.nv.tkinfo` (owner `NVIDIA Corp`, type 2000: six
 //! words, 2 to 5 of which are offsets of the tool's name, release, build and options in the following texts),
-//! `.note.nv.cuinfo` (type 1000: a half word 2, architecture, CUDA release 134 for 13.4; not of ptxas 12.8 and 12.9).
+//! `.note.nv.cuinfo` (type 1000: a half word 2, architecture, CUDA release 134 for 13.4; not of ptxas 12.8 and
+//! 12.9).
 
 use std::collections::HashSet;
 
@@ -22,22 +23,22 @@ use super::{Budget, CubinError, Header, SectionsByName};
 /// A cubin's origin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CubinOrigin {
-    /// The architecture's suffix, if known.
+    /// Architecture suffix, if known.
     pub suffix: Option<ArchSuffix>,
-    /// The CUDA release, if known: 13.4 is `(13, 4)`.
+    /// CUDA release, if known: `(13, 4)`.
     pub release: Option<(u32, u32)>,
-    /// The tool, such as `ptxas-blackwell 13.4`; empty without a note.
+    /// Tool: `ptxas-blackwell 13.4`; empty without note.
     pub tool: String,
-    /// Whether it is unlinked (`nvcc -dc`).
+    /// Whether unlinked (`nvcc -dc`).
     pub is_relocatable: bool,
-    /// Undefined symbols, without duplicates.
+    /// Unique undefined symbols.
     pub undefined: Vec<String>,
 }
 
-/// `fatbinary_section.h` 13.0: `FATBINC_MAGIC` of the wrapper, and the data's magic.
+/// Magics of wrapper (`FATBINC_MAGIC`) and data, in `fatbinary_section.h` 13.0.
 const FATBINS: [[u8; 4]; 2] = [[0x50, 0xed, 0x55, 0xba], [0xb1, 0x43, 0x62, 0x46]];
 
-/// Returns whether bytes are a fatbin: several code objects in one file.
+/// Detects a fatbin: several code objects in one file.
 #[must_use]
 pub fn is_fatbin(bytes: &[u8]) -> bool {
     FATBINS.iter().any(|magic| bytes.starts_with(magic))
@@ -46,7 +47,7 @@ pub fn is_fatbin(bytes: &[u8]) -> bool {
 /// Parses a cubin's origin.
 ///
 /// # Errors
-/// If the bytes are not readable ELF.
+/// Unreadable ELF.
 pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
     let header = Header::parse(bytes)?;
     let (endian, arch) = (header.endian()?, super::arch_of(header)?);
@@ -63,7 +64,7 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
             continue;
         }
         let name = budget.name(symbols.symbol_name(endian, symbol)?)?;
-        // The driver fills in names such as `.nv.reservedSmem.offset0`.
+        // The driver defines names such as `.nv.reservedSmem.offset0`.
         if !name.is_empty() && !name.starts_with(b".") && known.insert(name) {
             undefined.push(String::from_utf8_lossy(name).into_owned());
         }
@@ -125,7 +126,6 @@ fn description(section: &[u8]) -> Option<&[u8]> {
     section.get(start..start.checked_add(size)?)
 }
 
-/// Returns the text at the offset in this word.
 fn text(note: &[u8], word: usize) -> String {
     const TEXTS: usize = 24;
     let from = || {
@@ -138,7 +138,7 @@ fn text(note: &[u8], word: usize) -> String {
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
 }
 
-/// Parses `-arch sm_90a` or `--gpu-name=sm_90a`; `None` if ambiguous or in conflict with the header.
+/// Parses `-arch sm_90a` or `--gpu-name=sm_90a`; `None` if ambiguous or unlike the header.
 fn suffix(options: &str, number: u32) -> Option<ArchSuffix> {
     let words: Vec<&str> = options.split([' ', '=', '\t', ',']).filter(|word| !word.is_empty()).collect();
     let is_option = |word: &str| matches!(word, "-arch" | "--arch" | "--gpu-name" | "-gpu-name");
@@ -186,7 +186,7 @@ mod tests {
         std::fs::read(format!("{}/../../tests/data/code/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     }
 
-    /// For these, ptxas 12.9 writes no notes, but nvcc 13.0 does.
+    /// ptxas 12.9 writes no notes for these; nvcc 13.0 does.
     #[test]
     fn the_release_is_in_the_header_or_in_a_note() {
         let release = |bytes: &[u8]| cubin_origin(bytes).unwrap().release;

@@ -1,7 +1,6 @@
-//! Reads the header and entries of PTX in one scan ([`scan`]).
+//! Reads PTX of NVRTC, nvcc, Triton and Numba in one scan ([`scan`]).
 //!
-//! Supports NVRTC, nvcc, Triton and Numba. Parameters are `.param [.align N] .type [.ptr ...] name[[bytes]]` (PTX ISA
-//! 9.0).
+//! Parameters are `.param [.align N] .type [.ptr ...] name[[bytes]]` (PTX ISA 9.0).
 
 mod rename;
 mod scan;
@@ -21,13 +20,13 @@ use super::{Cluster, CubinError, LaunchRules};
 /// A PTX text's facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PtxFacts {
-    /// `.version` of PTX: `(9, 0)`.
+    /// PTX version: `(9, 0)`.
     pub version: (u32, u32),
     /// `.target`: `sm_89`.
     pub target: String,
-    /// The entries by symbol; the driver determines registers and memory.
+    /// Entries by symbol.
     pub kernels: Vec<KernelFacts>,
-    /// Their launch requirements by symbol.
+    /// Launch requirements by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
 }
 
@@ -36,7 +35,7 @@ pub struct PtxFacts {
 pub enum PtxParam {
     /// An address, by `.ptr` or use.
     Pointer,
-    /// `.u32`, `.s64`: an integer, perhaps an address.
+    /// `.u32`, `.s64`: perhaps an address.
     Integer,
     /// `.f32`, `.f64`.
     Float,
@@ -44,32 +43,32 @@ pub enum PtxParam {
     Bits,
 }
 
-/// An entry's facts beyond its [`KernelFacts`].
+/// Entry facts that [`KernelFacts`] lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PtxEntry {
     /// Its symbol.
     pub symbol: String,
-    /// Its parameters, parallel to the facts'.
+    /// Parameters, parallel to the facts'.
     pub params: Vec<PtxParam>,
-    /// Whether the body certainly writes through each parameter.
+    /// Whether it certainly writes through each parameter.
     pub are_written: Vec<bool>,
 }
 
-/// A PTX text's facts beyond [`PtxFacts`].
+/// PTX facts that [`PtxFacts`] lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PtxOrigin {
-    /// Used but undefined functions and variables, without duplicates.
+    /// Unique undefined functions and variables.
     pub undefined: Vec<String>,
-    /// The entries in text order.
+    /// Entries in text order.
     pub entries: Vec<PtxEntry>,
-    /// Bits of an address, 32 by default (PTX ISA 9.0, `.address_size`).
+    /// Address bits, default 32 (PTX ISA 9.0, `.address_size`).
     pub address_bits: u32,
 }
 
-/// Parses the facts that [`read_ptx`] omits.
+/// Parses a PTX text's origin.
 ///
 /// # Errors
-/// Those of [`read_ptx`].
+/// The errors of [`read_ptx`].
 pub fn ptx_origin(bytes: &[u8]) -> Result<PtxOrigin, CubinError> {
     let text = text_of(bytes)?;
     let module = scan::module(&text).map_err(|(_, error)| error)?;
@@ -91,7 +90,6 @@ fn entry_with_uses(entry: &Entry<'_>) -> PtxEntry {
     }
 }
 
-/// Parses a module; errors include the readable head.
 fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     let mut module = scan::module(text)?;
     let shared = shared::entries(&module);
@@ -107,8 +105,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(is_letter(c) || matches!(c, '$' | '%' | '.'))).filter(|word| !word.is_empty())
 }
 
-/// Returns used but undefined functions and variables. ptxas 12.9 and 13.0 reject them, but zero-fill sized variables
-/// with a warning, losing another file's data.
+/// Returns used but undefined functions and variables. ptxas 12.9 and 13.0 reject them, but zero-fill sized
+/// variables with a warning, losing another file's data.
 fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
     let of_module = || module.variables.iter().filter(|one| one.space != ".shared");
     let names = |is_extern: bool| {
@@ -116,7 +114,6 @@ fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
         declarations.flat_map(|one| variables(one.text)).map(|variable| variable.name)
     };
     let defined: HashSet<&str> = names(false).collect();
-    // Declarations per name.
     let mut declared: HashMap<&str, usize> = HashMap::new();
     let mut order: Vec<&str> = Vec::new();
     for name in module.declared.iter().copied().chain(names(true)).filter(|name| !defined.contains(name)) {
@@ -140,18 +137,18 @@ fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
 /// Parses PTX, with or without a final NUL.
 ///
 /// # Errors
-/// If `.version`, `.target` or parameters are invalid.
+/// Invalid `.version`, `.target` or parameters.
 pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
     let text = text_of(bytes)?;
     let module = module(&text);
-    // Report text that is not PTX before other errors.
+    // Text that is not PTX takes precedence over other errors.
     let head = module.as_ref().map_or_else(|(head, _)| *head, |module| module.head);
     let version = head.version.and_then(|version| {
         let (major, minor) = version.split_once('.')?;
         Some((major.parse().ok()?, minor.parse().ok()?))
     });
-    let version = version.ok_or_else(|| CubinError::Ptx("it has no `.version`".to_owned()))?;
-    let target = head.target.ok_or_else(|| CubinError::Ptx("it has no `.target`".to_owned()))?;
+    let version = version.ok_or_else(|| CubinError::Ptx("missing `.version`".to_owned()))?;
+    let target = head.target.ok_or_else(|| CubinError::Ptx("missing `.target`".to_owned()))?;
     let entries = module.map_err(|(_, error)| error)?.entries;
     let rules = entries.iter().map(|entry| (entry.facts.symbol.clone(), entry.rules)).collect();
     let mut kernels: Vec<KernelFacts> = entries.into_iter().map(|entry| entry.facts).collect();
@@ -165,7 +162,6 @@ fn text_of(bytes: &[u8]) -> Result<String, CubinError> {
     Ok(without_comments(text))
 }
 
-/// Replaces comments and quoted text by blanks.
 fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -190,7 +186,7 @@ fn without_comments(text: &str) -> String {
 
 #[derive(Debug)]
 struct Param<'t> {
-    /// Empty for arrays of bytes.
+    /// The name; empty for arrays of bytes.
     name: &'t str,
     offset: u32,
     size: u32,
@@ -262,7 +258,7 @@ fn numbers(directives: &str, name: &str, symbol: &str) -> Result<Option<[u32; 3]
     }
     if words.len() > axes.len() || axes.contains(&0) {
         let text = text.trim();
-        return Err(CubinError::Ptx(format!("`.{name}` of `{symbol}` cannot be read: `{text}`")));
+        return Err(CubinError::Ptx(format!("cannot read `.{name}` of `{symbol}`: `{text}`")));
     }
     Ok(Some(axes))
 }
@@ -271,11 +267,10 @@ fn params<'t>(list: &'t str, symbol: &str) -> Result<Vec<Param<'t>>, CubinError>
     let mut params: Vec<Param<'t>> = Vec::new();
     for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         let end = params.last().map_or(0, |last| last.offset + last.size);
-        params.push(
-            param(text, end).ok_or_else(|| {
-                CubinError::Ptx(format!("a parameter of `{symbol}` cannot be read: `{text}`"))
-            })?,
-        );
+        params
+            .push(param(text, end).ok_or_else(|| {
+                CubinError::Ptx(format!("cannot read a parameter of `{symbol}`: `{text}`"))
+            })?);
     }
     Ok(params)
 }
@@ -400,13 +395,12 @@ mod tests {
         let origin = ptx_origin(text.as_bytes()).unwrap();
         assert_eq!((origin.address_bits, origin.entries.len()), (64, 2));
         assert_eq!(facts.rules["k"].shared_bytes, 32);
-        // The definition may precede a declaration.
         let text = ".version 8.5\n.target sm_90\n.entry k() .reqntid 64 { ret; }\n.entry k();\n";
         assert_eq!(launch_rules(text.as_bytes(), "k").unwrap().block, Some([64, 1, 1]));
         assert_eq!(ptx_origin(text.as_bytes()).unwrap().address_bits, 32);
     }
 
-    /// As in ptxas 12.9 and 13.0.
+    /// Compares with the behaviour of ptxas 12.9 and 13.0.
     #[test]
     fn bounds_are_read_in_every_spelling_or_refused() {
         let text = |directives: &str| {
@@ -418,14 +412,14 @@ mod tests {
         let most = |directives| read_ptx(&text(directives)).unwrap().kernels[0].max_threads;
         assert_eq!((most(".maxntid 128U"), most(".maxntid 0b100,0X2")), (Some(128), Some(8)));
         for (directives, what) in [
-            (".maxntid 128u", "`.maxntid` of `k` cannot be read: `128u`"),
-            (".maxntid 0", "`.maxntid` of `k` cannot be read: `0`"),
-            (".reqntid 1, 2, 3, 4", "`.reqntid` of `k` cannot be read: `1, 2, 3, 4`"),
-            (".reqnctapercluster x", "`.reqnctapercluster` of `k` cannot be read: `x`"),
-            (".maxclusterrank", "`.maxclusterrank` of `k` cannot be read: ``"),
+            (".maxntid 128u", "cannot read `.maxntid` of `k`: `128u`"),
+            (".maxntid 0", "cannot read `.maxntid` of `k`: `0`"),
+            (".reqntid 1, 2, 3, 4", "cannot read `.reqntid` of `k`: `1, 2, 3, 4`"),
+            (".reqnctapercluster x", "cannot read `.reqnctapercluster` of `k`: `x`"),
+            (".maxclusterrank", "cannot read `.maxclusterrank` of `k`: ``"),
         ] {
             let error = read_ptx(&text(directives)).unwrap_err().to_string();
-            assert_eq!(error, format!("not readable PTX: {what}"));
+            assert_eq!(error, format!("invalid PTX: {what}"));
         }
     }
 
@@ -532,11 +526,11 @@ mod tests {
     #[test]
     fn what_is_no_ptx_is_refused() {
         let error = |text: &str| read_ptx(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error(""), "not readable PTX: it has no `.version`");
-        assert_eq!(error(".version 9.0\n"), "not readable PTX: it has no `.target`");
+        assert_eq!(error(""), "invalid PTX: missing `.version`");
+        assert_eq!(error(".version 9.0\n"), "invalid PTX: missing `.target`");
         assert_eq!(
             error(".version 9.0\n.target sm_80\n.entry k(.param .v4 x)\n"),
-            "not readable PTX: a parameter of `k` cannot be read: `.param .v4 x`"
+            "invalid PTX: cannot read a parameter of `k`: `.param .v4 x`"
         );
         assert!(read_ptx(&[0xff, 0xfe]).is_err());
     }

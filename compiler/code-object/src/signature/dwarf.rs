@@ -1,6 +1,5 @@
-//! Reads DWARF of NVRTC 13.0 (`--device-debug`): version 2, one unit, inline names.
-//!
-//! Names, types and sizes need no relocation: type references are unit-relative, and functions have linkage names.
+//! Reads DWARF of NVRTC 13.0 (`--device-debug`): version 2, one unit, inline names. Needs no relocation: type
+//! references are unit-relative, and functions have linkage names.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,16 +11,16 @@ use object::{Object as _, ObjectSection as _};
 use super::ptx;
 use crate::kernel_signature::{Leaf, Param, ParamType, Signature};
 
-/// Why there is no signature.
+/// Why a signature is missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// Not ELF, or damaged.
-    #[error("not a readable ELF file: {0}")]
+    #[error("invalid ELF file: {0}")]
     Elf(String),
     /// Damaged debug information.
-    #[error("the debug information is damaged: {0}")]
+    #[error("invalid debug information: {0}")]
     Dwarf(String),
-    /// The debug information lacks the kernel.
+    /// Debug information lacks the kernel.
     #[error("the debug information has no function `{0}`")]
     MissingFunction(String),
 }
@@ -35,17 +34,17 @@ impl From<gimli::Error> for SignatureError {
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 const MAX_DEPTH: usize = 64;
-/// Longer names are truncated: few bytes can be the names of many entries.
+/// Maximum length of a name. Longer names are truncated, because many entries can share one.
 const MAX_NAME: usize = 4096;
-/// In file lengths; each name is searched for its end.
+/// Maximum total length of names, as a multiple of the file's length.
 const MOST_NAMES: usize = 64;
 /// Bytes per file.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Parses signatures in PTX by symbol, for kernels with debug information.
+/// Parses signatures of PTX by symbol, if it has debug information.
 ///
 /// # Errors
-/// If it is damaged.
+/// Damaged debug information.
 pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String, Signature>, SignatureError> {
     let text = String::from_utf8_lossy(ptx);
     let sections = ptx::sections(&text);
@@ -55,10 +54,10 @@ pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String,
     signatures(load, ptx.len(), symbols)
 }
 
-/// Parses signatures in a cubin, like [`read_ptx`].
+/// Parses a cubin like [`read_ptx`].
 ///
 /// # Errors
-/// If ELF or debug information is damaged.
+/// Damaged ELF or debug information.
 pub fn read_cubin(
     cubin: &[u8],
     symbols: &BTreeSet<&str>,
@@ -99,7 +98,6 @@ fn signatures<'f>(
     Ok(found)
 }
 
-/// The remaining amounts.
 struct Budget {
     names: usize,
     text: usize,
@@ -107,19 +105,18 @@ struct Budget {
 
 impl Budget {
     fn spend(budget: &mut usize, bytes: usize) -> Result<(), SignatureError> {
-        let more = || SignatureError::Dwarf("its names are longer than any program has them".to_owned());
+        let more = || SignatureError::Dwarf("its names exceed the size limit".to_owned());
         *budget = budget.checked_sub(bytes).ok_or_else(more)?;
         Ok(())
     }
 }
 
-/// By type offset, so that each type is inspected once.
+/// Leaf types by type offset, so that each type is inspected once.
 type Leaves = HashMap<usize, Option<Leaf>>;
 
-/// An entry's relevant attributes.
 #[derive(Debug, Default)]
 struct Entry<'d> {
-    /// In the unit.
+    /// Offset in the unit.
     offset: usize,
     tag: u16,
     name: Option<&'d [u8]>,
@@ -127,11 +124,10 @@ struct Entry<'d> {
     ty: Option<usize>,
     size: Option<u64>,
     encoding: Option<u64>,
-    /// A dimension's length.
     count: Option<u64>,
-    /// The least and greatest enumerator.
+    /// Minimum and maximum enumerator.
     named: Option<(i64, i64)>,
-    /// The children's offsets.
+    /// Offsets of the children.
     children: Vec<usize>,
 }
 
@@ -183,7 +179,7 @@ impl<'d> Entries<'d> {
                             other => other.udata_value(),
                         };
                     }
-                    // In enumerations only enumerators have values.
+                    // Only enumerators have values.
                     gimli::DW_AT_const_value => {
                         if let (Some(parent), Some(number)) = (&mut parent, value.sdata_value()) {
                             let (least, most) = parent.named.unwrap_or((number, number));
@@ -221,7 +217,7 @@ impl<'d> Entries<'d> {
         for param in self.children(function, gimli::DW_TAG_formal_parameter) {
             let name = param.text().unwrap_or_default().into_owned();
             let spelling = self.spelling(param.ty, 0);
-            // The type stores the pointee's spelling too.
+            // Types also store the pointee's spelling.
             Budget::spend(&mut budget.text, name.len() + 2 * spelling.len())?;
             params.push(Param { name, ty: self.param_type(param.ty, leaves), spelling });
         }
@@ -236,7 +232,7 @@ impl<'d> Entries<'d> {
         entry.children.iter().filter_map(|offset| self.0.get(offset)).filter(move |child| child.tag() == tag)
     }
 
-    /// Resolves typedefs and qualifiers; returns also whether one was `const`.
+    /// Resolves typedefs and qualifiers; also returns whether one was `const`.
     fn strip(&self, mut offset: Option<usize>) -> (Option<&Entry<'d>>, bool) {
         let mut is_const = false;
         for _ in 0..MAX_DEPTH {
@@ -292,7 +288,7 @@ impl<'d> Entries<'d> {
         }
     }
 
-    /// Returns whether a type is `const`; arrays are if their elements are.
+    /// Arrays are `const` if their elements are.
     fn is_const(&self, mut offset: Option<usize>) -> bool {
         for _ in 0..MAX_DEPTH {
             let (entry, is_const) = self.strip(offset);
@@ -329,7 +325,7 @@ impl<'d> Entries<'d> {
         if depth > MAX_DEPTH {
             return None;
         }
-        // A recursive type has no leaf.
+        // Recursive types have no leaf.
         leaves.insert(entry.offset, None);
         let leaf = self.leaf_of(entry, leaves, depth);
         leaves.insert(entry.offset, leaf);
@@ -341,7 +337,7 @@ impl<'d> Entries<'d> {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
             (gimli::DW_TAG_structure_type, Some(b"__half")) => Some(Leaf::Half),
             (gimli::DW_TAG_structure_type, Some(b"__nv_bfloat16")) => Some(Leaf::Bfloat16),
-            // Scalars, or vectors of two and four: `__nv_fp8x2_e4m3`.
+            // One, two or four lanes: `__nv_fp8x2_e4m3`.
             (gimli::DW_TAG_structure_type, Some(name)) if name.starts_with(b"__nv_fp8") => {
                 Some(if name.ends_with(b"_e4m3") { Leaf::Float8 } else { Leaf::OtherFloat8 })
             }
@@ -360,7 +356,7 @@ impl<'d> Entries<'d> {
         }
     }
 
-    /// Returns the array in a struct without other fields.
+    /// Returns the array of a struct with no other fields.
     fn array(&self, entry: &Entry<'d>, depth: usize) -> Option<(ScalarType, u32)> {
         if depth > MAX_DEPTH || entry.tag() != gimli::DW_TAG_structure_type {
             return None;
@@ -379,7 +375,7 @@ impl<'d> Entries<'d> {
         Some((scalar(self.strip(inner.ty).0?)?, u32::try_from(len).ok()?))
     }
 
-    /// Spells a type, with qualifiers to the left.
+    /// Spells a type with qualifiers on the left.
     fn spelling(&self, offset: Option<usize>, depth: usize) -> String {
         let entry = offset.and_then(|offset| self.0.get(&offset)).filter(|_| depth <= MAX_DEPTH);
         let Some(entry) = entry else { return "void".to_owned() };
@@ -405,12 +401,11 @@ impl<'d> Entries<'d> {
     }
 }
 
-/// Replaces NVRTC's name of `bool` and normalizes blanks.
 fn plain(name: &str) -> String {
     name.replace("__nv_bool", "bool").replace(',', ", ").replace(",  ", ", ")
 }
 
-/// Returns integers that certainly represent the enumerators. NVRTC 13.0 writes 8-byte unsigned ones as signed.
+/// Returns sufficient integers for the enumerators. NVRTC 13.0 writes 8-byte unsigned ones as signed.
 fn of_enumeration(named: Option<(i64, i64)>, bytes: u8) -> ScalarType {
     let (least, most) = named.unwrap_or_default();
     let bits = bytes * 8 - 1;

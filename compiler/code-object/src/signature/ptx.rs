@@ -1,14 +1,13 @@
-//! Reads debug sections of PTX (PTX ISA 9.0, "Debugging Directives: .section"; NVRTC 12.9 to 13.5): one directive per
-//! line, `.b8` to `.b64`, with numbers or labels, whose values only an assembler knows.
+//! Reads debug sections of PTX (PTX ISA 9.0, "Debugging Directives: .section"; NVRTC 12.9 to 13.5): one directive
+//! per line, `.b8` to `.b64`, with numbers, or labels that an assembler resolves.
 
 use std::collections::BTreeMap;
 
-/// An empty line table (DWARF 2, 6.2.4): length, version, header length, instruction length, statement flag, least
-/// step, steps, opcode base.
+/// An empty line table (DWARF 2, 6.2.4): length, version, header length, instruction length, statement flag,
+/// minimum step, steps, opcode base.
 const NO_LINES: [u8; 17] = [13, 0, 0, 0, 2, 0, 7, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0];
 
-/// Returns sections by name. Labels become zero, and assemblers make the line table from `.loc`; names and types need
-/// neither.
+/// Returns sections by name. Labels become zero, and assemblers write the line table; names and types need neither.
 pub(super) fn sections(text: &str) -> BTreeMap<&str, Vec<u8>> {
     let mut found: BTreeMap<&str, Vec<u8>> = BTreeMap::from([(".debug_line", NO_LINES.into())]);
     let mut open: Option<&mut Vec<u8>> = None;
@@ -26,7 +25,7 @@ pub(super) fn sections(text: &str) -> BTreeMap<&str, Vec<u8>> {
     found
 }
 
-/// Returns a directive's bytes per value, and the values.
+/// Returns the bytes per value, and the values.
 fn data(line: &str) -> Option<(usize, &str)> {
     let (directive, values) = line.split_once([' ', '\t'])?;
     let width = match directive {

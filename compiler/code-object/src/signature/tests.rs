@@ -37,7 +37,6 @@ fn elf(sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     [body, table].concat()
 }
 
-/// Debug information of `k(S* x)`: each struct has two fields of the previous type, the first two `float`.
 fn nested(levels: u32) -> Vec<u8> {
     let abbreviations = [
         &[1, 0x11, 1, 0, 0][..],                     // a unit, with entries
@@ -50,7 +49,6 @@ fn nested(levels: u32) -> Vec<u8> {
         &[0],
     ];
     let head = [4, 0, 0, 0, 0, 0, 8];
-    // Offsets include the preceding length field.
     let place = |unit: &Vec<u8>| u32::try_from(unit.len() + 4).unwrap().to_le_bytes();
     let mut unit = [&head[..], &[1]].concat();
     let mut last = place(&unit);
@@ -76,7 +74,7 @@ fn nested(levels: u32) -> Vec<u8> {
     elf(&[(".debug_abbrev", abbreviations.concat()), (".debug_info", [&length[..], &unit].concat())])
 }
 
-/// Visiting every field would take 2^50 steps.
+/// Visiting all fields takes 2^50 steps.
 #[test]
 fn a_type_that_is_a_part_of_many_is_looked_at_once() {
     for levels in [1, 2, 50] {

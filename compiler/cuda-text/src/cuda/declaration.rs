@@ -1,19 +1,19 @@
-//! Parses a declaration with `__global__`. Unknown words may be macros and make the kernel uncertain.
+//! Parses `__global__` declarations. Unknown words may be macros and make the kernel uncertain.
 
 use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, word};
 use super::parameter;
 use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
 
-pub(super) enum Outcome {
-    /// Without the namespaces around the declaration.
+pub(super) enum Declarator {
+    /// A kernel, without the namespaces around its declaration.
     Kernel(Box<Kernel>),
-    /// `template __global__ void k<float>(...)`, which declares no new kernel.
+    /// `template __global__ void k<float>(...)`.
     Instantiation,
 }
 
-/// Parses a declaration; `None` if its tokens are unknown.
-pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Option<Outcome> {
+/// Returns `None` for unknown tokens.
+pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Option<Declarator> {
     Reader { text, tokens, around, at: 0, template: None, doubt: None }.read()
 }
 
@@ -28,11 +28,9 @@ struct Reader<'t> {
 
 struct Name {
     namespaces: Vec<Namespace>,
-    /// The token of the last component.
     at: usize,
-    /// The opening parenthesis.
     open: usize,
-    /// The token after the closing parenthesis.
+    /// Follows the closing parenthesis.
     end: usize,
 }
 
@@ -45,13 +43,12 @@ impl Reader<'_> {
         self.doubt.get_or_insert(doubt);
     }
 
-    fn read(mut self) -> Option<Outcome> {
+    fn read(mut self) -> Option<Declarator> {
         while self.at < self.tokens.len() {
             match self.word(self.at) {
-                "template" if self.word(self.at + 1) != "<" => return Some(Outcome::Instantiation),
+                "template" if self.word(self.at + 1) != "<" => return Some(Declarator::Instantiation),
                 "template" => self.template()?,
                 "extern" if self.word(self.at + 1).starts_with('"') => self.at += 2,
-                // Without influence on parameters.
                 "static" | "inline" | "extern" | "constexpr" | "void" | "auto" | "__global__"
                 | "__noinline__" | "__inline__" | "__forceinline__" | "__device_builtin__" => self.at += 1,
                 "__launch_bounds__" | "__maxnreg__" | "__block_size__" | "__cluster_dims__"
@@ -75,7 +72,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Parses `template <...>`; `None` if unterminated.
+    /// Returns `None` if unterminated.
     fn template(&mut self) -> Option<()> {
         let open = self.at + 1;
         let end = after_angles(self.text, self.tokens, open)?;
@@ -120,7 +117,7 @@ impl Reader<'_> {
         TemplateParam { name, kind, has_default: equals.is_some() }
     }
 
-    /// Parses the kernel's name. Unknown tokens become a doubt, or end the declaration.
+    /// Reads a qualified name. Unknown tokens become a doubt, or end the declaration.
     fn name(&mut self) -> Option<Name> {
         let mut parts = Vec::new();
         let mut at = self.at;
@@ -170,7 +167,6 @@ impl Reader<'_> {
         Some(Name { namespaces, at: last, open, end })
     }
 
-    /// Returns whether only valid trailing tokens remain.
     fn ends_after(&mut self, end: usize) -> bool {
         let rest = self.tokens.get(end..).unwrap_or_default();
         let mut words = rest.iter().map(|token| word(self.text, Some(token)));
@@ -179,7 +175,7 @@ impl Reader<'_> {
         is_end || words.next() == Some("requires")
     }
 
-    fn kernel(mut self, name: Name) -> Outcome {
+    fn kernel(mut self, name: Name) -> Declarator {
         let inner = self.tokens.get(name.open + 1..name.end - 1).unwrap_or_default();
         let params = self.params(inner);
         let constrained = self.tokens.iter().any(|token| word(self.text, Some(token)) == "requires");
@@ -195,7 +191,7 @@ impl Reader<'_> {
             start..self.tokens.get(last).map_or(start, |token| token.range.end)
         };
         let (name_range, params_range) = (range(name.at, name.at), range(name.open, name.end - 1));
-        Outcome::Kernel(Box::new(Kernel {
+        Declarator::Kernel(Box::new(Kernel {
             name: own,
             name_range,
             namespaces: name.namespaces,

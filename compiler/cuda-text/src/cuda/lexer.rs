@@ -1,4 +1,5 @@
-//! Tokenizes C++ text and preprocessor lines in one pass, without comments. Must not decide which parts are compiled.
+//! Tokenizes C++ text and preprocessor lines in one pass, without comments. Ignores conditions. Must not decide which
+//! parts are compiled.
 
 use std::ops::Range;
 
@@ -27,18 +28,18 @@ pub struct Token {
 /// A preprocessor line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
-    /// The number of preceding tokens.
+    /// Number of preceding tokens.
     pub before: usize,
-    /// The tokens after `#`.
+    /// Tokens after `#`.
     pub tokens: Vec<Token>,
 }
 
-/// Returns a token's text, empty for `None`.
+/// Returns a token's text, or "".
 pub fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
-/// Returns the index after the group at `open`, if it ends. Bracket kinds are not distinguished.
+/// Returns the index after the bracket group at `open`, of any kinds.
 pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -54,7 +55,7 @@ pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<u
     None
 }
 
-/// Returns the index after the matching `>`, if any.
+/// Returns the index after the matching `>`.
 pub(super) fn after_angles(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
     let (mut at, mut depth) = (open, 0_usize);
     while at < tokens.len() {
@@ -75,7 +76,7 @@ pub(super) fn after_angles(text: &str, tokens: &[Token], open: usize) -> Option<
     None
 }
 
-/// Splits at commas outside of brackets; `None` if brackets mismatch.
+/// Splits at outer commas; `None` if brackets mismatch.
 pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [Token]>> {
     let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
     if tokens.is_empty() {
@@ -103,7 +104,7 @@ pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [
 pub struct Lexed {
     pub tokens: Vec<Token>,
     pub directives: Vec<Directive>,
-    /// Whether a name crosses lines, or a digraph occurs; both are unsupported.
+    /// Whether unsupported: a name crosses lines, or a digraph occurs.
     pub is_odd: bool,
 }
 
@@ -157,7 +158,7 @@ impl Lexer<'_> {
         None
     }
 
-    /// Returns the next line's start after a backslash, which blanks may follow.
+    /// Returns the next line after a backslash and blanks.
     fn continuation(&self, at: usize) -> Option<usize> {
         let blanks =
             self.bytes[at + 1..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
@@ -237,7 +238,7 @@ impl Lexer<'_> {
         TokenKind::Number
     }
 
-    /// Skips a literal; an unclosed one, possible in disabled text, ends with its line.
+    /// Skips a literal. Unclosed ones, possible in disabled text, end with the line.
     fn quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -284,7 +285,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Non-ASCII bytes count as letters.
+/// Returns whether a byte belongs to a word. Non-ASCII bytes count as letters.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }

@@ -10,15 +10,15 @@ use super::{Doubt, Kernel, Kernels, TemplateKind, read};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::errors::{ManifestTypeAsArgument, NotAKernel, TemplateMisfit, UndeclaredArgument};
 
-/// The result of a lookup.
+/// Result of a lookup.
 pub enum KernelLookup<'k> {
-    /// This kernel with these template arguments.
+    /// Kernel with template arguments.
     Kernel(&'k Kernel, Vec<Argument>),
-    /// The text certainly lacks the kernel.
+    /// Certainly missing.
     Missing,
-    /// The template arguments do not fit, for this reason.
+    /// Mismatched template arguments, with reason.
     TemplateMisfit(&'k Kernel, String),
-    /// The text does not decide.
+    /// Uncertain.
     Unsure(Doubt),
 }
 
@@ -73,7 +73,7 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
     let (params, arguments) = match (&kernel.template, &name.arguments) {
         (None, None) => return None,
         (None, Some(_)) => {
-            return Some(format!("`{called}` is not a template, and takes no template arguments"));
+            return Some(format!("`{called}` is not a template and has no template parameters"));
         }
         (Some(params), arguments) => (params, arguments.as_deref().unwrap_or_default()),
     };
@@ -84,7 +84,7 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
             (least, most) if least == most => format!("{most} template arguments"),
             (least, most) => format!("{least} to {most} template arguments"),
         };
-        return Some(format!("`{called}` takes {count}, and is given {}", arguments.len()));
+        return Some(format!("`{called}` expects {count}, found {}", arguments.len()));
     }
     params.iter().zip(arguments).find_map(|(param, argument)| {
         let wanted = match (param.kind, argument.kind?) {
@@ -93,14 +93,11 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
             _ => return None,
         };
         let param = if param.name.is_empty() { String::new() } else { format!(" `{}`", param.name) };
-        Some(format!(
-            "the template parameter{param} of `{called}` is {wanted}, and is given `{}`",
-            argument.text
-        ))
+        Some(format!("the template parameter{param} of `{called}` is {wanted}, found `{}`", argument.text))
     })
 }
 
-/// Explains a kernel that the compiler did not find, with its `messages` and `undefined` names.
+/// Explains a kernel that the compiler did not find, by its `messages` and `undefined` names.
 #[must_use]
 pub fn explain_unknown(
     kernel: &str,
@@ -117,8 +114,8 @@ pub fn explain_unknown(
             template_misfit(kernel, span, source, found, &problem)
         }
         KernelLookup::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => {
-            let note = format!("the macro `{name}` makes kernels");
-            let help = format!("name the kernel as `{name}` spells it");
+            let note = format!("the macro `{name}` defines kernels");
+            let help = format!("use the name that `{name}` expands to");
             NotAKernel { kernel, file, span: span.clone(), note, help, near: None }.into()
         }
         KernelLookup::Kernel(..) | KernelLookup::Unsure(_) => {
@@ -130,10 +127,10 @@ pub fn explain_unknown(
             }
         }
     };
-    messages.iter().fold(diagnostic, |diagnostic, text| diagnostic.note(format!("NVRTC says: {text}")))
+    messages.iter().fold(diagnostic, |diagnostic, text| diagnostic.note(format!("NVRTC reports: {text}")))
 }
 
-/// Returns the error for a missing kernel.
+/// Reports a missing kernel.
 pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
     const MAX_LISTED: usize = 16;
     let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
@@ -141,7 +138,7 @@ pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> D
         NotAKernel { kernel, file, span: span.clone(), note, help: help.to_owned(), near }.into()
     };
     if kernels.functions.contains(&path) {
-        let note = format!("`{path}` is a function there, and no kernel");
+        let note = format!("`{path}` is a function, not a kernel");
         return error(note, "mark it with `__global__`", None);
     }
     let mut usages: Vec<String> = Vec::new();
@@ -160,14 +157,13 @@ pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> D
         usages => format!("the file has the kernels {}", quoted(usages)),
     };
     let near = near(&path, kernels).map(|kernel| as_written(kernel, span));
-    error(existing, "name one of them, with an argument for each of its template parameters", near)
+    error(existing, "use one of them, with an argument for each of its template parameters", near)
 }
 
 fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Adds the manifest's template arguments if their number fits.
 fn as_written(kernel: &Kernel, span: &Span) -> String {
     let text = span.source.text.get(span.range.clone()).unwrap_or_default();
     let Some(name) = name::parse(text.trim_matches(['"', '\''])) else { return kernel.usage() };
@@ -194,7 +190,7 @@ fn near<'k>(path: &str, kernels: &'k Kernels) -> Option<&'k Kernel> {
         .or_else(|| nearly(last, all.iter().map(|kernel| kernel.name.clone()).collect()))
 }
 
-/// Returns the error for mismatched template arguments.
+/// Reports mismatched template arguments.
 pub fn template_misfit(
     name: &str,
     span: &Span,
@@ -209,7 +205,7 @@ pub fn template_misfit(
     TemplateMisfit { problem, name, span, kernel: kernel_span, usage: &usage, parameters }.into()
 }
 
-/// Returns the error for a template argument that is not `declared` in the manifest.
+/// Reports an undeclared template argument.
 pub fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
     let span = word_in(span, name);
     if let Some(ty) = DataType::from_name(name).map(DataType::cuda_name) {
@@ -220,7 +216,7 @@ pub fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagno
     UndeclaredArgument { name, file, span, declared, near }.into()
 }
 
-/// Returns the span of a word in a span, else the span.
+/// Returns a word's span in a span, else the span.
 pub fn word_in(span: &Span, name: &str) -> Span {
     let text = span.source.text.get(span.range.clone()).unwrap_or_default();
     let inner = text.trim_start_matches(['"', '\'']);

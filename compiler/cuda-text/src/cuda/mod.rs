@@ -1,4 +1,4 @@
-//! Reads kernels of CUDA C++ without a compiler, for `cubinder check` and messages.
+//! Reads kernels of CUDA C++ without a compiler, in linear time.
 //!
 //! Macros, external types and includes are unknown; if they matter, the result is a [`Doubt`], not an error. Must not
 //! read files or fail; linear time.
@@ -21,11 +21,11 @@ pub use surroundings::is_cuda_header;
 /// A text's kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kernels {
-    /// The declarations in text order.
+    /// Declarations in text order.
     pub kernels: Vec<Kernel>,
-    /// Why further kernels may exist, without duplicates.
+    /// Reasons why there may be further kernels, without duplicates.
     pub doubts: Vec<Doubt>,
-    /// Functions outside of classes, which may lack `__global__`.
+    /// Functions, perhaps without `__global__`.
     pub functions: Vec<String>,
     /// Whether `using` or a namespace alias adds paths.
     pub has_imports: bool,
@@ -36,76 +36,76 @@ pub struct Kernels {
 /// A kernel declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name's range.
+    /// Range of the name.
     pub name_range: Range<usize>,
-    /// The enclosing namespaces, outermost first.
+    /// Enclosing namespaces, outermost first.
     pub namespaces: Vec<Namespace>,
-    /// The template parameters of a template.
+    /// Template parameters, if any.
     pub template: Option<Vec<TemplateParam>>,
-    /// The parameters in order.
+    /// Parameters in order.
     pub params: Vec<Param>,
-    /// The parameter list with parentheses.
+    /// Parameter list with parentheses.
     pub params_range: Range<usize>,
-    /// Whether it is a definition.
+    /// Whether a definition.
     pub has_body: bool,
-    /// Why it is uncertain, if so.
+    /// Uncertainty, if any.
     pub doubt: Option<Doubt>,
 }
 
 /// An enclosing namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
-    /// Its name, possibly empty.
+    /// Name, possibly empty.
     pub name: String,
-    /// Whether names may omit it: anonymous or `inline`.
+    /// Whether omissible: anonymous or `inline`.
     pub is_transparent: bool,
 }
 
 /// A template parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateParam {
-    /// Its name, possibly empty.
+    /// Name, possibly empty.
     pub name: String,
-    /// Its kind.
+    /// Kind.
     pub kind: TemplateKind,
-    /// Whether it has a default.
+    /// Whether defaulted.
     pub has_default: bool,
 }
 
-/// The kind of a template parameter.
+/// Kind of a template parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateKind {
     /// A type.
     Type,
     /// A number or boolean.
     Value,
-    /// A template, or decided by a declaration in another text.
+    /// A template, or unknown.
     Other,
 }
 
 /// A parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
-    /// Its name, possibly empty.
+    /// Name, possibly empty.
     pub name: String,
-    /// Its whole range.
+    /// Range of the whole parameter.
     pub range: Range<usize>,
-    /// Its type.
+    /// Type.
     pub ty: Type,
 }
 
 /// A type as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Type {
-    /// Without `const` and pointers: `unsigned int`, `cubinder::array<int, 4>`, `T`.
+    /// The type without `const` and pointers: `unsigned int`, `cubinder::array<int, 4>`, `T`.
     pub base: String,
-    /// The number of pointers; arrays count as pointers.
+    /// Pointers, including arrays.
     pub pointers: u8,
-    /// Whether the outermost pointer's target is `const`.
+    /// Whether the outermost pointee is `const`.
     pub is_const: bool,
-    /// Whether it is unsupported: a reference, a function.
+    /// Whether unsupported: a reference, a function.
     pub is_other: bool,
     /// Whether it has `__restrict__`.
     pub is_restrict: bool,
@@ -116,19 +116,19 @@ pub struct Type {
 pub enum Doubt {
     /// `#if` in or around the declaration.
     Conditional,
-    /// A macro, or a word that must be one.
+    /// A macro or unknown word.
     Macro(String),
     /// A macro with `__global__`.
     KernelMacro(String),
-    /// An included file that was not read.
+    /// An unread included file.
     Include(String),
-    /// A template or parameter pack.
+    /// A parameter pack or template.
     Pack,
     /// A template specialization.
     Specialization,
     /// Several kernels with the name.
     Overloaded,
-    /// `using` or a namespace alias may declare the name.
+    /// `using` or a namespace alias.
     Import,
     /// Unsupported C++.
     Syntax,
@@ -139,13 +139,13 @@ impl std::fmt::Display for Doubt {
         match self {
             Doubt::Conditional => f.write_str("it depends on `#if`"),
             Doubt::Macro(name) => write!(f, "it depends on the macro `{name}`"),
-            Doubt::KernelMacro(name) => write!(f, "the macro `{name}` makes kernels"),
-            Doubt::Include(name) => write!(f, "`{name}`, which is included, may have it"),
+            Doubt::KernelMacro(name) => write!(f, "the macro `{name}` defines kernels"),
+            Doubt::Include(name) => write!(f, "the included `{name}` may declare it"),
             Doubt::Pack => f.write_str("it has a parameter pack"),
             Doubt::Specialization => f.write_str("it is specialized"),
-            Doubt::Overloaded => f.write_str("there are several of the name"),
-            Doubt::Import => f.write_str("`using` may make the name known"),
-            Doubt::Syntax => f.write_str("its declaration is not understood without a compiler"),
+            Doubt::Overloaded => f.write_str("several kernels have this name"),
+            Doubt::Import => f.write_str("`using` may declare the name"),
+            Doubt::Syntax => f.write_str("its declaration requires a compiler"),
         }
     }
 }
@@ -159,7 +159,7 @@ pub fn token_before(text: &str, at: usize) -> Option<Range<usize>> {
     (!is_between).then(|| token.range.clone())
 }
 
-/// Returns the parameters' range of an unambiguous kernel.
+/// Returns an unambiguous kernel's parameter range.
 pub fn parameters_of(kernel: &str, text: &str) -> Option<Range<usize>> {
     let path = name::parse(kernel)?.path;
     let kernels = read(text).kernels;
@@ -184,7 +184,7 @@ impl Kernel {
             return false;
         }
         let wanted: Vec<&str> = wanted.collect();
-        // Possible numbers of matched components: transparent namespaces are optional.
+        // Possible numbers of matched components.
         let mut found = BTreeSet::from([0]);
         for namespace in self.namespaces.iter().rev() {
             let matched = found.iter().filter(|count| wanted.get(**count) == Some(&namespace.name.as_str()));

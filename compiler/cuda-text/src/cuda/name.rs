@@ -1,4 +1,4 @@
-//! Parses kernel names of manifests and substitutes template arguments in parameter types.
+//! Parses kernel names and substitutes template arguments in parameter types.
 
 use cubinder_expr::{DataType, ScalarType, Value};
 
@@ -7,25 +7,25 @@ use super::parameter;
 use super::{Kernel, TemplateKind, Type};
 use crate::kernel_signature::{Leaf, ParamType};
 
-/// A parsed name: `outer::scale<float, 4>`.
+/// A name: `outer::scale<float, 4>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// `outer::scale`
     pub path: String,
-    /// The template arguments, if in angle brackets.
+    /// Arguments in angle brackets.
     pub arguments: Option<Vec<Argument>>,
 }
 
 /// A template argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// Its text.
+    /// Text.
     pub text: String,
-    /// Its kind, if certain.
+    /// Kind, if certain.
     pub kind: Option<TemplateKind>,
 }
 
-/// Parses a kernel's name.
+/// Parses a kernel name.
 pub fn parse(name: &str) -> Option<Name> {
     let open = name.find('<').unwrap_or(name.len());
     let path: String = name.get(..open)?.split_whitespace().collect();
@@ -58,29 +58,29 @@ fn argument(text: &str, tokens: &[Token]) -> Argument {
     Argument { text: text.get(start..end).unwrap_or_default().to_owned(), kind }
 }
 
-/// A parameter's type after substitution.
+/// A type after substitution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// The C++ spelling: `const float*`.
+    /// C++ spelling: `const float*`.
     pub spelling: String,
-    /// Its type, if certain.
+    /// Type, if certain.
     pub ty: Option<ParamType>,
     /// Whether the pointee's `const` is certain.
     pub knows_pointee: bool,
 }
 
-/// The meaning of names in a row of the variants table.
+/// Meanings of names in a row.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateContext<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// Its template arguments.
+    /// Template arguments.
     pub arguments: &'a [Argument],
-    /// The manifest's types.
+    /// Manifest types.
     pub types: &'a [(String, DataType)],
-    /// The manifest's constants.
+    /// Manifest constants.
     pub constants: &'a [(String, Value)],
-    /// Known type names that the text redeclares.
+    /// Types that the text redeclares.
     pub own_types: &'a [String],
 }
 
@@ -107,7 +107,7 @@ pub fn resolve(ty: &Type, meanings: TemplateContext<'_>) -> Resolved {
     let pointee = |name: &str| element(name).filter(|_| !own_types.iter().any(|own| own == name));
     let base = put_in(&ty.base, meanings);
     let constness = if ty.is_const { "const " } else { "" };
-    // The kept `const` is that of the outermost pointer.
+    // `const` of the outermost pointer.
     let spelling = match ty.pointers {
         0 => base.clone(),
         1 => format!("{constness}{base}*"),
@@ -156,7 +156,7 @@ fn put_in(base: &str, meanings: TemplateContext<'_>) -> String {
     out
 }
 
-/// Returns the type of a number or array of numbers, if certain.
+/// Returns the type of a number or array, if certain.
 fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamType> {
     if let Some(array) = base.strip_prefix("cubinder::array<").and_then(|rest| rest.strip_suffix('>')) {
         let (element, len) = array.rsplit_once(',')?;
@@ -174,16 +174,16 @@ fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamTyp
     }
 }
 
-/// Returns whether CUDA predeclares a type of this name.
+/// Returns whether CUDA predeclares this type.
 pub fn is_known_type(name: &str) -> bool {
     element(name).is_some()
 }
 
-/// Kind, and bytes if complete.
+/// Kind; bytes if complete.
 type Parts = (Leaf, Option<u32>);
 
-/// Returns kind and bytes of types of C++, `<cstdint>`, CUDA (vectors of `vector_types.h` 13.0, 16-bit and 8-bit
-/// floats) and the generated header (4-bit pairs). `long` has 8 bytes, as on Linux.
+/// Returns kind and bytes of types of C++, `<cstdint>`, CUDA (vectors of `vector_types.h` 13.0, small floats) and
+/// the generated header (4-bit pairs). `long` has 8 bytes, as on Linux.
 pub fn element(name: &str) -> Option<Parts> {
     let scalar = |scalar: ScalarType| Some((Leaf::Scalar(scalar), Some(scalar.size())));
     let int = |bytes: u8| scalar(ScalarType::Int { bytes });
@@ -234,7 +234,7 @@ fn fundamental(name: &str) -> Option<ScalarType> {
     Some(if is_unsigned { ScalarType::UInt { bytes } } else { ScalarType::Int { bytes } })
 }
 
-/// `float4`, `uchar2`
+/// Parses vector types: `float4`, `uchar2`.
 fn vector(name: &str) -> Option<Parts> {
     let (element, count) = name.split_at_checked(name.len().checked_sub(1)?)?;
     let count: u32 = count.parse().ok().filter(|count| (1..=4).contains(count))?;

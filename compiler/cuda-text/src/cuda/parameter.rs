@@ -19,7 +19,6 @@ pub(super) fn is_number(text: &str, tokens: &[Token]) -> bool {
     }) && !words.any(|word| matches!(word, "*" | "&"))
 }
 
-/// Parses a parameter; fails if uncertain.
 pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Result<Param, Doubt> {
     let words = || tokens.iter().map(|token| word(text, Some(token)));
     if let Some(name) = words().find(|word| around.macro_of(word) == Some(Macro::Anything)) {
@@ -41,7 +40,7 @@ pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Resul
     if reader.at < declared.len() {
         return Err(reader.left_over());
     }
-    // May be a macro for type and name, or for several parameters.
+    // The word may be a macro.
     if name.is_empty() && ty.pointers == 0 && !is_fundamental {
         return Err(Doubt::Macro(ty.base));
     }
@@ -68,13 +67,12 @@ impl Reader<'_> {
         if self.is_name() { Doubt::Macro(self.word().to_owned()) } else { Doubt::Syntax }
     }
 
-    /// Skips qualifiers; returns whether one is `const`.
+    /// Returns whether one is `const`.
     fn qualifiers(&mut self) -> Result<bool, Doubt> {
         let mut is_const = false;
         loop {
             match self.word() {
                 "const" => is_const = true,
-                // Without influence on the type.
                 "volatile" | "register" | "__restrict__" | "__restrict" | "__grid_constant__"
                 | "typename" | "struct" | "class" => {}
                 name if self.around.macro_of(name) == Some(Macro::Nothing) => {}
@@ -88,7 +86,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses the type before pointers; returns also whether it is `const` and fundamental.
+    /// Returns the type before pointers, and whether it is `const` and fundamental.
     fn base(&mut self) -> Result<(String, bool, bool), Doubt> {
         let mut is_const = self.qualifiers()?;
         let mut words: Vec<&str> = Vec::new();

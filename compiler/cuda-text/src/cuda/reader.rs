@@ -1,13 +1,11 @@
-//! Finds kernel declarations outside of functions and classes.
-
 use std::ops::Range;
 
-use super::declaration::{self, Outcome};
+use super::declaration::{self, Declarator};
 use super::lexer::{Lexed, TokenKind, after_group, lex, word};
 use super::surroundings::Surroundings;
 use super::{Doubt, Kernels, Namespace, name, parameter};
 
-/// Reads the kernels of any text.
+/// Reads a text's kernels.
 #[must_use]
 pub fn read(text: &str) -> Kernels {
     let lexed = lex(text);
@@ -27,19 +25,19 @@ pub fn read(text: &str) -> Kernels {
     reader.finish()
 }
 
-/// Deeper nesting is dropped: every kernel copies the names.
+/// Each kernel copies the names.
 const MAX_NAMESPACES: usize = 32;
 
 struct Reader<'t> {
     text: &'t str,
     lexed: &'t Lexed,
     around: Surroundings,
-    /// Names added by each open brace.
+    /// Names per open brace.
     scopes: Vec<usize>,
     namespaces: Vec<Namespace>,
-    /// `__global__` in parsed declarations.
+    /// Parsed `__global__`.
     seen: usize,
-    /// Mismatched brackets: all is uncertain.
+    /// All is uncertain.
     is_broken: bool,
     found: Kernels,
 }
@@ -47,9 +45,8 @@ struct Reader<'t> {
 #[derive(Default, Clone, Copy)]
 struct Open {
     start: usize,
-    /// Its occurrences of `__global__`.
     globals: usize,
-    /// A constraint may contain braces.
+    /// Constraints may contain braces.
     is_constrained: bool,
 }
 
@@ -96,7 +93,6 @@ impl<'t> Reader<'t> {
         end.unwrap_or(self.lexed.tokens.len())
     }
 
-    /// Enters a namespace or `extern "C"`; returns false otherwise.
     fn enter(&mut self, head: Range<usize>) -> bool {
         let mut at = head.start;
         if self.word(at) == "extern" && head.len() == 2 {
@@ -118,7 +114,6 @@ impl<'t> Reader<'t> {
             match name.as_str() {
                 "inline" => is_inline = true,
                 "::" => {}
-                // An attribute.
                 "[" => {
                     at = self.after_group(at);
                     continue;
@@ -164,7 +159,7 @@ impl<'t> Reader<'t> {
             return;
         }
         match declaration::read(self.text, head, &self.around) {
-            Some(Outcome::Kernel(mut kernel)) => {
+            Some(Declarator::Kernel(mut kernel)) => {
                 self.seen += open.globals;
                 kernel.has_body = has_body;
                 let mut namespaces = self.namespaces.clone();
@@ -176,7 +171,7 @@ impl<'t> Reader<'t> {
                 }
                 self.found.kernels.push(*kernel);
             }
-            Some(Outcome::Instantiation) => self.seen += open.globals,
+            Some(Declarator::Instantiation) => self.seen += open.globals,
             None => {}
         }
     }
@@ -192,7 +187,6 @@ impl<'t> Reader<'t> {
         name.map(|(name, _)| word(self.text, Some(name)))
     }
 
-    /// Records imported names.
     fn other(&mut self, range: Range<usize>) {
         match self.word(range.start) {
             // Type aliases import no names.

@@ -1,4 +1,4 @@
-//! Evaluates macros, conditions and includes around kernels without a preprocessor. Must not expand anything.
+//! Classifies macros, conditions and includes around kernels without a preprocessor. Must not expand anything.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::lexer::{Directive, Lexed, TokenKind, word};
 pub(super) enum Macro {
     /// A number.
     Number,
-    /// Empty, or `__restrict__`.
+    /// The macro is empty, or `__restrict__`.
     Nothing,
     /// Any text.
     Anything,
@@ -20,13 +20,12 @@ pub(super) struct Surroundings {
     macros: HashMap<String, Macro>,
     /// Preceding tokens, and open conditions afterwards.
     conditions: Vec<(usize, usize)>,
-    /// Why there may be invisible kernels.
     pub(super) doubts: Vec<Doubt>,
-    /// Mismatched brackets within a condition: all is uncertain.
+    /// Brackets mismatch within a condition: all is uncertain.
     pub(super) is_broken: bool,
 }
 
-/// Headers without kernels or macros for declarations.
+/// Headers that declare no kernels and no macros for declarations.
 const HEADERS: &str = "
     assert.h cooperative_groups.h cuComplex.h cubinder.h cuda.h cuda_awbarrier.h cuda_bf16.h
     cuda_fp16.h cuda_fp4.h cuda_fp6.h cuda_fp8.h cuda_pipeline.h cuda_pipeline_primitives.h
@@ -34,10 +33,9 @@ const HEADERS: &str = "
     math_constants.h mma.h stddef.h stdint.h stdio.h string.h vector_types.h
 ";
 
-/// Folders of CUDA's headers.
 const FOLDERS: [&str; 5] = ["cooperative_groups/", "cub/", "cuda/", "nv/", "thrust/"];
 
-/// Returns whether a header is CUDA's, by name.
+/// Detects CUDA headers by name.
 pub fn is_cuda_header(name: &str) -> bool {
     HEADERS.split_whitespace().any(|header| header == name)
         || FOLDERS.iter().any(|folder| name.starts_with(folder))
@@ -61,7 +59,6 @@ impl Surroundings {
             depth
         });
         let depths: Vec<i64> = std::iter::once(0).chain(after).collect();
-        // At each open condition's start.
         let mut open: Vec<i64> = Vec::new();
         for directive in without_guard(text, lexed) {
             let depth = depths.get(directive.before).copied().unwrap_or_default();
@@ -104,7 +101,7 @@ impl Surroundings {
         self.add_macro(name, if has_parameters { Macro::Anything } else { meaning });
     }
 
-    /// Conflicting definitions may mean anything.
+    /// Adds a macro. Macros with conflicting definitions may mean anything.
     fn add_macro(&mut self, name: &str, meaning: Macro) {
         let known = self.macros.entry(name.to_owned()).or_insert(meaning);
         if *known != meaning {
@@ -145,10 +142,8 @@ impl Surroundings {
     }
 }
 
-/// More reasons add no information.
 const MAX_DOUBTS: usize = 8;
 
-/// Skips the include guard.
 fn without_guard<'l>(text: &str, lexed: &'l Lexed) -> &'l [Directive] {
     let lines = lexed.directives.as_slice();
     let [first, second, inner @ .., last] = lines else { return lines };
@@ -159,7 +154,7 @@ fn without_guard<'l>(text: &str, lexed: &'l Lexed) -> &'l [Directive] {
     if !(same && is_whole && is_guard) {
         return lines;
     }
-    // The last line must close the first one's condition.
+    // The last line must close the first condition.
     let mut open = 0_usize;
     for line in inner {
         match word(text, line.tokens.first()) {

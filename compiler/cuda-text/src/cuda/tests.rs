@@ -108,9 +108,9 @@ fn kernels_that_are_not_seen_are_said() {
     let doubts = |text: &str| read(text).doubts.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         doubts("#include \"kernels.cuh\"\n#include <cutlass/a.h>\n#include \"cubinder.h\"\n#include <map>"),
-        ["`kernels.cuh`, which is included, may have it", "`cutlass/a.h`, which is included, may have it"]
+        ["the included `kernels.cuh` may declare it", "the included `cutlass/a.h` may declare it"]
     );
-    assert_eq!(doubts("#define K(n) __global__ void n() {}\nK(a)"), ["the macro `K` makes kernels"]);
+    assert_eq!(doubts("#define K(n) __global__ void n() {}\nK(a)"), ["the macro `K` defines kernels"]);
     for text in [
         "struct S { friend __global__ void k(); };",
         "__attribute__((global)) void k() {}",
@@ -119,7 +119,7 @@ fn kernels_that_are_not_seen_are_said() {
         "__glo\\\nbal__ void k() {}",
         "void f() {",
     ] {
-        assert_eq!(doubts(text), ["its declaration is not understood without a compiler"], "{text}");
+        assert_eq!(doubts(text), ["its declaration requires a compiler"], "{text}");
     }
 }
 
@@ -155,7 +155,6 @@ fn a_namespace_that_need_not_be_said_may_have_the_name_of_one_that_must() {
     }
 }
 
-/// Regression: the reader took a sign for a namespace.
 #[test]
 fn a_sign_is_no_namespace() {
     for text in ["namespace a : { __global__ void k() {} }", "namespace a::: { __global__ void k() {} }"] {
@@ -215,6 +214,6 @@ fn time_grows_with_the_text_alone() {
         let _ = read(&format!("__global__ void {text}"));
         let _ = read(&format!("template <{text}"));
     }
-    // Linear time needs a second, quadratic minutes.
+    // Quadratic time takes minutes.
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }

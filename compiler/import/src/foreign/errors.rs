@@ -23,24 +23,24 @@ cubinder_source::diagnostics! {
         code: &'a str, target: Target, second: Span, first: Span, which: Option<&'static str>, assumed: String
     }
     error(CODE_FILE) "two files of `{code}` are for `{target}`" {
-        at second: "the second one";
-        related first: "the first one";
+        at second: "second file";
+        related first: "first file";
         note ?which: "{which} {assumed}";
-        help: "leave one of them out; or say in `for` of two `[[code]]` tables which types and constants each was made for";
+        help: "remove one; or use two `[[code]]` tables, and specify in `for` which types and constants each was compiled for";
     }
 
     pub(super) struct AmbiguousName<'a> { name: &'a str, count: usize, code: &'a str, kernels: String, span: Span }
-    error(KERNEL_NOT_FOUND) "`{name}` may be any of {count} kernels of `{code}`" {
+    error(KERNEL_NOT_FOUND) "`{name}` matches {count} kernels of `{code}`" {
         at span: "the kernel is named here";
-        note: "they are {kernels}";
+        note: "the kernels are {kernels}";
         help: "name the instance, such as `kernel = \"perm<float, 1>\"`, or the symbol";
     }
 
     pub(super) struct Unnamed<'a> { code: &'a str, kernels: String, span: Span }
-    error(KERNEL_NOT_FOUND) "nothing says which kernel of its files `{code}` is" {
-        at span: "the files have several";
-        note: "they are {kernels}";
-        help: "say `kernel = \"...\"` in this `[[code]]`";
+    error(KERNEL_NOT_FOUND) "`{code}` does not specify which kernel of its files it is" {
+        at span: "the files have several kernels";
+        note: "the kernels are {kernels}";
+        help: "set `kernel = \"...\"` in this `[[code]]`";
     }
 
     pub(super) struct MissingKernel<'a> {
@@ -54,16 +54,16 @@ cubinder_source::diagnostics! {
     }
 
     pub(super) struct AmbiguousArgument<'a> { name: &'a str, count: usize, kernels: String }
-    error(KERNEL_NOT_FOUND) "`{name}` may be any of {count} kernels" {
-        note: "they are {kernels}";
+    error(KERNEL_NOT_FOUND) "`{name}` matches {count} kernels" {
+        note: "the kernels are {kernels}";
         help: "name the instance, such as `--kernel 'perm<float, 1>'`, or the symbol";
     }
 
     /// The command names none of several kernels.
     pub(super) struct UnnamedArgument { kernels: String }
     error(KERNEL_NOT_FOUND) "the files have several kernels" {
-        note: "they are {kernels}";
-        help: "name one of them: `--kernel SYMBOL`";
+        note: "the kernels are {kernels}";
+        help: "select one with `--kernel SYMBOL`";
     }
 
     pub(super) struct NoSuchKernel<'a> {
@@ -78,10 +78,10 @@ cubinder_source::diagnostics! {
         code: &'a str, targets: String, present: String, name: Span, wanted: String, requested: Vec<Span>,
         no_ptx: Option<&'static str>
     }
-    error(CODE_TARGETS) "no code of `{code}` serves {targets}" {
-        at name: "there is code for {present}";
-        help: "make {wanted}, and name the file here; or say in `[compile]` what there is code for: `targets = [...]`";
-        related requested *requested: "asked for here";
+    error(CODE_TARGETS) "no code of `{code}` supports {targets}" {
+        at name: "the available code is for {present}";
+        help: "compile {wanted}, and add the file here; or restrict `targets = [...]` in `[compile]` to the available code";
+        related requested *requested: "requested here";
         note ?no_ptx: "{no_ptx}";
     }
 }

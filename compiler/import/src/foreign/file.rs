@@ -1,4 +1,4 @@
-//! Reads one code file: its format, target and kernels, and whether a driver could load it.
+//! Reads one code file: format, target and kernels, and whether a driver could load it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,10 +23,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// Output", "Assertion", "Dynamic Global Memory Allocation"; nvcc 13.0).
 const OF_THE_DRIVER: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 
-/// Reads a file of the `kind` that the manifest states.
-///
-/// # Errors
-/// Why it is unusable, without a span.
+/// Reads a file of the `kind` that the manifest states; errors have no span.
 pub fn load(path: &Path, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     let bytes = source::bytes(path, MAX_BYTES).map_err(|reason| UnreadableFile { reason })?;
     let loaded = load_bytes(&path::shown(path).display().to_string(), bytes, kind)?;
@@ -39,10 +36,7 @@ fn beside(path: &Path) -> Option<Function> {
     ttir::function(std::str::from_utf8(&bytes).ok()?).ok()
 }
 
-/// Parses bytes; errors show `name`.
-///
-/// # Errors
-/// Why they are unusable, without a span.
+/// Parses bytes; errors show `name` and have no span.
 pub fn load_bytes(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     parse(bytes, kind)
         .map_err(|Unusable { why, libdevice, fix }| UnusableFile { name, why, libdevice, fix }.into())
@@ -64,7 +58,7 @@ impl Unusable {
 impl From<CubinError> for Unusable {
     fn from(error: CubinError) -> Unusable {
         let fix = matches!(error, CubinError::Machine(_)).then_some(
-            "an object file or library of the host has GPU code inside, if any, that cannot be launched from here: `nvcc -cubin -arch=sm_90` writes it alone",
+            "write a cubin with `nvcc -cubin -arch=sm_90`; GPU code inside a host object file or library cannot be loaded",
         );
         Unusable::new(error.to_string(), fix)
     }
@@ -72,9 +66,7 @@ impl From<CubinError> for Unusable {
 
 /// The first architecture with suffixes: `sm_90a` (PTX ISA 9.0, `.target`).
 const FIRST_WITH_SUFFIX: u32 = 90;
-/// The magic of ELF.
 const ELF: &[u8] = b"\x7fELF";
-/// The magic of archives.
 const ARCHIVE: &[u8] = b"!<arch>\n";
 
 fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Unusable> {
@@ -84,35 +76,35 @@ fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Unusable> {
     }
     if cubin::is_fatbin(&bytes) {
         return unusable(
-            "it is a fatbin: several pieces of code in one file",
-            "have the compiler write one file for each: `nvcc -cubin -arch=sm_90`, `nvcc -ptx -arch=compute_80`; `cuobjdump -xelf all FILE` and \
-             `cuobjdump -xptx all FILE` take a fatbin apart",
+            "it is a fatbin, which contains several code objects",
+            "write one file for each: `nvcc -cubin -arch=sm_90`, `nvcc -ptx -arch=compute_80`; or extract them with \
+             `cuobjdump -xelf all FILE` and `cuobjdump -xptx all FILE`",
         );
     }
     if bytes.starts_with(ARCHIVE) {
-        return unusable("it is an archive of object files", "name a cubin: `nvcc -cubin -arch=sm_90`");
+        return unusable("it is an archive of object files", "use a cubin: `nvcc -cubin -arch=sm_90`");
     }
     let loaded = match (kind, bytes.starts_with(ELF)) {
         (CodeKind::Cubin, true) => read_cubin(bytes)?,
         (CodeKind::Ptx, false) => read_ptx(bytes)?,
-        (CodeKind::Ptx, true) => return unusable("it is machine code, not PTX", "name it in `cubin`"),
+        (CodeKind::Ptx, true) => return unusable("it is machine code, not PTX", "list it in `cubin`"),
         (CodeKind::Cubin, false) if cubin::read_ptx(&bytes).is_ok() => {
-            return unusable("it is PTX, not machine code", "name it in `ptx`");
+            return unusable("it is PTX, not machine code", "list it in `ptx`");
         }
-        (CodeKind::Cubin, false) => return Err(Unusable::new("it is no cubin: not an ELF file", None)),
+        (CodeKind::Cubin, false) => return Err(Unusable::new("it is not a cubin: not an ELF file", None)),
     };
     if loaded.kernels.is_empty() {
-        let fix = "mark what is launched with `__global__`; of templates, instantiate one";
+        let fix = "mark kernels with `__global__`, and instantiate templates";
         return unusable("it has no kernel", fix);
     }
     // The runtime library would reject it.
     match image::check(loaded.target.kind, &loaded.bytes) {
         Ok(()) => Ok(loaded),
-        Err(why) => unusable(&why.to_string(), "have the compiler write the file again"),
+        Err(why) => unusable(&why.to_string(), "compile the file again"),
     }
 }
 
-/// Restores the final zero of NVRTC's output, which CuPy (14.2) strips as if it were a NUL.
+/// Restores the final zero of NVRTC's output, which CuPy (14.2) strips like a NUL.
 fn completed(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = bytes.len() as u64;
     if image::check(TargetKind::Cubin, &bytes) == Err(Malformed::CutOff { end: len + 1, len }) {
@@ -126,19 +118,18 @@ fn read_cubin(bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let facts = cubin::read(&bytes)?;
     let origin = cubin::cubin_origin(&bytes)?;
     if origin.is_relocatable {
-        let fix = "compile without `-dc` and `-rdc=true`; or link it, with all that it calls: `nvlink -arch=sm_90 -o linked.cubin a.cubin b.cubin`";
-        return Err(Unusable::new("it has not been linked", Some(fix)));
+        let fix = "compile without `-dc` and `-rdc=true`; or link it with its dependencies: `nvlink -arch=sm_90 -o linked.cubin a.cubin b.cubin`";
+        return Err(Unusable::new("it is not linked", Some(fix)));
     }
     check_defined(&origin.undefined)?;
-    // From 9.0 on code can be specific to an architecture; assume so if unknown.
+    // Since compute capability 9.0, code can be architecture-specific. Code of unknown origin is assumed to be.
     let is_alone = origin.suffix.is_none() && facts.arch >= FIRST_WITH_SUFFIX;
     let unknown = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
     let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))
-        .ok_or_else(|| Unusable::new(format!("its architecture, {}, makes no sense", facts.arch), None))?;
+        .ok_or_else(|| Unusable::new(format!("its architecture {} is invalid", facts.arch), None))?;
     let symbols = facts.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
     Ok(LoadedCode {
         target: Target { kind: TargetKind::Cubin, arch },
-        // Unreadable debug information yields no signatures.
         signatures: signature::read_cubin(&bytes, &symbols).unwrap_or_default(),
         kernels: facts.kernels,
         rules: facts.rules,
@@ -155,12 +146,12 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let facts = cubin::read_ptx(&bytes)?;
     let origin = cubin::ptx_origin(&bytes)?;
     if origin.address_bits != 64 {
-        let fix = "compile for 64 bits (`-m64`): PTX says `.address_size 64`, and is for 32 bits where it says nothing";
+        let fix = "compile for 64 bits (`-m64`); PTX without `.address_size` is for 32 bits";
         return Err(Unusable::new(format!("its addresses have {} bits", origin.address_bits), Some(fix)));
     }
     check_defined(&origin.undefined)?;
     let target = facts.target.replacen("sm_", "compute_", 1).parse::<Target>().map_err(|_| {
-        Unusable::new(format!("its `.target`, `{}`, is no architecture that is known", facts.target), None)
+        Unusable::new(format!("its `.target`, `{}`, is an unknown architecture", facts.target), None)
     })?;
     // Some compilers include the NUL, which the runtime library adds itself.
     while bytes.last() == Some(&0) {
@@ -187,10 +178,10 @@ fn check_defined(undefined: &[String]) -> Result<(), Unusable> {
         return Ok(());
     }
     let is_libdevice = missing.iter().any(|name| name.starts_with("__nv_"));
-    let fix = "link what it uses into it: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)";
+    let fix = "link its dependencies: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)";
     Err(Unusable {
-        libdevice: is_libdevice.then_some("functions `__nv_...` are of NVIDIA's libdevice"),
-        ..Unusable::new(format!("it uses {}, which it does not have", list(&missing)), Some(fix))
+        libdevice: is_libdevice.then_some("functions `__nv_...` belong to NVIDIA's libdevice"),
+        ..Unusable::new(format!("it uses {}, which it does not define", list(&missing)), Some(fix))
     })
 }
 
@@ -211,7 +202,7 @@ mod tests {
         format!(".version 9.0\n.target {target}\n.address_size 64\n{body}").into_bytes()
     }
 
-    /// As CuPy and Numba write them; the runtime library accepts both.
+    /// Files from CuPy and Numba; the runtime library accepts both.
     #[test]
     fn a_byte_too_few_or_a_nul_too_many_is_mended() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/code/scale.sm_90.cubin");
@@ -248,14 +239,17 @@ mod tests {
         );
         assert_eq!(
             refused(&ptx("sm_80", &calls), CodeKind::Ptx),
-            "it uses `__nv_sinf`, which it does not have"
+            "it uses `__nv_sinf`, which it does not define"
         );
         let reads =
             format!(".extern .global .b8 table[4];\n{}", KERNEL.replace("ret;", "mov.u64 %rd1, table;"));
-        assert_eq!(refused(&ptx("sm_80", &reads), CodeKind::Ptx), "it uses `table`, which it does not have");
+        assert_eq!(
+            refused(&ptx("sm_80", &reads), CodeKind::Ptx),
+            "it uses `table`, which it does not define"
+        );
         assert_eq!(
             refused(&ptx("sm_x", KERNEL), CodeKind::Ptx),
-            "its `.target`, `sm_x`, is no architecture that is known"
+            "its `.target`, `sm_x`, is an unknown architecture"
         );
         assert_eq!(refused(&ptx("sm_80", ""), CodeKind::Ptx), "it has no kernel");
         for (size, bits) in [(".address_size 32\n", 32), ("", 32)] {
@@ -265,8 +259,8 @@ mod tests {
         }
         assert_eq!(refused(&ptx("sm_80", KERNEL), CodeKind::Cubin), "it is PTX, not machine code");
         assert_eq!(refused(b"", CodeKind::Cubin), "it is empty");
-        assert_eq!(refused(b"no code", CodeKind::Cubin), "it is no cubin: not an ELF file");
-        assert_eq!(refused(b"no code", CodeKind::Ptx), "not readable PTX: it has no `.version`");
+        assert_eq!(refused(b"no code", CodeKind::Cubin), "it is not a cubin: not an ELF file");
+        assert_eq!(refused(b"no code", CodeKind::Ptx), "invalid PTX: missing `.version`");
         assert_eq!(refused(b"\x7fELF", CodeKind::Ptx), "it is machine code, not PTX");
         assert!(refused(b"\x50\xed\x55\xba\x01\x00", CodeKind::Cubin).starts_with("it is a fatbin"));
         assert!(refused(b"!<arch>\nx", CodeKind::Cubin).starts_with("it is an archive"));

@@ -13,28 +13,28 @@ const MAX_SYMBOL: usize = 4096;
 pub enum Mangled {
     /// A pointer to this type, and whether it is `const`.
     Pointer(String, bool),
-    /// A number and its bytes.
+    /// Number and its bytes.
     Number(String, u32),
-    /// An array by value: element, bytes per element, length.
+    /// Array by value: element, bytes per element, length.
     Array(String, u32, u32),
-    /// A Numba array: element, dimensions, whether it is C-contiguous.
+    /// Numba array: element, dimensions, whether it is C-contiguous.
     Numba(String, usize, bool),
 }
 
 /// A demangled C++ symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demangled {
-    /// The unqualified name: `perm`.
+    /// Unqualified name: `perm`.
     pub name: String,
-    /// The qualified name: `ops::Outer<int>::perm`.
+    /// Qualified name: `ops::Outer<int>::perm`.
     pub qualified: String,
-    /// With template arguments: `ops::Outer<int>::perm<float, 1>`.
+    /// The name with template arguments: `ops::Outer<int>::perm<float, 1>`.
     pub full: String,
-    /// The parameter types: `float const*`.
+    /// Parameter types: `float const*`.
     pub params: Vec<String>,
 }
 
-/// Back-references can double the length with every few characters.
+/// Back-references can double the length every few characters.
 const MAX_DEMANGLED: usize = 1 << 14;
 
 struct Bounded(String);
@@ -60,11 +60,11 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     let inner = text.0.strip_suffix(')')?;
     let open = closed(&text.0)?;
     let (head, params) = (inner.get(..open)?, inner.get(open + 1..)?);
-    // Symbols of template instances start with the return type.
+    // Template instances start with the return type.
     let called = head.get(outside(head, " ")..).unwrap_or_default();
     let end = called.ends_with('>').then(|| closed(called)).flatten().unwrap_or(called.len());
     let (qualified, arguments) = called.split_at_checked(end)?;
-    // Drops ABI tags, which Numba writes.
+    // Drops Numba's ABI tags.
     let qualified = qualified.split('[').next().unwrap_or_default().to_owned();
     let name = qualified.get(outside(&qualified, "::")..).unwrap_or_default().to_owned();
     let full = format!("{qualified}{arguments}");
@@ -75,7 +75,7 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     Some(Demangled { name, qualified, full, params })
 }
 
-/// Returns the offset after the last separator outside of brackets, or 0.
+/// Returns the offset after the last separator outside of brackets.
 fn outside(text: &str, separator: &str) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -91,7 +91,6 @@ fn outside(text: &str, separator: &str) -> usize {
     0
 }
 
-/// Returns the partner of the last bracket.
 fn closed(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     text.bytes().enumerate().rev().find_map(|(at, byte)| {
@@ -146,7 +145,7 @@ pub fn mangled(text: &str) -> Option<Mangled> {
     number(text).map(|(name, size)| Mangled::Number(name, size))
 }
 
-/// User classes may be named `half` or `int8_t`.
+/// Returns a built-in type. Unreserved names, such as `half` or `int8_t`, may be classes of the user.
 fn builtin(name: &str) -> Option<(Leaf, Option<u32>)> {
     let is_reserved = name.starts_with("__") || !name.contains(['_', ':']) && !name.starts_with("half");
     name::element(name).filter(|_| is_reserved)
@@ -173,7 +172,7 @@ pub fn element(text: &str) -> Option<String> {
     Some(number(text).map_or_else(|| text.to_owned(), |(name, _)| name))
 }
 
-/// Returns `None` if no tensor has such elements.
+/// Returns the element type of a pointee; `None` if no tensor has such elements.
 pub(super) fn tensor_element(pointee: &str) -> Option<&'static str> {
     let (leaf, _) = resolve::element(pointee)?;
     DataType::from_name(&number_name(leaf)?).map(DataType::name)
@@ -227,7 +226,6 @@ mod tests {
         }
     }
 
-    /// Reserved names of C++ and CUDA, which user classes cannot have.
     #[test]
     fn builtin_types_have_names_in_manifests() {
         for (text, name, of_tensor) in [

@@ -1,5 +1,5 @@
 //! Reads precompiled code ([`read`]) and selects a target's file ([`serving`]); `cubinder-analysis` checks launches.
-//! Must not compile or link: unusable files are errors with a fix.
+//! Unusable files are errors with a fix. Must not compile or link.
 
 mod errors;
 mod file;
@@ -93,8 +93,8 @@ fn twice(code: &ForeignCode) -> Vec<Diagnostic> {
         };
         let which = match (first.is_alone, second.is_alone) {
             (false, false) => None,
-            (true, false) => Some("the first one"),
-            (false, true) => Some("the second one"),
+            (true, false) => Some("the first file"),
+            (false, true) => Some("the second file"),
             (true, true) => Some("each of them"),
         };
         let (second, first) = (file.span.clone(), of_first.span.clone());
@@ -132,9 +132,7 @@ fn symbol(code: &ForeignCode) -> Result<Option<String>, Vec<Diagnostic>> {
                 kernels: names::listed(symbols(loaded)),
                 file: file.span.clone(),
                 named: named.map(|(_, span)| span.clone()),
-                unnamed: named
-                    .is_none()
-                    .then_some("the kernel is that of the first file, because none is named"),
+                unnamed: named.is_none().then_some("without `kernel`, the kernel of the first file is used"),
                 fix: near.unwrap_or_else(|| "name one of its kernels: `kernel = \"...\"`".to_owned()),
             }
             .into()

@@ -5,12 +5,11 @@ use cubinder_model::KernelFacts;
 use super::mangled::{Demangled, demangle};
 
 const MOST: usize = 8;
-/// Longer C++ names are omitted.
 const LONGEST: usize = 80;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::foreign) enum Unclear<'k> {
-    /// The symbols with this name, such as template instances.
+    /// Symbols with this name, such as template instances.
     Several(Vec<&'k str>),
     /// None of several kernels is named.
     Unnamed,
@@ -129,7 +128,6 @@ mod tests {
         assert_eq!(symbol(&kernels(&[F32, F64]), Some("perm")), Err(Unclear::Several(vec![F32, F64])));
         assert_eq!(symbol(&kernels(&[F32, F64]), None), Err(Unclear::Unnamed));
         assert_eq!(symbol(&kernels(&[F32]), None), Ok(F32));
-        // Symbols take precedence.
         assert_eq!(symbol(&kernels(&["perm", F32, F64]), Some("perm")), Ok("perm"));
     }
 

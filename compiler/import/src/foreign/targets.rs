@@ -7,7 +7,7 @@ use super::errors::Unserved;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ForeignCode, ForeignFile, PluginDraft};
 
-/// Returns the index of the file for a target, if any.
+/// Returns the index of the file for a target.
 ///
 /// `sm_90` needs machine code for 9.0 or a lower minor version, else PTX if `ptx_serves`; `compute_80` PTX for 8.0 and
 /// newer.
@@ -47,24 +47,23 @@ fn loaded((index, file): (usize, &ForeignFile)) -> Option<(usize, Target)> {
     Some((index, file.loaded.as_ref()?.target))
 }
 
-/// Explains a cubin whose suffix is unknown.
 pub(super) fn taken_alone(target: Target) -> String {
     let Arch { major, minor, .. } = target.arch;
-    format!("does not tell whether it was compiled for {major}.{minor} alone, and is taken to be")
+    format!("does not record whether it was compiled only for {major}.{minor}, which is assumed")
 }
 
-/// A target that only PTX serves, compiled by the driver when an engine is loaded.
+/// A target that only PTX serves: the driver compiles it when loading an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromPtx {
     /// The code's name in the manifest.
     pub code: String,
-    /// The requested target.
+    /// Requested target.
     pub target: Target,
     /// The PTX's target.
     pub ptx: Target,
 }
 
-/// Returns the targets that only PTX serves, without duplicates.
+/// Returns the targets that only PTX serves.
 #[must_use]
 pub fn from_ptx(draft: &PluginDraft, asked: &[Target], ptx_serves: bool) -> Vec<FromPtx> {
     let mut found: Vec<FromPtx> = Vec::new();
@@ -92,7 +91,7 @@ pub fn file_targets(draft: &PluginDraft) -> Vec<(Target, Span)> {
     all
 }
 
-/// Returns whether a file was unreadable, as already reported.
+/// Returns whether a file was unreadable.
 #[must_use]
 pub fn lacks_files(draft: &PluginDraft) -> bool {
     codes(draft).flat_map(|code| &code.files).any(|file| file.loaded.is_none())
@@ -127,9 +126,9 @@ fn without_code(
     let has: Vec<String> =
         code.files.iter().filter_map(|file| Some(format!("`{}`", file.loaded.as_ref()?.target))).collect();
     let file = match first.kind {
-        TargetKind::Cubin => format!("a cubin for `{first}`, as `nvcc -cubin -arch={first}` does"),
+        TargetKind::Cubin => format!("a cubin for `{first}`, with `nvcc -cubin -arch={first}`"),
         TargetKind::Ptx | TargetKind::Native => {
-            format!("PTX for `{first}` or an older one, as `nvcc -ptx -arch={first}` does")
+            format!("PTX for `{first}` or older, with `nvcc -ptx -arch={first}`")
         }
     };
     let is_without_ptx = first.kind == TargetKind::Cubin && !ptx_serves;
@@ -140,7 +139,7 @@ fn without_code(
         name: code.name_span.clone(),
         wanted: file,
         requested: lacking.iter().filter_map(|(_, span)| span.clone()).take(4).collect(),
-        no_ptx: is_without_ptx.then_some("`code = [\"cubin\"]` of `[compile]` leaves PTX out"),
+        no_ptx: is_without_ptx.then_some("`code = [\"cubin\"]` of `[compile]` excludes PTX"),
     });
     let alone =
         code.files.iter().filter_map(|file| Some((file, file.loaded.as_ref().filter(|it| it.is_alone)?)));

@@ -1,7 +1,5 @@
-//! Reads a kernel's parameters and specializations from `NAME.ttir` of Triton 3.9.0:
-//!
-//! `tt.func public @NAME(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Code has up to two more
-//! pointers.
+//! Reads a kernel's parameters and specializations from `NAME.ttir` (Triton 3.9.0): `tt.func public @NAME(%x:
+//! !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Code has up to two more pointers.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +7,17 @@ use super::mangled::parts;
 use crate::loaded::{Argument, Function};
 
 /// Parses the text's kernel.
-///
-/// # Errors
-/// Why it is unreadable.
 pub fn function(text: &str) -> Result<Function, String> {
     let (_, rest) = text.split_once("tt.func public @").ok_or("it has no `tt.func public`")?;
     let (name, rest) = rest.split_once('(').ok_or("the kernel has no parameters")?;
     let name = name.trim().trim_matches('"').to_owned();
-    let end = closing(rest).ok_or("the parameters do not end")?;
+    let end = closing(rest).ok_or("the parameter list is not closed")?;
     let list = &rest[..end];
     let locations = locations(text);
     let mut arguments = Vec::new();
     let mut place = None;
     for part in parts(list).into_iter().filter(|part| !part.is_empty()) {
-        let argument =
-            argument(part, &locations).ok_or_else(|| format!("a parameter cannot be read: `{part}`"))?;
+        let argument = argument(part, &locations).ok_or_else(|| format!("invalid parameter `{part}`"))?;
         if place.is_none() {
             place = part.rsplit_once(" loc(").and_then(|(_, location)| named(location, &locations).1);
         }
@@ -53,7 +47,7 @@ fn locations(text: &str) -> BTreeMap<&str, &str> {
     text.lines().filter_map(line).collect()
 }
 
-/// Resolves a location. Names of local variables enclose that of the assigned argument: use the innermost.
+/// Resolves a location. Names of local variables enclose the assigned argument's: use the innermost.
 fn named<'t>(
     location: &'t str,
     locations: &BTreeMap<&'t str, &'t str>,

@@ -1,4 +1,4 @@
-//! `cubinder.toml`: its syntax ([`read`]), and the search for the file and its manifests ([`find`], [`load`],
+//! `cubinder.toml`: its syntax ([`read`]), and the search for it and its manifests ([`find`], [`load`],
 //! [`Config::manifest_paths`]). Never compiles.
 
 use std::path::{Path, PathBuf};
@@ -24,19 +24,19 @@ use crate::{rules, source};
 pub const FILE_NAME: &str = "cubinder.toml";
 
 table! {
-    /// What one library is made of.
+    /// The configuration of one library.
     struct ConfigFile = pub FILE: "" as "the file" {
         /// The only table.
         library: TableOf<Config> = Required;
     }
 
-    /// What one library is made of. Paths are relative to the file's folder.
+    /// The configuration of one library. Paths are relative to the file's folder.
     struct Library = pub LIBRARY: "library" as "[library]" {
         /// The library is `lib<name>.so`. Allowed: ASCII letters, digits, `_`, `-`, `.` and `+`, starting with a
         /// letter, a digit or `_`; not a file name such as `libsample.so`, and not `cubinder`.
         name: LibraryName = Required, "\"sample\"";
-        /// Paths or glob patterns of manifests; each must match. The library lists plugins in this order, and those
-        /// of one pattern by file name.
+        /// Paths or glob patterns of manifests; each must match. The library lists plugins in this order, and
+        /// plugins of one pattern by file name.
         manifests: ManifestPatterns = Default("[\"manifests/*.toml\"]"), "[\"ops/*.toml\", \"extra.toml\"]";
         /// Architectures, each once: `sm_89` for machine code, `compute_80` for PTX.
         targets: Targets = Required, "[\"sm_89\", \"compute_80\"]";
@@ -79,7 +79,7 @@ fn strings() -> serde_json::Value {
 pub struct Config {
     /// The file's text.
     pub source: Arc<Source>,
-    /// The base of relative paths.
+    /// Base of relative paths.
     pub folder: PathBuf,
     /// The library's name: `lib<name>.so`.
     pub library: String,
@@ -95,7 +95,7 @@ pub struct Config {
     pub line_information: bool,
     /// Patterns of tuning files, as written.
     pub tuning: Vec<Located<String>>,
-    /// The output folder, joined to the file's folder.
+    /// Output folder, joined to the file's folder.
     pub output: PathBuf,
 }
 
@@ -106,28 +106,19 @@ pub fn escaped(path: &Path) -> String {
 }
 
 /// Finds `cubinder.toml` in `start` or the nearest parent folder.
-///
-/// # Errors
-/// If the file does not exist.
 pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
     let found = start.ancestors().map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file());
     found.ok_or_else(|| NoConfig { name: FILE_NAME, folder: start.display().to_string() }.into())
 }
 
-/// Reads the file at `path`.
-///
-/// # Errors
-/// If it is unreadable; all errors in it.
+/// Reads the file at `path`; reports all errors.
 pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let source = source::text(path)?;
     file_kind::expect(Kind::Config, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }
 
-/// Parses a configuration.
-///
-/// # Errors
-/// All errors in the text.
+/// Parses a configuration; reports all errors.
 pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
     let (mut toml, document) = TomlReader::parse(source, Some(&FILE));
     let config = document.and_then(|document| {
@@ -192,7 +183,7 @@ fn library_name(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
 fn manifest_patterns(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
     let patterns = patterns(toml, entry)?;
     if patterns.is_empty() {
-        let (message, label) = ("`manifests` names no manifest", "expected at least one path or pattern");
+        let (message, label) = ("`manifests` is empty", "expected at least one path or pattern");
         let place = toml.span(entry);
         toml.report(EmptyArray { message: message.to_owned(), label, place, note: None });
     }
@@ -218,14 +209,14 @@ fn targets(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<Targe
         toml.report(EmptyArray { message, label, place, note: None });
     }
     let targets = parse_targets(toml, names);
-    Some(toml.each_once(targets, |target| format!("the target `{target}` is listed twice")))
+    Some(toml.each_once(targets, |target| format!("duplicate target `{target}`")))
 }
 
 fn options(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<String>> {
     let options = toml.strings(entry)?;
     for (index, refused) in check_options(options.iter().map(|option| option.value.as_str())) {
         let range = options.get(index).map_or(0..0, |option| option.range.clone());
-        toml.report(refused.at(toml.span(range), "leave it out"));
+        toml.report(refused.at(toml.span(range), "remove this"));
     }
     Some(options.into_iter().map(|option| option.value).collect())
 }
@@ -240,20 +231,16 @@ fn output(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
 }
 
 impl Config {
-    /// Returns the manifests that match the patterns, without duplicates.
-    ///
-    /// # Errors
-    /// If a pattern matches no file or a folder is unreadable.
+    /// Returns the matching manifests without duplicates; fails if a pattern matches no file.
     pub fn manifest_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
         let (paths, wrong) = self.paths(&self.manifests, "manifest", |_| false);
         if wrong.is_empty() { Ok(paths) } else { Err(wrong) }
     }
 
-    /// Returns matching tuning files, and errors: unreadable folders or paths that are not files. Patterns may match no
-    /// file.
+    /// Returns matching tuning files (possibly none), and errors about unreadable paths.
     #[must_use]
     pub fn tuning_paths(&self) -> (Vec<PathBuf>, Vec<Diagnostic>) {
-        self.paths(&self.tuning, "file of tuning", |pattern| pattern.contains(['*', '?', '[']))
+        self.paths(&self.tuning, "tuning file", |pattern| pattern.contains(['*', '?', '[']))
     }
 
     fn paths(
@@ -287,17 +274,17 @@ impl Config {
         let refuse = |message: String| Box::new(Diagnostic::error(message).at(span.clone(), ""));
         let Some(folder) = self.folder.to_str() else {
             let folder = self.folder.display();
-            let why = format!("cannot look for a {what} in `{folder}`: the name of the folder is not UTF-8");
+            let why = format!("cannot search for a {what} in `{folder}`: the folder's name is not UTF-8");
             return Err(Box::new(refuse(why).help("run `cubinder` in that folder, without `--config`")));
         };
         // Brackets in the folder's name are literal.
         let folder = glob::Pattern::escape(folder);
         let full = Path::new(&folder).join(&pattern.value);
         let matches = glob::glob(&full.to_string_lossy())
-            .map_err(|error| refuse(format!("`{}` is no pattern of paths: {}", pattern.value, error.msg)))?;
+            .map_err(|error| refuse(format!("invalid glob pattern `{}`: {}", pattern.value, error.msg)))?;
         let mut paths = Vec::new();
         for path in matches {
-            let path = path.map_err(|error| refuse(format!("cannot look for a {what}: {error}")))?;
+            let path = path.map_err(|error| refuse(format!("cannot search for a {what}: {error}")))?;
             if path.is_file() {
                 paths.push(path);
             }

@@ -23,7 +23,7 @@ include = ["include"]
 options = ["--use_fast_math"]
 output = "out"
 "#;
-    let config = read(&Source::new("project/cubinder.toml", text)).expect("it is right");
+    let config = read(&Source::new("project/cubinder.toml", text)).expect("a valid file");
     assert_eq!(config.library, "sample-ops");
     assert_eq!(config.folder, Path::new("project"));
     let names: Vec<String> = config.targets.iter().map(|target| target.value.to_string()).collect();
@@ -37,7 +37,7 @@ output = "out"
 #[test]
 fn has_defaults() {
     let text = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n";
-    let config = read(&Source::new("cubinder.toml", text)).expect("it is right");
+    let config = read(&Source::new("cubinder.toml", text)).expect("a valid file");
     assert_eq!(config.manifests[0].value, "manifests/*.toml");
     assert_eq!(config.output, Path::new("build"));
     assert!(config.include.is_empty() && config.options.is_empty());
@@ -76,14 +76,14 @@ fn finds_manifests() {
     }
     let text = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\nmanifests = [\"manifests/*.toml\", \"manifests/a.toml\"]\n";
     std::fs::write(root.join(FILE_NAME), text).expect("a file");
-    let path = find(&root.join("manifests/deep")).expect("it lies above");
+    let path = find(&root.join("manifests/deep")).expect("the file in a parent folder");
     assert_eq!(path, root.join(FILE_NAME));
-    let config = load(&path).expect("it is right");
-    let paths = config.manifest_paths().expect("there are some");
+    let config = load(&path).expect("a valid file");
+    let paths = config.manifest_paths().expect("matching manifests");
     assert_eq!(paths, [root.join("manifests/a.toml"), root.join("manifests/b.toml")]);
 
     let missing = text.replace("manifests/a.toml", "nothing/*.toml");
-    let config = read(&Source::new(root.join(FILE_NAME), missing)).expect("it is right");
+    let config = read(&Source::new(root.join(FILE_NAME), missing)).expect("a valid file");
     let errors = config.manifest_paths().expect_err("nothing matches");
     assert_eq!(errors.len(), 1);
     assert_eq!(errors[0].message, "no manifest matches `nothing/*.toml`");
@@ -95,10 +95,10 @@ fn a_byte_order_mark_is_no_part_of_the_text() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(FILE_NAME);
     std::fs::write(&path, "\u{feff}[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n").expect("a file");
-    let config = load(&path).expect("it is right");
+    let config = load(&path).expect("a valid file");
     assert!(config.source.text.starts_with("[library]"));
     std::fs::write(&path, "\u{feff}name").expect("a file");
-    let errors = load(&path).expect_err("it is wrong");
+    let errors = load(&path).expect_err("an invalid file");
     assert_eq!(errors[0].primary.as_ref().expect("a place").span.range.end, 4);
 }
 
@@ -107,11 +107,9 @@ fn a_file_that_is_no_text_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(FILE_NAME);
     std::fs::write(&path, b"a\xff").expect("a file");
-    let message = &load(&path).expect_err("it is no text")[0].message;
-    assert!(message.ends_with("is not UTF-8: byte 1 begins no character"), "{message}");
-    assert!(
-        load(&folder.path().join("none")).expect_err("nothing there")[0].message.starts_with("cannot read")
-    );
+    let message = &load(&path).expect_err("not UTF-8")[0].message;
+    assert!(message.ends_with("is not UTF-8: invalid byte at 1"), "{message}");
+    assert!(load(&folder.path().join("none")).expect_err("no file")[0].message.starts_with("cannot read"));
 }
 
 proptest! {
@@ -121,12 +119,11 @@ proptest! {
     }
 }
 
-/// Reads the example of `docs/cubinder-toml.md` and of each key.
 #[test]
 fn examples_are_read_and_required_keys_required() {
     let page = include_str!("../../../../docs/cubinder-toml.md");
     let example = page.split("```toml\n").nth(1).expect("an example").split("```").next().unwrap_or_default();
-    let whole = read(&Source::new("cubinder.toml", example)).expect("the example is right");
+    let whole = read(&Source::new("cubinder.toml", example)).expect("a valid example");
     assert_eq!((whole.library.as_str(), whole.targets.len()), ("sample", 3));
     for key in LIBRARY.keys {
         let line = format!("{} = ", key.name);

@@ -4,7 +4,7 @@ use cubinder_model::Target;
 
 use super::{Located, Text};
 
-/// `[compile]`: overrides of the library's options. Empty lists keep the library's.
+/// `[compile]`: overrides of the library's options; empty lists override nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CompileDecl {
     /// Targets.
@@ -13,15 +13,15 @@ pub struct CompileDecl {
     pub include: Vec<Text>,
     /// NVRTC options.
     pub options: Vec<Located<String>>,
-    /// The kinds of code to embed; empty: all.
+    /// Kinds of code to embed; empty: all.
     pub code: Vec<Located<CodeKind>>,
     /// Whether code includes line information.
     pub line_information: bool,
     /// Whether `targets` or `code` is invalid.
     pub targets_are_broken: bool,
-    /// The oldest driver that must load the code: `580.65`.
+    /// Oldest driver that must load the code: `580.65`.
     pub min_driver: Option<Located<DriverVersion>>,
-    /// The launching component; default: a plugin library.
+    /// Launching component; default: a plugin library.
     pub route: Option<Located<Route>>,
 }
 
@@ -88,7 +88,7 @@ words! {
 pub struct DriverVersion(pub [u16; 3]);
 
 impl std::fmt::Display for DriverVersion {
-    /// Omits a last part of 0, as NVIDIA does.
+    /// Omits a last part of 0.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [branch, minor, patch] = self.0;
         write!(f, "{branch}.{minor:02}")?;

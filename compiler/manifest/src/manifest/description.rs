@@ -7,32 +7,32 @@ use super::json;
 /// A table of a file.
 #[derive(Debug)]
 pub struct Table {
-    /// Its path, `attributes.*`; empty for the file.
+    /// Path, `attributes.*`; empty for the file.
     pub path: &'static str,
-    /// Its name in errors.
+    /// Name in errors.
     pub title: &'static str,
-    /// Its description.
+    /// Description.
     pub doc: &'static str,
-    /// Its keys, in the reference's order.
+    /// Keys, in the reference's order.
     pub keys: &'static [Key],
 }
 
 /// A key of a table.
 #[derive(Debug)]
 pub struct Key {
-    /// The key.
+    /// Key.
     pub name: &'static str,
     /// Whether it is required.
     pub presence: Presence,
-    /// Its description.
+    /// Description.
     pub doc: &'static str,
-    /// A TOML value, entry or name.
+    /// TOML value, entry or name.
     pub example: &'static str,
-    /// The example in errors about a missing key.
+    /// Example in errors about a missing key.
     pub expected: &'static str,
-    /// Its type in the reference.
+    /// Type in the reference.
     pub value: &'static str,
-    /// Its JSON Schema.
+    /// JSON Schema.
     pub schema: fn() -> Value,
     /// Nested tables.
     pub nested: Nested,
@@ -43,20 +43,20 @@ pub struct Key {
 pub enum Presence {
     /// It is.
     Required,
-    /// Without a default.
+    /// The key may be absent and has no default.
     Optional,
-    /// With this default.
+    /// The key has this default.
     Default(&'static str),
 }
 
 /// The tables in a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Nested {
-    /// Not a table.
+    /// The value is not a table.
     None,
-    /// A table.
+    /// Table.
     Table(&'static Kinds),
-    /// An array of tables.
+    /// Array of tables.
     Array(&'static Kinds),
     /// Tables with user-defined names.
     Named(&'static Kinds),
@@ -70,9 +70,10 @@ pub enum Nested {
 /// The kinds of tables in one position.
 #[derive(Debug)]
 pub struct Kinds {
-    /// Each selects the kind at its index, otherwise the last.
+    /// Keys that determine the kind: the first present key selects the kind at its index; without any, the last kind
+    /// applies.
     pub keys: &'static [&'static str],
-    /// The kinds; one more than `keys`.
+    /// Kinds; one more than `keys`.
     pub tables: &'static [&'static Table],
     /// At least one table must lack this key.
     pub but_for: Option<&'static str>,

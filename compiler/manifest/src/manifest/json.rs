@@ -1,4 +1,4 @@
-//! JSON Schema (draft 7) of values: of keys, attributes and tables.
+//! JSON Schema (draft 7) of values.
 
 use cubinder_expr::{DEVICE, KEYWORDS};
 use cubinder_model::{AttributeElement, AttributeType};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::TableType;
 
-/// Without the final NUL (`NvInferRuntime.h`, TensorRT-RTX 1.7: 1024 bytes with it).
+/// Maximum length of a name without its NUL (`NvInferRuntime.h`, TensorRT-RTX 1.7: 1024 bytes with it).
 pub(crate) const MAX_NAME_BYTES: usize = 1023;
 
 pub(crate) const IDENTIFIER: &str = "[A-Za-z_][A-Za-z0-9_]*";
 pub(crate) const SIZE: &str = "[0-9](_?[0-9])*";
 pub(crate) const INTEGER: &str = "[+-]?[0-9](_?[0-9])*";
 pub(crate) const FLOAT: &str = "[+-]?[0-9](_?[0-9])*(\\.[0-9](_?[0-9])*)?([eE][+-]?[0-9](_?[0-9])*)?";
-/// As [`cubinder_model::Target`] parses it.
+/// Pattern of targets, as [`cubinder_model::Target`] parses them.
 pub(crate) const TARGET: &str = "^(sm|compute)_[1-9][0-9]{1,2}[af]?$";
 pub(crate) const DRIVER: &str = "^0*[1-9][0-9]*(\\.[0-9]+){0,2}$";
 

@@ -1,11 +1,11 @@
-//! Maps parts of TOML strings to the file; the TOML parser only has whole literals.
+//! Maps parts of TOML strings to the file; the parser reports only whole literals.
 
 use std::ops::Range;
 
 /// A string with its source range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// The value.
+    /// Value.
     pub value: String,
     /// The literal's range, including quotes.
     pub range: Range<usize>,
@@ -35,7 +35,7 @@ impl Text {
         Text::new("", range, value)
     }
 
-    /// Returns the file's range of a part; if unknown, of the literal.
+    /// Returns the file's range of a part, else of the literal.
     #[must_use]
     pub fn locate(&self, part: Range<usize>) -> Range<usize> {
         let Some(last) = self.pieces.last() else { return self.range.clone() };
@@ -57,7 +57,7 @@ impl From<&Text> for Range<usize> {
     }
 }
 
-/// The caller compares the value with the TOML parser's.
+/// Decodes a literal. The caller compares the value with the TOML parser's.
 fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let is_quoted = |quotes: &&str| literal.starts_with(*quotes) && literal.len() >= 2 * quotes.len();
     let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(is_quoted)?;
@@ -66,7 +66,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let mut position = offset + quotes.len();
     let mut rest = body;
     if multi_line {
-        // Not part of the value.
+        // A line break after the opening quotes is not part of the value.
         let trimmed = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
         position += rest.len() - trimmed.len();
         rest = trimmed;
@@ -96,7 +96,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     }
 }
 
-/// The character (`None` for an escaped line break) and the bytes after the backslash.
+/// Returns the character (`None` for an escaped line break) and the number of bytes after the backslash.
 fn unescape(escape: &str, multi_line: bool) -> Option<(Option<char>, usize)> {
     let simple = |c: char| Some((Some(c), 1));
     let hex = |digits: usize| {
@@ -129,8 +129,8 @@ mod tests {
 
     fn behind(literal: &str, part: &str) -> String {
         let file = format!("x = {literal}\n");
-        let table = toml::de::DeTable::parse(&file).expect("the test's TOML is right");
-        let value = table.get_ref().get("x").expect("the key is there");
+        let table = toml::de::DeTable::parse(&file).expect("valid TOML");
+        let value = table.get_ref().get("x").expect("the key exists");
         let text = Text::new(&file, value.span(), value.get_ref().as_str().expect("a string").to_owned());
         let start = text.value.find(part).expect("the part is in the value");
         file[text.locate(start..start + part.len())].to_owned()

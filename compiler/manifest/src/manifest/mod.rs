@@ -1,5 +1,5 @@
-//! Parses TOML into a spanned syntax tree ([`Manifest`]); [`crate::resolve`] does the rest. Never reads files. Lists
-//! are in the file's order.
+//! Parses TOML into a spanned syntax tree ([`Manifest`]), resolved by [`crate::resolve`]. Must not read files.
+//! Lists keep the file's order.
 
 mod compile;
 pub(crate) mod description;
@@ -37,7 +37,7 @@ pub(crate) use cubinder_model::model::MAX_RANK;
 /// A value with its source range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<T> {
-    /// The value.
+    /// Value.
     pub value: T,
     /// Byte range in the file.
     pub range: Range<usize>,
@@ -89,11 +89,11 @@ pub struct Manifest {
 /// `[plugin]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginDecl {
-    /// The ONNX op type.
+    /// ONNX op type.
     pub name: Located<String>,
     /// Dotted or empty.
     pub namespace: String,
-    /// The version.
+    /// Version.
     pub version: String,
     /// One sentence.
     pub summary: String,
@@ -101,14 +101,14 @@ pub struct PluginDecl {
     pub require: Vec<RequireDecl>,
     /// Attributes that affect a node's time; `None`: all.
     pub timing: Option<Located<Vec<Located<String>>>>,
-    /// The test cases to measure.
+    /// Test cases to measure.
     pub tune: Option<Located<String>>,
 }
 
 /// One rule of `require`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequireDecl {
-    /// A boolean expression.
+    /// Boolean expression.
     pub expr: Text,
     /// Shown when a node violates this rule.
     pub message: String,
@@ -117,19 +117,19 @@ pub struct RequireDecl {
 /// `[attributes.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
-    /// Its type.
+    /// Type.
     pub ty: Located<AttributeType>,
-    /// Within the constraints below.
+    /// Default, which satisfies the constraints below.
     pub default: Option<Value>,
     /// Allowed number of elements or bytes.
     pub length: Option<Located<Interval>>,
     /// Minimum and maximum.
     pub range: Option<Located<(Option<Value>, Option<Value>)>>,
-    /// Never empty.
+    /// Allowed values; never empty.
     pub one_of: Option<Located<Vec<Value>>>,
-    /// Never empty.
+    /// Values with specialized code; never empty.
     pub specialize: Option<Located<Vec<Value>>>,
     /// One sentence.
     pub doc: String,
@@ -138,7 +138,7 @@ pub struct AttributeDecl {
 /// `[[inputs]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
@@ -150,7 +150,7 @@ pub struct InputDecl {
     pub rank: (u8, u8),
     /// Limits of the shape.
     pub limits: LimitsDecl,
-    /// Of a shape input.
+    /// Limits of a shape input's values.
     pub values: Option<Located<Interval>>,
     /// One sentence.
     pub doc: String,
@@ -159,17 +159,17 @@ pub struct InputDecl {
 /// `[[outputs]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
     /// `None`: row major.
     pub format: Option<Located<String>>,
-    /// An expression: an array of integers.
+    /// Expression: an array of integers.
     pub shape: Text,
     /// Limits of the shape.
     pub limits: LimitsDecl,
-    /// The input that shares its memory.
+    /// Input that shares its memory.
     pub alias: Option<Located<String>>,
     /// Bounds of a size that kernels compute.
     pub size: Option<SizeDecl>,
@@ -180,7 +180,7 @@ pub struct OutputDecl {
 /// `size` of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeDecl {
-    /// An integer expression: the maximum.
+    /// Integer expression: the maximum.
     pub upper: Text,
     /// Default: `upper`.
     pub opt: Option<Text>,
@@ -189,7 +189,7 @@ pub struct SizeDecl {
 /// `limits` of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LimitsDecl {
-    /// The limits; TensorRT's own by default.
+    /// Limits; TensorRT's own by default.
     pub limits: ShapeLimits,
     /// Source range; empty if absent.
     pub range: Range<usize>,
@@ -198,11 +198,11 @@ pub struct LimitsDecl {
 /// A type or format parameter with its alternatives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter<T> {
-    /// The parameter.
+    /// Parameter.
     pub name: Located<String>,
-    /// Its alternatives.
+    /// Alternatives.
     pub alternatives: Vec<T>,
-    /// Of the alternatives.
+    /// Source position of the alternatives.
     pub range: Range<usize>,
 }
 
@@ -263,7 +263,7 @@ pub struct CombinationDecl {
 /// `[constants]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstantDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
     /// An integer, a float or a boolean.
     pub value: Value,
@@ -274,41 +274,41 @@ pub struct ConstantDecl {
 /// `[functions]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
-    /// The names of its parameters.
+    /// Names of its parameters.
     pub params: Vec<Located<String>>,
-    /// The source range of `params`.
+    /// Source range of `params`.
     pub params_range: Range<usize>,
-    /// Its expression.
+    /// Expression.
     pub body: Text,
 }
 
 /// `[[variants]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantDecl {
-    /// The tactic id, at least 1.
+    /// Tactic id, at least 1.
     pub id: Located<i32>,
     /// Omitted parameters are unrestricted.
     pub types: Vec<TypeDecl>,
     /// Omitted parameters are unrestricted.
     pub formats: Vec<FormatDecl>,
-    /// A boolean expression.
+    /// Boolean expression.
     pub guard: Option<Text>,
     /// Constants of this variant.
     pub constants: Vec<ConstantDecl>,
-    /// Empty without `[[variants]]`.
+    /// Source position; empty without `[[variants]]`.
     pub range: Range<usize>,
 }
 
 /// `[tables.NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
-    /// Its element type.
+    /// Element type.
     pub ty: Located<TableType>,
-    /// Its elements.
+    /// Elements.
     pub values: TableValues,
 }
 
@@ -317,18 +317,18 @@ pub struct TableDecl {
 pub enum TableValues {
     /// Little-endian bytes.
     Listed(Vec<u8>),
-    /// An array expression.
+    /// Array expression.
     Computed(Text),
-    /// A file, relative to the manifest's folder.
+    /// File, relative to the manifest's folder.
     File(Located<String>),
 }
 
 /// `[scratch.NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScratchDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
-    /// In bytes; set in valid manifests.
+    /// Size in bytes; `Some` in valid manifests.
     pub bytes: Option<Text>,
 }
 
@@ -337,9 +337,9 @@ pub struct ScratchDecl {
 pub struct StepDecl {
     /// Source position.
     pub range: Range<usize>,
-    /// A boolean expression.
+    /// Boolean expression.
     pub when: Option<Text>,
-    /// Its work.
+    /// Work.
     pub work: WorkDecl,
 }
 
@@ -366,24 +366,24 @@ pub enum WorkDecl {
 /// `[[launches]]` with `memset`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillDecl {
-    /// Set in valid manifests.
+    /// Memory to fill; `Some` in valid manifests.
     pub memory: Option<Text>,
-    /// The value of each byte.
+    /// Value of each byte.
     pub byte: u8,
 }
 
 /// `[[code]]`: a precompiled kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodeDecl {
-    /// Not unique.
+    /// Name; several `[[code]]` may share one.
     pub name: Located<String>,
     /// `for`; omitted names are unrestricted.
     pub serves: Vec<ServeDecl>,
     /// The kernel's symbol; optional in files with one kernel.
     pub kernel: Option<Located<String>>,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: Vec<ParameterDecl>,
-    /// Whether it is valid; otherwise later errors are consequences.
+    /// Whether the declaration is valid; otherwise later errors are only consequences.
     pub is_whole: bool,
     /// Cubins first, relative to the manifest's folder.
     pub files: Vec<(CodeKind, Located<String>)>,
@@ -398,16 +398,16 @@ pub struct CodeDecl {
 /// `for` of a `[[code]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServeDecl {
-    /// A parameter, constant or specialized attribute.
+    /// Parameter, constant or specialized attribute.
     pub name: Located<String>,
-    /// Its value; a string for types and formats.
+    /// Value; a string for types and formats.
     pub value: Located<Value>,
 }
 
 /// A parameter of a `[[code]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterDecl {
-    /// Its name.
+    /// Name.
     pub name: Located<String>,
     /// Source range.
     pub range: Range<usize>,
@@ -420,33 +420,33 @@ pub struct ParameterDecl {
 pub enum ParameterKind {
     /// Passed to the kernel.
     Passed(PassedDecl),
-    /// The value that the code was compiled for.
+    /// Value that the code was compiled for.
     Fixed(Value),
 }
 
 /// A passed parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedDecl {
-    /// The type without `const`, `*` and length: `f32`, `T`.
+    /// Type without `const`, `*` and length: `f32`, `T`.
     pub base: Located<String>,
     /// Whether it is a pointer.
     pub is_pointer: bool,
     /// Whether it is a pointer to `const`.
     pub is_const: bool,
-    /// Of a by-value array.
+    /// Length of a by-value array.
     pub len: Option<u32>,
-    /// The assumed divisor of the address or number.
+    /// Assumed divisor of the address or number.
     pub multiple: Option<u32>,
 }
 
 /// `[[launches]]` without `memset`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchDecl {
-    /// Relative to the manifest's folder.
+    /// Path relative to the manifest's folder.
     pub source: Option<Located<String>>,
-    /// The kernel with its template arguments.
+    /// Kernel with its template arguments.
     pub kernel: Option<Text>,
-    /// The name of a `[[code]]`.
+    /// Name of a `[[code]]`.
     pub code: Option<Located<String>>,
     /// Whether it launches a `[[code]]`.
     pub is_of_code: bool,
@@ -454,7 +454,7 @@ pub struct LaunchDecl {
     pub grid: Vec<Text>,
     /// One to three expressions.
     pub block: Vec<Text>,
-    /// In bytes.
+    /// Dynamic shared memory in bytes.
     pub shared_bytes: Option<Text>,
     /// One to three expressions.
     pub cluster: Option<Vec<Text>>,
@@ -462,9 +462,9 @@ pub struct LaunchDecl {
     pub cooperative: Option<Located<bool>>,
     /// Whether it may start before the preceding step ends.
     pub programmatic: Option<Located<bool>>,
-    /// Its arguments.
+    /// Arguments.
     pub args: Option<Vec<ArgDecl>>,
-    /// The source range of `args`.
+    /// Source range of `args`.
     pub args_range: Range<usize>,
 }
 
@@ -500,12 +500,12 @@ pub fn read(source: &Arc<Source>) -> ReadManifest {
 }
 
 fn schema(toml: &mut toml_reader::TomlReader, root: &toml_reader::Section<'_>) -> Option<i64> {
-    let note = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
+    let note = format!("this version of cubinder supports `schema = {NEWEST_SCHEMA}`");
     let Some(entry) = root.entry("schema") else {
         let near = root.entries().into_iter().find(|entry| suggest(&entry.key, ["schema"]).is_some());
         toml.report(match near {
             Some(entry) => {
-                let (place, label) = (toml.span(entry.key_range), "no key of the file");
+                let (place, label) = (toml.span(entry.key_range), "not a key of a manifest");
                 errors::NoSchema { place, label, note, near: Some("schema") }
             }
             None => {
@@ -519,7 +519,7 @@ fn schema(toml: &mut toml_reader::TomlReader, root: &toml_reader::Section<'_>) -
     if (1..=NEWEST_SCHEMA).contains(&edition) {
         return Some(edition);
     }
-    let help = (edition > NEWEST_SCHEMA).then_some("a newer version of cubinder may understand it");
+    let help = (edition > NEWEST_SCHEMA).then_some("a newer version of cubinder may support it");
     toml.report(errors::UnknownSchema { edition, place: toml.span(&entry), note, help });
     None
 }

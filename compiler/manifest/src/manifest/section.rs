@@ -17,11 +17,10 @@ pub struct Section<'t> {
     pub(crate) value_range: Range<usize>,
     pub(super) table: &'t DeTable<'t>,
     pub(super) known: Vec<&'static str>,
-    /// With examples.
     pub(super) missing: Vec<(&'static str, String)>,
     pub(super) reported: Vec<String>,
     pub(crate) description: Option<&'static Table>,
-    /// If keys here may have been meant for it.
+    /// Table that stray keys here may belong to.
     pub(super) above: Option<&'static Table>,
 }
 
@@ -35,7 +34,7 @@ pub struct Entry<'t> {
     /// The value's source range.
     pub range: Range<usize>,
     pub(crate) example: &'static str,
-    /// The TOML value.
+    /// TOML value.
     pub value: &'t DeValue<'t>,
 }
 
@@ -158,7 +157,7 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// The first key that belongs in `[key.NAME]`, with that name.
+/// Returns the position of the first key that belongs in `[key.NAME]`, and that name.
 pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
     let tables = entry.items();
     let lines = tables.as_ref().map_or_else(|| entry.lines(), |tables| tables.first()?.lines())?;
@@ -169,7 +168,7 @@ pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
     Some((place.clone(), name))
 }
 
-/// Returns whether a name is ASCII letters, digits and `_`, not starting with a digit.
+/// Returns whether a name is ASCII letters, digits and `_`, without a leading digit.
 pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')

@@ -1,4 +1,4 @@
-//! Explains the first TOML syntax error, from which later ones often follow.
+//! Explains the first TOML syntax error; later ones are often consequences.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use super::description::{Key, Nested, Table};
 use super::errors::{KeyTwice, NotToml};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 
-/// Bounds the search.
 const MAX_REPORTED: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +58,7 @@ impl Explainer<'_> {
             return unclosed;
         }
         let found = self.text().get(range.start..).unwrap_or_default();
-        // The parser expects floats after the first letters of `nan` and `inf`, and in `1.0.0`.
+        // The parser expects floats after `n`, `i` and in `1.0.0`.
         let is_word_as_float = matches!(expected, "`nan`" | "`inf`") || found.starts_with('.');
         if matches!(cause, "invalid boolean" | "string values must be quoted")
             || cause == "invalid float" && is_word_as_float
@@ -70,13 +69,13 @@ impl Explainer<'_> {
             let end = range.start + found.find(|c: char| !is_word(c)).unwrap_or(found.len());
             let word = self.text().get(range.start..end).unwrap_or_default();
             let inner = if quote == '"' { '\'' } else { '"' };
-            let label = "the string has ended before this";
-            let diagnostic = self.error("text behind the end of a string", range.start..end, label);
-            let help = "write strings inside of strings with the other quotes";
+            let label = "the string ends before this";
+            let diagnostic = self.error("unexpected text after a string", range.start..end, label);
+            let help = "use the other quotes inside the string";
             return diagnostic.help(format!("{help}: `{inner}{word}{inner}`"));
         }
         if found.starts_with("//") {
-            return self.slashes(range.start).help("a comment begins with `#`");
+            return self.slashes(range.start).help("a comment starts with `#`");
         }
         if found.starts_with(';') {
             return self.semicolon(range.start);
@@ -86,7 +85,7 @@ impl Explainer<'_> {
         }
         if cause == "invalid unquoted key" && found.starts_with(':') {
             let diagnostic =
-                self.error("`:` between a key and its value", range.start..range.start + 1, "expected `=`");
+                self.error("expected `=`, found `:`", range.start..range.start + 1, "expected `=`");
             return diagnostic.help("write `key = value`");
         }
         if cause == "extra `=`" {
@@ -94,22 +93,22 @@ impl Explainer<'_> {
         }
         let label = match expected {
             "" => String::new(),
-            "nothing" => "this does not belong here".to_owned(),
+            "nothing" => "unexpected text".to_owned(),
             expected => format!("expected {expected}"),
         };
         self.error(cause, range, label)
     }
 
     fn semicolon(&self, at: usize) -> Diagnostic {
-        let diagnostic = self.error("a line does not end with `;`", at..at + 1, "not TOML");
-        diagnostic.help("leave it out: the end of the line ends a value")
+        let diagnostic = self.error("unexpected `;`", at..at + 1, "not TOML");
+        diagnostic.help("remove it; a value ends with its line")
     }
 
     fn slashes(&self, at: usize) -> Diagnostic {
-        self.error("`//` begins no comment", at..at + 2, "not TOML")
+        self.error("`//` does not start a comment", at..at + 2, "not TOML")
     }
 
-    /// It lacks quotes or is not a TOML value.
+    /// Reports a word that lacks quotes or is not a TOML value.
     fn word(&self, range: &Range<usize>) -> Diagnostic {
         let line = self.line_of(range.start);
         let start = self.value_start(range.start);
@@ -122,7 +121,7 @@ impl Explainer<'_> {
         let (value, place) = if alone { (written, start..start + written.len()) } else { (word, call) };
         let digit = value.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
         if value.is_empty() {
-            return self.error("a value is missing", place, "expected a value");
+            return self.error("missing value", place, "expected a value");
         }
         if value.contains(is_curly) {
             return self.curly(place);
@@ -134,21 +133,21 @@ impl Explainer<'_> {
             && is_plain(number.trim())
         {
             let diagnostic = self.slashes(place.start + number.len());
-            return diagnostic.help("a comment begins with `#`; an expression stands in quotes");
+            return diagnostic.help("a comment starts with `#`; an expression needs quotes");
         }
         let lower = value.to_ascii_lowercase();
         if matches!(lower.as_str(), "true" | "false") {
             let expected = "expected `true`, `false`, or a string in quotes";
-            return self.error("a word is no value", place, expected).help(format!("write `{lower}`"));
+            return self.error("a word is not a value", place, expected).help(format!("write `{lower}`"));
         }
         let (message, expected) = match digit {
-            true => ("this is no number", "a number"),
-            false => ("a word is no value", "`true`, `false`"),
+            true => ("invalid number", "a number"),
+            false => ("a word is not a value", "`true`, `false`"),
         };
         let diagnostic = self.error(message, place, format!("expected {expected}, or a string in quotes"));
         let count = |c: char| value.matches(c).count();
         if count('(') != count(')') {
-            return diagnostic.help("put the whole expression in quotes");
+            return diagnostic.help("put the entire expression in quotes");
         }
         let quotable = value.len() <= 80 && !value.contains(['"', '\\']);
         match key.filter(|_| alone) {
@@ -158,7 +157,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// The parser ends a word at a comma. `None` if unclosed on the line.
+    /// Returns by how many bytes a call extends beyond `range`, since the parser ends a word at a comma. 0 if it is
+    /// not closed on the line.
     fn call_behind(&self, range: &Range<usize>) -> usize {
         let text = self.text();
         let line = text.get(range.start..self.line_of(range.start).end).map_or("", without_comment);
@@ -177,8 +177,7 @@ impl Explainer<'_> {
     }
 
     fn curly(&self, range: Range<usize>) -> Diagnostic {
-        self.error("these quotes are typographic ones", range, "expected plain quotes")
-            .help("strings stand in `\"` or `'`, as a keyboard has them")
+        self.error("typographic quotes", range, "expected plain quotes").help("write strings in `\"` or `'`")
     }
 
     fn unclosed(&self, range: &Range<usize>, cause: &str, expected: &str) -> Option<Diagnostic> {
@@ -193,28 +192,31 @@ impl Explainer<'_> {
         let open = open_at(text, at).pop()?;
         let end = open.at + open.opener.len();
         let (what, closer) = match open.opener {
-            "[" => ("an array", "]"),
-            "{" => ("an inline table", "}"),
+            "[" => ("array", "]"),
+            "{" => ("inline table", "}"),
             quotes if in_string => {
                 let end = if quotes.len() == 1 { self.line_of(open.at).end.max(end) } else { end };
-                let label = format!("expected `{quotes}` behind it");
-                return Some(self.error("this string does not end", open.at..end, label));
+                let label = format!("expected `{quotes}` at its end");
+                return Some(self.error("unclosed string", open.at..end, label));
             }
             _ => return None,
         };
         if in_string {
             return None;
         }
-        let label = format!("`{closer}` is missing for this");
-        let diagnostic = self.error(format!("{what} is not closed"), open.at..end, label);
+        let label = format!("missing `{closer}`");
+        let diagnostic = self.error(format!("unclosed {what}"), open.at..end, label);
         if at_end {
             return Some(diagnostic);
         }
         let start = at + (line.len() - line.trim_start().len());
-        Some(diagnostic.related(self.span(start..at + line.trim_end().len()), "before this"))
+        Some(diagnostic.related(
+            self.span(start..at + line.trim_end().len()),
+            format!("expected `{closer}` before this"),
+        ))
     }
 
-    /// A repeated table usually should be an array of tables.
+    /// Suggests an array of tables for a repeated table.
     fn twice(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
         let mut reported: Vec<Diagnostic> = Vec::new();
         let mut tables: Vec<Range<usize>> = Vec::new();
@@ -233,7 +235,7 @@ impl Explainer<'_> {
                 let first = self.first_header(key, line.start);
                 reported.push(self.table_twice(key, twice, first).into());
             } else if !tables.iter().any(|table| table.contains(&range.start)) {
-                // Its lines are merged into the first table.
+                // The first table absorbs its lines.
                 reported.push(twice.into());
             }
         }
@@ -243,7 +245,7 @@ impl Explainer<'_> {
     fn table_twice(&self, key: &str, twice: KeyTwice, first: Option<Range<usize>>) -> KeyTwice {
         let Some(first) = first else { return twice };
         let header = self.text().get(first.clone()).unwrap_or_default();
-        // TOML reads a misspelt header's parts as another table.
+        // TOML reads parts of a misspelt header as another table.
         let misspelt = self.header_before(first.start).filter(|range| {
             let name = self.text().get(range.clone()).unwrap_or_default().trim_matches(['[', ']']).trim();
             self.key(name).is_none() && suggest(name, [key]).is_some()
@@ -257,9 +259,9 @@ impl Explainer<'_> {
         let help = match (outer == Some(key), &misspelt) {
             (true, Some(_)) => format!("did you mean `[[{key}]]`?"),
             (true, None) => {
-                format!("`{header}` belongs to the `[[{key}]]` above it: move it below that one")
+                format!("`{header}` belongs to the `[[{key}]]` that precedes it: move it below that table")
             }
-            _ => format!("write `[[{key}]]`, with two brackets, for each of them"),
+            _ => format!("write `[[{key}]]`, with two brackets, for each table"),
         };
         KeyTwice { misspelt, help: Some(help), ..twice }
     }
@@ -390,13 +392,13 @@ fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     open
 }
 
-/// In bytes, with quotes; `None` if unclosed.
+/// Returns a string's length in bytes, with quotes; `None` if it is not closed.
 fn string_length(rest: &str, quotes: &str) -> Option<usize> {
     let mut at = quotes.len();
     loop {
         let tail = rest.get(at..)?;
         if tail.starts_with(quotes) {
-            // A multi-line string may end in two quotes before the delimiter.
+            // Two quotes may precede the delimiter of a multi-line string.
             let more = tail.get(quotes.len()..).unwrap_or_default();
             let quote = quotes.get(..1).unwrap_or_default();
             let extra = if quotes.len() == 3 { more.len() - more.trim_start_matches(quote).len() } else { 0 };

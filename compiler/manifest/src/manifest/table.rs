@@ -1,4 +1,4 @@
-//! `[tables]`: element types, and the bytes of values, equal in every build.
+//! `[tables]`: element types and reproducible bytes.
 
 use cubinder_expr::Value;
 use cubinder_model::float;
@@ -60,7 +60,7 @@ impl TableType {
         }
     }
 
-    /// `None` for floats.
+    /// Returns the range of an integer type; `None` for floats.
     pub(crate) const fn integers(self) -> Option<(i64, i64)> {
         match self {
             TableType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
@@ -72,7 +72,7 @@ impl TableType {
         }
     }
 
-    /// An error continues the value. Floats round to nearest, ties to even; NaNs become quiet.
+    /// Encodes a value. An error message continues the value's text. Floats round to nearest even; NaNs become quiet.
     pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, String> {
         let name = self.name();
         match (self, value) {
@@ -80,19 +80,19 @@ impl TableType {
             (TableType::Bool, _) => Err(", which is neither `true` nor `false`".to_owned()),
             (_, Value::Int(value)) => match self.integers() {
                 Some((least, most)) if (least..=most).contains(value) => Ok(self.cut(value.to_le_bytes())),
-                Some((least, most)) => Err(format!(", but `{name}` is from {least} to {most}")),
+                Some((least, most)) => Err(format!(", but `{name}` ranges from {least} to {most}")),
                 None => self
                     .whole(*value)
                     .and_then(|value| self.float(value))
-                    .ok_or_else(|| format!(", which `{name}` does not hold exactly")),
+                    .ok_or_else(|| format!(", which `{name}` cannot represent exactly")),
             },
             (_, Value::Float(_)) if self.integers().is_some() => {
-                Err(format!(", which is no integer, as `{name}` needs"))
+                Err(format!(", but `{name}` requires an integer"))
             }
             (_, Value::Float(value)) => {
                 self.float(*value).ok_or_else(|| format!(", which is too large for `{name}`"))
             }
-            _ => Err(", which is no number".to_owned()),
+            _ => Err(", which is not a number".to_owned()),
         }
     }
 
@@ -112,7 +112,7 @@ impl TableType {
         (back(held) == i128::from(value)).then_some(held)
     }
 
-    /// `None` if a finite value becomes infinite.
+    /// Encodes a float; `None` if a finite value would become infinite.
     fn float(self, value: f64) -> Option<Vec<u8>> {
         let is_finite = value.is_finite();
         let bits = match self {
@@ -161,7 +161,7 @@ mod tests {
             (TableType::F32, Value::Float(f64::NEG_INFINITY), Ok(f(f32::NEG_INFINITY).to_vec())),
             (TableType::F32, Value::Float(f64::NAN), Ok(vec![0, 0, 0xc0, 0x7f])),
             (TableType::F32, Value::Int(3), Ok(f(3.0).to_vec())),
-            (TableType::F32, Value::Int((1 << 24) + 1), Err(", which `f32` does not hold exactly")),
+            (TableType::F32, Value::Int((1 << 24) + 1), Err(", which `f32` cannot represent exactly")),
             (TableType::F64, Value::Float(0.1), Ok(0.1_f64.to_le_bytes().to_vec())),
             (TableType::F64, Value::Float(5e-324), Ok(vec![1, 0, 0, 0, 0, 0, 0, 0])),
             (TableType::F64, Value::Float(f64::INFINITY), Ok(f64::INFINITY.to_le_bytes().to_vec())),
@@ -174,10 +174,10 @@ mod tests {
             (TableType::Bf16, Value::Float(f64::NEG_INFINITY), Ok(vec![0x80, 0xff])),
             (TableType::Bf16, Value::Float(f64::NAN), Ok(vec![0xc0, 0x7f])),
             (TableType::I8, Value::Int(-128), Ok(vec![0x80])),
-            (TableType::I8, Value::Int(128), Err(", but `i8` is from -128 to 127")),
+            (TableType::I8, Value::Int(128), Err(", but `i8` ranges from -128 to 127")),
             (TableType::I16, Value::Int(-2), Ok(vec![0xfe, 0xff])),
-            (TableType::I16, Value::Float(1.0), Err(", which is no integer, as `i16` needs")),
-            (TableType::I32, Value::Float(f64::NAN), Err(", which is no integer, as `i32` needs")),
+            (TableType::I16, Value::Float(1.0), Err(", but `i16` requires an integer")),
+            (TableType::I32, Value::Float(f64::NAN), Err(", but `i32` requires an integer")),
             (TableType::I32, Value::Int(i32::MIN.into()), Ok(vec![0, 0, 0, 0x80])),
             (TableType::I64, Value::Int(i64::MIN), Ok(i64::MIN.to_le_bytes().to_vec())),
             (TableType::U8, Value::Int(255), Ok(vec![255])),

@@ -165,7 +165,6 @@ fn attribute_text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
-    /// The reader is at least as strict as the runtime.
     #[test]
     fn accepted_attributes_keep_the_runtimes_rules(attribute in attribute_text()) {
         let text = WHOLE.replace("[attributes.axes]", &format!("{attribute}[attributes.axes]"));

@@ -1,4 +1,4 @@
-//! Reads TOML tables by their descriptions, and reports every error; Serde would stop at the first one.
+//! Reads TOML tables by their descriptions, and reports every error; Serde stops at the first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ const LONGEST_QUOTE: usize = 120;
 
 /// A document's text and errors.
 pub struct TomlReader {
-    /// The text.
+    /// Text.
     pub source: Arc<Source>,
     diagnostics: Vec<Diagnostic>,
-    /// Looking for more errors is then useless.
+    /// Whether more errors would be useless.
     pub(super) section_lost: bool,
     pub(crate) above: Option<&'static Table>,
     misplaced: Vec<usize>,
@@ -81,7 +81,7 @@ impl TomlReader {
         self.section(table, description, String::new(), 0..0)
     }
 
-    /// `None` for other values.
+    /// Opens a table; reports other values and returns `None`.
     pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
         let table = entry.value.as_table()?;
         let description = kinds.select(|key| table.contains_key(key))?;
@@ -161,11 +161,10 @@ impl TomlReader {
         }
     }
 
-    /// For a key in the table at `child`.
     fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
         let place = match self.header(child) {
-            Some(header) => format!("write it above `{header}`"),
-            None => "write it there".to_owned(),
+            Some(header) => format!("move it above `{header}`"),
+            None => "move it there".to_owned(),
         };
         format!("`{key}` is a key of `{}`: {place}", parent.header())
     }
@@ -241,7 +240,7 @@ impl TomlReader {
     pub fn expression(&mut self, entry: &Entry<'_>) -> Option<Text> {
         match entry.value {
             DeValue::String(_) => self.text(entry),
-            // Expressions have no underscores or prefixes in numbers.
+            // Expressions lack underscores and prefixes in numbers.
             DeValue::Integer(_) => {
                 let value = self.integer(entry)?;
                 Some(Text::stands_for(entry.range.clone(), value.to_string()))
@@ -252,7 +251,7 @@ impl TomlReader {
             }
             DeValue::Boolean(value) => Some(Text::stands_for(entry.range.clone(), value.to_string())),
             _ => {
-                let help = "an array is written as an expression: `\"[1, 2, 3]\"`";
+                let help = "write an array as an expression: `\"[1, 2, 3]\"`";
                 let help = matches!(entry.value, DeValue::Array(_)).then(|| help.to_owned());
                 let expected = "an expression: a string, a number or a boolean";
                 self.report(WrongType { help, ..self.wrong_type(entry, expected) });
@@ -312,7 +311,7 @@ impl TomlReader {
         items
     }
 
-    /// Reads an array; for a single value, suggests brackets.
+    /// Reads an array; suggests brackets for a single value.
     pub fn values<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
@@ -333,7 +332,7 @@ impl TomlReader {
     pub(crate) fn tables_of<'t>(&mut self, entry: &Entry<'t>, path: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
-            let expected = format!("an array of tables, each beginning with `[[{path}]]`");
+            let expected = format!("an array of tables, each starting with `[[{path}]]`");
             let header = self.header(entry.key_range.start);
             let is_single = header.is_some_and(|header| header == format!("[{path}]"));
             let help = is_single.then(|| format!("write `[[{path}]]`, with two brackets"));
@@ -365,7 +364,7 @@ impl TomlReader {
     ) -> Option<Vec<T>> {
         let mut items = Vec::new();
         for line in self.entries_of(entry)? {
-            // Already reported.
+            // The misplaced key was already reported.
             let is_misplaced = self.misplaced.contains(&line.key_range.start);
             match if is_misplaced { None } else { read(self, &line) } {
                 Some(item) => items.push(item),
@@ -402,7 +401,7 @@ impl TomlReader {
         if entry.value.as_str() == Some("line") {
             return Some(true);
         }
-        let note = "it asks for line information in the code, for profilers; without the key there is none";
+        let note = "it adds line information for profilers; omit the key to disable it";
         self.report(WrongType { note: Some(note.to_owned()), ..self.wrong_type(entry, "`\"line\"`") });
         None
     }
@@ -417,7 +416,7 @@ impl TomlReader {
             match kept.iter().find(|known| known.value == item.value) {
                 Some(first) => {
                     let (second, first) = (self.span(&item), self.span(first));
-                    self.report(Repeated { message: message(&item.value), ordinal: "time", second, first });
+                    self.report(Repeated { message: message(&item.value), second, first });
                 }
                 None => kept.push(item),
             }

@@ -1,4 +1,4 @@
-//! Types of keys' values: how they are read and described.
+//! Types of keys' values: reading and description.
 
 use std::marker::PhantomData;
 
@@ -51,9 +51,8 @@ pub(crate) trait Declaration: Sized {
     fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<Self>;
 }
 
-/// A declaration with a user-defined name.
 pub(crate) trait NamedDeclaration: Declaration {
-    /// Its name in errors: `an attribute`.
+    /// The type's name in errors: `an attribute`.
     const NAMED: &'static str;
     /// Whether each has its own header: `[attributes.NAME]`.
     const HAS_HEADER: bool = true;
@@ -171,9 +170,9 @@ fn names_to(value: &Json, reserved: &[&str]) -> Json {
     json!({ "type": "object", "propertyNames": names, "additionalProperties": value })
 }
 
-/// Declares a `static` [`Table`](super::description::Table) and a struct with a field per key, read from a section.
+/// Declares a `static` [`Table`](super::description::Table) and a struct with a field per key.
 ///
-/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`, where errors about a missing key show `EXPECTED`. Its doc
+/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`; `EXPECTED` is for errors about a missing key. The doc
 /// comment describes the key. A string after the name is a key that is not an identifier.
 macro_rules! table {
     ($(
@@ -272,7 +271,7 @@ fn file_path(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>
     Some(file)
 }
 
-/// The range includes its key.
+/// Reads a boolean. Its range includes the key.
 fn switch(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<bool>> {
     let Some(value) = entry.value.as_bool() else {
         toml.report(toml.wrong_type(entry, "`true` or `false`"));

@@ -1,5 +1,5 @@
-//! Chooses types and formats of parameters. TensorRT decides by input types and the formats that it negotiates; others
-//! must follow from the variant.
+//! Chooses types and formats of parameters. TensorRT decides input types and formats; the variant must determine
+//! others.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,10 +20,8 @@ pub(super) struct Choice {
 
 const MAX_CHOICES: usize = 1 << 16;
 
-/// Returns the choices of each variant: the last parameter changes fastest, types before formats.
-///
-/// # Errors
-/// The number of choices if it exceeds the maximum.
+/// Returns the choices of each variant (the last parameter changes fastest, types before formats), or their number
+/// above the maximum.
 pub(super) fn of_variants(manifest: &Manifest) -> Result<Vec<Vec<Choice>>, usize> {
     let parameters = manifest.variants.iter().map(|variant| {
         (served(&manifest.types, &variant.types), served(&manifest.formats, &variant.formats))
@@ -70,8 +68,7 @@ pub(super) fn product<T: Clone>(lists: impl Iterator<Item = Vec<T>>) -> Vec<Vec<
     })
 }
 
-/// Reports undecided parameters and, if `is_clear`, unserved variants and alternatives. Returns the undecided
-/// parameters.
+/// Reports and returns undecided parameters; if `is_clear`, also reports unserved variants and alternatives.
 pub(super) fn check(
     declared: Declarations<'_>,
     choices: &[Vec<Choice>],
@@ -115,10 +112,8 @@ fn undecided_parameter<T: Alternative>(
     count: usize,
 ) -> Diagnostic {
     let (reason, note) = match T::WHAT {
-        "type" => {
-            ("type of no input", "a node's input types choose between the alternatives of a type parameter")
-        }
-        _ => ("format of no tensor", "TensorRT chooses the formats of a node's tensors"),
+        "type" => ("input has this type", "a node's input types select the alternative of a type parameter"),
+        _ => ("tensor has this format", "TensorRT chooses the formats of a node's tensors"),
     };
     let (name, span) = (parameter.name.value.as_str(), declared.span(&parameter.name.range));
     let first = parameter.alternatives.first().map_or("", |first| first.word());
@@ -139,8 +134,8 @@ impl<'m> Decided<'m> {
         }
     }
 
-    /// Returns whether a value differs between choices that nodes do not distinguish. Output types are decided before
-    /// formats, so these do not always count.
+    /// Returns whether a value differs between choices that nodes do not distinguish. Output types precede formats,
+    /// which then do not count.
     fn leaves_open<'c, T: PartialEq>(
         &self,
         choices: impl IntoIterator<Item = &'c Choice>,
@@ -158,7 +153,7 @@ impl<'m> Decided<'m> {
     }
 }
 
-/// Reports a type that inputs do not determine; formats and the variant may determine one that no output has.
+/// Reports a type that inputs do not determine; formats and the variant may determine types that no output has.
 fn undecided_type(
     declared: Declarations<'_>,
     parameter: &Parameter<DataType>,
@@ -179,13 +174,13 @@ fn undecided_type(
         let count = choices.iter().map(|choices| count(&mut choices.iter())).max().unwrap_or(0);
         return is_open.then(|| undecided_parameter(declared, parameter, count));
     };
-    // Specialized values may decide it: `output_types`.
+    // Specialized values may decide it (`output_types`).
     if manifest.attributes.iter().any(|decl| decl.specialize.is_some())
         || !decided.leaves_open(choices.iter().flatten(), false, &value)
     {
         return None;
     }
-    // A guard's attribute probably decides it.
+    // An attribute in a guard probably decides it.
     let guards = manifest.variants.iter().filter_map(|variant| variant.guard.as_ref());
     let is_guarding = |name: &str| guards.clone().any(|guard| has_word(&guard.value, name));
     let guarding = manifest.attributes.iter().find(|decl| is_guarding(&decl.name.value));
@@ -216,7 +211,6 @@ fn unserved(declared: Declarations<'_>, choices: &[Vec<Choice>], diagnostics: &m
 
 fn serves_nothing(declared: Declarations<'_>, variant: &VariantDecl) -> Diagnostic {
     let (manifest, id) = (declared.manifest, variant.id.value);
-    // The implicit variant.
     let range = if variant.id.range.is_empty() { &manifest.plugin.name.range } else { &variant.id.range };
     let own = variant.types.iter().map(|it| &it.range).chain(variant.formats.iter().map(|it| &it.range));
     let types = manifest.combinations.iter().flat_map(|it| it.types.iter().map(|ty| &ty.range));

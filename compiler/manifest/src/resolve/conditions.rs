@@ -7,11 +7,10 @@ use super::expression::{Compiler, Expected, RowScope};
 use crate::manifest::StepDecl;
 
 pub(super) enum Condition {
-    /// It runs, always or if the guard is satisfied.
+    /// Always, or if the guard is satisfied.
     Done(Option<Guard>),
-    /// The step is omitted.
     Never,
-    /// Invalid, and reported.
+    /// Already reported.
     Wrong,
 }
 

@@ -1,4 +1,4 @@
-//! Limits on the size of a plugin: those of [`cubinder_model::validate`]. They bound later work.
+//! Limits on a plugin's size, those of [`cubinder_model::validate`], which bound later work.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,7 +22,6 @@ const MAX_TABLES: usize = 64;
 const MAX_PARAMETERS: usize = 256;
 const MAX_COMBINATIONS: usize = 1024;
 
-/// Reports the first excess declaration.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let manifest = declared.manifest;
     let formats = manifest.formats.iter().map(|decl| &decl.name.range);
@@ -58,7 +57,6 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     counted.into_iter().filter_map(too_many).collect()
 }
 
-/// Reports and removes guards with too many address terms.
 pub(super) fn check_guards(declared: Declarations<'_>, candidates: &mut [Candidate]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();
@@ -68,7 +66,7 @@ pub(super) fn check_guards(declared: Declarations<'_>, candidates: &mut [Candida
         let Some(text) = decl.filter(|_| count > MAX_ALIGNMENTS) else { continue };
         *guard = None;
         if reported.insert(row.variant) {
-            let what = "different questions `aligned`";
+            let what = "different `aligned` calls";
             let span = declared.span(&text.range);
             found.push(TooMany { owner: "the guard", what, count, most: MAX_ALIGNMENTS, span }.into());
         }
@@ -129,7 +127,7 @@ mod tests {
         );
         assert_eq!(
             errors(&manifest(0, 1, 20, 1, &aligned(17))),
-            ["the guard has 17 different questions `aligned`, more than 16"]
+            ["the guard has 17 different `aligned` calls, more than 16"]
         );
     }
 

@@ -1,20 +1,19 @@
-//! Names reserved by C++, in which kernels see type parameters and constants (`manifest::BLOCK`). The compile finds
-//! other macros.
+//! Names reserved by C++, in which kernels see type parameters and constants (`manifest::BLOCK`).
 
 /// Returns the reason for rejecting a name.
 pub(super) fn reserved(name: &str) -> Option<&'static str> {
     let is_in = |list: &str| list.split_whitespace().any(|word| word == name);
     if is_in(KEYWORDS) {
-        return Some("it is a keyword of C++");
+        return Some("a C++ keyword");
     }
     if name.contains("__") {
-        return Some("C++ keeps names with two underscores in a row for itself");
+        return Some("C++ reserves names with two consecutive underscores");
     }
     let mut bytes = name.bytes();
     if bytes.next() == Some(b'_') && bytes.next().is_some_and(|second| second.is_ascii_uppercase()) {
-        return Some("C++ keeps names that begin with an underscore and a capital for itself");
+        return Some("C++ reserves names that start with an underscore and a capital letter");
     }
-    is_in(MACROS).then_some("it is a macro of C++'s own headers")
+    is_in(MACROS).then_some("a macro of the C++ standard headers")
 }
 
 /// C++20 (ISO/IEC 14882:2020, 5.5 and 5.11), sorted.
@@ -28,7 +27,7 @@ const KEYWORDS: &str = "
     typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 ";
 
-/// Object-like macros of the C++ standard headers and of GNU dialects. Function-like ones do not expand a bare name.
+/// Object-like macros of the C++ standard headers and GNU dialects; function-like ones do not expand bare names.
 const MACROS: &str = "
     CHAR_BIT CHAR_MAX CHAR_MIN DBL_EPSILON DBL_MAX DBL_MIN EOF FLT_EPSILON FLT_MAX FLT_MIN INFINITY
     INT_MAX INT_MIN LLONG_MAX LLONG_MIN LONG_MAX LONG_MIN M_E M_PI NAN NULL SCHAR_MAX SCHAR_MIN

@@ -1,4 +1,4 @@
-//! Labels at the declarations of an expression's names, which may be the cause of an error.
+//! Labels the declarations of an expression's names, which may cause an error.
 
 use std::ops::Range;
 
@@ -46,14 +46,14 @@ pub(super) fn of_value(
 ) -> Vec<DeclarationLabel> {
     let mut labels = Vec::new();
     declared.reachable_names(text, &mut |name| {
-        // Rows fix the attribute.
+        // Variants with specialized code fix the attribute.
         let specialize = declared.attribute(name).and_then(|decl| decl.specialize.as_ref());
         if let Some(decl) = constant(declared, name, variant) {
             labels.push((decl.value_range.clone(), format!("`{name}` is {}", decl.value)));
         } else if let (Some(values), Some(_)) = (specialize, variant) {
             labels.push((values.range.clone(), format!("`{name}` is one of these")));
         } else if let Some(decl) = declared.function(name) {
-            labels.push((decl.body.range.clone(), format!("what `{name}` is")));
+            labels.push((decl.body.range.clone(), format!("the body of `{name}`")));
         }
     });
     labels.truncate(MAX_LABELS);

@@ -1,4 +1,4 @@
-//! The declarations of a manifest by name, with their spans.
+//! A manifest's declarations by name, with spans.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,7 +12,6 @@ use crate::manifest::{
     Alternative, AttributeDecl, ConstantDecl, FunctionDecl, InputDecl, Located, Manifest, Parameter, Text,
 };
 
-/// A manifest and its text.
 #[derive(Clone, Copy)]
 pub(super) struct Declarations<'m> {
     pub(super) manifest: &'m Manifest,
@@ -39,7 +38,6 @@ pub(super) fn tensors(manifest: &Manifest) -> impl Iterator<Item = Tensor<'_>> {
     inputs.chain(outputs).map(|(name, ty, format)| Tensor { name, ty, format: format.as_ref() })
 }
 
-/// Returns whether it is a parameter or an alternative.
 pub(super) fn is_declared<T: Alternative>(parameters: &[Parameter<T>], name: &str) -> bool {
     parameters.iter().any(|parameter| parameter.name.value == name)
         || T::EACH.iter().any(|alternative| alternative.word() == name)
@@ -70,7 +68,6 @@ impl<'m> Declarations<'m> {
         self.manifest.functions.iter().find(|decl| decl.name.value == name)
     }
 
-    /// Returns a scratch buffer's index.
     pub(super) fn scratch_buffer(self, name: &str) -> Option<u32> {
         let mut buffers = (0..).zip(&self.manifest.scratch);
         buffers.find(|(_, decl)| decl.name.value == name).map(|(index, _)| index)
@@ -113,7 +110,7 @@ impl<'m> Declarations<'m> {
         names
     }
 
-    /// Visits each free name once, also of called functions. Skips texts that do not parse.
+    /// Visits each free name once, also in called functions. Skips unparsable texts.
     pub(super) fn reachable_names(self, text: &Text, visit: &mut dyn FnMut(&str)) {
         let mut seen = BTreeSet::new();
         let mut texts = vec![(text, Vec::new())];

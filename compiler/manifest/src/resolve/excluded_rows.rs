@@ -1,5 +1,5 @@
-//! Excludes rows for attribute values that a guard or `require` rejects, and warns about values without rows. Runs
-//! before checks other than of guards, so that errors in excluded rows do not count.
+//! Excludes rows for attribute values that a guard or `require` rejects; warns about values without rows. Runs before
+//! other checks, so that excluded rows cause no errors.
 
 use std::collections::BTreeSet;
 
@@ -27,12 +27,12 @@ fn is_false(expr: &Expr) -> bool {
     expr.nodes.as_slice() == [Node::Bool(false)]
 }
 
-/// Returns whether a guard is never satisfied. No value counts as false, so the order of a conjunction does not matter.
+/// Returns whether a guard is never satisfied. Failing counts as false: a conjunction's order does not matter.
 pub(super) fn never_holds(guard: Option<&Guard>) -> bool {
     guard.is_some_and(|guard| is_never_true(&guard.expr))
 }
 
-/// Returns whether an expression is false or has no value. Children precede parents.
+/// Returns whether an expression is false or fails. Children precede parents.
 fn is_never_true(expr: &Expr) -> bool {
     let mut never: Vec<bool> = Vec::with_capacity(expr.nodes.len());
     for node in &expr.nodes {
@@ -47,7 +47,7 @@ fn is_never_true(expr: &Expr) -> bool {
     never.last().copied().unwrap_or(false)
 }
 
-/// Excludes rejected rows; ignores a rule that rejects all, which is wrong.
+/// Ignores a rule that rejects all rows.
 pub(super) fn by_requirements(candidates: &mut [Candidate], require: &[Requirement]) {
     let rejects = |rule: &Requirement, row: &Row| {
         !is_false(&rule.expr) && is_false(&bind(&rule.expr, &SpecializedValues(&row.specialized)))
@@ -62,7 +62,7 @@ pub(super) fn by_requirements(candidates: &mut [Candidate], require: &[Requireme
     }
 }
 
-/// Excludes rows by guards; ignores a guard that excludes all its rows, which is wrong.
+/// Ignores a guard that excludes all its rows.
 pub(super) fn by_guards(candidates: &mut [Candidate]) {
     let service = |row: &Row| (row.variant, row.tensor_types.clone(), row.tensor_formats.clone());
     let serving = candidates.iter().filter(|it| it.exclusion.is_none() && !never_holds(it.guard.as_ref()));
@@ -75,7 +75,7 @@ pub(super) fn by_guards(candidates: &mut [Candidate]) {
     }
 }
 
-/// Ignores formats, because TensorRT chooses among the available ones, and output types, which nodes do not choose.
+/// Ignores formats, which TensorRT chooses among the available ones, and output types.
 pub(super) fn check(declared: Declarations<'_>, candidates: &[Candidate]) -> Vec<Diagnostic> {
     let (mut excluded, mut unserved) = (Vec::<Diagnostic>::new(), Vec::<Diagnostic>::new());
     let attributes = (0..).zip(&declared.manifest.attributes);
@@ -102,7 +102,6 @@ pub(super) fn check(declared: Declarations<'_>, candidates: &[Candidate]) -> Vec
     let mut seen: BTreeSet<String> = active.map(|candidate| node(&candidate.row)).collect();
     let by_guard = candidates.iter().filter(|candidate| candidate.exclusion == Some(Exclusion::Guard));
     let mut missing = by_guard.map(|candidate| &candidate.row).filter(|row| seen.insert(node(row)));
-    // Already covers all types.
     if unserved.is_empty()
         && let Some(first) = missing.next()
     {

@@ -1,4 +1,4 @@
-//! Guards of rows: those of variants and the assumptions of precompiled code.
+//! Guards of rows: variants' and precompiled code's assumptions.
 
 use cubinder_expr::Node;
 use cubinder_model::Guard;
@@ -9,7 +9,7 @@ use super::foreign;
 use super::rows::Row;
 use crate::manifest::StepDecl;
 
-/// Compiles a guard; `None` if absent or invalid, or if its id is not unique.
+/// Compiles a guard; `None` if absent, invalid or of a duplicate id.
 pub(super) fn guard(compiler: &mut Compiler<'_>, row: &Row) -> Option<Guard> {
     let variants = &compiler.declared.manifest.variants;
     let guard = match &variants.get(row.variant)?.guard {

@@ -1,6 +1,6 @@
 //! Instantiates kernel names: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`.
 //!
-//! Parses just enough C++ to replace names and to accept only template arguments.
+//! Parses just enough C++ to replace names and accept only template arguments.
 
 use std::ops::Range;
 
@@ -14,14 +14,13 @@ use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::toml_reader::{found, is_identifier};
 
-/// The kernel's C++ name, and the manifest's names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kernel {
     pub(super) name: String,
     pub(super) used: Vec<String>,
 }
 
-/// Replaces the manifest's names among the template arguments. `span` converts byte ranges of the text.
+/// Replaces the manifest's names among template arguments. `span` converts the text's byte ranges.
 pub(super) fn instantiate(
     text: &str,
     row: &Row,
@@ -65,7 +64,7 @@ fn boxed(error: impl Into<Diagnostic>) -> Box<Diagnostic> {
     Box::new(error.into())
 }
 
-/// Returns a name's C++ text, or a value without one; `None` for names of C++.
+/// Returns a name's C++ text, or a value that has none; `None` for C++ names.
 fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>> {
     if let Some((_, ty)) = row.types.iter().find(|(parameter, _)| parameter == name) {
         return Some(Ok(ty.cuda_name().to_owned()));
@@ -80,7 +79,7 @@ fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>
     })
 }
 
-/// Formats an integer as one operand: no decrement in `-LOW`, no literal for `i64::MIN`, which C++ lacks.
+/// Formats an integer as one operand: no decrement in `-LOW`; `i64::MIN` has no C++ literal.
 fn integer(value: i64) -> String {
     const SECOND_LEAST: i64 = i64::MIN + 1;
     match value {
@@ -101,7 +100,6 @@ fn check_characters(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Res
     }
 }
 
-/// Rejects brackets that end the argument list early.
 fn check_nesting(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result<(), Box<Diagnostic>> {
     let unbalanced = |end: usize, problem| Err(boxed(UnbalancedArguments { span: span(0..end), problem }));
     let mut open: Vec<u8> = Vec::new();
@@ -114,15 +112,14 @@ fn check_nesting(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result
                 true
             }
             b')' => open.pop() == Some(b'('),
-            // Only the last may close the list.
             b'>' if !in_round => open.pop() == Some(b'<') && (!open.is_empty() || at + 1 == arguments.len()),
             _ => true,
         };
         if !matches {
-            return unbalanced(at + 1, "up to here one has no partner");
+            return unbalanced(at + 1, "unmatched bracket before this");
         }
     }
-    if open.is_empty() { Ok(()) } else { unbalanced(arguments.len(), "one is never closed") }
+    if open.is_empty() { Ok(()) } else { unbalanced(arguments.len(), "a bracket is not closed") }
 }
 
 #[cfg(test)]
@@ -151,11 +148,11 @@ mod tests {
     }
 
     fn name(text: &str) -> String {
-        kernel(text).expect("it is a kernel").name
+        kernel(text).expect("a kernel name").name
     }
 
     fn rejected(text: &str) -> (String, Range<usize>) {
-        kernel(text).expect_err("it is no kernel")
+        kernel(text).expect_err("an invalid kernel name")
     }
 
     #[test]
@@ -175,20 +172,20 @@ mod tests {
 
     #[test]
     fn remembers_what_it_used() {
-        let used = kernel("f<T, int, VEC, VEC>").expect("it is a kernel").used;
+        let used = kernel("f<T, int, VEC, VEC>").expect("a kernel name").used;
         assert_eq!(used, ["T", "VEC", "VEC"]);
     }
 
     #[test]
     fn refuses_what_could_end_the_argument_list() {
-        let unbalanced = "the brackets of the template arguments do not match";
+        let unbalanced = "mismatched brackets in the template arguments";
         assert_eq!(rejected("f<T>>"), (unbalanced.to_owned(), 1..4));
         assert_eq!(rejected("f<T>, g<T>"), (unbalanced.to_owned(), 1..4));
         assert_eq!(rejected("f<(T>"), (unbalanced.to_owned(), 1..5));
         assert_eq!(rejected("f<T)>"), (unbalanced.to_owned(), 1..4));
         assert_eq!(rejected("f<T").1, 1..3);
         assert_eq!(rejected("f<T\u{e9}>").1, 3..5);
-        assert_eq!(rejected("f<T> g").0, "the template arguments do not end");
+        assert_eq!(rejected("f<T> g").0, "unclosed template arguments");
         assert_eq!(rejected("f g<T>").0, "`kernel` must be the name of a kernel");
         assert_eq!(rejected("").1, 0..0);
     }

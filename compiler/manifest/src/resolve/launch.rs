@@ -1,4 +1,4 @@
-//! Compiles the launch of one row: kernel, grid, block, shared memory, arguments.
+//! Compiles one row's launch: kernel, grid, block, shared memory, arguments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::rules;
 pub(super) struct RowLaunch {
     pub(super) launch: Launch,
     pub(super) unit: Unit,
-    /// Placeholders for invalid parts satisfy every rule.
+    /// Whether valid; placeholders for invalid parts satisfy every rule.
     pub(super) is_right: bool,
 }
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Compiles a launch; the caller sets the unit's step and tables.
+/// Compiles a launch without the unit's step and tables.
 pub(super) fn resolve(
     compiler: &mut Compiler<'_>,
     decl: &LaunchDecl,
@@ -147,7 +147,7 @@ impl LaunchExpressions<'_, '_> {
         })
     }
 
-    /// Compiles an integer; constants must be from `least` to `most`.
+    /// Constants must be from `least` to `most`.
     fn integer(&mut self, text: &Text, key: &str, least: i64, most: i64, code: Code) -> Option<Expr> {
         let expr = self.compiler.expression(text, key, Expected::Int, self.scope).map(|typed| typed.expr);
         let value = expr.as_ref().and_then(Expr::constant).filter(|value| !(least..=most).contains(value));
@@ -160,7 +160,6 @@ impl LaunchExpressions<'_, '_> {
         expr.filter(|_| value.is_none())
     }
 
-    /// Checks the product of sizes within their limits.
     fn check_product(
         &mut self,
         texts: &[Text],
@@ -205,7 +204,7 @@ fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, row: &Row, scope: &RowSc
     }
 }
 
-/// Returns the value or, if it is invalid, the tensors that may be meant.
+/// Returns the value or, if invalid, the possibly intended tensors.
 fn value(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,

@@ -1,4 +1,4 @@
-//! Checks that TensorRT supports the layouts of rows, by the tensors' types and ranks.
+//! Checks that TensorRT supports rows' layouts for the tensors' types and ranks.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,6 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::toml_reader::list;
 use crate::manifest::{CombinationDecl, InputDecl, Located};
 
-/// Reports formats that types or ranks do not support.
 pub(super) fn check(declared: Declarations<'_>, rows: &[Row], unclear: &BTreeSet<String>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -29,7 +28,7 @@ pub(super) fn check(declared: Declarations<'_>, rows: &[Row], unclear: &BTreeSet
         let layouts: BTreeSet<(DataType, Format)> = layouts.collect();
         let misfits: Vec<(DataType, Format)> =
             layouts.iter().copied().filter(|(ty, format)| !format.suits(*ty)).collect();
-        // Same parameters, same misfits.
+        // Equal parameters have equal misfits, which are reported once.
         if !misfits.is_empty() && seen.insert((&tensor.ty.value, &format.value)) {
             diagnostics.push(no_layout(declared, tensor, format, &misfits));
         }
@@ -69,14 +68,14 @@ fn no_layout(
     let fitting = types.and_then(|types| types.alternatives.iter().find(|ty| first.suits(**ty)));
     let advice = match (types, formats, fitting) {
         (Some(types), Some(formats), Some(fitting)) => Some(format!(
-            "say with `[[combinations]]` which there are: one of them `types = {{ {} = [\"{}\"] }}` with `formats = {{ {} = [\"{}\"] }}`",
+            "declare allowed combinations with `[[combinations]]`, such as `types = {{ {} = [\"{}\"] }}` with `formats = {{ {} = [\"{}\"] }}`",
             types.name.value,
             fitting.name(),
             formats.name.value,
             first.name()
         )),
-        (_, Some(formats), _) => Some(format!("leave `{}` out of `{}`", first.name(), formats.name.value)),
-        (Some(types), None, _) => Some(format!("leave `{}` out of `{}`", ty.name(), types.name.value)),
+        (_, Some(formats), _) => Some(format!("remove `{}` from `{}`", first.name(), formats.name.value)),
+        (Some(types), None, _) => Some(format!("remove `{}` from `{}`", ty.name(), types.name.value)),
         (None, None, _) => None,
     };
     let error = NoLayout {
@@ -93,7 +92,7 @@ fn no_layout(
     error.into()
 }
 
-/// Reports inputs that never have enough dimensions; TensorRT uses another format if only some have.
+/// Reports inputs that never have enough dimensions. If only some do, TensorRT uses another format.
 fn rank(
     declared: Declarations<'_>,
     input: &InputDecl,

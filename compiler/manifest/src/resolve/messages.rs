@@ -1,4 +1,4 @@
-//! Reports each error once, with its rows, although rows are checked separately and may word it differently. Owns the
+//! Reports each error once with its rows, which are checked separately and may word it differently. Owns the
 //! equality of errors.
 
 use std::collections::HashMap;
@@ -6,11 +6,10 @@ use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
 
-/// Diagnostics with their rows.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     all: Vec<RowMessage>,
-    /// Indices by position, to compare only those.
+    /// Indices by position.
     places: HashMap<Option<Range<usize>>, Vec<usize>>,
 }
 
@@ -20,7 +19,6 @@ struct RowMessage {
     /// Ascending; empty without a row.
     rows: Vec<usize>,
     varies: bool,
-    /// The number of checked rows, if known.
     checked: Option<usize>,
 }
 
@@ -61,8 +59,8 @@ impl Messages {
         }
     }
 
-    /// Returns all diagnostics. Those about some of the checked rows, `total` unless settled before, name the first
-    /// row: `variant 1 (T=f16)`.
+    /// Returns all diagnostics. Those of some checked rows (`total`, unless settled) name the first: `variant 1
+    /// (T=f16)`.
     pub(super) fn finish(
         mut self,
         total: usize,
@@ -70,7 +68,7 @@ impl Messages {
     ) -> Vec<Diagnostic> {
         self.settle(total);
         let with_rows = |message: RowMessage| {
-            // An error that all rows have in equal words is not about rows.
+            // An error of all rows in equal words is not about rows.
             let is_about_rows = message.varies || message.checked.is_some_and(|it| message.rows.len() < it);
             let first = message.rows.first().filter(|_| is_about_rows).and_then(|&row| describe(row));
             let Some(first) = first else { return message.diagnostic };
@@ -84,7 +82,6 @@ impl Messages {
     }
 }
 
-/// Returns whether both violate one rule in one position.
 fn is_same_error(a: &Diagnostic, b: &Diagnostic) -> bool {
     let place = |diagnostic: &Diagnostic| {
         let span = &diagnostic.primary.as_ref()?.span;

@@ -1,7 +1,7 @@
-//! Resolves names, types and expressions of a manifest into a draft of the plugin model.
+//! Resolves a manifest's names, types and expressions into a draft of the plugin model.
 //!
-//! Owns the table of variants (one row per variant and choice of types) and the checks that need only the manifest.
-//! Drafts lack code and the kernels' parameters. Never reads files.
+//! Owns the table of variants (one row per variant and choice of types) and all checks that need only the manifest.
+//! Drafts lack code and kernel parameters. Never reads files.
 
 mod choices;
 mod conditions;
@@ -52,11 +52,11 @@ pub use usage::UnusedName;
 /// A plugin before its kernels are compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginDraft {
-    /// The model, without arguments and code.
+    /// Model, without arguments and code.
     pub plugin: Plugin,
     /// One unit for each launch of each variant.
     pub units: Vec<Unit>,
-    /// Per variant and step, its index in the manifest's launches.
+    /// For each variant and step, its index in the manifest's launches.
     pub steps: Vec<Vec<usize>>,
     /// Ids of variants with rows excluded by guards.
     pub narrowed: BTreeSet<i32>,
@@ -91,11 +91,11 @@ pub struct Unit {
     pub decl: usize,
     /// Precompiled code, instead of a source.
     pub foreign: Option<ForeignCode>,
-    /// The CUDA source; empty if invalid or absent.
+    /// CUDA source; empty if invalid or absent.
     pub source: PathBuf,
     /// The source's span in the manifest.
     pub source_span: Span,
-    /// The C++ name, such as `circ_pad<float, 4>`, or the precompiled symbol; empty if invalid or unknown.
+    /// C++ name (`circ_pad<float, 4>`) or precompiled symbol; empty if invalid or unknown.
     pub kernel: String,
     /// The kernel's span in the manifest.
     pub kernel_span: Span,
@@ -103,9 +103,9 @@ pub struct Unit {
     pub grid_spans: Vec<Span>,
     /// The block's span, if set.
     pub block_span: Option<Span>,
-    /// The type parameters with their values.
+    /// Type parameters with their values.
     pub types: Vec<(String, DataType)>,
-    /// The format parameters with their values.
+    /// Format parameters with their values.
     pub formats: Vec<(String, Format)>,
     /// Whether the source may use format helpers.
     pub has_formats: bool,
@@ -115,11 +115,11 @@ pub struct Unit {
     pub constants: Vec<(String, Value)>,
     /// The manifest's tables, shared by all units.
     pub tables: Arc<[Table]>,
-    /// The arguments, in the manifest's order.
+    /// Arguments, in the manifest's order.
     pub args: Vec<ArgDraft>,
-    /// The span of the table of arguments.
+    /// Span of the table of arguments.
     pub args_span: Span,
-    /// Outputs of several arguments, by index over inputs, then outputs. A pointer to `const` may read another
+    /// Outputs of several arguments, by index over inputs, then outputs: a pointer to `const` may read another
     /// argument's writes.
     pub shared_outputs: Vec<u32>,
     /// Whether `args` is complete.
@@ -129,22 +129,22 @@ pub struct Unit {
 /// Read-only data that is compiled into the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The type of its elements.
+    /// Type of its elements.
     pub ty: TableType,
     /// Little-endian bytes; a file's once it is read.
     pub data: Vec<u8>,
-    /// The file with the elements.
+    /// File with the elements.
     pub file: Option<TableFile>,
 }
 
 /// A file with the elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableFile {
-    /// The path, resolved against the manifest's folder.
+    /// Path, resolved against the manifest's folder.
     pub path: PathBuf,
-    /// Its span in the manifest.
+    /// Span in the manifest.
     pub span: Span,
 }
 
@@ -153,49 +153,49 @@ pub struct TableFile {
 pub struct ArgDraft {
     /// The parameter's name.
     pub name: String,
-    /// The span of the name.
+    /// Span of the name.
     pub name_span: Span,
-    /// Its value.
+    /// Value.
     pub value: ArgDraftValue,
-    /// The span of the value.
+    /// Span of the value.
     pub value_span: Span,
-    /// For invalid values, the tensors that may be meant, over inputs, then outputs; suppresses consequences.
+    /// If the value is invalid: the tensors that it may mean, as indices over inputs, then outputs.
     pub broken: Option<Range<u32>>,
 }
 
 /// The value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgDraftValue {
-    /// A tensor, by index over inputs, then outputs.
+    /// Tensor, by index over inputs, then outputs.
     Tensor(u32),
-    /// A scratch buffer, by index.
+    /// Scratch buffer, by index.
     Scratch(u32),
     /// An expression.
     Expr {
-        /// The compiled expression.
+        /// Compiled expression.
         expr: Expr,
         /// A number, a boolean or an array.
         kind: Kind,
     },
 }
 
-/// A valid manifest or, as the `sketch` of an [`Unresolved`] one, a partial one.
+/// A valid manifest, or a partial one as the `sketch` of [`Unresolved`].
 ///
-/// In a sketch, placeholders that satisfy every rule replace invalid parts, so it allows more nodes than the manifest:
-/// proofs about all nodes hold, counterexamples do not.
+/// A sketch's placeholders for invalid parts satisfy every rule, so it allows more nodes: proofs about all nodes are
+/// valid, counterexamples are not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// The plugin's draft.
     pub draft: PluginDraft,
-    /// The syntax tree, with spans.
+    /// Syntax tree, with spans.
     pub manifest: Manifest,
     /// The manifest's text.
     pub source: Arc<Source>,
-    /// The span of the plugin's name.
+    /// Span of the plugin's name.
     pub name_span: Span,
-    /// Warnings independent of kernels, ordered by position.
+    /// Kernel-independent warnings, ordered by position.
     pub warnings: Vec<Diagnostic>,
-    /// Names that the manifest does not use: see [`Resolved::unused`].
+    /// Names that the manifest does not use ([`Resolved::unused`]).
     pub unused_names: Vec<UnusedName>,
     /// Whether every declaration could be read.
     pub is_read: bool,
@@ -210,13 +210,12 @@ pub struct Resolved {
 pub struct Unresolved {
     /// Errors and warnings, ordered by position.
     pub errors: Vec<Diagnostic>,
-    /// A partial manifest, to find more errors.
+    /// Partial manifest, to find more errors.
     pub sketch: Option<Box<Resolved>>,
 }
 
 impl Resolved {
-    /// Warns about names that neither the manifest nor a kernel uses. `in_kernels` are the header's names that kernels
-    /// use.
+    /// Warns about names that neither the manifest nor a kernel (`in_kernels`) uses.
     #[must_use]
     pub fn unused(&self, in_kernels: &BTreeSet<String>) -> Vec<Diagnostic> {
         let unused = self.unused_names.iter().filter(|unused| !in_kernels.contains(&unused.name));
@@ -227,15 +226,12 @@ impl Resolved {
 /// Reads and resolves a manifest.
 ///
 /// # Errors
-/// Every independent error, with the warnings.
+/// Every independent error, and the warnings.
 pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
     read(source).map_err(|unresolved| unresolved.errors)
 }
 
 /// Reads and resolves a manifest; on errors, partially.
-///
-/// # Errors
-/// The errors, with the partial manifest.
 pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     if let Some(error) = placeholders::check(source) {
         return Err(Unresolved { errors: vec![error], sketch: None });
@@ -253,7 +249,6 @@ pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
         Err(unresolved) => (unresolved.errors, unresolved.sketch),
     };
     let mut diagnostics = read.diagnostics;
-    // Warnings may be consequences.
     diagnostics.extend(errors.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error));
     sort(&mut diagnostics);
     let sketch = sketch.map(|mut sketch| {
@@ -264,7 +259,7 @@ pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     Err(Unresolved { errors: diagnostics, sketch })
 }
 
-/// Resolves a manifest; diagnostics may be incomplete after errors of form.
+/// Resolves a manifest. Diagnostics may be incomplete after syntax errors.
 fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     let declared = Declarations { manifest, source };
     let too_many = counts::check(declared);
@@ -296,7 +291,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     let narrowed: BTreeSet<i32> = by_guard.map(|candidate| candidate.row.id).collect();
     let active: Vec<&Candidate> = candidates.iter().filter(|it| it.exclusion.is_none()).collect();
     let has_guard = |row: &Row| manifest.variants.get(row.variant).is_some_and(|decl| decl.guard.is_some());
-    // Invalid guards leave the remaining rows unknown.
+    // Invalid guards leave remaining rows unknown.
     if active.iter().all(|candidate| candidate.guard.is_some() || !has_guard(&candidate.row)) {
         let can_run = active.iter().filter(|it| !excluded_rows::never_holds(it.guard.as_ref()));
         let rows: Vec<&Row> = can_run.map(|candidate| &candidate.row).collect();
@@ -413,12 +408,12 @@ fn input(decl: &manifest::InputDecl) -> Input {
     }
 }
 
-/// Resolves a path against the manifest's folder. Keeps `..`, which symlinks affect.
+/// Resolves a path against the manifest's folder. Keeps `..`, because of symlinks.
 pub fn beside(source: &Source, path: &str) -> PathBuf {
     source.path.parent().unwrap_or(Path::new("")).join(path)
 }
 
-/// Rejects equal name, version and namespace, which TensorRT's registry cannot distinguish.
+/// Rejects equal name, version and namespace, indistinguishable in TensorRT's registry.
 #[must_use]
 pub fn check_unique<P: Borrow<Resolved>>(plugins: &[P]) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();

@@ -1,4 +1,4 @@
-//! Checks that names are unique: attributes, tensors, types, constants and functions share one namespace.
+//! Checks that names are unique: attributes, tensors, types, constants and functions share a namespace.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,6 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::Located;
 use crate::manifest::toml_reader::{is_identifier, list};
 
-/// Reports repeated and reserved names.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut first: HashMap<&str, (&'static str, &Located<String>)> = HashMap::new();
@@ -56,7 +55,7 @@ fn timing(declared: Declarations<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Returns repeated names, because expressions with them have no definite kind.
+/// Returns repeated names, whose kind is unknown.
 pub(super) fn declared_twice(declared: Declarations<'_>) -> BTreeSet<&str> {
     let mut seen = BTreeSet::new();
     let names = declared.names();
@@ -74,7 +73,7 @@ pub(super) fn invalid_names(declared: Declarations<'_>) -> Vec<&str> {
     all.filter(|name| !is_identifier(name) || is_name_reserved(name)).collect()
 }
 
-/// Reports reserved names. Functions have their own namespace: an attribute may be called `len`.
+/// Functions have their own namespace: an attribute may be called `len`.
 fn reserved(
     declared: Declarations<'_>,
     kind: &str,

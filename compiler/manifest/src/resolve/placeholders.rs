@@ -1,4 +1,4 @@
-//! Reports the placeholders of `cubinder import` as one error and suppresses others. [`crate::placeholder`] owns their
+//! Reports `cubinder import`'s placeholders as one error, without consequences. [`crate::placeholder`] owns their
 //! spelling.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,6 @@ const MARKS: [&str; 4] = ["_OF_", "TENSOR_", "CONSTANT_", "WHERE_"];
 /// Descriptions and file names.
 const SKIPPED_KEYS: [&str; 7] = ["message", "kernel", "cubin", "ptx", "source", "made_by", "file"];
 
-/// Reports placeholders in TOML.
 pub(super) fn check(source: &Arc<Source>) -> Option<Diagnostic> {
     if !MARKS.iter().any(|mark| source.text.contains(mark)) {
         return None;
@@ -49,7 +48,6 @@ pub(super) fn check(source: &Arc<Source>) -> Option<Diagnostic> {
     Some(PlaceholdersLeft { words, first: Span::new(source, first.clone()) }.into())
 }
 
-/// Collects string values and declared names.
 fn collect<'t>(
     document: &'t Spanned<DeTable<'t>>,
     names: &mut BTreeSet<&'t str>,
@@ -95,7 +93,7 @@ mod tests {
         let text = "a = \"VALUE_OF_n + VALUE_OF_n\"\n[b]\nc = [\"x: TYPE_OF_ELEMENTS*\", \"p: TYPE_OF_4_BYTES\"]\nd = \"SHAPE_OF_y\"\n";
         assert_eq!(
             message(text).unwrap(),
-            "still to be said: VALUE_OF_n (line 1, 2 places), TYPE_OF_ELEMENTS (line 3), TYPE_OF_4_BYTES (line 3), SHAPE_OF_y (line 4)"
+            "unresolved placeholders: VALUE_OF_n (line 1, 2 places), TYPE_OF_ELEMENTS (line 3), TYPE_OF_4_BYTES (line 3), SHAPE_OF_y (line 4)"
         );
     }
 

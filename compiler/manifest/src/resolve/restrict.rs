@@ -1,4 +1,4 @@
-//! Applies restrictions of type and format parameters: `[[combinations]]`, and `types` and `formats` of `[[variants]]`.
+//! Applies restrictions of type and format parameters: `[[combinations]]`, and variants' `types` and `formats`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -33,7 +33,6 @@ fn check_each<'m, T: Alternative>(
     diagnostics: &mut Vec<Diagnostic>,
     unclear: &mut BTreeSet<String>,
 ) {
-    // The first with a name counts.
     let by_name: HashMap<&str, &Parameter<T>> =
         parameters.iter().rev().map(|parameter| (parameter.name.value.as_str(), parameter)).collect();
     for restriction in restrictions {

@@ -1,4 +1,4 @@
-//! Expands the table of variants: every variant with every choice of types, formats and specialized attribute values.
+//! Expands the table: every variant with every choice of types, formats and specialized values.
 
 use std::collections::BTreeSet;
 
@@ -25,11 +25,11 @@ pub(super) struct Row {
     pub(super) formats: Vec<(String, Format)>,
     pub(super) specialized: Vec<Specialized>,
     pub(super) constants: Vec<(String, Value)>,
-    /// The number of shared constants.
+    /// Number of shared constants.
     shared: usize,
-    /// Inputs, then outputs; `f32` for unknown types.
+    /// Inputs, then outputs; unknown types are `f32`.
     pub(super) tensor_types: Vec<DataType>,
-    /// Inputs, then outputs; row major for unknown formats.
+    /// Inputs, then outputs; unknown formats are row major.
     pub(super) tensor_formats: Vec<Format>,
 }
 
@@ -48,7 +48,6 @@ pub(super) struct Candidate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exclusion {
-    /// A rule of `require` rejects its values.
     Requirement,
     Guard,
 }
@@ -110,7 +109,7 @@ pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
-/// Returns the rows, and the parameters with unknown values. With errors, the rows serve only to find more.
+/// Returns the rows, and the parameters with unknown values. After errors, rows serve only to find more.
 pub(super) fn expand(
     declared: Declarations<'_>,
     diagnostics: &mut Vec<Diagnostic>,
@@ -141,7 +140,6 @@ pub(super) fn expand(
         diagnostics.push(too_many(declared, count));
         return (Vec::new(), unclear);
     };
-    // Without choices the table is empty.
     let specialized = if values <= MAX_ROWS { product(specialized.into_iter()) } else { Vec::new() };
     unclear.extend(choices::check(declared, &choices, is_clear, diagnostics));
     let mut rows = Vec::new();
@@ -169,8 +167,8 @@ fn too_many(declared: Declarations<'_>, count: usize) -> Diagnostic {
         choices: if specialized.is_some() || has_formats { "types and formats" } else { "types" },
         values: if specialized.is_some() { " and every value of `specialize`" } else { "" },
         keys: match has_formats {
-            true => "`types = { ... }` and `formats = { ... }` in `[[variants]]` say",
-            false => "`types = { ... }` in `[[variants]]` says",
+            true => "use `types = { ... }` and `formats = { ... }` in `[[variants]]`",
+            false => "use `types = { ... }` in `[[variants]]`",
         },
     };
     error.into()
@@ -207,7 +205,6 @@ fn alternative<T: Alternative>(name: &str, chosen: &[(String, T)]) -> Option<T> 
     parameter.or_else(|| T::EACH.iter().copied().find(|known| known.word() == name))
 }
 
-/// Returns the type's name, if known.
 pub(super) fn known_type<'m>(manifest: &'m Manifest, row: &Row, tensor: usize) -> Option<&'m str> {
     let ty = tensors(manifest).nth(tensor)?.ty;
     alternative(&ty.value, &row.types).map(|_| ty.value.as_str())

@@ -1,4 +1,4 @@
-//! The steps of one row, without those that never run, and their scratch memory and compile units.
+//! One row's steps, except those that never run, with scratch memory and compile units.
 
 use std::collections::BTreeSet;
 
@@ -19,15 +19,13 @@ use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::toml_reader::list;
 use crate::manifest::{FillDecl, InputDecl, Manifest, OutputDecl, Text, WorkDecl};
 
-/// The work of a row.
 #[derive(Default)]
 pub(super) struct RowSteps {
     pub(super) scratch: Vec<Scratch>,
     pub(super) steps: Vec<Step>,
     pub(super) decls: Vec<usize>,
-    /// One per launch.
     pub(super) units: Vec<Unit>,
-    /// Placeholders for invalid parts satisfy every rule.
+    /// Whether valid; placeholders for invalid parts satisfy every rule.
     pub(super) is_right: bool,
 }
 
@@ -75,7 +73,7 @@ pub(super) fn resolve(compiler: &mut Compiler<'_>, row: &Row, plugin_types: &[Da
     found
 }
 
-/// Records outputs of several arguments, including inputs that share their memory.
+/// Records outputs of several arguments, including inputs in their memory.
 fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
     let inputs = u32::try_from(manifest.inputs.len()).unwrap_or(u32::MAX);
     let is_shared = |(tensor, output): &(u32, &OutputDecl)| {
@@ -102,7 +100,6 @@ fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
     found.units.iter_mut().for_each(|unit| unit.shared_outputs.clone_from(&shared));
 }
 
-/// Reports a row without a launch.
 fn launches_something(compiler: &mut Compiler<'_>, found: &RowSteps, index: usize) -> bool {
     let launches = &compiler.declared.manifest.launches;
     if !found.units.is_empty() || !launches.iter().any(|decl| decl.launch().is_some()) {
@@ -117,9 +114,8 @@ fn launches_something(compiler: &mut Compiler<'_>, found: &RowSteps, index: usiz
     false
 }
 
-/// Returns the used scratch buffers, and whether they are valid.
-///
-/// Rows that do not use a buffer may lack names in its size. Buffers without uses are compiled to report their errors.
+/// Returns the used scratch buffers, and whether they are valid. Rows that do not use a buffer may lack names
+/// in its size. Unused buffers are compiled only for their errors.
 fn scratch(compiler: &mut Compiler<'_>, scope: &RowScope, used: &BTreeSet<u32>) -> (Vec<Scratch>, bool) {
     let mut is_right = true;
     let manifest = compiler.declared.manifest;
@@ -160,7 +156,6 @@ fn scratch_indices(found: &mut RowSteps) -> impl Iterator<Item = &mut u32> {
     }))
 }
 
-/// Resolves the target; scratch buffers are numbered as declared.
 fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<Memory> {
     let declared = compiler.declared;
     let text = fill.memory.as_ref()?;
@@ -202,7 +197,6 @@ fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<
     None
 }
 
-/// Reports steps that no other check reads.
 pub(super) fn report_never_done(compiler: &mut Compiler<'_>, rows: &[&Row], done: &[RowSteps]) {
     for (number, decl) in compiler.declared.manifest.launches.iter().enumerate() {
         let Some(text) = &decl.when else { continue };

@@ -14,7 +14,6 @@ use super::{Table, TableFile, beside};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{TableDecl, TableValues, Text, table_size_error};
 
-/// Returns the tables, and whether all are valid.
 pub(super) fn resolve(compiler: &mut Compiler<'_>) -> (Arc<[Table]>, bool) {
     let decls = &compiler.declared.manifest.tables;
     let tables: Vec<Table> = decls.iter().filter_map(|decl| table(compiler, decl)).collect();

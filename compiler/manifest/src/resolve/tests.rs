@@ -135,7 +135,7 @@ fn many_unused_constants_take_linear_time() {
     assert!(started.elapsed() < limit, "{:?}", started.elapsed());
 }
 
-/// Quadratic time would take 64 times as long, not eight.
+/// Quadratic time would take 64 times as long.
 #[test]
 fn unknown_names_take_linear_time() {
     let function =
@@ -193,7 +193,7 @@ fn an_input_that_nothing_reads_is_told() {
 
 fn patched(text: &str, patch: fn(&mut Manifest)) -> Result<Resolved, Vec<Diagnostic>> {
     let source = Source::new("dir/m.toml", text);
-    let mut manifest = manifest::read(&source).manifest.expect("it reads");
+    let mut manifest = manifest::read(&source).manifest.expect("a readable manifest");
     patch(&mut manifest);
     resolve(&manifest, &source).map_err(|unresolved| unresolved.errors)
 }
@@ -213,7 +213,7 @@ fn guards_are_of_their_rows() {
     let resolved = patched(MANIFEST, |manifest| {
         manifest.variants[0].guard = guard("y.shape[-1] % VEC == 0 and n < sizeof(T) * LIMIT");
     })
-    .expect("it is right");
+    .expect("a valid manifest");
     let guards: Vec<Option<&Guard>> =
         resolved.draft.plugin.variants.iter().map(|variant| variant.guard.as_ref()).collect();
     let [Some(single), Some(half), None, None] = guards[..] else { panic!("{guards:?}") };
@@ -235,8 +235,8 @@ fn only_a_guard_can_ask_for_addresses() {
         .replace("[d + n for d in x.shape]", "[n if aligned(bias, 4) else d for d in x.shape]")
         .replace("block = [256]", "block = [\"4 if aligned(y, 4) else 2\"]")
         .replace("LIMIT + n", "1 if aligned(y, 4) else 2");
-    let errors = compile(&Source::new("m.toml", elsewhere)).expect_err("it is wrong");
-    assert_eq!(messages(&errors), ["only a guard can ask for addresses"; 4]);
+    let errors = compile(&Source::new("m.toml", elsewhere)).expect_err("an invalid manifest");
+    assert_eq!(messages(&errors), ["only a guard can use addresses"; 4]);
     assert!(errors.iter().all(|error| error.code == Some(rules::OUT_OF_PLACE)), "{errors:?}");
 }
 
@@ -246,7 +246,7 @@ fn mistakes_in_guards_are_told_once() {
         manifest.variants[0].guard = guard("1 // (VEC - 4) == 0");
         manifest.variants[1].guard = guard("VEC");
     })
-    .expect_err("it is wrong");
+    .expect_err("an invalid manifest");
     let told: Vec<(&str, Option<crate::diagnostic::Code>, Vec<String>)> =
         errors.iter().map(|error| (error.message.as_str(), error.code, error.notes.clone())).collect();
     let note = |text: &str| vec![text.to_owned()];
@@ -271,7 +271,7 @@ fn mistakes_in_guards_are_told_once() {
 fn a_mistake_that_names_a_constant_is_told_once() {
     let text = MANIFEST
         .replace("grid = [\"ceil_div(numel(y), 256)\", 2]", "grid = [\"VEC * 0\", \"1000000 * VEC\"]");
-    let errors = compile(&Source::new("m.toml", text)).expect_err("it is wrong");
+    let errors = compile(&Source::new("m.toml", text)).expect_err("an invalid manifest");
     assert_eq!(
         messages(&errors),
         ["`grid.x` must be from 1 to 2147483647", "`grid.y` must be from 1 to 65535"]
@@ -286,7 +286,7 @@ fn a_variant_serves_the_types_that_it_names() {
         let types = restriction(manifest, "T", &[DataType::F16]);
         manifest.variants[0].types.push(types);
     })
-    .expect("it is right");
+    .expect("a valid manifest");
     let labels: Vec<&str> =
         resolved.draft.plugin.variants.iter().map(|variant| variant.label.as_str()).collect();
     assert_eq!(
@@ -306,7 +306,7 @@ fn restrictions_name_what_there_is() {
         ];
         manifest.variants[0].types.extend(wrong);
     })
-    .expect_err("it is wrong");
+    .expect_err("an invalid manifest");
     assert_eq!(messages(&errors), ["unknown type parameter `t`", "`T` cannot be `bf16`"]);
     let helps: Vec<Option<&str>> = errors.iter().map(|error| error.help.as_deref()).collect();
     assert_eq!(helps, [Some("did you mean `T`?"), Some("did you mean `f16`?")]);
@@ -321,27 +321,25 @@ fn an_alternative_without_a_variant_is_told() {
             manifest.variants[index].types.push(types);
         }
     })
-    .expect("it is right");
-    assert_eq!(messages(&resolved.warnings), ["no variant serves `T` = `f32`"]);
+    .expect("a valid manifest");
+    assert_eq!(messages(&resolved.warnings), ["no variant supports `T` = `f32`"]);
 }
 
-/// For example the type of an accumulator.
 #[test]
 fn a_variant_can_decide_a_type_that_no_tensor_has() {
     let text =
         MANIFEST.replace("U = [\"i32\"]", "U = [\"i32\"]\nA = [\"f32\", \"f16\"]").replace(", int4>", ", A>");
-    let undecided = compile(&Source::new("m.toml", text.clone())).expect_err("nothing decides `A`");
-    assert_eq!(messages(&undecided), ["nothing decides what `A` is: it is the type of no input"]);
+    let undecided = compile(&Source::new("m.toml", text.clone())).expect_err("`A` is undetermined");
+    assert_eq!(messages(&undecided), ["cannot determine `A`: no input has this type"]);
     let decided = patched(&text, |manifest| {
         for (index, ty) in [DataType::F32, DataType::F16].into_iter().enumerate() {
             let types = restriction(manifest, "A", &[ty]);
             manifest.variants[index].types.push(types);
         }
     })
-    .expect("each variant decides it");
+    .expect("each variant determines it");
     assert_eq!(decided.draft.units[0].kernel, "ops::scale<float, int, (4 + 1), true, T::T, float>");
     assert_eq!(decided.draft.units[3].kernel, "ops::scale<__half, int, ((-1) + 1), false, T::T, __half>");
-    // Outputs' types must not depend on the variant.
     let error = patched(&text, |manifest| {
         manifest.outputs[0].ty.value = "A".to_owned();
         for (index, ty) in [DataType::F32, DataType::F16].into_iter().enumerate() {
@@ -349,7 +347,7 @@ fn a_variant_can_decide_a_type_that_no_tensor_has() {
             manifest.variants[index].types.push(types);
         }
     })
-    .expect_err("the output's type is not decided");
+    .expect_err("the output's type is undetermined");
     assert_eq!(error[0].code, Some(rules::UNDECIDED_TYPE));
 }
 
@@ -366,9 +364,9 @@ fn names_that_cpp_keeps_are_refused() {
     assert_eq!(
         told,
         [
-            ("a type parameter cannot be called `_U`", Some(rules::BAD_NAME)),
-            ("a constant cannot be called `NULL`", Some(rules::BAD_NAME)),
-            ("a constant cannot be called `int`", Some(rules::BAD_NAME)),
+            ("a type parameter cannot be named `_U`", Some(rules::BAD_NAME)),
+            ("a constant cannot be named `NULL`", Some(rules::BAD_NAME)),
+            ("a constant cannot be named `int`", Some(rules::BAD_NAME)),
         ]
     );
 }
@@ -376,7 +374,7 @@ fn names_that_cpp_keeps_are_refused() {
 #[test]
 fn what_follows_from_a_name_of_two_things_is_not_told() {
     let text = MANIFEST.replace("[constants]", "[constants]\nx = true");
-    let errors = compile(&Source::new("m.toml", text)).expect_err("it is wrong");
+    let errors = compile(&Source::new("m.toml", text)).expect_err("an invalid manifest");
     assert_eq!(messages(&errors), ["the name `x` is declared twice"]);
     assert_eq!(errors[0].code, Some(rules::DECLARED_TWICE));
 }
@@ -387,8 +385,7 @@ fn mistakes_of_form_and_of_meaning_are_told_together() {
         .replace("type = \"i32\"\n", "type = \"i33\"\n")
         .replace("LIMIT + n", "LIMIT + k")
         .replace("summary", "sumary");
-    let errors = compile(&Source::new("m.toml", text)).expect_err("it is wrong");
-    // Uses of the untyped `n` cause no further errors.
+    let errors = compile(&Source::new("m.toml", text)).expect_err("an invalid manifest");
     assert_eq!(
         messages(&errors)[..2],
         ["unknown key `sumary` in `[plugin]`", "unknown attribute type `i33`"]
@@ -398,16 +395,15 @@ fn mistakes_of_form_and_of_meaning_are_told_together() {
 
 #[test]
 fn two_plugins_of_one_name_are_refused() {
-    let first = compile(&Source::new("a.toml", MANIFEST)).expect("it is right");
-    let second = compile(&Source::new("b.toml", MANIFEST)).expect("it is right");
-    let third =
-        compile(&Source::new("c.toml", MANIFEST.replace("\"sample\"", "\"other\""))).expect("it is right");
+    let first = compile(&Source::new("a.toml", MANIFEST)).expect("a valid manifest");
+    let second = compile(&Source::new("b.toml", MANIFEST)).expect("a valid manifest");
+    let third = compile(&Source::new("c.toml", MANIFEST.replace("\"sample\"", "\"other\"")))
+        .expect("a valid manifest");
     assert!(check_unique(&[first.clone(), third.clone()]).is_empty());
     let errors = check_unique(&[first, third, second]);
     insta::assert_snapshot!(render(&errors, Colour::Plain));
 }
 
-/// Rows without the buffer may lack names in its size.
 #[test]
 fn scratch_memory_is_of_the_rows_that_use_it() {
     let text = r#"schema = 1
@@ -455,7 +451,6 @@ args = { x = "x", y = "y" }
     assert_eq!(messages(&errors), ["unknown name `FOUR`"]);
 }
 
-/// A guard excludes a value of `to` wherever the condition is in it.
 #[test]
 fn guards_leave_values_out_in_any_order() {
     let text = r#"schema = 1
@@ -497,13 +492,12 @@ args = { x = "x", y = "y" }
         let resolved = resolved(&text.replace("GUARD", guard));
         assert_eq!(resolved.draft.plugin.variants.len(), 2, "{guard}");
     }
-    // Both values remain for variant 1.
     let errors = compile(&Source::new("m.toml", text.replace("GUARD", "x.shape[1] > 2 or to == 10")))
-        .expect_err("nothing decides it");
+        .expect_err("the type is undetermined");
     assert_eq!(errors[0].code, Some(rules::UNDECIDED_TYPE));
 }
 
-/// Functions that each call the previous one twice: 2^200 paths.
+/// Functions that call the previous one twice: 2^200 paths.
 fn chain(first: &str, second: &str) -> Vec<String> {
     let mut functions = format!(
         "[functions]\nf0 = {{ params = [\"a\"], body = \"{first}\" }}\nf1 = {{ params = [\"a\"], body = \"{second}\" }}\n"
@@ -522,9 +516,8 @@ fn chain(first: &str, second: &str) -> Vec<String> {
 fn a_mistake_in_a_function_is_told_once_however_many_call_it() {
     let twice = "f0(a) + f0(a)";
     assert_eq!(chain("a +", twice), ["expected an expression, found the end"]);
-    assert_eq!(chain("a + true", twice), ["`+` takes numbers, found anything and boolean"]);
-    // An error within a function is its own.
+    assert_eq!(chain("a + true", twice), ["`+` expects numbers, found anything and boolean"]);
     assert_eq!(chain("f0 + a", twice).len(), 1);
     let own = chain("a + true", "f0(a) + f0(a) + other");
-    assert_eq!(own, ["`+` takes numbers, found anything and boolean", "unknown name `other`"]);
+    assert_eq!(own, ["`+` expects numbers, found anything and boolean", "unknown name `other`"]);
 }

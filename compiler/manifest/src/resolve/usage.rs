@@ -1,4 +1,4 @@
-//! Warns about unused names of the manifest.
+//! Warns about unused names.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use crate::diagnostic::Diagnostic;
 /// A name that the manifest does not use; kernels may.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnusedName {
-    /// The name, as in `manifest::`.
+    /// Name, as in `manifest::`.
     pub name: String,
-    /// The warning if no kernel uses it.
+    /// Warning if no kernel uses it.
     pub warning: Diagnostic,
 }
 
-/// Returns warnings, and unused names that a kernel may use. `in_rows` are the names in guards and launches.
+/// Returns warnings, and unused names that kernels may use. `in_rows` are the names in guards and launches.
 pub(super) fn unused(
     declared: Declarations<'_>,
     used: &BTreeSet<String>,
@@ -46,7 +46,7 @@ pub(super) fn unused(
                     in_kernels.push(UnusedName { name: name.to_owned(), warning });
                     continue;
                 }
-                // The attribute rejects other values; TensorRT would silently drop an undeclared one.
+                // Undeclared attributes would be dropped silently; `one_of` rejects other values.
                 let one_of = attribute.and_then(|decl| decl.one_of.as_ref());
                 if one_of.is_some_and(|values| values.value.len() == 1) {
                     continue;
@@ -64,7 +64,6 @@ pub(super) fn unused(
             }
             "output" => continue,
             "type parameter" | "format parameter" if tensor_parameters.contains(&located.value) => continue,
-            // One per constant.
             _ if !seen.insert(name) => continue,
             _ => {
                 // Expressions cannot use tables.

@@ -38,7 +38,7 @@ impl CaseData {
         if let Some(entry) = table.take("seed")
             && let Some(seed) = toml.integer(&entry)
         {
-            let checked = u64::try_from(seed).map_err(|_| format!("it is {seed}, the least is 0"));
+            let checked = u64::try_from(seed).map_err(|_| format!("expected at least 0, found {seed}"));
             data.seed = right(toml, &entry, checked);
         }
         data
@@ -78,7 +78,7 @@ fn file(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<DataF
     right(toml, entry, DataFile::parse(&text.value, &entry.key, folder))
 }
 
-/// Reads `"x.npy"`, `[1, 2.5]` or `{ range = [-1, 1] }`, also with a range per position of the last dimension.
+/// Reads `"x.npy"`, `[1, 2.5]` or `{ range = [-1, 1] }`, also a range per position of the last dimension.
 fn input(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<InputData> {
     match entry.value {
         DeValue::String(_) => file(toml, entry, folder).map(InputData::File),
@@ -97,9 +97,9 @@ fn input(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<Inpu
     }
 }
 
-/// Reads `[-1, 1]`, or a pair per position of the last dimension.
 fn ranges(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<InputData> {
-    const EXPECTED: &str = "expected two numbers, the least and the greatest, or such a pair for each place of the last dimension";
+    const EXPECTED: &str =
+        "expected `[minimum, maximum]`, or such a pair for each index of the last dimension";
     let items = toml.array(entry, "an array of two numbers")?;
     if !items.is_empty() && items.iter().all(|item| matches!(item.value, DeValue::Array(_))) {
         let pairs: Option<Vec<_>> = items.iter().map(|item| pair(toml, item, EXPECTED)).collect();
@@ -139,7 +139,6 @@ fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Number> {
     }
 }
 
-/// Reads a tolerance; parts default to 0.
 fn tolerance(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Tolerance> {
     let mut table = toml.table(entry, "[cases.tolerance.NAME]".to_owned())?;
     let mut part = |key| {
@@ -148,7 +147,7 @@ fn tolerance(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Tolerance> {
         if value >= 0.0 && value.is_finite() {
             return Some(value);
         }
-        wrong(toml, &entry, format!("it is {value}, the least is 0"));
+        wrong(toml, &entry, format!("expected at least 0, found {value}"));
         None
     };
     let (atol, rtol) = (part("atol"), part("rtol"));

@@ -11,10 +11,7 @@ use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::query::Part;
 use crate::query::read::{integers, part, shape, value, wrong};
 
-/// Parses a test file.
-///
-/// # Errors
-/// Every syntax error.
+/// Parses a test file; reports every syntax error.
 pub fn read(source: &Arc<Source>) -> Result<Cases, Vec<Diagnostic>> {
     let (mut toml, document) = TomlReader::parse(source, None);
     let cases = document.and_then(|document| cases(&mut toml, Section::root(document.get_ref())));
@@ -42,7 +39,7 @@ fn cases(toml: &mut TomlReader, mut root: Section<'_>) -> Option<Cases> {
 
 fn case(toml: &mut TomlReader, mut table: Section<'_>, folder: &Path) -> Case {
     let mut case = Case { range: table.range.clone(), ..Case::default() };
-    let name = toml.require(&mut table, "name", "\"what it is about\"");
+    let name = toml.require(&mut table, "name", "\"a description\"");
     case.name = name.and_then(|entry| toml.string(&entry)).map(|name| name.value).unwrap_or_default();
     for each in
         [Part::Shape, Part::Values, Part::Device, Part::Attribute, Part::Type, Part::Format, Part::Aligned]
@@ -82,14 +79,14 @@ fn expect(toml: &mut TomlReader, mut table: Section<'_>, case: &mut Case, folder
     toml.finish(&table);
 }
 
-/// Reads extents; omitted ones are 1.
+/// Reads up to three extents; omitted ones are 1.
 fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<[i64; 3]> {
     match integers(toml, entry, "an array of one to three numbers")?[..] {
         [x] => Some([x, 1, 1]),
         [x, y] => Some([x, y, 1]),
         [x, y, z] => Some([x, y, z]),
         ref found => {
-            wrong(toml, entry, format!("it has {} numbers, expected one to three", found.len()));
+            wrong(toml, entry, format!("expected one to three numbers, found {}", found.len()));
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Checks of a node before output shapes are computed, in the order of [`cubinder_launch`].
+//! Checks a node before output shapes are computed, in the order of [`cubinder_launch`].
 
 use cubinder_expr::Interval;
 use cubinder_launch::{Facts, Rule, Steps, rules_of_attributes, rules_of_shapes};
@@ -8,7 +8,7 @@ use cubinder_model::{Attribute, Input, ShapeLimits};
 use super::report::Check;
 use super::subject::Subject;
 
-/// Runs checks in the runtime's order. `facts` has attributes and input shapes.
+/// Checks a node. `facts` has the attributes and the inputs' shapes.
 pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) -> Vec<Check> {
     let plugin = &subject.plugin;
     let alone = Facts { attributes: facts.attributes, ..Facts::default() };
@@ -34,7 +34,7 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
         list.extend(shown(&rule, result));
         list.extend(built_rank(subject, &rule, facts));
     }
-    // So are results after an invalid rank.
+    // If a rank is invalid, later results are only consequences.
     if list.iter().any(|check: &Check| !check.holds) {
         return list;
     }
@@ -54,7 +54,7 @@ fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
             rules if rules.is_empty() => format!("`{}` is `{}`", attribute.name, attribute.ty.name()),
             rules => format!("`{}` {rules}", attribute.name),
         },
-        Rule::Specialized => "there is code for the attributes".to_owned(),
+        Rule::Specialized => "the attributes have specialized code".to_owned(),
         Rule::Rank(_, input) => format!("`{}` has rank {}", input.name, allowed_ranks(input)),
         Rule::Require(require) => format!("`{}`", require.text),
         Rule::Limits(_, input) if input.limits == ShapeLimits::default() => return None,
@@ -62,7 +62,7 @@ fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
         Rule::Values(_, input) => {
             let allowed =
                 input.values.filter(|allowed| *allowed != Interval { min: i64::MIN, max: i64::MAX })?;
-            format!("`{}` holds values of {allowed}", input.name)
+            format!("`{}` has values of {allowed}", input.name)
         }
     };
     Some(check(text, result))
@@ -80,7 +80,7 @@ pub(super) fn allowed_ranks(input: &Input) -> String {
     }
 }
 
-/// Accepts only the rank of the engine's build.
+/// Requires the rank of the engine's build.
 fn built_rank(subject: &Subject, rule: &Rule<'_>, facts: &Facts<'_>) -> Option<Check> {
     let Rule::Rank(index, input) = *rule else { return None };
     let built = *subject.input_ranks.as_ref()?.get(index)?;
@@ -88,12 +88,11 @@ fn built_rank(subject: &Subject, rule: &Rule<'_>, facts: &Facts<'_>) -> Option<C
     let result = if usize::from(built) == found {
         Ok(())
     } else {
-        Err(Unmet(format!("input `{name}` has rank {found}, and the engine was built for rank {built}")))
+        Err(Unmet(format!("input `{name}` has rank {found}, but the engine was built for rank {built}")))
     };
-    Some(check(format!("`{name}` has rank {built}, for which the engine was built"), result))
+    Some(check(format!("`{name}` has the rank of the engine's build, {built}"), result))
 }
 
-/// Describes constraints, if any.
 fn rules(attribute: &Attribute) -> String {
     let mut parts = Vec::new();
     if let Some(length) = attribute.length {

@@ -1,5 +1,4 @@
-//! Finds or compiles the machine code of a launch. Owns its choice, and the session that compiles a manifest's kernels.
-//! A missing NVRTC or target is a note. Never validates launches.
+//! Chooses or compiles the machine code of launches. A missing NVRTC or target is a note. Never validates launches.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -19,33 +18,32 @@ use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::verify;
 
-/// Where and for which targets kernels are compiled.
+/// Folders, NVRTC and targets for compiling kernels.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// The requested architecture.
+    /// Requested architecture.
     pub arch: Option<Arch>,
-    /// The targets; the first machine code is the default.
+    /// Targets; the first machine code is the default.
     pub targets: Vec<Target>,
     /// Include folders and NVRTC options.
     pub settings: Settings,
-    /// The base of file names, as in `cubinder compile`, to share its cache.
+    /// Base of file names, as in `cubinder compile`: they share a cache.
     pub root: PathBuf,
     /// Locations of NVRTC and the cache.
     pub overrides: Overrides,
 }
 
-/// Facts about a launch's code.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LaunchCode {
-    /// The typed arguments, if known and not in the model.
+    /// Typed arguments, if known but not in the model.
     pub(super) args: Option<Vec<Arg>>,
-    /// The relevant machine code.
+    /// Relevant machine code.
     pub(super) machine: Vec<MachineCode>,
-    /// The target if compiling failed.
+    /// Target if compiling failed.
     pub(super) uncompiled: Option<Target>,
-    /// Whether PTX exists, which may run on other GPUs.
+    /// Whether PTX exists, for other GPUs.
     pub(super) has_ptx: bool,
-    /// The reason if none runs on the requested architecture.
+    /// Why no code runs on the requested architecture.
     pub(super) refused: Option<String>,
     /// Unknown facts, with the reason.
     pub(super) note: Option<String>,
@@ -54,9 +52,9 @@ pub(super) struct LaunchCode {
 
 #[derive(Debug, Clone)]
 pub(super) struct MachineCode {
-    /// The architecture that runs it.
+    /// Architecture that runs it.
     pub(super) arch: Arch,
-    /// Its target.
+    /// Target.
     pub(super) code: Target,
     pub(super) facts: KernelFacts,
 }
@@ -66,12 +64,12 @@ pub(super) struct MachineCode {
 pub struct Compiler {
     environment: Environment,
     session: OnceCell<Result<Session, String>>,
-    /// By manifest, variant and launch.
+    /// Compiled code by manifest, variant and launch.
     compiled: RefCell<HashMap<(PathBuf, usize, usize), LaunchCode>>,
 }
 
 impl Compiler {
-    /// Finds NVRTC lazily.
+    /// Creates a compiler; NVRTC is found on demand.
     #[must_use]
     pub fn new(environment: Environment) -> Compiler {
         Compiler { environment, session: OnceCell::new(), compiled: RefCell::default() }
@@ -91,7 +89,7 @@ impl Compiler {
         self.choose(&launch.kernel, all.collect())
     }
 
-    /// Compiles for the requested architecture, or the project's first.
+    /// Compiles for the requested architecture, else the project's first.
     pub(super) fn of_manifest(&self, resolved: &Resolved, unit: &Unit) -> LaunchCode {
         if let Some(code) = &unit.foreign {
             return self.of_foreign(&resolved.draft.plugin, unit, code);
@@ -100,13 +98,13 @@ impl Compiler {
         let asked = self.environment.arch.map(|arch| Target { kind: TargetKind::Cubin, arch });
         let Some(target) = asked.or_else(|| self.environment.targets.iter().find(machine).copied()) else {
             return note(
-                "the arguments' types and the occupancy are not known: nothing says what to compile for; name a GPU, such as `--arch sm_89`",
+                "argument types and occupancy are unknown: no target is specified; add `--arch`, such as `--arch sm_89`",
             );
         };
         let session = match self.session.get_or_init(|| session(&self.environment)) {
             Ok(session) => session,
             Err(why) => {
-                let note = note(&format!("the arguments' types and the occupancy are not known: {why}"));
+                let note = note(&format!("argument types and occupancy are unknown: {why}"));
                 return LaunchCode { uncompiled: Some(target), ..note };
             }
         };
@@ -155,7 +153,7 @@ impl Compiler {
                     return LaunchCode {
                         has_ptx: true,
                         ..note(&format!(
-                            "the occupancy on sm_{arch} is not known: the driver compiles the code for {code} when the engine is loaded"
+                            "the occupancy on sm_{arch} is unknown: the driver compiles the code for {code} when the engine is loaded"
                         ))
                     };
                 }
@@ -164,7 +162,7 @@ impl Compiler {
         }
         let has: Vec<String> = all.iter().map(|(target, _)| target.to_string()).collect();
         let has = if has.is_empty() { "none".to_owned() } else { format!("for {}", has.join(", ")) };
-        let why = format!("no code of `{kernel}` runs on sm_{arch}; there is {has}");
+        let why = format!("no code of `{kernel}` runs on sm_{arch}; available: {has}");
         LaunchCode { refused: Some(why), ..LaunchCode::default() }
     }
 }
@@ -177,7 +175,6 @@ fn note(text: &str) -> LaunchCode {
     LaunchCode { note: Some(text.to_owned()), ..LaunchCode::default() }
 }
 
-/// Returns a session or a one-line reason.
 fn session(environment: &Environment) -> Result<Session, String> {
     let why = |error: Diagnostic| error.message;
     let toolkit = Toolkit::locate(&environment.overrides).map_err(why)?;
@@ -216,7 +213,7 @@ fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, 
     let prepare = |names: Option<&BTreeSet<String>>| {
         session.prepare(codegen::translation_unit(unit, Arc::clone(&source), &name, names))
     };
-    // To share a library compile's cache.
+    // Shares a library compile's cache.
     let whole = prepare(None);
     let names = codegen::names_needed(unit, session.names_taken(&whole).as_ref());
     Ok(names.map_or(whole, |names| prepare(Some(&names))))

@@ -1,4 +1,4 @@
-//! Device facts of a query. Architectures determine some; the number of multiprocessors comes only from the caller.
+//! Device facts of a query. Architectures determine some; only the caller knows the number of multiprocessors.
 
 use cubinder_expr::{DeviceFact, Expr, Node};
 use cubinder_launch::Device;
@@ -13,12 +13,11 @@ use crate::query::{Mistake, Part, Query};
 use crate::resolve::ArgDraftValue;
 
 pub(super) struct DeviceFacts {
-    /// `None` if not needed.
     pub(super) device: Option<Device>,
     /// Needed and known facts.
     pub(super) facts: Vec<FactReport>,
     pub(super) sms: Option<i64>,
-    /// The device for measurements, without shared memory.
+    /// Device for measurements, without shared memory.
     pub(super) measured_on: Option<Device>,
 }
 
@@ -30,7 +29,7 @@ pub(super) fn device_facts(
     mistakes: &mut Vec<Mistake>,
 ) -> DeviceFacts {
     let names = DeviceFact::ALL.map(DeviceFact::name);
-    check_names(Part::Device, "fact about a device", &query.device, &names, mistakes);
+    check_names(Part::Device, "GPU property", &query.device, &names, mistakes);
     let needed: Vec<DeviceFact> = DeviceFact::ALL.into_iter().filter(|fact| asks(subject, *fact)).collect();
     let given =
         |fact: DeviceFact| query.device.iter().find(|(name, _)| name == fact.name()).map(|(_, value)| *value);
@@ -64,7 +63,7 @@ fn missing(fact: DeviceFact) -> Mistake {
     let name = fact.name();
     let remedy = match fact {
         DeviceFact::Sms => "`--device sms=132`".to_owned(),
-        _ => format!("`--device {name}=...`, or name the GPU: `--arch sm_90`"),
+        _ => format!("`--device {name}=...`, or specify the GPU: `--arch sm_90`"),
     };
     Mistake::new(Part::Device, name, MissingFact { fact: name, remedy })
 }

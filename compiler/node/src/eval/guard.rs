@@ -1,4 +1,4 @@
-//! Explains a guard's result by the comparisons that decide it.
+//! Explains a guard's result by its deciding comparisons.
 
 use cubinder_expr as expr;
 use cubinder_expr::Value;
@@ -9,16 +9,16 @@ use serde::Serialize;
 /// A deciding part of a guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// The part, with constants replaced by their values.
+    /// Part, with constants replaced by their values.
     pub text: String,
-    /// Its result: `false: 2 == 0`.
+    /// Result: `false: 2 == 0`.
     pub found: String,
 }
 
 /// Bounds the work for untrusted models.
 const MOST_PARTS: usize = 64;
 
-/// Returns the parts that decide a boolean. `alignment` is that of a tensor.
+/// Returns the parts that decide a boolean. `alignment` maps tensors.
 #[must_use]
 pub fn reasons(
     expr: &Expr,
@@ -69,7 +69,7 @@ impl Walk<'_> {
             Some(node) => {
                 let found = match self.value(id) {
                     Ok(value) => self.detail(node, &value),
-                    Err(error) => format!("no value: {}", self.steps.why(&error)),
+                    Err(error) => format!("undefined: {}", self.steps.why(&error)),
                 };
                 self.found.push(Reason { text: expr::print_node(expr, id, self.names), found });
             }
@@ -91,7 +91,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Evaluates the tree that ends at a part.
     fn value(&mut self, id: NodeId) -> Result<Value, expr::EvalError> {
         let nodes = self.expr.nodes.get(..=id as usize).ok_or(expr::EvalError::Malformed)?;
         self.steps.charge(nodes.len())?;
@@ -123,7 +122,6 @@ mod tests {
         found.into_iter().map(|reason| format!("{} is {}", reason.text, reason.found)).collect()
     }
 
-    /// Builds `numel(x) % by == 0`.
     fn divides(nodes: &mut Vec<Node>, by: i64) -> NodeId {
         let start = nodes.len() as NodeId;
         nodes.extend([
@@ -168,7 +166,7 @@ mod tests {
             Node::Int(1),
             Node::Binary(BinaryOp::Eq, 2, 3),
         ];
-        assert_eq!(explain(nodes), ["1 // 0 == 1 is no value: division by zero: 1 // 0"]);
+        assert_eq!(explain(nodes), ["1 // 0 == 1 is undefined: division by zero: 1 // 0"]);
         assert!(explain(vec![]).is_empty());
     }
 
@@ -194,7 +192,9 @@ mod tests {
             last = reasons(&guard, &Facts::default(), &Named, &|_| None, &mut steps);
         }
         assert!(
-            last[0].found.starts_with("no value: the expressions of the node take more than"),
+            last[0]
+                .found
+                .starts_with("undefined: the expressions of the node exceed 8000000 evaluation steps"),
             "{last:?}"
         );
     }

@@ -14,7 +14,6 @@ use crate::errors::{
 };
 use crate::query::{Mistake, Part, Query, attribute};
 
-/// Returns the attributes, with defaults.
 pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Value> {
     let plugin = &subject.plugin;
     let names: Vec<&str> = plugin.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
@@ -48,7 +47,7 @@ pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mi
     values
 }
 
-/// Returns values; empty for other inputs than shape inputs.
+/// Returns values of shape inputs; empty for others.
 pub(super) fn values(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {
     let shape_inputs = plugin.inputs.iter().filter(|input| input.values.is_some());
     let names: Vec<&str> = shape_inputs.map(|input| input.name.as_str()).collect();
@@ -83,7 +82,6 @@ fn shape_of_values(input: &Input, values: &[i64]) -> Vec<i64> {
     if input.rank_max == 0 { Vec::new() } else { vec![i64::try_from(values.len()).unwrap_or(i64::MAX)] }
 }
 
-/// Returns shapes; shape inputs' follow from `values`.
 pub(super) fn shapes(
     plugin: &Plugin,
     query: &Query,

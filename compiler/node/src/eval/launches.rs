@@ -23,7 +23,7 @@ pub(super) struct Step<'a> {
     /// The manifest's arguments.
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
-    /// Otherwise messages name the architecture.
+    /// Whether the caller chose the architecture; if not, messages name it.
     pub(super) asked_arch: bool,
     pub(super) sms: Option<i64>,
     pub(super) facts: &'a Facts<'a>,
@@ -31,7 +31,7 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Without a compiled kernel, only memory has types.
+    /// Returns the launch with the kernel's types. Without a compiled kernel, only pointers have types.
     pub(super) fn typed(&self) -> Launch {
         let mut launch = self.launch.clone();
         if let Some(args) = &self.code.args {
@@ -62,10 +62,10 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// The least restrictive limits of all code: launches above them run nowhere. PTX has none.
+    /// Returns the least restrictive limits of all code; launches above them run on no device. PTX has no limits.
     fn takes(&self) -> LaunchLimits<'static> {
         if self.is_native {
-            // Without `cuFuncSetAttribute`, static and dynamic shared memory share `SHARED_BYTES`.
+            // Unless `cuFuncSetAttribute` raises the limit, static and dynamic shared memory share `SHARED_BYTES`.
             let own = self.code.machine.iter().filter_map(|machine| machine.facts.shared_bytes).min();
             let most = u32::try_from(SHARED_BYTES.saturating_sub(own.unwrap_or_default().into()));
             return LaunchLimits { max_shared_bytes: most.unwrap_or_default(), ..LaunchLimits::ANYTHING };
@@ -84,19 +84,18 @@ impl Step<'_> {
         })
     }
 
-    /// The limiting fact, if it is the only obstacle.
+    /// Returns the fact that limits the launch, if it is the only obstacle.
     fn limited_by(&self, elsewhere: &EvaluatedStep) -> Option<String> {
         let EvaluatedStep::Launch(evaluated) = elsewhere else { return self.held_against() };
         match self.is_native && i64::from(evaluated.shared_bytes) > i64::from(self.takes().max_shared_bytes) {
             true => Some(format!(
-                "TensorRT launches the kernel itself, and nobody asks the driver for more than {SHARED_BYTES} bytes of shared memory then, those that \
-                 the kernel declares among them"
+                "TensorRT launches the kernel, and does not request more than {SHARED_BYTES} bytes of shared memory from the driver, including the \
+                 kernel's static shared memory"
             )),
             false => self.held_against(),
         }
     }
 
-    /// Names the architectures unless the caller chose one.
     fn held_against(&self) -> Option<String> {
         let all = self.code.machine.iter().map(|code| code.code).chain(self.code.uncompiled);
         let archs: Vec<String> = all.map(|target| target.to_string()).collect();
@@ -105,11 +104,10 @@ impl Step<'_> {
         }
         let archs = archs.join(", ");
         Some(format!(
-            "held against what {archs} can launch, which the kernel is compiled for; `--arch` names another GPU"
+            "checked against the limits of {archs}, for which the kernel is compiled; use `--arch` for another GPU"
         ))
     }
 
-    /// Reports missing code, or code that fits no multiprocessor.
     fn refusal(&self, report: &LaunchReport) -> Option<Unmet> {
         let occupancy = report.occupancy.as_slice();
         let name = self.plugin.full_name();
@@ -126,7 +124,7 @@ impl Step<'_> {
             let limiters: Vec<&str> =
                 found.occupancy.limited_by.iter().map(|limiter| limiter.name()).collect();
             format!(
-                "a multiprocessor of {} has not enough {} for one block",
+                "a multiprocessor of {} does not have enough {} for one block",
                 found.arch,
                 limiters.join(" and ")
             )
@@ -152,7 +150,7 @@ impl Step<'_> {
     }
 }
 
-/// Evaluates a launch that is not shown; fails if the runtime rejects it.
+/// Evaluates a hidden launch.
 pub(super) fn check(
     step: &Step<'_>,
     sequencing: &mut Sequencing<'_>,
@@ -165,7 +163,6 @@ pub(super) fn check(
     step.refusal(&report).map_or(Ok(()), Err)
 }
 
-/// Adds the next launch to the report; fails if the runtime rejects it.
 pub(super) fn finish(
     step: &Step<'_>,
     sequencing: &mut Sequencing<'_>,
@@ -194,7 +191,6 @@ pub(super) fn finish(
     let occupancy = report.launches.last().map_or(&[][..], |launch| &launch.occupancy);
     let refused = match evaluated {
         Err(error) => {
-            // Otherwise no other GPU helps.
             let elsewhere = sequencing.step(&LaunchLimits::ANYTHING, steps);
             report.notes.extend(elsewhere.ok().and_then(|elsewhere| step.limited_by(elsewhere)));
             Some(Unmet(error.to_string()))
@@ -204,7 +200,7 @@ pub(super) fn finish(
     let Some(refused) = refused else {
         let full = occupancy.iter().filter(|found| found.occupancy.blocks == 0);
         let full: Vec<String> = full
-            .map(|found| format!("{} cannot launch it: no block fits its multiprocessors", found.arch))
+            .map(|found| format!("{} cannot launch it: no block fits on a multiprocessor", found.arch))
             .collect();
         report.notes.extend(full);
         return Ok(StepDoes::Launch { launch: report.launches.len().saturating_sub(1) });
@@ -214,13 +210,13 @@ pub(super) fn finish(
 
 fn without_occupancy(machine: &MachineCode) -> Option<String> {
     let why = if Multiprocessor::for_arch(machine.arch).is_none() {
-        "the figures of its multiprocessors are not known"
+        "the limits of its multiprocessors are unknown"
     } else if machine.facts.registers.is_none() {
-        "the code does not say its registers"
+        "the register count of the code is unknown"
     } else {
         return None;
     };
-    Some(format!("the occupancy on sm_{} cannot be told: {why}", machine.arch))
+    Some(format!("the occupancy on sm_{} is unknown: {why}", machine.arch))
 }
 
 fn takes(machine: &MachineCode) -> LaunchLimits<'static> {
@@ -284,7 +280,7 @@ fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> O
     })
 }
 
-/// Assumes that the kernel may write it.
+/// Returns a pointer argument. Assumes that the kernel writes the memory.
 fn memory(arg: &ArgDraft) -> Option<Arg> {
     let value = match arg.value {
         ArgDraftValue::Tensor(tensor) => ArgValue::Tensor(tensor),

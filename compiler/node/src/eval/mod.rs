@@ -1,5 +1,5 @@
-//! Evaluates launches without a GPU. Owns the report ([`Report`]) and its printing ([`table()`]); [`cubinder_launch`],
-//! shared with the runtime, computes. Never requires NVRTC: unknown facts become notes.
+//! Evaluates launches without a GPU: the report ([`Report`]) and its printing ([`table()`]). [`cubinder_launch`],
+//! shared with the runtime, computes. Unknown facts become notes. Never requires NVRTC.
 
 mod checks;
 mod code;

@@ -14,7 +14,6 @@ pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mis
     Mistake::new(part, name, error).near(near)
 }
 
-/// Returns the probably intended names.
 pub(super) fn check_names<'k, V>(
     part: Part,
     what: &str,

@@ -1,4 +1,4 @@
-//! Evaluates one node. Owns the order of steps; [`cubinder_launch`] checks and computes.
+//! Evaluates one node. Owns the order of steps; [`cubinder_launch`] computes.
 
 use cubinder_expr::Format;
 use cubinder_launch as launch;
@@ -26,14 +26,13 @@ use crate::resolve::ArgDraft;
 /// An evaluated node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedNode {
-    /// The report.
+    /// Report.
     pub evaluation: Evaluation,
-    /// Of compiled kernels.
+    /// Diagnostics of compiled kernels.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Evaluates a node of `subject`. Fails for unknown names, invalid values and missing parts; the
-/// report has the runtime's refusals.
+/// Evaluates a node of `subject`. Fails for invalid queries; the report has the runtime's refusals.
 pub fn evaluate(
     subject: &Subject,
     query: &Query,
@@ -90,7 +89,6 @@ pub fn stated_alignment(plugin: &Plugin, given: &[(String, u64)], tensor: usize)
     names.find_map(|tensor| named(tensor).map(|(_, bytes)| *bytes))
 }
 
-/// The report before evaluation.
 fn report(subject: &Subject, query: &Query, node: &ResolvedNode) -> Evaluation {
     let (plugin, resolved) = (&subject.plugin, &node.resolved);
     let from = |name: &String| match subject.attributes {
@@ -128,11 +126,11 @@ fn report(subject: &Subject, query: &Query, node: &ResolvedNode) -> Evaluation {
 fn launched_by_tensorrt(plugin: &Plugin) -> String {
     let mut launches = plugin.variants.iter().flat_map(Variant::launches);
     let in_turn = match launches.any(|launch| launch.programmatic) {
-        true => "; the kernel begins in its turn, `programmatic` or not",
+        true => "; `programmatic` has no effect",
         false => "",
     };
     format!(
-        "TensorRT launches the kernel itself (experimental): it chooses a variant when it builds the engine, for all shapes of the profile, and checks nothing when the engine \
+        "TensorRT launches the kernel (experimental): it chooses a variant when it builds the engine, for all shapes of the profile, and checks nothing when the engine \
          runs{in_turn}"
     )
 }
@@ -210,7 +208,7 @@ fn formats_that_need_more(plugin: &Plugin, formats: &[Format], shapes: &[&[i64]]
         let tensor = plugin.tensor_name(index).unwrap_or_default();
         let (rank, least, format) = (shape.len(), format.min_rank(), format.name());
         format!(
-            "TensorRT has tensors in the format `{format}` from rank {least} on, and `{tensor}` has rank {rank}"
+            "TensorRT requires rank {least} or higher for the format `{format}`, but `{tensor}` has rank {rank}"
         )
     };
     short.map(note).collect()
@@ -241,7 +239,7 @@ impl Prepared<'_> {
             let result = self.variant(*index, variant, is_chosen);
             if result.is_err() && first.is_ok() && !is_chosen {
                 self.report.notes.push(format!(
-                    "variant {} would run for other addresses, so it has to be launchable too",
+                    "variant {} is selected for other addresses, so it must be launchable too",
                     variant.id
                 ));
             }

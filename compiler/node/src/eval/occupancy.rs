@@ -1,5 +1,5 @@
-//! Computes the resident blocks of a multiprocessor and the limiting resource, like `cuda_occupancy.h` of CUDA 13.0,
-//! the test's oracle. Omits block barriers: kernels with one barrier never reach their limit.
+//! Computes a multiprocessor's resident blocks and their limit, like `cuda_occupancy.h` of CUDA 13.0 (the test's
+//! oracle). Omits block barriers: kernels with one never exhaust them.
 
 use cubinder_model::Arch;
 use serde::Serialize;
@@ -7,13 +7,13 @@ use serde::Serialize;
 /// Threads per warp.
 pub const WARP: u32 = 32;
 
-/// 32-bit registers per multiprocessor, and maximum per block.
+/// 32-bit registers per multiprocessor, which is also the maximum per block.
 pub const REGISTERS: u32 = 65_536;
 
-/// Maximum per thread (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
+/// Maximum registers per thread (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
 pub const THREAD_REGISTERS: u32 = 255;
 
-/// Unit per warp (`cudaOccRegAllocationGranularity`).
+/// Registers per warp are a multiple of this (`cudaOccRegAllocationGranularity`).
 const REGISTER_GRANULARITY: u32 = 256;
 
 /// Parts of a multiprocessor that divide its registers (`cudaOccSubPartitionsPerMultiprocessor`).
@@ -86,7 +86,7 @@ pub struct Occupancy {
     pub warps: u32,
     /// Maximum resident warps.
     pub most_warps: u32,
-    /// The limiting resources.
+    /// Limiting resources.
     pub limited_by: Vec<Limiter>,
 }
 
@@ -122,7 +122,7 @@ impl Limiter {
 pub fn occupancy(multiprocessor: &Multiprocessor, needs: &Needs) -> Occupancy {
     let warps = needs.threads.div_ceil(WARP).max(1);
     let most_warps = multiprocessor.threads / WARP;
-    // Rejected before other limits.
+    // Such blocks are rejected before other limits matter.
     let by_threads = if needs.threads > 1024 { 0 } else { most_warps / warps };
     let limits = [
         (Limiter::Threads, by_threads),
@@ -135,12 +135,10 @@ pub fn occupancy(multiprocessor: &Multiprocessor, needs: &Needs) -> Occupancy {
     Occupancy { blocks, warps: blocks * warps, most_warps, limited_by: limited_by.collect() }
 }
 
-/// Returns the blocks that registers allow; `u32::MAX` if unlimited.
 fn by_registers(registers: u32, warps: u32) -> u32 {
     if registers == 0 {
         return u32::MAX;
     }
-    // The calculator's own limit.
     if registers > THREAD_REGISTERS + 1 {
         return 0;
     }
@@ -152,7 +150,7 @@ fn by_registers(registers: u32, warps: u32) -> u32 {
     (REGISTERS / PARTITIONS / warp) * PARTITIONS / warps
 }
 
-/// Returns the blocks that shared memory allows; `u32::MAX` if unlimited.
+/// Returns the number of resident blocks that shared memory allows; `u32::MAX` if unlimited.
 fn by_shared(multiprocessor: &Multiprocessor, shared_bytes: u64) -> u32 {
     let granularity = u64::from(multiprocessor.shared_granularity);
     let reserved = u64::from(multiprocessor.reserved_bytes);

@@ -10,50 +10,50 @@ use crate::reported_path::ReportedPath;
 /// The evaluations of one file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The file, as the user named it.
+    /// File, as the user named it.
     pub file: ReportedPath,
     /// The file's kind.
     pub kind: &'static str,
-    /// One per node or plugin.
+    /// Evaluations, one per node or plugin.
     pub evaluations: Vec<Evaluation>,
 }
 
 /// The evaluation of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// In engines: the node's number, from 1, and their count.
+    /// A node of an engine: its number, from 1, and the number of nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<(usize, usize)>,
-    /// The plugin: `sample::circ_pad_plugin`.
+    /// Plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// The type parameters.
+    /// Type parameters.
     pub types: Vec<TypeReport>,
-    /// The format parameters.
+    /// Format parameters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<FormatReport>,
-    /// The attributes.
+    /// Attributes.
     pub attributes: Vec<AttributeReport>,
-    /// The device facts that the plugin uses.
+    /// Device facts that the plugin uses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<FactReport>,
-    /// The inputs, then the outputs with known shapes.
+    /// Inputs, then the outputs with known shapes.
     pub tensors: Vec<TensorReport>,
-    /// The checks of the node, in order.
+    /// Checks of the node, in order.
     pub checks: Vec<Check>,
-    /// The variants, in order of preference.
+    /// Variants, in order of preference.
     pub variants: Vec<VariantReport>,
-    /// The chosen variant's scratch buffers, by offset.
+    /// Chosen variant's scratch buffers, by offset.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<ScratchReport>,
-    /// The workspace of all scratch buffers, in bytes.
+    /// Workspace of all scratch buffers, in bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub workspace_bytes: u64,
-    /// The chosen variant's steps, if not one plain launch.
+    /// Chosen variant's steps, if not one plain launch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepReport>,
-    /// The chosen variant's launches, in order.
+    /// Chosen variant's launches, in order.
     pub launches: Vec<LaunchReport>,
     /// The runtime's reason for rejecting the node.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,38 +66,38 @@ pub struct Evaluation {
 /// A type parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TypeReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub ty: &'static str,
-    /// The alternatives.
+    /// Alternatives.
     pub others: Vec<&'static str>,
 }
 
 /// A format parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FormatReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its format.
+    /// Format.
     pub format: &'static str,
-    /// The alternatives.
+    /// Alternatives.
     pub others: Vec<&'static str>,
 }
 
 /// An attribute.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AttributeReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub ty: &'static str,
-    /// Its value.
+    /// Value.
     #[serde(serialize_with = "plain")]
     pub value: Value,
-    /// The origin of the value.
+    /// Origin of the value.
     pub from: Origin,
 }
 
@@ -105,38 +105,38 @@ pub struct AttributeReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// The query.
+    /// Query.
     Given,
     /// The manifest's default.
     Default,
-    /// The engine.
+    /// Engine.
     Engine,
 }
 
 /// A tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TensorReport {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// `input` or `output`.
     pub role: &'static str,
-    /// Its element type.
+    /// Element type.
     #[serde(rename = "type")]
     pub ty: &'static str,
-    /// Its memory layout.
+    /// Memory layout.
     pub format: &'static str,
-    /// Its shape.
+    /// Shape.
     pub shape: Vec<i64>,
-    /// The number of elements, if it fits.
+    /// Number of elements, if it fits.
     pub elements: Option<u64>,
-    /// Its size in memory in bytes, with padding.
+    /// Size in memory in bytes, with padding.
     pub bytes: Option<u64>,
-    /// The assumed alignment in bytes.
+    /// Assumed alignment in bytes.
     pub alignment: u64,
-    /// The values of a shape input.
+    /// Values of a shape input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<i64>>,
-    /// The input that shares its memory.
+    /// Input that shares its memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
 }
@@ -144,11 +144,11 @@ pub struct TensorReport {
 /// A fact about the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FactReport {
-    /// Its name: `sms`.
+    /// Name: `sms`.
     pub name: &'static str,
-    /// Its value.
+    /// Value.
     pub value: i64,
-    /// The origin of the value.
+    /// Origin of the value.
     pub from: FactOrigin,
 }
 
@@ -156,16 +156,16 @@ pub struct FactReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactOrigin {
-    /// The query.
+    /// Query.
     Given,
-    /// The requested architecture.
+    /// Requested architecture.
     Arch,
 }
 
 /// A check of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The condition.
+    /// Condition.
     pub text: String,
     /// Whether it is satisfied.
     pub holds: bool,
@@ -177,17 +177,17 @@ pub struct Check {
 /// A row of the table of variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VariantReport {
-    /// The tactic id.
+    /// Tactic id.
     pub id: i32,
     /// Types and constants.
     pub label: String,
-    /// The guard as written.
+    /// Guard as written.
     pub guard: Option<String>,
     /// Whether it is chosen.
     pub chosen: bool,
-    /// The result of its guard.
+    /// Result of its guard.
     pub verdict: GuardReport,
-    /// The deciding parts of the guard.
+    /// Deciding parts of the guard.
     pub reasons: Vec<Reason>,
 }
 
@@ -195,13 +195,13 @@ pub struct VariantReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardReport {
-    /// No guard.
+    /// The variant has no guard.
     None,
     /// Satisfied.
     Holds,
     /// False.
     Fails,
-    /// No value.
+    /// The guard has no value.
     NoValue(String),
 }
 
@@ -213,21 +213,21 @@ fn is_zero(bytes: &u64) -> bool {
 /// A scratch buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScratchReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its offset in the workspace in bytes.
+    /// Offset in the workspace in bytes.
     pub offset: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 /// A step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepReport {
-    /// Its condition as written.
+    /// Condition as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// Its effect.
+    /// Effect.
     #[serde(flatten)]
     pub does: StepDoes,
 }
@@ -243,16 +243,16 @@ pub enum StepDoes {
     },
     /// Fills memory with a byte.
     Fill {
-        /// The output or scratch buffer.
+        /// Output or scratch buffer.
         memory: String,
-        /// Its size.
+        /// Size.
         bytes: u64,
-        /// The value of each byte.
+        /// Value of each byte.
         byte: u8,
     },
     /// Skipped.
     LeftOut {
-        /// The kernel or memory.
+        /// Kernel or memory.
         what: String,
     },
 }
@@ -281,11 +281,11 @@ pub struct LaunchReport {
     /// Whether it may start early.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub programmatic: bool,
-    /// The arguments.
+    /// Arguments.
     pub args: Vec<ArgReport>,
     /// Whether grid and output are empty.
     pub empty: bool,
-    /// The occupancy per architecture.
+    /// Occupancy per architecture.
     pub occupancy: Vec<OccupancyReport>,
 }
 
@@ -297,10 +297,10 @@ pub struct ArgReport {
     /// `tensor`, `scratch`, `i32` or `i64[4]`, if known.
     #[serde(rename = "type")]
     pub ty: Option<String>,
-    /// The passed tensor or scratch buffer.
+    /// Passed tensor or scratch buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tensor: Option<String>,
-    /// The passed value.
+    /// Passed value.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "plain_option")]
     pub value: Option<Value>,
 }
@@ -308,15 +308,15 @@ pub struct ArgReport {
 /// The occupancy of a launch on an architecture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OccupancyReport {
-    /// The architecture: `sm_90`.
+    /// Architecture: `sm_90`.
     pub arch: String,
-    /// The code that runs there: `sm_90`.
+    /// Code that runs there: `sm_90`.
     pub code: String,
     /// Registers per thread.
     pub registers: u32,
     /// Static shared memory per block in bytes.
     pub static_shared_bytes: u32,
-    /// The resident blocks and warps.
+    /// Resident blocks and warps.
     #[serde(flatten)]
     pub occupancy: Occupancy,
 }
@@ -350,7 +350,6 @@ fn plain_option<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S
 mod tests {
     use super::*;
 
-    /// `docs/json.md` promises this.
     #[test]
     fn floats_without_a_number_are_objects() {
         let all = [1.5, 0.1, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(Value::Float);

@@ -18,22 +18,19 @@ pub struct ResolvedQuery {
     pub attributes: Vec<Value>,
     /// The inputs' shapes.
     pub inputs: Vec<Vec<i64>>,
-    /// The values of shape inputs; empty for others.
+    /// Values of shape inputs; empty for others.
     pub values: Vec<Vec<i64>>,
-    /// The types of inputs, then outputs.
+    /// Types of inputs, then outputs.
     pub types: Vec<DataType>,
-    /// The formats, likewise.
+    /// Formats, likewise.
     pub formats: Vec<Format>,
-    /// The type parameters.
+    /// Type parameters.
     pub type_parameters: Vec<TypeReport>,
-    /// The format parameters.
+    /// Format parameters.
     pub format_parameters: Vec<FormatReport>,
 }
 
-/// Resolves all but alignments and device facts.
-///
-/// # Errors
-/// As [`super::evaluate`].
+/// Resolves all but alignments and device facts; fails as [`super::evaluate`].
 pub fn resolve_query(subject: &Subject, query: &Query) -> Result<ResolvedQuery, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let resolved = resolve(subject, query, &mut mistakes);
@@ -62,7 +59,7 @@ pub(super) fn resolve(
 }
 
 impl ResolvedQuery {
-    /// Returns what decides the serving variants.
+    /// Returns what selects the serving variants.
     #[must_use]
     pub fn signature(&self) -> Signature<'_> {
         Signature { attributes: &self.attributes, types: &self.types, formats: &self.formats }
@@ -74,15 +71,12 @@ impl ResolvedQuery {
         work(Facts { attributes: &self.attributes, shapes: &shapes, values: &values, ..Facts::default() })
     }
 
-    /// Returns the outputs' shapes.
-    ///
-    /// # Errors
-    /// The runtime's reason for rejecting the node.
+    /// Returns the outputs' shapes, or the runtime's reason for rejecting the node.
     pub fn outputs(&self, plugin: &Plugin) -> Result<Vec<Vec<i64>>, Unmet> {
         self.with_facts(|facts| output_shapes(plugin, &facts, &mut Steps::default()))
     }
 
-    /// Returns the runtime's reason for rejecting the node, regardless of variants.
+    /// Returns the runtime's variant-independent reason for rejecting the node.
     #[must_use]
     pub fn unmet(&self, subject: &Subject) -> Option<Unmet> {
         let checks = self.with_facts(|facts| checks(subject, &facts, &mut Steps::default()));

@@ -1,4 +1,4 @@
-//! Reports steps other than launches: scratch layout, fills, skipped steps.
+//! Reports scratch layout, fills and skipped steps.
 
 use cubinder_launch::{EvaluatedStep, ScratchRange};
 use cubinder_model::{Memory, Plugin, Step, Variant, Work};

@@ -1,4 +1,5 @@
-//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted: no code is loaded.
+//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted; their code is not
+//! loaded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,9 +24,9 @@ use crate::tables;
 pub struct Subjects {
     /// The file's kind.
     pub kind: &'static str,
-    /// In the file's order.
+    /// Plugins or nodes, in the file's order.
     pub list: Vec<Subject>,
-    /// The plugins of an engine's libraries.
+    /// Plugins of an engine's libraries.
     pub carried: Vec<Subject>,
     /// About the file.
     pub warnings: Vec<Diagnostic>,
@@ -36,7 +37,7 @@ impl Subjects {
         if !self.list.is_empty() {
             return Ok(self);
         }
-        let error = Diagnostic::error(format!("nothing in `{name}` can be evaluated"))
+        let error = Diagnostic::error(format!("cannot evaluate `{name}`"))
             .note("expected a manifest (`*.toml`), a plugin library with its code, a bundle or an engine with Cubinder nodes");
         Err(std::iter::once(error).chain(self.warnings).collect())
     }
@@ -45,15 +46,15 @@ impl Subjects {
 /// A plugin, or a node of it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// The model.
+    /// Model.
     pub plugin: Plugin,
-    /// Its origin.
+    /// Origin.
     pub origin: Origin,
     /// An engine's node, from 1, and the number of nodes.
     pub number: Option<(usize, usize)>,
-    /// Of a node.
+    /// The node's attributes; `None` for a plugin.
     pub attributes: Option<Vec<Value>>,
-    /// Of an engine's node, if known.
+    /// Ranks of the inputs of an engine's node, if known.
     pub input_ranks: Option<Vec<u8>>,
     /// Overrides the manifest's route.
     pub route: Option<Route>,
@@ -81,7 +82,7 @@ impl Subject {
 /// The origin of a plugin.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// Not compiled.
+    /// A manifest, not compiled.
     Manifest(Arc<Resolved>),
     /// A library or an engine, with code.
     Compiled(Arc<[CodeObject]>),
@@ -90,9 +91,9 @@ pub enum Origin {
 /// Chooses among a file's plugins and nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Choice {
-    /// With or without namespace.
+    /// The plugin's name, with or without namespace.
     pub plugin: Option<String>,
-    /// From 1.
+    /// The node's number, from 1.
     pub node: Option<usize>,
 }
 
@@ -145,7 +146,7 @@ fn contents(name: &str, bytes: &[u8]) -> Subjects {
             Ok(found) if all.iter().any(|known| known.digest == found.digest) => {}
             Ok(found) => all.push(found),
             Err(error) => warnings.push(Diagnostic::warning(format!(
-                "`{name}` has a damaged container at byte {offset}: {error}"
+                "damaged container at byte {offset} of `{name}`: {error}"
             ))),
         }
     }
@@ -178,7 +179,7 @@ fn nodes(name: &str, all: &[LocatedContainer], warnings: &mut Vec<Diagnostic>) -
         match node(found, all) {
             Ok(subject) => list.push(Subject { number: Some((index + 1, count)), ..subject }),
             Err(why) => warnings.push(Diagnostic::warning(format!(
-                "node {} of {count} in `{name}` cannot be evaluated: {why}",
+                "cannot evaluate node {} of {count} in `{name}`: {why}",
                 index + 1
             ))),
         }
@@ -194,7 +195,7 @@ fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, S
         }
         Container::NodeReference(reference) => {
             let (plugin, bundle) = referred_plugin(reference, all)?.ok_or_else(|| {
-                format!("its code lies in bundle {}, which is not in this file", reference.bundle)
+                format!("its code is in bundle {}, which is not in this file", reference.bundle)
             })?;
             validate_ranks(&plugin, reference.input_ranks.as_deref())?;
             Ok(of_node(plugin, &bundle.code, &reference.attributes, reference.input_ranks.as_ref()))
@@ -207,8 +208,8 @@ fn of_node(plugin: Plugin, code: &[CodeObject], attributes: &[Value], ranks: Opt
     Subject { attributes, input_ranks, ..Subject::new(plugin, Origin::Compiled(code.into())) }
 }
 
-/// Returns the plugin of a reference, with the variants of its types, and its bundle; `None` if that is not
-/// among the containers.
+/// Returns a reference's plugin, with the variants of its types, and its bundle; `None` if not among the
+/// containers.
 pub fn referred_plugin<'a>(
     reference: &NodeReference,
     all: &'a [LocatedContainer],
@@ -219,7 +220,7 @@ pub fn referred_plugin<'a>(
     });
     let Some(bundle) = bundle else { return Ok(None) };
     let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
-        format!("it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())
+        format!("it refers to plugin {}, but the bundle has {}", reference.plugin, bundle.plugins.len())
     })?;
     validate_attributes(plugin, &reference.attributes)?;
     let mut plugin = plugin.clone();

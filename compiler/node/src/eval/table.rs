@@ -14,7 +14,7 @@ use super::report::{
 use crate::columns::columns;
 use crate::diagnostic::harmless;
 
-/// Of elements.
+/// Elements per value.
 const SHOWN: usize = 16;
 
 /// Formats the report, escaping control characters.
@@ -56,7 +56,7 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
         let _ = writeln!(text, "  note: {note}");
     }
     if let Some(why) = &evaluation.refused {
-        let _ = writeln!(text, "  refused: {}", why.replace('\n', "\n    "));
+        let _ = writeln!(text, "  rejected: {}", why.replace('\n', "\n    "));
     }
     text
 }
@@ -78,15 +78,15 @@ fn attribute(attribute: &AttributeReport) -> Vec<String> {
     let from = match attribute.from {
         Origin::Given => "given",
         Origin::Default => "default",
-        Origin::Engine => "of the node",
+        Origin::Engine => "from the node",
     };
     vec![attribute.name.clone(), attribute.ty.to_owned(), value(&attribute.value), from.to_owned()]
 }
 
 fn fact(fact: &FactReport) -> Vec<String> {
     let from = match fact.from {
-        FactOrigin::Given => "given",
-        FactOrigin::Arch => "of the architecture",
+        FactOrigin::Given => "specified",
+        FactOrigin::Arch => "from the architecture",
     };
     vec![fact.name.to_owned(), fact.value.to_string(), from.to_owned()]
 }
@@ -94,14 +94,14 @@ fn fact(fact: &FactReport) -> Vec<String> {
 fn tensor(tensor: &TensorReport) -> Vec<String> {
     let shape = if tensor.shape.is_empty() { "scalar".to_owned() } else { shape_text(&tensor.shape) };
     let unknown = match tensor.shape.iter().any(|extent| *extent < 0) {
-        true => "depends on data",
+        true => "data-dependent",
         false => "2^64 elements or more",
     };
     let elements = tensor.elements.map_or_else(|| unknown.to_owned(), |n| counted(n, "element"));
     let held = tensor.values.iter().map(|values| {
         let shown = values.iter().take(SHOWN).map(i64::to_string).collect::<Vec<_>>().join(", ");
         let more = if values.len() > SHOWN { ", ..." } else { "" };
-        format!("holds [{shown}{more}]")
+        format!("values [{shown}{more}]")
     });
     let shares = tensor.alias.iter().map(|alias| format!("in the memory of {alias}"));
     let more: Vec<String> = held.chain(shares).collect();
@@ -125,12 +125,14 @@ fn variant(variant: &VariantReport) -> Vec<Vec<String>> {
     let name = format!("{} {}", variant.id, variant.label).trim_end().to_owned();
     let guard = variant.guard.as_deref().unwrap_or_default();
     let verdict = match (&variant.verdict, variant.chosen) {
-        (GuardReport::None, true) => "chosen: it has no guard".to_owned(),
-        (GuardReport::None, false) => "can run, and one before it is chosen".to_owned(),
-        (GuardReport::Holds, true) => format!("chosen: `{guard}` holds"),
-        (GuardReport::Holds, false) => format!("can run, and one before it is chosen: `{guard}` holds"),
-        (GuardReport::Fails, _) => format!("cannot run: `{guard}` is false"),
-        (GuardReport::NoValue(why), _) => format!("cannot run: `{guard}` has no value: {why}"),
+        (GuardReport::None, true) => "selected: no guard".to_owned(),
+        (GuardReport::None, false) => "can run, but an earlier variant is selected".to_owned(),
+        (GuardReport::Holds, true) => format!("selected: `{guard}` is true"),
+        (GuardReport::Holds, false) => {
+            format!("can run, but an earlier variant is selected: `{guard}` is true")
+        }
+        (GuardReport::Fails, _) => format!("rejected: `{guard}` is false"),
+        (GuardReport::NoValue(why), _) => format!("rejected: `{guard}` is undefined: {why}"),
     };
     let mut rows = vec![vec![name, verdict]];
     if !matches!(variant.verdict, GuardReport::None | GuardReport::NoValue(_)) {
@@ -146,18 +148,18 @@ fn scratch(evaluation: &Evaluation) -> Vec<Vec<String>> {
         vec![scratch.name.clone(), size(scratch.bytes), format!("at {}", scratch.offset)]
     };
     let all = (evaluation.workspace_bytes > 0)
-        .then(|| vec!["in all".to_owned(), size(evaluation.workspace_bytes), "of the workspace".to_owned()]);
+        .then(|| vec!["total".to_owned(), size(evaluation.workspace_bytes), "of workspace".to_owned()]);
     evaluation.scratch.iter().map(row).chain(all).collect()
 }
 
 fn step((index, step): (usize, &StepReport)) -> Vec<String> {
     let when = step.when.as_ref().map(|when| when.split_whitespace().collect::<Vec<_>>().join(" "));
     let (what, verdict) = match &step.does {
-        StepDoes::Launch { launch } => (format!("launch {}", launch + 1), "holds"),
+        StepDoes::Launch { launch } => (format!("launch {}", launch + 1), "is true"),
         StepDoes::Fill { memory, bytes, byte } => {
-            (format!("fill {memory} with {byte}, {}", size(*bytes)), "holds")
+            (format!("fill {memory} with {byte}, {}", size(*bytes)), "is true")
         }
-        StepDoes::LeftOut { what } => (format!("left out: {what}"), "is false"),
+        StepDoes::LeftOut { what } => (format!("skipped: {what}"), "is false"),
     };
     let when = when.map_or_else(String::new, |when| format!("`{when}` {verdict}"));
     vec![format!("{}", index + 1), what, when]
@@ -170,19 +172,23 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     } else if let (Some(grid), Some(block)) = (launch.grid, launch.block) {
         let threads: u64 = block.into_iter().map(u64::from).product();
         rows.push(vec!["grid".to_owned(), extents(grid), counted(launch.blocks, "block")]);
-        let all = format!("{} a block, {} in all", counted(threads, "thread"), launch.threads);
+        let all = format!("{} per block, {} in total", counted(threads, "thread"), launch.threads);
         rows.push(vec!["block".to_owned(), extents(block), all]);
-        rows.push(vec!["shared".to_owned(), size(launch.shared_bytes.into()), "dynamic, a block".to_owned()]);
+        rows.push(vec![
+            "shared".to_owned(),
+            size(launch.shared_bytes.into()),
+            "dynamic, per block".to_owned(),
+        ]);
     }
     if let Some(cluster) = launch.cluster {
         let blocks: u64 = cluster.into_iter().map(u64::from).product();
         rows.push(vec!["cluster".to_owned(), extents(cluster), counted(blocks, "block")]);
     }
     if launch.cooperative {
-        rows.push(vec!["cooperative".to_owned(), "all blocks run at once".to_owned()]);
+        rows.push(vec!["cooperative".to_owned(), "all blocks run simultaneously".to_owned()]);
     }
     if launch.programmatic {
-        rows.push(vec!["programmatic".to_owned(), "may begin before the step before has ended".to_owned()]);
+        rows.push(vec!["programmatic".to_owned(), "may start before the previous step ends".to_owned()]);
     }
     let mut text = columns(&rows, 4, &[]);
     let args: Vec<_> = launch.args.iter().map(arg).collect();
@@ -201,7 +207,7 @@ fn why_nothing(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     let is_empty = |tensor: &&TensorReport| tensor.role == "output" && tensor.elements == Some(0);
     let because = tensors.iter().find(is_empty).map(|tensor| format!(", and `{}` is empty", tensor.name));
     let axis = zero.map_or("x", |(axis, _)| axis);
-    format!("the grid's {axis} is 0{}: nothing is launched", because.unwrap_or_default())
+    format!("grid {axis} is 0{}: nothing is launched", because.unwrap_or_default())
 }
 
 fn arg(arg: &ArgReport) -> Vec<String> {
@@ -220,7 +226,7 @@ fn occupancy(report: &OccupancyReport) -> Vec<String> {
         if report.code == report.arch { String::new() } else { format!(" (code for {})", report.code) };
     vec![
         format!("{}{code}", report.arch),
-        format!("{} a multiprocessor", counted(found.blocks, "block")),
+        format!("{} per multiprocessor", counted(found.blocks, "block")),
         format!("{} of {} warps", found.warps, found.most_warps),
         format!("limited by {}", limits.join(", ")),
         format!(
@@ -252,7 +258,6 @@ mod tests {
     use crate::eval::{Compiler, Environment, evaluate, manifest};
     use crate::query::{Part, Query};
 
-    /// Engines may contain any bytes.
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         let text = include_str!("../../../../manifests/elemwise_add_plugin.toml");

@@ -1,4 +1,4 @@
-//! Notes about plugins with measured times.
+//! Notes about measured times.
 
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, Signature, shape_text};
@@ -11,7 +11,7 @@ pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> 
         let serves = |point: &TunedPoint| launch::is_served(point, &serving);
         let device = plugin.tuning.iter().find(|device| device.points.iter().any(serves))?;
         return Some(format!(
-            "the variants were measured on {}: `--device capability={} --device sms={}` shows what runs there",
+            "the variants were measured on {}: use `--device capability={} --device sms={}` to show the choice there",
             called(device),
             device.capability,
             device.sms
@@ -24,7 +24,7 @@ pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> 
     };
     let shapes = point.shapes.iter().enumerate().take(plugin.inputs.len()).filter_map(shape);
     let shapes = shapes.collect::<Vec<_>>().join(", ");
-    Some(format!("the variants stand in the order of their times on {} for {shapes}", called(device)))
+    Some(format!("the variants are ordered by their times on {} for {shapes}", called(device)))
 }
 
 /// Names a device; engines store no names.

@@ -1,5 +1,4 @@
-//! Chooses element types and layouts. Rows' labels (`T=f16 F=hwc8 VEC=4`), written by the resolver, have the
-//! parameters.
+//! Chooses element types and layouts. The resolver's row labels (`T=f16 F=hwc8 VEC=4`) have the parameters.
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
@@ -17,7 +16,7 @@ pub(super) struct ChosenRow<'p> {
     pub(super) formats: Vec<FormatReport>,
 }
 
-/// Chooses a variant, preferably compiled for the attributes. Reports errors.
+/// Chooses a variant, preferably one compiled for the attributes.
 pub(super) fn choose<'p>(
     plugin: &'p Plugin,
     attributes: &[Value],
@@ -38,7 +37,7 @@ pub(super) fn choose<'p>(
     };
     let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
     let suiting = || plugin.variants.iter().filter(suits);
-    // Reported by the checks.
+    // If no suitable variant is compiled for the attributes, the checks report it.
     let Some(variant) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
         mistakes.push(none_has(plugin, query));
         return None;
@@ -84,7 +83,6 @@ fn possible(plugin: &Plugin, part: Part, name: &str) -> Vec<&'static str> {
     once_each(plugin.variants.iter().filter_map(|variant| word_of(plugin, variant, part, name)))
 }
 
-/// Reports unknown names or values of `--type` and `--format`.
 fn mistake(plugin: &Plugin, part: Part, name: &str, value: &str) -> Option<Mistake> {
     let tensors = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index));
     let known: Vec<&str> = names(plugin, part).into_iter().chain(tensors).collect();
@@ -112,7 +110,7 @@ fn word_of(plugin: &Plugin, variant: &Variant, part: Part, name: &str) -> Option
     })
 }
 
-/// Skips constants, which are numbers or booleans.
+/// Skips constants.
 fn parameters(variant: &Variant, part: Part) -> impl Iterator<Item = (&str, &'static str)> {
     variant.label.split(' ').filter_map(move |word| {
         let (name, value) = word.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Reads parts of a query in files of cases and measured times.
+//! Reads queries in files of cases and measured times.
 
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ pub(crate) fn add(
         Part::Format => query.formats.extend(toml.string(entry).map(|format| (name, format.value))),
         Part::Aligned => {
             let Some(bytes) = toml.integer(entry) else { return };
-            let bytes = u64::try_from(bytes).map_err(|_| format!("{bytes} is no power of two"));
+            let bytes = u64::try_from(bytes).map_err(|_| format!("{bytes} is not a power of two"));
             let bytes = right(toml, entry, bytes.and_then(alignment));
             query.aligned.extend(bytes.map(|bytes| (name, bytes)));
         }
@@ -59,7 +59,7 @@ pub(crate) fn wrong(toml: &mut TomlReader, entry: &Entry<'_>, why: impl Into<Str
     toml.report(WrongValue { key, why: why.into(), span });
 }
 
-/// Returns a value; reports errors.
+/// Reports errors.
 pub(crate) fn right<T>(toml: &mut TomlReader, entry: &Entry<'_>, value: Result<T, String>) -> Option<T> {
     value.map_err(|why| wrong(toml, entry, why)).ok()
 }

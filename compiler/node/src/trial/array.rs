@@ -14,9 +14,9 @@ pub struct Array {
 /// An element.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Number {
-    /// Of an integer type or `bool`.
+    /// An element of an integer type or `bool`.
     Int(i64),
-    /// Of a float type.
+    /// An element of a float type.
     Float(f64),
 }
 
@@ -53,16 +53,13 @@ pub fn count(shape: &[i64]) -> Option<usize> {
 }
 
 impl Array {
-    /// Creates a tensor from bytes.
-    ///
-    /// # Errors
-    /// If they do not match the shape.
+    /// Creates a tensor from bytes; fails if their number is wrong.
     pub fn new(ty: DataType, shape: Vec<i64>, bytes: Vec<u8>) -> Result<Array, String> {
         let expected = count(&shape).and_then(|count| ty.bytes(count as u64));
         if expected != Some(bytes.len() as u64) {
             let expected = expected.map_or_else(|| "more".to_owned(), |expected| expected.to_string());
             return Err(format!(
-                "there are {} bytes, and a tensor of {} in {shape:?} has {expected}",
+                "found {} bytes, but a tensor of {} in {shape:?} has {expected}",
                 bytes.len(),
                 ty.name()
             ));
@@ -70,10 +67,7 @@ impl Array {
         Ok(Array { ty, shape, bytes })
     }
 
-    /// Rounds numbers to the type.
-    ///
-    /// # Errors
-    /// If they do not fit the type or the shape.
+    /// Rounds numbers to the type; fails if they do not fit type or shape.
     pub fn of_numbers(
         ty: DataType,
         shape: Vec<i64>,
@@ -99,9 +93,9 @@ impl Array {
             len += 1;
         }
         let expected =
-            count(&shape).ok_or_else(|| format!("{shape:?} has more elements than memory holds"))?;
+            count(&shape).ok_or_else(|| format!("the size of {shape:?} exceeds the address space"))?;
         if len != expected {
-            return Err(format!("there are {len} elements, and {shape:?} has {expected}"));
+            return Err(format!("found {len} elements, but {shape:?} has {expected}"));
         }
         Array::new(ty, shape, bytes)
     }
@@ -171,7 +165,6 @@ impl Array {
     }
 }
 
-/// Decodes an element.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // reinterprets bits
 pub(super) fn decode(ty: DataType, code: u64) -> Number {
     match ty {
@@ -187,10 +180,8 @@ pub(super) fn decode(ty: DataType, code: u64) -> Number {
     }
 }
 
-/// Rounds to nearest, ties to even. Overflow becomes infinity or, in 8 bits, the maximum, as in CUDA.
-///
-/// # Errors
-/// If an integer type cannot represent it.
+/// Rounds to nearest even. Overflow becomes infinity or, in 8 bits, the maximum, as in CUDA. Fails for
+/// integers out of range.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // assembles bits
 fn encode(ty: DataType, number: Number) -> Result<u64, String> {
     let infinite = |value: f64, bits: u16| bits | if value.is_sign_negative() { 0x8000 } else { 0 };
@@ -217,7 +208,6 @@ fn encode(ty: DataType, number: Number) -> Result<u64, String> {
 }
 
 fn integer(ty: DataType, number: Number, least: i64, most: i64) -> Result<i64, String> {
-    /// 2^63.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     let value = match number {
         Number::Int(value) => Some(value),
@@ -229,7 +219,7 @@ fn integer(ty: DataType, number: Number, least: i64, most: i64) -> Result<i64, S
         Number::Float(_) => None,
     };
     let fits = value.filter(|value| (least..=most).contains(value));
-    fits.ok_or_else(|| format!("{number} is no `{}`", ty.name()))
+    fits.ok_or_else(|| format!("{number} is not a valid `{}`", ty.name()))
 }
 
 /// Decodes E4M3 (OCP 8-bit floating point specification 1.0): no infinities, one NaN per sign.

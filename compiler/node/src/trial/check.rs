@@ -1,4 +1,4 @@
-//! Checks trials without a GPU and without running user code.
+//! Checks trials without a GPU or user code.
 
 use cubinder_launch::{UNKNOWN_EXTENT, shape_text};
 use cubinder_model::Plugin;
@@ -28,13 +28,12 @@ pub fn check(plugin: &Plugin, resolved: &ResolvedQuery, trial: &Trial) -> Vec<St
         };
         found.extend(why.err().map(|why| format!("the input `{name}`: {why}")));
     }
-    // Reported separately.
     let outputs = resolved.outputs(plugin).ok();
     for (name, file) in &trial.outputs {
         if let Some(index) = plugin.outputs.iter().position(|output| output.name == *name) {
             let shape = outputs.as_ref().and_then(|shapes| shapes.get(index));
             let why = check_file(file, shape.filter(|shape| !shape.contains(&UNKNOWN_EXTENT))).err();
-            found.extend(why.map(|why| format!("what the output `{name}` is to hold: {why}")));
+            found.extend(why.map(|why| format!("the expected values of the output `{name}`: {why}")));
         }
     }
     found.extend(trial.reference.as_ref().and_then(|function| check_reference(function).err()));
@@ -53,7 +52,7 @@ pub fn unknown_names(plugin: &Plugin, trial: &Trial) -> Vec<String> {
     let unknown = all.filter(|(_, _, name, known)| !known.contains(&name.as_str()));
     let text = |(key, what, name, known): (&str, &str, &String, &Vec<&str>)| {
         let list = known.join("`, `");
-        format!("{key}there is no {what} `{name}`; there is `{list}`{}", hint(name, known.iter().copied()))
+        format!("{key}unknown {what} `{name}`; expected `{list}`{}", hint(name, known.iter().copied()))
     };
     unknown.map(text).collect()
 }
@@ -65,9 +64,11 @@ fn hint<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
 fn check_file(file: &DataFile, shape: Option<&Vec<i64>>) -> Result<(), String> {
     let found = file.shape()?;
     match shape.filter(|shape| found != **shape) {
-        Some(shape) => {
-            Err(format!("`{file}` is {}, and the tensor is {}", shape_text(&found), shape_text(shape)))
-        }
+        Some(shape) => Err(format!(
+            "`{file}` has shape {}, but the tensor has {}",
+            shape_text(&found),
+            shape_text(shape)
+        )),
         None => Ok(()),
     }
 }
@@ -76,18 +77,15 @@ fn check_count(numbers: usize, shape: &[i64]) -> Result<(), String> {
     if count(shape) == Some(numbers) {
         return Ok(());
     }
-    let is_are = if numbers == 1 { "1 number is".to_owned() } else { format!("{numbers} numbers are") };
-    Err(format!("{is_are} given, and the tensor is {}", shape_text(shape)))
+    let count = if numbers == 1 { "1 number".to_owned() } else { format!("{numbers} numbers") };
+    Err(format!("found {count}, but the tensor has shape {}", shape_text(shape)))
 }
 
-/// May define names that a file does not contain.
+/// Text that may define names that a file does not contain.
 const OPEN: [&str; 7] = ["import *", "globals(", "setattr(", "vars(", "exec(", "__dict__", "__getattr__"];
 
-/// Checks a reference without running its file: one without the name cannot define it, unless it computes or imports
-/// names.
-///
-/// # Errors
-/// If the file is unreadable or does not define the function.
+/// Checks a reference without running its file. Fails if the file is unreadable, or lacks the function and does
+/// not compute or import names.
 pub fn check_reference(function: &FunctionRef) -> Result<(), String> {
     let path = function.path.display();
     let read = source::open_file(&function.path).and_then(|_| source::read(&function.path, MAX_PYTHON_BYTES));
@@ -103,5 +101,5 @@ pub fn check_reference(function: &FunctionRef) -> Result<(), String> {
     }
     let defined = text.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
     let hint = hint(&function.function, defined);
-    Err(format!("`reference`: `{path}` defines no `{}`{hint}", function.function))
+    Err(format!("`reference`: `{path}` does not define `{}`{hint}", function.function))
 }

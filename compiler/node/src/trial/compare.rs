@@ -8,9 +8,9 @@ use super::array::{Array, Number};
 /// A tolerance: `atol + rtol * |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
-    /// Absolute.
+    /// Absolute tolerance.
     pub atol: f64,
-    /// Relative.
+    /// Relative tolerance.
     pub rtol: f64,
 }
 
@@ -19,8 +19,8 @@ impl Tolerance {
     pub const EXACT: Tolerance = Tolerance { atol: 0.0, rtol: 0.0 };
 }
 
-/// Returns zero for integers and booleans, the tolerance of `torch.testing.assert_close` (PyTorch 2) for floats and,
-/// for E4M3, which it lacks, one step of the fraction or of subnormals.
+/// Returns zero for integers and booleans, the tolerance of `torch.testing.assert_close` (PyTorch 2) for floats; for
+/// E4M3, which PyTorch lacks, one step of the fraction or of subnormals.
 #[must_use]
 pub fn default_tolerance(ty: DataType) -> Tolerance {
     match ty {
@@ -35,32 +35,32 @@ pub fn default_tolerance(ty: DataType) -> Tolerance {
 /// The elements that differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// Their number.
+    /// Number of differing elements.
     pub count: usize,
-    /// The number of compared elements.
+    /// Number of compared elements.
     pub of: usize,
-    /// The first of them.
+    /// First of them.
     pub first: Vec<Element>,
-    /// The largest finite difference.
+    /// Largest finite difference.
     pub largest: Option<f64>,
 }
 
 /// An element that differs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Element {
-    /// Its index per dimension.
+    /// Index per dimension.
     pub index: Vec<i64>,
-    /// The found value: `1.5`, `nan`.
+    /// Found value: `1.5`, `nan`.
     pub found: String,
-    /// The expected value.
+    /// Expected value.
     pub expected: String,
-    /// The difference, if finite.
+    /// Difference, if finite.
     pub difference: Option<f64>,
 }
 
 const SHOWN: usize = 8;
 
-/// Compares tensors of one type and shape, except for elements `left_out` (sorted). NaN equals NaN.
+/// Compares tensors of one type and shape, except for the sorted elements `left_out`. NaN equals NaN.
 #[must_use]
 pub fn compare(
     found: &Array,
@@ -68,7 +68,6 @@ pub fn compare(
     tolerance: Tolerance,
     left_out: &[usize],
 ) -> Option<Mismatch> {
-    // Close at any tolerance.
     let unlike = found.unlike(expected).into_iter().filter(|at| left_out.binary_search(at).is_err());
     let numbers = unlike.map(|at| (at, found.get(at), expected.get(at)));
     elements(found, numbers.filter(|(_, found, expected)| !is_close(*found, *expected, tolerance)))
@@ -193,7 +192,6 @@ mod tests {
         assert_eq!(compare(&ints(&[0, 8]), &ints(&[1, 7]), loose, &[]), None);
     }
 
-    /// As in `docs/testing.md`.
     #[test]
     fn default_tolerances_are_those_of_the_page() {
         let number = |text: &str| match text.split_once('^') {
@@ -232,7 +230,6 @@ mod tests {
         let places: Vec<_> = mismatch.first.iter().map(|element| element.index.clone()).collect();
         assert_eq!((mismatch.count, places), (2, vec![vec![1], vec![3]]));
         assert_eq!(compare(&found, &expected, Tolerance::EXACT, &[1, 2, 3]), None);
-        // Padding is ignored.
         let short = |bytes: Vec<u8>| Array::new(DataType::I4, vec![3], bytes).unwrap();
         assert_eq!(short(vec![0x21, 0x03]).unlike(&short(vec![0x31, 0xf3])), [1]);
     }

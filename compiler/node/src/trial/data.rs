@@ -26,42 +26,36 @@ pub fn default_range(ty: DataType) -> (f64, f64) {
     }
 }
 
-/// Returns random numbers within `range`, ends included.
-///
-/// # Errors
-/// If the type or memory is too small.
+/// Returns random numbers within the inclusive `range`; fails if the type or memory is too small.
 pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Result<Array, String> {
     of_columns(ty, shape, &[range], seed)
 }
 
-/// Returns [`random`] numbers with a range per position of the last dimension.
-///
-/// # Errors
-/// As [`random`], and if the number of ranges is wrong.
+/// Returns [`random`] numbers with a range per position of the last dimension; fails also for a wrong number
+/// of ranges.
 pub fn columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
     check_columns(ranges.len(), shape)?;
     of_columns(ty, shape, ranges, seed)
 }
 
-/// Checks the number of ranges.
 pub(super) fn check_columns(ranges: usize, shape: &[i64]) -> Result<(), String> {
     let places = shape.last().copied().unwrap_or(1);
     if usize::try_from(places) == Ok(ranges) {
         return Ok(());
     }
-    Err(format!("`range` has {ranges} pairs, and its last dimension is {places}"))
+    Err(format!("`range` has {ranges} pairs, but the last dimension is {places}"))
 }
 
 fn of_columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
     let mut source = fastrand::Rng::with_seed(seed);
-    let elements = count(shape).ok_or_else(|| format!("{shape:?} has more elements than memory holds"))?;
+    let elements = count(shape).ok_or_else(|| format!("the size of {shape:?} exceeds the address space"))?;
     let is_float = matches!(ty, DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8);
     #[allow(clippy::cast_possible_truncation)] // saturates
     let whole = |&(least, most): &(f64, f64)| (least.ceil() as i64, most.floor() as i64);
     for range in ranges {
         let ((least, most), (lowest, highest)) = (*range, whole(range));
         if least.is_nan() || most.is_nan() || least > most || (!is_float && lowest > highest) {
-            return Err(format!("there is no `{}` from {least} to {most}", ty.name()));
+            return Err(format!("no `{}` is from {least} to {most}", ty.name()));
         }
     }
     let number = |range: &(f64, f64)| match is_float {

@@ -1,21 +1,16 @@
-//! Converts between row major and TensorRT's memory layouts.
-//!
-//! Layouts are those of `nvinfer1::TensorFormat` (`NvInferRuntimeBase.h`, TensorRT-RTX 1.7); [`Format`] has the
-//! extents.
+//! Converts between row major and TensorRT's memory layouts (`nvinfer1::TensorFormat`, `NvInferRuntimeBase.h`,
+//! TensorRT-RTX 1.7); [`Format`] has the extents.
 
 use cubinder_expr::Format;
 use cubinder_launch as launch;
 
 use super::array::{Array, count};
 
-/// Returns a tensor's memory in `format`, zero-padded.
-///
-/// # Errors
-/// If it is too large.
+/// Returns a tensor's memory in `format`, zero-padded; fails if it is too large.
 pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
     let bytes = launch::tensor_bytes(array.ty(), format, array.shape())
         .and_then(|bytes| usize::try_from(bytes).ok())
-        .ok_or_else(|| format!("{:?} has more bytes than memory holds", array.shape()))?;
+        .ok_or_else(|| format!("the size of {:?} exceeds the address space", array.shape()))?;
     let Some((size, places)) = places(array.ty().size(), format, array.shape()) else {
         return Ok(array.bytes().to_vec());
     };
@@ -28,10 +23,7 @@ pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
     Ok(packed)
 }
 
-/// Reads a tensor from memory in `format`.
-///
-/// # Errors
-/// If there are too few bytes.
+/// Reads a tensor from memory in `format`; fails if there are too few bytes.
 pub fn unpack(
     bytes: &[u8],
     ty: cubinder_expr::DataType,
@@ -52,7 +44,7 @@ pub fn unpack(
     Array::new(ty, shape.to_vec(), unpacked)
 }
 
-/// Returns element size and offsets in bytes, in row-major order; `None` if memory is row major.
+/// Returns element size and offsets in bytes, in row-major order; `None` for row-major memory.
 fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, impl Iterator<Item = usize>)> {
     let size = size? as usize;
     let axis = match format {
@@ -112,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Returns an offset; `v` is the position in a vector of channels.
+    /// Returns the offset of an element. In `axes`, `v` is the position in a vector of channels.
     fn offset(axes: &str, vector: usize, extents: [usize; 5], at: [usize; 5]) -> usize {
         let in_vectors = axes.contains('v');
         axes.chars().fold(0, |offset, axis| {
@@ -129,7 +121,6 @@ mod tests {
         })
     }
 
-    /// Tests the table in `docs/manifest.md`.
     #[test]
     fn every_format_lies_as_the_manual_says() {
         let extents = [2, 35, 3, 2, 4];
@@ -188,7 +179,6 @@ mod tests {
         assert!(unpack(&[0; 3], DataType::I8, Format::Hwc, &[1, 2, 2]).is_err());
     }
 
-    /// `cubinder.h` must agree.
     #[test]
     fn the_header_finds_elements_where_the_layouts_put_them() {
         let Some(toolkit) = toolkit("the_header_finds_elements_where_the_layouts_put_them") else { return };

@@ -1,6 +1,5 @@
-//! Trials: host tensors ([`Array`]), NumPy files ([`npy`]), layouts ([`layout`]), random data and shapes ([`data`],
-//! [`shapes`]), checks and comparisons ([`check()`], [`compare`]), Python references ([`mod@reference`]). Never uses a
-//! GPU; `cubinder-gpu` does.
+//! Trials: host tensors ([`Array`]), NumPy files ([`npy`]), layouts ([`layout`]), random [`data`] and [`shapes`],
+//! checks ([`check()`]), comparisons ([`compare`]), Python references ([`mod@reference`]). Never uses a GPU.
 
 mod array;
 mod check;

@@ -1,8 +1,8 @@
 //! NumPy's `.npy` and `.npz` files (`numpy.lib.format`, versions 1.0 to 3.0).
 //!
-//! Other crates parse headers with unbounded recursion. Memory here grows with the data, not with lengths in the file;
-//! [`StoredTensor::within`] limits inflated tensors. `bf16`, `f8` and `i4`, one per byte, are read from `ml_dtypes`
-//! (`|V2`, `|V1`), integers of their size (bits), or wider types (rounded).
+//! Other crates parse headers with unbounded recursion. Memory grows with the data, not with lengths in the file;
+//! [`StoredTensor::within`] limits inflated tensors. Reads `bf16`, `f8` and `i4` (one per byte) from `ml_dtypes`
+//! (`|V2`, `|V1`), integers of their size, or wider types (rounded).
 
 use std::io::{Read, Seek, Write};
 
@@ -10,9 +10,8 @@ use cubinder_expr::DataType;
 
 use super::array::{Array, Number, count, decode};
 
-/// Maximum number of dimensions.
 const MAX_RANK: usize = 32;
-/// In bytes; real ones take a few hundred.
+/// Maximum size of a header in bytes; NumPy writes a few hundred.
 const MAX_HEADER: usize = 4096;
 
 /// A tensor with its header read.
@@ -26,7 +25,7 @@ pub struct StoredTensor<'f> {
 #[derive(Debug, Clone, Copy)]
 struct ElementFormat {
     kind: Kind,
-    /// In bytes.
+    /// Size of an element in bytes.
     size: usize,
     is_big_endian: bool,
 }
@@ -37,36 +36,33 @@ enum Kind {
     Int,
     UInt,
     Bool,
-    /// NumPy writes other packages' types so.
+    /// NumPy's descriptor for other packages' types.
     Void,
 }
 
-/// Reads the header of a `.npy` file.
-///
-/// # Errors
-/// If it is invalid, or elements are neither numbers nor booleans.
+/// Reads the header of a `.npy` file; fails for elements that are neither numbers nor booleans.
 pub fn read<'f>(mut from: impl Read + 'f) -> Result<StoredTensor<'f>, String> {
     let mut start = [0; 8];
-    from.read_exact(&mut start).map_err(|_| "it is no `.npy` file")?;
+    from.read_exact(&mut start).map_err(|_| "not a `.npy` file")?;
     if !start.starts_with(b"\x93NUMPY") {
-        return Err("it is no `.npy` file".to_owned());
+        return Err("not a `.npy` file".to_owned());
     }
     let [.., major, _] = start;
     let length = match major {
         1 => usize::from(u16::from_le_bytes(exactly(&mut from)?)),
         2 | 3 => u32::from_le_bytes(exactly(&mut from)?) as usize,
-        major => return Err(format!("it is of version {major} of the format, and 1 to 3 are known")),
+        major => return Err(format!("unknown format version {major}, expected 1 to 3")),
     };
     if length > MAX_HEADER {
-        return Err(format!("its header has {length} bytes, and at most {MAX_HEADER} are read"));
+        return Err(format!("its header has {length} bytes, the maximum is {MAX_HEADER}"));
     }
     let mut header = vec![0; length];
     from.read_exact(&mut header).map_err(|error| cut_off(&error))?;
     let Header { descr, fortran_order, shape } =
-        Header::parse(str::from_utf8(&header).map_err(|_| "its header is no text")?)?;
+        Header::parse(str::from_utf8(&header).map_err(|_| "its header is not UTF-8")?)?;
     let format = ElementFormat::parse(&descr)?;
     if count(&shape).and_then(|count| count.checked_mul(format.size)).is_none() {
-        return Err(format!("{shape:?} has more elements than memory holds"));
+        return Err(format!("the size of {shape:?} exceeds the address space"));
     }
     Ok(StoredTensor { format, is_fortran: fortran_order, shape, data: Box::new(from) })
 }
@@ -79,7 +75,7 @@ fn exactly<const N: usize>(from: &mut impl Read) -> Result<[u8; N], String> {
 
 fn cut_off(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "it is cut off".to_owned(),
+        std::io::ErrorKind::UnexpectedEof => "it is truncated".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -109,13 +105,13 @@ impl Header {
         ];
         let json = to_json.iter().fold(text.to_owned(), |json, (python, other)| json.replace(python, other));
         if json.contains("\"descr\": [") {
-            return Err("its elements are records, and only numbers can be read".to_owned());
+            return Err("its elements are records, expected numbers".to_owned());
         }
         let is_shape = |header: &Header| {
             header.shape.len() <= MAX_RANK && header.shape.iter().all(|extent| *extent >= 0)
         };
         let header = serde_json::from_str(&json).ok().filter(is_shape);
-        header.ok_or_else(|| format!("its header is `{}`, which is not understood", text.trim()))
+        header.ok_or_else(|| format!("invalid header `{}`", text.trim()))
     }
 }
 
@@ -126,21 +122,15 @@ impl<'f> StoredTensor<'f> {
         &self.shape
     }
 
-    /// Limits the number of elements.
-    ///
-    /// # Errors
-    /// If it exceeds `most`.
+    /// Returns the tensor; fails if it has more than `most` elements.
     pub fn within(self, most: usize) -> Result<StoredTensor<'f>, String> {
         match count(&self.shape) {
             Some(elements) if elements <= most => Ok(self),
-            _ => Err(format!("its shape is {:?}, and at most {most} elements can be there", self.shape)),
+            _ => Err(format!("its shape is {:?}, expected at most {most} elements", self.shape)),
         }
     }
 
-    /// Reads the tensor as `ty`.
-    ///
-    /// # Errors
-    /// If its length or an element is invalid.
+    /// Reads the tensor as `ty`; fails for a wrong length or element.
     pub fn array(self, ty: DataType) -> Result<Array, String> {
         let StoredTensor { format, is_fortran, shape, mut data } = self;
         let elements = count(&shape).unwrap_or(0);
@@ -150,13 +140,13 @@ impl<'f> StoredTensor<'f> {
         data.by_ref().take(length as u64).read_to_end(&mut bytes).map_err(text)?;
         if bytes.len() < length {
             return Err(format!(
-                "it is cut off: its header says {elements} elements of {} bytes",
+                "it is truncated: its header specifies {elements} elements of {} bytes",
                 format.size
             ));
         }
-        // Makes an archive verify its checksum.
+        // Verifies an archive's checksum.
         if data.read(&mut [0]).map_err(text)? != 0 {
-            return Err(format!("it is longer than its header says: the shape is {shape:?}"));
+            return Err(format!("it is longer than its header specifies: the shape is {shape:?}"));
         }
         if !is_fortran && format.is_verbatim(ty) {
             return Array::new(ty, shape, bytes);
@@ -184,9 +174,7 @@ impl ElementFormat {
     /// Parses `<f4`, `|i1`, `=u2`.
     fn parse(descr: &str) -> Result<ElementFormat, String> {
         let unknown = || {
-            format!(
-                "its elements are `{descr}`; floats of 2, 4 and 8 bytes, integers and booleans can be read"
-            )
+            format!("its elements are `{descr}`, expected floats of 2, 4 or 8 bytes, integers or booleans")
         };
         let mut letters = descr.chars();
         let (order, kind) = (letters.next(), letters.next());
@@ -211,14 +199,13 @@ impl ElementFormat {
         let (descr, written) = descr(ty);
         let is_alike = |own: ElementFormat| (own.kind, own.size) == (self.kind, self.size);
         let is_in_order = self.size == 1 || !self.is_big_endian;
-        // Any byte but 0 is `True`.
+        // Any nonzero byte is `True`.
         is_in_order
             && written == ty
             && ty != DataType::Bool
             && ElementFormat::parse(descr).is_ok_and(is_alike)
     }
 
-    /// Returns an element's bits.
     fn code(self, part: &[u8]) -> u64 {
         let join = |code, byte: &u8| code << 8 | u64::from(*byte);
         if self.is_big_endian { part.iter().fold(0, join) } else { part.iter().rev().fold(0, join) }
@@ -236,16 +223,16 @@ impl ElementFormat {
             }
             (Kind::Void, 1) if ty == DataType::I4 => Ok(decode(ty, code)),
             (Kind::Void, size) => Err(format!(
-                "its elements are {size} bytes of a type that NumPy does not know, and the tensor is `{}`",
+                "its elements are {size} bytes of an unknown type, but the tensor is `{}`",
                 ty.name()
             )),
             (Kind::Float, 2) => Ok(decode(DataType::F16, code)),
             (Kind::Float, 4) => Ok(decode(DataType::F32, code)),
             (Kind::Float, _) => Ok(Number::Float(f64::from_bits(code))),
             (Kind::Bool, _) => Ok(Number::Int(i64::from(code != 0))),
-            (Kind::UInt, _) => {
-                i64::try_from(code).map(Number::Int).map_err(|_| format!("{code} is beyond 64 signed bits"))
-            }
+            (Kind::UInt, _) => i64::try_from(code)
+                .map(Number::Int)
+                .map_err(|_| format!("{code} exceeds 64-bit signed integers")),
             (Kind::Int, size) => {
                 let shift = 64 - 8 * size as u32;
                 Ok(Number::Int((code << shift) as i64 >> shift))
@@ -267,10 +254,8 @@ fn descr(ty: DataType) -> (&'static str, DataType) {
     }
 }
 
-/// Returns a `.npy` file. `bf16` and `f8` become 32-bit floats, `i4` 8-bit integers, without loss.
-///
-/// # Errors
-/// If a `bool` is not 0 or 1.
+/// Returns a `.npy` file. `bf16` and `f8` become 32-bit floats, `i4` 8-bit integers, without loss. Fails if a `bool`
+/// is not 0 or 1.
 pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     let (descr, ty) = descr(array.ty());
     let shape: String = array.shape().iter().map(|extent| format!("{extent}, ")).collect();
@@ -294,11 +279,8 @@ pub struct Archive<R>(zip::ZipArchive<R>);
 
 impl<R: Read + Seek> Archive<R> {
     /// Opens an archive.
-    ///
-    /// # Errors
-    /// If it is invalid.
     pub fn open(file: R) -> Result<Archive<R>, String> {
-        let archive = zip::ZipArchive::new(file).map_err(|error| format!("it is no `.npz` file: {error}"))?;
+        let archive = zip::ZipArchive::new(file).map_err(|error| format!("not a `.npz` file: {error}"))?;
         Ok(Archive(archive))
     }
 
@@ -310,15 +292,12 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     /// Opens a tensor.
-    ///
-    /// # Errors
-    /// If it is missing or invalid.
     pub fn tensor(&mut self, name: &str) -> Result<StoredTensor<'_>, String> {
         let Some(index) = self.0.index_for_name(&format!("{name}.npy")) else {
             let names = self.names();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             return Err(format!(
-                "it has no tensor `{name}`; it has {}",
+                "unknown tensor `{name}`; it contains {}",
                 crate::manifest::toml_reader::list(&names)
             ));
         };
@@ -327,9 +306,6 @@ impl<R: Read + Seek> Archive<R> {
 }
 
 /// Writes an uncompressed archive.
-///
-/// # Errors
-/// As [`write()`], and if `to` is not writable.
 pub fn write_archive<'a, W: Write + Seek>(
     arrays: impl Iterator<Item = (&'a str, &'a Array)>,
     to: W,
@@ -393,7 +369,7 @@ mod tests {
         assert_eq!(
             numbers("<u2", &bf16, DataType::I32),
             Ok(vec![16256.0, 49152.0]),
-            "numbers, where they can be"
+            "exact values become numbers"
         );
         for descr in ["|V1", "|u1"] {
             assert_eq!(numbers(descr, &[0x38, 0x7e], DataType::F8), Ok(vec![1.0, 448.0]), "{descr}");
@@ -451,7 +427,7 @@ mod tests {
         let stored = archive.tensor("y").unwrap();
         assert_eq!(stored.shape(), [0_i64; 0]);
         assert_eq!(stored.array(DataType::I32), Ok(one.clone()));
-        assert!(archive.tensor("z").err().unwrap().contains("it has `x`, `y`"));
+        assert!(archive.tensor("z").err().unwrap().contains("it contains `x`, `y`"));
         assert!(Archive::open(Cursor::new(b"PK")).is_err());
     }
 
@@ -469,14 +445,13 @@ mod tests {
         let mut archive = Archive::open(bytes).unwrap();
         assert!(archive.tensor("x").unwrap().within(1000).is_err());
         let short = archive.tensor("y").unwrap().within(3).unwrap().array(DataType::I8);
-        assert_eq!(short, Err("it is longer than its header says: the shape is [3]".to_owned()));
+        assert_eq!(short, Err("it is longer than its header specifies: the shape is [3]".to_owned()));
         assert_eq!(
             archive.tensor("x").unwrap().within(1 << 24).unwrap().array(DataType::I8).unwrap().len(),
             1 << 24
         );
     }
 
-    /// A corrupt file would look like a kernel error.
     #[test]
     fn a_changed_bit_of_an_archive_is_found() {
         for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {

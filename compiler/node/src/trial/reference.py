@@ -1,5 +1,5 @@
-# Calls functions that say what a plugin's outputs are to hold: one request a line on standard input, one answer a line on what was
-# standard output. What the functions print goes to standard error.
+# Calls reference functions, which compute a plugin's expected outputs: one request per line on standard input, one answer per line
+# on the original standard output. Output that the functions print goes to standard error.
 import importlib.util
 import json
 import os
@@ -9,14 +9,14 @@ import traceback
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 sys.stdout = sys.stderr
-# A function that asks gets no answer, and takes no request.
+# A function that reads standard input must not consume requests: it reads an empty file.
 requests = os.fdopen(os.dup(0))
 with open(os.devnull) as nothing:
     os.dup2(nothing.fileno(), 0)
 sys.stdin = open(0, closefd=False)
 
 try:
-    # A function may not end, and who started this may be ended: prctl(PR_SET_PDEATHSIG, SIGKILL).
+    # A function may run forever; the process must end when its parent does: prctl(PR_SET_PDEATHSIG, SIGKILL).
     import ctypes
 
     ctypes.CDLL(None).prctl(1, 9)
@@ -28,7 +28,7 @@ try:
 
     missing = None
 except ImportError as error:
-    missing = f"{sys.executable} has no NumPy: {error}"
+    missing = f"{sys.executable} cannot import NumPy: {error}"
 
 modules = {}
 
@@ -57,16 +57,16 @@ def named(result, names, names_without_sizes, needed):
     if isinstance(result, dict):
         unknown = sorted(set(result) - set(names))
         if unknown:
-            raise ValueError(f"it returns {unknown}, and the outputs are {names}")
+            raise ValueError(f"it returns {unknown}, but the outputs are {names}")
         missing = [name for name in needed if name not in result]
         if missing:
-            raise ValueError(f"it returns {sorted(result)}, and {missing} is missing")
+            raise ValueError(f"it returns {sorted(result)}, but {missing} is missing")
         return result
     results = result if isinstance(result, tuple) else (result,)
     for candidates in (names, names_without_sizes):
         if len(candidates) == len(results):
             return dict(zip(candidates, results))
-    raise ValueError(f"it returns {len(results)} arrays, and the outputs are {names}")
+    raise ValueError(f"it returns {len(results)} arrays, but the outputs are {names}")
 
 
 for line in requests:
@@ -81,7 +81,7 @@ for line in requests:
             inputs = [stored[name] for name in request["names"]]
         outputs = request["outputs"]
         result = named(function(*inputs, **request["attributes"]), outputs, request["without_sizes"], request["needed"])
-        # Names would meet those of the parameters of `savez`.
+        # Output names could collide with the parameters of `savez`, so arrays are named by index.
         arrays = {str(outputs.index(name)): numpy.asarray(value) for name, value in result.items()}
         with open(request["to"], "wb") as file:
             numpy.savez(file, **arrays)
@@ -92,6 +92,6 @@ for line in requests:
         file = own[-1].filename if own else ""
         where = f"{request['shown'] if file == path else file}:{own[-1].lineno}: " if own else ""
         text = f"{where}{type(error).__name__}: {error}"
-        # JSON has no place for the bytes of a path that is not UTF-8.
+        # JSON cannot represent paths that are not UTF-8.
         answer = {"error": text.encode(errors="replace").decode()}
     print(json.dumps(answer), file=answers, flush=True)

@@ -1,5 +1,5 @@
-//! Calls Python reference functions. They receive NumPy inputs in the node's order, and attributes by name, and return
-//! an array, a tuple in the outputs' order, or a dictionary by name.
+//! Calls Python reference functions with NumPy inputs in the node's order and attributes by name. They return an
+//! array, a tuple in the outputs' order, or a dictionary by name.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -35,13 +35,13 @@ struct PythonProcess {
 /// The arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// The function.
+    /// Function.
     pub function: &'a FunctionRef,
-    /// The inputs by name, in the node's order.
+    /// Inputs by name, in the node's order.
     pub inputs: &'a [(&'a str, &'a Array)],
-    /// The attributes by name.
+    /// Attributes by name.
     pub attributes: &'a [(&'a str, &'a Value)],
-    /// The outputs, in the node's order.
+    /// Outputs, in the node's order.
     pub outputs: &'a [Returned<'a>],
 }
 
@@ -50,9 +50,9 @@ pub struct Call<'a> {
 pub struct Returned<'a> {
     /// The output's name.
     pub name: &'a str,
-    /// Its type.
+    /// Type.
     pub ty: DataType,
-    /// Its maximum number of elements.
+    /// Maximum number of elements.
     pub most: usize,
     /// Whether tuples may omit it as a size tensor.
     pub is_size: bool,
@@ -62,7 +62,7 @@ pub struct Returned<'a> {
 
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Returns how other processes open an unnamed file (proc(5), `/proc/pid/fd`).
+/// Returns the path by which other processes open an unnamed file (proc(5), `/proc/pid/fd`).
 fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
@@ -74,10 +74,8 @@ impl Python {
         Python { program, running: None }
     }
 
-    /// Calls a function; outputs may be omitted.
-    ///
-    /// # Errors
-    /// If Python does not start or lacks NumPy, the function raises, or a result is invalid.
+    /// Calls a function; outputs may be omitted. Fails if Python does not start, NumPy is missing, the function
+    /// raises, or a result is invalid.
     pub fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let mut running = match self.running.take() {
             Some(running) => running,
@@ -96,7 +94,7 @@ impl PythonProcess {
     fn start(program: &Path) -> Result<PythonProcess, String> {
         let cannot = |error: io::Error| {
             format!(
-                "cannot start `{}`: {error}; `--python` or CUBINDER_PYTHON names another",
+                "cannot start `{}`: {error}; select another with `--python` or CUBINDER_PYTHON",
                 program.display()
             )
         };
@@ -113,8 +111,8 @@ impl PythonProcess {
 
     fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let text = |error: io::Error| error.to_string();
-        // Disappear with the process.
-        let file = || tempfile::tempfile().map_err(|error| format!("cannot make a temporary file: {error}"));
+        let file =
+            || tempfile::tempfile().map_err(|error| format!("cannot create a temporary file: {error}"));
         let (input_file, output_file) = (file()?, file()?);
         let to = BufWriter::new(&input_file);
         npy::write_archive(call.inputs.iter().copied(), to)?.flush().map_err(text)?;
@@ -139,10 +137,10 @@ impl PythonProcess {
         if line.is_empty() {
             let status =
                 self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-            return Err(format!("Python ended without an answer ({status})"));
+            return Err(format!("Python exited without a result ({status})"));
         }
-        let answer: serde_json::Value = serde_json::from_str(&line)
-            .map_err(|_| format!("Python's answer is not understood: {}", line.trim()))?;
+        let answer: serde_json::Value =
+            serde_json::from_str(&line).map_err(|_| format!("invalid output of Python: {}", line.trim()))?;
         match answer.get("error").and_then(serde_json::Value::as_str) {
             Some(why) => Err(why.to_owned()),
             None => returned(call, output_file),
@@ -167,13 +165,12 @@ fn returned(call: &Call<'_>, file: File) -> Result<Vec<Option<Array>>, String> {
 
 impl Drop for PythonProcess {
     fn drop(&mut self) {
-        // Exits then, unless user code loops forever.
+        // Makes it exit, unless user code never returns.
         self.requests = None;
         let start = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && start.elapsed() < GRACE {
             std::thread::sleep(Duration::from_millis(2));
         }
-        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Random shapes, attributes and types that a plugin allows, and smaller ones.
+//! Random and smaller shapes, attributes and types that a plugin allows.
 
 use cubinder_expr::{Interval, Value};
 use cubinder_launch as launch;
@@ -16,23 +16,22 @@ use crate::query::{DEFAULT_ALIGNMENT, Query, RawAttributeValue};
 pub struct Sizes {
     /// The inputs' shapes.
     pub shapes: Vec<Vec<i64>>,
-    /// The values of shape inputs; empty for others.
+    /// Values of shape inputs; empty for others.
     pub values: Vec<Vec<i64>>,
-    /// The attributes, in the plugin's order.
+    /// Attributes, in the plugin's order.
     pub attributes: Vec<Value>,
-    /// The variant with the tensors' types and formats.
+    /// Variant with the tensors' types and formats.
     pub row: usize,
 }
 
 /// Maximum number of elements of a tensor.
 pub const MOST_ELEMENTS: usize = 1 << 20;
-/// Maximum number of attempts.
 const ATTEMPTS: usize = 20_000;
 /// Around powers of two and block sizes.
 const EXTENTS: [i64; 26] =
     [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 129, 255, 257, 1000, 1025];
 
-/// Returns random sizes that `plugin` allows on `device`, if found. Reuses attributes and ranks of `known`.
+/// Returns random sizes that `plugin` allows on `device`, if found; reuses attributes and ranks of `known`.
 #[must_use]
 pub fn random(plugin: &Plugin, device: Device, known: &[Sizes], seed: u64) -> Option<Sizes> {
     let mut source = Rng::with_seed(seed);
@@ -93,7 +92,6 @@ fn resized(plugin: &Plugin, template: &Sizes, source: &mut Rng) -> Vec<Vec<i64>>
     let inputs = plugin.inputs.iter().zip(&template.shapes);
     let shapes = inputs.map(|(input, shape)| {
         let one = |(axis, extent): (usize, &i64)| {
-            // Unrelated to others.
             let allowed = input.limits.dim(axis);
             if allowed.min == allowed.max {
                 return *extent;
@@ -143,7 +141,7 @@ fn extent(
     }
 }
 
-/// Returns a possibly invalid value.
+/// Draws a value for an attribute; it may be invalid.
 fn value(attribute: &Attribute, rank: usize, source: &mut Rng) -> Value {
     if let Some(default) = attribute.default.as_ref().filter(|_| source.bool()) {
         return default.clone();

@@ -1,4 +1,4 @@
-//! Trials, which can be sent to another process.
+//! Trials, serializable for another process.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -15,34 +15,34 @@ use crate::source;
 /// A node with its data and expectations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trial {
-    /// A description.
+    /// Description.
     pub name: String,
     /// Shapes, attributes, types, formats, alignments.
     pub query: Query,
     /// The inputs' data; random by default.
     pub inputs: Vec<(String, InputData)>,
-    /// The expected values of outputs.
+    /// Expected values of outputs.
     pub outputs: Vec<(String, DataFile)>,
-    /// The function that computes expected outputs.
+    /// Function that computes expected outputs.
     pub reference: Option<FunctionRef>,
-    /// The tolerances; by default of the types.
+    /// Tolerances; by default of the types.
     pub tolerance: Vec<(String, Tolerance)>,
-    /// The seed of random numbers.
+    /// Seed of random numbers.
     pub seed: u64,
-    /// The variant to run; `None`: all that may.
+    /// Variant to run; `None`: all that may.
     pub variant: Option<i32>,
 }
 
 /// The data of an input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum InputData {
-    /// The contents of a file.
+    /// Contents of a file.
     File(DataFile),
     /// These numbers, in row-major order.
     Numbers(Vec<Number>),
     /// Random numbers between these bounds.
     Range(f64, f64),
-    /// A range per position of the last dimension.
+    /// Range per position of the last dimension.
     Columns(Vec<(f64, f64)>),
 }
 
@@ -52,14 +52,14 @@ pub struct DataFile {
     /// The `.npy` or `.npz` file.
     #[serde(with = "as_bytes")]
     pub path: PathBuf,
-    /// The tensor of a `.npz` file.
+    /// Tensor of a `.npz` file.
     pub member: Option<String>,
 }
 
 /// A function in a Python file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionRef {
-    /// The file.
+    /// File.
     #[serde(with = "as_bytes")]
     pub path: PathBuf,
     /// The function's name.
@@ -68,9 +68,6 @@ pub struct FunctionRef {
 
 impl DataFile {
     /// Parses `x.npy`, `data.npz` for the member `tensor`, or `data.npz:x`, relative to `folder`.
-    ///
-    /// # Errors
-    /// If it is malformed.
     pub fn parse(text: &str, tensor: &str, folder: &Path) -> Result<DataFile, String> {
         if text.ends_with(".npy") {
             return Ok(DataFile { path: folder.join(text), member: None });
@@ -80,12 +77,11 @@ impl DataFile {
             _ => (text.to_owned(), tensor),
         };
         if !path.ends_with(".npz") {
-            return Err("expected a file of NumPy: `x.npy`, `data.npz` or `data.npz:x`".to_owned());
+            return Err("expected a NumPy file: `x.npy`, `data.npz` or `data.npz:x`".to_owned());
         }
         Ok(DataFile { path: folder.join(path), member: Some(member.to_owned()) })
     }
 
-    /// Fails if the tensor is unreadable or `work` fails.
     fn open<T>(&self, work: impl FnOnce(StoredTensor<'_>) -> Result<T, String>) -> Result<T, String> {
         let cannot = |why: String| format!("cannot read `{}`: {why}", self.path.display());
         let file = source::open_file(&self.path).map_err(|error| cannot(error.to_string()))?;
@@ -98,17 +94,11 @@ impl DataFile {
     }
 
     /// Returns the tensor's shape.
-    ///
-    /// # Errors
-    /// If it is unreadable.
     pub fn shape(&self) -> Result<Vec<i64>, String> {
         self.open(|stored| Ok(stored.shape().to_vec()))
     }
 
-    /// Reads the tensor, with at most `most` elements.
-    ///
-    /// # Errors
-    /// As [`DataFile::shape`]; if it is too large or of another type.
+    /// Reads the tensor; fails for another type or more than `most` elements.
     pub fn array(&self, ty: cubinder_expr::DataType, most: usize) -> Result<super::Array, String> {
         self.open(|stored| stored.within(most)?.array(ty))
     }
@@ -116,15 +106,12 @@ impl DataFile {
 
 impl FunctionRef {
     /// Parses `scale_reference.py:scale`, relative to `folder`.
-    ///
-    /// # Errors
-    /// If it is malformed.
     pub fn parse(text: &str, folder: &Path) -> Result<FunctionRef, String> {
         match text.rsplit_once(':') {
             Some((path, function)) if path.ends_with(".py") && !function.is_empty() => {
                 Ok(FunctionRef { path: folder.join(path), function: function.to_owned() })
             }
-            _ => Err("expected a Python file and a function in it: `reference.py:function`".to_owned()),
+            _ => Err("expected a Python file and a function: `reference.py:function`".to_owned()),
         }
     }
 }

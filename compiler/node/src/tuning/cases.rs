@@ -1,4 +1,4 @@
-//! The test cases for tuning: the manifest's key `tune`.
+//! Test cases for tuning: the manifest's key `tune`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,6 @@ use crate::rules;
 use crate::source;
 
 /// Reads the cases to measure; `None` if the manifest names none.
-///
-/// # Errors
-/// If the file is unreadable, invalid or for another manifest.
 #[must_use]
 pub fn cases(manifest: &Resolved) -> Option<Result<Cases, Vec<Diagnostic>>> {
     manifest.manifest.plugin.tune.as_ref().map(|named| read(manifest, named))
@@ -34,7 +31,7 @@ fn read(manifest: &Resolved, named: &Located<String>) -> Result<Cases, Vec<Diagn
         error
             .code(rules::TUNE_FILE)
             .at(span.clone(), "the manifest names it here")
-            .help("`tune` names a file of cases (docs/cases.md), relative to the manifest's folder")
+            .help("set `tune` to a file of cases (docs/cases.md), relative to the manifest's folder")
     };
     let source = source::text(&path);
     let source = source.map_err(|errors| errors.into_iter().map(here).collect::<Vec<_>>())?;

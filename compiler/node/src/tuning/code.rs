@@ -1,5 +1,4 @@
-//! Detects code that changed since its measurement: a note, because it may be as fast and the GPU may be
-//! unavailable.
+//! Detects code that changed since its measurement: a note, as it may be as fast.
 
 use std::sync::Arc;
 
@@ -13,11 +12,11 @@ use crate::eval::{Subject, SubjectOrigin, resolve_query};
 /// Measured points of changed code.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct OutdatedMeasurement {
-    /// With namespace.
+    /// The plugin's name, with namespace.
     pub plugin: String,
-    /// The measured GPU.
+    /// Measured GPU.
     pub device: String,
-    /// The number of points.
+    /// Number of points.
     pub points: usize,
 }
 
@@ -50,7 +49,7 @@ fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
     launch.code.get(*fit::order(capability, &targets).first()?)
 }
 
-/// Returns points whose code in a bundle changed. Skips bundles without code for exactly this GPU, as
+/// Returns points whose code in a bundle changed. Skips bundles without code for exactly this GPU, which
 /// measured code has.
 #[must_use]
 pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
@@ -76,13 +75,12 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     all
 }
 
-/// `false` for other errors, which are reported separately.
+/// Returns whether the code changed since the measurement; `false` after other errors, which are reported separately.
 fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
     let Ok(resolved) = resolve_query(subject, &point.query) else { return false };
     let node = resolved.signature();
     let ids: Vec<i32> = point.microseconds.iter().map(|(id, _)| *id).collect();
     let mut rows = rows(&subject.plugin, &node, &ids);
-    // The device runs machine code for exactly this GPU.
     let is_exact = |launch: &Launch| {
         first(launch, capability).is_some_and(|it| fit::fit(capability, it.target) == Fit::Exact)
     };

@@ -24,27 +24,20 @@ pub fn file_name(device: &Device) -> String {
 }
 
 /// Reads a file.
-///
-/// # Errors
-/// If it is unreadable or invalid.
 pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
     let source = source::text(path)?;
     file_kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }
 
-/// Reads the file for a GPU, if it exists.
-///
-/// # Errors
-/// As [`open`], or if it is for another GPU.
+/// Reads the file for a GPU, if it exists; fails if it is for another GPU.
 pub fn read_for_device(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnostic>> {
-    // Dangling links cannot be replaced.
     if !path.exists() && !path.is_symlink() {
         return Ok(None);
     }
     let known = open(path)?.tuning;
     let own = &known.device;
-    // Alike GPUs may differ in memory.
+    // GPUs that are alike may differ in memory.
     if !own.is_alike(device) || own.name != device.name {
         let (path, found) = (path::shown(path).display().to_string(), own.to_string());
         return Err(vec![OtherGpu { path, found, device: device.to_string() }.into()]);
@@ -55,13 +48,13 @@ pub fn read_for_device(path: &Path, device: &Device) -> Result<Option<Tuning>, V
 /// The points that new ones replace.
 #[derive(Debug, Clone, Copy)]
 pub enum ReplacedPoints<'s> {
-    /// All of their version and, if versions are given, of all others.
+    /// All of their version and, if existing versions are given, of others.
     All(Option<&'s [String]>),
-    /// Those with an equal node.
+    /// Points whose node equals that of a new point.
     SameNodes(&'s Subject),
 }
 
-/// Merges `new` into a file. New points come first, because the first of equally near points is used.
+/// Merges `new` into a file. New points come first: among equally near points the first wins.
 #[must_use]
 pub fn merged(known: Option<Tuning>, new: Tuning, replaced: ReplacedPoints<'_>) -> Tuning {
     let Some(known) = known else { return new };
@@ -101,25 +94,18 @@ fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
     is_same_node(one, other) || resolved(one).is_some_and(|node| resolved(other) == Some(node))
 }
 
-/// Checks before measuring that the file is writable, and creates its folder.
-///
-/// # Errors
-/// If it is not writable.
+/// Creates the folder and checks that the file is writable, before measuring.
 pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
     draft(path).map(drop)
 }
 
-/// Writes a file atomically; keeps permissions.
-///
-/// # Errors
-/// If it is not writable; the old content remains.
+/// Writes a file atomically, keeping permissions; on failure the old content remains.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
     let (mut draft, place) = draft(path)?;
     let written = draft.file_mut().write_all(write(tuning).as_bytes());
     written.and_then(|()| draft.persist(&place)).map_err(|error| unwritten(path, &error))
 }
 
-/// Creates an empty draft of the linked file.
 fn draft(path: &Path) -> Result<(AtomicFile, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let permissions =
@@ -241,7 +227,7 @@ y = "y"
         let part = lines(&merged(Some(known), new.clone(), ReplacedPoints::SameNodes(&b())));
         let expected =
             ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"];
-        assert_eq!(part, expected, "of points that are as near the first is taken");
+        assert_eq!(part, expected, "the first of equally near points is used");
         let other = lines(&merged(
             Some(tuning(vec![point("a", "1", 1, 1.0)])),
             new.clone(),
@@ -266,7 +252,7 @@ y = "y"
             lines(&merged(Some(known.clone()), new.clone(), ReplacedPoints::All(Some(&versions))))
         };
         assert_eq!(after(&["1", "3"]), ["a 0 1 [1.0]", "b 1 2 [5.0]", "b 3 1 [1.0]"]);
-        assert_eq!(after(&[]), ["a 0 1 [1.0]", "b 1 2 [5.0]"], "what is measured is there");
+        assert_eq!(after(&[]), ["a 0 1 [1.0]", "b 1 2 [5.0]"], "measured versions exist");
     }
 
     #[test]
@@ -313,11 +299,11 @@ y = "y"
             for refused in [prepare(path), save(path, &written)] {
                 let error = refused.unwrap_err();
                 assert!(error.message.ends_with("it is read-only"), "{error:?}");
-                assert!(error.help.unwrap_or_default().starts_with("`chmod u+w "));
+                assert!(error.help.unwrap_or_default().starts_with("make it writable with `chmod u+w "));
             }
         }
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (before, 0o444));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left there");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no other files remain");
     }
 
     #[test]
@@ -331,7 +317,7 @@ y = "y"
         assert_eq!(read_for_device(&path, &own), Ok(Some(written)));
         for other in [device("NVIDIA H100", 114), device("NVIDIA H200", 114), device("NVIDIA H100", 132)] {
             let errors = read_for_device(&path, &other).unwrap_err();
-            assert!(errors[0].message.ends_with("is of another GPU"), "{errors:?}");
+            assert!(errors[0].message.ends_with("is for another GPU"), "{errors:?}");
         }
         fs::write(&path, "manifest = \"a.toml\"\n[[cases]]\nname = \"a\"\n").unwrap();
         assert!(read_for_device(&path, &own).is_err());

@@ -1,7 +1,7 @@
-//! Tuning: measured times of a plugin's variants for some shapes on one GPU.
+//! Measured times of a plugin's variants for some shapes on one GPU.
 //!
-//! Owns the syntax of `tuning/*.toml` ([`read()`], [`write()`]), written by `cubinder tune`, and its packing into
-//! models ([`pack`]). Never measures or chooses variants ([`cubinder_launch`] does).
+//! Owns the syntax of `tuning/*.toml` ([`read()`], [`write()`]), and its packing into models ([`pack`]).
+//! `cubinder tune` measures, [`cubinder_launch`] chooses variants.
 //!
 //! ```toml
 //! schema = 1
@@ -10,17 +10,19 @@
 //! name = "NVIDIA H200"
 //! capability = "9.0"
 //! sms = 132
-//! driver = 13000                       # the newest CUDA that the driver knows; for readers
+//! driver = 13000                       # the driver's newest CUDA; informative
 //!
 //! [[points]]
 //! plugin = "cubinder::rms_norm"        # namespace::name
 //! version = "1"
-//! case = "rows of a large model"       # where the shapes come from; for readers
+//! case = "rows of a large model"       # the shapes' origin; informative
 //! types = { T = "bf16" }
 //! attributes = { epsilon = 1e-5 }
 //! shapes = { x = [512, 4096], weight = [4096] }
 //! microseconds = { 6 = 3.02, 4 = 3.3 } # by the variants' ids
 //! ```
+//!
+//! Never measures or chooses variants ([`cubinder_launch`] does).
 
 mod cases;
 mod code;
@@ -54,9 +56,9 @@ pub const SCHEMA: i64 = 1;
 /// The measurements on one GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
-    /// The GPU.
+    /// GPU.
     pub device: Device,
-    /// The measured points, in the file's order.
+    /// Measured points, in the file's order.
     pub points: Vec<Point>,
 }
 
@@ -65,9 +67,9 @@ pub struct Tuning {
 pub struct Device {
     /// The driver's name of it.
     pub name: String,
-    /// Its compute capability.
+    /// Compute capability.
     pub capability: ComputeCapability,
-    /// The number of multiprocessors.
+    /// Number of multiprocessors.
     pub sms: u32,
     /// The driver's newest CUDA version (`cuDriverGetVersion`): 13000 for 13.0.
     pub driver: Option<u32>,
@@ -93,14 +95,14 @@ impl Device {
 pub struct Point {
     /// [`cubinder_model::Plugin::full_name`]: `namespace::name`, or only the name.
     pub plugin: String,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// A description of the shapes' origin.
+    /// Description of the shapes' origin.
     pub case: Option<String>,
     /// The node, without alignments and device facts. Omitted parameters are those of the first matching variant.
     /// Writers name all attributes, because defaults change.
     pub query: Query,
-    /// The measured code ([`code_of`]), to detect changes.
+    /// Measured code ([`code_of`]), to detect changes.
     pub code: Option<String>,
     /// Time by variant id.
     pub microseconds: Vec<(i32, f64)>,
@@ -122,11 +124,11 @@ impl Point {
 /// A tuning file with spans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
-    /// The text.
+    /// Text.
     pub source: Arc<Source>,
-    /// Its contents.
+    /// Contents.
     pub tuning: Tuning,
-    /// By point.
+    /// Source positions of each point.
     places: Vec<Places>,
 }
 

@@ -1,5 +1,5 @@
-//! Packs measured times into plugin models. Omits points of changed plugins with a warning, because they must be
-//! compiled before they are measured again. Ignores other plugins' points: libraries share files.
+//! Packs measured times into plugin models. Warns about points of changed plugins, which must be compiled
+//! before they are measured again. Ignores other plugins' points, as libraries share files.
 
 use cubinder_expr::Value;
 use cubinder_model::validate::{
@@ -104,7 +104,7 @@ impl RemainingRoom {
     }
 }
 
-/// Returns the GPU's entry; `None` if there are too many kinds.
+/// Returns the entry of a device, added if it is new; `None` if there are too many kinds of GPUs.
 fn place<'t>(tuning: &'t mut Vec<TunedDevice>, device: &Device) -> Option<&'t mut TunedDevice> {
     let capability = u16::from(device.capability.major) * 10 + u16::from(device.capability.minor);
     let is_it = |known: &TunedDevice| (known.capability, known.sms) == (capability, device.sms);
@@ -156,8 +156,8 @@ fn of_point(
             Some((row, _)) => times.push((row, microseconds)),
             None => {
                 let why = match plugin.variants.iter().any(|variant| variant.id == id) {
-                    true => "does not serve such a node any more",
-                    false => "there is none any more",
+                    true => "no longer supports such a node",
+                    false => "no longer exists",
                 };
                 diagnostics.push(
                     MissingVariant { id, name, why, span: file.span(index, PointKey::Variant(id)) }.into(),
@@ -176,7 +176,7 @@ fn of_point(
     Some(TunedPoint { attributes, shapes, ranking })
 }
 
-/// Ranks rows by time; those as fast as the fastest ([`ALIKE`]) keep the manifest's order.
+/// Ranks rows by time; those as fast as the fastest ([`ALIKE`]) keep their order.
 pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     times.sort_by_key(|(row, _)| *row);
     let mut ranking = Vec::new();
@@ -187,10 +187,7 @@ pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     ranking
 }
 
-/// Returns inputs' shapes, then outputs'.
-///
-/// # Errors
-/// The runtime's reason for rejecting the node.
+/// Returns inputs' shapes, then outputs', or the runtime's reason for rejecting the node.
 fn shapes(subject: &Subject, resolved: &ResolvedQuery) -> Result<Vec<Vec<i64>>, String> {
     let outputs = match resolved.unmet(subject) {
         Some(why) => Err(why),

@@ -9,7 +9,7 @@ use cubinder_launch::{Facts, Signature};
 use cubinder_model::validate::MAX_TUNED_POINTS;
 use cubinder_model::{AUTO_TACTIC, Plugin};
 
-/// Upsampling: `mode` decides nothing about time, `factor` about the shape of the output, and there is code for each `axis`.
+/// Upsampling: `mode` does not affect time, `factor` determines the output's shape, `axis` is specialized.
 const UP: &str = r#"schema = 1
 [plugin]
 name = "up"
@@ -80,7 +80,6 @@ fn packed(plugin: &mut Plugin, points: &str) -> Vec<Diagnostic> {
     warnings
 }
 
-/// A point of `up` with everything that it needs and these keys, of which a later one takes the place of an earlier one.
 fn point(keys: &[(&str, &str)]) -> String {
     let all = [
         ("plugin", "\"sample::up\""),
@@ -124,22 +123,14 @@ fn a_point_becomes_rows_in_the_order_of_their_times() {
     };
     let f32 = DataType::F32;
     assert_eq!(rows(0, 0), [(2, f32, 0), (1, f32, 0), (5, f32, 0)]);
-    assert_eq!(
-        rows(0, 1),
-        [(2, f32, 1), (1, f32, 1), (5, f32, 1)],
-        "an attribute that is not named has its default"
-    );
+    assert_eq!(rows(0, 1), [(2, f32, 1), (1, f32, 1), (5, f32, 1)], "omitted attributes have their defaults");
     assert_eq!(rows(1, 0), [(1, DataType::F16, 0)]);
     let devices: Vec<_> = up.tuning.iter().map(|it| (it.name.as_str(), it.capability, it.sms)).collect();
-    assert_eq!(devices, [("NVIDIA H200", 90, 132), ("NVIDIA L4", 89, 58)], "a kind of GPU once");
+    assert_eq!(devices, [("NVIDIA H200", 90, 132), ("NVIDIA L4", 89, 58)], "each GPU model occurs once");
     let first = &up.tuning[0].points[0];
-    assert_eq!(
-        first.attributes,
-        [(0, Value::Int(2))],
-        "what time depends on, without what the row is compiled for"
-    );
+    assert_eq!(first.attributes, [(0, Value::Int(2))], "timing attributes, without those of the row");
     assert_eq!(first.shapes, [vec![4, 16], vec![1], vec![8, 16]]);
-    // What was packed is what the run time follows.
+    // The runtime uses the packed times.
     let facts = Facts {
         shapes: &[&[4, 16], &[1], &[8, 16]],
         device: Some(launch::Device { sms: 132, shared_bytes: 0, capability: 90 }),
@@ -152,7 +143,6 @@ fn a_point_becomes_rows_in_the_order_of_their_times() {
     };
     let order = launch::in_order(&up, &node, AUTO_TACTIC, &facts).unwrap();
     assert_eq!(order.iter().map(|row| up.variants[*row].id).collect::<Vec<_>>(), [2, 1, 5]);
-    // Packing again puts nothing twice.
     let before = up.tuning.clone();
     assert_eq!(pack(&files, &mut up), []);
     assert_eq!(up.tuning, before);
@@ -183,7 +173,7 @@ fn what_is_stale_is_a_warning_at_its_place() {
     let mut up = plugin(UP);
     let diagnostics = packed(&mut up, &points.concat());
     assert_snapshot!(render(&diagnostics, Colour::Plain));
-    assert_eq!(up.tuning[0].points.len(), 3, "those of which a variant is left");
+    assert_eq!(up.tuning[0].points.len(), 3, "points with a remaining variant");
 }
 
 #[test]
@@ -198,7 +188,6 @@ fn versions_are_told_apart() {
     assert_eq!(other_versions(&files, &[&up]).len(), 1);
 }
 
-/// Their points are as good as others' and may be of another memory.
 #[test]
 fn gpus_that_count_as_one_are_told_apart() {
     let mut up = plugin(UP);
@@ -230,7 +219,7 @@ fn of_times_that_are_alike_the_first_of_the_manifest_goes_first() {
     assert_eq!(
         of(&[(0, 1.011), (2, 1.0), (1, 1.019)]),
         [2, 0, 1],
-        "alike with each other, not with the fastest"
+        "similar to each other, not to the fastest"
     );
     assert_eq!(of(&[]), [0_u32; 0]);
 }

@@ -1,4 +1,4 @@
-//! Parses tuning files; reports every error with its span.
+//! Parses tuning files.
 
 use std::sync::Arc;
 
@@ -12,10 +12,7 @@ use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::query::Part;
 use crate::query::read::{add, part, wrong};
 
-/// Parses a tuning file.
-///
-/// # Errors
-/// Every syntax error.
+/// Parses a tuning file; reports every syntax error.
 pub fn read(source: &Arc<Source>) -> Result<File, Vec<Diagnostic>> {
     let (mut toml, document) = TomlReader::parse(source, None);
     let read = document.and_then(|document| tuning(&mut toml, Section::root(document.get_ref())));
@@ -69,11 +66,11 @@ fn device_section(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Dev
     Some(Device { name: name?, capability: capability?, sms: sms?, driver })
 }
 
-/// Rejects control characters, because it is shown verbatim.
+/// Rejects control characters; the string is shown verbatim.
 fn shown(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
     let text = toml.string(entry)?.value;
     if text.chars().any(char::is_control) {
-        wrong(toml, entry, format!("{text:?} has control characters, expected what the GPU is called"));
+        wrong(toml, entry, format!("{text:?} contains control characters, expected the name of a GPU"));
         return None;
     }
     Some(text)
@@ -83,7 +80,7 @@ fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u32> {
     let found = toml.integer(entry)?;
     let number = u32::try_from(found).ok().filter(|number| *number > 0);
     if number.is_none() {
-        wrong(toml, entry, format!("it is {found}, expected a number from 1 to {}", u32::MAX));
+        wrong(toml, entry, format!("expected a number from 1 to {}, found {found}", u32::MAX));
     }
     number
 }
@@ -93,7 +90,7 @@ fn capability_of(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ComputeCapa
     let parts = text.split_once('.').and_then(|(major, minor)| Some((digits(major)?, digits(minor)?)));
     // One digit, so that 9.0 can be written 90.
     let Some((major, minor)) = parts.filter(|(major, minor)| *major > 0 && *minor < 10) else {
-        wrong(toml, entry, format!("`{text}` is no compute capability, which are written like `9.0`"));
+        wrong(toml, entry, format!("invalid compute capability `{text}`, expected a value such as `9.0`"));
         return None;
     };
     Some(ComputeCapability { major, minor })
@@ -120,7 +117,7 @@ fn point(toml: &mut TomlReader, mut section: Section<'_>) -> (Point, Places) {
     for each in [Part::Type, Part::Format, Part::Attribute] {
         part(toml, &mut section, each, query, parts);
     }
-    // Otherwise the node would have no inputs.
+    // Required, because a point without shapes would describe a node without inputs.
     let shapes = toml.require(&mut section, Part::Shape.key(), "{ NAME = [512, 4096] }");
     let shapes = shapes.and_then(|entry| toml.table(&entry, "[points.shapes]".to_owned()));
     for entry in shapes.map(|table| table.entries()).unwrap_or_default() {
@@ -142,7 +139,7 @@ fn times(toml: &mut TomlReader, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<
     let Some(table) = toml.table(entry, "[points.microseconds]".to_owned()) else { return Vec::new() };
     let lines = table.entries();
     if lines.is_empty() {
-        wrong(toml, entry, "it names no variant");
+        wrong(toml, entry, "expected at least one variant");
     }
     let mut times = Vec::new();
     for line in lines {
@@ -162,7 +159,7 @@ fn times(toml: &mut TomlReader, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<
             }
             (Some(_), None) => {}
             (Some(_), Some(time)) if time < 0.0 => {
-                wrong(toml, &line, format!("it is {time}, the least is 0"));
+                wrong(toml, &line, format!("expected at least 0, found {time}"));
             }
             (Some(id), Some(time)) => times.push((id, range, time)),
         }

@@ -8,7 +8,7 @@ use super::{Point, SCHEMA, Tuning};
 use crate::manifest::toml_reader::is_identifier;
 use crate::query::RawAttributeValue;
 
-const COMMENT: &str = "# Measured by `cubinder tune`; `cubinder compile` packs it into the plugins.\n";
+const COMMENT: &str = "# Written by `cubinder tune`; `cubinder compile` embeds it into the plugins.\n";
 
 /// Formats `tuning`, a point's variants by time.
 #[must_use]
@@ -94,7 +94,7 @@ fn string(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// Returns the shortest exact text.
+/// Formats the shortest exact text.
 fn float(value: f64) -> String {
     if value.is_nan() { "nan".to_owned() } else { format!("{value:?}") }
 }

@@ -1,5 +1,5 @@
-//! Finds the files that a unit may read, recursively, with digests. All possible paths of an include count: a file that
-//! appears at an absent one changes the key.
+//! Finds the files that a unit may read, recursively, with digests. All possible paths of an include count: a new file
+//! at an absent one changes the key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,6 @@ use crate::directives::{Kind, Pasting, directives, path_of};
 use crate::manifest_names::names_taken;
 use crate::source;
 
-/// Facts about a file when first read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Facts {
     digest: Digest,
@@ -26,12 +25,12 @@ struct Facts {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileState {
-    /// Not includable; the compiler tries the next folder.
+    /// No includable file exists; the compiler tries the next folder.
     Nothing,
     File(Arc<Facts>),
-    /// A pipe or device, which a compiler may read forever.
+    /// Pipe or device, which may never end.
     Endless,
-    /// Too large, or readable only by the compiler.
+    /// The file is too large, or only the compiler can read it.
     Unreadable,
 }
 
@@ -82,7 +81,6 @@ impl Files {
         self.state(path) == FileState::Nothing
     }
 
-    /// Returns the manifest names that a file uses, if known.
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
         self.state(path).facts()?.names.clone()
     }
@@ -100,7 +98,7 @@ fn read(path: &Path) -> Result<Vec<u8>, FileState> {
     }
 }
 
-/// Checks on the disk whether compilers find no file.
+/// Checks on the disk.
 pub(crate) fn is_absent(path: &Path) -> bool {
     read(path) == Err(FileState::Nothing)
 }
@@ -117,11 +115,11 @@ fn scan(text: impl AsRef<[u8]>) -> Vec<Kind> {
 pub(crate) struct Dependencies {
     /// Candidates with their digests.
     places: BTreeMap<PathBuf, Option<Digest>>,
-    /// If false, the result must not be cached.
+    /// Whether the result may be cached.
     pub(crate) complete: bool,
-    /// A project file has a computed include.
+    /// Project file has a computed include.
     pub(crate) computed: bool,
-    /// An included pipe or device, which may never end.
+    /// Included pipe or device, which may never end.
     pub(crate) endless: Option<PathBuf>,
     /// A toolkit header has a computed include, so all are inputs.
     pub(crate) trusts_toolkit: bool,
@@ -130,8 +128,7 @@ pub(crate) struct Dependencies {
 impl Dependencies {
     /// Finds what `unit` may include. The user's `options` can define macros.
     ///
-    /// Computed includes of `toolkit` headers are assumed to name others there, as in Thrust and libcu++; see
-    /// [`Dependencies::trusts_toolkit`].
+    /// Computed includes of `toolkit` headers are assumed to name others there, as in Thrust and libcu++.
     pub(crate) fn find(
         unit: &TranslationUnit,
         options: &[String],
@@ -156,7 +153,6 @@ impl Dependencies {
                 FileState::Nothing => {}
                 FileState::File(facts) => {
                     let in_toolkit = toolkit.iter().any(|folder| path.starts_with(folder));
-                    // Of the toolkit's text only the operator matters.
                     let words = !in_toolkit;
                     let Pasting { piece, underscore, operator } = facts.pasting;
                     let underscore = words && underscore;
@@ -205,7 +201,7 @@ impl Dependencies {
         matches!(self.places.get(file), Some(Some(_)))
     }
 
-    /// Returns whether the key contains the file, under any name.
+    /// Returns whether the key covers the file, under any name.
     pub(crate) fn covers(&self, file: &Path) -> bool {
         if self.holds(file) {
             return true;
@@ -214,7 +210,7 @@ impl Dependencies {
         self.found().any(|(known, _)| known.canonicalize().is_ok_and(|known| known == file))
     }
 
-    /// Paths are unchanged, as `__FILE__` can put them into code.
+    /// Includes paths, which `__FILE__` can put into code.
     pub(crate) fn hash(&self, key: KeyHasher) -> KeyHasher {
         self.places.iter().fold(key, |key, (place, digest)| {
             let digest = digest.as_ref().map_or(b"absent".as_slice(), |digest| &digest.0);
@@ -222,18 +218,17 @@ impl Dependencies {
         })
     }
 
-    /// Returns whether all files are unchanged: results of changed files must not be stored.
+    /// Returns whether all files are unchanged; otherwise results must not be stored.
     pub(crate) fn still_hold(&self) -> bool {
         self.places.iter().all(|(place, digest)| digest_of(place) == *digest)
     }
 }
 
-/// Digests names, sizes and times. Only top links to folders are followed.
+/// Digests names, sizes and times. Follows only top-level links to folders.
 pub(crate) fn stamp_of_folder(folder: &Path) -> Digest {
     let mut files: Vec<(PathBuf, u64, Option<Duration>)> = Vec::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {
-        // Unreadable for the compiler too.
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, kind) = (entry.path(), entry.file_type());
             if kind.is_ok_and(|kind| kind.is_dir()) {
@@ -302,7 +297,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         write(&folder.join("a.h"), "#include \"pipe.h\"\n");
-        assert_eq!(find(folder, "#include \"a.h\"\n").endless, None, "there is none yet");
+        assert_eq!(find(folder, "#include \"a.h\"\n").endless, None, "the file does not exist yet");
         let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.h")).status();
         assert!(made.unwrap().success());
         let found = find(folder, "#include \"a.h\"\n");
@@ -366,7 +361,7 @@ mod tests {
         assert!(is_complete("int _;"));
         assert!(!is_complete("#include \"cat.h\"\nint _;"));
         assert!(!is_complete("#include \"toolkit/cat.h\"\nint _;"));
-        assert!(is_complete("#include \"toolkit/cat.h\"\n"), "the toolkit's own words");
+        assert!(is_complete("#include \"toolkit/cat.h\"\n"), "a header of the toolkit");
         let option = |option: &str| find_with(folder, "", &[option.to_owned()]).complete;
         assert!(!option("-DC(a,b)=a##b(__has_)"));
         assert!(option("-DC(a,b)=a##b"));

@@ -1,8 +1,6 @@
-//! The content-addressed cache of compiled code.
-//!
-//! Owns the store ([`Cache`]) and the search for input files. Must not decide what is compiled, or fail a build for a
-//! full or read-only folder. Keys cover everything that determines the bytes: NVRTC 13.0 cannot list its files, so a
-//! scan overestimates them, except for pasted tokens (`crate::directives`).
+//! The content-addressed cache of compiled code: the store ([`Cache`]) and the search for input files. Must not fail
+//! a build for a full or read-only folder. Keys cover everything that determines the bytes: NVRTC 13.0 cannot list
+//! its files, so a scan overestimates them, except for pasted tokens (`crate::directives`).
 
 mod dependencies;
 mod store;
@@ -12,7 +10,7 @@ pub use store::Cache;
 
 use cubinder_model::Digest;
 
-/// Includes lengths, so that different lists never collide.
+/// Hashes lengths, so that different lists never collide.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyHasher(blake3::Hasher);
 

@@ -1,7 +1,5 @@
 //! Cache entries on disk: `<cache>/code/<2 hex digits>/<62 hex digits>`, with a magic, a digest of key and value, and
-//! the value.
-//!
-//! Renames make writes atomic. Damaged entries and other than regular files are misses and get replaced.
+//! the value. Writes are atomic. Damaged entries and other than regular files are misses and get replaced.
 
 use std::collections::HashSet;
 use std::io::{self, Read as _, Write as _};
@@ -17,15 +15,15 @@ use cubinder_source::atomic_file::{self, AtomicFile};
 
 const MAGIC: &[u8; 8] = b"cubincd1";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
-/// Far above code: the path may contain anything.
+/// Far above code sizes: the path may contain anything.
 const MAX_VALUE: u64 = 256 << 20;
 
 cubinder_source::diagnostics! {
     struct NotStored<'a> { error: io::Error, folder: Display<'a> }
-    warning "compiled code cannot be kept: {error}" {
-        note: "tried to write below `{folder}`";
-        note: "the build goes on; the next one compiles the same kernels again";
-        help: "name a folder that can be written with `CUBINDER_CACHE=<folder>`";
+    warning "cannot cache compiled code: {error}" {
+        note: "tried to write to `{folder}`";
+        note: "the build continues; the next build recompiles these kernels";
+        help: "set a writable folder with `CUBINDER_CACHE=<folder>`";
     }
 }
 
@@ -33,7 +31,7 @@ cubinder_source::diagnostics! {
 #[derive(Debug)]
 pub struct Cache {
     root: Option<PathBuf>,
-    /// The first failure; `Some(None)` once reported.
+    /// First failure; `Some(None)` once reported.
     failure: Mutex<Option<Option<Diagnostic>>>,
     /// Folders already swept.
     swept: Mutex<HashSet<PathBuf>>,
@@ -172,7 +170,7 @@ mod tests {
         cache.put(&Digest::compute(b"one"), b"value");
         cache.put(&Digest::compute(b"two"), b"value");
         let warning = cache.take_warning().unwrap();
-        assert!(warning.message.starts_with("compiled code cannot be kept: "), "{}", warning.message);
+        assert!(warning.message.starts_with("cannot cache compiled code: "), "{}", warning.message);
         assert_eq!(cache.take_warning(), None);
         assert_eq!(cache.get(&Digest::compute(b"one")), None);
     }
@@ -243,7 +241,6 @@ mod tests {
             ),
             (&|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), false),
             (&|path| std::fs::create_dir(path).unwrap(), false),
-            // A sparse terabyte.
             (&longer, true),
         ];
         for (make, is_replaced) in make {

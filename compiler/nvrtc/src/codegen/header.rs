@@ -35,7 +35,7 @@ pub fn header(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) 
     text
 }
 
-/// The type of array arguments, laid out like `T[N]`, without padding.
+/// The type of array arguments, laid out like `T[N]`.
 const ARRAY: &str = "\
 namespace cubinder {
 // N numbers passed by value.
@@ -66,7 +66,6 @@ struct i4x2 {
 }
 ";
 
-/// Returns [`Format`] in C++.
 fn formats() -> String {
     let names = Format::ALL.map(Format::name).join(", ");
     let each = |value: &dyn Fn(Format) -> String| -> String {
@@ -112,12 +111,12 @@ fn formats() -> String {
 
 /// Writes a table's data as a template, which leaves no code if unused.
 ///
-/// NVRTC reads strings about five times as fast as numbers (a megabyte of `float`, 13.0). The NUL is an extra byte.
-/// Empty tables would compile to another kernel's code.
+/// NVRTC reads strings five times as fast as numbers (a megabyte of `float`, 13.0). The NUL is an extra byte. Empty
+/// tables would compile to another kernel's code.
 fn data(table: &Table) -> String {
     let Table { name, data, .. } = table;
     if data.is_empty() {
-        return format!("#error the elements of the table {name} are not there\n");
+        return format!("#error missing elements of the table {name}\n");
     }
     let length = data.len() + 1;
     format!(
@@ -130,7 +129,6 @@ fn data(table: &Table) -> String {
     )
 }
 
-/// Escapes all but letters and digits as three octal digits.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 4);
     for byte in bytes {
@@ -144,8 +142,8 @@ fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-/// Writes a table's member, an object that replaces the array and optimizes away: NVRTC rejects device arrays and
-/// references to them as members (12.9, 13.0).
+/// Writes a table's member, an object that replaces the array and optimizes away: NVRTC rejects member arrays and
+/// references on the device (12.9, 13.0).
 fn table(table: &Table) -> String {
     let Table { name, ty, data, .. } = table;
     let (length, ty) = (data.len() / ty.size(), ty.cuda_name());
@@ -161,8 +159,8 @@ fn table(table: &Table) -> String {
     )
 }
 
-/// Writes `manifest` as a class template, of which NVRTC keeps only used members; unused constants of a namespace stay
-/// in machine code (13.0: some 600 bytes). Its double underscores are reserved, so constants cannot have its name.
+/// Writes `manifest` as a class template, of which NVRTC keeps only used members; a namespace's unused constants stay in
+/// machine code (13.0: some 600 bytes). Double underscores are reserved, so no constant has its name.
 fn manifest(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) -> String {
     let declared = |name: &String| !name.is_empty() && names.is_none_or(|names| names.contains(name));
     let types = unit.types.iter().map(|(name, ty)| (name, format!("using {name} = {}", ty.cuda_name())));
@@ -198,7 +196,7 @@ fn manifest(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) ->
 fn no_macro(name: &str) -> String {
     format!(
         "#ifdef {name}\n\
-         #error \"{name} is a macro and a name of the manifest: rename one of them, or leave the option out that defines it\"\n\
+         #error \"{name} is a macro and a name in the manifest: rename one of them, or remove the option that defines it\"\n\
          #endif\n"
     )
 }
@@ -208,7 +206,7 @@ fn constant(value: &Value) -> Option<(&'static str, String)> {
     match value {
         Value::Bool(value) => Some(("bool", value.to_string())),
         Value::Int(value) => Some(match i32::try_from(*value) {
-            // The least value has no literal.
+            // The minimum has no literal.
             Ok(i32::MIN) => ("int", format!("-{} - 1", i32::MAX)),
             Ok(value) => ("int", value.to_string()),
             Err(_) if *value == i64::MIN => ("long long", format!("-{}LL - 1", i64::MAX)),
@@ -223,7 +221,7 @@ fn constant(value: &Value) -> Option<(&'static str, String)> {
     }
 }
 
-/// Returns `None` out of range, and for subnormal numbers, which lose digits.
+/// Converts to single precision; `None` out of range, and for subnormal numbers, which lose digits.
 fn single(value: f64) -> Option<f32> {
     let single = value as f32;
     (single.is_normal() || f64::from(single) == value).then_some(single)
@@ -285,7 +283,6 @@ mod tests {
             ..draft(Path::new(""), "", "k", &[]).0
         };
         insta::assert_snapshot!(manifest(&unit, &[], None));
-        // Unused names are omitted, so such variants share one text.
         let taken = ["EPS".to_owned(), "other".to_owned()].into();
         let text = manifest(&unit, &[], Some(&taken));
         assert!(text.contains("EPS") && !text.contains("BLOCK") && !text.contains("using T"), "{text}");

@@ -1,5 +1,4 @@
-//! Builds a launch's translation unit from `cubinder.h` and the user's text. Must not open files or rewrite the user's
-//! code.
+//! Builds a launch's translation unit from `cubinder.h` and the user's text. Never opens files or rewrites user code.
 
 mod header;
 mod native;
@@ -26,7 +25,7 @@ pub struct TranslationUnit {
     pub name: String,
     /// The prelude's include, then the user's file with its own line numbers.
     pub text: String,
-    /// The text of `cubinder.h`.
+    /// Text of `cubinder.h`.
     pub prelude: Arc<Source>,
     /// The user's file.
     pub source: Arc<Source>,
@@ -66,7 +65,7 @@ pub fn translation_unit(
     }
 }
 
-/// Returns the tables that a text names, or all if an include may name them.
+/// Returns the tables that a text names, or all if includes may name them.
 pub fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
     if unit.tables.is_empty() {
         return Vec::new();
@@ -90,7 +89,7 @@ pub fn names_needed(unit: &Unit, of_text: Option<&BTreeSet<String>>) -> Option<B
     names.iter().all(is_declared).then_some(names)
 }
 
-/// Returns the path from `root`, or the whole path if unrelated, so that compiled bytes do not depend on the project's
+/// Returns the path from `root`, or the whole path if unrelated: compiled bytes must not depend on the project's
 /// location. `a/../b` becomes `b`.
 #[must_use]
 pub fn display_name(path: &Path, root: &Path) -> String {

@@ -22,8 +22,7 @@ pub struct LaunchBounds {
 
 /// Precedes the user's text, whose macros thus cannot change it; the text after it uses reserved names.
 ///
-/// Converts addresses and words to the kernel's parameter types, already checked against the manifest. Sizes are
-/// checked here.
+/// Converts addresses and words to the kernel's parameter types, already checked against the manifest; checks sizes.
 const BEFORE: &str = "\
 namespace cubinder_native {
 template <int INDEX, typename... PARAMS> struct cubinder_nth;
@@ -59,7 +58,6 @@ __device__ __forceinline__ T cubinder_numbers(WORDS... given)
 #define __launch_bounds__(...)
 ";
 
-/// The text between the user's and the kernel.
 const BEHIND: &str = "#undef __global__\n#undef __launch_bounds__\n#line 1 \"kernel for TensorRT\"\n";
 
 /// Returns the generated kernel's symbol, shown by profilers and stored in engines.
@@ -119,7 +117,7 @@ fn argument(author: &str, index: usize, arg: &Arg, plugin: &Plugin, words: &[Wor
         ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
             return address(&tensor_name(*tensor as usize, plugin));
         }
-        // Rejected earlier: such launches use the runtime library.
+        // Rejected earlier: such launches need the runtime library.
         ArgValue::Scratch(_) => return address("nullptr"),
         ArgValue::Scalar { ty, .. } | ArgValue::Array { ty, .. } => *ty,
     };
@@ -131,7 +129,7 @@ fn argument(author: &str, index: usize, arg: &Arg, plugin: &Plugin, words: &[Wor
     format!("cubinder_native::cubinder_numbers<{ty}, {}>({})", number.size().min(4), of_arg.join(", "))
 }
 
-/// Returns the address parameter; outputs that alias an input use its parameter.
+/// Returns the address parameter; aliased outputs use their input's.
 fn tensor_name(tensor: usize, plugin: &Plugin) -> String {
     match tensor.checked_sub(plugin.inputs.len()) {
         None => format!("cubinder_in{tensor}"),
@@ -260,7 +258,7 @@ mod tests {
         let Some(ptx) = ptx("arguments_of_every_type", text, "k", args, LaunchBounds::default()) else {
             return;
         };
-        // Pointers: 1 input, 1 output. Words: 1 for whether to run, then 6, 1, 1, 1, 2, 1, 2, 1, 3.
+        // Pointers: 1 input, 1 output. Words: whether to run, then 6, 1, 1, 1, 2, 1, 2, 1, 3.
         let entry = ptx.split(".entry").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
         assert_eq!(entry.matches(".param .u64").count(), 2, "{entry}");
         assert_eq!(entry.matches(".param .u32").count(), 1 + 6 + 1 + 1 + 1 + 2 + 1 + 2 + 1 + 3, "{entry}");

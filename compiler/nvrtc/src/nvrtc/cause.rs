@@ -1,29 +1,29 @@
-//! Classifies NVRTC's messages by the wording of 13.0; others are [`Cause::Other`]. No other module may depend on the
-//! wording.
+//! Classifies NVRTC's messages by the wording of 13.0, on which no other module may depend; others are
+//! [`Cause::Other`].
 
 /// The cause of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Cause {
     /// An included file is in no include folder.
     MissingFile(String),
-    /// An undeclared name.
+    /// Undeclared name.
     UndefinedName(String),
     /// A class or namespace lacks this member.
     NoMember {
-        /// The qualified class or namespace.
+        /// Qualified class or namespace.
         scope: String,
-        /// The member.
+        /// Member.
         member: String,
     },
-    /// A missing `;`.
+    /// Missing `;`.
     ExpectedSemicolon,
     /// Another syntax error.
     Syntax,
-    /// A syntax error from which the parser does not recover.
+    /// Syntax error from which the parser does not recover.
     UnrecoverableSyntax,
-    /// An unexpected end of the text.
+    /// Unexpected end of the text.
     EndOfFile,
-    /// A function without `__global__` or `__device__`.
+    /// Function without `__global__` or `__device__`.
     UnmarkedFunction,
     /// The parameters exceed their limit.
     ParameterSpace(Excess),
@@ -33,7 +33,7 @@ pub enum Cause {
     Overloaded(String),
     /// A kernel's name cannot be resolved; another message gives the reason.
     NameExpression,
-    /// A rejected option, named in the text.
+    /// Rejected option, named in the text.
     Option(String),
     /// Any other cause.
     #[default]
@@ -45,7 +45,7 @@ pub enum Cause {
 pub struct Excess {
     /// The kernel's bytes.
     pub needed: u64,
-    /// The limit.
+    /// Limit.
     pub limit: u64,
     /// The kernel's mangled name.
     pub symbol: Option<String>,

@@ -1,5 +1,3 @@
-//! Reads code objects that NVRTC compiled.
-
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -56,7 +54,6 @@ fn kernels_are_read_for_every_architecture() {
         ("sm_120", 120),
     ] {
         let Some(bytes) = compiled("kernels_are_read_for_every_architecture", target) else { return };
-        // The ABI version of the ELF header.
         assert!(matches!(bytes[8], 7 | 8), "{target}");
         let facts = read(&bytes).unwrap();
         assert_eq!(facts.arch, arch);
@@ -89,7 +86,7 @@ fn ptx_and_machine_code_agree_on_parameters() {
     }
 }
 
-/// From 4 KiB of parameters on, NVRTC writes a different record.
+/// Kernels with 4 KiB of parameters or more have another record.
 #[test]
 fn more_than_4_kib_of_parameters_are_read() {
     let test = "more_than_4_kib_of_parameters_are_read";
@@ -163,7 +160,6 @@ fn shared_memory_of_the_launch_is_told_from_that_of_the_kernel() {
             assert_eq!((rules.dynamic_shared, told), expected, "{body} {target}");
         }
     }
-    // Another kernel may launch kernels.
     let text = format!(
         "extern \"C\" __global__ void other(float* y) {{ {launched} }}\nextern \"C\" __global__ void k(float* y) {{}}\n"
     );
@@ -174,7 +170,7 @@ fn shared_memory_of_the_launch_is_told_from_that_of_the_kernel() {
     }
 }
 
-/// ABI version 7 of NVRTC 12.9 differs only in the position of the architecture in the flags.
+/// ABI version 7 (NVRTC 12.9) differs only in the architecture's position in the flags.
 #[test]
 fn the_older_abi_is_read() {
     let Some(cubin) = sample("the_older_abi_is_read") else { return };
@@ -203,7 +199,7 @@ fn an_abi_that_is_not_known_is_refused() {
     let mut old = cubin.to_vec();
     old[8] = 6;
     let error = read(&old).unwrap_err().to_string();
-    assert_eq!(error, "the cubin has ABI version 6, which is not known: expected 7 or 8");
+    assert_eq!(error, "unknown cubin ABI version 6: expected 7 or 8");
 }
 
 proptest! {

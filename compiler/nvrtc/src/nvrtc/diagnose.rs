@@ -20,11 +20,11 @@ use crate::source;
 /// A compile message with its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileMessage {
-    /// The cause.
+    /// Cause.
     pub cause: Cause,
-    /// The author of the text with the error.
+    /// Author of the text with the error.
     pub author: Author,
-    /// The message in the user's files.
+    /// Message in the user's files.
     pub diagnostic: Diagnostic,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -
     messages
 }
 
-/// Keeps each line's first error and counts the others: most are consequences.
+/// Keeps each line's first error and counts the others, mostly consequences.
 fn first_of_each_line(messages: Vec<CompileMessage>, unit: &TranslationUnit) -> Vec<CompileMessage> {
     let line = |CompileMessage { diagnostic, .. }: &CompileMessage| {
         let span = &diagnostic.primary.as_ref()?.span;
@@ -112,13 +112,13 @@ fn first_of_each_line(messages: Vec<CompileMessage>, unit: &TranslationUnit) -> 
             notes.push(format!("{} from the same line", counted(*more)));
         }
         if index == last && following > 0 {
-            notes.push(format!("{} may follow from it", counted(following)));
+            notes.push(format!("{} may be caused by it", counted(following)));
         }
     }
     kept.into_iter().map(|(message, _)| message).collect()
 }
 
-/// Included before every text (13.0).
+/// Precedes every text (13.0).
 const BUILT_IN: &str = "__nv_nvrtc_builtin_header.h";
 
 fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> CompileMessage {
@@ -135,7 +135,6 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> CompileMessa
     let undefined = names(|cause| if let Cause::UndefinedName(name) = cause { Some(name) } else { None });
     let undefined: Vec<&str> = undefined.map(String::as_str).collect();
     let diagnostic = lookup::explain_unknown(kernel, kernel_span, &unit.source, file, &reported, &undefined);
-    // The kernel itself.
     let arguments = kernel.split_once('<').map_or("", |(_, arguments)| arguments);
     let mut words = arguments.split(|c: char| !c.is_alphanumeric() && c != '_');
     let undefined = words.find(|word| undefined.contains(word));
@@ -149,7 +148,6 @@ struct Finding<'m> {
 }
 
 enum Place {
-    /// By name.
     GivenHeader(&'static str),
     /// One of CUDA's headers.
     LibraryHeader(LibraryHeader),
@@ -254,7 +252,7 @@ impl Files<'_> {
         }
         diagnostic.help = match &message.number {
             Some(number) if message.severity == Severity::Warning => {
-                Some(format!("mend it, or add the option `--diag-suppress={number}`"))
+                Some(format!("fix it, or add the option `--diag-suppress={number}`"))
             }
             _ => host::help(cause, message.location.as_ref().map_or("", |location| &location.file)),
         };
@@ -264,7 +262,6 @@ impl Files<'_> {
         diagnostic
     }
 
-    /// Adds a location, by default the kernel's location in the manifest.
     fn with_place(
         &self,
         diagnostic: Diagnostic,
@@ -278,7 +275,8 @@ impl Files<'_> {
         }
     }
 
-    /// NVRTC marks the next token, perhaps on a later line; returns the end of the text before.
+    /// Returns the end of the text before the marked token: NVRTC marks the token after the missing semicolon,
+    /// perhaps on a later line.
     fn missing_semicolon(&self, cause: &Cause, error: &Diagnostic) -> Option<Span> {
         let is_of_syntax = matches!(cause, Cause::ExpectedSemicolon | Cause::Syntax);
         let span = error.primary.as_ref().map(|label| &label.span).filter(|_| is_of_syntax)?;
@@ -292,14 +290,14 @@ impl Files<'_> {
         (between.contains('\n') && !ends).then(|| Span::new(&span.source, before))
     }
 
-    /// NVRTC suggests an option that would break kernels.
+    /// Describes a function without `__device__`: NVRTC suggests an option that would break kernels.
     fn unmarked(&self, message: &Message, span: Option<Span>) -> Diagnostic {
         let name = span.as_ref().map(|span| &span.source.text[span.range.clone()]);
         let name = name.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
         let function = name.map_or_else(|| "a function".to_owned(), |name| format!("the function `{name}`"));
         let error = Diagnostic::error(format!("{function} is marked neither `__global__` nor `__device__`"));
         self.with_place(error.code(rules::KERNEL_ERROR), message.location.as_ref(), span)
-            .help("write `__global__` before a kernel, and `__device__` before what kernels call")
+            .help("mark kernels `__global__`, and functions that kernels call `__device__`")
     }
 
     fn span(&mut self, location: &Location) -> Option<Span> {
@@ -356,7 +354,6 @@ impl Files<'_> {
         if file == self.unit.name { None } else { self.directive(&is_named).map(|(_, span)| span) }
     }
 
-    /// Returns the first `#include` with a wanted name.
     fn directive(&self, is_wanted: &dyn Fn(&str) -> bool) -> Option<(String, Span)> {
         let source = &self.unit.source;
         let named = |directive: crate::directives::Directive| {
@@ -396,7 +393,7 @@ fn token_at(text: &str, at: usize, line: &Range<usize>) -> Range<usize> {
     start..start + length
 }
 
-/// Merges a unit's diagnostics for several targets. Those of some targets only, or their notes, name them.
+/// Merges a unit's diagnostics for several targets, naming the targets of partial ones.
 #[must_use]
 pub fn merge_targets(of_targets: &[(Target, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
     let mut merged: Vec<Merged> = Vec::new();
@@ -428,10 +425,10 @@ fn add(targets: &mut Vec<Target>, target: Target) {
 }
 
 struct Merged {
-    /// Without notes.
+    /// The diagnostic without notes.
     diagnostic: Diagnostic,
     targets: Vec<Target>,
-    /// With its targets.
+    /// Notes, each with its targets.
     notes: Vec<(String, Vec<Target>)>,
 }
 
@@ -476,7 +473,6 @@ mod tests {
 
     #[test]
     fn a_message_of_every_target_is_said_once() {
-        // A span over the target already names it.
         let manifest = Source::new("m.toml", "\"sm_90\"");
         let at = Diagnostic::error("no").at(Span::new(&manifest, 0..7), "here");
         let of_one = [("sm_80".parse().unwrap(), vec![]), ("sm_90".parse().unwrap(), vec![at.clone()])];

@@ -1,4 +1,4 @@
-//! The diagnostics of compiles, except NVRTC's own messages about the user's text.
+//! The diagnostics of compiles, except NVRTC's own about the user's text.
 
 use std::path::Display;
 
@@ -8,62 +8,61 @@ use nvrtc_sys::CompileError;
 use crate::diagnostic::Span;
 
 /// The fix for too many parameter bytes.
-pub const PASS_LESS: &str = "pass less by value: large tables belong into an input tensor";
+pub const PASS_LESS: &str = "pass less by value: move large tables to an input tensor";
 /// The fix for too much static shared memory.
-pub const MAKE_IT_DYNAMIC: &str = "make it `extern __shared__` and set `shared_bytes` in the launch";
+pub const MAKE_IT_DYNAMIC: &str = "declare it `extern __shared__` and set `shared_bytes` in the launch";
 
 cubinder_source::diagnostics! {
     pub(super) struct ParameterSpace { needed: u64, limit: u64, symbol: Option<String>, file: String, kernel: Span }
     error(PARAMETER_BYTES) "the parameters take {needed} bytes, the limit is {limit}" {
         at kernel: "compiled for this kernel";
-        note ?symbol: "NVRTC says so of `{symbol}` in `{file}`";
+        note ?symbol: "reported by NVRTC for `{symbol}` in `{file}`";
         help: "{PASS_LESS}";
     }
 
     pub(super) struct SharedMemory { needed: u64, limit: u64, symbol: Option<String>, file: String, kernel: Span }
     error(STATIC_SHARED_MEMORY) "the kernel has {needed} bytes of static shared memory, the limit is {limit}" {
         at kernel: "compiled for this kernel";
-        note ?symbol: "NVRTC says so of `{symbol}` in `{file}`";
+        note ?symbol: "reported by NVRTC for `{symbol}` in `{file}`";
         help: "{MAKE_IT_DYNAMIC}";
     }
 
-    /// Only an external change of the header can cause this.
+    /// Caused only by external changes of the header.
     pub(super) struct GivenHeader { header: &'static str, reported: String, kernel: Span }
     error(KERNEL_ERROR) "{header} does not compile" {
         at kernel: "compiled for this kernel";
-        note: "NVRTC says: {reported}";
+        note: "NVRTC reports: {reported}";
     }
 
     pub(super) struct LibraryHeader { name: String, file: String, line: usize, reported: String, directive: Span }
-    error(KERNEL_ERROR) "`{name}` holds what NVRTC does not compile" {
+    error(KERNEL_ERROR) "NVRTC cannot compile `{name}`" {
         at directive: "included here";
-        note: "NVRTC says of line {line} of `{file}`: {reported}";
-        help: "include the headers alone that the kernel itself needs: many of CUDA's libraries also have headers for host code, \
-               which NVRTC does not compile, such as `<cub/cub.cuh>` beside `<cub/block/block_reduce.cuh>`";
+        note: "NVRTC reports for line {line} of `{file}`: {reported}";
+        help: "include only headers that the kernel needs: many CUDA libraries also have headers for host code, which NVRTC cannot \
+               compile; for example, include `<cub/block/block_reduce.cuh>` instead of `<cub/cub.cuh>`";
     }
 
     pub(super) struct Ambiguous { kernel: String, file: String, name: String, span: Span }
-    error(KERNEL_NOT_FOUND) "`{kernel}` could be several functions of `{file}`" {
+    error(KERNEL_NOT_FOUND) "`{kernel}` is ambiguous in `{file}`" {
         at span: "";
-        note: "`{name}` is overloaded, and a kernel is named without its parameters";
-        help: "rename the one that is meant, or add a `__global__` function with a name of its own; of a template beside a plain \
-               function, give the arguments: `{name}<float>`";
+        note: "`{name}` is overloaded, and kernel names do not include parameters";
+        help: "rename the kernel, or add a `__global__` function with a unique name; to select a template, write its arguments: \
+               `{name}<float>`";
     }
 
-    /// The worker process exited.
     pub(super) struct Crash {
         major: i32, minor: i32, file: String, target: Target, kernel: Span, reason: String, printed: Vec<String>
     }
     error "NVRTC {major}.{minor} crashed on `{file}` for `{target}`" {
         at kernel: "compiled for this kernel";
-        note: "{reason}, which compiled nothing else";
+        note: "{reason}; it compiled nothing else";
         note *printed: "the process printed: {printed}";
-        help: "name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`";
+        help: "use another NVRTC: `--nvrtc <libnvrtc.so or its folder>`";
     }
 
     /// A NUL byte would end NVRTC's C string.
     pub(super) struct Nul<'a> { what: &'a str, file: Display<'a>, kernel: Span }
-    error "the {what} holds a NUL byte" {
+    error "the {what} contains a NUL byte" {
         at kernel: "compiled for this kernel";
         note: "the source is `{file}`";
     }
@@ -76,50 +75,50 @@ cubinder_source::diagnostics! {
     pub(super) struct UnknownTarget { major: i32, minor: i32, target: Target, archs: String }
     error(TARGET_NOT_SERVED) "NVRTC {major}.{minor} cannot compile for `{target}`" {
         note: "{archs}";
-        help: "leave the target out, or name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`";
+        help: "remove the target, or use another NVRTC: `--nvrtc <libnvrtc.so or its folder>`";
     }
 
     pub(super) struct RejectedOption<'a> { major: i32, minor: i32, reported: &'a str }
-    error(NVRTC_OPTION) "NVRTC {major}.{minor} does not take an option: {reported}" {
-        help: "look at `options` in the manifest's `[compile]` and in `cubinder.toml`, and at `--option`";
+    error(NVRTC_OPTION) "NVRTC {major}.{minor} rejects an option: {reported}" {
+        help: "check `options` in the manifest's `[compile]` and in `cubinder.toml`, and `--option`";
     }
 
     pub(super) struct NoCode { target: Target }
-    error "NVRTC reported success for `{target}` and gave no code" {}
+    error "NVRTC reported success for `{target}`, but returned no code" {}
 
     pub(super) struct UnreadableCode { target: Target, reason: String, kernel: Span }
-    error "the code for `{target}` cannot be read: {reason}" {
+    error "cannot read the code for `{target}`: {reason}" {
         at kernel: "compiled for this kernel";
     }
 
     pub(super) struct UnreadableSignature { kernel: String, reason: String, span: Span }
-    error "the parameters of `{kernel}` cannot be read: {reason}" {
+    error "cannot read the parameters of `{kernel}`: {reason}" {
         at span: "this kernel";
-        note: "they are read from the debug information that NVRTC writes";
+        note: "parameters are read from NVRTC's debug information";
     }
 
     pub(super) struct EndlessInclude<'a> { path: Display<'a>, file: &'a str, kernel: Span }
-    error(KERNEL_ERROR) "`{path}` cannot be included: it is not a regular file" {
+    error(KERNEL_ERROR) "cannot include `{path}`: it is not a regular file" {
         at kernel: "compiled for this kernel";
-        note: "`{file}` or what it includes names it; a pipe or a device may have no end";
-        help: "include a file that can be read to its end";
+        note: "included by `{file}` or its headers; a pipe or a device may be endless";
+        help: "include a regular file";
     }
 
     pub(super) struct Changed<'a> { path: Display<'a> }
     error "`{path}` changed while kernels were compiled" {
-        note: "some of the code may be of what it was before, and some of what it is now";
+        note: "the compiled code may mix the old and the new contents";
         help: "compile again";
     }
 
     pub(super) struct NoNvrtc { reason: String }
-    error "NVRTC cannot be used: {reason}" {
-        help: "run `cargo xtask setup`, or name another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`";
+    error "cannot use NVRTC: {reason}" {
+        help: "run `cargo xtask setup`, or specify another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`";
     }
 
     /// This NVRTC's output depends on more than its input.
     pub(super) struct NotReproducible { major: i32, minor: i32 }
-    warning "NVRTC {major}.{minor} may give other bytes for the same input" {
-        note: "names in anonymous namespaces and of static functions and variables hold the folder and the process";
-        help: "for builds that can be repeated, use NVRTC 13.0 or later; `cargo xtask setup` fetches one";
+    warning "NVRTC {major}.{minor} may return different code for the same input" {
+        note: "names of static functions and variables, and in anonymous namespaces, contain the folder and the process";
+        help: "for reproducible builds, use NVRTC 13.0 or later; `cargo xtask setup` fetches one";
     }
 }

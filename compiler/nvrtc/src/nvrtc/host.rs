@@ -9,12 +9,12 @@ const REPLACED: [(&str, &str); 3] = [
     ("time.h", "cuda/std/ctime"),
 ];
 
-/// With the same name in libcu++.
+/// Standard headers that libcu++ has under the same name.
 const IN_CUDA_STD: &str = "array atomic barrier bit chrono climits cmath complex concepts cstdint ctime expected functional \
                            initializer_list iterator limits mdspan memory numeric optional ratio span tuple type_traits utility \
                            variant version";
 
-/// Their device functions are built in.
+/// Headers whose device functions are built in.
 const BUILT_IN: [(&str, &str); 8] = [
     ("assert.h cassert", "`assert` is built in"),
     ("math.h", "functions such as `sqrtf` are built in; `INFINITY` and `NAN` are in `<cuda/std/cmath>`"),
@@ -53,20 +53,20 @@ fn find(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
 pub(super) fn help(cause: &Cause, file: &str) -> Option<String> {
     match cause {
         Cause::MissingFile(_) if file.ends_with("/cuda.h") => {
-            Some("`<cuda.h>` is for the host: do without it, or include `<cuda_runtime.h>`".to_owned())
+            Some("remove `<cuda.h>`, which is for host code, or include `<cuda_runtime.h>`".to_owned())
         }
         Cause::MissingFile(header) => {
-            for_header(header).map(|advice| format!("NVRTC has no headers of the host: {advice}"))
+            for_header(header).map(|advice| format!("NVRTC has no host headers: {advice}"))
         }
-        Cause::UndefinedName(name) => find(&NAMES, name).map(|header| format!("`#include <{header}>` has it")),
+        Cause::UndefinedName(name) => find(&NAMES, name).map(|header| format!("add `#include <{header}>`")),
         Cause::NoMember { scope, member } => match (scope.as_str(), member.as_str()) {
             ("cooperative_groups", "this_cluster" | "cluster_group") => Some(
-                "clusters are from compute capability 9.0 on: leave lower targets out, or write what needs them between `#if __CUDA_ARCH__ >= 900` \
+                "clusters require compute capability 9.0: remove lower targets, or put this code between `#if __CUDA_ARCH__ >= 900` \
                  and `#endif`"
                     .to_owned(),
             ),
             ("std", name) => Some(format!(
-                "NVRTC has no library of the host: see whether `cuda::std` has `{name}`, in a header such as `<cuda/std/utility>`"
+                "NVRTC has no host library: check whether `cuda::std` has `{name}`, in a header such as `<cuda/std/utility>`"
             )),
             _ => None,
         },
@@ -79,12 +79,14 @@ fn for_header(header: &str) -> Option<String> {
         return Some(format!("include `<{instead}>` instead"));
     }
     if has(IN_CUDA_STD, header) {
-        return Some(format!("include `<cuda/std/{header}>` instead, and say `cuda::std::` for `std::`"));
+        return Some(format!(
+            "include `<cuda/std/{header}>` instead, and use `cuda::std::` instead of `std::`"
+        ));
     }
     if let Some(advice) = find(&BUILT_IN, header) {
-        return Some(format!("do without it, {advice}"));
+        return Some(format!("remove it, {advice}"));
     }
-    has(HOST_ONLY, header).then(|| "device code cannot use this one".to_owned())
+    has(HOST_ONLY, header).then(|| "device code cannot use this header".to_owned())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use super::cause::{Cause, required_arch};
 use crate::diagnostic::Severity;
 
-/// For errors in name expressions (13.0).
+/// The file name that NVRTC 13.0 prints for errors in name expressions.
 const NAME_MAP: &str = "__nv_name_map";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Message {
     pub(super) cause: Cause,
     /// Code is between backticks.
     pub(super) text: String,
-    /// One per step.
+    /// Context of the message, one entry per step.
     pub(super) context: Vec<Context>,
 }
 
@@ -50,11 +50,11 @@ impl Message {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Location {
-    /// The file as NVRTC names it.
+    /// File as NVRTC names it.
     pub(super) file: String,
     /// Counted from 1.
     pub(super) line: usize,
-    /// The logged line, and the caret's byte.
+    /// Logged line, and the caret's byte.
     pub(super) excerpt: Option<(String, usize)>,
 }
 
@@ -72,7 +72,6 @@ impl Context {
             return None;
         }
         let line = line.strip_prefix("detected during ").unwrap_or(line);
-        // Candidates are mostly in headers.
         let line = line.split(" (declared at line ").next().unwrap_or(line);
         let located = line.rsplit_once(" at line ").and_then(|(text, location)| {
             let (number, file) = location.split_once(" of ")?;
@@ -112,7 +111,7 @@ pub(super) fn parse(text: &str) -> Log {
     log
 }
 
-/// Parses a message's body, up to an empty line or the next message.
+/// Parses a body, up to an empty line or the next message.
 fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
     if let (Some(excerpt), Some(caret), Some(location)) =
         (lines.get(at), lines.get(at + 1), &mut message.location)
@@ -123,7 +122,7 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
         location.excerpt = Some((excerpt.to_owned(), column - 2));
         at += 2;
     }
-    // Notes are about other locations, such as candidates.
+    // Notes have other locations.
     let mut is_note = false;
     let mut context: Vec<&str> = Vec::new();
     while let Some(line) = lines.get(at) {
@@ -132,7 +131,6 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
         } else if line.trim().is_empty() || !line.starts_with(' ') {
             break;
         } else if line.trim() == "^" {
-            // The excerpt.
             let excerpt = at.checked_sub(1).and_then(|before| lines.get(before)?.strip_prefix("  "));
             let column = line.find('^').and_then(|column| column.checked_sub(2));
             if !is_note {
@@ -223,7 +221,6 @@ fn from_nvrtc(line: &str) -> Option<Message> {
     Some(Message::new(Severity::Error, None, None, line.strip_prefix("nvrtc: error: ")?))
 }
 
-/// Replaces NVRTC's and ptxas's quotes by backticks.
 fn ticks(text: &str) -> String {
     let text = match text.strip_prefix("Entry function '").and_then(|rest| rest.split_once('\'')) {
         Some((symbol, rest)) => &format!("entry function `{symbol}`{rest}"),

@@ -1,5 +1,5 @@
 //! Compiles units with NVRTC: options, calls, diagnostics, worker processes ([`workers`]) and the cached [`Session`].
-//! Must not use a GPU or check compiled code (`cubinder-analysis` does).
+//! Never uses a GPU; `cubinder-analysis` checks the code.
 
 mod cause;
 mod diagnose;
@@ -53,12 +53,11 @@ pub enum ReadFiles {
     NotAsked,
     /// NVRTC printed no trace; any file may have been read.
     Unknown,
-    /// The traced files.
+    /// Traced files.
     Traced(Vec<PathBuf>),
 }
 
 impl ReadFiles {
-    /// Parses standard error of a compile with [`TRACE_INCLUDES`].
     fn parse(printed: Option<&[u8]>) -> ReadFiles {
         match printed.map(traced) {
             None => ReadFiles::NotAsked,
@@ -79,7 +78,7 @@ fn traced(printed: &[u8]) -> Option<Vec<PathBuf>> {
     has_trace.then(|| lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
-/// NVRTC recurses over the program; deep templates overflow a default thread's 2 MiB.
+/// NVRTC recurses over the program; deep templates overflow 2 MiB.
 const STACK_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -87,7 +86,6 @@ enum Compiler {
     InProcess(Arc<Nvrtc>),
     /// Worker processes and their NVRTC.
     Workers(Arc<Workers>, NvrtcInfo),
-    /// A replacement for NVRTC.
     #[cfg(test)]
     StandIn(fn(&Program) -> Result<WorkerOutput, CompileError>),
 }
@@ -121,9 +119,7 @@ impl Compiler {
                     let has_failed = result.is_err();
                     (result, has_failed)
                 })
-                .map_err(|error| {
-                    WorkerFailure::Start(format!("cannot start a thread to compile in: {error}"))
-                })
+                .map_err(|error| WorkerFailure::Start(format!("cannot start a compile thread: {error}")))
             }
             Compiler::Workers(workers, _) => {
                 if !workers.cannot_trace.load(Ordering::Relaxed) {
@@ -178,8 +174,8 @@ fn call_for(
 
 /// Runs `work` with a stack large enough for NVRTC. It returns its result and whether a compile failed.
 ///
-/// The thread of a failed compile stays: NVRTC 13.0 keeps state of it, and without the thread crashes at exit or in a
-/// later compile (seen above 32,764 parameter bytes).
+/// A failed compile's thread stays: without it NVRTC 13.0, which keeps state, crashes at exit or in a later compile
+/// (seen above 32,764 parameter bytes).
 fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'static) -> io::Result<T> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("nvrtc".to_owned()).stack_size(STACK_BYTES);
@@ -193,7 +189,7 @@ fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'sta
             }
         }
     })?;
-    receiver.recv().map_err(|_| io::Error::other("the thread of the compile ended early"))
+    receiver.recv().map_err(|_| io::Error::other("the compile thread exited early"))
 }
 
 fn failure(
@@ -216,22 +212,22 @@ fn failure(
         messages.push(CompileMessage::new(Failure { file: &unit.name, target, error, kernel }));
     }
     if let Some(CompileMessage { diagnostic: last, .. }) = messages.last_mut() {
-        last.notes.extend(log.rest.iter().map(|line| format!("NVRTC says: {line}")));
+        last.notes.extend(log.rest.iter().map(|line| format!("NVRTC reports: {line}")));
         last.help = last.help.take().or_else(|| log.required_arch.map(|arch| format!(
-            "put what needs it between lines `#if __CUDA_ARCH__ >= {arch}0` and `#endif`, or compile for no target below `sm_{arch}`"
+            "put this code between `#if __CUDA_ARCH__ >= {arch}0` and `#endif`, or remove targets below `sm_{arch}`"
         )));
     }
     messages
 }
 
-/// Reports a rejected option; the likeliest cause is the architecture, as options are checked before.
+/// Reports a rejected option, most likely the architecture: other options are checked before.
 fn rejected_option(log: &str, nvrtc: &NvrtcInfo, target: Target) -> CompileMessage {
     let (major, minor) = nvrtc.version;
     match log::rejected_option(log) {
         None => {
             let archs = nvrtc.archs.as_ref().map(|archs| {
                 let archs: Vec<String> = archs.iter().map(u32::to_string).collect();
-                format!("it knows the architectures {}", archs.join(", "))
+                format!("it supports the architectures {}", archs.join(", "))
             });
             let archs = archs.unwrap_or_else(Clone::clone);
             CompileMessage::new(UnknownTarget { major, minor, target, archs })

@@ -1,4 +1,4 @@
-//! The settings of a compile and NVRTC's options.
+//! Compile settings and NVRTC's options.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub(super) fn doubts(version: (i32, i32)) -> Option<Diagnostic> {
     (version < SEEDED).then(|| NotReproducible { major, minor }.into())
 }
 
-/// Returns the options, which depend on the arguments only; older `version`s get fewer options.
+/// Returns the options, a function of the arguments; older `version`s get fewer.
 pub(super) fn options(
     unit: &TranslationUnit,
     purpose: Purpose,
@@ -74,14 +74,15 @@ pub(super) fn options(
     }));
     options.push("--modify-stack-limit=false".into());
     if version >= SEEDED {
-        // Names with internal linkage would contain a hash of the working folder and the process's number (tested).
+        // Without a seed, names with internal linkage contain a hash of the working folder and the process ID
+        // (tested).
         options.push(format!("--frandom-seed={}", seed(unit)).into());
         // NVRTC's cache looks for the GPU driver and writes into the home folder (tested).
         options.push("--no-cache".into());
     }
     if let Purpose::Signature(_) = purpose {
         options.push("--device-debug".into());
-        // Before the user's options, whose definitions the code sees too.
+        // These precede the user's options: definitions among those apply to the code, too.
         options.extend(ONLY_DEBUGGING_DEFINES.map(|name| format!("--undefine-macro={name}").into()));
         options.extend(without_optimizer(&settings.options).into_iter().map(OsString::from));
     } else {
@@ -107,7 +108,6 @@ fn without_optimizer(options: &[String]) -> Vec<String> {
     while let Some(option) = rest.next() {
         if is_named(option, &PTXAS) {
             if !option.contains('=') {
-                // The option's value is the next argument.
                 rest.next();
             }
         } else if !is_named(option, &["dopt", "Ofast-compile", "Ofc"]) && !is_named(option, &LINE_INFORMATION)
@@ -118,7 +118,6 @@ fn without_optimizer(options: &[String]) -> Vec<String> {
     kept
 }
 
-/// Returns a seed that depends on the text only.
 fn seed(unit: &TranslationUnit) -> String {
     let [a, b, c, d, ..] = Digest::compute(unit.text.as_bytes()).0;
     format!("0x{:08x}", u32::from_le_bytes([a, b, c, d]))

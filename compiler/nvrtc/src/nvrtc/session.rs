@@ -1,4 +1,4 @@
-//! Compiles through the cache. NVRTC is loaded at the first cache miss.
+//! Compiles through the cache. The first cache miss loads NVRTC.
 
 mod entry;
 
@@ -27,23 +27,22 @@ use crate::signature::{self, SignatureError};
 use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path};
 
-/// Changes with the meaning of an entry within a release.
+/// Part of each cache key. Change it if the meaning of cache entries changes within a release.
 const FORMAT: &str = "cubinder code 6";
 
 /// Compiles a project's units; may be used from several threads.
 #[derive(Debug)]
 pub struct Session {
     toolkit: Toolkit,
-    /// For units without their own.
+    /// Settings of units that have no settings of their own.
     settings: Arc<Settings>,
     cache: Cache,
-    /// Determines the result, with unit and target.
     base: Digest,
     /// `None` calls NVRTC in this process.
     workers: Option<Arc<Workers>>,
     compiler: OnceLock<Result<Compiler, Diagnostic>>,
     files: Files,
-    /// Represents the toolkit's headers; computed on demand.
+    /// Digest of the toolkit's headers, computed on demand.
     toolkit_stamp: OnceLock<Digest>,
     statistics: Mutex<Statistics>,
 }
@@ -51,7 +50,7 @@ pub struct Session {
 /// A unit with its resolved includes.
 #[derive(Debug, Clone)]
 pub struct PreparedUnit {
-    /// The unit.
+    /// Unit.
     pub unit: TranslationUnit,
     /// The unit's folders and options.
     pub settings: Arc<Settings>,
@@ -70,13 +69,13 @@ impl PreparedUnit {
 /// A unit's code for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledKernel {
-    /// The code object.
+    /// Code object.
     pub object: CodeObject,
     /// The kernel's symbol in [`CodeObject::kernels`].
     pub symbol: String,
-    /// NVRTC's warnings, and one if NVRTC is an old release.
+    /// NVRTC's warnings, and one about an old release.
     pub warnings: Vec<Diagnostic>,
-    /// The release of NVRTC that compiled it.
+    /// Release of NVRTC that compiled it.
     pub nvrtc: (i32, i32),
     /// Whether the cache had it.
     pub cached: bool,
@@ -85,21 +84,18 @@ pub struct CompiledKernel {
 /// Counters of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// The number of calls of NVRTC.
+    /// Number of calls of NVRTC.
     pub nvrtc_calls: u64,
-    /// The sum of their times, which overlap.
+    /// Sum of their times, which overlap.
     pub nvrtc_time: Duration,
-    /// The number of cached results.
+    /// Number of cached results.
     pub cache_hits: u64,
     /// Whether NVRTC was loaded.
     pub nvrtc_loaded: bool,
 }
 
 impl Session {
-    /// Starts a session without loading NVRTC.
-    ///
-    /// # Errors
-    /// If NVRTC's file is unreadable, and each option that users may not set.
+    /// Starts a session without loading NVRTC. Fails if its file is unreadable, and for each reserved option.
     pub fn new(toolkit: Toolkit, settings: Settings, cache: Cache) -> Result<Session, Vec<Diagnostic>> {
         let options = settings.options.iter().map(String::as_str);
         let refused: Vec<Diagnostic> = check_options(options).into_iter().map(|(_, error)| error).collect();
@@ -140,7 +136,6 @@ impl Session {
         let include = include_folders(&unit, &settings, &self.toolkit.include);
         let mut dependencies =
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
-        // Worker processes start without these variables.
         let has_variable =
             self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
         if has_variable || !read_no_file(&settings.options) {
@@ -160,7 +155,7 @@ impl Session {
         PreparedUnit { unit, settings, dependencies, key }
     }
 
-    /// Returns the manifest names that the unit uses, if known; see [`names_taken`].
+    /// Returns the manifest names that the unit uses, if known ([`names_taken`]).
     #[must_use]
     pub fn names_taken(&self, prepared: &PreparedUnit) -> Option<BTreeSet<String>> {
         // A macro may expand to `manifest`.
@@ -174,10 +169,8 @@ impl Session {
         Some(names)
     }
 
-    /// Returns a unit's code, from the cache or NVRTC.
-    ///
-    /// # Errors
-    /// NVRTC's errors in the user's files, or that it cannot be loaded.
+    /// Returns a unit's code, from the cache or NVRTC; fails with NVRTC's errors in the user's files, or if it cannot
+    /// be loaded.
     pub fn compile(
         &self,
         prepared: &PreparedUnit,
@@ -210,10 +203,7 @@ impl Session {
     }
 
     /// Returns the kernel's parameters for `target`'s architecture, from the cache or a compile with debug information.
-    /// `cubinder-analysis` compares architectures.
-    ///
-    /// # Errors
-    /// Those of [`Session::compile`], or unreadable debug information.
+    /// Fails if the code does not compile, or if its debug information is unreadable.
     pub fn signature(
         &self,
         prepared: &PreparedUnit,
@@ -223,14 +213,13 @@ impl Session {
         found.pop().flatten().ok_or(errors)
     }
 
-    /// Returns each [`Session::signature`] of units that differ only in their kernels, from one compile. If it fails,
-    /// uncached ones are `None`, even if they would compile separately.
+    /// Returns each [`Session::signature`] of units that differ only in kernels, from one compile. If it fails,
+    /// uncached ones are `None`.
     #[must_use]
     pub fn signatures(&self, units: &[&PreparedUnit], target: Target) -> Vec<Option<Signature>> {
         self.find_signatures(units, target).0
     }
 
-    /// Returns the known signatures, and the compile's errors.
     fn find_signatures(
         &self,
         units: &[&PreparedUnit],
@@ -285,9 +274,6 @@ impl Session {
     }
 
     /// Returns NVRTC's release, loading it only if its files do not state it.
-    ///
-    /// # Errors
-    /// If it cannot be loaded.
     pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
         match self.toolkit.release() {
             Some(release) => Ok(release),
@@ -332,12 +318,9 @@ impl Session {
         prepared.dependencies.found().filter_map(move |(file, digest)| Some((of_toolkit(file)?, digest)))
     }
 
-    /// Checks after compiling that included files are unchanged: a library must not mix states.
-    ///
-    /// # Errors
-    /// The first changed file.
+    /// Fails with the first included file that changed while compiling: a library must not mix states.
     pub fn check_unchanged(&self) -> Result<(), Diagnostic> {
-        // Cached code was compiled from the files as read.
+        // Cached code matches the files as read.
         let is_compiled = self.statistics().nvrtc_calls > 0;
         match is_compiled.then(|| self.files.changed()).flatten() {
             None => Ok(()),
@@ -377,14 +360,12 @@ impl Session {
         let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
         let mut key = KeyHasher::new(kind).field(&prepared.key.0);
         if !matches!(purpose, Purpose::Signature(_)) && has_line_information(&settings.options) {
-            // Without a current folder NVRTC cannot write one either.
             let folder = std::env::current_dir().unwrap_or_default();
             key = key.field(folder.as_os_str().as_encoded_bytes());
         }
         options.iter().fold(key, |key, option| key.field(option.as_encoded_bytes())).finish()
     }
 
-    /// Reads an entry; unreadable ones are misses.
     fn stored<T: DeserializeOwned, R>(
         &self,
         prepared: &PreparedUnit,
@@ -403,7 +384,7 @@ impl Session {
         Some(entry)
     }
 
-    /// Stores an entry, except of compiles that may have read a file outside the key. Without trace the scan decides.
+    /// Stores an entry, unless the compile may have read a file outside the key. Without trace the scan decides.
     fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T, read: &ReadFiles) {
         let dependencies = &prepared.dependencies;
         let absent: Option<Vec<PathBuf>> = match read {
@@ -470,7 +451,6 @@ impl Session {
     }
 }
 
-/// Adds a note about missing CUDA headers to errors without help.
 fn with_missing_headers(mut errors: Vec<CompileMessage>, toolkit: &Toolkit) -> Vec<CompileMessage> {
     let Some(why) = &toolkit.without_headers else { return errors };
     for CompileMessage { cause, diagnostic, .. } in &mut errors {
@@ -494,7 +474,6 @@ fn stamp(toolkit: &Toolkit) -> Digest {
     key.finish()
 }
 
-/// Loads NVRTC; fails with commands that help.
 fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, Diagnostic> {
     let loaded = match workers {
         None => Nvrtc::load(&toolkit.nvrtc)

@@ -1,5 +1,3 @@
-//! Reads signatures from NVRTC's output.
-
 use std::path::Path;
 
 use super::Settings;
@@ -76,7 +74,6 @@ fn a_signature_reads_like_cuda() {
     assert_eq!(none.to_string(), "none()");
 }
 
-/// Both parameters are named `n`.
 #[test]
 fn the_parameters_of_a_pack_share_its_name() {
     let text = "template <class... Ts> __global__ void k(const float* x, Ts... n) {}\n";
@@ -114,9 +111,7 @@ __global__ void k(Plain p, const Byte b, Below n, Large l, Long w, Narrow c, Tru
         natural(15),
     ];
     assert_eq!(types[..9], expected.map(ParamType::Enum));
-    // An enum without names is its integer type.
     assert_eq!(types[9], ParamType::Scalar(ScalarType::Int { bytes: 4 }));
-    // Both name -1.
     assert_eq!(types[10..], [natural(63), natural(63)].map(ParamType::Enum));
 }
 

@@ -1,5 +1,3 @@
-//! Compiles with NVRTC.
-
 use super::*;
 use crate::codegen::translation_unit;
 use crate::diagnostic::{Diagnostic, Source};
@@ -161,7 +159,7 @@ fn an_instruction_of_newer_gpus_is_told_with_what_helps() {
     let test = "an_instruction_of_newer_gpus_is_told_with_what_helps";
     let Some(errors) = errors_of(test, text, "k", &[]) else { return };
     assert!(errors.contains("requires .target sm_90 or higher"), "{errors}");
-    let help = "help: put what needs it between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, or compile for no target below `sm_90`";
+    let help = "help: put this code between `#if __CUDA_ARCH__ >= 900` and `#endif`, or remove targets below `sm_90`";
     assert!(errors.contains(help), "{errors}");
 }
 
@@ -225,7 +223,6 @@ fn the_headers_of_cuda_can_be_included() {
     }
 }
 
-/// Users cannot fix the library's files.
 #[test]
 fn an_error_in_a_library_is_told_where_it_is_included() {
     let Some((toolkit, nvrtc)) = nvrtc("an_error_in_a_library_is_told_where_it_is_included") else { return };
@@ -234,7 +231,7 @@ fn an_error_in_a_library_is_told_where_it_is_included() {
     let errors =
         compile_unit(nvrtc, &unit, target("sm_90"), &Settings::default(), &toolkit.include).unwrap_err();
     let [error] = &errors[..] else { panic!("{}", show(&errors)) };
-    assert_eq!(error.message, "`cub/cub.cuh` holds what NVRTC does not compile");
+    assert_eq!(error.message, "NVRTC cannot compile `cub/cub.cuh`");
     let place = &error.primary.as_ref().unwrap().span;
     assert_eq!(&place.source.text[place.range.clone()], "#include <cub/cub.cuh>");
     let text = "#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_cluster().sync(); }\n";
@@ -247,7 +244,7 @@ fn an_error_in_a_library_is_told_where_it_is_included() {
 #[test]
 fn the_current_folder_is_not_searched() {
     let Some((toolkit, nvrtc)) = nvrtc("the_current_folder_is_not_searched") else { return };
-    // Relative to the tests' folder the file exists, but the unit's is `src`.
+    // Exists relative to the tests' folder, but the unit's folder is `src`.
     assert!(Path::new("src/nvrtc/mod.rs").is_file());
     let folder = tempfile::tempdir().unwrap();
     for (name, header) in [("test.cu", "src/nvrtc/mod.rs"), ("src/test.cu", "nvrtc/mod.rs")] {
@@ -341,7 +338,6 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     }
     let unused = text.replace(" + manifest::large[i % 2]", "");
     assert_ne!(unused, text);
-    // Unused tables are omitted even if an included text could name them.
     let unused = code(&format!("#if __has_include(\"none.cuh\")\n#endif\n{unused}"));
     assert!(!unused.windows(large.len()).any(|window| window == large));
 }
@@ -379,10 +375,9 @@ fn line_information_leaves_the_machine_code_as_it_is() {
     };
     let (plain, lines) = (code(&[]), code(&["-lineinfo"]));
     assert!(plain.0 == lines.0 && !plain.0.is_empty());
-    assert!(plain.1 < lines.1, "there is line information");
+    assert!(plain.1 < lines.1, "line information adds bytes");
 }
 
-/// Takes one to two seconds.
 #[test]
 fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     let Some((toolkit, nvrtc)) = nvrtc("a_table_of_a_mebibyte_is_compiled_in_reasonable_time") else {
@@ -418,7 +413,7 @@ fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     println!("for its parameters: {:?}", start.elapsed());
 }
 
-/// Macros that could differ between both compiles, besides those in NVRTC's headers.
+/// Macros that may differ between both compiles, besides those in NVRTC's headers.
 const MACROS: [&str; 16] = [
     "__CUDACC_DEBUG__",
     "__CUDACC_RTC__",
@@ -438,7 +433,7 @@ const MACROS: [&str; 16] = [
     "_DEBUG",
 ];
 
-/// Returns possible macros in NVRTC's files. Some strings are unreadable, hence [`MACROS`].
+/// Returns possible macros in NVRTC's files; some strings are unreadable, hence [`MACROS`].
 fn macro_names(nvrtc: &Path) -> std::collections::BTreeSet<String> {
     let mut names: std::collections::BTreeSet<String> = MACROS.map(str::to_owned).into();
     let folder = nvrtc.parent().unwrap();
@@ -449,12 +444,11 @@ fn macro_names(nvrtc: &Path) -> std::collections::BTreeSet<String> {
         let words = words.filter(|word| (5..64).contains(&word.len()) && word.starts_with(b"__"));
         names.extend(words.filter_map(|word| String::from_utf8(word.to_vec()).ok()));
     }
-    // Excludes the time and preprocessor operators.
     names.retain(|name| name != "__TIME__" && !name.starts_with("__VA_") && !name.starts_with("__has_"));
     names
 }
 
-/// Parameter names and code come from different compiles of one text.
+/// Parameter names and code come from different compiles.
 #[test]
 fn the_compile_of_a_signature_sees_the_macros_of_the_code() {
     let Some((toolkit, nvrtc)) = nvrtc("the_compile_of_a_signature_sees_the_macros_of_the_code") else {

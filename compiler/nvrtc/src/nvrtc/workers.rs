@@ -1,7 +1,6 @@
 //! Runs NVRTC in processes, one per concurrent compile: NVRTC serializes compiles within a process (13.0, tested), and
-//! a crash ends only one.
-//!
-//! Owns the processes and both ends of their messages ([`Workers`], [`serve`]). Must not interpret what is compiled.
+//! a crash ends only one. Owns both ends of their messages ([`Workers`], [`serve`]). Must not interpret what is
+//! compiled.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -23,13 +22,13 @@ use super::{BUILT_IN, in_a_thread};
 /// A worker's first argument; NVRTC's path is the second.
 pub const WORKER: &str = "--nvrtc-worker";
 
-/// In bytes, far above texts and code.
+/// Maximum length of a message in bytes, far above real texts and code.
 const MAX_MESSAGE: u32 = 1 << 30;
 
-/// Makes glibc (mallopt(3)) keep freed memory. NVRTC allocates tens of megabytes per program, whose page faults cost a
+/// Makes glibc (mallopt(3)) keep freed memory. NVRTC allocates tens of megabytes per program; their page faults cost a
 /// short kernel 6 % processor time (13.0).
 const MEMORY: [(&str, &str); 3] = [
-    // One heap: threads compile in turn.
+    // Threads compile in turn.
     ("MALLOC_ARENA_MAX", "1"),
     // Effectively no limit.
     ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
@@ -82,7 +81,6 @@ impl NvrtcInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkerFailure {
     Start(String),
-    /// NVRTC crashed, or the process was killed.
     Ended(Ending),
 }
 
@@ -127,7 +125,6 @@ type Greeting = Result<NvrtcInfo, String>;
 type Answer = Result<WorkerOutput, CompileError>;
 
 impl Workers {
-    /// Creates the pool without starting a process.
     pub(super) fn new(program: &Path, nvrtc: &Path) -> Workers {
         Workers {
             program: program.to_owned(),
@@ -139,7 +136,8 @@ impl Workers {
         }
     }
 
-    /// Starts a process without waiting: loading NVRTC takes as long as a short compile. Failures are reported on use.
+    /// Starts a process without waiting, as loading NVRTC takes as long as a short compile. Failures are reported on
+    /// use.
     pub(super) fn start(&self) {
         if let Ok(worker) = Worker::start(&self.program, &self.nvrtc) {
             push(&self.starting, worker);
@@ -152,14 +150,13 @@ impl Workers {
         Ok(about)
     }
 
-    /// Returns a process without compiles.
     fn started(&self) -> Result<(Worker, NvrtcInfo), String> {
         let starting = pop(&self.starting).map_or_else(|| Worker::start(&self.program, &self.nvrtc), Ok);
         let cannot = |error: io::Error| format!("cannot start `{}`: {error}", self.program.display());
         starting.map_err(cannot)?.ready(&self.nvrtc)
     }
 
-    /// Compiles in an idle or new process. If a process is lost that had compiled before, a new one retries.
+    /// Compiles in an idle or new process; retries in a new one if an idle one is lost.
     pub(super) fn compile(&self, program: &Program) -> Result<Answer, WorkerFailure> {
         if let Some(worker) = pop(&self.idle)
             && let Ok(answer) = self.ask(worker, program)
@@ -175,10 +172,8 @@ impl Workers {
         self.starting.lock().unwrap().len() + self.idle.lock().unwrap().len()
     }
 
-    /// Stops idle processes without waiting.
     pub(super) fn stop_idle(&self) {
         for mut worker in std::iter::from_fn(|| pop(&self.starting).or_else(|| pop(&self.idle))) {
-            // Its drop kills and reaps it.
             let _ = worker.child.kill();
             push(&self.ending, worker);
         }
@@ -227,7 +222,7 @@ struct Worker {
 
 impl Worker {
     fn start(program: &Path, nvrtc: &Path) -> io::Result<Worker> {
-        // A memory file of this process survives a crash of the worker.
+        // This process's memory file survives a crash of the worker.
         let printed = File::from(rustix::fs::memfd_create("nvrtc", MemfdFlags::CLOEXEC)?);
         let mut command = Command::new(program);
         command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -238,14 +233,14 @@ impl Worker {
         });
         let mut child = command.spawn()?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (jobs, answers) = pipes.ok_or_else(|| io::Error::other("it has no pipes"))?;
+        let (jobs, answers) = pipes.ok_or_else(|| io::Error::other("the process has no pipes"))?;
         Ok(Worker { child, jobs, answers, printed })
     }
 
     fn ready(mut self, nvrtc: &Path) -> Result<(Worker, NvrtcInfo), String> {
         match receive::<Greeting>(&mut self.answers) {
             Ok(greeting) => greeting.map(|about| (self, about)),
-            Err(error) => Err(format!("`{}` cannot be loaded: {}", nvrtc.display(), self.end(&error))),
+            Err(error) => Err(format!("cannot load `{}`: {}", nvrtc.display(), self.end(&error))),
         }
     }
 
@@ -265,7 +260,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// A closed pipe does not end a compile that never returns.
+    /// Kills the process: a closed pipe does not end a compile that never returns.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -275,16 +270,14 @@ impl Drop for Worker {
 fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("the process was ended by signal {signal}"),
-        (None, Some(code)) => format!("the process ended with exit code {code}"),
-        (None, None) => "the process ended".to_owned(),
+        (Some(signal), _) => format!("the process was terminated by signal {signal}"),
+        (None, Some(code)) => format!("the process exited with code {code}"),
+        (None, None) => "the process exited".to_owned(),
     }
 }
 
-/// Serves compiles until the input closes, or one fails, whose state in NVRTC the exit removes.
-///
-/// # Errors
-/// If the caller exited, or standard error is not the file of [`Workers`].
+/// Serves compiles until the input closes, or one fails: exiting removes its state in NVRTC. Fails if the caller
+/// exited, or standard error is not the file of [`Workers`].
 pub fn serve(
     nvrtc: &Path,
     jobs: impl Read + Send + 'static,
@@ -296,7 +289,7 @@ pub fn serve(
         Err(error) => return send(&mut answers, &Greeting::Err(error.to_string())),
     };
     send(&mut answers, &Greeting::Ok(NvrtcInfo::query(&nvrtc)))?;
-    // One thread reads, compiles and answers: a processor may go idle during handovers.
+    // One thread reads, compiles and answers: handovers may idle a processor.
     in_a_thread(move || match answer(&nvrtc, jobs, answers, printed) {
         Ok(has_failed) => (Ok(()), has_failed),
         Err(error) => (Err(error), true),
@@ -336,7 +329,7 @@ fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     let mut bytes = postcard::to_extend(message, vec![0; 4]).map_err(io::Error::other)?;
     let length = bytes.len() - 4;
     let length = u32::try_from(length).ok().filter(|length| *length <= MAX_MESSAGE);
-    let length = length.ok_or_else(|| io::Error::other("it is too long"))?;
+    let length = length.ok_or_else(|| io::Error::other("the message is too long"))?;
     bytes[..4].copy_from_slice(&length.to_le_bytes());
     to.write_all(&bytes)?;
     to.flush()
@@ -347,7 +340,7 @@ fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
     from.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length);
     if length > MAX_MESSAGE {
-        return Err(io::Error::other("what it says is no answer"));
+        return Err(io::Error::other("the process sent an invalid response"));
     }
     // Allocates only the bytes that arrive.
     let mut bytes = Vec::new();
@@ -355,7 +348,7 @@ fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
     if bytes.len() < length as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    postcard::from_bytes(&bytes).map_err(|_| io::Error::other("what it says is no answer"))
+    postcard::from_bytes(&bytes).map_err(|_| io::Error::other("the process sent an invalid response"))
 }
 
 #[cfg(test)]
@@ -437,7 +430,7 @@ mod tests {
         for processes in 0..3 {
             let workers = Workers::new(Path::new("/bin/true"), nvrtc);
             (0..processes).for_each(|_| workers.start());
-            let expected = "`/no/such/libnvrtc.so.13` cannot be loaded: the process ended with exit code 0";
+            let expected = "cannot load `/no/such/libnvrtc.so.13`: the process exited with code 0";
             assert_eq!(workers.about().unwrap_err(), expected);
         }
     }

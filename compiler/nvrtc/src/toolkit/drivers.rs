@@ -1,9 +1,9 @@
-//! Returns the NVIDIA drivers that load an NVRTC release's output (Linux). Must not call a driver or load NVRTC.
+//! Returns the NVIDIA drivers that load an NVRTC release's output (Linux).
 //!
 //! Sources: CUDA Toolkit release notes 13.2 Update 2 and 13.3, "CUDA Driver", tables "CUDA Toolkit and Minimum Required
 //! Driver Version for CUDA Minor Version Compatibility" (cubins) and "CUDA Toolkit and Corresponding Driver Versions"
 //! (PTX, which CUDA Compatibility, "Minor Version Compatibility", excludes). Updates add no PTX version, so a minor
-//! version's first driver counts.
+//! version's first driver counts. Must not call a driver or load NVRTC.
 
 use crate::manifest::DriverVersion;
 
@@ -43,7 +43,7 @@ const RELEASES: &[(Release, DriverVersion)] = &[
 #[must_use]
 pub fn oldest_for_cubins(release: Release) -> Option<DriverVersion> {
     match release {
-        // Minor version compatibility is newer than 11.0's first driver.
+        // Newer than 11.0's first driver.
         (11, _) => Some(DriverVersion([450, 80, 2])),
         (major, _) => oldest_for_ptx((major, 0)),
     }
@@ -61,7 +61,7 @@ pub fn newest_release() -> Release {
     RELEASES.last().map_or((0, 0), |(release, _)| *release)
 }
 
-/// Returns whether a driver is as new as `oldest`; `580` means any of that branch, `580.65` any of that minor release.
+/// Returns whether a driver is as new as `oldest`; `580` means any of that branch, `580.65` any of that minor.
 #[must_use]
 pub fn reaches(named: DriverVersion, oldest: DriverVersion) -> bool {
     let given = named.0.iter().rposition(|part| *part > 0).map_or(0, |last| last + 1);

@@ -1,5 +1,5 @@
-//! Locates NVRTC and the CUDA headers, and identifies them. Must not download (`cargo xtask setup` does), load NVRTC,
-//! or read the environment except in [`Overrides::from_env`].
+//! Locates and identifies NVRTC and the CUDA headers. Never downloads (`cargo xtask setup` does), loads NVRTC, or
+//! reads the environment except in [`Overrides::from_env`].
 
 pub mod drivers;
 mod errors;
@@ -25,25 +25,25 @@ pub struct Overrides {
     pub nvrtc: Option<PathBuf>,
     /// `CUDA_HOME`: an installed CUDA toolkit.
     pub cuda_home: Option<PathBuf>,
-    /// The Python packages of this installation.
+    /// Python packages of this installation.
     pub packages: Option<PathBuf>,
     /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder, if any.
     pub cache: Option<PathBuf>,
-    /// The program of worker processes ([`crate::nvrtc::workers`]); `None` uses this process.
+    /// Program of worker processes ([`crate::nvrtc::workers`]); `None`: this process.
     pub workers: Option<PathBuf>,
 }
 
 impl Overrides {
     /// Reads `CUBINDER_NVRTC`, `CUDA_HOME`, `CUBINDER_CACHE`, `XDG_CACHE_HOME`, `HOME` and the program's path. Ignores
-    /// empty variables, and a relative `XDG_CACHE_HOME` (XDG base directory specification) or `HOME`. `nvrtc` of the
-    /// command line takes precedence.
+    /// empty variables, and a relative `XDG_CACHE_HOME` (XDG base directory specification) or `HOME`. The command
+    /// line's `nvrtc` takes precedence.
     #[must_use]
     pub fn from_env(nvrtc: Option<PathBuf>) -> Overrides {
         let packages = Installation::of_this_program().python_packages();
         Overrides { packages, ..Overrides::from_variables(nvrtc, &|name| std::env::var_os(name)) }
     }
 
-    /// Keep equal to `cache_folder` of `cargo xtask setup`, which fills this cache.
+    /// Reads environment variables. Keep equal to `cache_folder` of `cargo xtask setup`, which fills this cache.
     fn from_variables(nvrtc: Option<PathBuf>, variables: &dyn Fn(&str) -> Option<OsString>) -> Overrides {
         let var = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name: &str| var(name).filter(|folder| folder.is_absolute());
@@ -55,7 +55,7 @@ impl Overrides {
     }
 }
 
-/// Above any CUDA header.
+/// Maximum size of a header in bytes, above that of any CUDA header.
 const MOST_OF_A_HEADER: usize = 16 << 20;
 
 /// NVRTC and its headers.
@@ -74,9 +74,9 @@ pub struct Toolkit {
 impl Toolkit {
     /// Finds NVRTC and its headers.
     ///
-    /// NVRTC: `--nvrtc` or `CUBINDER_NVRTC`, `CUDA_HOME`, the Python environment of this installation, the cache's
-    /// pinned package. A named path without NVRTC is an error. Headers: `CUDA_HOME`, beside a named NVRTC, the Python
-    /// environment if complete, the cache. Kernels without CUDA headers need none.
+    /// NVRTC: `--nvrtc` or `CUBINDER_NVRTC`, `CUDA_HOME`, this installation's Python environment, the cache's pinned
+    /// package. A named path without NVRTC is an error. Headers, which not all kernels need: `CUDA_HOME`, beside a
+    /// named NVRTC, the Python environment if complete, the cache.
     ///
     /// # Errors
     /// What is missing, its purpose, and commands that help.
@@ -122,7 +122,7 @@ impl Toolkit {
         Some((folder, (version / 1000, version % 1000 / 10)))
     }
 
-    /// Warns about headers of another release than NVRTC, which is untested.
+    /// Warns about headers of another release than NVRTC (untested).
     pub fn doubt_of_headers(&self, nvrtc: drivers::Release) -> Option<Diagnostic> {
         let (folder, headers) = self.release_of_headers().filter(|(_, headers)| *headers != nvrtc)?;
         let ((major, minor), (nvrtc_major, nvrtc_minor)) = (headers, nvrtc);
@@ -130,24 +130,21 @@ impl Toolkit {
         Some(OtherHeaders { major, minor, nvrtc_major, nvrtc_minor, folder, nvrtc }.into())
     }
 
-    /// Returns the identity of NVRTC without loading it.
-    ///
-    /// # Errors
-    /// If its file is unreadable.
+    /// Returns NVRTC's identity without loading it.
     pub fn nvrtc_identity(&self) -> Result<Digest, Diagnostic> {
         let path = &self.nvrtc;
         identity::of_nvrtc(path).map_err(|error| UnreadableNvrtc { path: path.display(), error }.into())
     }
 }
 
-/// Suggests the PyPI package only if pip installed this program; its extra adds the toolkit.
+/// Suggests the PyPI package, whose extra adds the toolkit, only to programs that pip installed.
 fn help(overrides: &Overrides) -> String {
     let packages = match overrides.packages {
         Some(_) => {
-            "install NVIDIA's packages beside this program with `pip install 'cubinder[cuda13]'`, or name"
+            "install NVIDIA's packages beside this program with `pip install 'cubinder[cuda13]'`, or specify"
         }
         None => {
-            "in a checkout, `cargo xtask setup` fetches it; elsewhere install a CUDA toolkit or NVIDIA's `nvidia-cuda-nvrtc` and `nvidia-cuda-runtime` by pip, and name"
+            "in a checkout, run `cargo xtask setup`; otherwise install a CUDA toolkit, or `nvidia-cuda-nvrtc` and `nvidia-cuda-runtime` with pip, and specify"
         }
     };
     format!("{packages} it with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`")
@@ -161,17 +158,16 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
     let missing = |found: String| NoNvrtc { found, help: help(overrides) };
     if let Some(named) = &overrides.nvrtc {
         return named_nvrtc(named).ok_or_else(|| {
-            let found = if named.exists() { "holds no `libnvrtc.so`" } else { "is not there" };
+            let found = if named.exists() { "contains no `libnvrtc.so`" } else { "does not exist" };
             let missing = missing(format!("`{}` {found}", named.display()));
-            absent(&within(named, &NAMED_FOLDERS), missing)
-                .note("it was named by `--nvrtc` or `CUBINDER_NVRTC`")
+            absent(&within(named, &NAMED_FOLDERS), missing).note("specified by `--nvrtc` or `CUBINDER_NVRTC`")
         });
     }
     if let Some(home) = &overrides.cuda_home {
         check_home(home)?;
         return newest_in_any(home, &HOME_FOLDERS).ok_or_else(|| {
-            let missing = missing(format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()));
-            absent(&within(home, &HOME_FOLDERS), missing).note("it was named by `CUDA_HOME`")
+            let missing = missing(format!("`{}` contains no `libnvrtc.so`", home.join("lib64").display()));
+            absent(&within(home, &HOME_FOLDERS), missing).note("specified by `CUDA_HOME`")
         });
     }
     for package in packages()?.into_iter().filter(|package| package.role == Role::Nvrtc) {
@@ -182,9 +178,9 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
         }
         let place = package_folder(overrides, &package)?.join(library);
         return std::fs::canonicalize(&place)
-            .map_err(|_| not_unpacked(&place, &package, missing("NVRTC is not there".to_owned())));
+            .map_err(|_| not_unpacked(&place, &package, missing("cannot find NVRTC".to_owned())));
     }
-    Err(missing("`toolkit.toml` names no package for NVRTC".to_owned()).into())
+    Err(missing("`toolkit.toml` has no package for NVRTC".to_owned()).into())
 }
 
 fn check_home(home: &Path) -> Result<(), Diagnostic> {
@@ -192,7 +188,7 @@ fn check_home(home: &Path) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let error = absent(&[home.to_owned()], NoHome { home: home.display() });
-    Err(error.note("where `CUDA_HOME` is set, no other CUDA toolkit is looked for"))
+    Err(error.note("if `CUDA_HOME` is set, no other CUDA toolkit is searched"))
 }
 
 fn not_unpacked(place: &Path, package: &Package, missing: impl Into<Diagnostic>) -> Diagnostic {
@@ -208,7 +204,7 @@ fn not_unpacked(place: &Path, package: &Package, missing: impl Into<Diagnostic>)
 fn absent(places: &[PathBuf], missing: impl Into<Diagnostic>) -> Diagnostic {
     let inspect = |place: &Path| {
         if std::fs::metadata(place)?.is_dir() {
-            // Tests permission to enter and to list.
+            // Tests permission to enter and list.
             std::fs::metadata(place.join("."))?;
             std::fs::read_dir(place)?;
         }
@@ -226,7 +222,6 @@ fn within(root: &Path, folders: &[&str]) -> Vec<PathBuf> {
     std::iter::once(root.to_owned()).chain(folders.iter().map(|folder| root.join(folder))).collect()
 }
 
-/// Finds NVRTC in a file or folder.
 fn named_nvrtc(named: &Path) -> Option<PathBuf> {
     if named.is_file() {
         return std::fs::canonicalize(named).ok();
@@ -238,7 +233,7 @@ fn newest_in_any(root: &Path, folders: &[&str]) -> Option<PathBuf> {
     folders.iter().find_map(|folder| newest_in(&root.join(folder)))
 }
 
-/// Returns the highest version in a name; no version is lowest, usually a link.
+/// Returns the highest version in a name; no version, usually a link, is lowest.
 fn newest_in(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
     let versions = entries.filter_map(|entry| {
@@ -260,16 +255,16 @@ fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathB
         check_home(home)?;
         let include = home.join("include");
         return headers_in(&include).map(Some).ok_or_else(|| {
-            let missing = no_headers(overrides, format!("`{}` holds no `cuda_fp16.h`", include.display()));
-            absent(&within(&include, &["cuda_fp16.h"]), missing).note("it was named by `CUDA_HOME`")
+            let missing = no_headers(overrides, format!("`{}` contains no `cuda_fp16.h`", include.display()));
+            absent(&within(&include, &["cuda_fp16.h"]), missing).note("specified by `CUDA_HOME`")
         });
     }
     let beside = nvrtc.parent().and_then(Path::parent).map(|root| root.join("include"));
     Ok(overrides.nvrtc.as_ref().and(beside).as_deref().and_then(headers_in))
 }
 
-/// Finds the Python packages' headers: pip installs all into one folder; they include each other, so an incomplete set
-/// is ignored.
+/// Finds the Python packages' headers: pip installs all into one folder. Ignores incomplete sets, as they include each
+/// other.
 fn headers_of_packages(overrides: &Overrides) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     let Some(folder) = &overrides.packages else { return Ok(None) };
     let mut include: Vec<PathBuf> = Vec::new();
@@ -291,7 +286,7 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
         for part in &package.include {
             let place = folder.join(part);
             if !place.is_dir() {
-                let missing = no_headers(overrides, "the CUDA headers are not there".to_owned());
+                let missing = no_headers(overrides, "cannot find the CUDA headers".to_owned());
                 return Err(not_unpacked(&place, &package, missing));
             }
             include.push(place);
@@ -303,11 +298,11 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
 fn no_headers(overrides: &Overrides, found: String) -> NoHeaders {
     let help = match overrides.packages {
         Some(_) => {
-            "install them beside this program with `pip install 'cubinder[cuda13]'`, or name an installed CUDA toolkit with `CUDA_HOME=<CUDA \
+            "install them beside this program with `pip install 'cubinder[cuda13]'`, or specify an installed CUDA toolkit with `CUDA_HOME=<CUDA \
              toolkit>`"
         }
         None => {
-            "in a checkout, `cargo xtask setup` fetches them; elsewhere name an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`"
+            "in a checkout, run `cargo xtask setup`; otherwise specify an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`"
         }
     };
     NoHeaders { found, help }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::errors::BrokenPins;
 use crate::diagnostic::Diagnostic;
 
-/// The data file, which `xtask` reads too.
+/// Read by `xtask`, too.
 const TOOLKIT_TOML: &str = include_str!("../../../toolkit.toml");
 
 /// A package's role.
@@ -24,20 +24,20 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// Its role.
+    /// Role.
     pub role: Role,
-    /// Its name on PyPI.
+    /// Name on PyPI.
     pub name: String,
-    /// Its pinned version.
+    /// Pinned version.
     pub version: String,
-    /// NVRTC's path in it, for the role `nvrtc`.
+    /// NVRTC's path in it (role `nvrtc`).
     pub library: Option<PathBuf>,
-    /// Its include folders.
+    /// Include folders.
     #[serde(default)]
     pub include: Vec<PathBuf>,
-    /// A header unique to it, for the role `headers`.
+    /// Header unique to it (role `headers`).
     pub marker: Option<PathBuf>,
-    /// Its purpose, in messages.
+    /// Purpose, in messages.
     pub purpose: String,
 }
 
@@ -55,10 +55,7 @@ struct File {
     package: Vec<Package>,
 }
 
-/// Returns the pinned packages.
-///
-/// # Errors
-/// If `toolkit.toml` is invalid, a bug of this build.
+/// Returns the pinned packages; fails if `toolkit.toml` is invalid, a bug.
 pub fn packages() -> Result<Vec<Package>, Diagnostic> {
     let file = toml::from_str::<File>(TOOLKIT_TOML);
     file.map(|file| file.package).map_err(|error| BrokenPins { reason: error.message() }.into())

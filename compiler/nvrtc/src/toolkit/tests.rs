@@ -16,7 +16,6 @@ fn lines(diagnostic: &Diagnostic, root: &Path) -> String {
     text.replace(&root.display().to_string(), "<root>")
 }
 
-/// Creates a folder as `cargo xtask setup` does.
 fn prepared(root: &Path) -> Overrides {
     for package in packages().unwrap() {
         let folder = root.join("toolkit").join(package.folder());
@@ -86,7 +85,6 @@ fn the_folders_of_a_toolkit_have_an_order() {
     }
 }
 
-/// Headers are beside the link's target, as in `cargo xtask setup`.
 #[test]
 fn a_link_to_nvrtc_is_followed() {
     let folder = tempfile::tempdir().unwrap();
@@ -129,7 +127,6 @@ fn headers_beside_a_named_nvrtc_belong_to_it() {
     assert_eq!(Toolkit::locate(&overrides).unwrap().include, [root.join("mine/include")]);
 }
 
-/// A fallback would use another NVRTC.
 #[test]
 fn a_named_place_without_nvrtc_is_an_error_though_the_cache_has_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +179,6 @@ fn headers_may_be_missing() {
     assert!(Toolkit::locate(&homeless).unwrap().without_headers.is_some());
 }
 
-/// Creates NVIDIA's packages in shared folders, like pip.
 fn installed(packages: &Path) {
     for file in [
         "nvidia/cu13/lib/libnvrtc.so.13",
@@ -202,7 +198,7 @@ fn the_python_environment_goes_before_the_cache() {
     let packages = root.join("site-packages");
     overrides.packages = Some(packages.clone());
     let toolkit = Toolkit::locate(&overrides).unwrap();
-    assert!(toolkit.nvrtc.starts_with(root.join("cache")) && toolkit.is_pinned, "nothing is installed there");
+    assert!(toolkit.nvrtc.starts_with(root.join("cache")) && toolkit.is_pinned, "no package is installed");
 
     installed(&packages);
     let include = packages.join("nvidia/cu13/include");
@@ -214,7 +210,7 @@ fn the_python_environment_goes_before_the_cache() {
     std::fs::remove_file(include.join("crt/mma.h")).unwrap();
     let toolkit = Toolkit::locate(&overrides).unwrap();
     assert!(toolkit.nvrtc.starts_with(&packages));
-    assert_eq!(toolkit.include.len(), 4, "headers that are not whole do not count");
+    assert_eq!(toolkit.include.len(), 4, "incomplete headers are ignored");
     overrides.cache = None;
     assert!(Toolkit::locate(&overrides).unwrap().without_headers.is_some());
 
@@ -232,7 +228,7 @@ fn headers_of_another_release_are_told() {
     touch(&root.join("include/cuda_fp16.h"));
     let toolkit =
         Toolkit::locate(&Overrides { cuda_home: Some(root.clone()), ..Overrides::default() }).unwrap();
-    assert_eq!(toolkit.doubt_of_headers((13, 0)), None, "nothing says their release");
+    assert_eq!(toolkit.doubt_of_headers((13, 0)), None, "unknown release");
     let says = |version: &str| {
         let text = format!("/* cuda.h */\n#define CUDA_VERSION {version}\n");
         std::fs::write(root.join("include/cuda.h"), text).unwrap();
@@ -248,7 +244,7 @@ fn headers_of_another_release_are_told() {
     );
 }
 
-/// Root may enter every folder.
+/// Uses a link that refers to itself: a folder without permissions would not stop root.
 #[test]
 fn what_cannot_be_looked_at_is_not_said_to_be_missing() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,10 +253,11 @@ fn what_cannot_be_looked_at_is_not_said_to_be_missing() {
     std::os::unix::fs::symlink(&endless, &endless).unwrap();
     let refused = |overrides: Overrides| {
         let error = Toolkit::locate(&overrides).unwrap_err();
-        let place = error
-            .message
-            .strip_suffix("` cannot be looked at: Too many levels of symbolic links (os error 40)");
-        place.and_then(|place| place.strip_prefix('`')).unwrap_or_else(|| panic!("{error:?}")).to_owned()
+        let place = error.message.strip_suffix("`: Too many levels of symbolic links (os error 40)");
+        place
+            .and_then(|place| place.strip_prefix("cannot access `"))
+            .unwrap_or_else(|| panic!("{error:?}"))
+            .to_owned()
     };
     let named = |place: PathBuf| refused(Overrides { nvrtc: Some(place), ..Overrides::default() });
     let home = |place: PathBuf| refused(Overrides { cuda_home: Some(place), ..Overrides::default() });

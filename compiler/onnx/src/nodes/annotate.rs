@@ -1,8 +1,8 @@
-//! Writes attributes that TensorRT needs into plugin nodes.
+//! Writes attributes that TensorRT needs into plugin nodes: namespace, version, `aot`, shape input indices,
+//! domain, and defaults.
 //!
-//! Owns which nodes change: namespace, version, `aot`, shape input indices, domain, and defaults. Keeps existing
-//! values, and nodes of other plugins unless the user overrides (`Mapping`, `AnnotationScope`). Never changes
-//! references to a function's call, or nodes with an ambiguous plugin.
+//! Keeps existing values and, unless the user overrides (`Mapping`, `AnnotationScope`), other plugins' nodes.
+//! Never changes references to a function's call, or nodes with an ambiguous plugin.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,25 +25,25 @@ use crate::diagnostic::{Diagnostic, harmless, suggest};
 /// Edits of a model, with their description.
 #[derive(Debug)]
 pub struct Annotated<'m> {
-    /// The edits.
+    /// Edits.
     pub edits: Edits<'m>,
     /// Changed nodes, in file order.
     pub nodes: Vec<NodeChanges>,
-    /// Domains that the model or a function did not import.
+    /// Domains newly imported by the model or a function.
     pub imports: Vec<Import>,
 }
 
 /// Changes of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeChanges {
-    /// Its name; `#3` if it has none.
+    /// Name; `#3` if it has none.
     pub node: String,
-    /// Its graph, unless that is the network.
+    /// Graph, unless that is the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<String>,
-    /// The plugin: `sample::circ_pad_plugin`.
+    /// Plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// The changes, in display order.
+    /// Changes, in display order.
     pub changes: Vec<Change>,
 }
 
@@ -52,21 +52,21 @@ pub struct NodeChanges {
 pub struct Change {
     /// `domain`, `op_type`, or an attribute.
     pub what: String,
-    /// The old value; `None` if absent.
+    /// Old value; `None` if absent.
     pub before: Option<String>,
-    /// The new value.
+    /// New value.
     pub after: String,
 }
 
 /// An added operator set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Import {
-    /// The function; `None` for the model.
+    /// Function; `None` for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// The domain.
+    /// Domain.
     pub domain: String,
-    /// The version.
+    /// Version.
     pub version: i64,
 }
 
@@ -75,10 +75,8 @@ pub struct Import {
 pub struct Mapping(HashMap<(String, String), usize>);
 
 impl Mapping {
-    /// Parses `DOMAIN::OP=PLUGIN`; domain and plugin namespace are optional.
-    ///
-    /// # Errors
-    /// Malformed texts; unknown or ambiguous plugins.
+    /// Parses `DOMAIN::OP=PLUGIN`; domain and plugin namespace are optional. Rejects unknown or ambiguous
+    /// plugins.
     pub fn parse(texts: &[String], plugins: &Plugins) -> Result<Mapping, Vec<Diagnostic>> {
         let mut mapping = Mapping::default();
         let mut errors = Vec::new();
@@ -143,7 +141,7 @@ pub enum AnnotationScope {
     /// Nodes that lack attributes and contradict none.
     #[default]
     Lacking,
-    /// Also nodes of the plugin's name with another namespace, domain or version.
+    /// Also nodes that have the plugin's name, but another namespace, domain or version.
     Named,
 }
 
@@ -253,7 +251,7 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
             });
         }
     }
-    // 0 is a valid choice of the author.
+    // 0 is a valid choice.
     let is_kept = |stated: &AttributeProto| kind(stated) == AttributeType::Int;
     if !is_reference(node, AOT) && !node.attribute(AOT).is_some_and(is_kept) {
         wanted.push(AttributeProto { i: Some(1), ..attribute_of(AOT, AttributeType::Int) });
@@ -409,7 +407,7 @@ mod tests {
 
     use super::*;
 
-    /// Defaults that TensorRT's parser would change are omitted; the plugin has them anyway.
+    /// TensorRT's parser would change omitted defaults; the plugin has them anyway.
     #[test]
     fn defaults_are_written_where_they_arrive_as_they_are() {
         use AttributeElement as E;

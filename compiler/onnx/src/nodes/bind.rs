@@ -1,7 +1,7 @@
 //! Binds shapes, shape input values and dimension names.
 //!
-//! A name has one extent everywhere. Names such as `2*batch` or `s0 + 4` are computed by the manifests' expression
-//! language; other texts are plain names: `onnx::Add_0_dim_1`, `batch size`.
+//! A name has one extent everywhere. The manifests' expression language computes names such as `2*batch` or `s0 +
+//! 4`; others are plain: `onnx::Add_0_dim_1`, `batch size`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,10 +27,7 @@ pub struct NetworkShapes {
 }
 
 impl NetworkShapes {
-    /// Parses `NAME=INTEGER` pairs.
-    ///
-    /// # Errors
-    /// Malformed or repeated pairs.
+    /// Parses `NAME=INTEGER` pairs; rejects repeated ones.
     pub fn dims(texts: &[String]) -> Result<Vec<(String, i64)>, Vec<Diagnostic>> {
         let (mut dims, mut errors): (Vec<(String, i64)>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
         for text in texts {
@@ -47,7 +44,6 @@ impl NetworkShapes {
     }
 }
 
-/// Returns extents of names, sorted by name.
 pub(super) fn bind(
     model: &Model,
     tensors: &mut Tensors,
@@ -94,7 +90,6 @@ pub(super) fn bind(
         let element = tensors.get(graph, name).and_then(|tensor| tensor.element);
         tensors.give(graph, name, Tensor { element, dims: Some(known(shape)), values: values.map(known) });
     }
-    // Computed names are redundant.
     let new = bound.known.iter().filter(|(name, _)| bound.computed(name).is_none());
     Ok(new.map(|(name, (extent, _))| (name.clone(), *extent)).collect())
 }
@@ -108,7 +103,7 @@ fn is_used(names: &BTreeSet<String>, name: &str) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Word<'t> {
     text: &'t str,
-    /// A parenthesis follows: a function's name.
+    /// A function's name: a parenthesis follows.
     is_called: bool,
 }
 
@@ -140,11 +135,11 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-/// Returns whether a dimension's name is computed, as `2*batch`: it compiles with numbers for its words.
+/// Returns whether a dimension's name is computed (`2*batch`): it compiles with numbers for its words.
 fn is_expression(text: &str) -> bool {
     let mut parts = words(text).filter(|word| !word.text.trim().is_empty());
     let is_one = parts.next().is_none_or(|first| first.is_name()) && parts.next().is_none();
-    // Distinct numbers, so that no difference is a zero divisor.
+    // Distinct, so that no difference is a zero divisor.
     let number = std::cell::Cell::new(101);
     let next = |_: &str| Some(number.replace(number.get() + 13));
     !is_one && compile(text, next).is_some()
@@ -156,7 +151,7 @@ fn compile(text: &str, extent: impl Fn(&str) -> Option<i64>) -> Option<expr::Exp
     for word in words(text) {
         match word.text {
             name if word.is_name() => numbers.push_str(&extent(name)?.to_string()),
-            // Spelling of PyTorch's symbolic shapes.
+            // PyTorch's spelling.
             "Max" | "Min" => numbers.push_str(&word.text.to_lowercase()),
             other => numbers.push_str(other),
         }
@@ -166,8 +161,8 @@ fn compile(text: &str, extent: impl Fn(&str) -> Option<i64>) -> Option<expr::Exp
 
 fn no_dim(name: &str, names: &BTreeSet<String>) -> Diagnostic {
     let note = match names.is_empty() {
-        true => "none of its dimensions has a name".to_owned(),
-        false => format!("it has {}", quoted(names.iter().take(16))),
+        true => "the model has no named dimensions".to_owned(),
+        false => format!("the dimensions are {}", quoted(names.iter().take(16))),
     };
     UnknownDim { name, note, near: suggest(name, names.iter().map(String::as_str)) }.into()
 }
@@ -179,7 +174,6 @@ fn no_tensor(option: &str, name: &str, model: &Model) -> Diagnostic {
     UnknownTensor { option, name, inputs: list, near: suggest(name, inputs) }.into()
 }
 
-/// Extents of names, each with its source.
 struct Bound {
     known: BTreeMap<String, (i64, String)>,
 }
@@ -228,7 +222,7 @@ impl Bound {
         }
     }
 
-    /// Reports extents that contradict the expression they are bound to.
+    /// Reports extents that contradict their expression.
     fn contradictions(&self) -> impl Iterator<Item = Diagnostic> {
         self.known.iter().filter_map(|(name, (extent, by))| {
             let computed = self.computed(name).filter(|computed| computed != extent)?;
@@ -237,7 +231,7 @@ impl Bound {
     }
 }
 
-/// No facts: the expression contains only numbers.
+/// No facts: expressions here contain only numbers.
 struct Nothing;
 
 impl Environment for Nothing {
@@ -315,7 +309,10 @@ mod tests {
         let messages: Vec<String> = wrong.contradictions().map(|error| error.message).collect();
         assert_eq!(
             messages,
-            ["`s0 + 4` is 7 by it, and 9 by the rest", "`s0 - 6` is 1 by it, and -1 by the rest"]
+            [
+                "`s0 + 4` is 7 from it, but 9 from other dimensions",
+                "`s0 - 6` is 1 from it, but -1 from other dimensions"
+            ]
         );
     }
 }

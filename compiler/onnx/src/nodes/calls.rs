@@ -1,4 +1,4 @@
-//! Resolves `ref_attr_name` attributes from a function's calls. If calls differ or omit the attribute, it stays a
+//! Resolves `ref_attr_name` attributes from a function's calls; if calls differ or omit one, it stays a
 //! reference.
 
 use std::borrow::Cow;
@@ -11,7 +11,6 @@ use super::plugin_fields::reference;
 
 type Name<'m> = (&'m str, &'m str, &'m str);
 
-/// Attributes on which all calls of a function agree.
 pub(super) struct Calls<'m> {
     model: &'m Model,
     agreed: HashMap<Name<'m>, HashMap<&'m str, &'m AttributeProto>>,
@@ -33,7 +32,6 @@ impl<'m> Calls<'m> {
         Calls { model, agreed }
     }
 
-    /// Replaces references by values common to all calls.
     pub(super) fn resolved(&self, id: NodeId, node: &'m Node) -> Cow<'m, Node> {
         let is_reference = |stated: &AttributeProto| reference(stated).is_some();
         if !node.proto.attribute.iter().any(is_reference) {
@@ -55,13 +53,13 @@ impl<'m> Calls<'m> {
     }
 }
 
-/// Returns common attributes in one pass over many calls and references.
+/// Returns common attributes in one pass over many calls.
 fn agreed<'m>(calls: &[&'m Node]) -> HashMap<&'m str, &'m AttributeProto> {
     let mut agreed: Option<HashMap<&str, Option<&'m AttributeProto>>> = None;
     for node in calls {
         let mut own = HashMap::new();
         for value in &node.proto.attribute {
-            // A reference or a repeated attribute has no known value.
+            // Unknown if a reference or repeated.
             let stated = Some(value).filter(|value| reference(value).is_none());
             own.entry(value.name()).and_modify(|known| *known = None).or_insert(stated);
         }

@@ -1,7 +1,5 @@
-//! Checks a node against its plugin.
-//!
-//! Owns the order of checks. The runtime's code decides what a plugin rejects; this module adds what TensorRT's
-//! parser does before.
+//! Checks a node against its plugin, in order. The runtime's code decides what a plugin rejects; this module
+//! adds what TensorRT's parser does before.
 
 use std::collections::BTreeMap;
 
@@ -28,12 +26,12 @@ use crate::diagnostic::suggest;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Checked {
     pub(super) findings: Vec<Finding>,
-    /// One value per attribute, if all are known and valid.
+    /// Values, one per attribute, if all are known and valid.
     pub(super) attributes: Option<Vec<Value>>,
     pub(super) outputs: Vec<Tensor>,
 }
 
-/// Checks a node; `inputs` has known facts of each input.
+/// Checks a node; `inputs` has known facts about its inputs.
 pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = Vec::new();
     unknown_attributes(plugin, node, &mut findings);
@@ -63,8 +61,6 @@ pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked 
     Checked { findings, attributes, outputs }
 }
 
-// ---- attributes
-
 fn unknown_attributes(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
     for name in unknown(plugin, node).take(MOST_REPORTED) {
         let Some(near) = meant(plugin, node, name) else {
@@ -73,12 +69,12 @@ fn unknown_attributes(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>)
         };
         let known = plugin.attributes.iter().find(|known| known.name == near);
         let default = known.and_then(|known| known.default.as_ref());
-        let default = default.map_or_else(String::new, |value| format!(", and `{near}` is {value} then"));
+        let default =
+            default.map_or_else(String::new, |value| format!(", and uses the default `{near}` = {value}"));
         findings.push(MistakenAttribute { name, near, default }.into());
     }
 }
 
-/// Maximum number of findings of one kind per node.
 pub(super) const MOST_REPORTED: usize = 16;
 
 pub(super) fn unknown<'n>(plugin: &Plugin, node: &'n Node) -> impl Iterator<Item = &'n str> {
@@ -135,7 +131,7 @@ fn one_attribute(attribute: &Attribute, node: &Node) -> Result<Value, Finding> {
     attribute_value(attribute, Some(&field.field())).map_err(|Unmet(why)| {
         let (found, expected) = (kind(stated).as_str_name(), attribute.ty.onnx_kind());
         let kinds = (found != expected).then(|| {
-            format!("the node has it as {found}, and ONNX's type for `{}` is {expected}", attribute.ty.name())
+            format!("the node has type {found}, but ONNX's type for `{}` is {expected}", attribute.ty.name())
         });
         InvalidAttribute { why, kinds }.into()
     })
@@ -155,8 +151,6 @@ fn lost(attribute: &Attribute, loss: Loss) -> Finding {
         }
     }
 }
-
-// ---- tensors
 
 fn outputs_named(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
     let found = node.proto.output.iter().filter(|output| !output.is_empty()).count();
@@ -182,8 +176,11 @@ fn inputs_fit(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> bool
     if found.len() != expected {
         fits = false;
         let names = quoted(plugin.inputs.iter().map(|input| &input.name));
-        let list =
-            if names.is_empty() { "it takes no inputs".to_owned() } else { format!("they are {names}") };
+        let list = if names.is_empty() {
+            "the plugin has no inputs".to_owned()
+        } else {
+            format!("the inputs are {names}")
+        };
         findings.push(InputCount { found: plural(found.len(), "input"), expected, list }.into());
     }
     fits
@@ -208,8 +205,8 @@ fn shape_inputs(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
         return;
     }
     let help = match expected.is_empty() {
-        true => "leave it out, or run `cubinder onnx annotate`".to_owned(),
-        false => format!("set it to the INTS {expected:?}: `cubinder onnx annotate` does"),
+        true => "remove it, or run `cubinder onnx annotate`".to_owned(),
+        false => format!("set it to the INTS {expected:?}, or run `cubinder onnx annotate`"),
     };
     let (name, expected) = (SHAPE_INPUTS, expected.as_slice());
     findings.push(match stated {
@@ -253,7 +250,7 @@ fn types(
     match rows.as_slice() {
         [] => {
             let known: Option<Vec<DataType>> = inputs.iter().map(Tensor::data_type).collect();
-            // Errors of attributes alone are already reported.
+            // Attribute errors are already reported.
             let types = known
                 .filter(|_| launch::check_specialized(plugin, attributes.unwrap_or_default()).is_ok())?;
             let signature =
@@ -276,7 +273,6 @@ fn distinct<'a, T: PartialEq>(items: impl Iterator<Item = &'a T>) -> Vec<&'a T> 
     list
 }
 
-/// Checks known ranks, dimensions and shape input values.
 fn shapes(
     plugin: &Plugin,
     attributes: Option<&[Value]>,
@@ -316,7 +312,7 @@ fn shapes(
     let shapes: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes, ranks: &ranks, shapes: &shapes, ..Facts::default() };
     let rules = rules_of_shapes(plugin).filter(|rule| matches!(rule, Rule::Require(_)));
-    // Rules over attributes alone are already reported.
+    // Attribute rules are already reported.
     let alone = Facts { attributes, ..Facts::default() };
     let rules = rules.filter(|rule| rule.check(plugin, &alone, &mut Steps::default()) == Ok(None));
     for rule in rules {

@@ -24,13 +24,12 @@ use super::plugin_fields::{kind, reference};
 use super::plugins::Plugins;
 use crate::diagnostic::suggest;
 
-/// Attributes of a node that TensorRT reads itself.
+/// Attributes that TensorRT reads itself.
 pub(super) const NAMESPACE: &str = "plugin_namespace";
 pub(super) const VERSION: &str = "plugin_version";
 pub(super) const AOT: &str = "aot";
 pub(super) const SHAPE_INPUTS: &str = "tensorrt_plugin_shape_input_indices";
 
-/// The problem code of standard operators that TensorRT lacks.
 pub(super) const UNSUPPORTED: &str = "unsupported_op";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +40,6 @@ pub(super) enum NodeOwner {
     Unmatched(UnmatchedNode),
 }
 
-/// A node without a plugin, or shadowed by TensorRT's operator.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UnmatchedNode {
     pub(super) finding: Finding,
@@ -60,7 +58,7 @@ pub(super) enum MatchKind {
     Lacks,
     /// The name matches; namespace, domain or version differ.
     Same,
-    /// As [`MatchKind::Same`], with several such plugins.
+    /// Several plugins match as in [`MatchKind::Same`].
     Several,
     Like,
 }
@@ -71,7 +69,7 @@ pub(super) struct Finder<'a> {
     operators: HashSet<&'static str>,
     beyond: HashSet<&'static str>,
     lacked: HashSet<&'static str>,
-    /// Suggestions for the first [`MOST_MEANT`] unknown names, because the search is slow.
+    /// Suggestions for the first [`MOST_MEANT`] unknown names: the search is slow.
     meant: RefCell<HashMap<(String, bool), Option<Meant>>>,
     names: BTreeSet<&'a str>,
 }
@@ -79,19 +77,17 @@ pub(super) struct Finder<'a> {
 #[derive(Debug, Clone)]
 struct Meant {
     name: String,
-    /// Index of the plugin, unless it is an operator.
+    /// The plugin's index, unless it is an operator.
     place: Option<usize>,
 }
 
-/// Maximum number of unknown names with suggestions.
 const MOST_MEANT: usize = 64;
 
 /// TensorRT's operators outside of the standard, in any domain (`supportsOperator`, TensorRT-RTX 1.7.1); one name per
 /// line.
 const BEYOND_THE_STANDARD: &str = include_str!("operators_of_tensorrt.txt");
 
-/// Standard operators of all domains that TensorRT lacks, so that plugins can replace them (TensorRT-RTX 1.7.1); one
-/// name per line.
+/// Standard operators that TensorRT lacks, so that plugins can replace them (TensorRT-RTX 1.7.1); one name per line.
 const LACKED: &str = include_str!("operators_tensorrt_lacks.txt");
 
 impl<'a> Finder<'a> {
@@ -126,7 +122,7 @@ impl<'a> Finder<'a> {
         let by_attribute = match &namespace {
             TextAttribute::Text(namespace) => named(namespace),
             TextAttribute::Other => named(""),
-            // The namespace is unknown: any plugin of that name and version may match.
+            // Any plugin of that name and version may match.
             TextAttribute::Unknown => {
                 let mut named = self.plugins.named(op);
                 named.find(|(_, known)| version.is_version(&known.plugin.version)).map(|(place, _)| place)
@@ -175,7 +171,6 @@ impl<'a> Finder<'a> {
         named.first().map(|(place, _)| Near { place: *place, kin })
     }
 
-    /// Reports a node with a TensorRT operator's name in another domain.
     fn shadowed(&self, node: &Node, is_standard: bool) -> Option<UnmatchedNode> {
         let (op, domain) = (node.op_type(), node.domain());
         let near = self.near(node);
@@ -191,7 +186,7 @@ impl<'a> Finder<'a> {
             let help = match found {
                 Some(plugin) => take_over(node, plugin),
                 None => format!(
-                    "where it is a plugin's, name the library that has it, and give the node the attribute {NAMESPACE}; where it is the standard's, leave out the domain"
+                    "for a plugin, pass its library and add the attribute {NAMESPACE} to the node; for the standard operator, remove the domain"
                 ),
             };
             return Some(UnmatchedNode { finding: ShadowedOperator { op, domain, help }.into(), near });
@@ -200,7 +195,7 @@ impl<'a> Finder<'a> {
         let version = is_named.then_some(plugin.version.as_str());
         let help = match near.map(|near| near.kin) {
             Some(MatchKind::Lacks) => format!(
-                "give the node the attribute {NAMESPACE} = \"{}\": `cubinder onnx annotate` does",
+                "add the attribute {NAMESPACE} = \"{}\" to the node, or run `cubinder onnx annotate`",
                 plugin.namespace
             ),
             _ => take_over(node, plugin),
@@ -216,7 +211,7 @@ impl<'a> Finder<'a> {
             return self.unknown(node);
         };
         let mend = |name: &str, value: &str| match kin {
-            MatchKind::Lacks => format!("set {name} = {value:?}: `cubinder onnx annotate` does"),
+            MatchKind::Lacks => format!("set {name} = {value:?}, or run `cubinder onnx annotate`"),
             _ => take_over(node, plugin),
         };
         if is_found(domain, namespace, plugin) {
@@ -225,7 +220,7 @@ impl<'a> Finder<'a> {
                 TextAttribute::Text(version) => format!("version {version}"),
                 TextAttribute::Other | TextAttribute::Unknown => {
                     let given = node.attribute(VERSION).map_or(AttributeType::Undefined, kind);
-                    format!("a version of the ONNX type {}, expected STRING", given.as_str_name())
+                    format!("a version with the ONNX type {}, expected STRING", given.as_str_name())
                 }
             };
             let help = mend(VERSION, &plugin.version);
@@ -236,7 +231,7 @@ impl<'a> Finder<'a> {
         let found = match (namespace, node.attribute(NAMESPACE)) {
             (TextAttribute::Text(namespace), _) => format!("the namespace `{namespace}` and {place}"),
             (TextAttribute::Other, Some(given)) => {
-                format!("a namespace of the ONNX type {}, and {place}", kind(given).as_str_name())
+                format!("a namespace with the ONNX type {}, and {place}", kind(given).as_str_name())
             }
             _ => format!("{place} and no namespace"),
         };
@@ -249,17 +244,17 @@ impl<'a> Finder<'a> {
         let is_standard = operators::is_domain(domain);
         if self.lacked.contains(op) && operators::is_operator(domain, op) {
             let plugins = match self.plugins.is_empty() {
-                true => "no plugins are given",
-                false => "there is no plugin of that name",
+                true => "`--plugins` is not set",
+                false => "no plugin has this name",
             };
             return UnmatchedNode { finding: UnsupportedOperator { op, plugins }.into(), near: None };
         }
         let message = match () {
             () if op.is_empty() => "the node has no op type".to_owned(),
-            () if is_standard && self.plugins.is_empty() => format!("ONNX has no operator `{op}`"),
-            () if is_standard => format!("ONNX has no operator `{op}`, and there is no plugin of that name"),
-            () if self.plugins.is_empty() => format!("no plugins are given, and `{op}` needs one"),
-            () => format!("there is no plugin `{op}`"),
+            () if is_standard && self.plugins.is_empty() => format!("unknown ONNX operator `{op}`"),
+            () if is_standard => format!("unknown ONNX operator or plugin `{op}`"),
+            () if self.plugins.is_empty() => format!("`{op}` requires a plugin, but `--plugins` is not set"),
+            () => format!("unknown plugin `{op}`"),
         };
         let meant = self.meant(op, is_standard);
         let near =
@@ -268,7 +263,7 @@ impl<'a> Finder<'a> {
         match &meant {
             Some(_) => {}
             None if self.plugins.is_empty() => {
-                help = Some("name the plugin library or the manifest: `--plugins FILE`".to_owned());
+                help = Some("pass the plugin library or manifest: `--plugins FILE`".to_owned());
             }
             None => note = Some(format!("the plugins are {}", names(self.plugins))),
         }
@@ -322,10 +317,7 @@ fn lacks(node: &Node, plugin: &Plugin) -> bool {
 fn take_over(node: &Node, plugin: &Plugin) -> String {
     let (op, domain) = (short(node.op_type()), short(node.domain()));
     let from = full_op(&domain, &op);
-    format!(
-        "where it is meant for the plugin, run `cubinder onnx annotate --map {from}={}`",
-        plugin.full_name()
-    )
+    format!("if the node is for the plugin, run `cubinder onnx annotate --map {from}={}`", plugin.full_name())
 }
 
 fn names(plugins: &Plugins) -> String {
@@ -339,7 +331,7 @@ fn names(plugins: &Plugins) -> String {
 enum TextAttribute {
     Nothing,
     Text(String),
-    /// Of another type, which TensorRT does not read as text.
+    /// The attribute has another type, which TensorRT does not read as text.
     Other,
     /// Refers to an unknown value of a function's call.
     Unknown,

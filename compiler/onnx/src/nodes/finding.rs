@@ -12,7 +12,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Code of the problem: `attribute`.
     pub problem: &'static str,
-    /// The message, lower case, no full stop.
+    /// Message, lower case, no full stop.
     pub message: String,
     /// Facts that explain it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -45,7 +45,7 @@ impl Finding {
         self.severity == Severity::Error
     }
 
-    /// Converts the finding to a diagnostic about a node.
+    /// Converts to a diagnostic about a node.
     #[must_use]
     pub fn diagnostic(&self, node: &str) -> Diagnostic {
         let message = format!("{node}: {}", self.message);

@@ -44,7 +44,6 @@ pub(super) fn plugin_outputs(
     plugin.outputs.iter().enumerate().map(one).collect()
 }
 
-/// Computes an output's shape and names dimensions that equal an input's.
 fn shape(
     plugin: &Plugin,
     output: &Output,

@@ -1,6 +1,5 @@
-//! Lists a model's plugin nodes: owners, tensors and findings.
-//!
-//! Owns the walk in dataflow order, the report ([`Report`]) and its text ([`table()`]).
+//! Lists a model's plugin nodes with owners, tensors and findings. Owns the walk in dataflow order, the report
+//! ([`Report`]) and its text ([`table()`]).
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -41,46 +40,46 @@ pub struct Report {
 /// A node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeReport {
-    /// Its name; `#3` for an unnamed third node of its graph.
+    /// Name; `#3` for an unnamed third node of its graph.
     pub node: String,
-    /// Its graph, unless that is the network.
+    /// Graph, unless that is the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<String>,
-    /// Its op type.
+    /// Op type.
     pub op_type: String,
-    /// Its domain.
+    /// Domain.
     pub domain: String,
     /// The plugin it is checked against: `sample::circ_pad_plugin`; `None` without a similar one.
     pub plugin: Option<String>,
     /// The plugin's version.
     pub version: Option<String>,
-    /// Its inputs.
+    /// Inputs.
     pub inputs: Vec<TensorReport>,
-    /// Its outputs.
+    /// Outputs.
     pub outputs: Vec<TensorReport>,
-    /// Its problems.
+    /// Problems.
     pub findings: Vec<Finding>,
 }
 
 /// A tensor of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TensorReport {
-    /// Its name in the model; empty if omitted.
+    /// Name in the model; empty if omitted.
     pub name: String,
-    /// Its name in the plugin.
+    /// Name in the plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
-    /// Its element type: a manifest's name, else ONNX's.
+    /// Element type: a manifest's name, else ONNX's.
     #[serde(rename = "type")]
     pub ty: Option<String>,
-    /// Its shape, `10x3x?xwidth`; `None` if the rank is unknown.
+    /// Shape, `10x3x?xwidth`; `None` if the rank is unknown.
     pub shape: Option<String>,
-    /// Its dimensions.
+    /// Dimensions.
     pub dims: Option<Vec<Dim>>,
 }
 
 impl Report {
-    /// Returns all findings as messages; merges equal ones of an op type.
+    /// Returns all findings as messages; merges an op type's equal ones.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         folded(&self.nodes)
@@ -139,7 +138,7 @@ pub(super) struct VisitedNode<'a> {
     pub(super) checked: Checked,
 }
 
-/// Visits nodes in dataflow order, adds outputs to `tensors`, and returns plugin nodes and nodes without an owner in
+/// Visits nodes in dataflow order and adds outputs to `tensors`. Returns plugin nodes and nodes without an owner in
 /// file order.
 pub(super) fn walk<'a>(
     model: &'a Model,
@@ -174,7 +173,7 @@ pub(super) fn walk<'a>(
             };
             if let Some(subject) = subject {
                 checked.findings.extend(producers.missing(graph, node));
-                // Plugin outputs are reported with their own nodes.
+                // Plugin outputs are reported with their nodes.
                 let stale = |name: &String| {
                     let is_plugins = of_plugins.contains(&(graph, name.clone()));
                     tensors.stale(graph, name).filter(|_| !is_plugins)
@@ -218,7 +217,6 @@ pub(super) fn walk<'a>(
     met
 }
 
-/// A mismatch between described and inferred tensors.
 enum Difference {
     Type(String, String),
     Shape(String, String),
@@ -238,7 +236,7 @@ fn of_nobody(nobody: &UnmatchedNode, plugins: &Plugins, node: &Node, inputs: &[T
     let near = nobody.near.filter(|_| nobody.finding.is_error());
     if let Some((near, subject)) = near.and_then(|near| Some((near, plugins.get(near.place)?))) {
         let plugin = &subject.plugin;
-        let held = format!("as `{}` of version {} has it", plugin.full_name(), plugin.version);
+        let held = format!("compared with `{}`, version {}", plugin.full_name(), plugin.version);
         let more = check::check(plugin, node, inputs).findings;
         let more = more.into_iter().filter(|_| near.kin != MatchKind::Several);
         findings.extend(
@@ -316,12 +314,11 @@ pub fn table(report: &Report) -> String {
     let nobodys = report.nodes.iter().filter(|node| node.plugin.is_none()).count();
     let mut text = format!("{}: {}, ", report.file, plural(report.nodes_in_all, "node"));
     text.push_str(&match count - nobodys {
-        0 => "none of them for a plugin".to_owned(),
-        1 => "1 of them for a plugin".to_owned(),
-        count => format!("{count} of them for plugins"),
+        0 => "no plugin nodes".to_owned(),
+        count => plural(count, "plugin node"),
     });
     if nobodys > 0 {
-        text.push_str(&format!(", {nobodys} for nobody"));
+        text.push_str(&format!(", {}", plural(nobodys, "unresolved node")));
     }
     text.push('\n');
     if count > 0 {
@@ -358,7 +355,7 @@ fn row(node: &NodeReport) -> Vec<String> {
 impl std::fmt::Display for TensorReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.name.is_empty() {
-            return f.write_str("(left out)");
+            return f.write_str("(omitted)");
         }
         let (ty, shape) = (self.ty.as_deref().unwrap_or("?"), self.shape.as_deref().unwrap_or("?"));
         write!(f, "{} {ty} {shape}", self.name)

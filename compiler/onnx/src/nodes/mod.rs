@@ -2,9 +2,10 @@
 //!
 //! Owns lookup (`find`), parsed attributes (`plugin_fields`), tensors (`tensors`, `standard`, `infer`), checks
 //! (`check`, `errors`), and the commands' work ([`list()`], [`annotate()`], [`shapes()`]). [`cubinder_model::field`]
-//! and [`cubinder_launch`], shared with the runtime, decide what a plugin rejects. Never runs TensorRT or reads
-//! weights. Parser behavior was observed with TensorRT-RTX 1.7.1; `tests/tests/it/onnx.rs` compares the findings with
-//! it.
+//! and [`cubinder_launch`], shared with the runtime, decide what a plugin rejects. Observed with TensorRT-RTX 1.7.1;
+//! `tests/tests/it/onnx.rs` compares findings with it.
+//!
+//! Never runs TensorRT or reads weights.
 
 mod annotate;
 mod bind;

@@ -35,7 +35,7 @@ pub(super) fn node_name(model: &Model, id: NodeId) -> String {
     }
 }
 
-/// Describes a graph; `None` for the network.
+/// Returns the name of a graph for messages; `None` for the network.
 pub(super) fn graph_name(model: &Model, graph: usize) -> Option<String> {
     match &model.graphs.get(graph)?.owner {
         Owner::Model => None,

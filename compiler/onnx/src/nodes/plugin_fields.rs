@@ -18,26 +18,24 @@ pub(super) struct ParsedField {
 /// Why an attribute arrives changed, as a predicate for messages.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Loss {
-    #[error("is cut to 32 bits")]
+    #[error("is truncated to 32 bits")]
     Cut {
         /// Index in a list.
         element: Option<usize>,
         value: i64,
     },
     /// Refers to an unknown value of a function's call.
-    #[error("is what each call of the function says in `{0}`")]
+    #[error("is set to `{0}` by each call of the function")]
     OfCalls(String),
-    #[error(
-        "is a tensor of {0} elements, whose data are not read: they are too large or lie in another file"
-    )]
+    #[error("is a tensor of {0} elements, whose data are not read: they are too large or in another file")]
     UnreadData(usize),
-    #[error("says that it is a TENSOR, and has none")]
+    #[error("has the type TENSOR, but no tensor")]
     NoTensor,
-    #[error("is of the ONNX type {0}, which TensorRT's parser does not pass")]
+    #[error("has the ONNX type {0}, which TensorRT's parser does not pass")]
     Kind(&'static str),
-    #[error("is a tensor of {0}, which TensorRT's parser does not pass as what it is")]
+    #[error("is a tensor of {0}, which TensorRT's parser does not pass unchanged")]
     Element(String),
-    #[error("is a tensor of negative or too many dimensions")]
+    #[error("is a tensor with negative or too many dimensions")]
     Dimensions,
 }
 
@@ -48,10 +46,7 @@ impl ParsedField {
     }
 }
 
-/// Returns the parser's field.
-///
-/// # Errors
-/// It would differ from the attribute.
+/// Returns the parser's field; fails if it would differ from the attribute.
 pub(super) fn parsed_field(attribute: &AttributeProto) -> Result<ParsedField, Loss> {
     if let Some(name) = reference(attribute) {
         return Err(Loss::OfCalls(name.to_owned()));
@@ -73,7 +68,6 @@ pub(super) fn kind(attribute: &AttributeProto) -> AttributeType {
     AttributeType::try_from(attribute.r#type.unwrap_or_default()).unwrap_or(AttributeType::Undefined)
 }
 
-/// Returns the call's attribute that this one refers to.
 pub(super) fn reference(attribute: &AttributeProto) -> Option<&str> {
     Some(attribute.ref_attr_name()).filter(|name| !name.is_empty())
 }
@@ -94,7 +88,6 @@ fn floats(values: &[f32]) -> ParsedField {
     ParsedField { ty: FieldType::FLOAT32, length: values.len(), bytes }
 }
 
-/// Joins NUL-terminated texts.
 fn text(texts: &[&[u8]]) -> ParsedField {
     let mut bytes = Vec::new();
     for text in texts {
@@ -143,7 +136,7 @@ fn data(tensor: &TensorProto, element: DataType) -> Vec<u8> {
                 .flat_map(|value| (value as f32).to_ne_bytes())
                 .collect()
         }
-        // ONNX is little endian, as are all machines with TensorRT-RTX.
+        // ONNX is little endian, as are TensorRT-RTX's machines.
         _ if !raw.is_empty() => raw.to_vec(),
         DataType::Float => tensor.float_data.iter().flat_map(|value| value.to_ne_bytes()).collect(),
         DataType::Int8 => numbers().map(|value| *value as u8).collect(),

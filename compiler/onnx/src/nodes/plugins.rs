@@ -1,7 +1,5 @@
-//! Opens the model and the plugins to check it against.
-//!
-//! Owns which files contain plugins: manifests, plugin libraries, bundles, and engines that carry a library. An
-//! engine's nodes are not usable as plugins: the parts that the build decided are removed.
+//! Opens the model and its plugins' files: manifests, plugin libraries, bundles, and engines with a library.
+//! Engines' nodes are not plugins: the build removed some parts.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -21,17 +19,15 @@ use crate::source;
 #[derive(Debug, Default)]
 pub struct Plugins {
     list: Vec<Subject>,
-    /// Indices in `list` by name.
+    /// Indices in `list`.
     by_name: HashMap<String, Vec<usize>>,
     /// Warnings of reading the files.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Plugins {
-    /// Reads the plugins of some files.
-    ///
-    /// # Errors
-    /// A file is unreadable or has no plugins; plugins of one name, namespace and version differ.
+    /// Reads the plugins of some files; fails if a file has none, or plugins of one name, namespace and version
+    /// differ.
     pub fn open(files: &[PathBuf]) -> Result<Plugins, Vec<Diagnostic>> {
         let mut plugins = Plugins::default();
         let mut errors = Vec::new();
@@ -118,7 +114,6 @@ impl Plugins {
     }
 }
 
-/// Returns an error for a recognized file without plugins.
 fn without_plugins(file: &Path) -> Option<Diagnostic> {
     let name = file.display().to_string();
     if !std::fs::metadata(file).ok()?.is_file() || file.extension().is_some_and(|end| end == "toml") {
@@ -134,9 +129,6 @@ fn without_plugins(file: &Path) -> Option<Diagnostic> {
 }
 
 /// Reads a model.
-///
-/// # Errors
-/// A missing, unreadable or foreign file.
 pub fn open_model(path: &Path) -> Result<Model, Diagnostic> {
     let unreadable = |why: &dyn std::fmt::Display, help| -> Diagnostic {
         UnreadableModel { file: path.display().to_string(), why: why.to_string(), help }.into()
@@ -147,21 +139,18 @@ pub fn open_model(path: &Path) -> Result<Model, Diagnostic> {
     }
     Model::read(file).map_err(|error| match error {
         crate::Error::Io(_) => unreadable(&error, None),
-        _ if begins_with(path, LFS_POINTER) => unreadable(
-            &"it is a pointer of Git LFS in the place of a model",
-            Some("fetch the model: `git lfs pull`"),
-        ),
+        _ if begins_with(path, LFS_POINTER) => {
+            unreadable(&"it is a Git LFS pointer, not a model", Some("fetch the model: `git lfs pull`"))
+        }
         crate::Error::CutOff { .. } => unreadable(&error, Some("copy or download it again")),
         _ => unreadable(
             &error,
-            Some(
-                "expected a model as `torch.onnx.export` and `onnx.save` write it: the binary form, `*.onnx`",
-            ),
+            Some("pass a binary model (`*.onnx`) as written by `torch.onnx.export` and `onnx.save`"),
         ),
     })
 }
 
-/// Start of a file that Git LFS did not fetch (Git LFS, `docs/spec.md`).
+/// Start of an unfetched Git LFS file (Git LFS, `docs/spec.md`).
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 fn begins_with(path: &Path, expected: &[u8]) -> bool {

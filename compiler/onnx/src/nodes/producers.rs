@@ -11,7 +11,7 @@ use super::tensors::{Tensor, Tensors};
 
 pub(super) struct Producers<'a> {
     model: &'a Model,
-    /// Per graph: tensors with their nodes, `None` for inputs and weights. Filled on first use.
+    /// Per graph: tensors with their nodes, `None` for inputs and weights. Filled on demand.
     graphs: Vec<Option<HashMap<&'a str, Option<usize>>>>,
 }
 

@@ -1,7 +1,5 @@
-//! `cubinder eval` for a model's plugin nodes.
-//!
-//! Owns propagation of input shapes: binds dimension names, then infers node by node ([`super::list`]).
-//! [`crate::eval`] computes launches.
+//! `cubinder eval` for a model's plugin nodes: binds dimension names, infers node by node ([`super::list`]),
+//! and evaluates launches ([`crate::eval`]).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -31,22 +29,22 @@ pub struct ShapesReport {
     pub file: ReportedPath,
     /// Extents of dimension names, sorted by name.
     pub dims: Vec<(String, i64)>,
-    /// The nodes, in file order.
+    /// Nodes, in file order.
     pub nodes: Vec<EvaluatedNode>,
 }
 
 /// A node with its launches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedNode {
-    /// The node with its inferred shapes.
+    /// Node with its inferred shapes.
     #[serde(flatten)]
     pub node: NodeReport,
-    /// Its evaluation; `None` if a finding prevents it.
+    /// Evaluation; `None` if a finding prevents it.
     pub evaluation: Option<Evaluation>,
 }
 
 impl ShapesReport {
-    /// Returns everything invalid or unknown as messages.
+    /// Reports everything invalid or unknown.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         folded(self.nodes.iter().map(|found| &found.node))
@@ -60,10 +58,8 @@ impl ShapesReport {
     }
 }
 
-/// Evaluates plugin nodes for shapes `given`; `query` has device facts, formats and alignments.
-///
-/// # Errors
-/// Values that cannot be bound.
+/// Evaluates plugin nodes for shapes `given`; `query` has device facts, formats and alignments. Fails for
+/// values that cannot be bound.
 pub fn shapes(
     file: impl AsRef<Path>,
     model: &Model,
@@ -162,7 +158,7 @@ fn open_text(model: &Model, open: &BTreeSet<String>) -> Option<String> {
     let dims: Vec<Dim> = inputs.filter_map(|input| of_type(input.ty.as_ref()?).dims).flatten().collect();
     let is_of_input = |name: &&String| dims.contains(&Dim::Named((*name).clone()));
     let names: Vec<&String> = open.iter().filter(is_of_input).take(16).collect();
-    (!names.is_empty()).then(|| format!("nothing says what {} of the network's inputs is", quoted(names)))
+    (!names.is_empty()).then(|| format!("{} of the network's inputs is not specified", quoted(names)))
 }
 
 /// Reports unknown facts of inputs; `origin` names the operator that causes them.
@@ -183,20 +179,22 @@ fn missing(
             continue;
         }
         let (what, option) = match input.values {
-            Some(_) => (format!("what the shape input `{}` holds", input.name), "values"),
-            None => (format!("the shape of the input `{}`", input.name), "shape"),
+            Some(_) => (format!("the values of the shape input `{}` are", input.name), "values"),
+            None => (format!("the shape of the input `{}` is", input.name), "shape"),
         };
         let known = tensor.shape_text().filter(|_| input.values.is_none());
-        let known = known.map_or_else(String::new, |shape| format!(": no more than {shape}"));
-        let itself = format!("say what it is: `--{option} {name}=...`");
+        let known = known.map_or_else(String::new, |shape| format!("; known: {shape}"));
+        let itself = format!("specify it: `--{option} {name}=...`");
         let (cause, help) = match open {
-            Some(open) => (open.to_owned(), format!("give the network's inputs whole shapes, or {itself}")),
+            Some(open) => {
+                (open.to_owned(), format!("specify complete shapes of the network's inputs, or {itself}"))
+            }
             None => {
                 let from = origin(name).map_or_else(
-                    || "it comes from operators that are not followed, or of which too little is known".to_owned(),
-                    |node| format!("it is not known behind {node}, which is not followed, or of which too little is known"),
+                    || "it depends on operators whose shapes cannot be inferred".to_owned(),
+                    |node| format!("it depends on {node}, whose shape cannot be inferred"),
                 );
-                (format!("{from}; `onnx.shape_inference` may know more"), itself)
+                (format!("{from}; `onnx.shape_inference` may infer more"), itself)
             }
         };
         findings.push(UnknownShape { what, known, cause, help }.into());
@@ -232,7 +230,7 @@ pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
         let (inputs, outputs) = (tensor_list(&node.inputs), tensor_list(&node.outputs));
         let _ = writeln!(text, "\n{}\n  {inputs} -> {outputs}", node.title());
         match &found.evaluation {
-            None => text.push_str(if is_refused(node) { "  refused\n" } else { "  not known\n" }),
+            None => text.push_str(if is_refused(node) { "  rejected\n" } else { "  unknown\n" }),
             Some(evaluation) if verbose => {
                 let whole = eval::Report {
                     file: ReportedPath::from(""),
@@ -255,7 +253,7 @@ fn is_refused(node: &NodeReport) -> bool {
 fn launches(evaluation: &Evaluation) -> String {
     let mut text = String::new();
     if let Some(why) = &evaluation.refused {
-        let _ = writeln!(text, "  refused: {}", why.replace('\n', "\n    "));
+        let _ = writeln!(text, "  rejected: {}", why.replace('\n', "\n    "));
         return text;
     }
     let extents = |extents: Option<[u32; 3]>| match extents {
@@ -277,16 +275,13 @@ fn launches(evaluation: &Evaluation) -> String {
         };
         let (grid, block) = (extents(launch.grid), extents(launch.block));
         // An empty grid has no other launch values.
-        let rest = if launch.empty { "nothing to do".to_owned() } else { format!("block {block}{shared}") };
+        let rest = if launch.empty { "no launch".to_owned() } else { format!("block {block}{shared}") };
         let _ = writeln!(text, "  {}: grid {grid}, {rest}", launch.kernel);
     }
     text
 }
 
-/// Keeps only nodes of that name.
-///
-/// # Errors
-/// None has the name.
+/// Keeps only nodes of that name; fails if no node has it.
 pub fn only(report: &mut ShapesReport, model: &Model, name: &str) -> Result<(), Diagnostic> {
     let names: Vec<String> = report.nodes.iter().map(|found| found.node.node.clone()).collect();
     report.nodes.retain(|found| found.node.node == name);
@@ -294,6 +289,6 @@ pub fn only(report: &mut ShapesReport, model: &Model, name: &str) -> Result<(), 
         return Ok(());
     }
     let is_other = model.nodes().any(|(id, _)| node_name(model, id) == name);
-    let other = is_other.then_some("the node of that name is for no plugin");
+    let other = is_other.then_some("the node with this name is not a plugin node");
     Err(NoNode { name, other, near: suggest(name, names.iter().map(String::as_str)) }.into())
 }

@@ -1,7 +1,7 @@
 //! Infers types, shapes and small integer values of ordinary operators.
 //!
-//! Owns a table by op type: element-wise operators and shape arithmetic here, others in [`moving`] and [`windows`].
-//! Follows ONNX operator sets 7 to 27 with NumPy's broadcasting. Never guesses.
+//! Element-wise operators and shape arithmetic are here, others in [`moving`] and [`windows`]. Follows ONNX
+//! operator sets 7 to 27 with NumPy's broadcasting. Never guesses.
 
 mod moving;
 mod windows;
@@ -13,9 +13,8 @@ use crate::proto::tensor_proto::DataType as Element;
 use super::plugin_fields::reference;
 use super::tensors::{Dim, MOST_VALUES, Tensor, constant, known_element};
 
-/// Returns the first outputs of a default-domain node; empty if not in the table.
+/// Returns the first outputs of a default-domain node; empty if unknown.
 pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
-    // An attribute that calls set differently has no default.
     if node.proto.attribute.iter().any(|stated| reference(stated).is_some()) {
         return Vec::new();
     }
@@ -83,7 +82,6 @@ fn single_output(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     }
 }
 
-/// Returns an unvalued tensor of the same type and shape.
 fn like(tensor: &Tensor) -> Tensor {
     Tensor::new(tensor.element, tensor.dims.clone())
 }
@@ -114,8 +112,6 @@ fn axis(stated: i64, rank: usize) -> Option<usize> {
 fn known_dim(extent: usize) -> Dim {
     i64::try_from(extent).map_or(Dim::Unknown, Dim::Known)
 }
-
-// ---- element by element
 
 fn broadcast_all(inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let mut shapes = inputs.iter().map(|input| input.dims.as_ref());
@@ -152,7 +148,6 @@ fn arithmetic(op: &str, inputs: &[Tensor]) -> Option<Tensor> {
 }
 
 fn values_of(op: &str, left: &Tensor, right: &Tensor) -> Option<Vec<Dim>> {
-    // Values are a list only up to one dimension.
     let is_list = |tensor: &Tensor| tensor.rank().is_some_and(|rank| rank <= 1);
     if ![left, right].into_iter().all(|tensor| tensor.is_integer() && is_list(tensor)) {
         return None;
@@ -168,7 +163,6 @@ fn values_of(op: &str, left: &Tensor, right: &Tensor) -> Option<Vec<Dim>> {
     (0..count).map(|place| Some(within(element, number(op, &at(left, place)?, &at(right, place)?)))).collect()
 }
 
-/// Returns a representable value; others would wrap.
 fn within(element: Element, value: Dim) -> Dim {
     match value {
         Dim::Known(value) if element == Element::Int32 && i32::try_from(value).is_err() => Dim::Unknown,
@@ -192,12 +186,10 @@ fn number(op: &str, left: &Dim, right: &Dim) -> Dim {
     result.map_or(Dim::Unknown, Dim::Known)
 }
 
-// ---- types, constants and shapes as values
-
 fn cast(node: &Node, input: &Tensor) -> Option<Tensor> {
     let element = stated_element(node, "to");
     let integers = element.filter(|element| matches!(element, Element::Int64 | Element::Int32));
-    // Float values are never known, so no rounding happens.
+    // Float values are never known, so nothing is rounded.
     let values = integers.and_then(|element| {
         Some(input.values.as_ref()?.iter().map(|value| within(element, value.clone())).collect())
     });

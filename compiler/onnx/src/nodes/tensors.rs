@@ -1,6 +1,4 @@
-//! Known types, shapes and values of tensors.
-//!
-//! Owns the model's descriptions and merging of inferred facts; [`super::standard`] and plugins infer.
+//! Known types, shapes and values of tensors: the model's descriptions, merged with inferred facts.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -14,19 +12,19 @@ use serde::Serialize;
 
 use super::plugin_fields::{element_name, elements};
 
-/// Maximum tracked dimensions and values per tensor; TensorRT allows 8 dimensions.
+/// Maximum number of known values per tensor. For comparison, TensorRT allows 8 dimensions.
 pub(super) const MOST_VALUES: usize = 64;
 
-/// Maximum bytes of a dimension's name, which is copied between tensors.
+/// Maximum length of a name in bytes: names are copied between tensors.
 pub(super) const MOST_NAME_BYTES: usize = 64;
 
 /// One extent: in JSON a number, a name, or null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Dim {
-    /// A number.
+    /// Number.
     Known(i64),
-    /// A named extent: `batch`.
+    /// Named extent: `batch`.
     Named(String),
     /// No value is known.
     Unknown,
@@ -35,7 +33,7 @@ pub enum Dim {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Tensor {
     pub(super) element: Option<Element>,
-    /// Its shape; `None` if the rank is unknown.
+    /// Shape; `None` if the rank is unknown.
     pub(super) dims: Option<Vec<Dim>>,
     /// Values of a small integer tensor.
     pub(super) values: Option<Vec<Dim>>,
@@ -84,7 +82,7 @@ impl Tensor {
         data_type(self.element?)
     }
 
-    /// Returns the type's name: a manifest's, else ONNX's.
+    /// Returns the manifest's name of the type, else ONNX's.
     pub(super) fn type_text(&self) -> Option<String> {
         let element = self.element?;
         Some(match data_type(element) {
@@ -123,7 +121,7 @@ impl Tensor {
         }
     }
 
-    /// Merges facts; inferred ones take precedence, since TensorRT ignores stated ones.
+    /// Merges facts; inferred ones take precedence, as TensorRT ignores stated ones.
     fn over(self, stated: Tensor) -> Tensor {
         let is_same = |found: &Element| stated.element.is_some_and(|stated| !is_other_type(stated, *found));
         let element = if self.element.as_ref().is_some_and(is_same) { stated.element } else { self.element };
@@ -185,7 +183,7 @@ pub(super) fn element(ty: DataType) -> Option<Element> {
 pub(super) struct Tensors {
     graphs: Vec<HashMap<String, Tensor>>,
     parents: Vec<Option<usize>>,
-    /// The model's descriptions that differ from inferred ones.
+    /// Descriptions that differ from inferred ones.
     stale: HashMap<(usize, String), Tensor>,
     given: HashSet<(usize, String)>,
     /// User-supplied facts that differ from inferred ones: name, supplied, inferred.
@@ -206,7 +204,6 @@ impl Tensors {
         self.graphs.get(self.home(graph, name)?)?.get(name)
     }
 
-    /// Returns a description that differs from the inferred tensor.
     pub(super) fn stale(&self, graph: usize, name: &str) -> Option<&Tensor> {
         if self.stale.is_empty() {
             return None;
@@ -243,7 +240,7 @@ impl Tensors {
     }
 
     pub(super) fn rename(&mut self, change: &dyn Fn(&str) -> Option<Dim>) {
-        // Few names occur often, and parsing is slow.
+        // Names repeat, and parsing is slow.
         let mut changed: HashMap<String, Option<Dim>> = HashMap::new();
         for tensor in self.graphs.iter_mut().flat_map(HashMap::values_mut) {
             for dim in tensor.dims.iter_mut().flatten() {
@@ -347,7 +344,7 @@ fn integers(tensor: &TensorProto) -> Option<Vec<i64>> {
     (Some(values.len()) == elements(tensor)).then_some(values)
 }
 
-/// Returns nodes in dataflow order, else file order; cycles come last. TensorRT sorts too.
+/// Returns nodes in dataflow order, like TensorRT, else file order; cycles come last.
 pub(super) fn in_order(graph: &Graph) -> Vec<usize> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Over 1,000 models of the `onnx` package: none changes or has plugins, and inferred shapes equal ONNX's.
+//! Over 1,000 models of the `onnx` package: none changes or has plugins; inferred shapes equal ONNX's.
 
-// Clippy exempts test functions, but not their helpers.
+// Clippy exempts only test functions.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -97,7 +97,6 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
     for (name, bytes) in &models {
         let model = Model::read(Cursor::new(bytes)).unwrap_or_else(|error| panic!("{name}: {error}"));
         let report = list(name, &model, &plugins);
-        // Operators of domains without plugins, and an unknown one.
         let of_nobody = report.nodes.iter().filter(|node| operators::is_domain(&node.domain));
         let (lacked, unknown): (Vec<_>, Vec<_>) =
             of_nobody.partition(|node| node.findings.iter().all(|finding| finding.problem == UNSUPPORTED));
@@ -122,7 +121,6 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
     assert!(shapes >= 500 && types >= 700, "{shapes} shapes and {types} types follow");
 }
 
-/// Compares inferred outputs with the model's; counts inferred shapes and types.
 fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize, usize) {
     let stated = Tensors::new(&model);
     let outputs = std::mem::take(&mut model.graphs[0].outputs);
@@ -208,7 +206,7 @@ fn shapes_of_random_models_are_those_of_onnx() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} are others:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     println!("{followed} of {all} shapes follow; not those of {missed:?}");
     assert!(
         all > 5 * COUNT && followed * 10 > all * 9,

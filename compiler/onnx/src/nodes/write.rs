@@ -11,10 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source;
 use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 
-/// Writes the edited model `from` to `to`, which may be the same file.
-///
-/// # Errors
-/// I/O errors; an existing file stays unchanged.
+/// Writes the edited model `from` to `to`, possibly the same file; on failure `to` stays unchanged.
 pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic> {
     let unwritable = |why: &str, help| -> Diagnostic {
         UnwritableModel { file: to.display().to_string(), why: why.to_owned(), help }.into()
@@ -22,26 +19,26 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     if to.is_dir() {
         return Err(unwritable("it is a folder", None));
     }
-    // A link stays a link; its target is replaced.
+    // A link's target is replaced.
     let place = match (fs::canonicalize(to), fs::symlink_metadata(to)) {
         (Ok(place), _) => place,
-        (Err(_), Ok(known)) if known.is_symlink() => return Err(unwritable("it is a link to nothing", None)),
+        (Err(_), Ok(known)) if known.is_symlink() => return Err(unwritable("it is a broken link", None)),
         _ => to.to_path_buf(),
     };
     let known = fs::metadata(&place).ok();
     if let Some(known) = &known {
         if !known.is_file() {
-            return Err(unwritable("it is not a regular file (a pipe, a device or a socket)", None));
+            return Err(unwritable("it is a pipe, a device or a socket, expected a regular file", None));
         }
         if known.len() > 0 && Model::open(&place).is_err() {
-            let help = "name another file, or remove that one";
-            return Err(unwritable("it is there, and is no ONNX model", Some(help)));
+            let help = "choose another file, or remove the existing one";
+            return Err(unwritable("the existing file is not an ONNX model", Some(help)));
         }
     }
     atomic_file::check_replaceable(&place, to, "`--output`")?;
     let refused = |error: &std::io::Error| atomic_file::file_error("write", to, error);
     let made = AtomicFile::beside(&place).map_err(|error| refused(&error))?;
-    // An existing file keeps its permissions, despite the umask.
+    // Keeps permissions despite the umask.
     if let Some(known) = known {
         made.file().set_permissions(known.permissions()).map_err(|error| refused(&error))?;
     }
@@ -51,9 +48,6 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
 }
 
 /// Returns the edited model without writing it.
-///
-/// # Errors
-/// The result is unreadable.
 pub fn changed(from: &Path, edits: &Edits<'_>) -> Result<Model, Diagnostic> {
     let source = source::open(from).map_err(|error| unreadable(from, &error))?;
     Model::read(edits.view(source)).map_err(|error| unreadable(from, &error))

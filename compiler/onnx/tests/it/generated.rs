@@ -1,5 +1,5 @@
-//! What is generated is what the pinned `onnx` package gives: the messages from its `onnx.proto`, the operators from its schemas.
-//! `CUBINDER_UPDATE_ONNX=1` writes both anew.
+//! Checks that messages and operators equal those of the pinned `onnx` package. `CUBINDER_UPDATE_ONNX=1`
+//! rewrites both.
 
 use cubinder_skip::skip;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn messages_are_those_of_the_onnx_package() {
     let files = protox::compile(["onnx/onnx.proto"], [&folder]).unwrap();
     let made = tempfile::tempdir().unwrap();
     let mut config = prost_build::Config::new();
-    // The project's text stays with the project.
+    // `onnx.proto`'s comments are not copied.
     config.out_dir(made.path()).disable_comments(["."]).compile_fds(files).unwrap();
     compare("onnx.rs", &std::fs::read_to_string(made.path().join("onnx.rs")).unwrap());
 }

@@ -1,5 +1,3 @@
-//! What is read, and that nothing but what an edit names changes.
-
 use std::io::Cursor;
 
 use cubinder_onnx::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
@@ -18,7 +16,6 @@ fn written(bytes: &[u8], change: impl FnOnce(&mut Edits<'_>)) -> Vec<u8> {
     change(&mut edits);
     let mut out = Vec::new();
     edits.write(Cursor::new(bytes), &mut out).unwrap();
-    // What is seen without being written is the same.
     let seen = Model::read(edits.view(Cursor::new(bytes))).unwrap();
     let again = read(&out).unwrap();
     let nodes = |model: &Model| model.nodes().map(|(id, node)| (id, node.proto.clone())).collect::<Vec<_>>();
@@ -26,7 +23,7 @@ fn written(bytes: &[u8], change: impl FnOnce(&mut Edits<'_>)) -> Vec<u8> {
     out
 }
 
-/// What the edits should have given: the same by decoding all and encoding it again. Only for models that prost writes as they are.
+/// Edits by decoding and encoding everything. Only for models that prost encodes unchanged.
 fn expected(bytes: &[u8], change: impl FnOnce(&mut ModelProto)) -> Vec<u8> {
     let mut model = ModelProto::decode(bytes).unwrap();
     change(&mut model);
@@ -38,7 +35,6 @@ fn inner(name: &str) -> GraphProto {
     graph(vec![], vec![node], vec![value(name, FLOAT, "?")])
 }
 
-/// An `If` with a plugin node in each branch, beside weights.
 fn branches() -> Vec<u8> {
     let attributes =
         vec![graph_attribute("then_branch", inner("a")), graph_attribute("else_branch", inner("b"))];
@@ -68,7 +64,6 @@ fn weights_are_left_out_and_everything_else_is_read() {
     assert_eq!(model.graphs[1].owner, owner);
     assert_eq!(model.graphs[2].nodes[0].proto.output, ["b"]);
     assert_eq!(model.nodes().count(), 4);
-    // What stays of the node with the graphs is the node without them.
     assert_eq!(network.nodes[0].proto.attribute.len(), 2);
     assert!(network.nodes[0].proto.attribute.iter().all(|attribute| attribute.g.is_none()));
 }
@@ -101,7 +96,7 @@ fn a_node_changes_and_every_length_around_it_fits() {
             nodes[0].attribute.push(int("last", 1));
             nodes[1].op_type = Some("other".to_owned());
         });
-        // Fields stand in another order where one is added: what they say is the same.
+        // Added fields are in another order.
         assert_eq!(
             ModelProto::decode(found.as_slice()).unwrap(),
             ModelProto::decode(wanted.as_slice()).unwrap()
@@ -153,7 +148,6 @@ fn functions_have_operator_sets_of_their_own() {
     assert_eq!(found, wanted);
 }
 
-/// A field that this version does not know, at every level.
 #[test]
 fn unknown_fields_stay() {
     let node = [node(("sample", "pad"), &["x"], &["y"], vec![]).encode_to_vec(), unknown()].concat();
@@ -174,7 +168,7 @@ fn field(number: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Field 200: a number, 4 bytes, 8 bytes and text.
+/// Returns an unknown field, number 200, in four encodings: a number, 4 bytes, 8 bytes and text.
 fn unknown() -> Vec<u8> {
     let key = |kind: u16| [0xc0 | kind as u8, 0x0c];
     [&key(0)[..], &[5], &key(5), &[1, 2, 3, 4], &key(1), &[9; 8], &key(2), &[3], b"???"].concat()
@@ -183,17 +177,16 @@ fn unknown() -> Vec<u8> {
 #[test]
 fn what_is_no_model_is_refused_with_the_place() {
     let said = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
-    assert_eq!(said(b""), "it is no ONNX model: it holds no graph");
+    assert_eq!(said(b""), "not an ONNX model: it contains no graph");
     let text = said(b"schema = 1\n[plugin]\n");
-    assert!(text.starts_with("it is no ONNX model: at byte 19, in ModelProto: "), "{text}");
+    assert!(text.starts_with("not an ONNX model: at byte 19, in ModelProto: "), "{text}");
     let bytes = branches();
     let cut = said(&bytes[..bytes.len() - 100]);
-    assert!(cut.starts_with("the file ends in the middle: at byte ") && cut.contains(" are left"), "{cut}");
+    assert!(cut.starts_with("the file is truncated: at byte ") && cut.contains(" remain"), "{cut}");
     let twice = [bytes.as_slice(), &bytes].concat();
-    assert!(said(&twice).ends_with("there is a second graph"));
+    assert!(said(&twice).ends_with("duplicate graph"));
 }
 
-/// Graphs in graphs, as deep as nobody writes them.
 #[test]
 fn deep_graphs_are_refused() {
     let mut graph = inner("y");
@@ -206,7 +199,7 @@ fn deep_graphs_are_refused() {
     assert!(matches!(error, Error::Limit { .. }), "{error}");
 }
 
-/// 3 GiB of weights in a file with holes, and 10,000 nodes: what is read is the nodes.
+/// 3 GiB of weights in a sparse file, and 10,000 nodes.
 #[test]
 fn weights_beyond_memory_are_never_read() {
     use std::io::{Seek, SeekFrom, Write};
@@ -225,7 +218,7 @@ fn weights_beyond_memory_are_never_read() {
         .collect();
     let graph =
         graph(vec![value("x", FLOAT, "2,3")], nodes, vec![value("t10000", FLOAT, "?")]).encode_to_vec();
-    // An initializer: name and type, then raw data of that length.
+    // An initializer: name, type, and raw data of that length.
     let mut data = Vec::new();
     prost::encode_length_delimiter(WEIGHTS as usize, &mut data).unwrap();
     let head = [&[0x10, 1, 0x42, 1, b'w', 0x4a][..], &data].concat();
@@ -244,7 +237,7 @@ fn weights_beyond_memory_are_never_read() {
     let model = Model::read(&file).unwrap();
     let took = started.elapsed();
     assert_eq!((model.graphs[0].nodes.len(), model.graphs[0].initializers.len()), (10_000, 1));
-    // Half of it without optimisation, on a machine that is shared.
+    // An unoptimized run on a shared machine takes half of it.
     assert!(took.as_secs() < 4, "{took:?}");
     let mut edits = Edits::new(&model);
     edits.set_domain(NodeId { graph: 0, node: 9_999 }, "other");
@@ -254,7 +247,6 @@ fn weights_beyond_memory_are_never_read() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Whatever bytes: no panic, and what is read comes out as it was.
     #[test]
     fn any_bytes_come_out_as_they_are(mut bytes in proptest::collection::vec(any::<u8>(), 0..64), at in any::<prop::sample::Index>()) {
         let whole = branches();
@@ -264,7 +256,6 @@ proptest! {
             let mut out = Vec::new();
             Edits::new(&model).write(Cursor::new(&bytes), &mut out).unwrap();
             prop_assert_eq!(&out, &bytes);
-            // Every node takes a change, and the result is a model again.
             let mut edits = Edits::new(&model);
             for (id, _) in model.nodes() {
                 edits.set_domain(id, "changed");
@@ -279,13 +270,12 @@ proptest! {
     }
 }
 
-/// A group: one with a number, a text and another group in it, as a field of this number.
 fn group(number: u8) -> Vec<u8> {
     let inner = [0x1b, 0x08, 0x05, 0x1c];
     [&[number << 3 | 3, 0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i'][..], &inner, &[number << 3 | 4]].concat()
 }
 
-/// ONNX has no groups; fields that are not known may be some, anywhere.
+/// ONNX has no groups, but unknown fields may be some.
 #[test]
 fn groups_come_out_as_they_were() {
     let mut made = node(("sample", "pad"), &["x"], &["y"], vec![int("n", 1)]).encode_to_vec();
@@ -299,7 +289,6 @@ fn groups_come_out_as_they_were() {
     let found = written(&bytes, |edits| edits.set_attribute(id, &int("n", 2)));
     let changed = bytes.iter().zip(&found).filter(|(before, after)| before != after).count();
     assert_eq!((found.len(), changed), (bytes.len(), 1));
-    // One that does not end, ends otherwise, or lies too deep.
     for wrong in [vec![0x6b, 0x08, 1], vec![0x6b, 0x74], vec![0x6b; 100], vec![0x6c]] {
         assert!(read(&[vec![0x08, 8], wrong].concat()).is_err());
     }
@@ -319,7 +308,6 @@ fn a_file_that_lost_its_end_is_told_from_one_that_is_no_model() {
     }
 }
 
-/// A change of a model: of which node, and what.
 #[derive(Debug, Clone)]
 enum Step {
     Domain(usize, String),
@@ -341,7 +329,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..8)
 }
 
-/// Sets an attribute as an edit does: in the place of the last one of that name, or behind the others.
 fn set_attribute(node: &mut NodeProto, name: &str, values: &[i64]) {
     match node.attribute.iter_mut().rev().find(|attribute| attribute.name() == name) {
         Some(attribute) => *attribute = ints(name, values),
@@ -350,7 +337,6 @@ fn set_attribute(node: &mut NodeProto, name: &str, values: &[i64]) {
 }
 
 proptest! {
-    /// Whatever is edited: what was named is so, and everything else says what it said.
     #[test]
     fn edits_change_what_they_name_and_nothing_else(steps in steps()) {
         let bytes = branches();
@@ -365,7 +351,7 @@ proptest! {
                 }
             }
         });
-        // What is set twice is set to the last; of an attribute that is not there both are added, and the last counts.
+        // The last of several values counts; a missing attribute is added each time.
         let mut last: std::collections::BTreeMap<(usize, String), &Step> = std::collections::BTreeMap::new();
         for step in &steps {
             match step {
@@ -397,7 +383,7 @@ proptest! {
         let imported: Vec<&str> = found.opset_import.iter().skip(2).map(OperatorSetIdProto::domain).collect();
         prop_assert_eq!(imported, imports.collect::<Vec<_>>());
         found.opset_import.truncate(2);
-        // Attributes that are new stand in the order in which they came; of one that is set twice the last one counts.
+        // Added attributes have another order, and may repeat.
         for model in [&mut found, &mut wanted] {
             let graph = model.graph.as_mut().unwrap();
             for node in &mut graph.node {
@@ -408,7 +394,6 @@ proptest! {
     }
 }
 
-/// Puts attributes in the order of their names, the last of each, in a node and in those of its graphs.
 fn ordered(node: &mut NodeProto) {
     let mut last = std::collections::BTreeMap::new();
     for mut attribute in std::mem::take(&mut node.attribute) {

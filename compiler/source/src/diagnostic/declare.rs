@@ -1,5 +1,3 @@
-//! Declares diagnostics as types with fields, rendered in one place.
-
 /// Declares diagnostic types and converts each [`From`](std::convert::From) its fields into a
 /// [`Diagnostic`](super::Diagnostic) or a `Vec` of one.
 ///

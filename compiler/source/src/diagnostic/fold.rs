@@ -1,12 +1,10 @@
-//! Merges equal diagnostics of several places. Omitted places are counted.
-
 use std::collections::HashMap;
 
 use super::{Diagnostic, Label, Span};
 
 const MOST: usize = 3;
 
-/// Merges equal diagnostics into the first, with the others' spans, if `is_foldable`.
+/// Merges equal diagnostics into the first, with the others' spans, if `is_foldable`. Counts omitted places.
 #[must_use]
 pub fn fold(diagnostics: Vec<Diagnostic>, is_foldable: impl Fn(&Diagnostic) -> bool) -> Vec<Diagnostic> {
     let mut folded: Vec<(Diagnostic, Vec<Diagnostic>)> = Vec::new();
@@ -41,8 +39,7 @@ fn with_places(first: Diagnostic, others: &[Diagnostic]) -> Diagnostic {
     let more = places.len().saturating_sub(1 + MOST);
     for label in places.into_iter().skip(1).take(MOST) {
         let is_the_same = text.as_ref() == Some(&label.text);
-        joined =
-            joined.related(label.span, if is_the_same { "the same here".to_owned() } else { label.text });
+        joined = joined.related(label.span, if is_the_same { "here as well".to_owned() } else { label.text });
     }
     match more {
         0 => joined,
@@ -88,7 +85,7 @@ mod tests {
         other.primary.iter_mut().for_each(|label| label.text = "another".to_owned());
         let folded = fold(vec![said(0, "a"), other, said(2, "a")], |_| true);
         let texts: Vec<&str> = folded[0].related.iter().map(|label| label.text.as_str()).collect();
-        assert_eq!(texts, ["another", "the same here"]);
+        assert_eq!(texts, ["another", "here as well"]);
     }
 
     #[test]

@@ -1,13 +1,10 @@
-//! Adds a final line that points to the rules' pages.
-
 use std::collections::BTreeSet;
 
 use super::{Code, Diagnostic, Severity};
 
 const SHOWN: usize = 3;
 
-/// Returns ``for more about C0101 and C0103: `cubinder explain C0101` ``, with the rules of the errors, else of the
-/// warnings.
+/// Returns ``for more about C0101 and C0103: `cubinder explain C0101` `` for the errors' rules, else the warnings'.
 #[must_use]
 pub fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
     let severity = if super::has_errors(diagnostics) { Severity::Error } else { Severity::Warning };
@@ -21,7 +18,7 @@ pub fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
         [before @ .., last] if codes.len() <= SHOWN => format!("{} and {last}", before.join(", ")),
         some => format!("{} and others", some.join(", ")),
     };
-    Some(format!("for more about {named}: `cubinder explain {first}`"))
+    Some(format!("for details on {named}, run `cubinder explain {first}`"))
 }
 
 #[cfg(test)]
@@ -36,17 +33,17 @@ mod tests {
         assert_eq!(explain_hint(&[Diagnostic::error("e"), warning.clone()]), None);
         assert_eq!(
             explain_hint(std::slice::from_ref(&warning)).as_deref(),
-            Some("for more about C0107: `cubinder explain C0107`")
+            Some("for details on C0107, run `cubinder explain C0107`")
         );
         let two = [error(rules::WRONG_KIND), warning, error(rules::UNKNOWN_NAME), error(rules::WRONG_KIND)];
         assert_eq!(
             explain_hint(&two).as_deref(),
-            Some("for more about C0103 and C0101: `cubinder explain C0103`")
+            Some("for details on C0103 and C0101, run `cubinder explain C0103`")
         );
         let many = [rules::NOT_TOML, rules::UNKNOWN_KEY, rules::BAD_NAME, rules::BAD_CALL].map(error);
         assert_eq!(
             explain_hint(&many).as_deref(),
-            Some("for more about C0001, C0003, C0006 and others: `cubinder explain C0001`")
+            Some("for details on C0001, C0003, C0006 and others, run `cubinder explain C0001`")
         );
     }
 }

@@ -3,20 +3,20 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A position in an editor; columns are characters.
+/// An editor position; columns are characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineColumn {
     /// The line, from 1.
     pub line: usize,
-    /// The character from 1; a tab counts as one.
+    /// The character, from 1; a tab is one.
     pub column: usize,
 }
 
-/// Computed once: a text may have as many messages as lines.
+/// Cached: a text may have as many messages as lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines(OnceLock<Vec<usize>>);
 
-/// Derived from the text, so equal if the texts are.
+/// Derived from the text, so all are equal.
 impl PartialEq for Lines {
     fn eq(&self, _: &Lines) -> bool {
         true
@@ -46,7 +46,7 @@ pub(super) fn clamp(text: &str, range: &Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Returns the range's part on its first line. A range at the end of the text moves to the last line's end.
+/// Returns the part on the first line. A range at the end of the text moves to the last line's end.
 pub(super) fn on_one_line(text: &str, range: &Range<usize>) -> Range<usize> {
     let range = clamp(text, range);
     let mut start = range.start;

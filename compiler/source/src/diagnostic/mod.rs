@@ -1,5 +1,5 @@
 //! Diagnostics and their rendering: [`render`] for terminals, [`to_json_lines`] for editors and CI. Must not decide
-//! what is an error, or print.
+//! which findings are errors, or print.
 
 mod declare;
 mod fold;
@@ -29,7 +29,7 @@ pub use suggest::{lacking_type, suggest, suggest_type};
 /// A text with its path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The path as the user writes it.
+    /// Path as the user wrote it.
     pub path: PathBuf,
     /// The whole text.
     pub text: String,
@@ -43,7 +43,7 @@ impl Source {
         Arc::new(Source { path: path.into(), text: text.into(), lines: Lines::default() })
     }
 
-    /// Returns the position of a byte, clamped to the end and to characters.
+    /// Returns a byte's position, clamped to the text and characters.
     #[must_use]
     pub fn line_column(&self, byte: usize) -> LineColumn {
         self.lines.line_column(&self.text, byte)
@@ -55,7 +55,7 @@ impl Source {
 pub struct Span {
     /// The source.
     pub source: Arc<Source>,
-    /// Its bytes.
+    /// Byte range.
     pub range: Range<usize>,
 }
 
@@ -67,7 +67,7 @@ impl Span {
     }
 }
 
-/// The severity of a diagnostic.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The command fails.
@@ -76,7 +76,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A rule's code, `C0101`, of [`crate::rules`].
+/// A rule code, `C0101`, of [`crate::rules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub &'static str);
 
@@ -91,7 +91,7 @@ impl std::fmt::Display for Code {
 pub struct Label {
     /// The span.
     pub span: Span,
-    /// The text: lower case, no full stop.
+    /// Text: lower case, no full stop.
     pub text: String,
 }
 
@@ -100,9 +100,9 @@ pub struct Label {
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// The violated rule of [`crate::rules`].
+    /// Violated rule of [`crate::rules`].
     pub code: Option<Code>,
-    /// What is wrong: lower case, no full stop.
+    /// Problem: lower case, no full stop.
     pub message: String,
     /// Its location.
     pub primary: Option<Label>,
@@ -112,7 +112,7 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// The fix.
     pub help: Option<String>,
-    /// The declaration that it is about, if a later check may replace it ([`Sink::supersede`]). Not shown.
+    /// Declaration, if a later check may replace the diagnostic ([`Sink::supersede`]). Not shown.
     pub subject: Option<Span>,
 }
 
@@ -181,7 +181,7 @@ impl Diagnostic {
     }
 }
 
-/// Sorts stably by first appearance of the source and by position; no location comes last.
+/// Sorts stably by source (first appearance) and position; diagnostics without location come last.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     let mut sources: Vec<Arc<Source>> = Vec::new();
     for label in diagnostics.iter().filter_map(|diagnostic| diagnostic.primary.as_ref()) {
@@ -196,14 +196,14 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
     });
 }
 
-/// Lets `?` return a single error as a list.
+/// Lets `?` return a single error.
 impl From<Diagnostic> for Vec<Diagnostic> {
     fn from(diagnostic: Diagnostic) -> Vec<Diagnostic> {
         vec![diagnostic]
     }
 }
 
-/// Removes later duplicates: plugins share files.
+/// Removes later duplicates, because plugins share files.
 pub fn dedup(diagnostics: &mut Vec<Diagnostic>) {
     let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
     let mut places: HashMap<(String, Option<usize>), Vec<usize>> = HashMap::new();
@@ -218,7 +218,7 @@ pub fn dedup(diagnostics: &mut Vec<Diagnostic>) {
     *diagnostics = kept;
 }
 
-/// Removes diagnostics with a subject of `found`, from a check with more facts.
+/// Removes diagnostics with a subject of `found`.
 pub fn supersede(diagnostics: &mut Vec<Diagnostic>, found: &[Diagnostic]) {
     let is_judged_again = |earlier: &Diagnostic| {
         earlier.subject.is_some() && found.iter().any(|it| it.subject == earlier.subject)

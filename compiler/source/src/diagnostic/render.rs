@@ -1,5 +1,5 @@
-//! Renders diagnostics for terminals like rustc. Labels are shown on their first line, as tables of manifests can be
-//! long. Control characters never reach the terminal.
+//! Renders diagnostics for terminals like rustc, without control characters. Labels appear on their first line,
+//! because manifest tables can be long. Control characters never reach the terminal.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snip
 use super::line_column::on_one_line;
 use super::{Diagnostic, Label, Severity, Source, same_source};
 
-/// Whether to use escape sequences.
+/// Whether to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// No escape sequences.
@@ -21,7 +21,7 @@ pub enum Colour {
 
 const MOST: usize = 100;
 
-/// Renders diagnostics up to a maximum, each followed by an empty line, and the number of the others.
+/// Renders diagnostics up to a maximum, separated by empty lines, and counts the others.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], colour: Colour) -> String {
     let mut text = String::new();
@@ -72,13 +72,13 @@ pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
     }
     let renderer = match colour {
         Colour::Plain => Renderer::plain(),
-        // Links would make the text depend on the terminal.
+        // Links depend on the terminal.
         Colour::Ansi => Renderer::styled().hyperlink(false),
     };
     renderer.render(&[group])
 }
 
-/// Bounds the renderer's time by passing only labelled lines and their neighbours.
+/// Passes only labelled lines and neighbours, to bound the renderer's time.
 fn window(text: &str, labels: &Labels<'_>) -> Range<usize> {
     let spans = labels.iter().map(|(_, label)| on_one_line(text, &label.span.range));
     let all = spans.reduce(|all, span| all.start.min(span.start)..all.end.max(span.end));
@@ -100,7 +100,7 @@ fn annotation(kind: AnnotationKind, label: &Label, offset: usize) -> Annotation<
 
 type Labels<'a> = Vec<(AnnotationKind, &'a Label)>;
 
-/// The primary label's source comes first.
+/// Groups labels by source; the primary label's source comes first.
 fn by_source(diagnostic: &Diagnostic) -> Vec<(&Arc<Source>, Labels<'_>)> {
     let primary = diagnostic.primary.iter().map(|label| (AnnotationKind::Primary, label));
     let related = diagnostic.related.iter().map(|label| (AnnotationKind::Context, label));
@@ -115,7 +115,7 @@ fn by_source(diagnostic: &Diagnostic) -> Vec<(&Arc<Source>, Labels<'_>)> {
     groups
 }
 
-/// Makes control characters visible, with `one_line` also line ends.
+/// Makes control characters visible; with `one_line` also line ends.
 pub fn harmless(text: &str, one_line: bool) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {

@@ -2,9 +2,9 @@ use std::cell::RefCell;
 
 use super::{Diagnostic, dedup, has_errors, supersede};
 
-/// Collects a run's diagnostics.
+/// Collects diagnostics.
 ///
-/// Not `Sync`: one per parallel task makes the order independent of threads.
+/// Not `Sync`: one per parallel task makes the order deterministic.
 #[derive(Debug, Default)]
 pub struct Sink(RefCell<Vec<Diagnostic>>);
 
@@ -27,7 +27,7 @@ impl Sink {
         self.0.borrow().is_empty()
     }
 
-    /// Checks that none is an error.
+    /// Returns `Ok` without errors.
     ///
     /// # Errors
     /// All diagnostics.

@@ -1,14 +1,12 @@
-//! Suggests similar names.
-
 /// Generated files may have many unknown names.
 const MAX_CANDIDATES: usize = 1000;
 
-/// Returns the nearest candidate within a third of the characters; a swap of neighbours is one edit.
+/// Returns the nearest candidate within a third of the characters; swapped neighbours are one edit.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     let candidates: Vec<&str> = candidates.into_iter().take(MAX_CANDIDATES + 1).collect();
-    // The distance is quadratic, and such a name is not misspelt.
+    // The distance takes quadratic time.
     if length > 64 || candidates.len() > MAX_CANDIDATES {
         return None;
     }
@@ -21,7 +19,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
         let same_letters = candidate.eq_ignore_ascii_case(name);
         let distance = if same_letters { 0 } else { strsim::osa_distance(name, candidate) };
-        // Replacing the only character leaves no similarity.
+        // If every character is replaced, the names have no similarity.
         let plausible = same_letters || (distance <= limit && distance < length.max(candidate_length));
         if plausible && best.is_none_or(|(nearest, _)| distance < nearest) {
             best = Some((distance, candidate));
@@ -30,7 +28,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Suggests a type, preferring other languages' names. For types outside of the candidates see [`lacking_type`].
+/// Suggests a type, preferring other languages' names. See also [`lacking_type`].
 #[must_use]
 pub fn suggest_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
@@ -40,14 +38,13 @@ pub fn suggest_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
-/// Returns the type that a name clearly denotes, if no candidate.
+/// Returns the type that a name clearly means, if no candidate is that type.
 #[must_use]
 pub fn lacking_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let wanted = meant_type(name)?;
     candidates.into_iter().all(|known| known != wanted).then_some(wanted)
 }
 
-/// Returns the manifest's type for a name of any language.
 fn meant_type(name: &str) -> Option<String> {
     let lower = name.to_ascii_lowercase();
     let (element, list) = match lower.strip_suffix("[]") {

@@ -16,18 +16,18 @@ fn span_of(source: &Arc<Source>, part: &str) -> Span {
 fn looks_like_rustc() {
     let source = sample();
     let other = Source::new("kernel.cu", "__global__ void f(int n) {}\n");
-    let diagnostic = Diagnostic::error("`name` is no identifier")
+    let diagnostic = Diagnostic::error("`name` is not an identifier")
         .at(span_of(&source, "größe"), "found `ö`")
         .related(span_of(&source, "schema"), "the edition")
         .related(span_of(&other, "int n"), "used here")
-        .note("names are made of letters, digits and `_`")
+        .note("names contain letters, digits and `_`")
         .help("write `groesse`");
     assert_snapshot!(render_one(&diagnostic, Colour::Plain));
 }
 
 #[test]
 fn without_a_place() {
-    let text = render(&[Diagnostic::error("no manifest found").help("name one")], Colour::Plain);
+    let text = render(&[Diagnostic::error("no manifest found").help("create one")], Colour::Plain);
     assert_snapshot!(text);
 }
 
@@ -71,7 +71,7 @@ fn json_says_everything() {
         .at(span_of(&source, "größe"), "this")
         .related(span_of(&source, "schema"), "that")
         .note("because")
-        .help("mend it");
+        .help("fix it");
     let text = to_json_lines(&[diagnostic]).expect("it is JSON");
     assert_eq!(text.lines().count(), 1);
     let value: serde_json::Value = serde_json::from_str(&text).expect("it parses");
@@ -107,7 +107,6 @@ fn of_very_many_the_rest_is_counted() {
     assert_eq!(to_json_lines(&all).expect("it is JSON").lines().count(), 250);
 }
 
-/// The renderer gets only the labels' lines.
 #[test]
 fn lines_far_away_do_not_count() {
     let line = "key = 1\n".repeat(3);
@@ -152,7 +151,7 @@ fn places_count_characters() {
     assert_eq!(source.line_column(99), LineColumn { line: 2, column: 2 });
 }
 
-/// A quadratic search would take minutes.
+/// A quadratic search takes minutes.
 #[test]
 fn messages_of_many_lines_take_linear_time() {
     const LINES: usize = 50_000;
@@ -179,7 +178,6 @@ fn messages_of_many_lines_take_linear_time() {
     assert!(started.elapsed() < limit, "{:?}", started.elapsed());
 }
 
-/// Both line ends, tabs, wide and combining characters, controls.
 fn hard_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\n".to_owned()),

@@ -1,5 +1,5 @@
 //! The catalogue of rules: codes, never reused ([`is_retired`]), and their pages `docs/rules/C0101.md` for
-//! `cubinder explain C0101`, whose examples tests compare with the checks. Must not check rules.
+//! `cubinder explain C0101`. Tests compare the pages' examples with the checks.
 
 mod page;
 
@@ -7,15 +7,14 @@ pub use page::Rule;
 
 use crate::diagnostic::Code;
 
-/// Declares codes, their list, and the catalogue with pages.
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
         $($(#[$doc])* pub const $name: Code = Code($code);)*
 
-        /// Every code in order.
+        /// All codes in order.
         pub const ALL: &[Code] = &[$($name),*];
 
-        /// Every rule with its page, in order.
+        /// All rules with pages.
         pub const CATALOGUE: &[Rule] = &[
             $(Rule { code: $name, page: include_str!(concat!("../../../../docs/rules/", $code, ".md")) }),*
         ];
@@ -25,7 +24,7 @@ macro_rules! rules {
 /// Codes of removed rules.
 const RETIRED: [u16; 3] = [414, 415, 416];
 
-/// Returns whether a text is a removed rule's code.
+/// Detects a removed rule's code.
 #[must_use]
 pub fn is_retired(text: &str) -> bool {
     number(text).is_some_and(|number| RETIRED.contains(&number))
@@ -38,7 +37,7 @@ pub fn find(text: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| number(rule.code.0) == Some(wanted))
 }
 
-/// Returns the nearest rule of the same hundred for an unknown code.
+/// Returns the nearest code of the same hundred.
 #[must_use]
 pub fn nearest(text: &str) -> Option<&'static Rule> {
     let wanted = number(text)?;

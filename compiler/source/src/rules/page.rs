@@ -1,14 +1,14 @@
-//! A rule's page in a Markdown subset: title, second-level headings, paragraphs, lists and fenced blocks. Lines are not
-//! wrapped.
+//! A rule's page in a Markdown subset: title, second-level headings, paragraphs, lists and fenced blocks, without
+//! wrapped lines.
 
 use crate::diagnostic::Code;
 
 /// A rule with its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Its code.
+    /// Rule code.
     pub code: Code,
-    /// The page, in Markdown.
+    /// Markdown page.
     pub page: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl Rule {
         line.split_once(": ").map_or(line, |(_, title)| title).trim()
     }
 
-    /// Formats the page for a terminal: underlined headings, indented code.
+    /// Formats the page for a terminal.
     #[must_use]
     pub fn plain(&self) -> String {
         let mut text = String::with_capacity(self.page.len() + 256);
@@ -48,7 +48,6 @@ impl Rule {
     }
 }
 
-/// Returns words and underline.
 fn heading(line: &str) -> Option<(&str, &'static str)> {
     let sub = line.strip_prefix("## ").map(|words| (words, "-"));
     sub.or_else(|| line.strip_prefix("# ").map(|words| (words, "=")))

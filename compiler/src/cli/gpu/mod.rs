@@ -1,7 +1,4 @@
-//! Shared code of commands that use a GPU.
-//!
-//! Owns opening ([`Opened`]), worker processes ([`process`], [`worker`]), nodes with shapes ([`shaped`]), and failure
-//! reports ([`stopped`]). Kernels never run in the command's process, because a faulty one can end it.
+//! Shared code of the GPU commands. Kernels never run in the command's process, because a faulty one can end it.
 
 pub(super) mod process;
 pub(super) mod protocol;
@@ -20,16 +17,14 @@ use cubinder_source::source;
 use super::node::WhichNode;
 pub(super) use stopped::{Messages, Stopped};
 
-/// A subject to run, before its compile.
 pub(super) struct Opened {
-    /// Manifest, library, bundle or engine.
     pub(super) path: PathBuf,
     pub(super) subject: Subject,
     pub(super) cases: Option<Cases>,
 }
 
 impl Opened {
-    /// Opens `file`, or its cases' subject, which `on` replaces.
+    /// Opens `file`, or the subject of its cases, which `on` replaces.
     pub(super) fn open(file: &Path, on: Option<&Path>, which: &WhichNode) -> Result<Opened, Vec<Diagnostic>> {
         let cases = cases_of(file)?;
         let named = cases.as_ref().map_or(file, |cases| &cases.subject);
@@ -43,7 +38,6 @@ impl Opened {
     }
 }
 
-/// Keeps the plugin of the manifest `named`, if present.
 fn of_same_plugin(subjects: &mut Vec<Subject>, named: &Path) {
     let is_manifest = named.extension().is_some_and(|extension| extension == "toml");
     let own = if is_manifest { eval::open(named).ok().and_then(|mut own| own.list.pop()) } else { None };

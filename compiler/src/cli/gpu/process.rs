@@ -1,4 +1,4 @@
-//! A worker process as the command sees it: start, input, output, and end with all children.
+//! A worker process as the command sees it.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Process {
     child: Child,
     jobs: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// It was waited for; its process number may be reused.
+    /// Already reaped, so its process number may be reused.
     is_over: bool,
     /// Its task, for messages: `runs kernels`.
     purpose: &'static str,
@@ -36,13 +36,12 @@ pub(in crate::cli) enum Lost {
 }
 
 impl Process {
-    /// Starts a process with this command's arguments.
     pub(in crate::cli) fn start(
         purpose: &'static str,
         timeout: Duration,
     ) -> Result<(Process, DeviceInfo), Stopped> {
         let program = std::env::current_exe()
-            .map_err(|error| Stopped::failed(format!("cannot tell which program this is: {error}")))?;
+            .map_err(|error| Stopped::failed(format!("cannot find the path of this program: {error}")))?;
         // The subcommand must stay the first argument.
         let mut rest = std::env::args_os().skip(1);
         let name = rest.next();
@@ -55,9 +54,7 @@ impl Process {
             // A process group, so that its children end with it.
             .process_group(0)
             .spawn()
-            .map_err(|error| {
-                Stopped::failed(format!("cannot start the process that runs kernels: {error}"))
-            })?;
+            .map_err(|error| Stopped::failed(format!("cannot start the worker process: {error}")))?;
         let (jobs, out) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = channel();
         let reader = std::thread::Builder::new().spawn(move || {
@@ -70,8 +67,7 @@ impl Process {
         });
         let mut process = Process { child, jobs, lines, is_over: false, purpose };
         reader.map_err(|error| Stopped::failed(format!("cannot start a thread: {error}")))?;
-        // Compiling may take longer than a kernel.
-        let did_not = "the process that runs kernels did not start";
+        let did_not = "the worker process did not start";
         match process.next(timeout.saturating_mul(10)) {
             Ok(Greeting::Ready(gpu)) => Ok((process, gpu)),
             Ok(Greeting::NoGpu(why)) => Err(Stopped::NoGpu(why)),
@@ -84,11 +80,10 @@ impl Process {
     pub(in crate::cli) fn send(&mut self, job: &impl Serialize) -> Result<(), String> {
         match &mut self.jobs {
             Some(jobs) => send(jobs, job),
-            None => Err("the process that runs kernels has no standard input".to_owned()),
+            None => Err("the worker process has no standard input".to_owned()),
         }
     }
 
-    /// Returns the next event within `timeout`.
     pub(in crate::cli) fn next<E: DeserializeOwned>(&mut self, timeout: Duration) -> Result<E, Lost> {
         match self.lines.recv_timeout(timeout) {
             Ok(line) => parse(&line).map_err(Lost::Garbled),
@@ -102,14 +97,14 @@ impl Process {
             // The exit status would be that of Cubinder's own signal.
             Lost::Silent => {
                 self.end("");
-                format!("nothing came of it in {} s", timeout.as_secs())
+                format!("timed out after {} s", timeout.as_secs())
             }
-            Lost::Ended => self.end(&format!("the process that {} ended", self.purpose)),
+            Lost::Ended => self.end(&format!("the process that {} exited", self.purpose)),
             Lost::Garbled(why) => self.end(&why),
         }
     }
 
-    /// Ends the process and its children; returns `why` with the exit status.
+    /// Ends the process group; returns `why` with the exit status.
     pub(in crate::cli) fn end(&mut self, why: &str) -> String {
         self.kill();
         match self.wait() {
@@ -131,7 +126,6 @@ impl Process {
         self.child.wait()
     }
 
-    /// Checks for the exit without reaping the process.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&self.child)), options).map_or(true, |status| status.is_some())
@@ -143,14 +137,13 @@ impl Drop for Process {
         if self.is_over {
             return;
         }
-        // The process exits when its job stream is closed.
+        // The worker exits when its job stream closes.
         self.jobs = None;
         let start = Instant::now();
         while !self.has_ended() && start.elapsed() < GRACE {
             std::thread::sleep(Duration::from_millis(2));
         }
         self.kill();
-        // The exit status is irrelevant here.
         let _ = self.wait();
     }
 }
@@ -158,7 +151,7 @@ impl Drop for Process {
 fn parse<E: DeserializeOwned>(line: &str) -> Result<E, String> {
     serde_json::from_str(line).map_err(|_| {
         let shown: String = line.chars().take(SHOWN).collect();
-        format!("the process that runs kernels said what is not understood: `{shown}`")
+        format!("invalid output of the worker process: `{shown}`")
     })
 }
 

@@ -1,5 +1,3 @@
-//! A worker's first message, and the encoding of jobs.
-
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -14,7 +12,7 @@ pub(in crate::cli) fn heading(gpu: &DeviceInfo, path: &Path) -> String {
     format!("{} on {name} ({capability}, driver for CUDA {})\n", path.display(), gpu.driver_cuda())
 }
 
-/// A worker's first message, one line of JSON.
+/// A worker's first line of output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::cli) enum Greeting {
@@ -23,7 +21,7 @@ pub(in crate::cli) enum Greeting {
     Failed(Messages),
 }
 
-/// Sends a job, prefixed by its length in bytes.
+/// Sends a job prefixed by its length.
 pub(in crate::cli) fn send(to: &mut impl Write, job: &impl Serialize) -> Result<(), String> {
     let bytes = postcard::to_allocvec(job).map_err(|error| error.to_string())?;
     let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
@@ -33,7 +31,6 @@ pub(in crate::cli) fn send(to: &mut impl Write, job: &impl Serialize) -> Result<
         .map_err(|error| error.to_string())
 }
 
-/// Returns the next job; `None` at the end.
 pub(in crate::cli) fn receive<J: DeserializeOwned>(from: &mut impl Read) -> Option<J> {
     let mut length = [0; 4];
     from.read_exact(&mut length).ok()?;

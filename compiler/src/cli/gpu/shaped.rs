@@ -1,5 +1,3 @@
-//! A node with shapes, independent of variants and tensor data.
-
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_gpu::Node;
 use cubinder_launch as launch;
@@ -10,16 +8,16 @@ use cubinder_node::query::Query;
 use cubinder_node::trial::{Array, InputData, Trial, count, data};
 use cubinder_source::diagnostic::Diagnostic;
 
-/// A node with its shapes. Tensors are inputs, then outputs.
+/// A node with shapes for inputs, then outputs.
 pub(in crate::cli) struct Shaped<'a> {
     pub(in crate::cli) plugin: &'a Plugin,
     pub(in crate::cli) resolved: ResolvedQuery,
     device: Device,
     /// Shapes; data-dependent extents are [`UNKNOWN_EXTENT`].
     shapes: Vec<Vec<i64>>,
-    /// Shapes with data-dependent extents at their maximum.
+    /// Like `shapes`, with data-dependent extents at their maximum.
     largest: Vec<Vec<i64>>,
-    /// Bounds of size tensors, by output; `None` for other outputs.
+    /// By output; `None` unless it is a size tensor.
     pub(in crate::cli) bounds: Vec<Option<i64>>,
 }
 
@@ -109,7 +107,7 @@ impl<'a> Shaped<'a> {
                 let found = file.shape()?;
                 if found != shape {
                     let (found, expected) = (launch::shape_text(&found), launch::shape_text(shape));
-                    return Err(format!("`{file}` is {found}, and the case says {expected}"));
+                    return Err(format!("`{file}` has shape {found}, but the case specifies {expected}"));
                 }
                 file.array(ty, count(shape).unwrap_or(0))
             }
@@ -133,7 +131,7 @@ fn bounds(plugin: &Plugin, facts: &Facts<'_>) -> Result<Vec<Option<i64>>, String
         let Some(size) = &output.size else { return Ok(None) };
         match steps.value(&size.upper, facts) {
             Ok(Value::Int(upper)) => Ok(Some(upper)),
-            Ok(other) => Err(format!("the bound of `{}` is {other}, which is no integer", output.name)),
+            Ok(other) => Err(format!("the bound of `{}` is {other}, expected an integer", output.name)),
             Err(error) => Err(format!("the bound of `{}`: {error}", output.name)),
         }
     };
@@ -151,7 +149,7 @@ fn with_sizes(
     });
     let shapes = shapes.map_err(|why| why.to_string())?;
     match shapes.iter().zip(&plugin.outputs).find(|(shape, _)| shape.contains(&UNKNOWN_EXTENT)) {
-        Some((_, output)) => Err(format!("the shape of `{}` is not known", output.name)),
+        Some((_, output)) => Err(format!("the shape of `{}` is unknown", output.name)),
         None => Ok(shapes),
     }
 }

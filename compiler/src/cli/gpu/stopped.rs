@@ -20,7 +20,6 @@ pub(in crate::cli) enum Stopped {
 pub(in crate::cli) struct Messages {
     human: String,
     json: String,
-    /// The first diagnostic without notes.
     headline: String,
 }
 
@@ -53,7 +52,7 @@ impl Stopped {
         }
     }
 
-    /// Reports the reason. `verb` names the use of the GPU; `allowed` is `--allow-no-gpu`, if it exists.
+    /// Reports the reason. `verb` names the use of the GPU; `allowed` is `--allow-no-gpu`, if present.
     pub(in crate::cli) fn report(self, json: bool, verb: &str, allowed: Option<bool>) -> ExitCode {
         match self {
             Stopped::Mistaken(errors) => return fail(errors, MessageFormat::new(json)),
@@ -74,10 +73,10 @@ fn no_gpu(why: &str, json: bool, verb: &str, allowed: Option<bool>) -> ExitCode 
         allowed.into_iter().for_each(|allowed| result["allowed"] = allowed.into());
         print(&(result.to_string() + "\n"));
     } else if allowed == Some(true) {
-        eprintln!("skipped: nothing was tested, because there is no GPU: {why}");
+        eprintln!("skipped: no GPU, nothing was tested: {why}");
     } else {
-        let error = Diagnostic::error(format!("there is no GPU to {verb} on")).note(why);
-        let help = allowed.map(|_| "`--allow-no-gpu` makes that no error".to_owned());
+        let error = Diagnostic::error(format!("no GPU to {verb} on")).note(why);
+        let help = allowed.map(|_| "use `--allow-no-gpu` to skip instead of failing".to_owned());
         show(&mut [Diagnostic { help, ..error }], MessageFormat::Human);
     }
     if allowed == Some(true) { ExitCode::SUCCESS } else { ExitCode::from(NO_GPU) }

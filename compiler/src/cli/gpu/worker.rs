@@ -1,6 +1,5 @@
-//! Start of a worker process: events, device, and code.
-//!
-//! Reads jobs from stdin and writes events to the original stdout. All other output goes to stderr.
+//! Starts a worker process. Jobs come from stdin; the original stdout is for events, all other output goes to
+//! stderr.
 
 use std::fs::File;
 use std::io::Write;
@@ -25,10 +24,7 @@ use super::protocol::Greeting;
 use crate::cli::nvrtc;
 use crate::cli::output::open_project;
 
-/// Opens the device and compiles the result of `open`; `asked` has the other project options.
-///
-/// # Errors
-/// The exit code, after reporting.
+/// Opens the device and compiles the result of `open`. Errors are reported and returned as an exit code.
 pub(in crate::cli) fn begin(
     device: u32,
     nvrtc: Option<&Path>,
@@ -36,7 +32,7 @@ pub(in crate::cli) fn begin(
     open: impl FnOnce() -> Result<Opened, Vec<Diagnostic>>,
 ) -> Result<(Events, Context, Opened), ExitCode> {
     let events = Events::take().map_err(|_| ExitCode::FAILURE)?;
-    // A kernel may never end, so the worker must die with the command, or at its next read.
+    // A kernel may never end, so the worker must die with the command.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let context = match Driver::load().and_then(|driver| Context::open(driver, device)) {
         Ok(context) => context,
@@ -66,7 +62,6 @@ pub(in crate::cli) fn objects(subject: &Subject) -> &[CodeObject] {
 pub(in crate::cli) struct Events(File);
 
 impl Events {
-    /// Takes over stdout for events; other prints go to stderr.
     fn take() -> std::io::Result<Events> {
         // The duplicate is not inherited by child processes.
         let own = std::io::stdout().as_fd().try_clone_to_owned()?;
@@ -74,7 +69,7 @@ impl Events {
         Ok(Events(own.into()))
     }
 
-    /// Ignores errors: if the command has ended, this process will.
+    /// Ignores errors: this process ends with the command.
     pub(in crate::cli) fn say(&self, event: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(event) {
             let _ = (&self.0).write_all((text + "\n").as_bytes());
@@ -103,7 +98,7 @@ fn compiled(
     Ok(Subject { plugin, origin: SubjectOrigin::Compiled(code.into()), ..opened.subject.clone() })
 }
 
-/// Compiles a manifest for the device: its exact target (`sm_90a`), else its architecture.
+/// Compiles a manifest for the device's exact target (`sm_90a`), else its architecture.
 fn compile_for(
     nvrtc: Option<PathBuf>,
     path: &Path,
@@ -113,7 +108,7 @@ fn compile_for(
 ) -> Result<CompiledBundle, Vec<Diagnostic>> {
     let open = |targets: Vec<Target>| {
         let asked = ProjectOptions { manifests: vec![path.to_owned()], targets, ..asked.clone() };
-        open_project(asked)?.ok_or_else(|| vec![Diagnostic::error("there is no manifest")])
+        open_project(asked)?.ok_or_else(|| vec![Diagnostic::error("no manifest")])
     };
     let overrides = nvrtc::overrides(nvrtc);
     let targets: Vec<Target> = match &subject.origin {
@@ -133,7 +128,7 @@ fn compile_for(
     let target = own.unwrap_or(Target { kind: TargetKind::Cubin, arch: plain });
     // The command line does not name the target.
     let explained = |error: Diagnostic| match error.code == Some(rules::CODE_TARGETS) {
-        true => error.note(format!("`{target}` is the GPU at hand")),
+        true => error.note(format!("`{target}` is the target of the selected GPU")),
         false => error,
     };
     let compiled = compile_bundle(&open(vec![target])?, &overrides, true, &ProgressBar::hidden());

@@ -12,36 +12,35 @@ use serde::Serialize;
 use super::Subject;
 use crate::cli::output::{MessageFormat, print, print_report, show};
 
-/// Write into the plugin nodes of an ONNX model what TensorRT wants to read there: plugin_namespace, plugin_version, aot,
-/// tensorrt_plugin_shape_input_indices, the domain, and the defaults of attributes that a node does not say. The domain is added to the operator sets
-/// that the model says it uses.
+/// Add the attributes that TensorRT requires to the plugin nodes of an ONNX model: plugin_namespace, plugin_version, aot,
+/// tensorrt_plugin_shape_input_indices, the domain, and the defaults of missing attributes. The domain is added to the model's operator set imports.
 ///
-/// Only what is missing changes, and what a plugin's own node says wrong. A node that says another namespace, domain or version than the plugin's may
-/// be another's: it is reported, and stays as it is without --map or --force. Everything else comes out byte for byte, weights included; a model
-/// without plugin nodes is copied. The output may be the model itself: it is replaced when all of it is written.
+/// Changes only missing values, and wrong values of nodes that are certainly the plugin's. A node with another namespace, domain or version may belong
+/// to another plugin: it is reported, and not changed without --map or --force. All other bytes are kept, weights included; a model without plugin
+/// nodes is copied. The output may be the model: it is replaced once the new file is complete.
 ///
-/// A default that TensorRT's parser would change on its way (integers beyond 32 bits, floats that single precision does not hold) is not written: the
-/// plugin has it anyway.
+/// Does not write defaults that TensorRT's parser would change (integers above 32 bits, floats that are not exact in single precision): the plugin
+/// contains them.
 ///
-/// Exit code 0 where every plugin node is right afterwards, as far as `cubinder onnx list` can tell; 1 otherwise. The output is written then too, and
-/// it is said what is left to do.
+/// Exit code 0 if `cubinder onnx list` reports no errors for the result; 1 otherwise. Then the output is still written, and the remaining errors are
+/// reported.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     subject: Subject,
-    /// Where to write the model; it may be the model itself
+    /// Output model; may be the input model
     #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
-    /// Nodes of another name, domain or version that are for a plugin: mmcv::RoIAlign=sample::roi_align; without a domain, those of the default one; repeat it
+    /// Assign nodes of another name, domain or version to a plugin: mmcv::RoIAlign=sample::roi_align; without a domain, nodes of the default domain; repeatable
     #[arg(long = "map", value_name = "DOMAIN::OP=PLUGIN")]
     mapping: Vec<String>,
-    /// Take nodes for a plugin that have its name, and say another namespace, domain or version
+    /// Assign nodes to a plugin by name, even with another namespace, domain or version
     #[arg(long)]
     force: bool,
-    /// Write nothing
+    /// Show the changes without writing
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
-    /// Print JSON, one object a line: the messages, then the changes
+    /// Print JSON Lines: messages, then the changes
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -89,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
 fn not_over_plugins(output: &Path, plugins: &[PathBuf]) -> Result<(), Diagnostic> {
     match plugins.iter().find(|plugin| is_same_file(plugin, output)) {
         Some(plugin) => Err(Diagnostic::error(format!(
-            "`--output {}` would replace `{}`, which `--plugins` names",
+            "`--output {}` would overwrite `{}`, an input of `--plugins`",
             output.display(),
             plugin.display()
         ))),

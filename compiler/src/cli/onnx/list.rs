@@ -7,18 +7,18 @@ use cubinder_source::diagnostic::Diagnostic;
 use super::Subject;
 use crate::cli::output::{MessageFormat, print, print_report, show};
 
-/// List the plugin nodes of an ONNX model with their tensors, and say what is wrong with them: what TensorRT would refuse, and what it would do
-/// otherwise than the model says, without a word.
+/// List the plugin nodes of an ONNX model with their tensors, and report errors: nodes that TensorRT would reject, or silently treat differently than
+/// the model specifies.
 ///
-/// A node is for a plugin where the ONNX standard has no such operator. Types and shapes are those that the model says, and what follows from them;
-/// what is not known is shown as `?` and not checked. `onnx.shape_inference` and `--dynamic-shapes` of exporters say more.
+/// A node is a plugin node if the ONNX standard has no such operator. Types and shapes are read from the model or inferred; unknown ones are shown as
+/// `?` and not checked. `onnx.shape_inference` and `--dynamic-shapes` of exporters add more of them.
 ///
-/// Exit code 0 where TensorRT takes every node as far as can be told, 1 otherwise. Warnings leave it at 0.
+/// Exit code 0 if no errors are found, 1 otherwise. Warnings do not affect it.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     subject: Subject,
-    /// Print JSON, one object a line: the messages, then the report
+    /// Print JSON Lines: messages, then the report
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let report = nodes::list(&arguments.subject.model, &model, &plugins);
     let mut diagnostics = plugins.warnings;
     diagnostics.extend(report.diagnostics());
-    // The table comes first: the messages refer to it.
+    // Messages refer to the table.
     if !arguments.json {
         print(&nodes::table(&report));
         if !diagnostics.is_empty() {

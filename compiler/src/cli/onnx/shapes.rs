@@ -11,39 +11,38 @@ use super::Subject;
 use crate::cli::eval::arch;
 use crate::cli::output::{MessageFormat, print, print_report, show};
 
-/// Show the plugin nodes of an ONNX model with their shapes and launches, without a GPU: `cubinder eval` for a whole model.
+/// Show the plugin nodes of an ONNX model with their shapes and launches, without a GPU: `cubinder eval` for a model.
 ///
-/// Names of dimensions are bound by the shapes that are given for the network's inputs, or by --dim. The rest follows: through plugins as they
-/// compute their outputs' shapes, and through the ONNX operators whose shapes are simple. Where that does not suffice it is said which tensor is not
-/// known; its shape can be given with --shape too.
+/// The shapes of network inputs, or --dim, bind the names of dimensions. Other shapes are inferred through plugins and common ONNX operators. If the
+/// shape of a tensor cannot be inferred, the message names the tensor; specify its shape with --shape.
 ///
-/// Exit code 0 where every plugin node can be launched, 1 otherwise.
+/// Exit code 0 if all plugin nodes can be launched, 1 otherwise.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     subject: Subject,
-    /// The shape of an input of the network, or of any other tensor: x=10x3x32x32, x=10,3 or x=scalar
+    /// Shape of a network input or another tensor: x=10x3x32x32, x=10,3 or x=scalar
     #[arg(long = "shape", value_name = "NAME=SHAPE")]
     shapes: Vec<String>,
-    /// What the name of a dimension stands for: batch=4
+    /// Extent of a named dimension: batch=4
     #[arg(long = "dim", value_name = "NAME=EXTENT")]
     dims: Vec<String>,
-    /// What a tensor of integers holds from which shapes follow: target=4,8
+    /// Values of an integer tensor that determines shapes: target=4,8
     #[arg(long = "values", value_name = "NAME=INTEGERS", allow_hyphen_values = true)]
     values: Vec<String>,
-    /// What is known of the GPU: sms=132, shared_bytes=232448 or capability=90 [default: what --arch says]
+    /// GPU property: sms=132, shared_bytes=232448 or capability=90 [default: from --arch]
     #[arg(long, value_name = "NAME=INTEGER")]
     device: Vec<String>,
-    /// The GPU: sm_90
+    /// GPU architecture: sm_90
     #[arg(long, value_name = "ARCH")]
     arch: Option<Target>,
-    /// The node of that name alone
+    /// Only the node with this name
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// Show the whole of every launch, as `cubinder eval` does
+    /// Show the details of each launch, as `cubinder eval` does
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
-    /// Print JSON, one object a line: the messages, then the report
+    /// Print JSON Lines: messages, then the report
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -1,16 +1,16 @@
-//! Addresses for test runs: aligned, and as little aligned as a variant's guard allows.
+//! Addresses for test runs: aligned, and minimally aligned for a variant's guard.
 
 use cubinder_expr::Node;
 use cubinder_model::Plugin;
 use cubinder_node::eval::stated_alignment;
 use cubinder_node::query::DEFAULT_ALIGNMENT;
 
-/// Exact power-of-two alignment of each tensor's address, inputs then outputs.
+/// Exact power-of-two alignments of inputs, then outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Addresses(pub(super) Vec<u64>);
 
 impl Addresses {
-    /// Describes the addresses; `None` if all have TensorRT's usual alignment.
+    /// Returns `None` if all have TensorRT's usual alignment.
     pub(super) fn text(&self, plugin: &Plugin) -> Option<String> {
         let tensors = self.0.iter().enumerate().filter(|(_, bytes)| **bytes < DEFAULT_ALIGNMENT);
         let words: Vec<String> = tensors
@@ -19,7 +19,7 @@ impl Addresses {
         (!words.is_empty()).then(|| format!("with {}", words.join(", ")))
     }
 
-    /// Both names of aliased memory share the address.
+    /// Changes the address of a tensor, and of its alias, which shares the memory.
     fn with(&self, plugin: &Plugin, tensor: usize, bytes: u64) -> Addresses {
         let storage = plugin.storage_of(tensor);
         let each = self.0.iter().enumerate();
@@ -28,8 +28,8 @@ impl Addresses {
     }
 }
 
-/// Returns user-specified alignments, or else full alignment and the alignments just at and below guards'
-/// requirements, for all tensors and for each. `elements` has element sizes.
+/// Returns `given` alignments, else full alignment and those at and just below guards' requirements. `elements` has
+/// element sizes.
 pub(super) fn choices(plugin: &Plugin, elements: &[u64], given: &[(String, u64)]) -> Vec<Addresses> {
     let aligned = Addresses(vec![DEFAULT_ALIGNMENT; plugin.tensor_count()]);
     if !given.is_empty() {
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(said, [Addresses(vec![8, DEFAULT_ALIGNMENT])]);
     }
 
-    /// `x` and `y` need 8 bytes: tried at and below, together and separately.
+    /// `x` and `y` need 8 bytes.
     #[test]
     fn each_choice_that_guards_tell_apart_is_tried() {
         let planted = plugin("../tests/data/testing/planted.toml");
@@ -110,7 +110,6 @@ mod tests {
         assert_eq!(found, expected.map(|(x, y)| Addresses(vec![x, y])));
     }
 
-    /// Alignments apply to the memory under both names.
     #[test]
     fn both_names_of_an_alias_have_one_address() {
         let mut add = plugin("elemwise_add_plugin_.toml");

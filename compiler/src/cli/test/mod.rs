@@ -1,7 +1,6 @@
 //! `cubinder test`.
 //!
-//! Kernels run in a separate process ([`worker`]), which may crash; this one ([`supervise`]) sends jobs and collects
-//! results.
+//! Kernels run in a separate process ([`worker`]), which may crash; [`supervise`] sends jobs and collects results.
 
 mod addresses;
 mod node;
@@ -29,28 +28,27 @@ use super::output::{MessageFormat, finish};
 use report::{Case, Report};
 use supervise::Supervisor;
 
-/// Run a plugin's kernels on the GPU at hand and hold what they write against what is expected.
+/// Run a plugin's kernels on a GPU and compare the outputs with expected values.
 ///
-/// FILE is a file of cases (docs/cases.md), a manifest, a plugin library, a bundle or an engine. Cases say shapes, what inputs hold (NumPy's files,
-/// numbers, or random numbers from a seed) and what is expected: NumPy's files, or a function in Python. A node without cases is given by --shape,
-/// --attr and --type, and --random N makes shapes that the manifest allows; the first that fails is made as small as possible. A manifest is compiled
-/// for the GPU at hand alone.
+/// FILE is a file of cases (docs/cases.md), a manifest, a plugin library, a bundle or an engine. Cases specify shapes, input data (NumPy files, numbers,
+/// or random numbers from a seed) and expected outputs (NumPy files, or a Python function). Without cases, --shape, --attr and --type describe a node,
+/// and --random N generates shapes that the manifest allows; the first failure is minimized. A manifest is compiled only for the selected GPU.
 ///
-/// Each variant that may run is run, with the worst addresses that its guard allows, twice. Found are: elements that are wrong or not written, what
-/// is written outside of a buffer or to an input, results that change from run to run, sizes that are none, kernels that the driver stops. Where
-/// nothing says what is right, variants are held against each other. docs/testing.md says more.
+/// Each variant whose guard is satisfied runs twice, at the least aligned addresses that its guard allows. Reports wrong or unwritten elements, writes
+/// outside of a buffer or to an input, results that differ between runs, invalid sizes, and kernels that the driver aborts. Without expected outputs,
+/// variants are compared with each other. See docs/testing.md.
 ///
-/// Exit code 0 where everything is right, 1 where something is not, 3 where there is no GPU.
+/// Exit code 0 if all tests pass, 1 if a test fails, 3 if there is no GPU.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// A file of cases, a manifest, a plugin library, a bundle or an engine
+    /// File of cases, manifest, plugin library, bundle or engine
     file: PathBuf,
-    /// Run the cases with this library, bundle or manifest in place of the one that they name
+    /// Library, bundle or manifest to use instead of the one that the cases name
     #[arg(long, value_name = "FILE")]
     on: Option<PathBuf>,
     #[command(flatten)]
     which: WhichNode,
-    /// Only cases whose names contain this
+    /// Only cases whose names contain TEXT
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
     /// Only this variant
@@ -58,35 +56,34 @@ pub(super) struct Arguments {
     variant: Option<i32>,
     #[command(flatten)]
     like: NodeArguments,
-    /// Of what a tensor's address is a multiple, in bytes: x=4 [default: each that the guards tell apart]
+    /// Alignment of a tensor's address, in bytes: x=4 [default: each one that the guards distinguish]
     #[arg(long, value_name = "NAME=BYTES")]
     aligned: Vec<String>,
-    /// The function that says what is right: reference.py:scale
+    /// Python function that computes the expected outputs: reference.py:scale
     #[arg(long, value_name = "FILE:FUNCTION")]
     reference: Option<String>,
-    /// Also run so many nodes with random shapes that the manifest allows [default: 20 where there is nothing else to run]
+    /// Also run N nodes with random shapes that the manifest allows [default: 20 if there is nothing else to run]
     #[arg(long, value_name = "N")]
     random: Option<u32>,
-    /// What random shapes and numbers are made from [default: what the cases say, else 0]
+    /// Seed of random shapes and numbers [default: from the cases, else 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Which GPU, from 0
+    /// GPU index, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: u32,
-    /// How long a variant may take, in seconds
+    /// Timeout of a variant, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
-    /// The Python that runs references, which has NumPy [default: CUBINDER_PYTHON, else python3]
+    /// Python with NumPy that runs the reference [default: CUBINDER_PYTHON, else python3]
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
-    /// neither is, NVIDIA's Python packages]
+    /// NVRTC library or its folder [default: CUBINDER_NVRTC, else CUDA_HOME, else NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
-    /// Where there is no GPU, say so and end with exit code 0
+    /// If there is no GPU, report that and exit with code 0
     #[arg(long)]
     allow_no_gpu: bool,
-    /// Print JSON, one object a line: the messages, then the report
+    /// Print JSON Lines: messages, then the report
     #[arg(long)]
     json: bool,
     /// Run kernels for another process of this command
@@ -121,7 +118,9 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     for Listed { case, name, trial } in &listed {
         let outcome = match trial {
             Ok(trial) => supervisor.run(trial, case.map(|(index, _)| index)),
-            Err(why) => supervise::Outcome { differs: vec![why.clone()], ..supervise::Outcome::default() },
+            Err(why) => {
+                supervise::TrialReport { differs: vec![why.clone()], ..supervise::TrialReport::default() }
+            }
         };
         let expects_refusal = case.is_some_and(|(_, case)| case.is_refusal());
         report.add(Case { name: name.clone(), outcome, expects_refusal, found: None });
@@ -137,7 +136,6 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
 fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed<'_>]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     if listed.is_empty() {
-        // Nodes with random shapes use the command line's reference.
         all.extend(
             base.reference.as_ref().and_then(|it| trial::check_reference(it).err()).map(Diagnostic::error),
         );
@@ -198,9 +196,9 @@ fn listed<'c>(
     };
     if is_given {
         return Err(Diagnostic::error(
-            "`--shape`, `--attr` and `--type` describe a node, and the file's cases describe theirs",
+            "`--shape`, `--attr` and `--type` cannot be used with a file of cases",
         )
-        .help(format!("give the manifest or library itself: `{}`", tested.path.display()))
+        .help(format!("pass the manifest or library instead: `{}`", tested.path.display()))
         .into());
     }
     let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
@@ -218,7 +216,7 @@ fn listed<'c>(
     }
     if list.is_empty() {
         let part = arguments.case.clone().unwrap_or_default();
-        return Err(Diagnostic::error(format!("no case's name contains `{part}`"))
+        return Err(Diagnostic::error(format!("no case has a name that contains `{part}`"))
             .note(format!("the cases are {}", cases.names()))
             .into());
     }

@@ -1,5 +1,3 @@
-//! A node to run with its data, independent of variants.
-
 use cubinder_expr::Value;
 use cubinder_launch::Device;
 use cubinder_model::Input;
@@ -77,7 +75,7 @@ fn expected(
         let name = &output.name;
         if let Some((_, file)) = trial.outputs.iter().find(|(known, _)| known == name) {
             let array = file.array(shaped.ty(tensor), shaped.max_elements(tensor));
-            let array = array.map_err(|why| format!("what the output `{name}` is to hold: {why}"))?;
+            let array = array.map_err(|why| format!("the expected values of the output `{name}`: {why}"))?;
             return Ok(Some((array, file.to_string())));
         }
         let returned = returned.as_ref();

@@ -1,6 +1,4 @@
-//! The protocol between the command and its worker.
-//!
-//! A faulty kernel can end the worker, so each job is self-contained.
+//! The protocol between the command and its worker. Jobs are self-contained: a faulty kernel can end the worker.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Job {
     pub(super) trial: Trial,
-    /// Case in the file with launch expectations to check.
+    /// Case with launch expectations to check.
     pub(super) case: Option<usize>,
     pub(super) skip: Vec<i32>,
 }
 
-/// An event of the worker, one line of JSON.
+/// A worker event, one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
@@ -34,13 +32,12 @@ pub(super) struct VariantResult {
     pub(super) id: i32,
     pub(super) label: String,
     pub(super) addresses: usize,
-    /// Hexadecimal digests of all outputs; one if independent of addresses.
+    /// Hexadecimal digests of all outputs; more than one if results depend on addresses.
     pub(super) digests: BTreeSet<String>,
     /// Output names with the source of their expected values.
     pub(super) held_against: Vec<(String, String)>,
     pub(super) faults: Vec<Fault>,
     pub(super) notes: Vec<String>,
-    /// Whether the process can run no more kernels.
     pub(super) is_broken: bool,
 }
 
@@ -50,7 +47,7 @@ pub(super) struct Fault {
     pub(super) tensor: Option<String>,
     pub(super) text: String,
     pub(super) elements: Option<Mismatch>,
-    /// The addresses, unless equally aligned: `x aligned to 4 bytes`.
+    /// `x aligned to 4 bytes`; `None` with full alignment.
     pub(super) addresses: Option<String>,
 }
 
@@ -63,22 +60,18 @@ impl Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// An element differs from its expected value.
     Wrong,
     Unwritten,
-    /// A write outside of a buffer.
     Outside,
     InputChanged,
     NotRepeatable,
     Size,
     Shape,
-    /// Input data or expected values cannot be created.
     Data,
     Refused,
     Memory,
     Driver,
     Crash,
-    /// The GPU became unusable before the run.
     GpuLost,
     Timeout,
 }

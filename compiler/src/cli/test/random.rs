@@ -8,13 +8,13 @@ use cubinder_node::trial::shapes::{self, MOST_ELEMENTS, Sizes};
 use cubinder_node::trial::{Trial, data};
 
 use super::report::{Case, Report};
-use super::supervise::{Outcome, Supervisor};
+use super::supervise::{Supervisor, TrialReport};
 use super::{Opened, protocol::Kind};
 
 const SHRINKS: usize = 200;
 const SHRINKING: Duration = Duration::from_secs(60);
 
-/// Runs `several` nodes up to the first failure; `known` are user-written.
+/// Runs up to `several` nodes, until the first failure.
 pub(super) fn run(
     tested: &Opened,
     base: &Trial,
@@ -45,7 +45,7 @@ pub(super) fn run(
         let found = (!is_lost).then(|| text(tested, &sizes));
         report.add(Case { name, outcome, expects_refusal: false, found });
         if is_found {
-            report.note("the first that fails ends the random ones".to_owned());
+            report.note("random tests end at the first failure".to_owned());
         }
         if is_found || is_lost {
             break;
@@ -53,12 +53,12 @@ pub(super) fn run(
     }
     if without == several {
         report.fail(format!(
-            "no random shapes were found that the manifest allows and whose tensors have at most {MOST_ELEMENTS} elements; say some \
-             with `--shape`, or in a file of cases"
+            "found no random shapes that the manifest allows with at most {MOST_ELEMENTS} elements per tensor; specify shapes with \
+             `--shape`, or in a file of cases"
         ));
     } else if without > 0 {
         report.note(format!(
-            "for {without} of {several} random nodes no shapes were found that the manifest allows"
+            "found no shapes that the manifest allows for {without} of {several} random nodes"
         ));
     }
 }
@@ -73,7 +73,7 @@ fn sizes(tested: &Opened, trial: &Trial) -> Option<Sizes> {
 fn trial(tested: &Opened, base: &Trial, sizes: &Sizes, name: &str, seed: u64) -> Trial {
     let mut query = sizes.query(&tested.subject.plugin);
     if tested.subject.attributes.is_some() {
-        // A node of an engine has fixed attributes.
+        // Engine nodes have fixed attributes.
         query.attributes.clear();
     }
     Trial { name: name.to_owned(), query, seed, ..base.clone() }
@@ -83,14 +83,14 @@ fn shrink(
     tested: &Opened,
     base: &Trial,
     device: Device,
-    (mut smallest, mut outcome): (Sizes, Outcome),
+    (mut smallest, mut outcome): (Sizes, TrialReport),
     (name, seed): (&str, u64),
     supervisor: &mut Supervisor,
-) -> (Sizes, Outcome) {
+) -> (Sizes, TrialReport) {
     let plugin = &tested.subject.plugin;
     let mut left = SHRINKS;
     let started = Instant::now();
-    // Smaller nodes would also reach the timeout or memory limit.
+    // Smaller nodes would hit the same limit.
     if kinds(&outcome).iter().any(|kind| matches!(kind, Some(Kind::Timeout | Kind::Memory))) {
         return (smallest, outcome);
     }
@@ -114,7 +114,7 @@ fn shrink(
     }
 }
 
-fn kinds(outcome: &Outcome) -> Vec<Option<Kind>> {
+fn kinds(outcome: &TrialReport) -> Vec<Option<Kind>> {
     let refused = outcome.refused.iter().map(|_| None);
     outcome.faults().map(|(_, fault)| Some(fault.kind)).chain(refused).collect()
 }

@@ -1,4 +1,4 @@
-//! The test report: text incrementally, JSON at the end.
+//! The test report: text as it runs, JSON at the end.
 
 use cubinder_gpu::DeviceInfo;
 use cubinder_node::trial::Mismatch;
@@ -8,17 +8,16 @@ use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
 use super::protocol::{Fault, VariantResult};
-use super::supervise::Outcome;
+use super::supervise::TrialReport;
 use super::{Arguments, Opened};
 use crate::cli::gpu::protocol::heading;
 use crate::cli::output::print;
 
 pub(super) struct Case {
     pub(super) name: String,
-    pub(super) outcome: Outcome,
-    /// The case expects the runtime to refuse the node.
+    pub(super) outcome: TrialReport,
     pub(super) expects_refusal: bool,
-    /// A random node as command-line options.
+    /// Command-line options of a random node.
     pub(super) found: Option<String>,
 }
 
@@ -67,7 +66,7 @@ impl<'a> Report<'a> {
         self.failures.push(why);
     }
 
-    /// Returns outputs without expected values, except size tensors, which other shapes verify.
+    /// Returns outputs without expected values. Other shapes verify size tensors.
     fn unheld(&self, case: &Case) -> Vec<&str> {
         if case.expects_refusal || case.is_wrong() {
             return Vec::new();
@@ -81,7 +80,7 @@ impl<'a> Report<'a> {
 
     pub(super) fn end(&mut self) -> bool {
         if self.cases.is_empty() && self.failures.is_empty() {
-            self.fail("nothing was run; say a node with `--shape`, or leave out `--random 0`".to_owned());
+            self.fail("nothing was run; specify a node with `--shape`, or remove `--random 0`".to_owned());
         }
         let wrong = self.cases.iter().filter(|case| case.is_wrong()).count();
         let right = self.cases.len() - wrong;
@@ -98,7 +97,7 @@ impl<'a> Report<'a> {
         let is_right = wrong == 0 && self.failures.is_empty();
         if unheld > 0 {
             self.show(&format!(
-                "note: the values of {unheld} of them were held against nothing; `reference` or `outputs` say what is right\n"
+                "note: the values of {unheld} of them were not compared; specify `reference` or `outputs`\n"
             ));
         }
         if self.json {
@@ -150,7 +149,6 @@ fn case_json(case: &Case, unheld: &[&str]) -> Value {
     })
 }
 
-/// Formats a case; lists unverified outputs if others are verified.
 fn text(case: &Case, unheld: &[&str]) -> String {
     let verdict = if case.is_wrong() { "FAILED" } else { "ok" };
     let ran: Vec<String> = case.outcome.ran.iter().filter(|ran| ran.id != 0).map(variant_text).collect();
@@ -170,13 +168,13 @@ fn text(case: &Case, unheld: &[&str]) -> String {
         line(differs);
     }
     if let Some(why) = &case.outcome.refused {
-        line(&format!("it is refused: {why}"));
+        line(&format!("rejected: {why}"));
     } else if case.is_wrong() && case.outcome.ran.is_empty() && case.outcome.differs.is_empty() {
-        line("no variant's guard holds for it");
+        line("no variant's guard is satisfied");
     }
     let is_any_held = case.outcome.ran.iter().any(|ran| !ran.held_against.is_empty());
     if is_any_held && !unheld.is_empty() {
-        line(&format!("note: held against nothing: `{}`", unheld.join("`, `")));
+        line(&format!("note: not compared: `{}`", unheld.join("`, `")));
     }
     for ran in &case.outcome.ran {
         for fault in &ran.faults {
@@ -191,11 +189,11 @@ fn text(case: &Case, unheld: &[&str]) -> String {
     text
 }
 
-/// Formats `1`, `2 with 5 choices of addresses`.
+/// Formats `1` or `2 at 5 alignments`.
 fn variant_text(ran: &VariantResult) -> String {
     match ran.addresses {
         0 | 1 => ran.id.to_string(),
-        several => format!("{} with {several} choices of addresses", ran.id),
+        several => format!("{} at {several} alignments", ran.id),
     }
 }
 

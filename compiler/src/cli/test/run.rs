@@ -1,7 +1,7 @@
-//! Runs one variant of a node on the device and checks the results.
+//! Runs a variant and checks its results.
 //!
-//! Each choice of addresses runs twice, with memory filled with a different byte each time. This reveals unwritten
-//! elements, stray writes, and dependence on uninitialized memory.
+//! Each choice of addresses runs twice with different fill bytes, which reveals unwritten elements, stray writes
+//! and reads of uninitialized memory.
 
 use cubinder_gpu::{Code, Context, Guarded, NodeMemory, Prepared, RunError, Side, Stray, Stream};
 use cubinder_launch as launch;
@@ -13,7 +13,7 @@ use super::addresses::{Addresses, choices};
 use super::node::Node;
 use super::protocol::{Fault, Kind, VariantResult};
 
-/// Fill bytes of both runs: unlikely results that differ in each half byte, so that no element is equal in both.
+/// Fill bytes of both runs: improbable results that differ in each half byte.
 const PATTERNS: [u8; 2] = [0xff, 0x5a];
 
 struct RunResult {
@@ -24,7 +24,7 @@ struct RunResult {
 /// Results of the previous variant, expected if no other values exist.
 pub(super) type Baseline = Option<(i32, Vec<Array>)>;
 
-/// Runs a variant; `None` if its guard rejects all tried addresses.
+/// Returns `None` if the guard rejects all addresses.
 pub(super) fn variant(
     code: &Code<'_>,
     context: &Context,
@@ -77,13 +77,13 @@ impl Bench<'_, '_> {
             RunError::Refused(_) => (Kind::Refused, why.to_string()),
             RunError::TooLarge => (Kind::Memory, why.to_string()),
             RunError::Driver(error) => {
-                // A list of lasting errors would age; they recur at synchronization.
+                // A list of sticky errors would become outdated. Sticky errors occur again at synchronization.
                 let lasts =
                     error.lasts() || error.call == "cuCtxSynchronize" || self.context.synchronize().is_err();
                 result.is_broken |= lasts;
                 match error.is_out_of_memory() {
                     true => (Kind::Memory, why.to_string()),
-                    false if lasts => (Kind::Driver, format!("the kernel was stopped: {error}")),
+                    false if lasts => (Kind::Driver, format!("the driver aborted the kernel: {error}")),
                     false => (Kind::Driver, why.to_string()),
                 }
             }
@@ -101,7 +101,7 @@ impl Bench<'_, '_> {
         let (first, second) = (first?, second?);
         add(&mut result.faults, first.faults);
         add(&mut result.faults, second.faults);
-        // Equal lengths in all runs make this unambiguous.
+        // Unambiguous, because lengths are equal in all runs.
         result.digests.insert(Digest::compute(&first.outputs.concat()).to_string());
         if let Err(fault) = self.judge(&first.outputs, &second.outputs, result, baseline) {
             result.faults.push(fault);
@@ -109,7 +109,6 @@ impl Bench<'_, '_> {
         Ok(())
     }
 
-    /// Runs once, with all memory except inputs filled with `pattern`.
     fn once(
         &self,
         prepared: &Prepared<'_>,
@@ -167,10 +166,10 @@ impl Bench<'_, '_> {
         let fault = |stray: &Stray| {
             let Stray { side, bytes, distance } = *stray;
             let (side, far) = match (side, distance) {
-                (Side::Before, 0) => ("before", "right before its first byte".to_owned()),
-                (Side::Behind, 0) => ("behind", "right behind its last byte".to_owned()),
+                (Side::Before, 0) => ("before", "directly before its first byte".to_owned()),
+                (Side::Behind, 0) => ("after", "directly after its last byte".to_owned()),
                 (Side::Before, far) => ("before", format!("the nearest {far} bytes before its first byte")),
-                (Side::Behind, far) => ("behind", format!("the nearest {far} bytes behind its last byte")),
+                (Side::Behind, far) => ("after", format!("the nearest {far} bytes after its last byte")),
             };
             let are = if bytes == 1 { "1 byte is".to_owned() } else { format!("{bytes} bytes are") };
             self.fault(Kind::Outside, Some(name), format!("{are} written {side} `{name}`, {far}"))
@@ -179,11 +178,8 @@ impl Bench<'_, '_> {
     }
 
     fn changed(&self, index: usize, name: &str, found: &[u8]) -> Fault {
-        let mut fault = self.fault(
-            Kind::InputChanged,
-            Some(name),
-            format!("the input `{name}` is not what it was: the kernels wrote to it"),
-        );
+        let mut fault =
+            self.fault(Kind::InputChanged, Some(name), format!("the kernels changed the input `{name}`"));
         let found = self.unpack(found, index, self.node.shaped.shape(index));
         if let (Ok(found), Some(expected)) = (found, self.node.inputs.get(index)) {
             let numbers = (0..found.len()).map(|at| (at, found.code(at) != expected.code(at)));
@@ -197,10 +193,7 @@ impl Bench<'_, '_> {
         layout::unpack(bytes, self.node.shaped.ty(tensor), self.node.shaped.format(tensor), shape)
     }
 
-    /// Compares the outputs of two runs with each other and the expected ones.
-    ///
-    /// # Errors
-    /// An invalid size in a size tensor.
+    /// Compares two runs' outputs with each other and the expected ones.
     fn judge(
         &self,
         first: &[Vec<u8>],
@@ -265,8 +258,8 @@ impl Bench<'_, '_> {
         if !is_alike {
             let list = unlike.iter().map(|at| (*at, pair.other.get(*at), pair.one.get(*at)));
             let text = format!(
-                "{} of {} elements of `{name}` are others in a second run, where memory held something else before: the kernels \
-                 read what nobody wrote, or race",
+                "{} of {} elements of `{name}` differ in a second run with other initial memory: the kernels read \
+                 uninitialized memory, or have a data race",
                 unlike.len(),
                 pair.one.len()
             );
@@ -281,7 +274,7 @@ impl Bench<'_, '_> {
         let (right, whose) = match (expected, earlier) {
             (Some((array, whose)), _) => (array, whose.clone()),
             (None, Some((id, array))) if id == self.variant.id => {
-                (array, "its own with other addresses".to_owned())
+                (array, "this variant at other addresses".to_owned())
             }
             (None, Some((id, array))) => (array, format!("variant {id}")),
             (None, None) => return,
@@ -293,7 +286,7 @@ impl Bench<'_, '_> {
         }
         if right.shape() != pair.one.shape() {
             let [found, right] = [&pair.one, right].map(|array| launch::shape_text(array.shape()));
-            let text = format!("`{name}` is {found}, and {whose} has {right}");
+            let text = format!("`{name}` has shape {found}, but {whose} has {right}");
             result.faults.push(self.fault(Kind::Shape, Some(name), text));
             return;
         }
@@ -307,7 +300,7 @@ impl Bench<'_, '_> {
         if let Some((found, when)) = found {
             let Tolerance { atol, rtol } = tolerance;
             let text = format!(
-                "{} of {} elements of `{name}` {} wrong{when}, held against {whose} (atol {atol:?}, rtol {rtol:?})",
+                "{} of {} elements of `{name}` {} wrong{when}, compared with {whose} (atol {atol:?}, rtol {rtol:?})",
                 found.count,
                 found.of,
                 are(found.count)
@@ -332,12 +325,12 @@ impl Bench<'_, '_> {
             let why = match (held(first), held(second)) {
                 (Some(one), Some(other)) if one != other => {
                     format!(
-                        "is {one} in one run and {other} in another: it is not written, or not always the same"
+                        "is {one} in one run and {other} in another: it is not written, or not reproducible"
                     )
                 }
                 (Some(size), Some(_)) if (0..=bound).contains(&size) => return Ok(Some(size)),
                 (Some(size), Some(_)) => format!("is {size}, expected 0 to {bound}"),
-                _ => "is no integer".to_owned(),
+                _ => "is not an integer".to_owned(),
             };
             Err(self.fault(Kind::Size, Some(name), format!("the size `{name}` {why}")))
         };
@@ -354,7 +347,7 @@ struct OutputPair<'r> {
 }
 
 impl OutputPair<'_> {
-    /// Returns elements that kept the fill in both runs, among the `unlike` ones.
+    /// Returns elements among `unlike` that kept the fill in both runs.
     fn unwritten(&self, unlike: &[usize]) -> Vec<usize> {
         if self.is_alias {
             return Vec::new();
@@ -375,7 +368,7 @@ fn are(count: usize) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }
 
-/// Adds new faults only: two runs find most faults twice.
+/// Skips duplicates: both runs find most faults.
 fn add(faults: &mut Vec<Fault>, new: Vec<Fault>) {
     for fault in new {
         let is_known = faults.iter().any(|known| known.kind == fault.kind && known.tensor == fault.tensor);

@@ -10,13 +10,13 @@ use crate::cli::gpu::Stopped;
 use crate::cli::gpu::process::{Lost, Process};
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Outcome {
+pub(super) struct TrialReport {
     pub(super) differs: Vec<String>,
     pub(super) refused: Option<String>,
     pub(super) ran: Vec<VariantResult>,
 }
 
-impl Outcome {
+impl TrialReport {
     pub(super) fn faults(&self) -> impl Iterator<Item = (&VariantResult, &Fault)> {
         self.ran.iter().flat_map(|ran| ran.faults.iter().map(move |fault| (ran, fault)))
     }
@@ -25,7 +25,7 @@ impl Outcome {
         !self.differs.is_empty() || self.refused.is_some() || self.faults().next().is_some()
     }
 
-    /// Adds a variant's result, keeping faults of an earlier process.
+    /// Merges with faults from an earlier process.
     fn add(&mut self, mut ran: VariantResult) {
         match self.ran.iter_mut().find(|known| known.id == ran.id && ran.id != 0) {
             Some(known) => {
@@ -50,7 +50,6 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the first worker with this command's arguments.
     pub(super) fn start(timeout: Duration) -> Result<Supervisor, Stopped> {
         let (process, gpu) = Process::start(PURPOSE, timeout)?;
         Ok(Supervisor { timeout, process: Some(process), gpu, lost: None })
@@ -60,8 +59,8 @@ impl Supervisor {
         &self.gpu
     }
 
-    pub(super) fn run(&mut self, trial: &Trial, case: Option<usize>) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub(super) fn run(&mut self, trial: &Trial, case: Option<usize>) -> TrialReport {
+        let mut outcome = TrialReport::default();
         let mut skip = Vec::new();
         loop {
             let Some(process) = self.process() else {
@@ -69,9 +68,7 @@ impl Supervisor {
                 outcome.add(lost(
                     None,
                     Kind::GpuLost,
-                    format!(
-                        "it was not run, because no process that runs kernels can be started any more: {why}"
-                    ),
+                    format!("not run: the worker process cannot be restarted: {why}"),
                 ));
                 return outcome;
             };
@@ -79,13 +76,12 @@ impl Supervisor {
             match self.job(process, &job, &mut outcome) {
                 Ended::Done => return outcome,
                 Ended::Lost(Some(variant)) if !skip.contains(&variant) => skip.push(variant),
-                // With no variant running, the next worker would fail equally.
+                // Without a running variant, the next worker would fail too.
                 Ended::Lost(_) => return outcome,
             }
         }
     }
 
-    /// Returns the current or a new worker, if possible.
     fn process(&mut self) -> Option<Process> {
         if self.process.is_none() && self.lost.is_none() {
             match Process::start(PURPOSE, self.timeout) {
@@ -96,7 +92,7 @@ impl Supervisor {
         self.process.take()
     }
 
-    fn job(&mut self, mut process: Process, job: &Job, outcome: &mut Outcome) -> Ended {
+    fn job(&mut self, mut process: Process, job: &Job, outcome: &mut TrialReport) -> Ended {
         let mut state = JobState { outcome, under_way: None };
         if let Err(why) = process.send(job) {
             return state.lost(Kind::Crash, process.end(&why));
@@ -126,20 +122,17 @@ impl Supervisor {
 #[derive(Debug, PartialEq)]
 enum Ended {
     Done,
-    /// The worker is unusable; the running variant.
+    /// The running variant of an unusable worker.
     Lost(Option<i32>),
 }
 
 struct JobState<'o> {
-    outcome: &'o mut Outcome,
+    outcome: &'o mut TrialReport,
     under_way: Option<i32>,
 }
 
 impl JobState<'_> {
-    /// Processes an event; returns how the job ended, if it did.
-    ///
-    /// # Errors
-    /// An out-of-order event.
+    /// Returns how the job ended, if it did. Rejects out-of-order events.
     fn take(&mut self, event: Event) -> Result<Option<Ended>, &'static str> {
         match (event, self.under_way) {
             (Event::Starts(variant), None) => self.under_way = Some(variant),
@@ -155,7 +148,7 @@ impl JobState<'_> {
             (Event::Refused(why), None) => self.outcome.refused = Some(why),
             (Event::Differs(list), None) => self.outcome.differs = list,
             (Event::Done, None) => return Ok(Some(Ended::Done)),
-            _ => return Err("the process that runs kernels skipped something that it has to say"),
+            _ => return Err("unexpected output of the worker process"),
         }
         Ok(None)
     }
@@ -181,7 +174,7 @@ mod tests {
     use super::*;
 
     fn after(events: Vec<Event>) -> Result<(Option<Ended>, Vec<i32>), &'static str> {
-        let mut outcome = Outcome::default();
+        let mut outcome = TrialReport::default();
         let mut state = JobState { outcome: &mut outcome, under_way: None };
         let mut next = None;
         for event in events {

@@ -1,6 +1,5 @@
-//! Input data for measurements: as in `cubinder test` if small, else a repeated part.
-//!
-//! A kernel's time seldom depends on values; if it does (`range` of coordinates), the part has that range.
+//! Input data for measurements: as in `cubinder test` if small, else a repeated part. Its value range is kept,
+//! because kernels may depend on it.
 
 use cubinder_launch::tensor_bytes;
 use cubinder_model::Input;
@@ -8,13 +7,10 @@ use cubinder_node::trial::{InputData, Trial, layout};
 
 use crate::cli::gpu::shaped::{Shaped, trial_data};
 
-/// Maximum random bytes per input; larger ones repeat them.
+/// Maximum random bytes per input.
 const MOST: u64 = 1 << 23;
 
-/// Returns each input's bytes in memory layout, or a part to repeat; empty for shape inputs.
-///
-/// # Errors
-/// Data that do not fit the input.
+/// Returns each input's bytes, or a part to repeat; empty for shape inputs.
 pub(super) fn inputs_bytes(node: &Shaped<'_>, trial: &Trial) -> Result<Vec<Vec<u8>>, String> {
     let inputs = node.plugin.inputs.iter().enumerate();
     let all = inputs.map(|(index, input)| match input.values {
@@ -30,11 +26,11 @@ fn input_bytes(node: &Shaped<'_>, trial: &Trial, index: usize, input: &Input) ->
     let (ty, format, shape) = (node.ty(index), node.format(index), node.shape(index));
     let columns = match trial_data(trial, input) {
         Some(InputData::File(_) | InputData::Numbers(_)) => None,
-        // Whole rows, because columns have ranges of their own.
+        // Whole rows, because ranges are per column.
         Some(InputData::Columns(_)) => Some(shape.last().copied().unwrap_or(1).max(1)),
         Some(InputData::Range(..)) | None => Some(1),
     };
-    let bytes = tensor_bytes(ty, format, shape).ok_or("it has more bytes than memory holds")?;
+    let bytes = tensor_bytes(ty, format, shape).ok_or("its size exceeds the address space")?;
     match columns.filter(|_| bytes > MOST) {
         Some(columns) => {
             // A whole number of bytes for any element size.

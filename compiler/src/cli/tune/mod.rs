@@ -1,7 +1,6 @@
 //! `cubinder tune`.
 //!
-//! Variants are measured in a separate process ([`worker`]), which may crash; this one selects cases ([`selection`])
-//! and reports ([`report`]).
+//! Measures in a separate process ([`worker`]), which may crash.
 
 mod data;
 mod notes;
@@ -31,49 +30,47 @@ use super::output::{MessageFormat, finish, show};
 use notes::MeasuredCase;
 use output::Output;
 use protocol::{Event, Job};
-use report::{Outcome, Report};
+use report::{Report, TuningResult};
 use selection::DescribedNode;
 
-/// Measure how long each variant of a plugin takes on the GPU at hand.
+/// Measure the time of each variant of a plugin on a GPU.
 ///
-/// FILE is a file of cases (docs/cases.md), or a manifest that names one with `tune`: its cases say the shapes. Each variant that is valid for a case
-/// runs many times over; all of them take turns, so that a clock that changes meets them alike. What was measured is written to a file,
-/// tuning/GPU.toml, in which points of other plugins stay; `cubinder compile` packs it, and the fastest variant is taken. Shown are the device's own
-/// times without what the host needs to launch, which variant is taken now, and which variants are never the fastest. Values are not looked at:
-/// `cubinder test` does that. A manifest is compiled for the GPU at hand alone. docs/tuning.md says more.
+/// FILE is a file of cases (docs/cases.md), or a manifest that names one with `tune`; its cases specify the shapes. Each variant that is valid for a
+/// case runs many times, alternating with the others so that clock changes affect all equally. The times are written to the tuning file
+/// tuning/GPU.toml, without changing the points of other plugins; `cubinder compile` embeds it, and the runtime prefers the fastest variant. Shows
+/// device times without launch overhead, the variant currently selected, and variants that are never the fastest. Outputs are not checked: use
+/// `cubinder test`. A manifest is compiled only for the selected GPU. See docs/tuning.md.
 ///
-/// Exit code 0 where all was measured, 1 where something was not, 3 where there is no GPU.
+/// Exit code 0 if all cases were measured, 1 if not, 3 if there is no GPU.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// A file of cases, or a manifest that names one
+    /// File of cases, or a manifest that names one
     file: PathBuf,
-    /// Measure the code of this library, bundle or manifest in place of what the cases name
+    /// Library, bundle or manifest to use instead of the one that the cases name
     #[arg(long, value_name = "FILE")]
     on: Option<PathBuf>,
     #[command(flatten)]
     which: WhichNode,
-    /// Only cases whose names contain this
+    /// Only cases whose names contain TEXT
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
-    /// The file to write, or its folder [default: tuning/GPU.toml beside cubinder.toml, or beside the manifest where
-    /// there is none]
+    /// Tuning file to write, or its folder [default: tuning/GPU.toml beside cubinder.toml, else beside the manifest]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Measure, and write no file
+    /// Measure without writing a file
     #[arg(long)]
     dry_run: bool,
-    /// Which GPU, from 0
+    /// GPU index, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: u32,
-    /// How long the GPU may take for one step, in seconds: the copies, the first runs of a variant, a round of all
-    /// variants. Starting, which compiles, may take ten times as long
+    /// Timeout of a step, in seconds: the copies, the first runs of a variant, a round of all variants. For startup, which
+    /// compiles, the timeout is ten times longer
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
-    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
-    /// neither is, NVIDIA's Python packages]
+    /// NVRTC library or its folder [default: CUBINDER_NVRTC, else CUDA_HOME, else NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
-    /// Print JSON, one object a line: the messages, then the report
+    /// Print JSON Lines: messages, then the report
     #[arg(long)]
     json: bool,
     /// Measure for another process of this command
@@ -107,7 +104,10 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     }
     for DescribedNode { trial, point } in nodes {
         if measuring.is_over {
-            notes.push(format!("`{}` was not measured: nothing can be run any more", trial.name));
+            notes.push(format!(
+                "`{}` was not measured: an earlier failure ended all measurements",
+                trial.name
+            ));
             continue;
         }
         match measuring.node(&trial) {
@@ -129,16 +129,16 @@ fn write(
     points: Vec<Point>,
     subject: &Subject,
     errors: &mut Vec<Diagnostic>,
-) -> Outcome {
+) -> TuningResult {
     let output = output?;
     Some(if !errors.is_empty() {
-        Err("a file holds all cases that are measured, or stays as it is")
+        Err("a tuning file is written only if all cases were measured")
     } else if points.is_empty() {
-        Err("there is nothing to launch in any of the cases")
+        Err("no case launches a kernel")
     } else {
         output.write(points, subject).map_err(|wrong| {
             errors.extend(wrong);
-            "the file takes no points"
+            "the points cannot be added to the file"
         })
     })
 }
@@ -157,7 +157,7 @@ impl Measuring {
     }
 
     fn copy_rate(&mut self) -> Result<Option<f64>, Diagnostic> {
-        self.ask("the rate of copies", &Job::CopyRate, |event| match event {
+        self.ask("the copy rate", &Job::CopyRate, |event| match event {
             Event::CopyRate(rate) => Some(rate),
             _ => None,
         })
@@ -179,9 +179,8 @@ impl Measuring {
     ) -> Result<T, Diagnostic> {
         let cannot = |variant: Option<i32>, why: &str| {
             let of_variant = variant.map(|variant| format!("variant {variant}: ")).unwrap_or_default();
-            Diagnostic::error(format!("{what} cannot be measured: {of_variant}{why}"))
+            Diagnostic::error(format!("cannot measure {what}: {of_variant}{why}"))
         };
-        // After an irregular end, the process is not reused.
         self.is_over = true;
         let event = self.job(job).map_err(|(variant, why)| cannot(variant, &why))?;
         if let Event::Failed { variant, why, is_broken } = event {
@@ -189,10 +188,10 @@ impl Measuring {
             return Err(cannot(variant, &why));
         }
         self.is_over = false;
-        result(event).ok_or_else(|| cannot(None, "the process that measures said something else"))
+        result(event).ok_or_else(|| cannot(None, "unexpected output of the worker process"))
     }
 
-    /// Returns a job's final event, or the error and the variant in its first run.
+    /// Returns the final event, or the error and the variant in its first run.
     fn job(&mut self, job: &Job) -> Result<Event, (Option<i32>, String)> {
         let mut begun = None;
         self.process.send(job).map_err(|why| (None, self.process.end(&why)))?;

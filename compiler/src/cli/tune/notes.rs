@@ -18,10 +18,9 @@ pub(super) fn ranking(measured: &Measured) -> Vec<&Timing> {
     order
 }
 
-/// Maximum ratio of a variant's time quartiles; above it, the device seems shared.
+/// Maximum ratio of time quartiles on an unshared device.
 const STEADY: f64 = 1.05;
 
-/// Returns notes; removable variants show only in complete measurements.
 pub(super) fn of_all(subject: &Subject, done: &[MeasuredCase], is_whole: bool) -> Vec<String> {
     let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
     if is_whole {
@@ -31,7 +30,7 @@ pub(super) fn of_all(subject: &Subject, done: &[MeasuredCase], is_whole: bool) -
     notes
 }
 
-/// Returns never-fastest variants. All rows of an id (types, formats, compiled attributes) must be measured.
+/// Returns never-fastest variants. All rows of an id must be measured.
 fn never_fastest(subject: &Subject, done: &[MeasuredCase]) -> Vec<i32> {
     let plugin = &subject.plugin;
     let measured: BTreeSet<usize> = done.iter().flat_map(|done| rows(subject, done)).collect();
@@ -66,10 +65,10 @@ fn taken_note(done: &[MeasuredCase]) -> Option<String> {
         done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
     let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
     let (worst, case) = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let mut note = format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
+    let mut note = format!("the current choice is among the fastest in {right} of {} cases", ratios.len());
     if *worst > ALIKE {
         let name = case.point.case.as_deref().unwrap_or_default();
-        note.push_str(&format!("; at worst, in `{name}`, it lasts {worst:.2} times as long"));
+        note.push_str(&format!("; the worst ratio to the fastest is {worst:.2}, in `{name}`"));
     }
     Some(note)
 }
@@ -81,7 +80,7 @@ fn spread_note(done: &[MeasuredCase]) -> Option<String> {
     let unsteady = all.iter().filter(|(spread, _)| *spread > STEADY).count();
     let (worst, case) = all.iter().max_by(|one, other| one.0.total_cmp(&other.0)).filter(|_| unsteady > 0)?;
     Some(format!(
-        "in {unsteady} of {} cases half of a variant's times are more than {:.0} % apart, at most {:.0} %, in `{}`: something else may use the GPU",
+        "in {unsteady} of {} cases a variant's quartiles differ by more than {:.0} %, at most {:.0} %, in `{}`: other programs may use the GPU",
         all.len(),
         (STEADY - 1.0) * 100.0,
         (worst - 1.0) * 100.0,
@@ -96,7 +95,7 @@ fn is_among_fastest(done: &MeasuredCase, id: i32) -> bool {
     best.zip(own).is_some_and(|(best, own)| own <= best * ALIKE)
 }
 
-/// Returns whether a variant is the last of some types, formats and attributes: a fallback.
+/// Returns whether a variant is the fallback of some types, formats and attributes.
 fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
     let is_last = |own: &Variant| {
         let alike = |other: &&Variant| {
@@ -117,7 +116,6 @@ mod tests {
 
     use super::*;
 
-    /// Variant 2 is the last of one type.
     const MANIFEST: &str = r#"schema = 1
 [plugin]
 name = "copy"
@@ -189,12 +187,12 @@ y = "y"
         assert_eq!(
             never(&[done("f32", &f32), done("f16", &f16)]),
             [1],
-            "the others are all that some nodes have"
+            "the others are the only variants of some nodes"
         );
-        assert_eq!(never(&[done("f32", &f32), done("f32", &f32)]), [0; 0], "it may be good for f16");
-        assert_eq!(never(&[done("f32", &f32), done("f16", &f16[1..])]), [0; 0], "it was not measured there");
+        assert_eq!(never(&[done("f32", &f32), done("f32", &f32)]), [0; 0], "f16 was not measured");
+        assert_eq!(never(&[done("f32", &f32), done("f16", &f16[1..])]), [0; 0], "not measured for f16");
         let good = [(1, 1.0), (3, 0.995)];
-        assert_eq!(never(&[done("f32", &good), done("f16", &f16)]), [0; 0], "so little is noise");
+        assert_eq!(never(&[done("f32", &good), done("f16", &f16)]), [0; 0], "the difference is noise");
         let notes = of_all(&subject, &[done("f32", &f32), done("f16", &f16)], true);
         assert_eq!(notes.iter().filter(|note| note.contains("never")).count(), 1, "{notes:?}");
         let notes = of_all(&subject, &[done("f32", &f32), done("f16", &f16)], false);

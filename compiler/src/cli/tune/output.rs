@@ -1,5 +1,3 @@
-//! The written file of measured times.
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -18,17 +16,14 @@ use crate::cli::output::current_folder;
 pub(super) struct Output {
     path: PathBuf,
     device: Device,
-    /// All cases are measured: the plugin's older points are removed.
+    /// All cases are measured, so older points are removed.
     is_whole: bool,
     manifest: Option<PathBuf>,
     file: PathBuf,
 }
 
 impl Output {
-    /// Opens the file; `None` in a dry run.
-    ///
-    /// # Errors
-    /// Not a tuning file, or another GPU's.
+    /// Opens the file; `None` in a dry run. Rejects other files and other GPUs' files.
     pub(super) fn open(
         arguments: &Arguments,
         cases: &Cases,
@@ -48,9 +43,6 @@ impl Output {
     }
 
     /// Merges points into the file, which may have changed meanwhile.
-    ///
-    /// # Errors
-    /// I/O errors; points that no longer fit.
     pub(super) fn write(self, points: Vec<Point>, subject: &Subject) -> Result<Written, Vec<Diagnostic>> {
         let (path, count) = (self.path.as_path(), points.len());
         let new = Tuning { device: self.device, points };
@@ -87,17 +79,14 @@ pub(super) struct Written {
     pub(super) path: PathBuf,
     pub(super) points: usize,
     pub(super) others: usize,
-    /// Removed versions of the plugin that no longer exist.
+    /// Removed versions of the plugin.
     pub(super) gone: BTreeSet<String>,
     pub(super) unpacked: Option<Unpacked>,
-    /// Files of other GPUs, with names, that match this GPU and have points of the plugin.
+    /// Other GPUs' files with points of the plugin that match this GPU.
     pub(super) alike: Vec<(PathBuf, String)>,
 }
 
 /// Returns the file in `--out` (a file or folder) or in the tuning folder.
-///
-/// # Errors
-/// `--out` is neither a tuning file nor a folder.
 fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Result<PathBuf, Diagnostic> {
     let name = tuning::file_name(device);
     let Some(out) = &arguments.out else { return Ok(home(arguments, manifest).join(FOLDER).join(name)) };
@@ -107,8 +96,9 @@ fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Resu
         None if !out.exists() => Ok(out.join(name)),
         _ => {
             let shown = out.display();
-            let error = format!("`{shown}` is no folder, and files of tuning are called `.toml`");
-            Err(Diagnostic::error(error).help(format!("`--out {}`", out.with_extension("toml").display())))
+            let error = format!("`{shown}` is neither a folder nor a `.toml` file");
+            Err(Diagnostic::error(error)
+                .help(format!("use `--out {}`", out.with_extension("toml").display())))
         }
     }
 }
@@ -119,7 +109,6 @@ fn manifest(cases: &Cases) -> Option<PathBuf> {
     is_manifest.then(|| path::shown(subject))
 }
 
-/// Returns the folder of the manifest's `cubinder.toml`, else of the manifest, else of the cases.
 fn home(arguments: &Arguments, manifest: Option<&Path>) -> PathBuf {
     let folder = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
     let Some(manifest) = manifest else { return folder(&arguments.file) };

@@ -1,4 +1,4 @@
-//! The measured manifest's project: its other manifests and tuning files.
+//! The manifest's project: its other manifests and tuning files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use cubinder_source::{path, source};
 
 use crate::cli::output::{current_folder, open_project};
 
-/// Folder of tuning files, beside `cubinder.toml` or a manifest.
+/// Beside `cubinder.toml` or a manifest.
 pub(super) const FOLDER: &str = "tuning";
 
 pub(super) struct MeasuredProject {
@@ -19,12 +19,12 @@ pub(super) struct MeasuredProject {
     project: Project,
 }
 
-/// Why no project packs a file.
+/// Why no project packs the tuning file.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unpacked {
-    /// `cubinder.toml` would match it with these patterns.
+    /// These patterns in `cubinder.toml` would match it.
     Unnamed { config: PathBuf, patterns: Vec<String> },
-    /// Without a `cubinder.toml`; the manifest, if it exists.
+    /// No `cubinder.toml`; the manifest, if any.
     Alone(Option<PathBuf>),
 }
 
@@ -42,8 +42,8 @@ impl MeasuredProject {
         Some(MeasuredProject { manifest: manifest.map(Path::to_owned), project })
     }
 
-    /// Returns a plugin's versions in the project, or in manifests beside the measured one. `None` if any is
-    /// unreadable or none exists.
+    /// Returns the plugin's versions in the project, else in neighboring manifests. `None` if any is unreadable or
+    /// none exists.
     pub(super) fn versions(&self, plugin: &str) -> Option<Vec<String>> {
         let manifest = self.manifest.as_deref()?;
         let paths = match &self.project.config {
@@ -71,7 +71,7 @@ impl MeasuredProject {
         Some(Unpacked::Unnamed { config: config.source.path.clone(), patterns })
     }
 
-    /// Returns files of other GPUs, with names, whose points mix with this file's.
+    /// Returns other GPUs' files, with names, whose points mix with this file's.
     pub(super) fn alike(&self, path: &Path, own: &Tuning) -> Vec<(PathBuf, String)> {
         let is_of_plugin = |point: &Point| own.points.iter().any(|known| known.plugin == point.plugin);
         let (files, _) = self.project.read_tuning();
@@ -101,7 +101,8 @@ fn beside(manifest: &Path) -> Option<Vec<PathBuf>> {
     Some(manifests)
 }
 
-/// Returns the `cubinder.toml` pattern: the whole tuning folder, else this file.
+/// Returns the `cubinder.toml` pattern that matches `file`: the tuning folder's pattern if it contains the file,
+/// otherwise the file's path.
 fn pattern(file: &Path, folder: &Path) -> String {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let below =

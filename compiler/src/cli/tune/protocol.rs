@@ -1,5 +1,3 @@
-//! The protocol between the command and the measuring process.
-
 use cubinder_gpu::measure::{Measured, Step};
 use cubinder_node::trial::Trial;
 use serde::{Deserialize, Serialize};
@@ -10,16 +8,16 @@ pub(super) enum Job {
     Node(Box<Trial>),
 }
 
-/// An event, one line of JSON. A step ends the previous one; other events end the job.
+/// A worker event, one line of JSON. All but steps end the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
-    /// Bytes read and written per second; `None` without enough memory.
+    /// Bytes read and written per second; `None` without memory for it.
     CopyRate(Option<f64>),
     /// A step starts.
     Step(Step),
     /// A node's measurements and its code ([`cubinder_node::tuning::code_of`]).
     Measured { measured: Measured, code: String },
-    /// Why the measurement failed; if broken, no more can run.
+    /// If broken, no more can run.
     Failed { variant: Option<i32>, why: String, is_broken: bool },
 }

@@ -1,4 +1,4 @@
-//! The tuning report: text incrementally, JSON at the end.
+//! The tuning report: text as it runs, JSON at the end.
 
 use cubinder_gpu::DeviceInfo;
 use cubinder_gpu::measure::Timing;
@@ -7,7 +7,7 @@ use cubinder_launch::shape_text;
 use cubinder_node::tuning::Point;
 use cubinder_source::diagnostic::{Diagnostic, harmless};
 use cubinder_source::reported_path::ReportedPath;
-use cubinder_source::words::quoted;
+use cubinder_source::words::{counted, quoted};
 use serde_json::{Value, json};
 
 use super::notes::{self, MeasuredCase, ranking};
@@ -20,7 +20,7 @@ use crate::cli::obligations::failed_json;
 use crate::cli::output::print;
 
 /// The written file, or why none; `None` in a dry run.
-pub(super) type Outcome = Option<Result<Written, &'static str>>;
+pub(super) type TuningResult = Option<Result<Written, &'static str>>;
 
 pub(super) struct Report<'a> {
     json: bool,
@@ -44,7 +44,7 @@ impl<'a> Report<'a> {
     pub(super) fn copies(&mut self, rate: Option<f64>) {
         self.copies = rate;
         if let Some(rate) = rate {
-            self.show(&format!("it copies {:.0} GB/s within its memory, read and written\n", rate / 1e9));
+            self.show(&format!("copies in device memory: {:.0} GB/s, reads plus writes\n", rate / 1e9));
         }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Report<'a> {
         self.done.push(done);
     }
 
-    /// Returns the points for the file, except those without launches.
+    /// Returns the points of measurements with launches.
     pub(super) fn points(&self) -> Vec<Point> {
         let time = |timed: &Timing| (timed.variant, timed.microseconds.median);
         let point = |done: &MeasuredCase| Point {
@@ -63,21 +63,22 @@ impl<'a> Report<'a> {
         self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
     }
 
-    /// Shows the rest of the report; `errors` are already shown.
-    pub(super) fn end(&self, of_cases: &[String], outcome: &Outcome, errors: &[Diagnostic]) {
+    /// Shows the rest; `errors` are already shown.
+    pub(super) fn end(&self, of_cases: &[String], outcome: &TuningResult, errors: &[Diagnostic]) {
         let is_whole = self.is_whole && errors.is_empty();
         let mut notes = notes::of_all(&self.opened.subject, &self.done, is_whole);
         let written = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
         match outcome {
             Some(Ok(written)) => notes.extend(written_notes(written)),
-            Some(Err(why)) => notes.push(format!("nothing was written: {why}")),
+            Some(Err(why)) => notes.push(format!("no file was written: {why}")),
             None => {}
         }
         for note in of_cases.iter().chain(&notes) {
             self.show(&format!("note: {note}\n"));
         }
         if let Some(Written { path, points, others, .. }) = written {
-            self.show(&format!("wrote {} ({points} points; {others} others stay)\n", path.display()));
+            let (points, others) = (counted(*points, "point"), counted(*others, "other"));
+            self.show(&format!("wrote {} ({points}; kept {others})\n", path.display()));
         }
         if self.json {
             let DeviceInfo { name, capability, sms, driver, .. } = &self.gpu;
@@ -121,14 +122,14 @@ fn table(done: &MeasuredCase) -> String {
     let mut text = format!("\n{}: {}\n", point.case.as_deref().unwrap_or_default(), words.join(", "));
     let ranking = ranking(measured);
     let Some(best) = ranking.first().map(|timed| timed.microseconds.median) else {
-        return text + "  nothing is launched\n";
+        return text + "  no launches\n";
     };
     text.push_str(&format!("  {:>7}  {:>11}  {:>6}  {:>7}\n", "variant", "us", "ratio", "GB/s"));
     for timed in ranking {
         let Timing { variant, label, microseconds: Spread { median: microseconds, .. }, .. } = timed;
         #[allow(clippy::cast_precision_loss)] // far below 2^52
         let rate = measured.bytes as f64 / microseconds / 1000.0;
-        let taken = if *variant == measured.automatic { "  <- taken now" } else { "" };
+        let taken = if *variant == measured.automatic { "  <- current choice" } else { "" };
         let ratio = microseconds / best;
         text.push_str(
             format!("  {variant:>7}  {microseconds:>11.3}  {ratio:>6.2}  {rate:>7.0}  {label}{taken}")
@@ -142,7 +143,7 @@ fn table(done: &MeasuredCase) -> String {
 fn written_notes(written: &Written) -> impl Iterator<Item = String> {
     let alike = written.alike.iter().map(|(path, name)| {
         format!(
-            "`{}` is of {name}, which counts as this GPU: of points that are as near, those of the file that is named first are taken",
+            "`{}` is for {name}, which matches this GPU: of equally near points, those of the first listed file are used",
             path.display()
         )
     });
@@ -151,8 +152,8 @@ fn written_notes(written: &Written) -> impl Iterator<Item = String> {
 
 fn gone_note(written: &Written) -> Option<String> {
     let plural = if written.gone.len() == 1 { "" } else { "s" };
-    let what = format!("what was measured of version{plural} {} went", quoted(&written.gone));
-    (!written.gone.is_empty()).then(|| format!("{what}: no manifest has it any more"))
+    let what = format!("removed the times of version{plural} {}", quoted(&written.gone));
+    (!written.gone.is_empty()).then(|| format!("{what}: no longer in a manifest"))
 }
 
 fn unpacked_note(written: &Written) -> Option<String> {
@@ -161,17 +162,17 @@ fn unpacked_note(written: &Written) -> Option<String> {
         Unpacked::Unnamed { config, patterns } => {
             let patterns: Vec<String> = patterns.iter().map(|pattern| format!("\"{pattern}\"")).collect();
             format!(
-                "`{}` does not name the file, so that nothing packs it: `tuning = [{}]` in its `[library]` does",
+                "`{}` does not list the file: embed it with `tuning = [{}]` in `[library]`",
                 config.display(),
                 patterns.join(", ")
             )
         }
         Unpacked::Alone(Some(manifest)) => format!(
-            "no `cubinder.toml` names the file: `cubinder compile {} ... --tuning {path}` packs it",
+            "no `cubinder.toml` lists the file: embed it with `cubinder compile {} ... --tuning {path}`",
             manifest.display()
         ),
         Unpacked::Alone(None) => {
-            format!("no `cubinder.toml` names the file: `cubinder compile ... --tuning {path}` packs it")
+            format!("no `cubinder.toml` lists the file: embed it with `cubinder compile ... --tuning {path}`")
         }
     })
 }

@@ -24,29 +24,22 @@ pub(super) struct DescribedNode {
 }
 
 /// Returns the file's cases, or those that the manifest names.
-///
-/// # Errors
-/// Missing or invalid cases.
 pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
     if let Some(cases) = &opened.cases {
         return Ok(cases.clone());
     }
     let file = arguments.file.display();
-    let nothing = Diagnostic::error(format!("nothing says for which shapes to measure `{file}`"));
+    let nothing = Diagnostic::error(format!("no cases with shapes to measure for `{file}`"));
     match eval::open(&arguments.file)?.list.first().map(|subject| &subject.origin) {
         Some(SubjectOrigin::Manifest(manifest)) => tuning::cases(manifest).unwrap_or_else(|| {
             Err(vec![nothing.help(
-                "name a file of cases (docs/cases.md) in the manifest, `tune = \"FILE\"` in `[plugin]`, or give one itself",
+                "set `tune = \"FILE\"` in `[plugin]` to a file of cases (docs/cases.md), or pass the file of cases",
             )])
         }),
-        _ => Err(vec![nothing.help(format!("give a file of cases (docs/cases.md), and `--on {file}`"))]),
+        _ => Err(vec![nothing.help(format!("pass a file of cases (docs/cases.md), and `--on {file}`"))]),
     }
 }
 
-/// Returns the selected runnable cases.
-///
-/// # Errors
-/// Invalid cases, or none selected.
 pub(super) fn select(
     arguments: &Arguments,
     opened: &Opened,
@@ -56,7 +49,7 @@ pub(super) fn select(
     let (mut list, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for case in cases.list.iter().filter(|case| is_wanted(&case.name)) {
         if case.is_refusal() {
-            notes.push(format!("`{}` is to be refused: there is nothing to measure", case.name));
+            notes.push(format!("`{}` was skipped: it expects a rejection", case.name));
             continue;
         }
         let mistakes = cases::mistaken(cases, case, &opened.subject);
@@ -69,23 +62,20 @@ pub(super) fn select(
     if errors.is_empty() && list.is_empty() {
         let part = arguments.case.as_ref().map(|part| format!(" whose name contains `{part}`"));
         errors.push(
-            Diagnostic::error(format!("there is no case{} to measure", part.unwrap_or_default()))
+            Diagnostic::error(format!("no case{} to measure", part.unwrap_or_default()))
                 .note(format!("the cases are {}", cases.names())),
         );
     }
     if errors.is_empty() { Ok(Selection { list, notes }) } else { Err(errors) }
 }
 
-/// Removes alignments and reference: allocations are aligned, results not compared.
+/// Removes alignments and reference, which do not affect times.
 fn without_addresses(trial: Trial) -> Trial {
     let query = Query { aligned: Vec::new(), ..trial.query };
     Trial { query, reference: None, outputs: Vec::new(), ..trial }
 }
 
-/// Describes nodes as in a tuning file, without times and duplicates.
-///
-/// # Errors
-/// Nodes that the runtime would refuse.
+/// Describes nodes as in a tuning file, without duplicates. Rejects nodes that the runtime would refuse.
 pub(super) fn describe_nodes(
     opened: &Opened,
     selected: Selection,
@@ -99,14 +89,17 @@ pub(super) fn describe_nodes(
                 let point = point(&node, &trial.name);
                 match described.iter().find(|known| tuning::is_same_node(&known.point, &point)) {
                     Some(known) => {
-                        notes.push(format!("`{}` is the same node as `{}`", trial.name, known.trial.name));
+                        notes.push(format!(
+                            "`{}` was skipped: its node equals `{}`",
+                            trial.name, known.trial.name
+                        ));
                     }
                     None => described.push(DescribedNode { trial, point }),
                 }
             }
             Err(ShapeError::Mistaken(mistakes)) => errors.extend(mistakes),
             Err(ShapeError::Refused(why)) => {
-                let error = format!("the case `{}` cannot be measured: it is refused: {why}", trial.name);
+                let error = format!("cannot measure the case `{}`: rejected: {why}", trial.name);
                 errors.push(Diagnostic::error(error));
             }
         }

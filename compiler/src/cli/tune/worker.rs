@@ -1,5 +1,3 @@
-//! The measuring process.
-
 use std::process::ExitCode;
 
 use cubinder_compiler::project::ProjectOptions;

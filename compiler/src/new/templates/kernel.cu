@@ -1,5 +1,5 @@
-// @NAME@: y = x * factor, VEC elements a thread. The manifest launches it only where VEC divides their number and the addresses
-// are aligned. `manifest::BLOCK` is the manifest's constant.
+// @NAME@: y = x * factor, VEC elements per thread. The manifest launches it only if VEC divides the number of elements and the addresses
+// are aligned. `manifest::BLOCK` is a constant of the manifest.
 
 template <typename T, int VEC>
 struct alignas(sizeof(T) * VEC) Vector {

@@ -1,4 +1,4 @@
-"""What @NAME@ is to compute; `cubinder test tests/@NAME@.toml` holds its kernels against it on a GPU."""
+"""Reference for @NAME@: `cubinder test tests/@NAME@.toml` compares the kernels' outputs with it on a GPU."""
 
 
 def reference(x, factor):

@@ -1,5 +1,3 @@
-//! Every path in pages about the code exists.
-
 use std::path::Path;
 
 const PAGES: [&str; 5] = [
@@ -13,7 +11,7 @@ const PAGES: [&str; 5] = [
 const FOLDERS: [&str; 7] =
     ["compiler/", "docs/", "kernels/", "manifests/", "runtime-plugin/", "tests/", "xtask/"];
 
-/// Returns backquoted paths from top-level folders; expands `a/{b,c}`.
+/// Returns backquoted paths; expands `a/{b,c}`.
 fn paths(page: &str) -> Vec<String> {
     let spans = page
         .lines()
@@ -39,11 +37,10 @@ fn named_paths_exist() {
         let paths = paths(&text);
         assert!(paths.len() > 5, "{page} names {} paths", paths.len());
         let missing: Vec<&String> = paths.iter().filter(|path| !is_there(&root, path)).collect();
-        assert!(missing.is_empty(), "{page} names paths that do not exist: {missing:#?}");
+        assert!(missing.is_empty(), "{page} contains paths that do not exist: {missing:#?}");
     }
 }
 
-/// Rust modules may omit the extension.
 fn is_there(root: &Path, path: &str) -> bool {
     root.join(path).exists() || root.join(format!("{path}.rs")).exists()
 }
@@ -54,7 +51,6 @@ fn reads_paths() {
     assert_eq!(paths(text), ["compiler/a/c.rs", "compiler/b/c.rs", "xtask/"]);
 }
 
-/// Returns the external crates in a manifest's `[workspace.dependencies]`.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let table = manifest.split("\n[workspace.dependencies]\n").nth(1).expect("the table exists");
     let table = table.split("\n[").next().unwrap_or(table);
@@ -71,5 +67,5 @@ fn every_dependency_has_a_reason() {
     let names = dependencies(&manifest);
     assert!(names.len() > 30, "{names:?}");
     let missing: Vec<&&str> = names.iter().filter(|name| !reasons.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/architecture.md gives no reason for {missing:?}");
+    assert!(missing.is_empty(), "docs/architecture.md has no reason for {missing:?}");
 }

@@ -1,6 +1,6 @@
 //! Compares documentation tables with the program, and compiles examples: keys and types (`docs/manifest.md`,
 //! `docs/cubinder-toml.md`), `docs/expressions.md`, `docs/rules.md`, `docs/cli.md`, and included plugins
-//! (`docs/plugins.md`, `docs/plugins/*.md`). `cargo xtask docs` writes the tables by `CUBINDER_UPDATE_DOCS=1`.
+//! (`docs/plugins.md`, `docs/plugins/*.md`). `cargo xtask docs` writes the tables.
 
 mod architecture;
 mod plugins;
@@ -42,7 +42,6 @@ fn tables() -> Vec<&'static Table> {
     tables
 }
 
-/// Returns the tables of `docs/manifest.md` with their markers.
 fn generated() -> Vec<(String, String)> {
     let mut parts: Vec<(String, String)> =
         tables().into_iter().map(|table| (format!("<!-- keys: {} -->", name(table)), keys(table))).collect();
@@ -80,7 +79,7 @@ fn the_references_tables_are_those_of_the_program() {
 
 fn hold(page: &str, generated: &[(String, String)]) {
     let path = path().with_file_name(page);
-    let before = std::fs::read_to_string(&path).expect("the page is there");
+    let before = std::fs::read_to_string(&path).expect("the page exists");
     let mut after = before.clone();
     for (marker, table) in generated {
         let mut places = after.match_indices(marker);
@@ -117,7 +116,7 @@ fn head(cells: &[&str]) -> String {
     format!("{}|{}\n", row(cells), "---|".repeat(cells.len()))
 }
 
-/// Returns the table of keys; for a kind, such as `[[launches]] with code`, without keys equal to the table's own.
+/// Returns the table of keys. A kind, such as `[[launches]] with code`, omits keys equal to the table's.
 fn keys(table: &Table) -> String {
     let header = table.title.split_once(" with ").map(|(header, _)| header);
     let base = tables().into_iter().find(|base| Some(base.title) == header);
@@ -200,7 +199,6 @@ const BINARY: [BinaryOp; 14] = [
     BinaryOp::Div,
 ];
 
-/// Returns an operator's row, by precedence, and description.
 fn described(op: BinaryOp) -> (usize, &'static str) {
     match op {
         BinaryOp::Or => (1, "booleans; evaluates `b` only if `a` is false"),
@@ -242,7 +240,6 @@ fn operators() -> String {
     head(&["level", "operator", "operands"]) + &rows.collect::<String>()
 }
 
-/// The parser's precedence equals the table's.
 #[test]
 fn operators_bind_as_the_reference_says() {
     let root = |text: &str| match expr::parse(text).expect(text).kind {
@@ -270,7 +267,6 @@ fn operators_bind_as_the_reference_says() {
     ));
 }
 
-/// Returns a function's signature, result, and a call without names.
 fn function(builtin: Builtin) -> (&'static str, &'static str, &'static str) {
     match builtin {
         Builtin::Min => (
@@ -369,7 +365,6 @@ fn rules_table() -> String {
     head(&["code", "rule"]) + &rows.collect::<String>()
 }
 
-/// Returns rows for a command or its subcommands, from the help.
 fn command_rows(command: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_cubinder")).args(command).arg("-h").output();
     let help = String::from_utf8_lossy(&output.expect("the program runs").stdout).into_owned();
@@ -393,12 +388,11 @@ fn command_row(help: &str) -> String {
     row(&[&format!("`{}`", usage.replace("[OPTIONS] ", "")), &options.join(", ")])
 }
 
-/// Complete manifests in the reference and the page for Python users.
 #[test]
 fn the_examples_compile() {
     let pages = [("manifest.md", 1), ("from-python-plugins.md", 1)];
     for (name, least) in pages {
-        let document = std::fs::read_to_string(path().with_file_name(name)).expect("the page is there");
+        let document = std::fs::read_to_string(path().with_file_name(name)).expect("the page exists");
         examples_compile(name, &document, least);
     }
 }

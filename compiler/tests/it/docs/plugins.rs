@@ -1,5 +1,3 @@
-//! Tables of included plugins, from manifests and test cases.
-
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -14,7 +12,6 @@ use cubinder_source::source;
 
 use super::{head, hold, row};
 
-/// Manifests in index order, with test cases against a reference.
 const PLUGINS: [(&str, &str); 7] = [
     ("cubinder/rms_norm", "rms_norm"),
     ("cubinder/add_rms_norm", "add_rms_norm"),
@@ -37,15 +34,15 @@ fn root() -> PathBuf {
 
 fn shipped((manifest, cases): (&str, &str)) -> Shipped {
     let source =
-        source::text(&root().join(format!("manifests/{manifest}.toml"))).expect("the manifest is there");
+        source::text(&root().join(format!("manifests/{manifest}.toml"))).expect("the manifest exists");
     let resolved = compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
     let manifest = manifest::read(&source).manifest.expect("what compiles can be read");
     let cases = source::text(&root().join(format!("tests/data/testing/shipped/{cases}.toml")))
-        .expect("the cases are there");
+        .expect("the cases exist");
     let cases = cases::read(&cases).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
     let defaults = cases.defaults();
     for case in &cases.list {
-        let trial = cases.trial(case).expect("its data is there");
+        let trial = cases.trial(case).expect("its data exists");
         assert_eq!(
             trial.tolerance, defaults.tolerance,
             "{}: all cases have the tolerance of the page",
@@ -74,7 +71,7 @@ fn the_plugins_tables_are_those_of_the_manifests() {
 
 #[test]
 fn every_plugin_of_the_domain_has_a_page() {
-    let entries = std::fs::read_dir(root().join("manifests/cubinder")).expect("the folder is there");
+    let entries = std::fs::read_dir(root().join("manifests/cubinder")).expect("the folder exists");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
     for name in names.filter(|name| name.ends_with(".toml")) {
         let is_there =

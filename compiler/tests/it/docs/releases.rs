@@ -4,22 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// A TensorRT family and version: `("TensorRT-RTX", "1.7")`.
 type Release = (String, String);
 
 fn read(page: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
-    std::fs::read_to_string(path).expect("the page is there")
+    std::fs::read_to_string(path).expect("the page exists")
 }
 
-/// Parses `TensorRT-RTX 1.4, 1.5 and 1.6`.
 fn releases(text: &str) -> BTreeSet<Release> {
     let text = text.replace("full TensorRT", "TensorRT").replace(" and ", ", ");
     let (family, versions) = text.trim().split_once(' ').expect("a family and versions");
     versions.split(',').map(|version| (family.to_owned(), version.trim().to_owned())).collect()
 }
 
-/// Returns clauses: `works with TensorRT-RTX 1.7; does not work with ...`.
 fn readme() -> BTreeMap<String, BTreeSet<Release>> {
     let text = read("README.md");
     let line = text.lines().find_map(|line| line.strip_prefix("Releases: ")).expect("a line of releases");
@@ -58,7 +55,6 @@ fn the_readme_names_the_releases_of_the_support_page() {
     assert_eq!(readme, known, "README.md and docs/support.md differ");
 }
 
-/// The first screen states what was tested with NVIDIA's software.
 #[test]
 fn pages_with_results_say_first_what_was_tested() {
     for page in
@@ -68,16 +64,16 @@ fn pages_with_results_say_first_what_was_tested() {
         let first: Vec<String> = text.lines().take(25).map(str::to_lowercase).collect();
         let first = first.join(" ");
         for words in ["tensorrt-rtx 1.7.1", "a shim", "full tensorrt", "no engine"] {
-            assert!(first.contains(words), "{page} does not say `{words}`");
+            assert!(first.contains(words), "{page} does not contain `{words}`");
         }
     }
 }
 
-/// The index's `cubinder` is unrelated: pip needs the wheel's file.
+/// PyPI's `cubinder` is unrelated: pip needs the wheel's file.
 #[test]
 fn nothing_recommends_the_package_on_the_index() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let pages = std::fs::read_dir(docs).expect("the folder is there").flatten();
+    let pages = std::fs::read_dir(docs).expect("the folder exists").flatten();
     let pages = pages.map(|entry| format!("docs/{}", entry.file_name().to_string_lossy()));
     let pages = pages.filter(|page| page.ends_with(".md")).chain(["README.md".to_owned()]);
     let mut texts: Vec<(String, String)> = pages.map(|page| (page.clone(), read(&page))).collect();

@@ -1,5 +1,3 @@
-//! Both names of an aliased output mean its memory, for `--aligned` and in guards.
-
 use super::{eval, transcript};
 use crate::support::Project;
 

@@ -1,4 +1,4 @@
-//! Libraries and engines: their plugins and nodes are evaluated as manifests are.
+//! Plugins and nodes of libraries and engines evaluate like manifests.
 
 use cubinder_expr::Value;
 use cubinder_manifest::resolve;
@@ -11,7 +11,6 @@ use cubinder_source::diagnostic::Source;
 use super::{FILE, MANIFEST, bare, eval, transcript, with};
 use crate::support::Project;
 
-/// A code object that says what its kernel needs; nothing here looks at its bytes.
 fn code() -> CodeObject {
     let kernel = KernelFacts {
         symbol: "tile".to_owned(),
@@ -30,7 +29,6 @@ fn code() -> CodeObject {
     }
 }
 
-/// The plugin of [`MANIFEST`] as it would be in a library. Its launches pass nothing but the tensors.
 fn plugin() -> Plugin {
     let resolved = resolve::compile(&Source::new("manifests/tile.toml", MANIFEST)).unwrap();
     let mut plugin = resolved.draft.plugin;
@@ -74,7 +72,6 @@ fn libraries_and_engines_are_evaluated_too() {
         })
     };
     let lost = Digest::compute(b"elsewhere");
-    // A node stands in an engine twice.
     let engine = [b"engine".as_slice(), &node, &node, &bytes, &reference(digest), &reference(lost)].concat();
     project.write("model.plan", engine);
     insta::assert_snapshot!(transcript(
@@ -106,7 +103,7 @@ fn of_several_plugins_one_has_to_be_named() {
     assert!(run.stdout.contains("plugin test::other"), "{}{}", run.stdout, run.stderr);
 }
 
-/// `--on` evaluates the library that it names, whatever has become of the manifest that the cases name.
+/// `--on` replaces a missing manifest.
 #[test]
 fn cases_are_held_against_the_library_that_on_names() {
     let project = bare();
@@ -150,7 +147,7 @@ fn a_compiled_library_says_what_its_manifest_says() {
     let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_89"]);
     assert!(run.stdout.contains("sm_89 (code for sm_86)"), "{}", run.stdout);
     let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_90"]);
-    let note = "the occupancy on sm_90 is not known: the driver compiles the code for compute_80 when the engine is loaded";
+    let note = "the occupancy on sm_90 is unknown: the driver compiles the code for compute_80 when the engine is loaded";
     assert!(run.stdout.contains(note), "{}", run.stdout);
     let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0"]);
     assert!(
@@ -205,30 +202,29 @@ fn what_no_gpu_of_its_code_can_launch_is_refused() {
     // 1 KiB is static.
     let (code, text) = run(&["sm_86"], "120 * 1024", &[]);
     assert!(
-        code == 1 && text.contains("is 122880, the most for this kernel on this GPU is 100352"),
+        code == 1 && text.contains("is 122880, the maximum for this kernel on this GPU is 100352"),
         "{text}"
     );
-    assert!(text.contains("held against what sm_86 can launch"), "{text}");
+    assert!(text.contains("checked against the limits of sm_86"), "{text}");
     let (code, text) = run(&["sm_86", "sm_90"], "120 * 1024", &[]);
     assert!(code == 0 && text.contains("note: sm_86 cannot launch it"), "{text}");
     let (code, text) = run(&["sm_86", "compute_80"], "120 * 1024", &[]);
     assert!(code == 0 && text.contains("note: sm_86 cannot launch it"), "{text}");
     let (code, text) = run(&["sm_86", "compute_80"], "120 * 1024", &["--arch", "sm_86"]);
-    assert!(code == 1 && text.contains("refused: "), "{text}");
+    assert!(code == 1 && text.contains("rejected: "), "{text}");
     let (code, text) = run(&["sm_89", "compute_80"], "1024", &["--arch", "sm_75"]);
     assert!(code == 1, "{text}");
     assert!(
-        text.contains("no code of `tile<float, 4>` runs on sm_75; there is for sm_89, compute_80"),
+        text.contains("no code of `tile<float, 4>` runs on sm_75; available: for sm_89, compute_80"),
         "{text}"
     );
     let (code, text) = run(&["sm_89", "compute_80"], "1024", &["--arch", "sm_90"]);
-    let note = "the occupancy on sm_90 is not known: the driver compiles the code for compute_80 when the engine is loaded";
+    let note = "the occupancy on sm_90 is unknown: the driver compiles the code for compute_80 when the engine is loaded";
     assert!(code == 0 && text.contains(note), "{text}");
-    // A manifest, for the first target of the cubinder.toml above it, with no NVRTC at hand.
     project.edit("manifests/tile.toml", "\"BLOCK * 4\"", "\"BLOCK * 1024\"");
     let run = eval(&project, &[&[FILE], &shape[..]].concat());
     assert!(
-        run.code == Some(1) && run.stdout.contains("held against what sm_89 can launch"),
+        run.code == Some(1) && run.stdout.contains("checked against the limits of sm_89"),
         "{}",
         run.stdout
     );

@@ -1,5 +1,3 @@
-//! `eval` compiles kernels as `cubinder compile` does.
-
 use std::fs;
 
 use super::{FILE, bare, eval, with};
@@ -36,21 +34,20 @@ fn types_and_occupancy_come_from_the_compiled_kernel() {
         project.run(&["eval", FILE, "--shape", "x=65536x65536", "--attr", "pads=0,0", "--arch", "sm_90"]);
     assert_eq!(run.code, Some(1));
     let expected =
-        "argument `count` is 4294967296, which its type i32 does not hold: -2147483648 to 2147483647";
+        "argument `count` is 4294967296, which does not fit its type i32: -2147483648 to 2147483647";
     assert!(run.stdout.contains(expected), "{}", run.stdout);
 
-    // The default is the first target of machine code.
     let run = project.run(&["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0"]);
     assert!(
-        run.stdout.contains("\n      sm_89  12 blocks a multiprocessor  48 of 48 warps"),
+        run.stdout.contains("\n      sm_89  12 blocks per multiprocessor  48 of 48 warps"),
         "{}",
         run.stdout
     );
 
-    // More shared memory than a block can have.
     project.edit("manifests/tile.toml", "\"BLOCK * 4\"", "\"BLOCK * 1024\"");
     let run = project.run(&["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_86"]);
-    let expected = "dynamic shared memory in bytes is 131072, the most for this kernel on this GPU is 101376";
+    let expected =
+        "dynamic shared memory in bytes is 131072, the maximum for this kernel on this GPU is 101376";
     assert!(run.stdout.contains(expected), "{}{}", run.stdout, run.stderr);
     assert_eq!(run.code, Some(1));
 }
@@ -76,7 +73,7 @@ fn the_manifest_says_how_its_kernels_are_compiled() {
     std::fs::remove_file(project.path("cubinder.toml")).unwrap();
     let shape = [FILE, "--shape", "x=8", "--attr", "pads=0,0"];
     let run = eval(&project, &shape);
-    assert!(run.stdout.contains("nothing says what to compile for"), "{}", run.stdout);
+    assert!(run.stdout.contains("no target is specified"), "{}", run.stdout);
     compile_with(&project, "targets = [\"sm_90\"]");
     let run = eval(&project, &shape);
     assert!(run.stdout.contains("`/srv/none`") && run.code == Some(0), "NVRTC is looked for: {}", run.stdout);
@@ -87,7 +84,7 @@ fn the_manifest_says_how_its_kernels_are_compiled() {
     );
     let run = eval(&project, &shape);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    for expected in ["no target gives PTX", "the include folder `manifests/nowhere` does not exist"] {
+    for expected in ["no target produces PTX", "the include folder `manifests/nowhere` does not exist"] {
         assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
 }
@@ -116,7 +113,6 @@ fn kernels_are_compiled_as_the_manifest_says() {
     }
 }
 
-/// Checked if the number of multiprocessors is known.
 #[test]
 fn a_cooperative_launch_must_fit_on_the_device() {
     let Some(project) = Project::new() else { return };
@@ -134,7 +130,7 @@ fn a_cooperative_launch_must_fit_on_the_device() {
     let run = |device: &[&str]| {
         project.run(&[&["eval", "all.toml", "--shape", "x=4096", "--arch", "sm_90"], device].concat())
     };
-    // Two blocks for each multiprocessor.
+    // Two blocks per multiprocessor.
     assert_eq!(run(&["--device", "sms=100"]).code, Some(0));
     let refused = run(&["--device", "sms=99"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stdout);
@@ -142,7 +138,6 @@ fn a_cooperative_launch_must_fit_on_the_device() {
     assert_eq!(run(&[]).code, Some(0));
 }
 
-/// `cubinder compile` then hits the cache.
 #[test]
 fn what_eval_compiles_is_what_compile_compiles() {
     let Some(project) = Project::new() else { return };
@@ -168,7 +163,7 @@ fn what_eval_compiles_is_what_compile_compiles() {
         }
     }
     let run = project.compile(&["--target", "sm_90"]);
-    assert!(run.stdout.contains("NVRTC not called"), "{}", run.stdout);
+    assert!(run.stdout.contains("no NVRTC calls"), "{}", run.stdout);
 }
 
 #[test]

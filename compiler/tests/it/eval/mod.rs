@@ -1,5 +1,3 @@
-//! `cubinder eval` as a user runs it.
-
 mod aliases;
 mod containers;
 mod kernels;
@@ -7,7 +5,6 @@ mod untyped;
 
 use crate::support::{Project, Run};
 
-/// A manifest with everything that can decide a launch.
 const MANIFEST: &str = r#"schema = 1
 
 [plugin]
@@ -215,7 +212,7 @@ expect = { error = "must hold one pair" }
 [[cases]]
 name = "one that lacks an attribute"
 shapes = { x = [2] }
-expect = { error = "the node lacks the attribute `pads` (`i32[]`), which has no default" }
+expect = { error = "missing attribute `pads` (`i32[]`), which has no default" }
 "#;
 
 #[test]
@@ -291,7 +288,6 @@ fn strange_files_are_refused() {
     }
 }
 
-/// The grid depends on the device, the shape on values.
 const STRETCH: &str = r#"schema = 1
 
 [plugin]
@@ -335,16 +331,19 @@ fn what_shape_inputs_hold_and_the_device_is_asked_for() {
         format!("{}{}", run.stdout, run.stderr)
     };
     let missing = text(&["--shape", "x=3"]);
-    assert!(missing.contains("what the shape input `target` holds is not given"), "{missing}");
+    assert!(missing.contains("missing values of the shape input `target`"), "{missing}");
     assert!(
         missing.contains("depends on `device.sms`") && missing.contains("depends on `device.capability`"),
         "{missing}"
     );
     let asked = ["--shape", "x=3", "--values", "target=4000", "--arch", "sm_90", "--device", "sms=8"];
     let found = text(&asked);
-    assert!(found.contains("8 x 1 x 1") && found.contains("capability  90  of the architecture"), "{found}");
+    assert!(
+        found.contains("8 x 1 x 1") && found.contains("capability  90  from the architecture"),
+        "{found}"
+    );
     let beyond = text(&["--shape", "x=3", "--values", "target=0", "--arch", "sm_90", "--device", "sms=8"]);
-    let why = "value 0 of the shape input `target` is 0, and the manifest limits that to 1..=4096";
+    let why = "value 0 of the shape input `target` is 0; the manifest limits it to 1..=4096";
     assert!(beyond.contains(why), "{beyond}");
     project.write(
         "cases.toml",
@@ -355,7 +354,6 @@ fn what_shape_inputs_hold_and_the_device_is_asked_for() {
     assert!(cases.stdout.contains("1 as expected"), "{}{}", cases.stdout, cases.stderr);
 }
 
-/// In text and in JSON.
 #[test]
 fn values_devices_and_formats_are_shown() {
     let project = bare();

@@ -1,9 +1,8 @@
-//! Without compiled kernels, memory sizes are known, but not the types of numbers.
+//! Without compiled kernels, number types are unknown.
 
 use super::{eval, with};
 use crate::support::{Project, Run};
 
-/// The output always has four elements.
 fn evaluated(launches: &str, shape: &str) -> Run {
     let project = Project::without_tools();
     with(&project);
@@ -13,7 +12,6 @@ fn evaluated(launches: &str, shape: &str) -> Run {
     eval(&project, &["manifests/p.toml", "--shape", shape])
 }
 
-/// `ceil_div(numel(x), 256)` blocks.
 fn launch(keys: &str, args: &str) -> String {
     format!(
         "[[launches]]\nsource = \"../kernels/tile.cu\"\nkernel = \"tile<float, 1>\"\ngrid = [\"ceil_div(numel(x), 256)\"]\nblock = [256]\n\
@@ -31,7 +29,7 @@ fn an_empty_grid_is_right_where_an_argument_is_empty() {
     }
     let run = evaluated(&format!("{FILL}\n{}", launch("", "y = \"y\"\nn = \"numel(x)\"")), "x=0");
     assert_eq!(run.code, Some(1), "nothing that it gets is empty: {}", run.stdout);
-    assert!(run.stdout.contains("nothing would write the outputs"), "{}", run.stdout);
+    assert!(run.stdout.contains("the outputs would not be written"), "{}", run.stdout);
 }
 
 #[test]
@@ -58,7 +56,6 @@ fn an_argument_without_a_value_is_an_error() {
     let run = evaluated(&launch("", args), "x=1");
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("-6"), "{}", run.stdout);
-    // Empty launches skip their arguments.
     let run = evaluated(&format!("{FILL}\n{}", launch("", &args.replace("- 3", "* 1"))), "x=0");
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
 }
@@ -74,5 +71,5 @@ fn an_argument_of_a_variant_for_other_addresses_needs_a_value_too() {
     let run = of("x=3");
     assert_eq!(run.code, Some(1), "{}", run.stdout);
     assert!(run.stdout.contains("argument `n` has no value: division by zero"), "{}", run.stdout);
-    assert!(run.stdout.contains("variant 2 would run for other addresses"), "{}", run.stdout);
+    assert!(run.stdout.contains("variant 2 is selected for other addresses"), "{}", run.stdout);
 }

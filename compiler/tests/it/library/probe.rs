@@ -1,5 +1,4 @@
-//! A small shared library that reports its bundle. Compiled by plain rustc, so it includes the runtime's sources by
-//! path.
+//! A shared library that reports its bundle. Includes the runtime's sources by path, for plain rustc.
 
 extern crate self as cubinder_model;
 
@@ -14,7 +13,7 @@ pub extern "C" fn probe_mode() -> u32 {
     descriptor::attached().ok().flatten().map_or(0, |(mode, _)| mode.code())
 }
 
-/// Returns the bundle's size, bytes.
+/// Returns the bundle's bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_length() -> usize {
     descriptor::attached().ok().flatten().map_or(0, |(_, bundle)| bundle.len())

@@ -1,5 +1,4 @@
-//! Damages of a manifest, one at a time: every key and value, and every name, number and sign inside strings. Never
-//! decides the outcome.
+//! Damages a manifest: every key and value, and every name, number and sign inside strings.
 
 use std::ops::Range;
 
@@ -9,11 +8,10 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Damage {
     pub(crate) range: Range<usize>,
     pub(crate) replacement: String,
-    /// A description.
     pub(crate) what: &'static str,
     /// The damaged key, or the damaged value's; user-defined names are `*`: `attributes.*.doc`.
     pub(crate) key: String,
-    /// The innermost user-defined name: `x` for the rank of the input `x`.
+    /// Innermost user-defined name: `x` for the rank of input `x`.
     pub(crate) name: Option<String>,
 }
 
@@ -41,11 +39,9 @@ pub(crate) fn damages(text: &str) -> Vec<Damage> {
 struct Finder<'t> {
     text: &'t str,
     found: Vec<Damage>,
-    /// The enclosing tables, outermost first.
     names: Vec<String>,
 }
 
-/// Tables whose keys are user-defined names.
 const NAMED: [&str; 13] = [
     "attributes",
     "scratch",
@@ -115,11 +111,10 @@ impl Finder<'_> {
         }
     }
 
-    /// Tables in arrays are damaged key by key.
+    /// Arrays of tables are damaged key by key.
     fn array(&mut self, range: Range<usize>, items: &[toml::Spanned<DeValue<'_>>], key: &str) {
         for (index, item) in items.iter().enumerate() {
             if !matches!(item.get_ref(), DeValue::Table(_)) {
-                // With the comma on one side.
                 let next = items.get(index + 1).map(|next| item.span().start..next.span().start);
                 let last = index.checked_sub(1).and_then(|before| items.get(before));
                 let removed = next.or_else(|| last.map(|last| last.span().end..item.span().end));
@@ -132,7 +127,6 @@ impl Finder<'_> {
         }
     }
 
-    /// The string may be an expression.
     fn string(&mut self, range: Range<usize>, key: &str) {
         let literal = &self.text[range.clone()];
         let quote = if literal.starts_with("\"\"\"") || literal.starts_with("'''") { 3 } else { 1 };

@@ -1,4 +1,4 @@
-//! A manifest's print, or its errors, without NVRTC.
+//! Prints manifests, or their errors, without NVRTC.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,16 @@ use toml::de::DeTable;
 
 use super::damage::Damage;
 
-/// For manifests without targets.
+/// The configuration for manifests without targets.
 pub(crate) const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\"]\n";
 
-/// The pinned NVRTC.
 const NVRTC: (i32, i32) = (13, 0);
 
-/// Everything that decides the bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Print {
     /// See `the_bundle_holds_the_model`.
     pub(crate) model: String,
     pub(crate) code: String,
-    /// Targets, options, include folders, oldest driver.
     pub(crate) plan: String,
 }
 
@@ -37,12 +34,10 @@ pub(crate) struct Subject {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     project: Project,
-    /// The first draft that passed, see [`essence`].
     checked: OnceLock<String>,
 }
 
 impl Subject {
-    /// `config` contains [`CONFIG`].
     pub(crate) fn new(path: &Path, config: &Path) -> Subject {
         let asked = ProjectOptions {
             manifests: vec![path.to_owned()],
@@ -58,10 +53,6 @@ impl Subject {
         self.path.file_name().and_then(|name| name.to_str()).expect("a plain name")
     }
 
-    /// Returns the print of `text` instead of the manifest.
-    ///
-    /// # Errors
-    /// All diagnostics, with at least one error.
     pub(crate) fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
         let mut resolved = compile(&Source::new(&self.path, text))?;
         let unread = unread(&mut resolved);
@@ -136,7 +127,7 @@ fn unread(resolved: &mut Resolved) -> Vec<Diagnostic> {
     unread
 }
 
-/// Returns the draft without descriptions, which no check reads. Equal drafts are checked once, to save time.
+/// Returns the draft without descriptions. Equal drafts are checked once.
 fn essence(draft: &PluginDraft) -> String {
     let mut draft = draft.clone();
     let plugin = &mut draft.plugin;
@@ -179,11 +170,10 @@ impl PlanPrint {
     }
 }
 
-/// Whether an error leads to the damage. Either it points
+/// Returns whether an error leads to the damage. Either it points
 ///
 /// - at the damage, or at a place that it explains;
-/// - at a use of the damaged name, directly or through functions, because a misspelt declaration makes its uses
-///   unknown;
+/// - at a use of the damaged name, directly or through functions;
 ///
 /// or it contains the damaged value with its name, `VEC=3`, as errors within kernels do.
 pub(crate) fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage, text: &str) -> bool {
@@ -207,7 +197,6 @@ pub(crate) fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage, text:
             || diagnostic.notes.iter().any(says))
 }
 
-/// The name, and all functions that use it.
 fn uses(name: &str, text: &str) -> Vec<String> {
     let mut uses = vec![name.to_owned()];
     let Ok(document) = DeTable::parse(text) else { return uses };
@@ -244,7 +233,7 @@ pub(crate) fn manifests() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut paths: Vec<PathBuf> = ["tests/data/ok", "manifests"]
         .iter()
-        .flat_map(|folder| std::fs::read_dir(root.join(folder)).expect("the folder is there"))
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).expect("the folder exists"))
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();

@@ -1,9 +1,7 @@
-//! A copy of the corpus where mutants are compiled with the real NVRTC and a cache. Never decides the outcome.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::compile::{Outcome, Request, compile};
+use cubinder_compiler::compile::{CompiledLibraries, Request, compile};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Bundle, Digest};
@@ -21,7 +19,6 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// `None` if they are missing and may be.
     pub(crate) fn find() -> Option<Tools> {
         let overrides = Overrides::from_env(None);
         if let Err(error) = Toolkit::locate(&overrides) {
@@ -29,7 +26,7 @@ impl Tools {
             return None;
         }
         let Some(runtime_library) = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from) else {
-            skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+            skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets it");
             return None;
         };
         let cache = tempfile::tempdir().expect("a folder");
@@ -46,7 +43,6 @@ pub(crate) struct Workshop<'t> {
     folder: TempDir,
 }
 
-/// Everything that the manifests refer to.
 const FOLDERS: [&str; 9] = [
     "tests/data/ok",
     "tests/data/code",
@@ -66,7 +62,7 @@ impl<'t> Workshop<'t> {
         for name in FOLDERS {
             let copy = folder.path().join(name);
             fs::create_dir_all(&copy).expect("a folder");
-            for entry in fs::read_dir(root.join(name)).expect("the folder is there") {
+            for entry in fs::read_dir(root.join(name)).expect("the folder exists") {
                 let path = entry.expect("an entry").path();
                 if path.is_file() {
                     fs::copy(&path, copy.join(path.file_name().expect("a name"))).expect("it is copied");
@@ -83,20 +79,16 @@ impl<'t> Workshop<'t> {
         self.folder.path().join(if is_shipped { "manifests" } else { "tests/data/ok" }).join(name)
     }
 
-    /// Replaces the manifest at `place` and compiles it.
-    ///
-    /// # Errors
-    /// The diagnostics of `cubinder compile`.
     pub(crate) fn compile(&self, place: &Path, text: &str) -> Result<Digest, Vec<Diagnostic>> {
         self.outcome(place, text).map(|outcome| outcome.digest)
     }
 
     pub(crate) fn bundle(&self, place: &Path, text: &str) -> Bundle {
-        let outcome = self.outcome(place, text).expect("the manifest is right");
+        let outcome = self.outcome(place, text).expect("the manifest is valid");
         assert_eq!(outcome.compiled.warnings, [], "{}", place.display());
         let library = &outcome.libraries.first().expect("a library").path;
         let attached = cubinder_library::read(library).expect("a library").expect("it has a bundle");
-        let bytes = fs::read(library).expect("it is there");
+        let bytes = fs::read(library).expect("it exists");
         let range = attached.range.start as usize..attached.range.end as usize;
         match container::read(&bytes[range]).expect("a container").container {
             Container::Bundle(bundle) => bundle,
@@ -104,7 +96,7 @@ impl<'t> Workshop<'t> {
         }
     }
 
-    fn outcome(&self, place: &Path, text: &str) -> Result<Outcome, Vec<Diagnostic>> {
+    fn outcome(&self, place: &Path, text: &str) -> Result<CompiledLibraries, Vec<Diagnostic>> {
         fs::write(place, text).expect("it is written");
         let asked = ProjectOptions {
             manifests: vec![place.to_owned()],

@@ -1,4 +1,4 @@
-//! Creators of quick plugins, and the thunks specific to `IPluginCreatorV3Quick`.
+//! Creators of quick plugins, and the thunks of `IPluginCreatorV3Quick`.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -19,8 +19,8 @@ pub trait QuickCreator: CreatorBase {
     /// The type of its plugins.
     type Plugin: QuickPlugin;
 
-    /// Creates a plugin; `name` is the node's and `namespace` the plugin's. It is compiled ahead of time, so reject
-    /// [`QuickPluginCreationRequest::STRICT_JIT`].
+    /// Creates a plugin; `name` is the node's, `namespace` the plugin's. Reject
+    /// [`QuickPluginCreationRequest::STRICT_JIT`]: only ahead-of-time plugins are supported.
     fn create(
         &self,
         name: &CStr,
@@ -37,7 +37,7 @@ impl<C: QuickCreator> CreatorKind for Quick<C> {
     type Implementor = C;
     type Slots = QuickCreatorSlots;
 
-    // NVIDIA's header has this space, too.
+    // NVIDIA's header has this space.
     const INFO: InterfaceInfo =
         InterfaceInfo { kind: c"PLUGIN CREATOR_V3QUICK".as_ptr(), major: 1, minor: 0 };
     const VTABLE: &'static VTable<QuickCreatorSlots> = &table(QuickCreatorSlots {
@@ -58,10 +58,10 @@ unsafe extern "C" fn create_plugin<C: QuickCreator>(
     phase: TensorRTPhase,
     request: QuickPluginCreationRequest,
 ) -> This {
-    // SAFETY: one of the library's creators.
+    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
     let creator = unsafe { creator::<Quick<C>>(this) };
     call::<Quick<C>, _>(creator, ptr::null_mut(), |creator| {
-        // SAFETY: TensorRT's arguments outlive the call; nulls are checked.
+        // SAFETY: each pointer is null, which the functions check, or valid during the call (TensorRT's contract).
         let (name, namespace, fields) =
             unsafe { (text(name), text(namespace), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, namespace, &fields, phase, request).map(quick::into_raw)

@@ -1,5 +1,3 @@
-//! Calls the slots of a quick creator, with and without a V3One creator.
-
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::Arc;
@@ -12,7 +10,7 @@ use crate::tests::{FAILURE, Mood, ProbeCreator, QuickProbeCreator};
 use crate::vtable::{QuickCreatorSlots, This, VersionedSlots};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass the right slots.
+    // SAFETY: the object is live, and its vtable has these slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
@@ -24,13 +22,13 @@ fn list(creator: QuickProbeCreator) -> (CreatorList, This, &'static QuickCreator
 }
 
 fn delete(this: This) {
-    // SAFETY: the test gives the object up.
+    // SAFETY: the test does not use the object afterwards.
     unsafe { (slots::<VersionedSlots>(this).destroy_and_free)(this) }
 }
 
 fn create(this: This, request: QuickPluginCreationRequest) -> This {
     let empty = PluginFieldCollection { nb_fields: 0, fields: ptr::null() };
-    // SAFETY: live.
+    // SAFETY: the object is live.
     unsafe {
         let create = slots::<QuickCreatorSlots>(this).create_plugin;
         create(this, c"node".as_ptr(), c"sample".as_ptr(), &raw const empty, TensorRTPhase::BUILD, request)
@@ -40,7 +38,7 @@ fn create(this: This, request: QuickPluginCreationRequest) -> This {
 #[test]
 fn a_creator_says_who_it_is() {
     let (_list, this, slots) = list(QuickProbeCreator::new(Mood::Well));
-    // SAFETY: live, as are its strings.
+    // SAFETY: the object and its strings are live.
     unsafe {
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"quick_probe");
         assert_eq!(CStr::from_ptr((slots.get_plugin_version)(this)), c"3");
@@ -68,18 +66,18 @@ fn a_creator_is_told_what_is_wanted() {
     };
     let node = PluginFieldCollection { nb_fields: 1, fields: &raw const field };
     let (text, aot) = (c"node".as_ptr(), QuickPluginCreationRequest::STRICT_AOT);
-    // SAFETY: live; the pointers are null or valid.
+    // SAFETY: the object is live, and each pointer is null or valid.
     let plugin = unsafe {
         (slots.create_plugin)(this, text, c"sample".as_ptr(), &raw const node, TensorRTPhase::BUILD, aot)
     };
     delete(plugin);
     delete(create(this, QuickPluginCreationRequest(77)));
     assert!(create(this, QuickPluginCreationRequest::STRICT_JIT).is_null());
-    assert_eq!(record.last_report().text(), "there is an ahead-of-time plugin only");
+    assert_eq!(record.last_report().text(), "only an ahead-of-time plugin is supported");
     // SAFETY: as above.
     let plugin = unsafe { (slots.create_plugin)(this, text, text, ptr::null(), TensorRTPhase::BUILD, aot) };
     assert!(plugin.is_null());
-    assert_eq!(record.last_report().text(), "there is no collection of fields");
+    assert_eq!(record.last_report().text(), "the field collection is null");
     assert_eq!(
         *seen.lock().unwrap(),
         [
@@ -97,7 +95,7 @@ fn what_is_missing_is_read_as_nothing_where_nothing_is_needed() {
     let seen = creator.seen.clone();
     let (_list, this, slots) = list(creator);
     let unknown = QuickPluginCreationRequest::UNKNOWN;
-    // SAFETY: live; null is allowed.
+    // SAFETY: the object is live, and the function accepts null.
     let plugin = unsafe {
         (slots.create_plugin)(this, ptr::null(), ptr::null(), ptr::null(), TensorRTPhase(9), unknown)
     };
@@ -125,7 +123,7 @@ fn both_kinds_stand_in_one_list_in_order() {
     list.push_quick(quick);
     list.push(one);
     let kind = |this: &This| {
-        // SAFETY: live; a kind is a C string.
+        // SAFETY: the object is live, and its kind is a C string.
         unsafe { CStr::from_ptr((slots::<VersionedSlots>(*this).get_interface_info)(*this).kind) }
     };
     let kinds = [c"PLUGIN CREATOR_V3QUICK", c"PLUGIN CREATOR_V3ONE"];

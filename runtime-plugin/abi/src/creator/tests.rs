@@ -1,5 +1,3 @@
-//! Calls every slot of a creator.
-
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::Arc;
@@ -10,7 +8,7 @@ use crate::tests::{FAILURE, Mood, ProbeCreator};
 use crate::vtable::{CreatorSlots, PluginSlots, RuntimeSlots, This, VersionedSlots};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass the right slots.
+    // SAFETY: the object is live, and its vtable has these slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
@@ -22,14 +20,14 @@ fn list(creator: ProbeCreator) -> (CreatorList, This, &'static CreatorSlots) {
 }
 
 fn delete(this: This) {
-    // SAFETY: the test gives the object up.
+    // SAFETY: the test does not use the object afterwards.
     unsafe { (slots::<VersionedSlots>(this).destroy_and_free)(this) }
 }
 
 #[test]
 fn a_creator_says_who_it_is() {
     let (_list, this, slots) = list(ProbeCreator::new(Mood::Well));
-    // SAFETY: live, as are its strings.
+    // SAFETY: the object and its strings are live.
     unsafe {
         assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"circ_pad");
         assert_eq!(CStr::from_ptr((slots.get_plugin_version)(this)), c"1");
@@ -60,7 +58,7 @@ fn fields_round_trip_through_an_engine() {
         length: 2,
     };
     let node = PluginFieldCollection { nb_fields: 1, fields: &raw const field };
-    // SAFETY: live objects; serialized fields live until the plugin is deleted.
+    // SAFETY: the objects are live; serialized fields live as long as the plugin.
     unsafe {
         let first = (creator.create_plugin)(this, c"node".as_ptr(), &raw const node, TensorRTPhase::BUILD);
         let runtime = (slots::<PluginSlots>(first).get_capability_interface)(
@@ -89,26 +87,29 @@ fn what_is_missing_is_read_as_nothing_or_refused() {
         PluginField { name: ptr::null(), data: ptr::null(), field_type: PluginFieldType::INT8, length: 0 };
     let collection = |nb_fields, fields| PluginFieldCollection { nb_fields, fields };
     let empty = collection(0, ptr::null());
-    // SAFETY: live; the pointers are null or valid.
+    // SAFETY: the object is live, and each pointer is null or valid.
     let create = |name, fields| unsafe { (slots.create_plugin)(this, name, fields, TensorRTPhase(9)) };
     let plugin = create(ptr::null(), &raw const empty);
     assert!(!plugin.is_null());
     delete(plugin);
     assert_eq!(*seen.lock().unwrap(), [r#""" TensorRTPhase(9) []"#]);
     for (impossible, why) in [
-        (collection(1, &raw const nameless), "field number 0 has no name"),
-        (collection(1, ptr::null()), "a collection of 1 fields that lie nowhere"),
-        (collection(i32::MIN, &raw const nameless), "a collection of -2147483648 fields that lie nowhere"),
+        (collection(1, &raw const nameless), "field 0 has no name"),
+        (collection(1, ptr::null()), "the field collection has 1 fields but no data"),
+        (
+            collection(i32::MIN, &raw const nameless),
+            "the field collection has -2147483648 fields but no data",
+        ),
     ] {
         assert!(create(c"".as_ptr(), &raw const impossible).is_null());
         assert_eq!(record.last_report().text(), why);
     }
     assert!(create(c"".as_ptr(), ptr::null()).is_null());
-    assert_eq!(record.last_report().text(), "there is no collection of fields");
+    assert_eq!(record.last_report().text(), "the field collection is null");
     let mut creator = ProbeCreator::new(Mood::Well);
     creator.names.are_needed = false;
     let (_list, this, slots) = list(creator);
-    // SAFETY: live; null is allowed.
+    // SAFETY: the object is live, and the function accepts null.
     let plugin = unsafe { (slots.create_plugin)(this, c"".as_ptr(), ptr::null(), TensorRTPhase::BUILD) };
     assert!(!plugin.is_null(), "an op without attributes");
     delete(plugin);
@@ -121,7 +122,7 @@ fn failures_become_null_and_are_reported() {
         let record = creator.record.clone();
         let (_list, this, slots) = list(creator);
         let empty = PluginFieldCollection { nb_fields: 0, fields: ptr::null() };
-        // SAFETY: live.
+        // SAFETY: the object is live.
         let plugin =
             unsafe { (slots.create_plugin)(this, c"".as_ptr(), &raw const empty, TensorRTPhase::BUILD) };
         assert_eq!((plugin.is_null(), record.last_report().code()), (true, code));
@@ -131,7 +132,7 @@ fn failures_become_null_and_are_reported() {
 #[test]
 fn a_name_that_panics_is_empty() {
     let (_list, this, slots) = list(ProbeCreator::new(Mood::Panicking));
-    // SAFETY: live.
+    // SAFETY: the object is live.
     assert_eq!(unsafe { CStr::from_ptr((slots.get_plugin_name)(this)) }, c"");
 }
 

@@ -1,5 +1,3 @@
-//! Tests against a fake builder with NVIDIA's vtables.
-
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr;
@@ -44,12 +42,12 @@ static BUILDER_SLOTS: ExprBuilderSlots = ExprBuilderSlots {
 unsafe extern "C" fn nothing(_this: This) {}
 
 fn value_of(this: *const c_void) -> i64 {
-    // SAFETY: only fakes.
+    // SAFETY: tests pass only fakes, which have this type.
     unsafe { (*this.cast::<FakeExpr>()).value }
 }
 
 fn value_behind(expr: *const IDimensionExpr) -> i64 {
-    // SAFETY: only fakes.
+    // SAFETY: tests pass only fakes, which have this type.
     value_of(unsafe { (*expr).implementation })
 }
 
@@ -69,7 +67,7 @@ unsafe extern "C-unwind" fn constant(this: *const c_void, value: i64) -> *const 
     let expr = Box::new(FakeExpr { vptr: &raw const EXPR_SLOTS, value });
     let outside = Box::new(IDimensionExpr { vptr: ptr::null(), implementation: (&raw const *expr).cast() });
     let pointer = &raw const *outside;
-    // SAFETY: only fakes.
+    // SAFETY: tests pass only fakes, which have this type.
     unsafe { (*this.cast::<FakeImplementation>()).made.borrow_mut().push((outside, expr)) };
     pointer
 }
@@ -144,7 +142,7 @@ fn size_tensors_are_declared_by_their_output() {
     let size = builder.declare_size_tensor(1, opt, upper).unwrap();
     assert!(size.constant_value().is_none());
     let error = builder.declare_size_tensor(0, opt, upper).unwrap_err();
-    assert_eq!(error.text(), "TensorRT takes output 0 for no size tensor");
+    assert_eq!(error.text(), "TensorRT rejected output 0 as a size tensor");
     assert!(builder.declare_size_tensor(1, upper, opt).is_err());
     assert!(builder.declare_size_tensor(usize::MAX, opt, upper).is_err());
 }
@@ -178,9 +176,9 @@ fn null_from_the_builder_is_an_error() {
     let builder = fake.client();
     let one = builder.constant(1).unwrap();
     let error = builder.operation(DimensionOperation::MAX, one, one).unwrap_err();
-    assert_eq!(error.text(), "TensorRT made no expression of DimensionOperation::MAX");
+    assert_eq!(error.text(), "TensorRT rejected the operation DimensionOperation::MAX");
     assert!(builder.operation(DimensionOperation(12), one, one).is_err());
-    // SAFETY: null is allowed.
+    // SAFETY: the function accepts null.
     assert!(unsafe { ExprBuilder::from_raw(ptr::null()) }.is_none());
 }
 
@@ -195,7 +193,7 @@ fn shapes_are_bounded() {
     assert_eq!((shape.rank(), shape.get(7).ok().and_then(Expr::constant_value)), (8, Some(1)));
     assert!(shape.get(8).is_err());
     let error = shape.set(&[one; MAX_DIMS + 1]).unwrap_err();
-    assert_eq!(error.text(), "an output has 9 dimensions, TensorRT allows 8");
+    assert_eq!(error.text(), "an output has 9 dimensions, TensorRT supports at most 8");
     shape.set(&[]).unwrap();
     assert!(shape.is_set() && shape.rank() == 0);
 }

@@ -8,7 +8,7 @@ use crate::tests::i32_field;
 fn read<'a>(field_type: PluginFieldType, length: i32, data: Option<&'a [u8]>) -> Field<'a> {
     let data = data.map_or(ptr::null(), |data| data.as_ptr().cast());
     let field = PluginField { name: c"f".as_ptr(), data, field_type, length };
-    // SAFETY: tests pass as many bytes as type and length imply.
+    // SAFETY: tests pass the bytes that type and length imply.
     unsafe { Field::from_raw(&field) }.unwrap()
 }
 
@@ -46,7 +46,7 @@ fn a_set_moves_without_moving_its_fields() {
     let moved = Box::new(set);
     assert_eq!(moved.as_raw().fields, fields);
     assert_eq!(moved.as_raw().nb_fields, 2);
-    // SAFETY: the set is alive and has two fields.
+    // SAFETY: a live set of two fields.
     let raw = unsafe { std::slice::from_raw_parts(moved.as_raw().fields, 2) };
     // SAFETY: a set's own fields are valid.
     let read: Vec<Field<'_>> = raw.iter().map(|field| unsafe { Field::from_raw(field) }.unwrap()).collect();
@@ -58,8 +58,8 @@ fn a_set_moves_without_moving_its_fields() {
 #[test]
 fn sets_refuse_what_an_engine_would_not_keep() {
     let twice = vec![i32_field(c"a", &[]), i32_field(c"a", &[1])];
-    assert_eq!(FieldSet::new(twice).unwrap_err().text(), "field \"a\" is there twice");
+    assert_eq!(FieldSet::new(twice).unwrap_err().text(), "duplicate field \"a\"");
     let odd = FieldValue::new(c"odd", PluginFieldType::INT32, vec![1, 2, 3]).unwrap_err();
-    assert_eq!(odd.text(), "3 bytes cannot be field \"odd\" of type PluginFieldType::INT32");
+    assert_eq!(odd.text(), "3 bytes do not fit field \"odd\" of type PluginFieldType::INT32");
     assert!(FieldValue::new(c"x", PluginFieldType(50), vec![]).is_err());
 }

@@ -13,7 +13,7 @@ struct Object {
 static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn log_here(this: *mut c_void, severity: Severity, text: *const c_char) {
-    // SAFETY: the client passes a NUL-terminated string.
+    // SAFETY: the client passes a live C string.
     let text = unsafe { CStr::from_ptr(text) };
     LOGGED.lock().unwrap().push(format!("{:x} {severity:?} {}", this.addr(), text.to_string_lossy()));
 }
@@ -45,7 +45,7 @@ fn log_through_fakes<F, L>(finder: &F, logger: &L, generation: Generation) -> (D
     let mut logger = Object { vptr: ptr::from_ref(logger).cast(), logger: ptr::null_mut() };
     let mut finder = Object { vptr: ptr::from_ref(finder).cast(), logger: (&raw mut logger).cast() };
     let own = format!("{:x} ", (&raw const logger).addr());
-    // SAFETY: both objects are alive and have the vtables of that generation.
+    // SAFETY: live objects with that generation's vtables.
     let logged = unsafe { log_through((&raw mut finder).cast(), generation, Severity::WARNING, c"hello") };
     let mut all = LOGGED.lock().unwrap();
     let mine =

@@ -1,4 +1,4 @@
-//! The build methods and thunks common to both kinds of plugins.
+//! The build methods and thunks of both kinds of plugins.
 
 use std::ffi::{CStr, c_char};
 
@@ -11,18 +11,18 @@ use crate::raw::{DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder};
 use crate::thunk::{slice, slice_to_fill};
 use crate::vtable::This;
 
-/// The methods common to [`Plugin`](crate::Plugin) and [`QuickPlugin`](crate::QuickPlugin).
+/// The methods of [`Plugin`](crate::Plugin) and [`QuickPlugin`](crate::QuickPlugin).
 ///
-/// TensorRT calls them from any thread and without a GPU, so state is atomic or locked. `Clone` is C++'s `clone`;
-/// copies are independent. An `Err` or a panic becomes the interface's failure value, after [`report`](Self::report).
+/// TensorRT calls them from any thread, without a GPU, so state is atomic or locked. `Clone` is C++'s `clone`; copies
+/// are independent. An `Err` or a panic becomes the interface's failure value after [`report`](Self::report).
 pub trait PluginBase: Clone + Send + Sync + 'static {
-    /// Returns the identity under which an engine finds its creator.
+    /// Returns the identity of its creator in an engine.
     fn identity(&self) -> &Identity;
 
     /// Returns the number of outputs.
     fn output_count(&self) -> usize;
 
-    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents.
+    /// Sets each output's shape. Extents of `shape_inputs` are shape tensors' values.
     fn output_shapes<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -31,14 +31,14 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         outputs: &mut [Shape<'b>],
     ) -> Result<()>;
 
-    /// Receives types, formats and the profile of the build.
+    /// Receives the build's types, formats and profile.
     fn configure(
         &self,
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<()>;
 
-    /// Returns the tactics for the configured types, best first: positive and distinct. TensorRT-RTX uses the first.
+    /// Returns the tactics for the configured types, best first: positive, distinct. TensorRT-RTX uses the first.
     fn tactics(&self) -> Result<Vec<i32>> {
         Ok(Vec::new())
     }
@@ -48,7 +48,7 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Returns the string that engine inspectors show.
+    /// Returns the string for engine inspectors.
     fn metadata(&self) -> Option<&CStr> {
         None
     }
@@ -59,10 +59,10 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Sets the tactic of the next calls: one of [`tactics`](Self::tactics), or 0.
+    /// Sets the tactic of later calls: one of [`tactics`](Self::tactics), or 0.
     fn set_tactic(&self, tactic: i32) -> Result<()>;
 
-    /// Receives each error and caught panic before TensorRT gets its code.
+    /// Receives errors and caught panics before TensorRT gets the code.
     fn report(&self, error: &Error) {
         logger::error_of(&self.identity().name, error);
     }
@@ -72,7 +72,7 @@ pub(crate) const UNSET: DataType = DataType(-1);
 
 pub(crate) fn types_are_set(outputs: &[DataType]) -> Result<i32> {
     match outputs.iter().position(|output| *output == UNSET) {
-        Some(index) => Err(Error::internal(format!("the plugin gave output {index} no type"))),
+        Some(index) => Err(Error::internal(format!("the plugin set no type for output {index}"))),
         None => Ok(0),
     }
 }
@@ -88,7 +88,8 @@ pub(crate) unsafe extern "C" fn configure_plugin<K: PluginKind>(
     outputs: *const DynamicPluginTensorDesc,
     output_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT's own object, and arrays of these lengths.
+    // SAFETY: `this` is a live object of this kind, and the arrays are null or have these lengths (TensorRT's
+    // contract).
     let (object, inputs, outputs) =
         unsafe { (object::<K, Build>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
@@ -104,8 +105,8 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
     output_count: i32,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: as in `configure_plugin`. `Shape` is transparent over `DimsExprs`; the builder and its expressions
-    // outlive `'b`.
+    // SAFETY: `this` is live and the arrays have these lengths, as in `configure_plugin`. `Shape` is transparent over
+    // `DimsExprs`; builder and expressions live during the call.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
             object::<K, Build>(&this),
@@ -120,31 +121,35 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
             builder.ok_or_else(|| Error::invalid("getOutputShapes was called without a builder"))?;
         plugin.output_shapes(inputs, shape_inputs, &builder, outputs)?;
         match outputs.iter().position(|output| !output.is_set()) {
-            Some(index) => Err(Error::internal(format!("the plugin gave output {index} no shape"))),
+            Some(index) => Err(Error::internal(format!("the plugin set no shape for output {index}"))),
             None => Ok(0),
         }
     })
 }
 
 pub(crate) unsafe extern "C" fn get_nb_outputs<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
 
-/// Fewer tactics are an error.
+/// Implements `getValidTactics`. Fails if TensorRT requests more tactics than the plugin has.
 pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
     this: This,
     tactics: *mut i32,
     tactic_count: i32,
 ) -> i32 {
-    // SAFETY: as in `configure_plugin`; the room is for `getNbTactics` tactics, or none.
+    // SAFETY: `this` is live, and `tactics` is null or has room for `tactic_count` tactics.
     let (object, room) = unsafe { (object::<K, Build>(&this), slice_to_fill(tactics, tactic_count, 0)) };
     object.call(code, |plugin| {
         let tactics = plugin.tactics()?;
         // TensorRT-RTX also passes an empty array.
         let wanted = tactics.get(..room.len()).ok_or_else(|| {
-            Error::internal(format!("{} tactics were asked for, there are {}", room.len(), tactics.len()))
+            Error::internal(format!(
+                "TensorRT requested {} tactics, the plugin has {}",
+                room.len(),
+                tactics.len()
+            ))
         })?;
         room.copy_from_slice(wanted);
         Ok(0)
@@ -152,21 +157,21 @@ pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
 }
 
 pub(crate) unsafe extern "C" fn get_nb_tactics<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
-/// The plugin owns the string and is never moved.
+/// Returns a string that the plugin owns and never moves.
 unsafe fn text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> Option<&CStr>) -> *const c_char {
-    // SAFETY: TensorRT's build interface.
+    // SAFETY: `this` is the build interface of a live object: TensorRT found this function in its vtable.
     let object = unsafe { object::<K, Build>(&this) };
     let failure = |_: &Error| std::ptr::null();
     object.call(failure, |plugin| Ok(text(plugin).map_or(std::ptr::null(), CStr::as_ptr)))
 }
 
 pub(crate) unsafe extern "C" fn get_timing_cache_id<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: TensorRT's build interface.
+    // SAFETY: `this` is the build interface of a live object: TensorRT found this function in its vtable.
     unsafe { text::<K>(this, K::Implementor::timing_cache_id) }
 }
 
@@ -176,7 +181,7 @@ pub(crate) unsafe extern "C" fn get_metadata_string<K: PluginKind>(this: This) -
 }
 
 pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, output: i32) -> i32 {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(
         |_| -1,
@@ -188,7 +193,7 @@ pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, out
 }
 
 pub(crate) unsafe extern "C" fn set_tactic<K: PluginKind, I: Interface>(this: This, tactic: i32) -> i32 {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { object::<K, I>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }

@@ -1,5 +1,5 @@
-//! The heap object behind an `IPluginV3*`, and the slots that its interfaces share. Never creates a `&mut` to an
-//! object that TensorRT holds.
+//! The heap object behind an `IPluginV3*`, and slots that its interfaces share. Never creates a `&mut` to an object
+//! that TensorRT holds.
 
 pub(crate) mod base;
 
@@ -21,7 +21,7 @@ pub(crate) trait PluginKind: Sized + 'static {
     type BuildSlots: 'static;
     type RuntimeSlots: 'static;
 
-    /// Except for the build interface ([`build_info`](Self::build_info)).
+    /// All but the build interface's ([`build_info`](Self::build_info)).
     const CORE_INFO: InterfaceInfo;
     const RUNTIME_INFO: InterfaceInfo;
     const BUILD: &'static VTable<Self::BuildSlots>;
@@ -32,7 +32,7 @@ pub(crate) trait PluginKind: Sized + 'static {
     fn clone_state(state: &Self::State) -> Self::State;
 }
 
-/// First in an object, so offsets are the same for every kind.
+/// First in an object: equal offsets for every kind.
 #[repr(C)]
 struct Vptrs<Build, Runtime> {
     plugin: *const PluginSlots,
@@ -151,10 +151,10 @@ impl<K: PluginKind> Object<K> {
 
 #[cold]
 fn missing() -> Error {
-    Error::new(Error::INVALID_STATE, "this plugin could not be cloned or attached, see the message before")
+    Error::new(Error::INVALID_STATE, "this plugin could not be cloned or attached; see the previous message")
 }
 
-/// Its D0 frees it.
+/// Passes the object to TensorRT, which frees it with its D0.
 pub(crate) fn release<K: PluginKind>(object: Box<Object<K>>) -> This {
     Box::into_raw(object).cast()
 }
@@ -166,10 +166,10 @@ pub(crate) fn into_raw<K: PluginKind>(implementor: K::Implementor) -> This {
 /// Borrows from the thunk's `this`: C++ may delete the object after the call.
 ///
 /// # Safety
-/// `this` is the interface `I` of a live object that [`into_raw`] created for the same `K`.
+/// `this` is interface `I` of a live object from [`into_raw`] for the same `K`.
 #[inline]
 pub(crate) unsafe fn object<K: PluginKind, I: Interface>(this: &This) -> &Object<K> {
-    // SAFETY: `this` is `I::OFFSET` bytes into the object; only shared references exist.
+    // SAFETY: `this` is interface `I`, `I::OFFSET` bytes into a live object, to which only shared references exist.
     unsafe { &*this.byte_sub(I::OFFSET).cast::<Object<K>>() }
 }
 
@@ -181,20 +181,20 @@ unsafe extern "C" fn get_interface_info<K: PluginKind, I: Interface>(_this: This
     I::info::<K>()
 }
 
-/// D1: for an object in the caller's memory.
+/// Implements D1, which destroys an object in the caller's memory.
 unsafe extern "C" fn destroy<K: PluginKind, I: Interface>(this: This) {
-    // TensorRT's logger may be gone, so a destructor's panic cannot be reported.
+    // TensorRT's logger may be gone, so panics cannot be reported.
     let _silent = caught(|| {
-        // SAFETY: the caller gives up the object.
+        // SAFETY: the caller destroys the object, so nothing uses it later; `this` is interface `I` of it.
         unsafe { std::ptr::drop_in_place(this.byte_sub(I::OFFSET).cast::<Object<K>>()) };
         Ok(())
     });
 }
 
-/// D0: C++'s `delete`, through any of the interfaces.
+/// Implements D0, C++'s `delete`, through any interface.
 unsafe extern "C" fn destroy_and_free<K: PluginKind, I: Interface>(this: This) {
     let _silent = caught(|| {
-        // SAFETY: the caller gives up the object, which `release` unboxed.
+        // SAFETY: `release` got the object from a `Box`, and the caller deletes it, so nothing uses it later.
         drop(unsafe { Box::from_raw(this.byte_sub(I::OFFSET).cast::<Object<K>>()) });
         Ok(())
     });
@@ -207,12 +207,12 @@ unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapability
         PluginCapabilityType::RUNTIME => Runtime::OFFSET,
         _ => return std::ptr::null_mut(),
     };
-    // SAFETY: the offset is inside the object.
+    // SAFETY: the offset is inside of the object, of which `this` is the first interface.
     unsafe { this.byte_add(offset) }
 }
 
 unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
-    // SAFETY: TensorRT passes the object it was given.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { object::<K, PluginV3>(&this) };
     object.call(
         |_| release(Object::<K>::boxed(None, K::State::default())),
@@ -224,13 +224,13 @@ unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
 }
 
 unsafe fn core_text<K: PluginKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
-    // SAFETY: the slots below pass TensorRT's `this`.
+    // SAFETY: the functions below pass TensorRT's `this`, the core interface of a live object.
     let object = unsafe { object::<K, Core>(&this) };
     object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor.identity()).as_ptr()))
 }
 
 unsafe extern "C" fn get_plugin_name<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: TensorRT passes the core interface.
+    // SAFETY: `this` is the core interface of a live object: TensorRT found this function in its vtable.
     unsafe { core_text::<K>(this, |identity| &identity.name) }
 }
 

@@ -27,9 +27,9 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
 }
 
 /// # Safety
-/// As for [`object`].
+/// The caller upholds the contract of [`object`].
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract, which includes the callee's.
     unsafe { object::<V3One<P>, Build>(this) }
 }
 
@@ -40,7 +40,8 @@ unsafe extern "C" fn get_output_data_types<P: Plugin>(
     inputs: *const DataType,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT's own object, and arrays of these lengths, used only here during the call.
+    // SAFETY: `this` is a live object of this kind; the arrays are null or have these lengths, and only this call
+    // uses them.
     let (object, outputs, inputs) = unsafe {
         (this_object::<P>(&this), slice_to_fill(outputs, output_count, UNSET), slice(inputs, input_count))
     };
@@ -57,7 +58,7 @@ unsafe extern "C" fn supports_format_combination<P: Plugin>(
     input_count: i32,
     output_count: i32,
 ) -> bool {
-    // SAFETY: as in `get_output_data_types`; `in_out` holds inputs and outputs.
+    // SAFETY: `this` is live, as in `get_output_data_types`, and `in_out` has all inputs and outputs.
     let (object, in_out) =
         unsafe { (this_object::<P>(&this), slice(in_out, input_count.saturating_add(output_count))) };
     object.call(
@@ -66,7 +67,7 @@ unsafe extern "C" fn supports_format_combination<P: Plugin>(
             let indices = usize::try_from(position).ok().zip(usize::try_from(input_count).ok());
             let (position, input_count) =
                 indices.filter(|(position, _)| *position < in_out.len()).ok_or_else(|| {
-                    Error::invalid(format!("there is no tensor at position {position} of {}", in_out.len()))
+                    Error::invalid(format!("no tensor at position {position} of {}", in_out.len()))
                 })?;
             Ok(plugin.supports(position, in_out, input_count))
         },
@@ -83,14 +84,14 @@ unsafe extern "C" fn get_workspace_size<P: Plugin>(
     outputs: *const DynamicPluginTensorDesc,
     output_count: i32,
 ) -> usize {
-    // SAFETY: as in `get_output_data_types`.
+    // SAFETY: `this` is live and the arrays have these lengths, as in `get_output_data_types`.
     let (object, inputs, outputs) =
         unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(|_| IMPOSSIBLE_WORKSPACE, |plugin| plugin.workspace_bytes(inputs, outputs))
 }
 
 unsafe extern "C" fn get_format_combination_limit<P: Plugin>(this: This) -> i32 {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { this_object::<P>(&this) };
     object.call(|_| 0, |plugin| Ok(plugin.format_combination_limit()))
 }

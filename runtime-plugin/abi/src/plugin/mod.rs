@@ -1,4 +1,4 @@
-//! A plugin: the safe trait, the object with four vptrs that TensorRT holds, and its thunks.
+//! A plugin's safe trait, the object with four vptrs that TensorRT holds, and its thunks.
 
 mod build;
 mod runtime;
@@ -37,7 +37,7 @@ pub trait Plugin: PluginBase {
         Ok(0)
     }
 
-    /// Returns the maximum number of format combinations to time.
+    /// Returns the maximum format combinations to time.
     fn format_combination_limit(&self) -> i32 {
         100
     }
@@ -45,7 +45,7 @@ pub trait Plugin: PluginBase {
     /// Sets concrete shapes. TensorRT-RTX calls it before every enqueue.
     fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<()>;
 
-    /// Queues the work. The slices are as long as those of the last [`on_shape_change`](Self::on_shape_change).
+    /// Queues the work. The slices match the last [`on_shape_change`](Self::on_shape_change).
     ///
     /// # Safety
     /// Until the work has run, pointers lead to device memory of the described tensors (host memory for shape inputs),
@@ -61,11 +61,11 @@ pub trait Plugin: PluginBase {
         stream: *mut c_void,
     ) -> Result<()>;
 
-    /// Returns a new object for an execution context. Must succeed without a driver, because a build may call it.
+    /// Returns an execution context's object. Must succeed without a driver: builds may call it.
     fn attach_to_context(&self) -> Result<Self>;
 
-    /// Returns the fields for the engine: always the same set at the same address. An error makes the build fail with
-    /// an unclear message; check in [`configure`](PluginBase::configure) if possible.
+    /// Returns the engine's fields: always the same set and address. The build's message for an error is unclear;
+    /// check in [`configure`](PluginBase::configure) if possible.
     fn fields_to_serialize(&self) -> Result<&FieldSet>;
 
     /// Returns whether TensorRT accepts null from `attachToContext`; otherwise it gets an object whose methods all
@@ -115,7 +115,8 @@ impl Default for Counts {
     }
 }
 
-/// Version 2 has `getAliasedInput`: full TensorRT from 10.3 on, TensorRT-RTX always.
+/// Returns the build interface's version. Version 2 has `getAliasedInput`: full TensorRT since 10.3, TensorRT-RTX
+/// always.
 fn build_version(full: Option<i32>) -> i32 {
     if full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
 }
@@ -142,7 +143,7 @@ impl<P: Plugin> PluginKind for V3One<P> {
     }
 }
 
-/// Null if attaching fails and TensorRT accepts it.
+/// Attaches a clone to a context; null if that fails and TensorRT accepts null.
 fn attach<P: Plugin>(object: &PluginObject<P>) -> This {
     let tolerates_null =
         caught(|| Ok(object.implementor.as_ref().is_some_and(Plugin::tolerates_null_attach)))

@@ -22,10 +22,10 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots 
 }
 
 /// # Safety
-/// As for [`object`].
+/// The caller upholds the contract of [`object`].
 #[inline]
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract, which includes the callee's.
     unsafe { object::<V3One<P>, Runtime>(this) }
 }
 
@@ -36,7 +36,8 @@ unsafe extern "C" fn on_shape_change<P: Plugin>(
     outputs: *const PluginTensorDesc,
     output_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT's own object, and arrays of these lengths.
+    // SAFETY: `this` is a live object of this kind, and the arrays are null or have these lengths (TensorRT's
+    // contract).
     let (object, inputs, outputs) =
         unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.state.set(input_count, output_count);
@@ -52,11 +53,11 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     workspace: Opaque,
     stream: Opaque,
 ) -> i32 {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| {
         let (input_count, output_count) = object.state.get()?;
-        // SAFETY: arrays as long as those of the last `onShapeChange`; TensorRT promises valid pointers.
+        // SAFETY: the arrays have the counts of the last `onShapeChange`, and TensorRT guarantees valid pointers.
         unsafe {
             plugin.enqueue(
                 slice(input_descs, input_count),
@@ -72,13 +73,13 @@ unsafe extern "C" fn enqueue<P: Plugin>(
 }
 
 unsafe extern "C" fn attach_to_context<P: Plugin>(this: This, _context: Opaque) -> This {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { this_object::<P>(&this) };
     attach(object)
 }
 
 unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { this_object::<P>(&this) };
     object.call(
         |_| &raw const REFUSED.0,
@@ -86,8 +87,8 @@ unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const Pl
     )
 }
 
-/// The result of a failed `getFieldsToSerialize`. Null would silently build an engine without fields (seen with RTX
-/// 1.7); an unknown field type makes the build fail.
+/// For a failed `getFieldsToSerialize`. Null would silently build an engine without fields (seen with RTX 1.7); an
+/// unknown field type fails the build.
 static REFUSED: Foreign<PluginFieldCollection> =
     Foreign(PluginFieldCollection { nb_fields: 1, fields: &raw const REFUSED_FIELD.0 });
 

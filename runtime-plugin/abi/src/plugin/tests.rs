@@ -1,5 +1,3 @@
-//! Calls every slot of the plugin interfaces as TensorRT does.
-
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -13,22 +11,22 @@ use crate::vtable::{BuildSlots, CoreSlots, PluginSlots, RuntimeSlots, This, Vers
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass the right slots.
+    // SAFETY: the object is live, and its vtable has these slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
 fn delete(this: This) {
-    // SAFETY: tests give up what they delete.
+    // SAFETY: tests do not use the object afterwards.
     unsafe { (slots::<VersionedSlots>(this).destroy_and_free)(this) }
 }
 
 fn capability(this: This, kind: PluginCapabilityType) -> This {
-    // SAFETY: live.
+    // SAFETY: the object is live.
     unsafe { (slots::<PluginSlots>(this).get_capability_interface)(this, kind) }
 }
 
 fn clone(this: This) -> This {
-    // SAFETY: live.
+    // SAFETY: the object is live.
     unsafe { (slots::<PluginSlots>(this).clone)(this) }
 }
 
@@ -74,7 +72,7 @@ fn each_interface_names_its_kind() {
     ];
     for (this, kind, major) in kinds {
         let versioned = slots::<VersionedSlots>(this);
-        // SAFETY: live; a kind is a C string.
+        // SAFETY: the object is live, and its kind is a C string.
         unsafe {
             let info = (versioned.get_interface_info)(this);
             assert_eq!((CStr::from_ptr(info.kind), info.major, info.minor), (kind, major, 0));
@@ -91,7 +89,7 @@ fn words_before_the_slots_lead_to_the_whole_object() {
     let mut types = Vec::new();
     for kind in [PluginCapabilityType::CORE, PluginCapabilityType::BUILD, PluginCapabilityType::RUNTIME] {
         let this = capability(plugin, kind);
-        // SAFETY: a vtable has two words before its slots.
+        // SAFETY: the object is live, and two words precede its vtable's slots.
         let (offset, type_info) = unsafe {
             let vptr = *this.cast::<*const isize>();
             (*vptr.sub(2), *vptr.sub(1))
@@ -107,7 +105,7 @@ fn words_before_the_slots_lead_to_the_whole_object() {
 fn core_says_where_the_engine_finds_its_creator() {
     let (plugin, _) = probe(Mood::Well);
     let (this, core) = core(plugin);
-    // SAFETY: live, as are its strings.
+    // SAFETY: the object and its strings are live.
     unsafe {
         assert_eq!(CStr::from_ptr((core.get_plugin_name)(this)), c"Kernel");
         assert_eq!(CStr::from_ptr((core.get_plugin_version)(this)), c"7");
@@ -123,13 +121,13 @@ fn clones_are_independent() {
     assert_ne!(copy, plugin);
     assert_eq!(record.alive.load(Ordering::Relaxed), 2);
     let ((this, slots), (other, _)) = (runtime(plugin), runtime(copy));
-    // SAFETY: live.
+    // SAFETY: the object is live.
     unsafe {
         assert_eq!((slots.set_tactic)(this, 5), 0);
         assert_eq!((slots.set_tactic)(other, 3), 0);
     }
     delete(plugin);
-    // SAFETY: the copy outlives its original, as do its fields.
+    // SAFETY: the copy and its fields outlive the original.
     unsafe {
         let fields = (slots.get_fields_to_serialize)(other);
         assert_eq!((*fields).nb_fields, 4);
@@ -151,7 +149,7 @@ fn deleting_through_any_interface_deletes_the_object_once() {
 #[test]
 fn destroying_in_place_leaves_the_memory() {
     let (plugin, record) = probe(Mood::Well);
-    // SAFETY: the object is not used again; its memory is freed without a second destructor.
+    // SAFETY: not used again; its memory is freed without a second destructor.
     unsafe {
         (slots::<VersionedSlots>(plugin).destroy)(plugin);
         drop(Box::from_raw(plugin.cast::<std::mem::MaybeUninit<super::PluginObject<Probe>>>()));
@@ -175,7 +173,7 @@ fn build_slots_pass_values_through() {
     let descs = [dynamic(), dynamic(), dynamic()];
     let mut types = [DataType(77); 2];
     let mut tactics = [0; 2];
-    // SAFETY: live, with arrays of these lengths.
+    // SAFETY: the object is live, and the arrays have these lengths.
     unsafe {
         assert_eq!((build.get_nb_outputs)(this), 2);
         assert_eq!((build.get_output_data_types)(this, types.as_mut_ptr(), 2, &DataType::BF16, 1), 0);
@@ -208,7 +206,7 @@ fn requests_out_of_range_are_refused() {
         }
         assert_eq!((build.get_valid_tactics)(this, tactics.as_mut_ptr(), 3), Error::INTERNAL);
     }
-    assert_eq!(record.last_report().text(), "3 tactics were asked for, there are 2");
+    assert_eq!(record.last_report().text(), "TensorRT requested 3 tactics, the plugin has 2");
     assert_eq!(record.report_count(), 3);
     delete(plugin);
 }
@@ -218,7 +216,7 @@ fn output_shapes(plugin: This, builder: &FakeBuilder, extent: i64) -> (i32, Vec<
     let unknown = DimsExprs { nb_dims: 99, d: [null(); MAX_DIMS] };
     let mut outputs = [unknown; 2];
     let input = builder.shape(&[extent]);
-    // SAFETY: live, with arrays of these lengths.
+    // SAFETY: the object is live, and the arrays have these lengths.
     let code = unsafe {
         (build.get_output_shapes)(
             this,
@@ -251,9 +249,9 @@ fn outputs_that_stay_unset_are_an_error() {
     let mut types = [DataType::FLOAT; 2];
     // SAFETY: as above.
     let code = unsafe { (build.get_output_data_types)(this, types.as_mut_ptr(), 2, &DataType::HALF, 1) };
-    assert_eq!((code, record.last_report().text()), (Error::INTERNAL, "the plugin gave output 0 no type"));
+    assert_eq!((code, record.last_report().text()), (Error::INTERNAL, "the plugin set no type for output 0"));
     assert_eq!(output_shapes(plugin, &FakeBuilder::new(), 1).0, Error::INTERNAL);
-    assert_eq!(record.last_report().text(), "the plugin gave output 0 no shape");
+    assert_eq!(record.last_report().text(), "the plugin set no shape for output 0");
     delete(plugin);
 }
 
@@ -261,7 +259,7 @@ fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let (descs, pointer) = ([desc(), desc()], |address| std::ptr::without_provenance_mut::<c_void>(address));
     let (inputs, outputs) = ([pointer(16).cast_const()], [pointer(32), pointer(48)]);
-    // SAFETY: live, with arrays for the last `on_shape_change`; no pointer is followed.
+    // SAFETY: the object is live, the arrays match the last `on_shape_change`, and no tensor pointer is dereferenced.
     unsafe {
         (runtime.enqueue)(
             this,
@@ -299,7 +297,7 @@ fn enqueue_knows_its_counts_from_the_last_shape() {
 fn attaching_makes_a_new_object() {
     let (plugin, record) = probe(Mood::Well);
     let (this, slots) = runtime(plugin);
-    // SAFETY: live; the context is not used.
+    // SAFETY: the object is live, and the context is unused.
     let attached = unsafe { (slots.attach_to_context)(this, null_mut()) };
     assert!(!attached.is_null() && attached != plugin);
     assert_eq!(enqueue(attached), Error::INVALID_STATE);
@@ -312,7 +310,7 @@ fn attaching_makes_a_new_object() {
 fn serialized_fields_stay_where_they_are() {
     let (plugin, _) = probe(Mood::Well);
     let (this, runtime) = runtime(plugin);
-    // SAFETY: live, as are its fields.
+    // SAFETY: the object is live, and so are its fields.
     unsafe {
         let fields = (runtime.get_fields_to_serialize)(this);
         assert_eq!((runtime.get_fields_to_serialize)(this), fields);
@@ -335,7 +333,7 @@ fn failures(plugin: This) -> Vec<i64> {
     let descs = [dynamic(), dynamic(), dynamic()];
     let (mut types, mut tactics) = ([DataType::FLOAT; 2], [0; 2]);
     change_shape(plugin);
-    // SAFETY: live, with arrays of these lengths.
+    // SAFETY: the object is live, and the arrays have these lengths.
     unsafe {
         vec![
             CStr::from_ptr((core.get_plugin_name)(core_this)).count_bytes() as i64,
@@ -376,7 +374,7 @@ fn panics_become_failure_values() {
 fn errors_keep_their_code() {
     let (plugin, record) = probe(Mood::Failing);
     let (this, runtime) = runtime(plugin);
-    // SAFETY: live.
+    // SAFETY: the object is live.
     assert_eq!(unsafe { (runtime.set_tactic)(this, 5) }, FAILURE);
     assert_eq!(record.last_report(), Error::new(FAILURE, "asked to fail"));
     delete(plugin);
@@ -408,7 +406,7 @@ fn a_failed_attach_is_null_only_where_that_is_safe() {
         let record = probe.record.clone();
         let plugin = into_raw(probe);
         let (this, slots) = runtime(plugin);
-        // SAFETY: live.
+        // SAFETY: the object is live.
         let attached = unsafe { (slots.attach_to_context)(this, null_mut()) };
         assert_eq!((attached.is_null(), record.report_count()), (!aliased, 1));
         if !attached.is_null() {

@@ -1,4 +1,4 @@
-//! Thunks specific to `IPluginV3QuickAOTBuild`. Never decides about types, shapes or launches.
+//! Thunks of `IPluginV3QuickAOTBuild`. Never decides about types, shapes or launches.
 
 use std::ffi::c_char;
 
@@ -36,13 +36,13 @@ pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickBui
 }
 
 /// # Safety
-/// As for [`object`].
+/// The caller upholds the contract of [`object`].
 unsafe fn this_object<P: QuickPlugin>(this: &This) -> &QuickObject<P> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract, which includes the callee's.
     unsafe { object::<Quick<P>, Build>(this) }
 }
 
-/// Missing tensors are an error, because implementors split the array.
+/// The tensors of a call. Too few tensors are an error, because implementors split the array.
 struct InOut<'a> {
     tensors: &'a [DynamicPluginTensorDesc],
     input_count: usize,
@@ -50,21 +50,21 @@ struct InOut<'a> {
 
 impl<'a> InOut<'a> {
     /// # Safety
-    /// As for [`slice()`] with both counts together.
+    /// The caller upholds the contract of [`slice()`] for an array with the sum of both counts.
     unsafe fn from_raw(
         in_out: *const DynamicPluginTensorDesc,
         input_count: i32,
         output_count: i32,
     ) -> Result<Self> {
         let counts = usize::try_from(input_count).ok().zip(usize::try_from(output_count).ok());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract, which includes the callee's.
         let tensors = unsafe { slice(in_out, input_count.saturating_add(output_count)) };
         match counts {
             Some((inputs, outputs)) if tensors.len() == inputs.saturating_add(outputs) => {
                 Ok(Self { tensors, input_count: inputs })
             }
             _ => Err(Error::invalid(format!(
-                "{input_count} inputs and {output_count} outputs were announced, {} tensors are there",
+                "expected {input_count} inputs and {output_count} outputs, found {} tensors",
                 tensors.len()
             ))),
         }
@@ -79,7 +79,8 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     input_ranks: *const i32,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: TensorRT's own object, and arrays of these lengths, used only here during the call.
+    // SAFETY: `this` is a live object of this kind; the arrays are null or have these lengths, and only this call
+    // uses them.
     let (object, outputs, inputs, ranks) = unsafe {
         (
             this_object::<P>(&this),
@@ -94,7 +95,7 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     })
 }
 
-/// As in NVIDIA's Python module (`python/src/infer/pyPlugin.cpp` of TensorRT 10).
+/// The value that NVIDIA's Python module returns on errors (`python/src/infer/pyPlugin.cpp`, TensorRT 10).
 const NO_COMBINATION: i32 = -1;
 
 unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
@@ -103,7 +104,7 @@ unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
     input_count: i32,
     output_count: i32,
 ) -> i32 {
-    // SAFETY: as in `get_output_data_types`; `in_out` holds inputs and outputs.
+    // SAFETY: `this` is live, as in `get_output_data_types`, and `in_out` has all inputs and outputs.
     let (object, in_out) =
         unsafe { (this_object::<P>(&this), InOut::from_raw(in_out, input_count, output_count)) };
     object.call(|_| NO_COMBINATION, |plugin| count(rows(plugin, &in_out?)?.len()))
@@ -128,7 +129,8 @@ unsafe extern "C" fn get_supported_format_combinations<P: QuickPlugin>(
             .filter(|wanted| *wanted <= rows.len() && (*wanted == 0 || !combinations.is_null()))
             .ok_or_else(|| refused_room(combination_count, combinations, rows.len()))?;
         for (index, desc) in rows[..wanted].iter().flatten().enumerate() {
-            // SAFETY: TensorRT passes room for `wanted` rows, as long as `in_out`, as ours are.
+            // SAFETY: the buffer has room for `wanted` rows of `in_out`'s length, which is also the length of the
+            // plugin's rows.
             unsafe { combinations.add(index).write(*desc) };
         }
         Ok(0)
@@ -137,15 +139,15 @@ unsafe extern "C" fn get_supported_format_combinations<P: QuickPlugin>(
 
 #[cold]
 fn refused_room(wanted: i32, room: *const PluginTensorDesc, there: usize) -> Error {
-    let place = if room.is_null() { ", with no room for them" } else { "" };
-    Error::internal(format!("{wanted} format combinations were asked for{place}, there are {there}"))
+    let place = if room.is_null() { " in a null buffer" } else { "" };
+    Error::internal(format!("TensorRT requested {wanted} format combinations{place}, the plugin has {there}"))
 }
 
 fn rows<P: QuickPlugin>(plugin: &P, in_out: &InOut<'_>) -> Result<Vec<Vec<PluginTensorDesc>>> {
     let rows = plugin.format_combinations(in_out.tensors, in_out.input_count)?;
     match rows.iter().position(|row| row.len() != in_out.tensors.len()) {
         Some(index) => Err(Error::internal(format!(
-            "format combination {index} is of {} tensors, there are {}",
+            "format combination {index} has {} tensors, expected {}",
             rows[index].len(),
             in_out.tensors.len()
         ))),
@@ -163,7 +165,8 @@ unsafe extern "C" fn get_launch_params<P: QuickPlugin>(
     scalars: *mut ISymExprs,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: as in `base::get_output_shapes`, also for `params` and `scalars`.
+    // SAFETY: `this` is live, and arrays, builder and expressions are valid during the call, as in
+    // `base::get_output_shapes`; so are `params` and `scalars`.
     let (object, inputs, in_out, receiver, builder) = unsafe {
         (
             this_object::<P>(&this),
@@ -193,7 +196,8 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
     compiled: *mut *mut c_char,
     size: *mut i32,
 ) -> i32 {
-    // SAFETY: as in `get_output_data_types`; the last three are null or valid.
+    // SAFETY: `this` is live and the arrays have these lengths, as in `get_output_data_types`; the last three
+    // pointers are null or valid.
     let (object, inputs, outputs, name, compiled, size) = unsafe {
         (
             this_object::<P>(&this),
@@ -206,12 +210,12 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
     };
     object.call(code, |plugin| {
         let ([name], [compiled], [size]) = (name, compiled, size) else {
-            return Err(Error::invalid("getKernel was called without a place for name, code or size"));
+            return Err(Error::invalid("getKernel was called with a null pointer for name, code or size"));
         };
         let kernel = plugin.kernel(inputs, outputs)?;
         *size = code_size(&kernel)?;
         *name = kernel.name.as_ptr();
-        // Not const in C++, but TensorRT must not write: the memory may be read-only.
+        // Not const in C++, but possibly read-only memory: TensorRT must not write.
         *compiled = kernel.code.as_ptr().cast_mut().cast();
         Ok(0)
     })
@@ -224,7 +228,7 @@ fn code_size(kernel: &QuickKernel<'_>) -> Result<i32> {
     }
     i32::try_from(bytes).map_err(|_| {
         Error::internal(format!(
-            "the code of kernel {:?} has {bytes} bytes, TensorRT takes {} at most",
+            "the code of kernel {:?} has {bytes} bytes, TensorRT supports at most {}",
             kernel.name,
             i32::MAX
         ))

@@ -1,4 +1,4 @@
-//! Launch parameters for TensorRT. Owns our `ISymExpr` objects; never creates an expression.
+//! Launch parameters for TensorRT. Owns our `ISymExpr` objects; creates no expression.
 
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
@@ -10,15 +10,15 @@ use crate::raw::{IDimensionExpr, IKernelLaunchParams, ISymExprs, PluginArgDataTy
 use crate::rtti;
 use crate::vtable::{KernelLaunchParamsSlots, SymExprSlots, SymExprsSlots, This, VTable};
 
-/// `ISymExpr`: a 32-bit integer from TensorRT's own expression.
+/// `ISymExpr`: a 32-bit integer, from TensorRT's expression.
 #[repr(C)]
 struct SymExpr {
     vptr: *const SymExprSlots,
-    /// Owned by the builder and never read here.
+    /// Owned by the builder, never read here.
     expr: *const IDimensionExpr,
 }
 
-// SAFETY: it never changes, and its pointer is only passed on.
+// SAFETY: the value never changes, and its pointer is only passed on.
 unsafe impl Send for SymExpr {}
 // SAFETY: as above.
 unsafe impl Sync for SymExpr {}
@@ -45,7 +45,7 @@ unsafe extern "C" fn get_expr(this: This) -> *mut c_void {
 /// TensorRT keeps the pointers for an unknown time.
 #[derive(Default)]
 pub(super) struct SymExprs {
-    // One list per call, whose heap block never moves; moving a `Box` would invalidate pointers into it.
+    // One list per call; its heap block never moves. Moving a `Box` would invalidate pointers into it.
     calls: Mutex<Vec<Vec<SymExpr>>>,
 }
 
@@ -54,9 +54,9 @@ impl SymExprs {
         let made = |expr: Expr<'b>| SymExpr { vptr: SYM_EXPR.vptr(), expr: expr.as_raw() };
         let mut call: Vec<SymExpr> = exprs.into_iter().map(made).collect();
         let first = call.as_mut_ptr();
-        // SAFETY: within the list.
+        // SAFETY: `index` is less than the length of the list.
         let pointers = (0..call.len()).map(|index| unsafe { first.add(index).cast() }).collect();
-        // Valid even if another thread panicked.
+        // Valid even after another thread's panic.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         pointers
     }
@@ -68,22 +68,22 @@ pub(super) struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    /// An error if one is null or empty.
+    /// Wraps TensorRT's receivers; fails if either is null or empty.
     ///
     /// # Safety
-    /// Both are null or live for `'a`, and only used here meanwhile.
+    /// Both are null or live for `'a`, and no one else uses them meanwhile.
     pub(super) unsafe fn from_raw(
         params: *const IKernelLaunchParams,
         scalars: *const ISymExprs,
     ) -> Result<Self> {
-        // SAFETY: null is checked; `mImpl` of a live object has the vtable of its class.
+        // SAFETY: `as_ref` checks for null; `mImpl` of a live object is null or has its class's vtable.
         let (params, scalars) = unsafe {
             let params = params.as_ref().and_then(|params| implementation(params.implementation));
             let scalars = scalars.as_ref().and_then(|scalars| implementation(scalars.implementation));
             (params, scalars)
         };
         let missing =
-            |what: &str| Error::invalid(format!("getLaunchParams was called without a place for {what}"));
+            |what: &str| Error::invalid(format!("getLaunchParams was called with a null pointer for {what}"));
         let params: (_, &KernelLaunchParamsSlots) = params.ok_or_else(|| missing("the launch parameters"))?;
         let scalars: (_, &SymExprsSlots) = scalars.ok_or_else(|| missing("the scalar arguments"))?;
         Ok(Self { params: (params.0.cast_mut(), params.1), scalars: (scalars.0.cast_mut(), scalars.1) })
@@ -105,7 +105,7 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Passes 0, too: TensorRT's object may hold another launch's number.
+    /// Sets the scalar arguments. Passes 0, too: the object may contain another launch's number.
     fn take_scalars(&self, scalars: &[Expr<'_>], sym_exprs: &SymExprs) -> Result<()> {
         let (this, slots) = self.scalars;
         let count = crate::object::base::count(scalars.len())?;
@@ -114,7 +114,7 @@ impl<'a> Receiver<'a> {
             format!("{count} scalar arguments: setNbSymExprs")
         })?;
         (0..count).zip(sym_exprs.keep(scalars.iter().copied())).try_for_each(|(index, expr)| {
-            // SAFETY: as above; the expression lives as long as the plugin.
+            // SAFETY: as above.
             taken(unsafe { (slots.set_sym_expr)(this, index, expr) }, || {
                 format!("scalar argument {index} of {count}: setSymExpr")
             })
@@ -123,5 +123,5 @@ impl<'a> Receiver<'a> {
 }
 
 fn taken(answer: bool, what: impl FnOnce() -> String) -> Result<()> {
-    if answer { Ok(()) } else { Err(Error::internal(format!("TensorRT refused {} answered false", what()))) }
+    if answer { Ok(()) } else { Err(Error::internal(format!("TensorRT refused {} returned false", what()))) }
 }

@@ -1,6 +1,6 @@
-//! A quick plugin: the safe trait, the object that TensorRT holds during a build, and its thunks.
+//! A quick plugin: the safe trait, TensorRT's object during a build, and its thunks.
 //!
-//! Quick plugins are those of NVIDIA's Python module `tensorrt.plugin`. The engine runs the kernels of ahead-of-time
+//! Quick plugins are those of NVIDIA's Python module `tensorrt.plugin`. An engine runs the kernels of ahead-of-time
 //! ones without a plugin library.
 
 mod build;
@@ -19,7 +19,7 @@ use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorD
 use crate::vtable::{QuickBuildSlots, QuickRuntimeSlots, This, VTable};
 use launch::SymExprs;
 
-/// The launch of a kernel: 32-bit integers, constant or over the inputs' extents.
+/// A kernel's launch: 32-bit integers, constant or over the inputs' extents.
 #[derive(Debug, Clone)]
 pub struct QuickLaunch<'b> {
     /// Blocks (x, y, z).
@@ -28,27 +28,26 @@ pub struct QuickLaunch<'b> {
     pub block: [Expr<'b>; 3],
     /// Dynamic shared memory per block, in bytes.
     pub shared_bytes: Expr<'b>,
-    /// Scalar arguments, between the kernel's inputs and outputs (NVIDIA's documentation of
-    /// `tensorrt.plugin.aot_impl`).
+    /// Scalar arguments, between inputs and outputs (NVIDIA's documentation of `tensorrt.plugin.aot_impl`).
     pub scalars: Vec<Expr<'b>>,
 }
 
 /// A compiled kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct QuickKernel<'a> {
-    /// The kernel's symbol in the code.
+    /// The kernel's symbol.
     pub name: &'a CStr,
-    /// PTX, the only code that NVIDIA's documentation of `tensorrt.plugin.aot_impl` supports.
+    /// PTX, the only code that NVIDIA documents for `tensorrt.plugin.aot_impl`.
     pub code: &'a [u8],
 }
 
-/// An ahead-of-time quick plugin, used only in builds.
+/// An ahead-of-time quick plugin; builds only.
 pub trait QuickPlugin: PluginBase {
     /// Sets each output's type. An unset output (`DataType(-1)`) is an error.
     fn output_types(&self, inputs: &[DataType], input_ranks: &[i32], outputs: &mut [DataType]) -> Result<()>;
 
     /// Returns every combination of types and formats with a kernel: rows as long as `in_out`, inputs first. TensorRT
-    /// asks twice, so equal tensors must give equal results.
+    /// asks twice and needs equal results.
     fn format_combinations(
         &self,
         in_out: &[DynamicPluginTensorDesc],
@@ -65,7 +64,7 @@ pub trait QuickPlugin: PluginBase {
     ) -> Result<QuickLaunch<'b>>;
 
     /// Returns the kernel for these tensors and the last tactic. Name and code live as long as TensorRT's object; code
-    /// is at most `i32::MAX` bytes, and not empty.
+    /// has 1 to `i32::MAX` bytes.
     fn kernel(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<QuickKernel<'_>>;
 }
 
@@ -86,7 +85,7 @@ impl<P: QuickPlugin> PluginKind for Quick<P> {
     const RUNTIME: &'static VTable<QuickRuntimeSlots> =
         &table::<Runtime, _>(runtime::slots::<P>(versioned::<Self, Runtime>()));
 
-    /// With this kind, the ahead-of-time slots follow.
+    /// Returns the interface kind that has the ahead-of-time slots.
     fn build_info() -> InterfaceInfo {
         info(c"PLUGIN_V3QUICKAOT_BUILD", 1)
     }

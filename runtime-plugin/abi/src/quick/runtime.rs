@@ -31,18 +31,18 @@ unsafe extern "C" fn enqueue<P: QuickPlugin>(
     _output_count: i32,
     _stream: *mut c_void,
 ) -> i32 {
-    // SAFETY: TensorRT's own object.
+    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
     let object = unsafe { object::<Quick<P>, Runtime>(&this) };
     object.call(code, |_| {
         Err(Error::new(
             Error::INVALID_STATE,
-            "enqueue was called on an ahead-of-time plugin, whose kernel TensorRT launches by itself; \
-             ask for an ahead-of-time plugin where the network is made",
+            "enqueue was called on an ahead-of-time plugin, whose kernel TensorRT launches; request an ahead-of-time \
+             plugin when you create the network",
         ))
     })
 }
 
-/// The engine keeps the kernel instead of fields.
+/// Returns no fields: the engine keeps the kernel instead.
 unsafe extern "C" fn get_fields_to_serialize(_this: This) -> *const PluginFieldCollection {
     &raw const NONE.0
 }

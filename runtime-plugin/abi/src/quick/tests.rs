@@ -1,5 +1,3 @@
-//! Calls every slot of the quick interfaces as TensorRT does.
-
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
@@ -17,22 +15,22 @@ use crate::vtable::{
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: tests pass the right slots.
+    // SAFETY: the object is live, and its vtable has these slots.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
 fn delete(this: This) {
-    // SAFETY: tests give up what they delete.
+    // SAFETY: tests do not use the object afterwards.
     unsafe { (slots::<VersionedSlots>(this).destroy_and_free)(this) }
 }
 
 fn clone(this: This) -> This {
-    // SAFETY: live.
+    // SAFETY: the object is live.
     unsafe { (slots::<PluginSlots>(this).clone)(this) }
 }
 
 fn face<'a, Slots>(this: This, kind: PluginCapabilityType) -> (This, &'a Slots) {
-    // SAFETY: live.
+    // SAFETY: the object is live.
     let this = unsafe { (slots::<PluginSlots>(this).get_capability_interface)(this, kind) };
     (this, slots(this))
 }
@@ -62,7 +60,7 @@ fn dynamic() -> DynamicPluginTensorDesc {
     DynamicPluginTensorDesc { desc, min: dims, max: dims, opt: dims }
 }
 
-/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one. Call number `refused`, over both from 0, returns `false`.
+/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one. Call `refused`, counted over both from 0, returns `false`.
 #[repr(C)]
 struct FakeImplementation<Slots> {
     vptr: *const Slots,
@@ -85,7 +83,7 @@ impl Recorder {
 }
 
 fn place<'a>(this: This) -> &'a Recorder {
-    // SAFETY: both implementations have the same layout, and the place outlives the call.
+    // SAFETY: both layouts are equal; the place outlives the call.
     unsafe { &*(*this.cast::<FakeImplementation<c_void>>()).place }
 }
 
@@ -158,7 +156,7 @@ fn launch_into(
 ) -> i32 {
     let (this, slots) = build(plugin);
     let (input, in_out) = (builder.shape(&[1024]), [dynamic(); 3]);
-    // SAFETY: live, with arrays of these lengths; places are null or live.
+    // SAFETY: the object is live, the arrays have these lengths, and each receiver is null or live.
     unsafe {
         (slots.get_launch_params)(
             this,
@@ -175,7 +173,7 @@ fn launch_into(
 
 fn read(builder: &FakeBuilder, expr: This) -> (i32, i32, Option<i64>) {
     let slots = slots::<SymExprSlots>(expr);
-    // SAFETY: live.
+    // SAFETY: the object is live.
     unsafe {
         let value = builder.value((slots.get_expr)(expr).cast());
         ((slots.get_type)(expr).0, (slots.get_data_type)(expr).0, value)
@@ -192,14 +190,14 @@ fn each_interface_names_its_kind() {
     ];
     for (kind, text) in kinds {
         let (this, versioned) = face::<VersionedSlots>(plugin, kind);
-        // SAFETY: live; a kind is a C string.
+        // SAFETY: the object is live, and its kind is a C string.
         unsafe {
             let info = (versioned.get_interface_info)(this);
             assert_eq!((CStr::from_ptr(info.kind), info.major, info.minor), (text, 1, 0));
             assert_eq!((versioned.get_api_language)(this).0, 0);
         }
     }
-    // SAFETY: as above; the strings live as long as the plugin.
+    // SAFETY: as above; strings live as long as the plugin.
     unsafe {
         let info = (slots::<VersionedSlots>(plugin).get_interface_info)(plugin);
         assert_eq!(CStr::from_ptr(info.kind), c"PLUGIN");
@@ -217,7 +215,7 @@ fn build_slots_pass_values_through() {
     let (this, build) = build(plugin);
     let descs = [dynamic(); 3];
     let (mut types, mut tactics) = ([DataType(77); 2], [0; 2]);
-    // SAFETY: live, with arrays of these lengths.
+    // SAFETY: the object is live, and the arrays have these lengths.
     unsafe {
         assert_eq!((build.get_nb_outputs)(this), 2);
         assert_eq!((build.get_output_data_types)(this, types.as_mut_ptr(), 2, &DataType::BF16, &4, 1), 0);
@@ -239,7 +237,7 @@ fn output_shapes(plugin: This, builder: &FakeBuilder) -> (i32, Vec<Option<i64>>)
     let (this, build) = build(plugin);
     let mut outputs = [DimsExprs { nb_dims: 99, d: [null(); MAX_DIMS] }; 2];
     let input = builder.shape(&[21]);
-    // SAFETY: live, with arrays of these lengths.
+    // SAFETY: the object is live, and the arrays have these lengths.
     let code = unsafe {
         (build.get_output_shapes)(
             this,
@@ -262,18 +260,18 @@ fn outputs_that_stay_unset_are_an_error() {
     let mut types = [DataType::FLOAT; 2];
     // SAFETY: as above.
     let code = unsafe { (build.get_output_data_types)(this, types.as_mut_ptr(), 2, &DataType::HALF, &4, 1) };
-    assert_eq!((code, record.last_report().text()), (Error::INTERNAL, "the plugin gave output 0 no type"));
+    assert_eq!((code, record.last_report().text()), (Error::INTERNAL, "the plugin set no type for output 0"));
     assert_eq!(output_shapes(plugin, &FakeBuilder::new()).0, Error::INTERNAL);
-    assert_eq!(record.last_report().text(), "the plugin gave output 0 no shape");
+    assert_eq!(record.last_report().text(), "the plugin set no shape for output 0");
     delete(plugin);
 }
 
-/// The number, then the code and the buffer of the other call.
+/// Returns the number of combinations, then the return code and buffer of the call that fills `wanted` rows.
 fn combinations(plugin: This, wanted: i32) -> (i32, i32, Vec<i32>) {
     let (this, build) = build(plugin);
     let in_out = [dynamic(); 3];
     let mut room = [PluginTensorDesc { data_type: DataType(77), ..in_out[0].desc }; 12];
-    // SAFETY: live, with arrays of these lengths.
+    // SAFETY: as above.
     let (count, code) = unsafe {
         (
             (build.get_nb_supported_format_combinations)(this, in_out.as_ptr(), 1, 2),
@@ -292,19 +290,19 @@ fn format_combinations_fill_the_rows_that_were_asked_for() {
     assert_eq!(record.report_count(), 0);
     for wanted in [3, -1] {
         assert_eq!(combinations(plugin, wanted), (2, Error::INTERNAL, vec![]));
-        let expected = format!("{wanted} format combinations were asked for, there are 2");
+        let expected = format!("TensorRT requested {wanted} format combinations, the plugin has 2");
         assert_eq!(record.last_report().text(), expected);
     }
     let (this, build) = build(plugin);
     let in_out = [dynamic(); 3];
-    // SAFETY: live, with arrays of these lengths, or null.
+    // SAFETY: the object is live; each array has this length or is null.
     unsafe {
         let code = (build.get_supported_format_combinations)(this, in_out.as_ptr(), 1, 2, null_mut(), 2);
         assert_eq!(code, Error::INTERNAL);
-        let expected = "2 format combinations were asked for, with no room for them, there are 2";
+        let expected = "TensorRT requested 2 format combinations in a null buffer, the plugin has 2";
         assert_eq!(record.last_report().text(), expected);
         assert_eq!((build.get_nb_supported_format_combinations)(this, null(), 1, 2), -1);
-        let expected = "1 inputs and 2 outputs were announced, 0 tensors are there";
+        let expected = "expected 1 inputs and 2 outputs, found 0 tensors";
         assert_eq!(record.last_report().text(), expected);
         assert_eq!((build.get_nb_supported_format_combinations)(this, in_out.as_ptr(), 4, -1), -1);
     }
@@ -315,7 +313,7 @@ fn format_combinations_fill_the_rows_that_were_asked_for() {
 fn format_combinations_of_another_length_are_refused() {
     let (plugin, record) = changed(Mood::Well, |probe| probe.surplus = 1);
     assert_eq!(combinations(plugin, 2), (-1, Error::INTERNAL, vec![]));
-    assert_eq!(record.last_report().text(), "format combination 0 is of 4 tensors, there are 3");
+    assert_eq!(record.last_report().text(), "format combination 0 has 4 tensors, expected 3");
     delete(plugin);
 }
 
@@ -326,7 +324,7 @@ fn a_launch_reaches_every_setter_and_outlives_the_call() {
     let (first, second) = (Recorder::default(), Recorder::default());
     assert_eq!(launch(plugin, &first, &builder), 0);
     let (this, build) = build(plugin);
-    // SAFETY: live.
+    // SAFETY: the object is live.
     assert_eq!(unsafe { (build.set_tactic)(this, 5) }, 0);
     assert_eq!(launch(plugin, &second, &builder), 0);
     for (place, shared) in [(&first, 0), (&second, 5)] {
@@ -357,23 +355,23 @@ fn scalars_of_another_launch_are_taken_away() {
 #[test]
 fn what_tensorrt_refuses_of_a_launch_is_named() {
     let refusals = [
-        "TensorRT refused a launch parameter: setGridX answered false",
-        "TensorRT refused a launch parameter: setGridY answered false",
-        "TensorRT refused a launch parameter: setGridZ answered false",
-        "TensorRT refused a launch parameter: setBlockX answered false",
-        "TensorRT refused a launch parameter: setBlockY answered false",
-        "TensorRT refused a launch parameter: setBlockZ answered false",
-        "TensorRT refused a launch parameter: setSharedMem answered false",
-        "TensorRT refused 2 scalar arguments: setNbSymExprs answered false",
-        "TensorRT refused scalar argument 0 of 2: setSymExpr answered false",
-        "TensorRT refused scalar argument 1 of 2: setSymExpr answered false",
+        "TensorRT refused a launch parameter: setGridX returned false",
+        "TensorRT refused a launch parameter: setGridY returned false",
+        "TensorRT refused a launch parameter: setGridZ returned false",
+        "TensorRT refused a launch parameter: setBlockX returned false",
+        "TensorRT refused a launch parameter: setBlockY returned false",
+        "TensorRT refused a launch parameter: setBlockZ returned false",
+        "TensorRT refused a launch parameter: setSharedMem returned false",
+        "TensorRT refused 2 scalar arguments: setNbSymExprs returned false",
+        "TensorRT refused scalar argument 0 of 2: setSymExpr returned false",
+        "TensorRT refused scalar argument 1 of 2: setSymExpr returned false",
     ];
     let (plugin, record) = probe(Mood::Well);
     for (number, refusal) in refusals.iter().enumerate() {
         let place = Recorder { refused: Some(number), ..Recorder::default() };
         assert_eq!(launch(plugin, &place, &FakeBuilder::new()), Error::INTERNAL);
         assert_eq!(record.last_report().text(), *refusal);
-        assert_eq!(*place.calls.borrow(), number + 1, "nothing is set after a refusal");
+        assert_eq!(*place.calls.borrow(), number + 1, "no parameter is set after a rejection");
     }
     delete(plugin);
 }
@@ -389,9 +387,14 @@ fn a_launch_needs_places_and_a_builder() {
     let scalars = FakeImplementation { vptr: &raw const SCALARS, place: &raw const place };
     let scalars = ISymExprs { vptr: null(), implementation: (&raw const scalars).cast_mut().cast() };
     for (params, scalars, raw, why) in [
-        (null(), &raw const scalars, builder.raw(), "without a place for the launch parameters"),
-        (&raw const empty, &raw const scalars, builder.raw(), "without a place for the launch parameters"),
-        (&raw const params, null(), builder.raw(), "without a place for the scalar arguments"),
+        (null(), &raw const scalars, builder.raw(), "with a null pointer for the launch parameters"),
+        (
+            &raw const empty,
+            &raw const scalars,
+            builder.raw(),
+            "with a null pointer for the launch parameters",
+        ),
+        (&raw const params, null(), builder.raw(), "with a null pointer for the scalar arguments"),
         (&raw const params, &raw const scalars, null_mut(), "without a builder"),
     ] {
         assert_eq!(launch_into(plugin, params, scalars, &builder, raw), Error::INVALID_ARGUMENT);
@@ -409,7 +412,7 @@ fn kernel(plugin: This) -> (i32, *const c_char, *mut c_char, i32) {
     let (this, build) = build(plugin);
     let descs = [dynamic().desc; 3];
     let (mut name, mut code, mut size) = (c"x".as_ptr(), c"y".as_ptr().cast_mut(), 99);
-    // SAFETY: live, with arrays of these lengths and valid pointers.
+    // SAFETY: the object is live, the arrays have these lengths, and the pointers are valid.
     let answer = unsafe {
         (build.get_kernel)(
             this,
@@ -442,13 +445,16 @@ fn a_kernel_stays_as_long_as_its_plugin() {
     let (this, build) = build(plugin);
     let descs = [dynamic().desc; 3];
     let mut size = 7;
-    // SAFETY: as in `kernel`; null is allowed.
+    // SAFETY: the object is live and the array has this length, as in `kernel`; the function accepts null.
     let answer = unsafe {
         let (input, outputs) = (descs.as_ptr(), descs[1..].as_ptr());
         (build.get_kernel)(this, input, 1, outputs, 2, null_mut(), null_mut(), &raw mut size)
     };
     assert_eq!((answer, size), (Error::INVALID_ARGUMENT, 0));
-    assert_eq!(record.last_report().text(), "getKernel was called without a place for name, code or size");
+    assert_eq!(
+        record.last_report().text(),
+        "getKernel was called with a null pointer for name, code or size"
+    );
     delete(plugin);
 }
 
@@ -458,7 +464,10 @@ fn code_that_cannot_be_handed_over_is_refused() {
     let long = i32::MAX as usize + 1;
     for (bytes, why) in [
         (0, r#"kernel "scale" has no code"#.to_owned()),
-        (long, format!(r#"the code of kernel "scale" has {long} bytes, TensorRT takes 2147483647 at most"#)),
+        (
+            long,
+            format!(r#"the code of kernel "scale" has {long} bytes, TensorRT supports at most 2147483647"#),
+        ),
     ] {
         let (plugin, record) = changed(Mood::Well, |probe| probe.code = vec![0; bytes]);
         assert_eq!(kernel(plugin), (Error::INTERNAL, null(), null_mut(), 0));
@@ -470,7 +479,7 @@ fn code_that_cannot_be_handed_over_is_refused() {
 fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let desc = dynamic().desc;
-    // SAFETY: live; no pointer is followed.
+    // SAFETY: the object is live, and no tensor pointer is dereferenced.
     unsafe { (runtime.enqueue)(this, &desc, &desc, null(), null(), &desc.dims, &desc.dims, 1, 2, null_mut()) }
 }
 
@@ -480,7 +489,7 @@ fn the_runtime_interface_has_a_tactic_and_nothing_to_run() {
     let (this, runtime) = runtime(plugin);
     let place = Recorder::default();
     let builder = FakeBuilder::new();
-    // SAFETY: live.
+    // SAFETY: the object is live.
     unsafe {
         assert_eq!((runtime.set_tactic)(this, 3), 0);
         let fields = (runtime.get_fields_to_serialize)(this);
@@ -491,7 +500,7 @@ fn the_runtime_interface_has_a_tactic_and_nothing_to_run() {
     assert_eq!(read(&builder, place.params.borrow()[6].1).2, Some(3));
     assert_eq!(enqueue(plugin), Error::INVALID_STATE);
     assert!(
-        record.last_report().text().contains("whose kernel TensorRT launches by itself"),
+        record.last_report().text().contains("whose kernel TensorRT launches"),
         "{}",
         record.last_report()
     );
@@ -507,7 +516,7 @@ fn clones_are_independent() {
     let builder = FakeBuilder::new();
     let place = Recorder::default();
     let (this, slots) = build(plugin);
-    // SAFETY: live.
+    // SAFETY: the object is live.
     assert_eq!(unsafe { (slots.set_tactic)(this, 5) }, 0);
     assert_eq!(launch(copy, &place, &builder), 0);
     assert_eq!(launch(plugin, &Recorder::default(), &builder), 0);
@@ -517,7 +526,6 @@ fn clones_are_independent() {
     assert_eq!((record.alive.load(Ordering::Relaxed), record.dropped.load(Ordering::Relaxed)), (0, 2));
 }
 
-/// In the header's order.
 fn failures(plugin: This) -> Vec<i64> {
     let (this, build) = build(plugin);
     let (runtime_this, runtime) = runtime(plugin);
@@ -527,7 +535,7 @@ fn failures(plugin: This) -> Vec<i64> {
     let (count, combinations, _) = combinations(plugin, 1);
     let (kernel, name, compiled, size) = kernel(plugin);
     assert!(name.is_null() && compiled.is_null() && size == 0);
-    // SAFETY: live, with arrays of these lengths.
+    // SAFETY: the object is live, and the arrays have these lengths.
     unsafe {
         vec![
             CStr::from_ptr((core.get_plugin_name)(core_this)).count_bytes() as i64,

@@ -1,4 +1,4 @@
-//! NVIDIA's enumerations, all `int32_t`. Never a Rust `enum`, whose unknown values would be undefined behavior.
+//! NVIDIA's enumerations, all `int32_t`. Never a Rust `enum`: unknown values would be undefined behavior.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ macro_rules! foreign_enums {
         impl $name {
             $($(#[$value_meta])* pub const $value: Self = Self($number);)*
 
-            /// All values of the headers, in their order.
+            /// The headers' values, in order.
             pub const ALL: &[Self] = &[$(Self::$value),*];
 
             /// Returns NVIDIA's name without its `k`.
@@ -64,7 +64,7 @@ foreign_enums! {
         E8M0 = 11,
     }
 
-    /// `nvinfer1::TensorFormat`, also called `PluginFormat` (`NvInferRuntime.h`).
+    /// `nvinfer1::TensorFormat`, alias `PluginFormat` (`NvInferRuntime.h`).
     TensorFormat {
         /// Row major.
         LINEAR = 0,
@@ -184,12 +184,12 @@ foreign_enums! {
         WARNING = 2,
         /// Information.
         INFO = 3,
-        /// For debugging.
+        /// Messages for debugging.
         VERBOSE = 4,
     }
 
-    /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): "JIT" runs in the engine's process; of
-    /// "AOT" the engine keeps the kernel.
+    /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): "JIT" runs in the engine's process;
+    /// "AOT" kernels are in the engine.
     QuickPluginCreationRequest {
         /// Either.
         UNKNOWN = 0,
@@ -203,13 +203,13 @@ foreign_enums! {
         STRICT_AOT = 4,
     }
 
-    /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`), of scalar arguments.
+    /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`).
     PluginArgType {
         /// An integer.
         INT = 0,
     }
 
-    /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`), of scalar arguments.
+    /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`).
     PluginArgDataType {
         /// 8 bits, signed.
         INT8 = 0,

@@ -1,4 +1,4 @@
-//! The structs and enumerations that cross the boundary, byte for byte; all layouts are asserted.
+//! Structs and enumerations that cross the boundary; all layouts are asserted.
 
 mod enums;
 mod structs;

@@ -18,7 +18,7 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// Returns the valid extents, at most [`MAX_DIMS`]; empty for an unknown rank.
+    /// Returns the valid extents, at most [`MAX_DIMS`]; empty for unknown rank.
     #[inline]
     pub fn as_slice(&self) -> &[i64] {
         let rank = usize::try_from(self.nb_dims).unwrap_or(0).min(MAX_DIMS);
@@ -37,7 +37,7 @@ impl Dims {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PluginTensorDesc {
-    /// Extents; -1 for data-dependent ones, also at run time.
+    /// Extents; -1 if data-dependent, also at run time.
     pub dims: Dims,
     /// Element type.
     pub data_type: DataType,
@@ -51,7 +51,7 @@ pub struct PluginTensorDesc {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DynamicPluginTensorDesc {
-    /// Type, format, and extents with -1 for dynamic ones.
+    /// Type, format, extents; -1 if dynamic.
     pub desc: PluginTensorDesc,
     /// Smallest extents of the profile.
     pub min: Dims,
@@ -67,7 +67,7 @@ pub struct DynamicPluginTensorDesc {
 pub struct DimsExprs {
     /// Rank.
     pub nb_dims: i32,
-    /// Extents as expressions, valid up to `nb_dims`.
+    /// Extents, valid up to `nb_dims`.
     pub d: [*const IDimensionExpr; MAX_DIMS],
 }
 
@@ -86,8 +86,7 @@ pub struct PluginField {
 }
 
 impl PluginFieldType {
-    /// Returns the bytes of `count` elements; `None` for an unknown type or on overflow. The 4-bit types are packed
-    /// two to a byte.
+    /// Returns the bytes of `count` elements, 4-bit ones packed; `None` for an unknown type or on overflow.
     pub const fn bytes(self, count: usize) -> Option<usize> {
         match self {
             Self::INT8 | Self::CHAR | Self::UNKNOWN | Self::FP8 => Some(count),
@@ -115,7 +114,7 @@ pub struct PluginFieldCollection {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct InterfaceInfo {
-    /// Kind, a string that lives as long as the library.
+    /// Kind; lives as long as the library.
     pub kind: *const c_char,
     /// Major version.
     pub major: i32,
@@ -123,7 +122,7 @@ pub struct InterfaceInfo {
     pub minor: i32,
 }
 
-/// Declares C++ wrappers: a vptr that plugins do not use, then `mImpl`.
+/// Declares C++ wrappers: a vptr unused by plugins, then `mImpl`.
 macro_rules! wrappers {
     ($($(#[$doc:meta])* $name:ident, $implementation:ty;)*) => {
         $(
@@ -151,7 +150,7 @@ wrappers! {
     ISymExprs, *mut c_void;
 }
 
-// g++'s `sizeof` and `offsetof` for NVIDIA's headers (RTX 1.7) on LP64.
+// g++'s `sizeof` and `offsetof` for NVIDIA's RTX 1.7 headers on LP64.
 layout! { 1;
     Dims = 72 { nb_dims = 0, d = 8 };
     PluginTensorDesc = 88 { dims = 0, data_type = 72, format = 76, scale = 80 };

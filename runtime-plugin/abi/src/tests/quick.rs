@@ -1,5 +1,3 @@
-//! A quick plugin and its creator for tests.
-
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -131,7 +129,7 @@ impl PluginBase for QuickProbe {
     }
     fn report(&self, error: &Error) {
         self.record.reports.lock().unwrap().push(error.clone());
-        // A panic in the hook must not escape either.
+        // The hook's panics must not escape either.
         assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
     }
 }
@@ -166,7 +164,6 @@ impl QuickPlugin for QuickProbe {
         };
         Ok(self.types.iter().map(row).collect())
     }
-    /// The grid starts with the first extent over `divisor`, the rest are constants.
     fn launch<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -241,7 +238,7 @@ impl QuickCreator for QuickProbeCreator {
             Mood::Panicking => panic!("asked to panic"),
             Mood::Failing => Err(Error::new(FAILURE, "asked to fail")),
             Mood::Well if request == QuickPluginCreationRequest::STRICT_JIT => {
-                Err(Error::invalid("there is an ahead-of-time plugin only"))
+                Err(Error::invalid("only an ahead-of-time plugin is supported"))
             }
             Mood::Well => Ok(QuickProbe::new(Mood::Well)),
         }

@@ -103,7 +103,7 @@ int countLogged(void)
 static void (*gAtUnload)(void*);
 static void* gArgument;
 
-// Sets a callback of this library's destructor.
+// Sets a callback for the destructor.
 void atUnload(void (*callback)(void*), void* argument)
 {
     gAtUnload = callback;
@@ -118,7 +118,7 @@ __attribute__((destructor)) static void unload(void)
     }
 }
 
-// Calls a plugin library as TensorRT does. The call is not in tail position, so that this function has a frame.
+// Calls a plugin library as TensorRT does: not in tail position, so this function has a frame.
 int callPlugin(void (*plugin)(void*), void* argument)
 {
     plugin(argument);

@@ -86,7 +86,7 @@ slots! {
         get_fields_to_serialize() -> *const PluginFieldCollection;
     }
 
-    /// `ISymExpr`, implemented here: no base and no virtual destructor.
+    /// `ISymExpr`, implemented here, without base and virtual destructor.
     SymExprSlots: extern "C" fn(This), [] {
         /// `getType`.
         get_type() -> PluginArgType;
@@ -112,7 +112,7 @@ pub struct ExtentSlots {
     pub set: Set,
 }
 
-/// `IKernelLaunchParamsImpl`, called by plugins; its virtual destructor is declared last.
+/// `IKernelLaunchParamsImpl`, called by plugins; its virtual destructor comes last.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct KernelLaunchParamsSlots {
@@ -125,7 +125,7 @@ pub struct KernelLaunchParamsSlots {
 }
 
 slots! {
-    /// `ISymExprsImpl`, called by plugins; its virtual destructor is declared last.
+    /// `ISymExprsImpl`, called by plugins; its virtual destructor comes last.
     SymExprsSlots: extern "C" fn(This), [] {
         /// `getSymExpr(index)`.
         get_sym_expr(i32) -> This;

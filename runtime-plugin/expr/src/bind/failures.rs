@@ -16,7 +16,6 @@ impl Folder<'_> {
         }
     }
 
-    /// Reports an operation that fails for any operands.
     pub(super) fn check_hopeless(&mut self, id: NodeId, parts: &[Part]) {
         if self.lazy > 0 {
             return;

@@ -1,7 +1,5 @@
-//! Partial evaluation.
-//!
-//! The result has the original's value or error, except for step limits. Canonical: equivalent trees of one
-//! form fold to equal nodes.
+//! Partial evaluation. The result has the original's value or error, except for step limits. Canonical:
+//! equivalent trees of one form fold to equal nodes.
 
 mod failures;
 mod unroll;
@@ -28,7 +26,6 @@ pub fn bind_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Exp
 
 pub(super) trait Facts {
     fn environment(&self) -> &dyn Environment;
-    /// Minimum and maximum.
     fn ranks(&self, tensor: u32) -> Option<(usize, usize)>;
     fn names(&self) -> &dyn Names;
 }
@@ -79,7 +76,7 @@ const FUEL: usize = 200_000;
 const WORK: usize = 2_000_000;
 
 enum Part {
-    /// With the source node that computes it.
+    /// The source node computes it.
     Known(Value, NodeId),
     Node(NodeId),
 }
@@ -89,7 +86,6 @@ enum Binding {
     Element(Value),
 }
 
-/// The output exceeds an expression's limits.
 struct TooLarge;
 
 type Fold<T> = Result<T, TooLarge>;
@@ -182,7 +178,6 @@ impl<'a> Folder<'a> {
             }
             Node::Shape(tensor) => env.shape(tensor).map(Value::of_ints),
             Node::Rank(tensor) => self.rank(tensor),
-            // Overflowing ones remain.
             Node::Numel(tensor) => eval::numel(env, tensor).ok(),
             Node::Aligned { tensor, bytes } if Node::is_alignment(bytes) => {
                 env.aligned(tensor, bytes).map(Value::Bool)
@@ -214,7 +209,7 @@ impl<'a> Folder<'a> {
     }
 
     fn operation(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
-        // A loop: iterator adapters use more stack per level.
+        // Iterator adapters use more stack per level.
         let mut parts = Vec::new();
         for operand in node.children() {
             parts.push(self.part(operand)?);
@@ -277,7 +272,7 @@ impl<'a> Folder<'a> {
         self.emit(Node::Conditional { condition, then, otherwise })
     }
 
-    /// `len(x.shape)` is the rank, which is known earlier.
+    /// Folds `len(x.shape)` to the rank, which is known earlier.
     fn length(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
         let start = self.out.len();
         let array = self.part(node.children().next().ok_or(TooLarge)?)?;

@@ -1,4 +1,4 @@
-//! Unrolls comprehensions over known arrays, if small.
+//! Unrolls comprehensions over small known arrays.
 
 use super::write::LITERAL_LIMIT;
 use super::{Binding, Fold, Folder, Part};

@@ -28,7 +28,7 @@ pub enum Extent {
 
 const MOST_TEXTS: usize = 32;
 
-/// Longer arrays have one set for all elements.
+/// Maximum length of arrays with one set per element; longer arrays have one set for all elements.
 const SPELLED_OUT: i64 = 64;
 
 impl Extent {
@@ -107,7 +107,7 @@ impl Extent {
         }
     }
 
-    /// The union of all elements; `None` without any.
+    /// Returns the union of all elements; `None` if empty.
     pub(super) fn element(&self) -> Option<Extent> {
         match self {
             Extent::List(element, _) => Some((**element).clone()),
@@ -249,7 +249,7 @@ impl Extent {
         }
     }
 
-    /// The maximum number of copied values.
+    /// Returns the maximum number of copied values.
     pub(super) fn most_values(&self) -> u64 {
         match self {
             Extent::List(element, length) => u64::try_from(length.high)
@@ -280,7 +280,7 @@ pub(super) fn less(left: &Extent, right: &Extent) -> Option<bool> {
     if left.high < right.low { Some(true) } else { (left.low >= right.high).then_some(false) }
 }
 
-/// `left <= right`; for floats not the opposite of `right < left`, because of NaN.
+/// Decides `left <= right`. For floats this is not the opposite of `right < left`, because of NaN.
 pub(super) fn at_most(left: &Extent, right: &Extent) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.floats(), right.floats()) {
         return if left.1 <= right.0 { Some(true) } else { (left.0 > right.1).then_some(false) };

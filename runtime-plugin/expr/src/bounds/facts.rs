@@ -1,4 +1,4 @@
-//! Facts about terms in a scope, such as a conditional's side.
+//! Scoped facts about terms, such as on a conditional's side.
 
 use super::extent::Extent;
 use super::term::TermId;
@@ -71,7 +71,7 @@ impl Facts {
     }
 
     pub(super) fn differ(&mut self, left: TermId, right: TermId, (low, high): (i128, i128)) {
-        // Above all differences of 64-bit integers; can be negated.
+        // Exceeds all differences of 64-bit integers; can be negated.
         const END: i128 = 1 << 66;
         self.differences.push((left, right, (low.clamp(-END, END), high.clamp(-END, END))));
     }

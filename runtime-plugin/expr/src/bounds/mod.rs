@@ -1,7 +1,5 @@
-//! Interval bounds of expressions over ranges.
-//!
-//! Sound, not exact. Conditions narrow sides of `and`, `or` and conditionals, and comprehensions'
-//! elements. Parts are equal only if written alike.
+//! Interval bounds of expressions over ranges. Sound, not exact. Conditions narrow sides of `and`, `or` and
+//! conditionals, and comprehensions' elements. Parts are equal only if written alike.
 
 mod extent;
 mod facts;
@@ -54,7 +52,9 @@ pub fn bounds_each_within(
         Extent::Any | Extent::List(..) => Ok(None),
         range => match range.items() {
             Some(items) => items.iter().map(|item| finished(item, total)).collect::<Result<_, _>>().map(Some),
-            None => Err(EvalError::Kind { operation: "bounds", found: "what is not an array".into() }),
+            None => {
+                Err(EvalError::Kind { operation: "bounds", found: "a value that is not an array".into() })
+            }
         },
     }
 }
@@ -69,7 +69,7 @@ fn walk(expr: &Expr, env: &dyn RangeEnvironment, left: &mut usize) -> Result<(Ex
     match found {
         Ok(range) => Ok((range, walk.is_total())),
         Err(Stop::Error(error)) => Err(error),
-        // Without assumptions, only the environment can be contradictory.
+        // Only the environment can be contradictory.
         Err(Stop::Contradiction) => Err(EvalError::Malformed),
     }
 }

@@ -1,4 +1,4 @@
-//! Terms: deduplicated nodes of several expressions, to share facts. Variables are numbered by nesting, and
+//! Terms: deduplicated nodes of several expressions, to share facts. Variables are numbered by nesting;
 //! outputs' shapes are expanded.
 
 use std::collections::HashMap;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 use crate::ops::{self, EvalError};
 
-/// Less than those of terms that refer to it.
+/// Index of a term, less than those of terms that refer to it.
 pub type TermId = u32;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Term {
     Int(i64),
-    /// The bits of a float.
+    /// Bits of a float.
     Float(u64),
     Bool(bool),
     Str(String),
@@ -48,7 +48,7 @@ pub struct Terms {
     offset: usize,
     own: Vec<Term>,
     ids: HashMap<Term, TermId>,
-    /// By tensor.
+    /// Terms of shapes by tensor.
     shapes: HashMap<u32, TermId>,
     highest: u32,
 }
@@ -219,7 +219,8 @@ impl Terms {
         }
     }
 
-    /// Nested variables differ.
+    /// Renumbers the variables of comprehensions, so that equal expressions get equal numbers; those of nested
+    /// comprehensions differ.
     fn canonical_slots(&self, nodes: &[Node]) -> HashMap<u32, u32> {
         let mut slots = HashMap::new();
         let mut highest: Vec<u32> = Vec::with_capacity(nodes.len());
@@ -264,7 +265,7 @@ impl Terms {
     }
 }
 
-/// Canonical, since both sides are evaluated in any order.
+/// Orders the operands canonically, since both are evaluated in any order.
 fn ordered(op: BinaryOp, left: TermId, right: TermId) -> Term {
     let (op, left, right) = match op {
         BinaryOp::Gt => (BinaryOp::Lt, right, left),

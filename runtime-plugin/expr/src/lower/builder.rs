@@ -21,10 +21,10 @@ pub enum ShapeOp {
     Equal = 5,
     /// 1 if the first is less, else 0.
     Less = 6,
-    /// The floor, also if negative: undocumented; `tests/tests/it/lowering.rs` verifies it with
-    /// TensorRT-RTX 1.7.1.
+    /// The floor, also if negative: undocumented; `tests/tests/it/lowering.rs` verifies it with TensorRT-RTX
+    /// 1.7.1.
     FloorDiv = 7,
-    /// The ceiling, also if negative, verified likewise.
+    /// The ceiling, verified likewise.
     CeilDiv = 8,
 }
 
@@ -46,8 +46,7 @@ impl ShapeOp {
     }
 }
 
-/// Builds dimensions: TensorRT's builder, or a test double. Tensors are indexed over inputs, then
-/// outputs.
+/// Builds dimensions: TensorRT's builder, or a test double. Tensors are indexed over inputs, then outputs.
 pub trait ShapeBuilder {
     /// A possibly unknown dimension.
     type Dim: Clone;
@@ -60,7 +59,7 @@ pub trait ShapeBuilder {
     /// Returns a dimension; `axis` is less than the rank. Fails for an output's shape.
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<Self::Dim, Self::Error>;
 
-    /// Returns the number of values of a shape input, fixed by the network.
+    /// Returns a shape input's number of values, fixed by the network.
     fn value_count(&mut self, tensor: u32) -> Result<usize, Self::Error>;
 
     /// Returns a shape input's value; `index` is less than [`ShapeBuilder::value_count`].
@@ -84,9 +83,9 @@ pub enum LowerError<E> {
     Unsupported {
         /// [`super::print_node`] prints it with names.
         node: NodeId,
-        /// With numbers for names.
+        /// The operation's text, with numbers for names.
         text: String,
-        /// The reason.
+        /// Reason.
         reason: &'static str,
     },
     /// The builder failed.

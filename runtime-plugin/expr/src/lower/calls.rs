@@ -1,4 +1,4 @@
-//! Lowers built-in functions and indices that depend on shapes.
+//! Lowers built-in functions and shape-dependent indices.
 
 use super::symbol::{Number, Symbol};
 use super::{FLOATS, LENGTH, Lowered, Lowerer, Num, ShapeBuilder, ShapeOp, Sym};
@@ -46,7 +46,7 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
 
     fn picked(&self, id: NodeId, item: &Sym<B>) -> Lowered<B, Num<B>> {
         let number = item.int().or_else(|| item.bool());
-        number.ok_or_else(|| self.unsupported(id, "only integers and booleans can be picked by a shape"))
+        number.ok_or_else(|| self.unsupported(id, "a shape can select only integers and booleans"))
     }
 
     pub(super) fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Lowered<B> {

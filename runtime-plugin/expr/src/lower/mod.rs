@@ -2,7 +2,7 @@
 //!
 //! Equals evaluation where that has a value; elsewhere, TensorRT wraps silently (observed with TensorRT-RTX
 //! 1.7.1). `c ? x : y` becomes `c * x + (1 - c) * y`; divisors in untaken sides become 1, since TensorRT
-//! rejects any division by zero. Floats and arrays of unknown length cannot be lowered.
+//! rejects any division by zero. Cannot lower floats and arrays of unknown length.
 
 mod builder;
 mod calls;
@@ -46,7 +46,7 @@ pub fn lower_scalar<B: ShapeBuilder>(
 
 /// Lowers a value; known parts remain values.
 ///
-/// If `spared` is 1, the value is unused, and zero divisors become 1, since TensorRT would reject the engine.
+/// If `spared` is 1, the value is unused, and zero divisors, which TensorRT rejects, become 1.
 pub fn lower_value<B: ShapeBuilder>(
     expr: &Expr,
     env: &dyn Environment,
@@ -62,7 +62,7 @@ type Lowered<B, T = Sym<B>> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
 type Sym<B> = Symbol<<B as ShapeBuilder>::Dim>;
 type Num<B> = Number<<B as ShapeBuilder>::Dim>;
 
-const FLOATS: &str = "it needs floats, and shapes are integers";
+const FLOATS: &str = "it requires floats, but shapes are integers";
 const ADDRESS: &str = "shapes cannot depend on addresses";
 const DEVICE: &str = "shapes cannot depend on the device";
 const LENGTH: &str = "the length of an array cannot depend on shapes";
@@ -115,7 +115,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     fn dimension(&mut self, node: NodeId, value: &Sym<B>) -> Lowered<B, B::Dim> {
         match value.int() {
             Some(number) => self.dim_of(number),
-            None => Err(self.unsupported(node, "a dimension is an integer")),
+            None => Err(self.unsupported(node, "a dimension must be an integer")),
         }
     }
 
@@ -218,7 +218,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         if items.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(items.len().to_string()).into());
         }
-        // A loop: iterator adapters use more stack per level.
+        // Iterator adapters use more stack per level.
         let mut values = Vec::with_capacity(items.len());
         for &item in items {
             values.push(self.node(item)?);
@@ -269,7 +269,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
                 self.operation(ShapeOp::Sub, Number::Known(0), number).map(Symbol::from_int)
             }
             (UnaryOp::Not, _, Some(number)) => self.not(number).map(Symbol::from_bool),
-            _ => Err(self.unsupported(id, "its operand is of another kind")),
+            _ => Err(self.unsupported(id, "its operand has the wrong kind")),
         }
     }
 
@@ -347,7 +347,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// `condition * then + inverse * otherwise`.
+    /// Returns `condition * then + inverse * otherwise`.
     fn select(
         &mut self,
         id: NodeId,
@@ -438,7 +438,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(same)
     }
 
-    /// Makes zero divisors of unused values 1; TensorRT rejects others.
+    /// Makes zero divisors of unused values 1.
     fn spare(&mut self, divisor: Num<B>) -> Lowered<B, Num<B>> {
         match (&divisor, self.spared.clone()) {
             (Number::Dim(_), Some(spared)) => {
@@ -470,7 +470,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     fn index(&mut self, id: NodeId, array: NodeId, index: NodeId) -> Lowered<B> {
-        // Requests only this dimension.
         if let Some(Node::Shape(tensor)) = self.expr.nodes.get(array as usize) {
             let rank = self.rank(*tensor)?;
             if let Symbol::Known(Value::Int(index)) = self.node(index)? {
@@ -498,7 +497,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         body: NodeId,
     ) -> Lowered<B> {
         let over = self.node(over)?;
-        let over = self.items(id, over, "it does not go over an array")?;
+        let over = self.items(id, over, "it does not iterate over an array")?;
         let mut items = Vec::new();
         for item in over {
             self.locals.push((slot, item));

@@ -3,13 +3,13 @@ use crate::value::Value;
 /// A value that may depend on shapes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Symbol<D> {
-    /// A known value.
+    /// Known value.
     Known(Value),
-    /// An integer.
+    /// Integer.
     Int(D),
     /// 0 or 1.
     Bool(D),
-    /// Of known length, with unknown elements.
+    /// An array of known length.
     Array(Vec<Symbol<D>>),
 }
 

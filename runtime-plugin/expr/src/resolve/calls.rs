@@ -1,4 +1,4 @@
-//! Resolves calls: built-in functions, [`super::forms`], and helper functions, which are inlined.
+//! Resolves calls: built-in functions, [`super::forms`], and inlined helper functions.
 
 use super::errors::{NotAFunction, Recursion, UnknownFunction, WrongCount};
 use super::{Argument, Operand, Resolver};
@@ -44,9 +44,11 @@ impl Resolver<'_> {
             let error = NotAFunction { name: function }.with_span(span);
             match self.entity(function) {
                 Some(Entity::Attribute { kind: Kind::Array(_), .. }) => {
-                    error.help(format!("an element is `{function}[i]`"))
+                    error.help(format!("write `{function}[i]` for an element"))
                 }
-                Some(Entity::Tensor { .. }) => error.help(format!("a dimension is `{function}.shape[i]`")),
+                Some(Entity::Tensor { .. }) => {
+                    error.help(format!("write `{function}.shape[i]` for a dimension"))
+                }
                 _ => error,
             }
         } else {
@@ -73,7 +75,6 @@ impl Resolver<'_> {
             let error = wrong_count(name, (wanted, wanted), args.len(), &usage, span);
             return self.reject(error.about(name), span);
         }
-        // The body sees only parameters and scope.
         let params = function.params.iter().cloned().zip(args).collect();
         let outer_params = std::mem::replace(&mut self.params, params);
         let outer_locals = std::mem::take(&mut self.locals);

@@ -28,28 +28,28 @@ errors! {
     UnknownName UnknownFunction<'a> { name: &'a str } "unknown function `{name}`", "not known here";
     UnknownName UnknownVariable<'a> { name: &'a str } "unknown name `{name}`", "not known here";
     UnknownName UnknownType<'a> { name: &'a str } "unknown type `{name}`", "not known here",
-        "name a type parameter, or a type such as `f32`";
-    UnknownName UnknownFact<'a> { name: &'a str } "nothing is known of a device by the name `{name}`", "unknown field";
-    UnknownName UnknownField<'a> { name: &'a str } "a tensor has no field `{name}`", "unknown field";
+        "use a type parameter, or a type such as `f32`";
+    UnknownName UnknownFact<'a> { name: &'a str } "unknown device property `{name}`", "unknown field";
+    UnknownName UnknownField<'a> { name: &'a str } "unknown tensor field `{name}`", "unknown field";
 
     BadCall Recursion<'a> { name: &'a str } "`{name}` calls itself", "recursive call",
-        "functions are inlined: use a comprehension over `range(n)` to repeat something";
+        "use a comprehension over `range(n)` for repetition; functions are inlined";
     BadCall WrongCount<'a> { name: &'a str, wanted: String, found: usize, usage: &'a str }
-        "`{name}` takes {wanted}, found {found}", "wrong number of arguments", "write {usage}";
+        "`{name}` expects {wanted}, found {found}", "wrong number of arguments", "write {usage}";
 
     WrongKind NotAFunction<'a> { name: &'a str } "`{name}` is not a function", "cannot be called";
-    WrongKind NotATensor<'a> { form: &'a str, found: Type } "`{form}` takes a tensor, found {found}", "not a tensor";
-    WrongKind NotAType "`sizeof` takes a type", "not a type", "name a type parameter, or a type such as `f32`";
+    WrongKind NotATensor<'a> { form: &'a str, found: Type } "`{form}` expects a tensor, found {found}", "not a tensor";
+    WrongKind NotAType "`sizeof` expects a type", "not a type", "use a type parameter, or a type such as `f32`";
     WrongKind TensorAsValue<'a> { name: &'a str, help: String } "`{name}` is a tensor", "not a value", "{help}";
     WrongKind TypeAsValue<'a> { name: &'a str } "`{name}` is a type", "not a value",
-        "its size in bytes is `sizeof({name})`";
-    WrongKind DeviceAsValue<'a> { facts: &'a str } "`device` is not a value", "needs a field", "{facts}";
-    WrongKind FieldOfValue<'a> { name: &'a str, found: &'a Type } "only a tensor has fields, found {found}",
+        "use `sizeof({name})` for its size in bytes";
+    WrongKind DeviceAsValue<'a> { facts: &'a str } "`device` is not a value", "requires a field", "{facts}";
+    WrongKind FieldOfValue<'a> { name: &'a str, found: &'a Type } "only tensors have fields, found {found}",
         "no field `{name}`";
     WrongKind TypesCompared { parameter: String, ty: String } "types cannot be compared", "not values",
-        "a variant says which types it serves: `types = {{ {parameter} = [\"{ty}\"] }}`";
-    WrongKind HostAddress "a shape input lies in the host's memory: kernels do not get its address",
-        "not on the device", "leave it out";
+        "specify the types of a variant: `types = {{ {parameter} = [\"{ty}\"] }}`";
+    WrongKind HostAddress "a shape input is in host memory: kernels do not receive its address",
+        "not on the device", "remove this";
     WrongKind WrongType<'a> { rule: &'a str, found: &'a Type } "{rule}, found {found}", "{found}";
     WrongKind WrongTypes<'a> { rule: &'a str, left: &'a Type, right: &'a Type } "{rule}, found {left} and {right}",
         "{left} and {right}";
@@ -61,28 +61,27 @@ errors! {
     NoValue AlwaysFails { error: String } "{error}", "this always fails";
     NoValue LessThanAByte<'a> { prefix: String, ty: &'a str, share: u32 }
         "{prefix}`{ty}` has no size in bytes: {share} elements share a byte", "less than a byte",
-        "the bytes of `n` elements are `ceil_div(n, {share})`";
-    NoValue NotAnAlignment { most: u32, found: i64 } "an alignment is a power of two from 1 to {most}, found {found}",
-        "this is {found}", "TensorRT asks applications for tensors at multiples of {most} bytes, no more";
+        "use `ceil_div(n, {share})` for the bytes of `n` elements";
+    NoValue NotAnAlignment { most: u32, found: i64 } "an alignment must be a power of two from 1 to {most}, found {found}",
+        "this is {found}", "use at most {most}, the alignment that TensorRT requires of applications";
 
-    OutOfPlace SizeInExpression<'a> { name: &'a str } "the size that `{name}` holds is not known here",
-        "known once the kernels have run", "it can only be a dimension in the `shape` of an output";
-    OutOfPlace ShapeFromData<'a> { name: &'a str } "the shape of `{name}` depends on data: it is not known here",
-        "known once the kernels have run",
-        "its rank is `{name}.rank`, and no dimension is larger than the `upper` of its size";
-    OutOfPlace UnseenShapeInput<'a> { name: &'a str } "what `{name}` holds is not known when kernels are launched",
-        "known to the shapes of outputs alone",
-        "TensorRT uses shape inputs for shapes and keeps them from what runs: ask for an extent that follows from them, \
-         such as `y.shape[0]`";
-    OutOfPlace ValuesOfTensor<'a> { name: &'a str, help: &'a str } "the values of `{name}` are not known when shapes are",
+    OutOfPlace SizeInExpression<'a> { name: &'a str } "the size `{name}` is not known here",
+        "known after the kernels have run", "use it only as a dimension in the `shape` of an output";
+    OutOfPlace ShapeFromData<'a> { name: &'a str } "the shape of `{name}` depends on data and is not known here",
+        "known after the kernels have run",
+        "use its rank, `{name}.rank`, or the `upper` of its size, which no dimension exceeds";
+    OutOfPlace UnseenShapeInput<'a> { name: &'a str } "the values of `{name}` are not known when kernels are launched",
+        "available only in shapes of outputs",
+        "use an extent that depends on them, such as `y.shape[0]`; TensorRT uses shape inputs only for shapes";
+    OutOfPlace ValuesOfTensor<'a> { name: &'a str, help: &'a str } "the values of `{name}` are not known when shapes are computed",
         "not a shape input", "{help}";
     OutOfPlace DeviceInShape { fact: DeviceFact } "`{fact}` is not known here", "known when a kernel is launched",
-        "it can stand in guards and launches; shapes are the same on every device";
-    OutOfPlace AddressOutsideGuard "only a guard can ask for addresses", "not known here",
-        "addresses are known when a kernel is launched: move this to the `guard` of a variant";
+        "use it only in guards and launches; shapes do not depend on the device";
+    OutOfPlace AddressOutsideGuard "only a guard can use addresses", "not known here",
+        "move this to the `guard` of a variant; addresses are known when a kernel is launched";
     OutOfPlace FormatUnknown<'a> { field: &'a str } "`{field}` is not known here", "depends on the tensor's format",
-        "TensorRT asks for shapes before it chooses formats: only guards and launches can look at them";
-    OutOfPlace LateAlignment "an alignment must be known when the plugin is compiled", "known later",
+        "use formats only in guards and launches; TensorRT requests shapes before it chooses formats";
+    OutOfPlace LateAlignment "an alignment must be known at compile time", "unknown at compile time",
         "use numbers, constants and `sizeof`, such as `VEC * sizeof(T)`";
 
     Syntax AlignmentTooSlow "the alignments of this expression take too long to compute", "too many steps",

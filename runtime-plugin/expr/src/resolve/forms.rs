@@ -45,7 +45,7 @@ impl Resolver<'_> {
         let [arg] = args else {
             return self.reject(wrong_count("numel", (1, 1), args.len(), "`numel(x)`", span), span);
         };
-        let help = "the length of an array is `len(a)`, the product of its elements `prod(a)`";
+        let help = "use `len(a)` for the length of an array, `prod(a)` for the product of its elements";
         match self.tensor_named("numel", arg, Some(help)) {
             Named::Tensor(index, TensorKind::DataDependent) => self.shape_of_data(index, Type::Int, span),
             Named::Tensor(index, TensorKind::UnseenShapeInput) => self.unseen(index, Type::Int, span),

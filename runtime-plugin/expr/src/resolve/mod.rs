@@ -1,6 +1,5 @@
-//! Resolves syntax to a typed tree.
-//!
-//! Integers convert to floats by `float(...)` in the tree, which rounds beyond 2^53.
+//! Resolves syntax to a typed tree. Integers convert to floats by `float(...)` in the tree, which rounds
+//! beyond 2^53.
 
 mod calls;
 mod errors;
@@ -27,15 +26,15 @@ use types::Type;
 /// A resolved expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed {
-    /// The folded tree.
+    /// Folded tree.
     pub expr: Expr,
-    /// Of its value.
+    /// The kind of the value.
     pub kind: Kind,
     /// When its value is known, after folding.
     pub time: BindingTime,
 }
 
-/// Compiles an expression. Returns the first syntax error, or all independent errors, including parts that
+/// Compiles an expression. Returns the first syntax error, or all independent errors, also of parts that
 /// always fail.
 pub fn compile(text: &str, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let syntax = parse(text).map_err(|error| vec![error])?;
@@ -146,7 +145,7 @@ enum Argument {
     Value { nodes: Vec<Node>, spans: Vec<Span>, heights: Vec<usize>, ty: Type },
     /// A tensor or a type.
     Entity(Entity),
-    /// Of separately checked functions.
+    /// Any kind, for functions whose arguments are checked separately.
     Anything,
 }
 
@@ -161,11 +160,11 @@ struct Resolver<'a> {
     params: Vec<(String, Argument)>,
     /// Innermost last.
     inlining: Vec<String>,
-    /// The outermost call: a body's own spans are in another text.
+    /// Outermost call: a body's own spans are in another text.
     call_span: Option<Span>,
     depth: usize,
     errors: Vec<ExprError>,
-    /// Set if the tree is too large; then no nodes are added.
+    /// Whether the tree is too large; if so, no nodes are added.
     full: bool,
     addresses: bool,
     device: bool,
@@ -227,8 +226,10 @@ impl<'a> Resolver<'a> {
     fn push(&mut self, node: Node, height: usize, span: Span, ty: Type) -> Operand {
         if self.nodes.len() >= Expr::NODE_LIMIT && !self.full {
             self.full = true;
-            let message =
-                format!("the expression has more than {} parts once functions are inlined", Expr::NODE_LIMIT);
+            let message = format!(
+                "the expression has more than {} parts after functions are inlined",
+                Expr::NODE_LIMIT
+            );
             self.error(ExprError::too_large(span.clone(), message, "too large"));
         }
         if self.full {
@@ -354,8 +355,8 @@ impl<'a> Resolver<'a> {
             _ => {
                 let error = operand.wrong_type(&format!("{by} must be {}", wanted.with_article()));
                 self.error(match (wanted, &operand.ty) {
-                    (Type::Bool, Type::Int) => error.help("compare it: `a != 0`"),
-                    (Type::Int, Type::Float) => error.help("round it: `int(a)` goes towards zero"),
+                    (Type::Bool, Type::Int) => error.help("write `a != 0`"),
+                    (Type::Int, Type::Float) => error.help("write `int(a)`, which rounds toward zero"),
                     (Type::Int, Type::Bool) => error.help("write `1 if a else 0`"),
                     _ => error,
                 });
@@ -409,7 +410,7 @@ impl<'a> Resolver<'a> {
         let index = self.value(index);
         let index = self.wanted(index, &Type::Int, "an index");
         if !array.ty.is_array() {
-            self.error(array.wrong_type("only an array has elements"));
+            self.error(array.wrong_type("only arrays have elements"));
         }
         let ty = array.ty.element();
         self.emit(Node::Index { array: array.id, index: index.id }, ty, span)
@@ -425,7 +426,7 @@ impl<'a> Resolver<'a> {
     ) -> Operand {
         let over = self.value(over);
         if !over.ty.is_array() {
-            let error = over.wrong_type("`for` goes over an array");
+            let error = over.wrong_type("`for` expects an array");
             self.error(if over.ty == Type::Int { error.help("write `range(n)`") } else { error });
         }
         let slot = self.slot();

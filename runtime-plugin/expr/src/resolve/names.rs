@@ -26,7 +26,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether it is a separately checked function's parameter.
     pub(super) fn is_anything(&self, name: &str) -> bool {
         !self.locals.iter().any(|local| local.name == name)
             && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
@@ -62,10 +61,8 @@ impl Resolver<'_> {
             }
             Some(Entity::Tensor { kind, .. }) => {
                 let help = match kind {
-                    TensorKind::ShapeInput => format!("one of its values is `{name}.values[0]`"),
-                    TensorKind::UnseenShapeInput => {
-                        "its values are known to the shapes of outputs alone".to_owned()
-                    }
+                    TensorKind::ShapeInput => format!("write `{name}.values[0]` for one of its values"),
+                    TensorKind::UnseenShapeInput => "use its values only in shapes of outputs".to_owned(),
                     _ => format!("write `{name}.shape`, `{name}.rank` or `numel({name})`"),
                 };
                 self.reject(TensorAsValue { name, help }.with_span(span), span)
@@ -185,9 +182,9 @@ impl Resolver<'_> {
             }
             ("values", Some((_, kind, text))) => {
                 let help = if kind == TensorKind::Plain {
-                    "only those of a shape input are, an input of a few integers: say `shape_input = true` where it is declared"
+                    "declare it as a shape input, which has few integers: `shape_input = true`"
                 } else {
-                    "only those of a shape input are"
+                    "use only values of shape inputs"
                 };
                 self.error(ValuesOfTensor { name: text, help }.with_span(span));
                 self.anything(Type::array(Type::Int), span)
@@ -202,7 +199,7 @@ impl Resolver<'_> {
                 let has_values = tensor.is_none_or(|(_, kind, _)| kind == TensorKind::ShapeInput);
                 let fields = ["shape", "rank", "format", "vector", "padded"].into_iter();
                 let near = nearest(name, fields.chain(has_values.then_some("values")));
-                let help = "a tensor has `shape` and `rank`; its number of elements is `numel(x)`";
+                let help = "use `shape` or `rank`, or `numel(x)` for the number of elements";
                 self.reject(UnknownField { name }.with_span(name_span).help_near(near, help), span)
             }
         }
@@ -214,7 +211,7 @@ impl Resolver<'_> {
         if self.errors.len() == before {
             let error = FieldOfValue { name, found: &value.ty }.with_span(span);
             self.error(if value.ty.is_array() {
-                error.help("the length of an array is `len(a)`")
+                error.help("use `len(a)` for the length of an array")
             } else {
                 error
             });
@@ -253,10 +250,10 @@ impl Resolver<'_> {
             && !is_literal
             && let Some(error) = self.errors.iter_mut().rev().find(unknown)
         {
-            error.help = Some(format!("a string stands in quotes: `'{name}'`"));
+            error.help = Some(format!("write a string in quotes: `'{name}'`"));
         }
     }
 }
 
-const DEVICE_FACTS: &str = "of a device are known `device.sms` (multiprocessors), `device.shared_bytes` (the most dynamic shared memory of \
-     a block) and `device.capability` (90 for 9.0)";
+const DEVICE_FACTS: &str = "use `device.sms` (multiprocessors), `device.shared_bytes` (maximum dynamic shared memory of a block) or \
+     `device.capability` (90 for 9.0)";

@@ -31,7 +31,7 @@ impl Resolver<'_> {
             }
             BinaryOp::Eq | BinaryOp::Ne => "compares values of one kind",
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => "compares numbers",
-            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => "takes numbers",
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => "expects numbers",
         };
         let is_equality = matches!(op, BinaryOp::Eq | BinaryOp::Ne);
         let are_numbers = left.ty.is_number() && right.ty.is_number();
@@ -43,7 +43,7 @@ impl Resolver<'_> {
             self.error(match arrays {
                 1 | 2 if is_equality => error,
                 2 if op == BinaryOp::Add => error.help(foreign::CONCATENATION),
-                1 | 2 => error.help("to work on each element, write `[a[i] + b[i] for i in range(len(a))]`"),
+                1 | 2 => error.help("for each element, write `[a[i] + b[i] for i in range(len(a))]`"),
                 _ => error,
             });
         }
@@ -66,7 +66,7 @@ impl Resolver<'_> {
         let rule = format!("`{symbol}` divides integers");
         let error = WrongTypes { rule: &rule, left: &left.ty, right: &right.ty }.with_span(span);
         let are_numbers = left.ty.is_number() && right.ty.is_number();
-        let help = "`/` divides floats; `int(a / b)` rounds towards zero";
+        let help = "use `int(a / b)`, which rounds toward zero; `/` divides floats";
         self.error(if are_numbers { error.help(help) } else { error });
     }
 
@@ -105,7 +105,7 @@ impl Resolver<'_> {
                 let element = self.number_elements(builtin, &args);
                 let ty = if element == Type::Float { Type::Float } else { Type::Int };
                 let value = self.emit_call(builtin, &args, Type::Int, span);
-                // Without elements, the result is the integer 0 or 1.
+                // If there are no elements, the result is the integer 0 or 1.
                 self.converted(value, &ty)
             }
             Builtin::Sqrt | Builtin::Rsqrt | Builtin::Exp | Builtin::Log => {
@@ -159,7 +159,7 @@ impl Resolver<'_> {
     fn array_argument(&mut self, builtin: Builtin, args: &[Operand]) -> Type {
         let Some(array) = args.first() else { return Type::Unknown };
         if !array.ty.is_array() {
-            self.error(array.wrong_type(&format!("`{}` takes an array", builtin.name())));
+            self.error(array.wrong_type(&format!("`{}` expects an array", builtin.name())));
         }
         array.ty.element()
     }
@@ -168,7 +168,7 @@ impl Resolver<'_> {
         let element = self.array_argument(builtin, args);
         if !element.is_number() {
             if let Some(array) = args.first() {
-                self.error(array.wrong_type(&format!("`{}` takes an array of numbers", builtin.name())));
+                self.error(array.wrong_type(&format!("`{}` expects an array of numbers", builtin.name())));
             }
             return Type::Unknown;
         }

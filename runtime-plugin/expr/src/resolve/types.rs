@@ -43,7 +43,7 @@ impl Type {
         }
     }
 
-    /// An unknown array is one of integers.
+    /// Returns the kind; arrays of unknown elements are integer arrays.
     pub(super) fn kind(&self) -> Kind {
         match self {
             Type::Int | Type::Unknown => Kind::Int,

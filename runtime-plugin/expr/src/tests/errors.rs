@@ -314,8 +314,8 @@ fn what_is_too_large() {
         messages,
         [
             "the expression is nested more than 200 levels deep",
-            "the expression has more than 16384 parts once functions are inlined",
-            "in `twice`: the expression has more than 16384 parts once functions are inlined",
+            "the expression has more than 16384 parts after functions are inlined",
+            "in `twice`: the expression has more than 16384 parts after functions are inlined",
         ]
     );
 }

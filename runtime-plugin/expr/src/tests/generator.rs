@@ -1,5 +1,3 @@
-//! Generates expressions, environments and nodes from random bytes.
-
 use super::support::{TENSORS, World};
 use crate::value::Value;
 use crate::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
@@ -15,9 +13,9 @@ pub(super) enum Tree {
     Numel(usize),
     Aligned(usize, u32),
     Device(DeviceFact),
-    /// Of `target`.
+    /// The values of `target`.
     Values,
-    /// Of `total`.
+    /// The size in `total`.
     Size,
     Array(Vec<Tree>),
     Unary(&'static str, Box<Tree>),
@@ -75,7 +73,7 @@ impl<'a> Tape<'a> {
         Tape { bytes: bytes.iter(), variables: Vec::new(), fresh: 0 }
     }
 
-    /// Below `limit`; 0 after the tape ends.
+    /// Returns a number below `limit`; 0 after the tape ends.
     pub(super) fn pick(&mut self, limit: usize) -> usize {
         usize::from(self.bytes.next().copied().unwrap_or(0)) % limit
     }

@@ -95,7 +95,7 @@ fn alignments() {
     assert_eq!(aligned.nodes, [Node::Aligned { tensor: 1, bytes: 16 }]);
     assert_eq!(
         evaluate(&aligned, &World::example().at_node_time()).unwrap_err().to_string(),
-        "the address of tensor 1 is not known"
+        "the address of tensor 1 is unknown"
     );
     assert_eq!(bind(&aligned, &World::example()).nodes, [Node::Bool(true)]);
 }
@@ -107,11 +107,11 @@ fn devices_and_values() {
     same("[target.values[0], target.values[-1], len(target.values), target.shape[0]]", "[4, -8, 2, 2]");
     same("sum(target.values) + numel(target) + target.rank", "-1");
     same("[v * 2 for v in target.values if v > 0]", "[8]");
-    assert_eq!(value("target.values[2]"), Err("index 2 is out of range for an array of 2".into()));
+    assert_eq!(value("target.values[2]"), Err("index 2 is out of range for an array of length 2".into()));
     let node_time = World::example().at_node_time();
     let fails = |text| evaluate(&compile(text, &scope()).unwrap().expr, &node_time).unwrap_err().to_string();
-    assert_eq!(fails("device.sms"), "`device.sms` is not known: there is no device");
-    assert_eq!(fails("target.values[0]"), "the values of tensor 3 are not known");
+    assert_eq!(fails("device.sms"), "`device.sms` is unknown without a device");
+    assert_eq!(fails("target.values[0]"), "the values of tensor 3 are unknown");
     let bound = bind(&compile("device.sms * target.values[0]", &scope()).unwrap().expr, &World::example());
     assert_eq!(bound.nodes, [Node::Int(528)]);
     same("[device for device in range(2)]", "[0, 1]");
@@ -124,13 +124,13 @@ fn a_size_is_a_dimension_and_nothing_else() {
     assert_eq!(evaluate(&expr, &World::example()).unwrap().to_string(), "[9, 5]");
     assert_eq!(
         evaluate(&expr, &World::example().at_node_time()).unwrap_err().to_string(),
-        "the size that tensor 4 holds is not known before the kernels ran"
+        "the size in tensor 4 is unknown before the kernels run"
     );
     assert_eq!(print(&expr, &Plugin), "[total, x.rank + 1]");
     assert_eq!(crate::sizes_of(&expr), [4]);
     let world = World::example();
     assert_eq!(lower(&expr, &world.at_node_time(), &mut Calculator::new(&world)), Ok(vec![9, 5]));
-    assert!(shape("[total, 2] if ZERO == 0 else [2, total]").is_ok(), "one side is left");
+    assert!(shape("[total, 2] if ZERO == 0 else [2, total]").is_ok(), "one side remains");
     for text in
         ["[total + 1]", "total", "[[total]][0]", "[total for i in range(x.rank)]", "[total] if flag else [1]"]
     {
@@ -155,7 +155,7 @@ fn only_the_side_that_is_taken_is_evaluated() {
     same("n == 4 and x.shape[7] == 1", "false");
     same("64 // ZERO if ZERO > 0 else 1", "1");
     assert_eq!(value("7 // (n - 3)"), Err("division by zero: 7 // 0".into()));
-    assert_eq!(value("x.shape[n + 1]"), Err("index 4 is out of range for an array of 4".into()));
+    assert_eq!(value("x.shape[n + 1]"), Err("index 4 is out of range for an array of length 4".into()));
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn what_tensorrt_cannot_say_is_named() {
     let message = |text| lowered(text).unwrap_err().to_string();
     assert_eq!(
         message("[int(x.shape[0] * 0.5)]"),
-        "`float(tensor0.shape[0])` cannot be computed by TensorRT's shape operations: it needs floats, and shapes are integers"
+        "`float(tensor0.shape[0])` cannot be computed by TensorRT's shape operations: it requires floats, but shapes are integers"
     );
     assert_eq!(
         message("[d for d in x.shape if d > 3]"),
@@ -363,7 +363,7 @@ fn functions_are_checked_before_they_are_called() {
     assert_eq!(check(&["k"], "vectors(x, k + 1) and aligned(x, k.rank) and aligned(x, len(k.shape))"), []);
     assert_eq!(
         check(&["t"], "aligned(t, 3)"),
-        [(11..12, "an alignment is a power of two from 1 to 256, found 3".to_owned())]
+        [(11..12, "an alignment must be a power of two from 1 to 256, found 3".to_owned())]
     );
     let anywhere = Scope::new().without_addresses();
     let function = crate::Function { params: vec!["t".into()], body: parse("aligned(t, 4)").unwrap() };

@@ -4,8 +4,8 @@ use crate::value::Value;
 use crate::{Scope, compile, evaluate};
 
 fn value(text: &str, scope: &Scope, world: &World) -> Value {
-    let typed = compile(text, scope).expect("it is right");
-    evaluate(&typed.expr, world).expect("it has a value")
+    let typed = compile(text, scope).expect("a valid expression");
+    evaluate(&typed.expr, world).expect("a value")
 }
 
 #[test]
@@ -13,7 +13,7 @@ fn extents_in_memory_are_those_of_the_format() {
     let mut world = World::example();
     for shape in [vec![3, 4, 5], vec![2, 33, 4, 5], vec![1, 2, 3, 4, 5, 6, 7, 9], vec![0, 1, 0, 1]] {
         for format in Format::ALL.into_iter().filter(|format| format.min_rank() <= shape.len()) {
-            let rank = u8::try_from(shape.len()).expect("it is small");
+            let rank = u8::try_from(shape.len()).expect("a small rank");
             let free = scope().formats([(0, format)]);
             let fixed = free.clone().tensor("x", 0, rank, rank);
             world.shapes[0].clone_from(&shape);
@@ -31,15 +31,15 @@ fn extents_in_memory_are_those_of_the_format() {
 #[test]
 fn formats_are_known_when_the_plugin_is_compiled() {
     let scope = scope().formats([(0, Format::Hwc8)]);
-    let is_folded = |text: &str| compile(text, &scope).expect("it is right").expr.nodes.len() == 1;
+    let is_folded = |text: &str| compile(text, &scope).expect("a valid expression").expr.nodes.len() == 1;
     assert!(is_folded("x.format == 'hwc8' and x.vector == 8"));
-    assert!(is_folded("y.format == 'linear'"), "a tensor of which nothing is said");
+    assert!(is_folded("y.format == 'linear'"), "a tensor without a format");
 }
 
 #[test]
 fn formats_are_not_known_everywhere() {
     for text in ["x.format", "x.vector", "x.padded[0]"] {
-        let errors = compile(text, &scope()).expect_err("formats are not known");
+        let errors = compile(text, &scope()).expect_err("unknown formats");
         assert!(errors[0].message.ends_with("is not known here"), "{errors:?}");
     }
 }

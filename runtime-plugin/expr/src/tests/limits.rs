@@ -1,5 +1,3 @@
-//! Bounds.
-
 use super::support::{World, scope};
 use crate::value::Value;
 use crate::{Bounds, Environment, RangeEnvironment, bounds, bounds_each, compile};

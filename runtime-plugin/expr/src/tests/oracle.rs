@@ -150,7 +150,6 @@ impl Oracle<'_> {
             Tree::Call(function, args) => {
                 let args = args.iter().map(|arg| self.value(arg)).collect::<Option<Vec<Wide>>>()?;
                 let value = Self::call(function, &args)?;
-                // 0 without weights, of its kind.
                 let floats = matches!(tree, Tree::Call("sum", args) if matches!(&args[..], [Tree::Name(name)] if name == "weights"));
                 if floats { Wide::Float(value.float()) } else { value }
             }

@@ -1,5 +1,3 @@
-//! Every consumer of expressions agrees with the oracle.
-
 use proptest::prelude::*;
 
 use super::generator::{Tape, nodes};
@@ -50,7 +48,6 @@ impl RangeEnvironment for Ranges<'_> {
     }
 }
 
-/// Shapes and later facts, for bound expressions.
 struct ShapesOnly<'a>(&'a World);
 
 impl Environment for ShapesOnly<'_> {

@@ -1,4 +1,4 @@
-//! Recursion over the deepest tree fits a thread's stack.
+//! The deepest tree fits a thread's stack.
 
 use super::support::{Calculator, Plugin, World, scope};
 use crate::value::Value;
@@ -6,7 +6,7 @@ use crate::{
     Expr, RangeEnvironment, bind, bounds, compile_syntax, evaluate, lower, lower_scalar, parse, print,
 };
 
-/// Of test threads and rayon's. Optimized code uses a fraction.
+/// Stack size of test threads and rayon's threads; optimized code uses a fraction of it.
 const STACK: usize = 2 * 1024 * 1024;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {

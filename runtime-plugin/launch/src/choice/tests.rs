@@ -2,7 +2,6 @@ use super::*;
 use cubinder_expr::DeviceFact;
 use cubinder_expr::{BinaryOp, Builtin, UnaryOp, evaluate};
 
-/// `x` has shape [4, 6].
 struct Shapes;
 
 const X: [i64; 2] = [4, 6];
@@ -65,7 +64,7 @@ fn numel_is(count: i64) -> Expr {
     binary(BinaryOp::Eq, &leaf(Node::Numel(0)), &int(count))
 }
 
-/// `1 // (numel(x) - 24) == 0` has no value.
+/// Returns `1 // (numel(x) - 24) == 0`, which has no value for 24 elements.
 fn broken() -> Expr {
     let zero = binary(BinaryOp::Sub, &leaf(Node::Numel(0)), &int(24));
     binary(BinaryOp::Eq, &binary(BinaryOp::FloorDiv, &int(1), &zero), &int(0))
@@ -190,7 +189,6 @@ fn a_guard_without_a_value_does_not_hold() {
     assert_eq!(found.candidates, [1, 3]);
     let without_value: Vec<usize> = found.without_value.iter().map(|(variant, _)| *variant).collect();
     assert_eq!(without_value, [0, 2]);
-    // Reported once per variant.
     let twice = and(&binary(BinaryOp::Ne, &aligned(0, 16), &aligned(1, 16)), &broken());
     assert_eq!(assert_faithful(&[Some(&twice), None]).without_value.len(), 1);
     let guarded = and(&aligned(0, 16), &binary(BinaryOp::Or, &aligned(0, 8), &broken()));
@@ -203,11 +201,11 @@ fn a_guard_without_a_value_does_not_hold() {
 fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let chain =
         |op, count: u32| (1..count).fold(aligned(0, 2), |left, index| binary(op, &left, &aligned(index, 2)));
-    // Whether an odd number of 16 addresses is aligned: 31 steps.
+    // An odd number of 16 aligned addresses: 31 steps.
     let odd = chain(BinaryOp::Ne, 16);
     let found = decide(&[Some(&odd)]).unwrap();
     assert_eq!(found.choice.unwrap().steps.len(), 31);
-    // A sum of weights has as many residuals as sums.
+    // A sum of weights has as many residuals as values.
     let weight = |tensor: u32| {
         join(&[&aligned(tensor, 2), &int(3_i64.pow(tensor)), &int(0)], |roots| Node::Conditional {
             condition: roots[0],
@@ -218,8 +216,8 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let sum = (1..16).fold(weight(0), |left, index| binary(BinaryOp::Add, &weight(index), &left));
     let hard = binary(BinaryOp::Eq, &binary(BinaryOp::Mod, &sum, &int(7919)), &int(1));
     assert_eq!(decide(&[Some(&hard)]), Err(UndecidedGuards::TooManyWays));
-    assert!(UndecidedGuards::TooManyWays.to_string().contains("ask for fewer tensors"));
-    // Comparing residuals with long text is expensive.
+    assert!(UndecidedGuards::TooManyWays.to_string().contains("use fewer tensors"));
+    // Comparing long residuals is expensive.
     let text = |length: usize| leaf(Node::Str("a".repeat(length)));
     let named = join(&[&aligned(16, 2), &text(3200), &text(1)], |roots| Node::Conditional {
         condition: roots[0],
@@ -228,7 +226,7 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     });
     let wordy = and(&hard, &binary(BinaryOp::Ne, &named, &text(2)));
     assert_eq!(decide(&[Some(&wordy)]), Err(UndecidedGuards::TooManySteps));
-    assert!(UndecidedGuards::TooManySteps.to_string().contains("take more than 8000000 steps together"));
+    assert!(UndecidedGuards::TooManySteps.to_string().contains("exceed 8000000 evaluation steps"));
     let (one, two) = (aligned(0, 2), and(&aligned(0, 2), &aligned(1, 2)));
     let mut guards = vec![Some(&one); 681];
     guards.push(Some(&two));

@@ -6,14 +6,14 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, ShapeBuilder, ShapeOp};
 use cubinder_model::model::{Guard, Launch, Plugin};
 
-/// Why a number of a launch is unknown.
+/// Why a number is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoNumber {
     /// Depends on an unknown dimension.
-    #[error("a dimension is not known")]
+    #[error("a dimension is unknown")]
     Dimension,
     /// Divides by zero, which TensorRT rejects.
-    #[error("TensorRT refuses a division by zero")]
+    #[error("TensorRT rejects a division by zero")]
     Division,
 }
 
@@ -48,8 +48,7 @@ impl ShapeBuilder for Numbers<'_> {
     }
 }
 
-/// Evaluates a launch as TensorRT makes it. Never empty: one block is launched instead. The caller checks
-/// requirements.
+/// Evaluates a launch as TensorRT makes it, with one block if empty. The caller checks requirements.
 pub fn evaluate(
     plugin: &Plugin,
     when: Option<&Guard>,

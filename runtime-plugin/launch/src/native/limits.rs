@@ -1,9 +1,9 @@
-//! Limits of shapes as requirements, for launches without another check.
+//! Shape limits as requirements, for launches without another check.
 
 use cubinder_expr::{BinaryOp, Builtin, Expr, Formula, Node, is_within};
 use cubinder_model::model::{Interval, Requirement, ShapeLimits};
 
-/// Returns a tensor's limits as requirements on its `rank` dimensions. `shape` is an array expression.
+/// Returns a tensor's limits as requirements on its `rank` dimensions; `shape` is an array expression.
 #[must_use]
 pub fn limits(name: &str, shape: &Expr, rank: usize, limits: &ShapeLimits) -> Vec<Requirement> {
     let axes = (0..rank).flat_map(|axis| {
@@ -15,13 +15,13 @@ pub fn limits(name: &str, shape: &Expr, rank: usize, limits: &ShapeLimits) -> Ve
     axes.chain(bounds(&format!("numel({name})"), &numel.finish(), name, limits.numel)).collect()
 }
 
-/// Returns requirements that no dimension of an output is negative.
+/// Returns the requirements that an output's dimensions are not negative.
 #[must_use]
 pub fn sizes(name: &str, shape: &Expr, rank: usize) -> Vec<Requirement> {
     let requirement = |axis| Requirement {
         expr: is_within(&extent(shape, axis), Interval::ANY_SIZE),
         text: format!("{name}.shape[{axis}] >= 0"),
-        message: "no tensor has a dimension below 0".to_owned(),
+        message: "dimensions must not be negative".to_owned(),
     };
     (0..rank).map(requirement).collect()
 }

@@ -14,14 +14,14 @@ pub enum Obstacle {
     /// A shape input.
     #[error("`{0}` is a shape input")]
     ShapeInput(String),
-    /// Not exactly one step.
-    #[error("it has {0} steps, and TensorRT launches one kernel")]
+    /// The variant does not have exactly one step.
+    #[error("it has {0} steps, but TensorRT launches only one kernel")]
     Steps(usize),
     /// The only step fills memory.
-    #[error("it fills memory, and TensorRT launches a kernel")]
+    #[error("it fills memory, but TensorRT only launches kernels")]
     Fill,
     /// A scratch buffer.
-    #[error("it has the scratch buffer `{0}`, and TensorRT gives none")]
+    #[error("it has the scratch buffer `{0}`, but TensorRT provides none")]
     Scratch(String),
     /// The kernel runs in clusters.
     #[error("its kernel runs in clusters")]
@@ -30,17 +30,17 @@ pub enum Obstacle {
     #[error("its launch is cooperative")]
     Cooperative,
     /// The guard depends on addresses or the device.
-    #[error("its guard `{0}` asks for addresses or the device, which are not known when TensorRT chooses")]
+    #[error("its guard `{0}` depends on addresses or the device, which are unknown when TensorRT chooses")]
     Guard(String),
     /// This part depends on addresses or the device.
     #[error("{0} depends on addresses or the device")]
     RunTime(Role),
     /// A float that depends on shapes.
-    #[error("{0} is a float that depends on shapes, and TensorRT computes integers alone")]
+    #[error("{0} is a float that depends on shapes, but TensorRT evaluates only integers")]
     Float(Role),
 }
 
-/// Returns all obstacles of `variant`, compiled or not; missing arguments are not checked.
+/// Returns all obstacles of a possibly uncompiled `variant`; missing arguments are not checked.
 #[must_use]
 pub fn obstacles(plugin: &Plugin, variant: &Variant) -> Vec<Obstacle> {
     let sized = plugin.outputs.iter().filter(|output| output.size.is_some() || output.depends_on_data());

@@ -2,25 +2,24 @@
 
 use cubinder_model::model::{Arg, ArgValue, Plugin};
 
-/// Why parameters differ from TensorRT's: inputs' addresses, 32-bit integers, addresses of outputs with their
-/// own memory.
+/// Why parameters differ from TensorRT's: inputs' addresses, 32-bit integers, addresses of unaliased outputs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentMismatch {
-    /// Not the address that TensorRT passes.
+    /// The parameter is not the address that TensorRT passes.
     #[error(
-        "TensorRT passes the address of `{tensor}` as argument {number}, and the kernel takes {}",
+        "TensorRT passes the address of `{tensor}` as argument {number}, but the kernel expects {}",
         found.as_ref().map_or("fewer".to_owned(), |name| format!("`{name}` there"))
     )]
     Address {
-        /// From 1; one more than the last if missing.
+        /// Number of the parameter, from 1; one more than the last if it is missing.
         number: usize,
         /// The tensor of the address.
         tensor: String,
         /// The kernel's parameter.
         found: Option<String>,
     },
-    /// Not 32 bits, or several numbers by value.
-    #[error("`{name}` has {bytes} byte{}, and TensorRT passes integers of 4", if *bytes == 1 { "" } else { "s" })]
+    /// The parameter does not have 32 bits, or consists of several numbers.
+    #[error("`{name}` has {bytes} byte{}, but TensorRT passes 4-byte integers", if *bytes == 1 { "" } else { "s" })]
     Number {
         /// The parameter's name.
         name: String,
@@ -28,7 +27,7 @@ pub enum ArgumentMismatch {
         bytes: u64,
     },
     /// A parameter after the outputs.
-    #[error("TensorRT passes nothing behind the outputs, and the kernel takes `{name}` there")]
+    #[error("TensorRT passes no arguments after the outputs, but the kernel expects `{name}` there")]
     Extra {
         /// The parameter's name.
         name: String,

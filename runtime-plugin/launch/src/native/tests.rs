@@ -139,7 +139,6 @@ fn plugin(variant: Variant) -> Plugin {
     }
 }
 
-/// Reassembles numbers from words, as a wrapper does.
 fn put_together(launch: &Launch, words: &[i64]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut words = words.iter().skip(1).map(|word| i32::try_from(*word).expect("a word has 32 bits"));
@@ -279,15 +278,15 @@ fn what_does_not_fit_is_refused() {
     let refused = |args| compare(&launch("1", args), [2, 3], 300).unwrap_err();
     assert_eq!(
         refused(vec![scalar(I8, "k")]),
-        "argument `k` is 300, which its type i8 does not hold: -128 to 127"
+        "argument `k` is 300, which does not fit its type i8: -128 to 127"
     );
     assert_eq!(
         refused(vec![array(I64, 3, "x.shape")]),
-        "argument `x.shape` has 2 elements, the kernel takes exactly 3"
+        "argument `x.shape` has length 2, the kernel expects exactly 3"
     );
     assert_eq!(
         refused(vec![scalar(ScalarType::F32, "x.shape[0]")]),
-        "argument `x.shape[0]` has no value: it is a float that depends on shapes, and TensorRT computes integers alone"
+        "argument `x.shape[0]` has no value: it is a float that depends on shapes, but TensorRT evaluates only integers"
     );
 }
 
@@ -309,11 +308,11 @@ fn extents_that_attributes_decide_are_held_against_what_cuda_takes() {
     };
     assert_eq!(of("k", "k", 512), Ok(([512, 2, 1], 512)));
     let refused = |block, shared, k| of(block, shared, k).unwrap_err();
-    assert_eq!(refused("k", "0", 4096), "block x is 4096, the most is 1024");
-    assert_eq!(refused("k", "0", 0), "block x is 0, the least is 1");
-    assert_eq!(refused("k", "0", -5), "block x is -5, the least is 1");
-    assert_eq!(refused("k", "0", 1024), "the number of threads in a block is 2048, the most is 1024");
-    assert_eq!(refused("1", "k * 1024", 49), "dynamic shared memory in bytes is 50176, the most is 49152");
+    assert_eq!(refused("k", "0", 4096), "block x is 4096, the maximum is 1024");
+    assert_eq!(refused("k", "0", 0), "block x is 0, the minimum is 1");
+    assert_eq!(refused("k", "0", -5), "block x is -5, the minimum is 1");
+    assert_eq!(refused("k", "0", 1024), "the number of threads in a block is 2048, the maximum is 1024");
+    assert_eq!(refused("1", "k * 1024", 49), "dynamic shared memory in bytes is 50176, the maximum is 49152");
 }
 
 /// Even if CUDA would reject block or shared memory.
@@ -351,7 +350,7 @@ fn what_attributes_leave_out_does_not_matter() {
     };
     assert_eq!(of(Some(&when), &launch, 2), Ok(([2, 1, 1], [2, 1, 1], 16, 12, 0)));
     assert_eq!(of(Some(&when), &launch, 0), Ok(([1, 1, 1], [1, 1, 1], 0, 12, 1)));
-    assert_eq!(of(None, &launch, 0), Err("block x is 0, the least is 1".to_owned()));
+    assert_eq!(of(None, &launch, 0), Err("block x is 0, the minimum is 1".to_owned()));
     let none = Launch { grid: [parsed("k"), parsed("1"), parsed("1")], ..launch };
     assert_eq!(of(None, &none, 0), Ok(([1, 1, 1], [1, 1, 1], 0, 12, 1)));
 }
@@ -391,30 +390,36 @@ fn a_kernel_of_another_compiler_takes_what_tensorrt_passes() {
     let read_only = Arg { name: "x".to_owned(), value: ArgValue::ReadTensor(0) };
     assert_eq!(said(&plugin, vec![read_only, y()]), None);
     let wrong = [
-        (vec![], "TensorRT passes the address of `x` as argument 1, and the kernel takes fewer"),
-        (vec![y(), x()], "TensorRT passes the address of `x` as argument 1, and the kernel takes `y` there"),
-        (vec![x()], "TensorRT passes the address of `y` as argument 2, and the kernel takes fewer"),
+        (vec![], "TensorRT passes the address of `x` as argument 1, but the kernel expects fewer"),
+        (
+            vec![y(), x()],
+            "TensorRT passes the address of `x` as argument 1, but the kernel expects `y` there",
+        ),
+        (vec![x()], "TensorRT passes the address of `y` as argument 2, but the kernel expects fewer"),
         (
             vec![x(), y(), small()],
-            "TensorRT passes nothing behind the outputs, and the kernel takes `k` there",
+            "TensorRT passes no arguments after the outputs, but the kernel expects `k` there",
         ),
-        (vec![x(), scalar(I64, "k"), y()], "`k` has 8 bytes, and TensorRT passes integers of 4"),
-        (vec![x(), scalar(I8, "k"), y()], "`k` has 1 byte, and TensorRT passes integers of 4"),
+        (vec![x(), scalar(I64, "k"), y()], "`k` has 8 bytes, but TensorRT passes 4-byte integers"),
+        (vec![x(), scalar(I8, "k"), y()], "`k` has 1 byte, but TensorRT passes 4-byte integers"),
         (
             vec![x(), scalar(ScalarType::Bool, "k == 1"), y()],
-            "`k == 1` has 1 byte, and TensorRT passes integers of 4",
+            "`k == 1` has 1 byte, but TensorRT passes 4-byte integers",
         ),
-        (vec![x(), array(U16, 2, "[k, k]"), y()], "`[k, k]` has 4 bytes, and TensorRT passes integers of 4"),
+        (
+            vec![x(), array(U16, 2, "[k, k]"), y()],
+            "`[k, k]` has 4 bytes, but TensorRT passes 4-byte integers",
+        ),
         (
             vec![x(), x(), y()],
-            "TensorRT passes the address of `y` as argument 2, and the kernel takes `x` there",
+            "TensorRT passes the address of `y` as argument 2, but the kernel expects `x` there",
         ),
     ];
     for (args, expected) in wrong {
         assert_eq!(said(&plugin, args).as_deref(), Some(expected));
     }
     plugin.outputs[0].alias = Some(0);
-    assert_eq!(said(&plugin, vec![x(), small()]), None, "an output in place has no address of its own");
+    assert_eq!(said(&plugin, vec![x(), small()]), None, "an aliased output has no separate address");
 }
 
 #[test]
@@ -462,10 +467,10 @@ fn what_the_interface_cannot_do_is_named() {
     assert_eq!(
         found,
         [
-            "it has the scratch buffer `sums`, and TensorRT gives none",
+            "it has the scratch buffer `sums`, but TensorRT provides none",
             "its launch is cooperative",
             "grid x depends on addresses or the device",
-            "argument `1.0 / float(x.shape[0])` is a float that depends on shapes, and TensorRT computes integers alone",
+            "argument `1.0 / float(x.shape[0])` is a float that depends on shapes, but TensorRT evaluates only integers",
         ]
     );
     odd.steps.push(odd.steps[0].clone());
@@ -475,7 +480,7 @@ fn what_the_interface_cannot_do_is_named() {
 proptest! {
     #[test]
     fn integers_of_64_bits_come_out_as_they_went_in(value in any::<i64>(), rows in 1_i64..5) {
-        // Depends on shapes, so that operations compute the words.
+        // Depends on shapes, so operations compute the words.
         let text = format!("({value}) - 1 + x.shape[0] - (x.shape[0] - 1)").replace("(-9223372036854775808)", "(-9223372036854775807 - 1)");
         let launch = launch("1", vec![scalar(I64, &text)]);
         compare(&launch, [rows, 1], 1).unwrap();
@@ -524,7 +529,6 @@ fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     }
 }
 
-/// [`is_within`](cubinder_expr::is_within) as text, for a positive `text`.
 fn positive(text: &str) -> String {
     format!("1 <= {text} and {text} <= 9223372036854775807")
 }

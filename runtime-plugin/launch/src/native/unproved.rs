@@ -8,7 +8,7 @@ use cubinder_expr::{BinaryOp, BindingTime, Expr, Node, binding_time, is_within, 
 use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_THREADS};
 use cubinder_model::model::{ArgValue, Guard, Interval, Launch, Output, Plugin};
 
-/// A part of a launch without a proof of its range.
+/// A part without a proof of its range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unproved {
     /// The part.
@@ -19,7 +19,7 @@ pub struct Unproved {
     pub never: bool,
 }
 
-/// Returns when the kernel runs: the step's condition, and a grid without a 0.
+/// Returns when the kernel runs: the step's condition and a grid without 0.
 #[must_use]
 pub fn running(when: Option<&Guard>, launch: &Launch) -> Option<Expr> {
     let some = Interval { min: 1, max: i64::MAX };
@@ -28,8 +28,7 @@ pub fn running(when: Option<&Guard>, launch: &Launch) -> Option<Expr> {
     joined(BinaryOp::And, parts.iter().chain(when.map(|when| &when.expr)))
 }
 
-/// Returns, per written output, that the kernel runs unless it is empty. Empty if the kernel always
-/// runs.
+/// Returns, per written output, that the kernel runs unless it is empty. Empty if it always runs.
 #[must_use]
 pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(String, Expr)> {
     let Some(running) = running(when, launch) else { return Vec::new() };
@@ -45,8 +44,8 @@ pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(St
     written.filter_map(statement).collect()
 }
 
-/// Returns the parts without a proof in the [`running`] cases of `domain`: TensorRT keeps 32 of 64 bits.
-/// `declared` is static shared memory in bytes.
+/// Returns the parts without a proof in the [`running`] cases of `domain`: TensorRT keeps 32 of 64 bits. `declared`:
+/// static shared bytes.
 #[must_use]
 pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unproved> {
     let fits = |expr: &Expr, range| {
@@ -80,7 +79,6 @@ fn extents(launch: &Launch, declared: u32) -> Vec<(Role, Expr, Interval)> {
     grid.chain(block).chain(threads).chain([shared]).collect()
 }
 
-/// Integers that depend on shapes; others are checked when lowered.
 fn arguments(launch: &Launch) -> impl Iterator<Item = (Role, Expr, Interval)> {
     launch.args.iter().filter_map(|arg| match &arg.value {
         ArgValue::Scalar { ty, expr } | ArgValue::Array { ty, expr, .. } => {

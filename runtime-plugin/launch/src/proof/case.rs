@@ -1,6 +1,4 @@
-//! Cases.
-//!
-//! Membership is evaluated, so refutations do not depend on bounds.
+//! Evaluates membership, so refutations do not depend on bounds.
 
 use super::shape_inputs::{shape_of_values, values_by_input};
 use super::{Case, Domain};
@@ -52,12 +50,11 @@ pub(super) enum TrialOutcome {
     Unknown,
 }
 
-/// Attributes, shape inputs' values, other inputs' shapes.
+/// Attributes, shape inputs' values, other shapes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point {
-    /// In the order of [`Domain::choosable`].
+    /// Values of attributes, in the order of [`Domain::choosable`].
     pub(super) attributes: Vec<Value>,
-    /// By input; empty for shape inputs.
     pub(super) inputs: Vec<Vec<i64>>,
 }
 
@@ -79,7 +76,7 @@ impl Point {
         self.attributes.len() + self.inputs.iter().map(|shape| shape.len() + 1).sum::<usize>()
     }
 
-    /// Orders by elements, ranks, shapes, then distance from defaults.
+    /// Orders by elements, ranks, shapes, distance from defaults.
     pub(super) fn key(&self, plugin: &Plugin) -> impl PartialOrd + use<> {
         let count = |shape: &Vec<i64>| shape.iter().fold(1_i128, |all, &dim| all.saturating_mul(dim.into()));
         let elements = self.inputs.iter().fold(0_i128, |all, shape| all.saturating_add(count(shape)));
@@ -116,10 +113,10 @@ fn slices(lists: &[Vec<i64>]) -> Vec<&[i64]> {
 pub(super) struct Trial<'d, 'p> {
     domain: &'d Domain<'p>,
     claim: Claim<'d>,
-    /// Tried for all addresses; 0 is a multiple of everything.
+    /// Values to try as the address of all tensors; 0 satisfies every alignment.
     alignments: &'static [u64],
     devices: Vec<Option<Device>>,
-    /// If sizes depend on data, only the largest is tried.
+    /// Whether an output has a data-dependent size; only the largest size is tried.
     has_sizes: bool,
     caps: &'d [i64],
     pub(super) steps: usize,
@@ -274,7 +271,7 @@ impl<'d, 'p> Trial<'d, 'p> {
 
     fn fits_numel(&self, tensor: usize, shape: &[i64], limits: &ShapeLimits) -> bool {
         let count = shape.iter().try_fold(1_i64, |count, &dim| count.checked_mul(dim));
-        // A 0 decides, whatever overflows.
+        // An extent of 0 makes the count 0, even if other products overflow.
         let count = if shape.contains(&0) { Some(0) } else { count };
         count.is_some_and(|count| {
             limits.numel.contains(count) && self.caps.get(tensor).is_some_and(|&cap| count <= cap)
@@ -294,7 +291,7 @@ fn looks_at_addresses(expr: &Expr) -> bool {
     expr.nodes.iter().any(|node| matches!(node, Node::Aligned { bytes, .. } if *bytes > 1))
 }
 
-/// Returns the maximum elements whose bytes, in the smallest type, fit 64 bits.
+/// Returns the most elements whose bytes, in the smallest type, fit 64 bits.
 pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
     let bits = plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)).map(|ty| ty.bits());
     let most = i128::from(i64::MAX) * 8 / i128::from(bits.min().unwrap_or(8).max(1));
@@ -302,7 +299,7 @@ pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
 }
 
 impl Case {
-    /// Describes the case: `x = [1, 65536], target.values = [2], pads = [0, 1], device.sms = 14`.
+    /// Describes it: `x = [1, 65536], target.values = [2], pads = [0, 1], device.sms = 14`.
     #[must_use]
     pub fn describe(&self, plugin: &Plugin) -> String {
         let is_plain = |input: &usize| plugin.inputs.get(*input).is_some_and(|input| input.values.is_none());

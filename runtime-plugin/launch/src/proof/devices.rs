@@ -15,7 +15,7 @@ impl Devices {
         capability: any(DeviceFact::Capability),
     };
 
-    /// Known devices in range, then each fact's minimum and maximum.
+    /// Returns the devices to try: known devices in range, then each fact's minimum and maximum.
     pub(super) fn tried(&self) -> Vec<Option<Device>> {
         let is_one = |device: &Device| {
             DeviceFact::ALL.iter().all(|fact| self.fact(*fact).contains(device.fact(*fact)))

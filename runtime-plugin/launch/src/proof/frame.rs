@@ -1,5 +1,4 @@
-//! A part of a domain with fixed or open ranks. Proves claims by bounds, or returns regions of possible
-//! refutations.
+//! A part of a domain with fixed or open ranks. Proves claims by bounds, or returns regions of possible refutations.
 
 use cubinder_model::model::Attribute;
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use cubinder_expr::{
 };
 use cubinder_model::model::{Interval, Output, Plugin, ShapeLimits};
 
-/// Of a walk over bounds.
 const STEPS: usize = 60_000;
 
 const PASSES: usize = 2;
@@ -27,7 +25,7 @@ struct Ranges<'p> {
     rank_ranges: Vec<(usize, usize)>,
     dims: Vec<Vec<(i64, i64)>>,
     numel: Vec<(i64, i64)>,
-    /// By input: a shape input's values.
+    /// Bounds of shape inputs' values, by input; `None` for other inputs.
     values: Vec<Option<Interval>>,
     sizes: Vec<(i64, i64)>,
     devices: Devices,
@@ -95,11 +93,10 @@ pub(super) struct Frame<'p> {
 
 #[derive(Debug, Clone, Default)]
 struct Tags {
-    /// In the order of [`Domain::choosable`].
     attributes: Vec<TermId>,
     ranks: Vec<TermId>,
     numels: Vec<TermId>,
-    /// By input; empty if the rank is open.
+    /// Terms of dimensions, by input; empty if the rank is open.
     dims: Vec<Vec<TermId>>,
 }
 
@@ -111,12 +108,12 @@ pub(super) struct Region {
 
 pub(super) enum Finding {
     Proved,
-    /// Only these regions can have a refuting case.
+    /// Only these regions can contain counterexamples.
     Within(Vec<Region>),
 }
 
 impl<'p> Frame<'p> {
-    /// `None` if the frame is empty.
+    /// Creates a frame; `None` if it is empty.
     pub(super) fn new(
         domain: &Domain<'p>,
         ranks: &[Option<usize>],
@@ -157,7 +154,7 @@ impl<'p> Frame<'p> {
         match frame.fill(domain, &cap, meter) {
             Ok(()) => Some(frame),
             Err(Stop::Contradiction) => None,
-            // Facts only narrow, so a frame without them is sound.
+            // Facts only narrow, so using none is sound.
             Err(Stop::Error(_)) => Some(Frame { facts: Facts::default(), ..frame }),
         }
     }
@@ -282,7 +279,7 @@ impl<'p> Frame<'p> {
             return Finding::Proved;
         }
         let mut regions = Vec::new();
-        // If evaluation may fail, a refuting case can be anywhere.
+        // If evaluation may fail, any case can refute.
         if !total && matches!(claim, Claim::Always(_) | Claim::HasValue(_)) {
             regions.push(self.region(&self.facts));
         }

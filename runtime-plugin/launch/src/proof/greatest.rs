@@ -10,14 +10,14 @@ use cubinder_expr::{Expr, Stop};
 pub enum Greatest {
     /// It never has a value.
     Nothing,
-    /// Its values are at most this.
+    /// All values are at most this.
     Value(i64),
     /// No bound is known.
     Unknown,
 }
 
 impl Domain<'_> {
-    /// Returns an upper bound of an integer where it has a value; possibly not reached.
+    /// Returns an integer's upper bound where it has a value; possibly not reached.
     #[must_use]
     pub fn greatest(&self, value: &Expr) -> Greatest {
         let mut meter = Meter::new(self.pool);
@@ -46,7 +46,7 @@ impl Domain<'_> {
 fn of_frame(frame: &Frame<'_>, value: &Expr, meter: &mut Meter<'_>) -> Greatest {
     match frame.extent(value, meter) {
         Ok(extent) => extent.ints().map_or(Greatest::Unknown, |ints| match ints.high {
-            // Saturated.
+            // The bound is saturated, so it is unknown.
             i64::MAX => Greatest::Unknown,
             high => Greatest::Value(high),
         }),

@@ -1,7 +1,7 @@
 //! Proofs about every node and shape of a plugin.
 //!
-//! Owns a plugin's cases ([`Domain`]) and sound verdicts within budgets. In every case, 64 bits count each
-//! tensor's bytes, lists have at most [`cubinder_expr::ARRAY_LIMIT`] elements, and addresses are unspecified.
+//! Owns its cases ([`Domain`]) and sound verdicts within budgets. In every case, tensors' bytes fit 64 bits, lists
+//! have at most [`cubinder_expr::ARRAY_LIMIT`] elements, and addresses are unspecified.
 
 mod case;
 mod devices;
@@ -34,15 +34,15 @@ pub use pool::Pool;
 /// One node with its shapes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
-    /// One per attribute of the plugin.
+    /// Values, one per plugin attribute.
     pub attributes: Vec<Value>,
-    /// Of inputs, then outputs.
+    /// Shapes of inputs, then outputs.
     pub shapes: Vec<Vec<i64>>,
-    /// Values of shape inputs, by input; empty for others.
+    /// Values of shape inputs, by input.
     pub values: Vec<Vec<i64>>,
-    /// Upper bounds of size tensors, by tensor; `None` for others.
+    /// Upper bounds of size tensors, by tensor.
     pub sizes: Vec<Option<i64>>,
-    /// Set if the claim depends on it.
+    /// The device, if the claim reads it.
     pub device: Option<Device>,
 }
 
@@ -53,7 +53,7 @@ pub enum Verdict {
     Proved,
     /// False in this case, the smallest found.
     Refuted(Case),
-    /// Neither: check it in each case.
+    /// Neither: check each case.
     Open,
 }
 
@@ -74,7 +74,7 @@ pub struct Domain<'p> {
     searches: bool,
     /// Maximum elements, by tensor.
     caps: Arc<OnceLock<Vec<i64>>>,
-    /// Attributes, then values of each shape input.
+    /// Attributes, then shape inputs' values.
     choosable: Arc<OnceLock<Vec<Attribute>>>,
     frames: Arc<Frames<'p>>,
 }
@@ -99,15 +99,14 @@ impl<'p> RankFrames<'p> {
     }
 }
 
-/// More choices of ranks are not checked individually.
+/// Maximum rank choices that are checked individually.
 const MOST_RANKS: usize = 128;
 
-/// As [`MOST_RANKS`], for [`Domain::proves`].
+/// The limit of [`Domain::proves`] instead of [`MOST_RANKS`].
 const FEW_RANKS: usize = 9;
 
 impl<'p> Domain<'p> {
-    /// Creates the domain that ranks, limits, constraints and `require` allow, with outputs within
-    /// their limits.
+    /// Creates the domain that ranks, limits, constraints and `require` allow, with outputs within limits.
     #[must_use]
     pub fn new(plugin: &'p Plugin) -> Domain<'p> {
         Domain {
@@ -128,7 +127,7 @@ impl<'p> Domain<'p> {
         }
     }
 
-    /// Fixes the attributes, one per attribute of the plugin.
+    /// Fixes the attributes, one per plugin attribute.
     #[must_use]
     pub fn with_attributes(mut self, attributes: &'p [Value]) -> Domain<'p> {
         self.attributes = Some(attributes);
@@ -142,7 +141,7 @@ impl<'p> Domain<'p> {
         self.changed()
     }
 
-    /// Restricts cases to those in which `condition` is true.
+    /// Restricts cases to those where `condition` is true.
     #[must_use]
     pub fn assuming(mut self, condition: &'p Expr) -> Domain<'p> {
         self.assumptions.push(condition);
@@ -156,7 +155,7 @@ impl<'p> Domain<'p> {
         self.changed()
     }
 
-    /// Includes cases whose outputs have no shape or exceed their limits.
+    /// Includes cases whose outputs lack a shape or exceed limits.
     #[must_use]
     pub fn before_outputs(mut self) -> Domain<'p> {
         self.with_outputs = false;
@@ -170,7 +169,7 @@ impl<'p> Domain<'p> {
         self.changed()
     }
 
-    /// Limits proofs by this pool's steps, too.
+    /// Limits proofs by the steps of this pool, too.
     #[must_use]
     pub fn sharing(mut self, pool: &'p Pool) -> Domain<'p> {
         self.pool = Some(pool);
@@ -184,7 +183,7 @@ impl<'p> Domain<'p> {
         self
     }
 
-    /// Accepts large refuting cases, for callers that need only proofs.
+    /// Accepts large refuting cases, for callers that only need proofs.
     #[must_use]
     pub fn hasty(mut self) -> Domain<'p> {
         self.is_hasty = true;
@@ -204,7 +203,7 @@ impl<'p> Domain<'p> {
         self
     }
 
-    /// Returns whether `condition` is proved to be always true; never searches.
+    /// Returns whether `condition` is proved always true; never searches.
     #[must_use]
     pub fn proves(&self, condition: &Expr) -> bool {
         let claim = Claim::Always(condition);
@@ -241,7 +240,7 @@ impl<'p> Domain<'p> {
         self.verdict(Claim::Never(condition))
     }
 
-    /// Decides whether an integer or each array element is within `allowed`; no value does not refute it.
+    /// Decides whether an integer, or each array element, is within `allowed` where it has a value.
     #[must_use]
     pub fn within(&self, value: &Expr, allowed: Interval) -> Verdict {
         self.verdict(Claim::Within(value, allowed))
@@ -335,7 +334,6 @@ impl<'p> Domain<'p> {
         made.clone()
     }
 
-    /// Whether attributes or profile do not fit.
     fn is_beside_the_plugin(&self) -> bool {
         let plugin = self.plugin;
         let attributes =
@@ -380,8 +378,7 @@ fn choices(ranks: &[(usize, usize)]) -> usize {
     ranks.iter().fold(1, |all: usize, (low, high)| all.saturating_mul((high + 1).saturating_sub(*low)))
 }
 
-/// Returns choices of ranks, and whether they are all; otherwise ranks are equally far from their
-/// lowest.
+/// Returns choices of ranks, and whether they are all; otherwise ranks are equally far from their lowest.
 fn rank_tuples(ranks: &[(usize, usize)]) -> (Vec<Vec<Option<usize>>>, bool) {
     if choices(ranks) > MOST_RANKS {
         let most = ranks.iter().map(|(low, high)| high.saturating_sub(*low)).max().unwrap_or(0);

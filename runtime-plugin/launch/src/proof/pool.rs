@@ -51,7 +51,7 @@ impl Meter<'_> {
         self.left == 0
     }
 
-    /// May exceed the remainder.
+    /// Subtracts steps, which may exceed the remainder.
     pub(super) fn charge(&mut self, steps: usize) {
         let Some(pool) = self.pool else { return };
         self.left = self.left.saturating_sub(steps);

@@ -1,6 +1,4 @@
-//! Searches for a refuting case, deterministically within a budget.
-//!
-//! Small regions are enumerated, which is exact; others are sampled.
+//! Searches for a refuting case, deterministically, within a budget: enumerates small regions (exact), samples others.
 
 use super::case::{Claim, Point, Trial, TrialOutcome};
 use super::frame::Region;
@@ -18,7 +16,7 @@ const FEW_CASES: usize = 4096;
 
 const ALL_STEPS: usize = 1_000_000;
 
-/// Of a first sample, per frame and in total.
+/// Steps of a first sample, per frame and in total.
 const LITTLE_STEPS: usize = 20_000;
 const FIRST_STEPS: usize = 80_000;
 
@@ -32,7 +30,7 @@ pub(super) struct Search<'d, 'p> {
     pub(super) meter: Meter<'d>,
     landmarks: Vec<i64>,
     literals: Vec<Value>,
-    /// Whether each of [`Domain::choosable`] is read; others do not distinguish cases.
+    /// Whether each of [`Domain::choosable`] is read.
     read: Vec<bool>,
     all: usize,
     first: usize,
@@ -74,7 +72,6 @@ impl<'d, 'p> Search<'d, 'p> {
         }
     }
 
-    /// Returns whether no other frames are needed.
     pub(super) fn frame(&mut self, regions: &[Region]) -> bool {
         if let Some(places) = few(self.domain, &self.read, regions) {
             let given = self.give(self.all);
@@ -138,7 +135,7 @@ impl<'d, 'p> Search<'d, 'p> {
                 self.found(point);
             }
         }
-        // Only some addresses, devices and sizes are tried.
+        // Addresses, devices and sizes are only sampled.
         let exact = !(self.enumerated && self.trial.is_a_sample());
         match self.best {
             Some((_, case)) => Verdict::Refuted(case),
@@ -239,7 +236,7 @@ fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sam
     Some(places)
 }
 
-/// Keeps the smallest refuting point. False if the steps did not suffice.
+/// Keeps the smallest refuting point. False if steps ran out.
 fn try_all(
     domain: &Domain<'_>,
     trial: &mut Trial<'_, '_>,
@@ -295,7 +292,7 @@ struct RegionSearch {
     random: u64,
 }
 
-/// `Err` has a refuting point, or `None` if the steps are spent.
+/// `Err`: a refuting point, or `None` if steps ran out.
 type AttemptResult = Result<(), Option<Point>>;
 
 impl RegionSearch {
@@ -327,7 +324,7 @@ impl RegionSearch {
         }
     }
 
-    /// Every dimension as near as possible to `size`.
+    /// Returns the case with every dimension near `size`.
     fn uniform(&self, from: &[usize], size: i64) -> Vec<usize> {
         let mut choices = from.to_vec();
         let dims = self.sample.dims.iter().flatten();
@@ -421,7 +418,7 @@ impl RegionSearch {
         Ok(())
     }
 
-    /// Marsaglia's xorshift, deterministic.
+    /// Returns a pseudorandom number (Marsaglia's xorshift), deterministically.
     fn next(&mut self) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

@@ -1,7 +1,7 @@
 use cubinder_expr::value::Value;
 use cubinder_model::model::{Attribute, AttributeElement, AttributeType, Input, Interval, Plugin};
 
-/// `count` is the range of its length, if it has a dimension.
+/// Returns a shape input's values as an attribute; `count` is the range of its length, if it has a dimension.
 pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribute> {
     let values = input.values?;
     let ty = AttributeType { element: AttributeElement::I64, list: true };
@@ -14,7 +14,6 @@ pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribu
     })
 }
 
-/// By input. `None` if `chosen` does not fit.
 pub(super) fn values_by_input(plugin: &Plugin, chosen: &[Value]) -> Option<Vec<Vec<i64>>> {
     let mut chosen = chosen.iter();
     let values_of = |input: &Input| match input.values {

@@ -35,7 +35,6 @@ struct Shrinker<'s, 'd, 'p> {
 }
 
 impl Shrinker<'_, '_, '_> {
-    /// Points of many tensors are large.
     fn is_spent(&self) -> bool {
         self.trial.steps == 0
     }
@@ -123,7 +122,7 @@ impl Shrinker<'_, '_, '_> {
         self.try_sizes(&sizes)
     }
 
-    /// Assumes monotonicity.
+    /// Lowers the sizes of a group by binary search, which assumes that smaller cases also fail.
     fn lower(&mut self, group: &[usize]) {
         let largest = |shrinker: &Self| {
             let sizes = shrinker.sizes();

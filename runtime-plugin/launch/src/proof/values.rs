@@ -1,4 +1,4 @@
-//! Values to try, and groups of dimensions that change together.
+//! Values to try; groups of dimensions that change together.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -7,7 +7,7 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Extent, Ints, Node};
 use cubinder_model::model::{Attribute, AttributeElement};
 
-/// More values of an attribute are not enumerated.
+/// Maximum values of an attribute that are enumerated.
 const FEW: usize = 512;
 
 const FEW_LISTS: usize = 64;
@@ -48,7 +48,7 @@ pub(super) fn literals<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<Value> 
     exprs.flat_map(|expr| &expr.nodes).filter_map(literal).take(MOST).collect()
 }
 
-/// Ends, landmarks, and their neighbours on the grid.
+/// Ends and landmarks, with neighbours on the grid.
 pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
     let step = ints.modulus;
     let mut found = BTreeSet::from([ints.low, ints.high]);
@@ -66,7 +66,6 @@ pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
     found.into_iter().filter(|&value| ints.contains(value)).collect()
 }
 
-/// The default, then small values.
 pub(super) fn worth_a_try(
     attribute: &Attribute,
     extent: &Extent,
@@ -166,7 +165,7 @@ fn varied(least: &[Value], choices: &[Vec<Value>]) -> Vec<Value> {
     values
 }
 
-/// Up to `most` numbers below `count`, dense at first, including the last.
+/// Returns up to `most` numbers below `count`, dense at first, with the last.
 pub(super) fn spread(count: usize, most: usize) -> Vec<usize> {
     if count <= most {
         return (0..count).collect();
@@ -225,7 +224,7 @@ pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Val
     (least.is_some() || is_all).then(|| least.into_iter().collect())
 }
 
-/// The simplest integer list of each length, if few.
+/// Returns the simplest integer list of each length, if there are few lengths.
 pub(super) fn one_of_each_length(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     if let Extent::Known(value) = extent {
         return Some(vec![value.clone()]);

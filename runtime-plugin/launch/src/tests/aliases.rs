@@ -1,5 +1,3 @@
-//! Both names of an aliased output refer to its memory.
-
 use super::*;
 
 fn in_place() -> Plugin {

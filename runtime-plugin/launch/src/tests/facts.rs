@@ -63,12 +63,12 @@ fn what_is_known_is_told() {
     let shapes: &[&[i64]] = &[&[2, 3], &[UNKNOWN_EXTENT], &[]];
     assert_eq!(
         told(&Facts { shapes, ranks: &[2, 1], ..Facts::default() }),
-        "; x is 2x3, s: shape not known, y is a scalar"
+        "; x is 2x3, s: unknown shape, y is a scalar"
     );
     let shapes: &[&[i64]] = &[&[2, UNKNOWN_EXTENT], &[4]];
     assert_eq!(told(&Facts { shapes, ..Facts::default() }), "; x is 2x-1, s is 4", "x is no shape input");
     let values: &[&[i64]] = &[&[], &[5, 6]];
-    assert_eq!(told(&Facts { values, ..Facts::default() }), "; s holds [5, 6]");
+    assert_eq!(told(&Facts { values, ..Facts::default() }), "; s contains [5, 6]");
     let alignments = &[0, 24, 4096, 1 << 40];
     assert_eq!(
         told(&Facts { alignments, ..Facts::default() }),
@@ -145,12 +145,12 @@ fn steps_are_taken_off_until_none_is_left() {
     let nodes = [Node::Int(1), Node::Str(String::new()), Node::Str("a".repeat(32))];
     assert_eq!(weight(&nodes), 1 + 1 + 3, "a step for 16 bytes of text");
     let mut steps = Steps::default();
-    assert_eq!(steps.why(&EvalError::TooManySteps), "the expression takes more than 1000000 steps");
+    assert_eq!(steps.why(&EvalError::TooManySteps), "the evaluation exceeds 1000000 steps");
     assert_eq!(steps.why(&EvalError::UnknownTensor(1)), EvalError::UnknownTensor(1).to_string());
     assert_eq!(steps.charge(usize::MAX), Err(EvalError::TooManySteps));
     assert_eq!(
         steps.why(&EvalError::TooManySteps),
-        "the expressions of the node take more than 8000000 steps together"
+        "the expressions of the node exceed 8000000 evaluation steps"
     );
     assert_eq!(steps.why(&EvalError::UnknownTensor(1)), EvalError::UnknownTensor(1).to_string());
 }

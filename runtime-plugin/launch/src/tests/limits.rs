@@ -20,7 +20,7 @@ fn the_most_of_everything_can_be_launched() {
     assert_eq!(found.grid, grid);
     for axis in 0..3 {
         let beyond = launched(|launch| launch.grid[axis] = int(MAX_GRID[axis] + 1), &LaunchLimits::ANYTHING);
-        assert!(beyond.unwrap_err().contains(&format!("the most is {}", MAX_GRID[axis])));
+        assert!(beyond.unwrap_err().contains(&format!("the maximum is {}", MAX_GRID[axis])));
         let block = |extent: i64| {
             launched(
                 |launch| {
@@ -32,9 +32,9 @@ fn the_most_of_everything_can_be_launched() {
         };
         assert_eq!(i64::from(block(MAX_BLOCK[axis]).unwrap().block[axis]), MAX_BLOCK[axis]);
         assert!(
-            block(MAX_BLOCK[axis] + 1).unwrap_err().contains(&format!("the most is {}", MAX_BLOCK[axis]))
+            block(MAX_BLOCK[axis] + 1).unwrap_err().contains(&format!("the maximum is {}", MAX_BLOCK[axis]))
         );
-        assert!(block(0).unwrap_err().contains("is 0, the least is 1"));
+        assert!(block(0).unwrap_err().contains("is 0, the minimum is 1"));
     }
     let takes = LaunchLimits { max_threads: 256, max_shared_bytes: 64, ..LaunchLimits::ANYTHING };
     assert_eq!(
@@ -42,9 +42,9 @@ fn the_most_of_everything_can_be_launched() {
         Ok(([256, 1, 1], 64))
     );
     let error = launched(|launch| launch.shared_bytes = int(65), &takes).unwrap_err();
-    assert!(error.contains("is 65, the most for this kernel on this GPU is 64"), "{error}");
+    assert!(error.contains("is 65, the maximum for this kernel on this GPU is 64"), "{error}");
     let error = launched(|launch| launch.block[1] = int(2), &takes).unwrap_err();
-    assert!(error.contains("is 512, the most for this kernel on this GPU is 256"), "{error}");
+    assert!(error.contains("is 512, the maximum for this kernel on this GPU is 256"), "{error}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn arguments_fill_what_a_kernel_takes() {
     let most = i64::try_from(MAX_PARAMETER_BYTES).unwrap();
     assert_eq!(bytes(most / 4).unwrap().numbers.len(), MAX_PARAMETER_BYTES);
     let error = bytes(most / 4 + 1).unwrap_err();
-    assert!(error.contains(&format!("is {}, the most is {most}", most + 4)), "{error}");
+    assert!(error.contains(&format!("is {}, the maximum is {most}", most + 4)), "{error}");
     let two = |launch: &mut Launch| {
         let expr = Expr { nodes: vec![Node::Int(most / 4 - 2), Node::Call(Builtin::Range, vec![0])] };
         let ty = ScalarType::Int { bytes: 4 };
@@ -70,7 +70,7 @@ fn arguments_fill_what_a_kernel_takes() {
         launch.args.truncate(2);
     };
     let error = launched(two, &LaunchLimits::ANYTHING).unwrap_err();
-    assert!(error.contains(&format!("is {}, the most is {most}", most + 4)), "{error}");
+    assert!(error.contains(&format!("is {}, the maximum is {most}", most + 4)), "{error}");
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn only_tensors_that_are_there_are_passed() {
     for tensor in [2, u32::MAX] {
         let error = with(ArgValue::Tensor(tensor)).unwrap_err();
         assert!(
-            error.contains(&format!("argument `in` is tensor {tensor}, and the plugin has 2")),
+            error.contains(&format!("argument `in` is tensor {tensor}, but the plugin has 2")),
             "{error}"
         );
     }
     let error = with(ArgValue::Scratch(0)).unwrap_err();
-    assert!(error.contains("is scratch buffer 0, and the variant has 0"), "{error}");
+    assert!(error.contains("is scratch buffer 0, but the variant has 0"), "{error}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn the_shape_of_an_output_asks_for_attributes_shapes_ranks_and_values() {
     assert_eq!(whole(Node::Values(1)), Ok(vec![6, 7]));
     assert_eq!(
         whole(Node::Attribute(0)).unwrap_err(),
-        "the shape of `y`: found 2, expected an array of integers; k = 2, x is 5x3, s is 2, s holds [6, 7]"
+        "the shape of `y`: found 2, expected an array of integers; k = 2, x is 5x3, s is 2, s contains [6, 7]"
     );
     assert_eq!(
         shape_of(vec![Node::Values(1)], &Facts { values: &[], ..ANY }).unwrap_err(),
@@ -75,7 +75,7 @@ fn a_shape_is_one_that_a_tensor_has() {
     let found = |shape: &[i64]| shape_of(fixed(shape), &ANY);
     assert_eq!(found(&[]), Ok(vec![]));
     assert_eq!(found(&[0, 4]), Ok(vec![0, 4]), "it may be empty");
-    let end = "; k = 2, x is 5x3, s is 2, s holds [6, 7]";
+    let end = "; k = 2, x is 5x3, s is 2, s contains [6, 7]";
     for (shape, text) in [(&[4, -1][..], "[4, -1]"), (&[-7], "[-7]")] {
         assert_eq!(
             found(shape),
@@ -119,20 +119,15 @@ fn a_dimension_that_kernels_decide_is_open_until_they_have() {
     let scalar = || vec![vec![]];
     assert_eq!(found(every(9), None), Ok((vec![3, UNKNOWN_EXTENT], scalar())));
     let nothing = output_shapes(&counting(every(9)), &ANY, &mut Steps::default());
-    assert_eq!(nothing, Ok(vec![vec![3, UNKNOWN_EXTENT], vec![]]), "of no size is anything known");
+    assert_eq!(nothing, Ok(vec![vec![3, UNKNOWN_EXTENT], vec![]]), "all sizes are unknown");
     assert_eq!(found(every(9), Some(9)), Ok((vec![3, 9], scalar())));
     assert_eq!(found(every(9), Some(0)), Ok((vec![3, 0], scalar())));
-    let beyond = |what: &str, of: &str, allowed: &str| {
-        format!("{what} in {of}, and the manifest limits that to {allowed}")
-    };
+    let beyond =
+        |what: &str, of: &str, allowed: &str| format!("{what} in {of}; the manifest limits it to {allowed}");
     assert_eq!(found(every(9), Some(10)), Err(beyond("dimension 1 of `y` is 10", "3x10", "0..=9")));
     assert_eq!(found(every(2), None), Err(beyond("dimension 0 of `y` is 3", "3x-1", "0..=2")));
     let few = || ShapeLimits { numel: Interval { min: 0, max: 2 }, ..ShapeLimits::default() };
-    assert_eq!(
-        found(few(), None),
-        Ok((vec![3, UNKNOWN_EXTENT], scalar())),
-        "nobody knows how many there are"
-    );
+    assert_eq!(found(few(), None), Ok((vec![3, UNKNOWN_EXTENT], scalar())), "the number is unknown");
     assert_eq!(found(few(), Some(1)), Err(beyond("the number of elements of `y` is 3", "3x1", "0..=2")));
     for counted in [UNKNOWN_EXTENT, -2] {
         let error = found(every(9), Some(counted)).unwrap_err();
@@ -158,14 +153,14 @@ fn more_elements_than_64_bits_count_are_refused_where_there_is_a_limit() {
         output_shapes(&plugin, &ANY, &mut Steps::default()).map(drop).map_err(|Unmet(why)| why)
     };
     let many = [1 << 32, 1 << 32];
-    let error = |what: &str, max: i64| {
+    let error = |max: i64| {
         format!(
-            "the number of elements of `y` is {what} in 4294967296x4294967296, and the manifest limits that to 0..={max}"
+            "the number of elements of `y` exceeds 64 bits in 4294967296x4294967296; the manifest limits it to 0..={max}"
         )
     };
     assert_eq!(found(&many, i64::MAX), Ok(()));
-    assert_eq!(found(&many, i64::MAX - 1), Err(error("beyond 64 bits", i64::MAX - 1)));
-    assert_eq!(found(&many, 5), Err(error("beyond 64 bits", 5)));
+    assert_eq!(found(&many, i64::MAX - 1), Err(error(i64::MAX - 1)));
+    assert_eq!(found(&many, 5), Err(error(5)));
     assert_eq!(found(&[1 << 32, 1 << 32, 0], 5), Ok(()), "a 0 decides");
 }
 
@@ -178,13 +173,11 @@ fn what_a_shape_input_holds_is_limited() {
     };
     assert_eq!(check(&plugin, &[&[], &[0, 9]]), Ok(()));
     let refused = |index, value, allowed: &str| {
-        Err(format!(
-            "value {index} of the shape input `s` is {value}, and the manifest limits that to {allowed}"
-        ))
+        Err(format!("value {index} of the shape input `s` is {value}; the manifest limits it to {allowed}"))
     };
     assert_eq!(check(&plugin, &[&[], &[10, 0]]), refused(0, 10, "0..=9"));
     assert_eq!(check(&plugin, &[&[], &[0, -1]]), refused(1, -1, "0..=9"));
-    assert_eq!(check(&plugin, &[]), Ok(()), "nobody has told yet");
+    assert_eq!(check(&plugin, &[]), Ok(()), "the values are unknown");
     plugin.inputs[1].values = Some(Interval { min: 3, max: 3 });
     assert_eq!(check(&plugin, &[&[], &[3, 4]]), refused(1, 4, "3"));
 }
@@ -205,6 +198,6 @@ fn a_rule_is_kept_only_once_it_is_decided() {
     assert_eq!(check(&[Value::Int(3)]), Ok(Some(())));
     assert_eq!(
         check(&[Value::Int(4)]),
-        Err("the attribute `k` is `4`, and there is code for `3` only".to_owned())
+        Err("the attribute `k` is `4`, but the code is specialized for `3`".to_owned())
     );
 }

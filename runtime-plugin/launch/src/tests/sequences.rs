@@ -77,8 +77,8 @@ fn scratch_buffers_lie_one_behind_the_other() {
     );
 
     for (bytes, why) in [
-        (int(-1), "cannot reserve the scratch buffer `c`: its size in bytes is -1, the least is 0"),
-        (int(i64::MAX), "is 9223372036854775807, the most that Cubinder passes is 9223372036854775295"),
+        (int(-1), "cannot reserve the scratch buffer `c`: its size in bytes is -1, the minimum is 0"),
+        (int(i64::MAX), "is 9223372036854775807, the maximum of Cubinder is 9223372036854775295"),
         (
             Expr { nodes: vec![Node::Bool(true)] },
             "its size in bytes is the boolean true, expected an integer",
@@ -90,7 +90,7 @@ fn scratch_buffers_lie_one_behind_the_other() {
     }
     variant.scratch.truncate(2);
     let error = found(&plugin, &variant, &[&[300], &[300]]).unwrap_err();
-    assert!(error.contains("argument `a1` is scratch buffer 2, and the variant has 2"), "{error}");
+    assert!(error.contains("argument `a1` is scratch buffer 2, but the variant has 2"), "{error}");
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn conditions_leave_steps_out() {
 
     variant.steps[0].when = when(compares(0, BinaryOp::Gt, 20));
     let error = found(&plugin, &variant, &[&[15], &[15]]).unwrap_err();
-    let why = "`test::scale` cannot run variant 2: the output `y` is not empty, and no step that is done with these shapes writes it";
-    assert!(error.starts_with(why) && error.contains("a guard against them"), "{error}");
+    let why = "`test::scale` cannot run variant 2: the output `y` is not empty, but no step that runs for these shapes writes it";
+    assert!(error.starts_with(why) && error.contains("exclude them with a guard"), "{error}");
 
     variant.steps[0].when = when(Expr { nodes: vec![Node::Numel(0)] });
     let error = found(&plugin, &variant, &[&[15], &[15]]).unwrap_err();
@@ -145,7 +145,7 @@ fn fills_are_of_whole_memory() {
     variant.formats = vec![cubinder_expr::Format::Hwc8; 2];
     assert_eq!(of(&variant, &[3, 5, 7]), both(8 * 5 * 7 * 2), "three channels lie in eight");
     variant.steps[0] = fill(Memory::Scratch(3));
-    assert!(of(&variant, &[3]).unwrap_err().contains("is scratch buffer 3, and the variant has 1"));
+    assert!(of(&variant, &[3]).unwrap_err().contains("is scratch buffer 3, but the variant has 1"));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn an_empty_input_is_right_where_another_step_writes_the_output() {
     let alone = with_steps(&plugin, vec![launch()]);
     let error = found(&plugin, &alone, &[&[0], &[1]]).unwrap_err();
     assert!(
-        error.contains("the output `y` is not empty, and no step") && error.contains("with `memset`"),
+        error.contains("the output `y` is not empty, but no step") && error.contains("with `memset`"),
         "{error}"
     );
     let mut rounded = over_x(&[ArgValue::Tensor(1)]);
@@ -179,7 +179,7 @@ fn an_empty_input_is_right_where_another_step_writes_the_output() {
         Expr { nodes: vec![Node::Numel(0), Node::Int(256), Node::Binary(BinaryOp::FloorDiv, 0, 1)] };
     let rounded = with_steps(&plugin, vec![fill(Memory::Output(0)), Step::launch(rounded)]);
     let error = found(&plugin, &rounded, &[&[255], &[1]]).unwrap_err();
-    assert!(error.contains("grid x is 0") && error.contains("`ceil_div(n, d)` counts"), "{error}");
+    assert!(error.contains("grid x is 0") && error.contains("`ceil_div(n, d)`, which includes"), "{error}");
     assert!(found(&plugin, &rounded, &[&[256], &[1]]).is_ok());
     let mut over_scratch = over_x(&[ArgValue::Scratch(0)]);
     over_scratch.grid[0] = int(0);
@@ -216,15 +216,15 @@ fn clusters_divide_the_grid() {
     };
     assert_eq!(with(6, [2, 4, 1], most), Ok(Some([2, 4, 1])));
     for (grid, cluster, why) in [
-        (7, [2, 1, 1], "grid x is 7, which is no multiple of the cluster's 2"),
+        (7, [2, 1, 1], "grid x is 7, not a multiple of 2, the cluster's extent"),
         (
             8,
             [4, 4, 1],
-            "the number of blocks in a cluster is 16, the most of every GPU that has clusters is 8",
+            "the number of blocks in a cluster is 16, the maximum of every GPU with clusters is 8",
         ),
-        (9, [9, 1, 1], "cluster x is 9, the most of every GPU that has clusters is 8"),
-        (9, [i64::MAX, 1, 1], "cluster x is 9223372036854775807, the most"),
-        (8, [1, 0, 1], "cluster y is 0, the least is 1"),
+        (9, [9, 1, 1], "cluster x is 9, the maximum of every GPU with clusters is 8"),
+        (9, [i64::MAX, 1, 1], "cluster x is 9223372036854775807, the maximum"),
+        (8, [1, 0, 1], "cluster y is 0, the minimum is 1"),
     ] {
         let error = with(grid, cluster, most).unwrap_err();
         assert!(error.contains(why), "{error}");
@@ -237,12 +237,12 @@ fn clusters_divide_the_grid() {
     ] {
         let clusters = Clusters::for_code(device_has, target);
         assert_eq!((clusters, clusters.or(most), most.or(clusters)), (expected, most, most));
-        assert!(with(8, [1, 1, 1], clusters).is_ok(), "a cluster of one block is none");
+        assert!(with(8, [1, 1, 1], clusters).is_ok(), "one block is not a cluster");
     }
     let error = with(8, [2, 1, 1], Clusters::NotInCode(old)).unwrap_err();
     assert!(
         error.contains("this GPU runs the code for compute_80, which has no clusters")
-            && error.contains("--arch compute_90"),
+            && error.contains("--target compute_90"),
         "{error}"
     );
     let error = with(8, [2, 1, 1], Clusters::NotOnDevice).unwrap_err();
@@ -257,8 +257,8 @@ fn too_many_blocks_at_once_are_told() {
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[5], &[5]], ..Facts::default() };
     let error = too_many_at_once(&plugin(), "k", &facts, 300, 264).to_string();
     assert!(error.starts_with(
-        "`test::scale` cannot launch `k`: the number of blocks, which all have to run at once, is 300, the most that this GPU runs \
-         at once is 264"
+        "`test::scale` cannot launch `k`: the number of blocks of the cooperative launch is 300, the maximum of \
+         blocks that run at once on this GPU is 264"
     ), "{error}");
 }
 
@@ -274,11 +274,10 @@ fn the_workspace_is_bounded_over_a_profile() {
         let domain = Domain::new(plugin).with_profile(&profile);
         workspace_bound(&domain, &plugin.variants).map_err(|error| error.to_string())
     };
-    // At most 4000 bytes by the guard, rounded up, and 256.
+    // The guard limits one buffer to 4000 bytes, rounded up to 4096; the other has 256.
     assert_eq!(bound(&plugin, &[(1, 50_000)]), Ok(4096 + 256));
     assert_eq!(bound(&plugin, &[(1, 10)]), Ok(256 + 256));
     assert_eq!(bound(&plugin, &[(1, 10), (3, 20)]), Ok(1024 + 256));
-    // The guard is never satisfied, so no buffer is reserved.
     assert_eq!(bound(&plugin, &[(2000, 3000)]), Ok(0));
     plugin.variants[1].scratch = vec![scratch("c", numel())];
     assert_eq!(bound(&plugin, &[(2000, 3000)]), Ok(12_032));
@@ -313,7 +312,7 @@ fn a_guard_excludes_a_device_whatever_else_is_not_known() {
         is_excluded(Some(&guard), &facts, &mut Steps::default())
     };
     assert!(on(Some(89)));
-    assert!(!on(Some(90)), "the shapes may be such that it holds");
+    assert!(!on(Some(90)), "it may be true for some shapes");
     assert!(!on(None), "nothing is known of the device");
     assert!(!is_excluded(None, &Facts::default(), &mut Steps::default()));
 
@@ -340,8 +339,8 @@ fn readers_of_an_output_write_nothing() {
         ..Step::launch(over_x(&[ArgValue::ReadTensor(1)]))
     };
     let both = || Step::launch(over_x(&[ArgValue::ReadTensor(1), ArgValue::Tensor(1)]));
-    let not_written = "is not empty, and no step that is done with these shapes writes it";
-    let read_first = "is read before any step that is done with these shapes wrote it";
+    let not_written = "is not empty, but no step that runs for these shapes writes it";
+    let read_first = "is read before a step that runs for these shapes writes it";
     for (steps, why) in [
         (vec![write(0), read(0)], None),
         (vec![write(6), read(0)], Some(not_written)),

@@ -14,8 +14,7 @@ fn tuned(capability: u16, sms: u32, points: Vec<TunedPoint>) -> TunedDevice {
     TunedDevice { name: String::new(), capability, sms, points }
 }
 
-/// Rows 0 to 3 are for `f32`: the first needs a multiple of 4 and an address, the third of 8; the last is for
-/// `f16`.
+/// Rows 0 to 3 are for `f32`: the first needs a multiple of 4 and an address, the third of 8; the last is for `f16`.
 fn measured(points: Vec<TunedPoint>) -> Plugin {
     let rows = vec![
         variant(1, DataType::F32, Some(vectorised(4))),
@@ -103,7 +102,7 @@ fn a_point_with_the_nodes_attributes_is_not_replaced_by_a_nearer_one_with_others
 
 #[test]
 fn a_point_for_other_nodes_decides_nothing() {
-    // Its first row is for f16.
+    // The first row of `far` is for f16.
     let (others, far) = (point(&[7], None, &[4, 1]), point(&[100], None, &[3, 0, 1, 2]));
     for points in [vec![others.clone(), far.clone()], vec![far, others]] {
         assert_eq!(order(&measured(points), &[7], Some(DEVICE), AUTO_TACTIC), [3, 0, 1, 2]);
@@ -132,13 +131,13 @@ fn what_depends_on_data_and_shape_inputs_are_not_compared() {
         let facts = Facts { shapes: &[&[5, 8], output], device: Some(DEVICE), ..Facts::default() };
         in_order(plugin, &linear(&[DataType::F32; 2]), 0, &facts).unwrap()[0]
     };
-    assert_eq!(of(&plugin, &[7]), 1, "a dimension that is not known counts as none");
+    assert_eq!(of(&plugin, &[7]), 1, "an unknown dimension is ignored");
     assert_eq!(of(&plugin, &[7, 7]), 0, "another rank");
     plugin.inputs[0].values = Some(Interval::ANY_SIZE);
-    assert_eq!(of(&plugin, &[7]), 3, "nothing is left to be compared, so the first decides");
+    assert_eq!(of(&plugin, &[7]), 3, "nothing remains to compare, so the first decides");
 }
 
-/// An odd number of 16 aligned addresses: about 60 residuals.
+/// Returns a guard that is true for an odd number of 16 aligned addresses: about 60 residuals.
 fn odd() -> Guard {
     let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 2 }];
     for index in 1..16 {
@@ -164,9 +163,9 @@ fn a_node_that_runs_in_the_order_of_the_manifest_runs_in_that_of_times() {
     assert_eq!(by_manifest.candidates, [0]);
     assert_eq!(decided(Some(DEVICE), AUTO_TACTIC), Ok(by_manifest.clone()));
     assert_eq!(decided(Some(DEVICE), 0), Ok(by_manifest));
-    // For an explicit variant, the guard's limit is an error.
+    // If the caller chose the variant, exceeding the limit is an error.
     let error = decided(Some(DEVICE), 1).unwrap_err().to_string();
-    assert!(error.contains("in more than 2048 ways"), "{error}");
+    assert!(error.contains("in more than 2048 combinations"), "{error}");
     plugin.variants.rotate_left(1);
     let order: Vec<usize> = (0..64).collect();
     assert!(decide(&plugin, &order, AUTO_TACTIC, &facts, &mut Steps::default()).is_err());
@@ -219,14 +218,13 @@ prop_compose! {
     }
 }
 
-/// Reference distance: differences of logarithms.
+/// Returns the reference distance: differences of logarithms.
 fn logarithms(one: &[i64], other: &[i64]) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let log = |extent: &i64| (*extent as f64 + 1.0).log2();
     2.0 * one.iter().zip(other).map(|(one, other)| (log(one) - log(other)).abs()).sum::<f64>()
 }
 
-/// Its rank, or before the first ranked row after it in the table.
 fn place(row: usize, ranking: &[u32]) -> (usize, bool, usize) {
     match ranking.iter().position(|ranked| *ranked as usize == row) {
         Some(rank) => (rank, true, row),

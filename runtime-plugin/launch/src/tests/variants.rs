@@ -41,14 +41,14 @@ fn formats_are_told_where_some_are_special() {
         let types = [DataType::I8, DataType::F32];
         no_variant(plugin, &Signature { attributes: &[], types: &types, formats }).to_string()
     };
-    let offered = "no variant takes the types (i8, f32); the plugin has (f32, f32), (f16, f16)";
+    let offered = "no variant supports the types (i8, f32); the plugin supports (f32, f32), (f16, f16)";
     assert_eq!(said(&plugin, &[Format::Linear; 2]), offered);
     assert_eq!(said(&plugin, &[]), offered);
     plugin.variants[2].formats[1] = Format::Hwc8;
-    assert_eq!(said(&plugin, &[]), offered, "formats are not known, so they are not what is wrong");
+    assert_eq!(said(&plugin, &[]), offered, "formats are unknown, so they are not the error");
     assert_eq!(
         said(&plugin, &[Format::Linear; 2]),
-        "no variant takes the types and formats (i8, f32); the plugin has (f32, f32), (f16, f16 hwc8)"
+        "no variant supports the types and formats (i8, f32); the plugin supports (f32, f32), (f16, f16 hwc8)"
     );
 }
 
@@ -60,11 +60,11 @@ fn not_more_variants_are_told_than_anybody_reads() {
     };
     let said = |count| check_specialized(&with(count), &[Value::Int(-1)]).unwrap_err().to_string();
     let values = |count: i64| (0..count).map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
-    let begin = "the attribute `k` is `-1`, and there is code for";
-    assert_eq!(said(1), format!("{begin} `0` only"));
-    assert_eq!(said(32), format!("{begin} {} only", values(32)));
+    let begin = "the attribute `k` is `-1`, but the code is specialized for";
+    assert_eq!(said(1), format!("{begin} `0`"));
+    assert_eq!(said(32), format!("{begin} {}", values(32)));
     for count in [33, 34, 100] {
-        assert_eq!(said(count), format!("{begin} {}, ... only", values(32)));
+        assert_eq!(said(count), format!("{begin} {}, ...", values(32)));
     }
 }
 
@@ -82,11 +82,14 @@ fn attributes_are_held_against_code_one_after_the_other() {
         assert_eq!(check(right), Ok(()), "{right:?}");
     }
     let wrong = |text: &str| Err(text.to_owned());
-    assert_eq!(check(&[4, 10]), wrong("the attribute `k` is `4`, and there is code for `1`, `2`, `3` only"));
-    assert_eq!(check(&[1, 20]), wrong("the attribute `n` is `20`, and there is code for `10` only"));
+    assert_eq!(
+        check(&[4, 10]),
+        wrong("the attribute `k` is `4`, but the code is specialized for `1`, `2`, `3`")
+    );
+    assert_eq!(check(&[1, 20]), wrong("the attribute `n` is `20`, but the code is specialized for `10`"));
 }
 
-/// The measured order may exceed limits that the manifest's does not.
+/// The measured order may exceed limits, unlike the manifest's.
 #[test]
 fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     let shapes: &[&[i64]] = &[&[2, 4], &[2, 4]];
@@ -113,9 +116,12 @@ fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     assert_eq!(decided(&[0, 1], AUTO_TACTIC), Ok(vec![0]));
     assert_eq!(decided(&[1, 0], AUTO_TACTIC), Ok(vec![0]));
     let refused = decided(&[1, 0], 2).unwrap_err();
-    assert!(refused.contains("in more than 2048 ways"), "a tactic is not taken for another: {refused}");
+    assert!(
+        refused.contains("in more than 2048 combinations"),
+        "a tactic is not replaced by another: {refused}"
+    );
     let refused = decided(&[1], AUTO_TACTIC).unwrap_err();
-    assert!(refused.contains("in more than 2048 ways"), "{refused}");
+    assert!(refused.contains("in more than 2048 combinations"), "{refused}");
 }
 
 /// Addresses change at every run.
@@ -134,7 +140,7 @@ fn addresses_decide_nothing_beforehand() {
     assert_eq!(found, decided(&facts(&[])).unwrap());
     let odd = Facts { shapes: &[&[2, 3], &[2, 3]], ..facts(&[256, 256]) };
     let refused = decide(&plugin, &[2], AUTO_TACTIC, &odd, &mut Steps::default()).unwrap_err().to_string();
-    assert!(refused.ends_with("is false; k = 1, x is 2x3, y is 2x3"), "which no address changes: {refused}");
+    assert!(refused.ends_with("is false; k = 1, x is 2x3, y is 2x3"), "independent of addresses: {refused}");
 }
 
 #[test]
@@ -148,13 +154,13 @@ fn a_guard_is_excluded_by_one_part_that_is_false() {
     assert!(excluded(vec![Node::Bool(false)]));
     assert!(!excluded(vec![Node::Bool(true)]));
     assert!(!excluded(vec![unknown()]));
-    assert!(!excluded(vec![Node::Int(0)]), "which is no boolean");
-    assert!(!excluded(Vec::new()), "nothing says that it is false");
+    assert!(!excluded(vec![Node::Int(0)]), "not a boolean");
+    assert!(!excluded(Vec::new()), "it may be true");
     assert!(excluded(vec![unknown(), Node::Bool(false), and(0, 1)]));
     assert!(excluded(vec![Node::Bool(false), unknown(), and(0, 1)]));
     assert!(!excluded(vec![Node::Bool(true), unknown(), and(0, 1)]));
     let or = Node::Binary(BinaryOp::Or, 0, 1);
-    assert!(!excluded(vec![unknown(), Node::Bool(false), or]), "the other part may hold");
+    assert!(!excluded(vec![unknown(), Node::Bool(false), or]), "the other operand may be true");
 }
 
 #[test]
@@ -215,6 +221,6 @@ fn where_none_may_run_each_says_why() {
     assert_eq!(
         none_holds(&plugin, &[2, 0, 1, 9], &Facts::default()).to_string(),
         "no variant can run: variant 1: guard `guard` has no value (division by zero: 1 // 0); variant 1: guard `guard` is false; \
-         variant 2: guard `guard` is `5`, which is no boolean"
+         variant 2: guard `guard` is `5`, not a boolean"
     );
 }

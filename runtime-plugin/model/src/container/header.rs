@@ -1,5 +1,5 @@
-//! Headers of containers: the long one of bundles and nodes, and the short one of references, of which TensorRT-RTX
-//! 1.7 stores two per node.
+//! Container headers: long ones of bundles and nodes, short ones of references, which TensorRT-RTX 1.7 stores twice
+//! per node.
 
 use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError};
 use crate::bytes::{put, u16_at, u32_at, u64_at};
@@ -86,7 +86,7 @@ fn finish(kind: Kind, length: u64, least: usize, bytes: &[u8]) -> Result<Header,
     let expected = ReadError::Truncated { expected: length, found: bytes.len() as u64 };
     let length = usize::try_from(length).map_err(|_| expected)?;
     if length < least {
-        return Err(ReadError::Malformed(format!("length {length} is less than the header's")));
+        return Err(ReadError::Malformed(format!("length {length} is shorter than the header")));
     }
     Ok(Header { kind, length })
 }
@@ -132,7 +132,7 @@ pub(super) fn seal(kind: Kind, bytes: &mut [u8]) {
 }
 
 pub(super) enum Start {
-    /// A magic with plausible next fields.
+    /// Magic with plausible next fields.
     Plausible,
     /// Magic, version or kind is wrong.
     Damaged,
@@ -182,7 +182,7 @@ fn is_damaged(bytes: &[u8], hashed: &mut usize) -> bool {
     })
 }
 
-/// The magic may be damaged: four of its first eight bytes match.
+/// Finds the first magic. Also accepts damaged ones, of which four of the first eight bytes match.
 pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     let second_half = |magic: &[u8]| [magic[4], magic[5], magic[6], magic[7]];
     let (first, second) = (second_half(&MAGIC), second_half(&REFERENCE_MAGIC));

@@ -237,7 +237,7 @@ fn a_newer_format_is_refused_by_name() {
     seal(&mut bytes);
     insta::assert_snapshot!(
         read(&bytes).unwrap_err(),
-        @"format version 3, and this version of Cubinder reads version 2 only: use a newer libcubinder.so"
+        @"format version 3, but this version of Cubinder reads only version 2: use a newer libcubinder.so"
     );
 }
 
@@ -263,7 +263,7 @@ fn an_older_format_is_refused_by_name() {
         seal(&mut bytes);
         assert_eq!(
             read(&bytes).unwrap_err().to_string(),
-            "format version 1, and this version of Cubinder reads version 2 only: compile the plugins again"
+            "format version 1, but this version of Cubinder reads only version 2: compile the plugins again"
         );
     }
 }
@@ -274,7 +274,7 @@ fn compressed_code_is_held_against_its_digest_when_it_is_unpacked() {
     node.code[1].digest = Digest::compute(b"other");
     let bytes = write_node(&node);
     let error = read(&bytes).unwrap_err().to_string();
-    assert!(error.ends_with("it does not have its digest"), "{error}");
+    assert!(error.ends_with("its digest does not match"), "{error}");
     let Container::Node(node) = read_to_run(&bytes).unwrap().container else { panic!("a node was written") };
     assert_eq!(node.code[1].raw(), Err(crate::packed::BadCode::Digest));
     assert!(node.code[0].raw().is_ok());
@@ -307,7 +307,7 @@ fn a_number_in_more_bytes_than_it_needs_is_refused() {
     assert_eq!(bytes[SHORT_BYTES + 8], 5);
     bytes.splice(SHORT_BYTES + 8..SHORT_BYTES + 9, [0x85, 0x00]);
     seal(&mut bytes);
-    let refused = ReadError::Malformed("the model: not as a writer encodes it".to_owned());
+    let refused = ReadError::Malformed("the model: not the canonical encoding".to_owned());
     assert_eq!(read(&bytes), Err(refused));
 }
 
@@ -315,7 +315,7 @@ fn a_number_in_more_bytes_than_it_needs_is_refused() {
 fn a_header_is_the_least_that_a_container_has() {
     let mut short = beginning(2, 21);
     short.resize(40, 0);
-    assert_eq!(read(&short), Err(malformed("length 21 is less than the header's")));
+    assert_eq!(read(&short), Err(malformed("length 21 is shorter than the header")));
     short[10] = 22;
     assert!(matches!(read(&short), Err(ReadError::Digest { .. })));
     short[10] = 41;

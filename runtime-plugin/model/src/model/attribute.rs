@@ -9,21 +9,21 @@ use cubinder_expr::value::Value;
 /// An attribute of an ONNX node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribute {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub ty: AttributeType,
-    /// The default; otherwise it is required.
+    /// Default; otherwise it is required.
     pub default: Option<Value>,
     /// Limits of the elements, or of a string's UTF-8 bytes.
     pub length: Option<Interval>,
-    /// The minimum of each element.
+    /// Minimum of each element.
     pub minimum: Option<Value>,
-    /// The maximum of each element.
+    /// Maximum of each element.
     pub maximum: Option<Value>,
-    /// The allowed values of each element; empty: any.
+    /// Allowed values of each element; empty: any.
     pub one_of: Vec<Value>,
-    /// A description in one sentence.
+    /// Description in one sentence.
     pub doc: String,
 }
 
@@ -47,7 +47,7 @@ impl Attribute {
 /// The type of an attribute: one value or a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AttributeType {
-    /// The type of one value.
+    /// Type of one value.
     pub element: AttributeElement,
     /// Whether it is a list.
     pub list: bool,

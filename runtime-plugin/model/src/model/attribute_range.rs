@@ -1,4 +1,4 @@
-//! The values that an attribute can have, for bounds and proofs.
+//! Possible values of attributes, for bounds and proofs.
 
 use super::{Attribute, AttributeElement, Interval};
 use cubinder_expr::value::Value;

@@ -25,45 +25,45 @@ pub use variant::{
 /// All plugins of a plugin library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    /// The writer: `cubinder 0.1.0, NVRTC 13.0`.
+    /// Writer: `cubinder 0.1.0, NVRTC 13.0`.
     pub producer: String,
-    /// Its plugins.
+    /// Plugins.
     pub plugins: Vec<Plugin>,
-    /// The code objects; digest and target are unique.
+    /// Code objects; digest and target are unique.
     pub code: Vec<CodeObject>,
 }
 
 /// A node in an engine, with its code in the serialized fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// The writer, as in [`Bundle::producer`].
+    /// The compiler, as in [`Bundle::producer`].
     pub producer: String,
-    /// The plugin, with only the node's variants.
+    /// Plugin, with only the node's variants.
     pub plugin: Plugin,
-    /// The values of all the plugin's attributes.
+    /// Values of all the plugin's attributes.
     pub attributes: Vec<Value>,
     /// The inputs' ranks, if known.
     pub input_ranks: Option<Vec<u8>>,
-    /// The reserved workspace in bytes, if known.
+    /// Reserved workspace in bytes, if known.
     pub workspace_bytes: Option<u64>,
-    /// The code objects of those variants.
+    /// Code objects of those variants.
     pub code: Vec<CodeObject>,
 }
 
 /// A node in an engine, with its code in a library inside the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeReference {
-    /// The shortened digest of the plugin's bundle.
+    /// Shortened digest of the plugin's bundle.
     pub bundle: ShortDigest,
     /// Index of the plugin.
     pub plugin: u32,
-    /// As in [`Node::attributes`].
+    /// Values of attributes, as in [`Node::attributes`].
     pub attributes: Vec<Value>,
-    /// A variant with the tensors' types and formats, if known.
+    /// Variant with the tensors' types and formats, if known.
     pub row: Option<u32>,
-    /// As in [`Node::input_ranks`].
+    /// Ranks of the network's inputs, as in [`Node::input_ranks`].
     pub input_ranks: Option<Vec<u8>>,
-    /// As in [`Node::workspace_bytes`].
+    /// Workspace in bytes, as in [`Node::workspace_bytes`].
     pub workspace_bytes: Option<u64>,
 }
 
@@ -76,25 +76,25 @@ pub struct Plugin {
     pub namespace: String,
     /// TensorRT's plugin version.
     pub version: String,
-    /// A description in one sentence.
+    /// Description in one sentence.
     pub summary: String,
-    /// The attributes, in the manifest's order.
+    /// Attributes, in the manifest's order.
     pub attributes: Vec<Attribute>,
-    /// The inputs, in the node's order.
+    /// Inputs, in the node's order.
     pub inputs: Vec<Input>,
-    /// The outputs, in the node's order.
+    /// Outputs, in the node's order.
     pub outputs: Vec<Output>,
     /// Rules about attributes and inputs' ranks.
     pub require: Vec<Requirement>,
-    /// The attributes that affect a node's time; `None`: all.
+    /// Attributes that affect a node's time; `None`: all.
     pub timing: Option<Vec<u32>>,
-    /// The variants, in order of preference.
+    /// Variants, in order of preference.
     pub variants: Vec<Variant>,
     /// Measured times of each kind of GPU.
     pub tuning: Vec<TunedDevice>,
 }
 
-/// Maximum number of values of a shape input (`nvinfer1::DimsExprs`, `NvInferRuntime.h`, TensorRT-RTX 1.7).
+/// Maximum values of a shape input (`nvinfer1::DimsExprs`, `NvInferRuntime.h`, TensorRT-RTX 1.7).
 pub const MAX_SHAPE_VALUES: i64 = MAX_RANK as i64;
 
 /// Limits of a tensor's shape, beside its rank.
@@ -125,35 +125,35 @@ impl ShapeLimits {
 /// An input tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// The minimum rank.
+    /// Minimum rank.
     pub rank_min: u8,
-    /// The maximum rank, at most 8.
+    /// Maximum rank, at most 8.
     pub rank_max: u8,
-    /// The limits of its shape.
+    /// Limits of its shape.
     pub limits: ShapeLimits,
-    /// The limits of a shape input's values; `None` for other inputs. Shape inputs hold up to one dimension of
+    /// The limits of a shape input's values; `None` for other inputs. Shape inputs have up to one dimension of
     /// integers (`i32` or `i64`) in host memory.
     pub values: Option<Interval>,
-    /// A description in one sentence.
+    /// Description in one sentence.
     pub doc: String,
 }
 
 /// An output tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Output {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// Its shape, over attributes, the inputs' shapes and values, and outputs' sizes.
+    /// Shape, over attributes, inputs' shapes and values, and outputs' sizes.
     pub shape: Expr,
-    /// The limits of its shape.
+    /// Limits of its shape.
     pub limits: ShapeLimits,
-    /// The input whose memory, shape, type and format it shares.
+    /// Input whose memory, shape, type and format it shares.
     pub alias: Option<u32>,
-    /// The bounds of a size tensor's value; its shape is `[]`.
+    /// Bounds of a size tensor's value; its shape is `[]`.
     pub size: Option<SizeBound>,
-    /// A description in one sentence.
+    /// Description in one sentence.
     pub doc: String,
 }
 
@@ -168,20 +168,20 @@ impl Output {
 /// Bounds of a data-dependent size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeBound {
-    /// The maximum, over attributes and the inputs' shapes.
+    /// Maximum, over attributes and the inputs' shapes.
     pub upper: Expr,
-    /// The size that TensorRT optimizes for.
+    /// Size that TensorRT optimizes for.
     pub opt: Expr,
 }
 
 /// A rule about a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Requirement {
-    /// A boolean over attributes and the inputs' ranks.
+    /// Boolean over attributes and the inputs' ranks.
     pub expr: Expr,
-    /// The expression as written.
+    /// Expression as written.
     pub text: String,
-    /// The message for a node that violates it.
+    /// Message for a node that violates it.
     pub message: String,
 }
 
@@ -216,7 +216,7 @@ impl Plugin {
         }
     }
 
-    /// Returns the tensor whose address `tensor` has: for an aliased input its output.
+    /// Returns the tensor whose address `tensor` has: an aliased input's output.
     #[must_use]
     pub fn storage_of(&self, tensor: usize) -> usize {
         let shares = |output: &Output| output.alias.is_some_and(|input| input as usize == tensor);

@@ -1,4 +1,4 @@
-//! Measured times of a plugin: which variants are fast for a node and its shapes.
+//! Measured times of a plugin: fast variants for a node and its shapes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +9,20 @@ use cubinder_expr::value::Value;
 pub struct TunedDevice {
     /// The GPU's name, for messages.
     pub name: String,
-    /// Its compute capability: 90 for 9.0.
+    /// Compute capability: 90 for 9.0.
     pub capability: u16,
-    /// The number of multiprocessors.
+    /// Number of multiprocessors.
     pub sms: u32,
-    /// The points, in the files' order.
+    /// Points, in the files' order.
     pub points: Vec<TunedPoint>,
 }
 
 /// A node with its shapes, and the variants ordered by time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedPoint {
-    /// The attributes that affect times, by ascending index, except specialized ones.
+    /// Attributes that affect times, by ascending index, except specialized ones.
     pub attributes: Vec<(u32, Value)>,
-    /// The shapes of inputs, then outputs; negative if data-dependent.
+    /// Shapes of inputs, then outputs; negative if data-dependent.
     pub shapes: Vec<Vec<i64>>,
     /// Variants for one choice of types, formats and attributes, the fastest first.
     pub ranking: Vec<u32>,

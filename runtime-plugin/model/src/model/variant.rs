@@ -1,4 +1,4 @@
-//! The table of variants: when each may run, and its steps.
+//! The table of variants, with their conditions and steps.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +8,24 @@ use cubinder_expr::data_type::{DataType, ScalarType};
 use cubinder_expr::format::Format;
 use cubinder_expr::value::Value;
 
-/// A row of the table of variants; constants are folded into the expressions.
+/// A row of the table of variants; expressions contain its constants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
-    /// The tactic id, from 1 to [`MAX_VARIANT_ID`].
+    /// Tactic id, from 1 to [`MAX_VARIANT_ID`].
     pub id: i32,
-    /// A description of types and constants: `T=f16 VEC=4`.
+    /// Description of types and constants: `T=f16 VEC=4`.
     pub label: String,
     /// Element types of inputs, then outputs.
     pub types: Vec<DataType>,
     /// Formats of inputs, then outputs.
     pub formats: Vec<Format>,
-    /// The attributes that the code is compiled for, by ascending index.
+    /// Attributes that the code is compiled for, by ascending index.
     pub specialized: Vec<(u32, Value)>,
     /// When it may run; `None`: always.
     pub guard: Option<Guard>,
     /// Memory shared by its steps only.
     pub scratch: Vec<Scratch>,
-    /// The steps, in order.
+    /// Steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -62,7 +62,7 @@ impl Variant {
 /// A buffer in a node's workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scratch {
-    /// Its name in arguments.
+    /// Name in arguments.
     pub name: String,
     /// Size in bytes; TensorRT reserves the maximum over the profile.
     pub bytes: Expr,
@@ -74,9 +74,9 @@ pub const SCRATCH_ALIGNMENT: u64 = 256;
 /// A unit of queued work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// A condition on shapes; `None`: always.
+    /// Condition on shapes; `None`: always.
     pub when: Option<Guard>,
-    /// The work.
+    /// Work.
     pub work: Work,
 }
 
@@ -110,27 +110,27 @@ impl Work {
 /// Memory to fill with one byte.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
-    /// The memory, filled completely.
+    /// Memory, filled completely.
     pub memory: Memory,
-    /// The value.
+    /// Value.
     pub byte: u8,
 }
 
 /// Memory that a step can fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Memory {
-    /// An output without a data-dependent size, by index.
+    /// Output without a data-dependent size, by index.
     Output(u32),
-    /// A scratch buffer of the variant, by index.
+    /// Scratch buffer of the variant, by index.
     Scratch(u32),
 }
 
-/// The condition without which a variant is never launched.
+/// The condition for launching a variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
-    /// A boolean over attributes, shapes and alignments.
+    /// Boolean over attributes, shapes and alignments.
     pub expr: Expr,
-    /// The expression as written.
+    /// Expression as written.
     pub text: String,
 }
 
@@ -157,15 +157,15 @@ pub struct Launch {
     pub block: [Expr; 3],
     /// Dynamic shared memory in bytes.
     pub shared_bytes: Expr,
-    /// Blocks of a cluster in x, y and z (compute capability 9.0 and up).
+    /// Blocks of a cluster (x, y, z), from compute capability 9.0 on.
     pub cluster: Option<[Expr; 3]>,
     /// Whether all blocks must run at once, for grid synchronization.
     pub cooperative: bool,
     /// Whether the kernel may start before earlier work has ended.
     pub programmatic: bool,
-    /// The arguments in the kernel's order.
+    /// Arguments in the kernel's order.
     pub args: Vec<Arg>,
-    /// The code, one for each target.
+    /// Code, one for each target.
     pub code: Vec<CodeRef>,
 }
 
@@ -181,7 +181,7 @@ impl Launch {
 /// The code of one launch for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeRef {
-    /// The target of the code.
+    /// Target of the code.
     pub target: Target,
     /// Index into the code objects of the bundle or node.
     pub code: u32,
@@ -194,31 +194,31 @@ pub struct CodeRef {
 pub struct Arg {
     /// The parameter's name in the kernel.
     pub name: String,
-    /// The value.
+    /// Value.
     pub value: ArgValue,
 }
 
 /// The value of an argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ArgValue {
-    /// The device pointer of a tensor, except shape inputs, by index over inputs, then outputs.
+    /// Device pointer of a tensor, except shape inputs, by index over inputs, then outputs.
     Tensor(u32),
-    /// The device pointer of a scratch buffer of the variant, by index.
+    /// Device pointer of a scratch buffer of the variant, by index.
     Scratch(u32),
     /// A number by value. Overflow of the type is an error.
     Scalar {
         /// The kernel's type.
         ty: ScalarType,
-        /// The value.
+        /// Value.
         expr: Expr,
     },
     /// An array of numbers by value: `cubinder::array<ty, len>`.
     Array {
-        /// The type of an element.
+        /// Type of an element.
         ty: ScalarType,
-        /// The number of elements, exactly.
+        /// Number of elements, exactly.
         len: u32,
-        /// The values.
+        /// Values.
         expr: Expr,
     },
     /// Like [`ArgValue::Tensor`], for a parameter that points to `const`.

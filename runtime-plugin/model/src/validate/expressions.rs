@@ -15,7 +15,6 @@ pub(super) enum ExprRole {
 
 pub(super) fn validate_expr(plugin: &Plugin, expr: &Expr, role: ExprRole) -> Result<(), String> {
     let tensors = match role {
-        // Sizes are in outputs.
         ExprRole::Shape | ExprRole::Guard | ExprRole::Launch => plugin.tensor_count(),
         ExprRole::Inputs => plugin.inputs.len(),
     };
@@ -23,7 +22,7 @@ pub(super) fn validate_expr(plugin: &Plugin, expr: &Expr, role: ExprRole) -> Res
     if let Some(wrong) = expr.nodes.iter().find_map(|node| misplaced(plugin, node, role)) {
         return Err(wrong);
     }
-    if sizes_are_dimensions(expr) { Ok(()) } else { Err("something is computed with a size".to_owned()) }
+    if sizes_are_dimensions(expr) { Ok(()) } else { Err("an expression computes with a size".to_owned()) }
 }
 
 fn misplaced(plugin: &Plugin, node: &Node, role: ExprRole) -> Option<String> {
@@ -33,8 +32,7 @@ fn misplaced(plugin: &Plugin, node: &Node, role: ExprRole) -> Option<String> {
             Some(input) if input.values.is_some() => {
                 Some(format!("`{}` has no address on the device", input.name))
             }
-            // Only guards are evaluated with addresses.
-            _ if role != ExprRole::Guard => Some("only a guard can ask for `aligned`".to_owned()),
+            _ if role != ExprRole::Guard => Some("only a guard can use `aligned`".to_owned()),
             _ => None,
         },
         Node::Device(_) if !is_launch => Some("only guards and launches can depend on the device".to_owned()),
@@ -42,16 +40,16 @@ fn misplaced(plugin: &Plugin, node: &Node, role: ExprRole) -> Option<String> {
             Some("only the shape of an output can depend on the values of a shape input".to_owned())
         }
         Node::Values(tensor) => {
-            (!is_shape_input(plugin, tensor)).then(|| format!("tensor {tensor} is no shape input"))
+            (!is_shape_input(plugin, tensor)).then(|| format!("tensor {tensor} is not a shape input"))
         }
         Node::Size(tensor) => match output(plugin, tensor).is_some_and(|output| output.size.is_some()) {
             true if role == ExprRole::Shape => None,
             true => Some("only the shape of an output can have a size that kernels write".to_owned()),
-            false => Some(format!("tensor {tensor} holds no size")),
+            false => Some(format!("tensor {tensor} does not contain a size")),
         },
         Node::Shape(tensor) | Node::Numel(tensor) | Node::Rank(tensor) if !is_launch => {
             let is_input = (tensor as usize) < plugin.inputs.len();
-            (!is_input).then(|| format!("tensor {tensor} is no input"))
+            (!is_input).then(|| format!("tensor {tensor} is not an input"))
         }
         Node::Shape(tensor) | Node::Numel(tensor) if is_shape_input(plugin, tensor) => {
             Some("only the shape of an output can depend on the extents of a shape input".to_owned())
@@ -83,7 +81,7 @@ pub(super) fn validate_shape_input(input: &Input) -> Result<(), String> {
             }
         };
     }
-    Err(format!("`{}` is no shape input that can be", input.name))
+    Err(format!("`{}` is not a valid shape input", input.name))
 }
 
 pub(super) fn validate_outputs(plugin: &Plugin) -> Result<(), String> {
@@ -93,16 +91,13 @@ pub(super) fn validate_outputs(plugin: &Plugin) -> Result<(), String> {
             let can_be = plugin.inputs.get(index as usize).is_some_and(|input| input.values.is_none());
             let is_alike = output.shape.nodes == [Node::Shape(index)] && output.size.is_none();
             if !can_be || !is_alike || aliased.contains(&index) {
-                return Err(format!(
-                    "output `{}` shares the memory of an input that it cannot share",
-                    output.name
-                ));
+                return Err(format!("output `{}` shares the memory of an incompatible input", output.name));
             }
             aliased.push(index);
         }
         if let Some(bound) = &output.size {
             if output.shape.nodes != [Node::Array(Vec::new())] {
-                return Err(format!("`{}` holds a size and is no scalar", output.name));
+                return Err(format!("`{}` contains a size but is not a scalar", output.name));
             }
             for expr in [&bound.upper, &bound.opt] {
                 validate_expr(plugin, expr, ExprRole::Inputs)?;
@@ -119,17 +114,17 @@ pub(super) fn validate_tensors(plugin: &Plugin, variant: &Variant) -> Result<(),
     let shape_inputs = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
     for (index, input) in shape_inputs {
         if !integers(index) {
-            return Err(format!("shape input `{}` does not hold integers", input.name));
+            return Err(format!("shape input `{}` does not contain integers", input.name));
         }
     }
     for (index, output) in (plugin.inputs.len()..).zip(&plugin.outputs) {
         if output.size.is_some() && !integers(index) {
-            return Err(format!("`{}` holds a size and not integers", output.name));
+            return Err(format!("`{}` contains a size but not integers", output.name));
         }
         if let Some(input) = output.alias
             && kind(input as usize) != kind(index)
         {
-            return Err(format!("`{}` is of another type or format than what it shares", output.name));
+            return Err(format!("`{}` differs in type or format from the input that it shares", output.name));
         }
     }
     Ok(())

@@ -1,5 +1,3 @@
-//! One change at a time.
-
 use super::*;
 use crate::container::tests::node;
 use crate::model::{
@@ -18,7 +16,6 @@ fn int(value: i64) -> Expr {
     expr(Node::Int(value))
 }
 
-/// Attribute `block_size`, input `x`, output `y`.
 fn with(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     let mut node = node();
     node.input_ranks = None;
@@ -30,7 +27,7 @@ fn with_launch(change: impl FnOnce(&mut Launch)) -> Result<(), String> {
     with(|plugin| change(plugin.variants[0].launch_mut(0).unwrap()))
 }
 
-/// Also a shape input `s`, a size output `n`, and an output `z` of that size.
+/// Validates a plugin that also has a shape input `s`, a size output `n`, and an output `z` of that size.
 fn with_sizes(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     with(|plugin| {
         plugin.tuning.clear();
@@ -89,7 +86,7 @@ fn ranks_are_from_the_least_to_the_greatest() {
         assert_eq!(ranks(rank_min, rank_max), Ok(()));
     }
     for (rank_min, rank_max) in [(4, 3), (0, 9), (9, 9)] {
-        assert_eq!(ranks(rank_min, rank_max), refused("input `x` has ranks that cannot be"));
+        assert_eq!(ranks(rank_min, rank_max), refused("input `x` has invalid ranks"));
     }
 }
 
@@ -106,7 +103,7 @@ fn limits_of_dimensions_are_one_each() {
         assert_eq!(limited(ranks, dims), Ok(()), "{ranks:?} {dims}");
     }
     for (ranks, dims) in [((2, 2), 3), ((2, 2), 1), ((1, 2), 1), ((1, 2), 2)] {
-        let why = format!("`x` has limits for {dims} dimensions, which are not those of its rank");
+        let why = format!("`x` has limits for {dims} dimensions, which does not match its rank");
         assert_eq!(limited(ranks, dims), refused(&why));
     }
     let output = |dims| with(|plugin| plugin.outputs[0].limits.dims = vec![Interval::ANY_SIZE; dims]);
@@ -117,7 +114,7 @@ fn limits_of_dimensions_are_one_each() {
 #[test]
 fn a_time_depends_on_attributes_that_are_there() {
     assert_eq!(with(|plugin| plugin.timing = Some(vec![0])), Ok(()));
-    let why = "the time depends on attribute 1, which there is not";
+    let why = "the time depends on attribute 1, which does not exist";
     assert_eq!(with(|plugin| plugin.timing = Some(vec![0, 1])), refused(why));
 }
 
@@ -141,8 +138,7 @@ fn a_variant_is_of_its_plugin() {
             plugin.tuning.clear();
         })
     };
-    // The first error, because the plugin is valid.
-    let right = Err("1 attributes where `add` has 2".to_owned());
+    let right = Err("found 1 attributes, `add` has 2".to_owned());
     for values in [&[][..], &[(0, 64)], &[(1, 3)], &[(0, 64), (1, 3)]] {
         assert_eq!(specialized(values), right, "{values:?}");
     }
@@ -150,7 +146,7 @@ fn a_variant_is_of_its_plugin() {
         let why = format!("variant 1 is specialized for attribute {index}");
         assert_eq!(specialized(values), refused(&why));
     }
-    assert_eq!(specialized(&[(0, 0)]), refused("attribute `block_size` is `0`, the least is `1`"));
+    assert_eq!(specialized(&[(0, 0)]), refused("attribute `block_size` is `0`, the minimum is `1`"));
 }
 
 #[test]
@@ -170,7 +166,7 @@ fn steps_use_memory_that_is_there() {
     }
     assert_eq!(with_sizes(step(Memory::Output(1))), Ok(()));
     let depends = refused("variant 1 fills Output(2)");
-    assert_eq!(with_sizes(step(Memory::Output(2))), depends, "how much there is nobody knows beforehand");
+    assert_eq!(with_sizes(step(Memory::Output(2))), depends, "the size is unknown beforehand");
 
     let passed = |value: ArgValue| {
         with(|plugin| {
@@ -199,7 +195,7 @@ fn steps_use_memory_that_is_there() {
     for ty in [ScalarType::F32, ScalarType::F64, ScalarType::Bool, ScalarType::Natural { bits: 1 }] {
         assert_eq!(passed(ArgValue::Scalar { ty, expr: int(1) }), Ok(()), "{ty}");
     }
-    let why = "argument `x` is a shape input, which lies in the host's memory";
+    let why = "argument `x` is a shape input, which is in host memory";
     for value in [ArgValue::Tensor(1), ArgValue::ReadTensor(1)] {
         let passed = with_sizes(|plugin| plugin.variants[0].launch_mut(0).unwrap().args[0].value = value);
         assert_eq!(passed, refused(why));
@@ -213,7 +209,6 @@ fn a_kernel_has_code_of_its_target_with_its_symbol() {
     assert!(refusal.ends_with(" for compute_89 has no kernel `_Z3addPKfPf`"), "{refusal}");
     let refusal = with_launch(|launch| launch.code[1].symbol = "_Z3add".to_owned()).unwrap_err();
     assert!(refusal.ends_with(" for compute_89 has no kernel `_Z3add`"), "{refusal}");
-    // It cannot be a symbol.
     let mut node = node();
     node.code[0].kernels[0].symbol.push('\0');
     node.plugin.variants[0].launch_mut(0).unwrap().code[0].symbol.push('\0');
@@ -254,10 +249,9 @@ fn assert_placed(node: &Node, [shape, require, guard, launch]: [&str; 4]) {
     }
 }
 
-/// `x` is tensor 0, `s` 1, `y` 2, `n` 3, `z` 4.
 #[test]
 fn expressions_read_what_is_known_where_they_stand() {
-    let guards = "only a guard can ask for `aligned`";
+    let guards = "only a guard can use `aligned`";
     assert_placed(&Node::Aligned { tensor: 0, bytes: 16 }, [guards, guards, "", guards]);
     assert_placed(&Node::Aligned { tensor: 1, bytes: 16 }, ["`s` has no address on the device"; 4]);
     let device = "only guards and launches can depend on the device";
@@ -265,29 +259,29 @@ fn expressions_read_what_is_known_where_they_stand() {
 
     let values = "only the shape of an output can depend on the values of a shape input";
     assert_placed(&Node::Values(1), ["", "", values, values]);
-    let none = "tensor 0 is no shape input";
+    let none = "tensor 0 is not a shape input";
     assert_placed(&Node::Values(0), [none, none, values, values]);
 
     let beyond = |tensor: u32| format!("node 0 refers to tensor {tensor} of 2");
     let size = "only the shape of an output can have a size that kernels write";
-    assert_placed(&Node::Size(3), ["something is computed with a size", &beyond(3), size, size]);
+    assert_placed(&Node::Size(3), ["an expression computes with a size", &beyond(3), size, size]);
     assert_eq!(placed(At::Shape, sizes(3)), Ok(()));
-    let none = "tensor 2 holds no size";
+    let none = "tensor 2 does not contain a size";
     assert_placed(&Node::Size(2), [none, &beyond(2), none, none]);
-    let none = "tensor 1 holds no size";
+    let none = "tensor 1 does not contain a size";
     assert_placed(&Node::Size(1), [none; 4]);
 
     let extents = "only the shape of an output can depend on the extents of a shape input";
     for node in [Node::Shape, Node::Numel] {
         assert_placed(&node(0), [""; 4]);
         assert_placed(&node(1), ["", "", extents, extents]);
-        assert_placed(&node(2), ["tensor 2 is no input", &beyond(2), "", ""]);
+        assert_placed(&node(2), ["tensor 2 is not an input", &beyond(2), "", ""]);
         let depends = "the shape of tensor 4 depends on data";
-        assert_placed(&node(4), ["tensor 4 is no input", &beyond(4), depends, depends]);
+        assert_placed(&node(4), ["tensor 4 is not an input", &beyond(4), depends, depends]);
     }
     assert_placed(&Node::Rank(1), [""; 4]);
-    assert_placed(&Node::Rank(2), ["tensor 2 is no input", &beyond(2), "", ""]);
-    assert_placed(&Node::Rank(4), ["tensor 4 is no input", &beyond(4), "", ""]);
+    assert_placed(&Node::Rank(2), ["tensor 2 is not an input", &beyond(2), "", ""]);
+    assert_placed(&Node::Rank(4), ["tensor 4 is not an input", &beyond(4), "", ""]);
     assert_placed(&Node::Attribute(0), [""; 4]);
 }
 
@@ -296,7 +290,7 @@ fn a_shape_input_is_one_that_tensorrt_can_have() {
     let shape_input = |change: &dyn Fn(&mut Input)| with_sizes(|plugin| change(&mut plugin.inputs[1]));
     let ranks =
         |rank_min, rank_max| move |input: &mut Input| (input.rank_min, input.rank_max) = (rank_min, rank_max);
-    let cannot_be = || refused("`s` is no shape input that can be");
+    let cannot_be = || refused("`s` is not a valid shape input");
     assert_eq!(shape_input(&|_| {}), Ok(()));
     assert_eq!(shape_input(&|input| input.values = Some(Interval { min: 5, max: 5 })), Ok(()));
     assert_eq!(shape_input(&|input| input.values = Some(Interval { min: 5, max: 4 })), cannot_be());
@@ -315,7 +309,7 @@ fn a_shape_input_is_one_that_tensorrt_can_have() {
 
 #[test]
 fn outputs_share_memory_with_an_input_like_them() {
-    let cannot = || refused("output `y` shares the memory of an input that it cannot share");
+    let cannot = || refused("output `y` shares the memory of an incompatible input");
     let in_place = |index: u32, shape: Expr, change: &dyn Fn(&mut Plugin)| {
         with_sizes(|plugin| {
             plugin.outputs[0].alias = Some(index);
@@ -334,10 +328,10 @@ fn outputs_share_memory_with_an_input_like_them() {
         plugin.outputs[2].alias = Some(0);
         plugin.outputs[2].shape = of_x();
     };
-    let second = "output `z` shares the memory of an input that it cannot share";
+    let second = "output `z` shares the memory of an incompatible input";
     assert_eq!(in_place(0, of_x(), &twice), refused(second));
 
-    let other = || refused("`y` is of another type or format than what it shares");
+    let other = || refused("`y` differs in type or format from the input that it shares");
     assert_eq!(in_place(0, of_x(), &|plugin| plugin.variants[0].types[2] = DataType::F16), other());
     assert_eq!(in_place(0, of_x(), &|plugin| plugin.variants[0].formats[2] = Format::Hwc8), other());
 }
@@ -345,7 +339,7 @@ fn outputs_share_memory_with_an_input_like_them() {
 #[test]
 fn sizes_are_integers_in_a_scalar() {
     let of_n = |change: &dyn Fn(&mut Output)| with_sizes(|plugin| change(&mut plugin.outputs[1]));
-    assert_eq!(of_n(&|n| n.shape = expr(Node::Shape(0))), refused("`n` holds a size and is no scalar"));
+    assert_eq!(of_n(&|n| n.shape = expr(Node::Shape(0))), refused("`n` contains a size but is not a scalar"));
     let device = || expr(Node::Device(DeviceFact::Sms));
     let why = "only guards and launches can depend on the device";
     assert_eq!(of_n(&|n| n.size = Some(SizeBound { upper: device(), opt: int(3) })), refused(why));
@@ -360,7 +354,7 @@ fn sizes_are_integers_in_a_scalar() {
         })
     };
     for (tensor, why) in
-        [(1, "shape input `s` does not hold integers"), (3, "`n` holds a size and not integers")]
+        [(1, "shape input `s` does not contain integers"), (3, "`n` contains a size but not integers")]
     {
         assert_eq!(typed(tensor, DataType::I32, Format::Linear), Ok(()));
         for (ty, format) in
@@ -390,7 +384,7 @@ fn a_kind_of_gpu_was_measured_once() {
     };
     assert_eq!(also(90, 114), Ok(()));
     assert_eq!(also(89, 132), Ok(()));
-    let twice = "measurements for compute capability 90 with 132 multiprocessors are there twice";
+    let twice = "duplicate measurements for compute capability 90 with 132 multiprocessors";
     assert_eq!(also(90, 132), refused(twice));
 }
 

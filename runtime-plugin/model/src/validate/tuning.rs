@@ -21,7 +21,7 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
         points().flat_map(|point| &point.shapes).fold(0, |sum: usize, it| sum.saturating_add(it.len()));
     let bytes = points().map(TunedPoint::attribute_bytes).fold(0, usize::saturating_add);
     for (what, found, most) in [
-        ("kinds of GPUs with measurements", tuning.len(), MAX_TUNED_DEVICES),
+        ("GPU models with measurements", tuning.len(), MAX_TUNED_DEVICES),
         ("measured nodes", points().count(), MAX_TUNED_POINTS),
         ("extents of measured nodes", extents, MAX_TUNED_EXTENTS),
         ("bytes of attributes of measured nodes", bytes, MAX_TUNED_BYTES),
@@ -35,7 +35,7 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
         earlier.find(|(at, it)| tuning.iter().take(*at).any(|known| is_alike(known, it)))
     {
         return Err(format!(
-            "measurements for compute capability {} with {} multiprocessors are there twice",
+            "duplicate measurements for compute capability {} with {} multiprocessors",
             device.capability, device.sms
         ));
     }
@@ -43,7 +43,7 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
     points().try_for_each(|point| validate_point(plugin, &mut kinds, point))
 }
 
-/// Groups of rows for the same nodes; a row is compared only with one of its group.
+/// Groups of rows for the same nodes; rows are compared only within a group.
 struct Kinds<'p> {
     variants: &'p [Variant],
     representatives: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Test files of `cubinder eval`: readers never panic, messages can be shown, accepted files run.
+//! `cubinder eval`'s test files: readers never panic, messages can be shown, accepted files run.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ pub static TARGET: Target =
 static SUBJECT: LazyLock<Subject> = LazyLock::new(|| {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     let subjects = eval::manifest(&Source::new("manifests/circ_pad_plugin.toml", text));
-    subjects.expect("the manifest is right").list.swap_remove(0)
+    subjects.expect("the manifest is valid").list.swap_remove(0)
 });
 
 fn run(bytes: &[u8]) {

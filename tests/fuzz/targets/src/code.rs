@@ -1,7 +1,5 @@
-//! Code of other compilers: readers never panic, and reject input with a message. Accepted code imports into
-//! a readable manifest with the file's parameters.
-//!
-//! [`SECOND_FILE`] separates two files, whose order must not matter for launches.
+//! Other compilers' code: readers never panic, and reject with a message. Accepted code imports into a readable
+//! manifest with the file's parameters. [`SECOND_FILE`] separates two files, whose order must not matter.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,12 +23,12 @@ pub static CUBIN: Target =
 /// The reader of PTX.
 pub static PTX: Target = Target::new("ptx", ptx, seeds::ptx, include_str!("../../dictionaries/ptx.dict"));
 
-/// The readers of what Triton writes beside its code.
+/// The readers of Triton's metadata.
 pub static TRITON: Target =
     Target::new("triton", triton, seeds::triton, include_str!("../../dictionaries/triton.dict"));
 
 const MOST_KERNELS: usize = 4;
-/// Manifests of more parameters are slow to create.
+/// Manifests of more are slow to create.
 const MOST_PARAMETERS: usize = 64;
 
 fn cubin(bytes: &[u8]) {
@@ -69,7 +67,7 @@ fn launched(files: &[Arc<LoadedCode>]) {
         show(&held.diagnostics);
         assert_eq!(has_errors(&held.diagnostics), held.bound.is_none(), "{held:?}");
         let turned: Vec<Arc<LoadedCode>> = files.iter().rev().cloned().collect();
-        let turned = self::held(kernel, &turned).expect("it is the same manifest");
+        let turned = self::held(kernel, &turned).expect("the manifest is unchanged");
         assert_eq!(held.bound, turned.bound, "{held:?} {turned:?}");
         if held.bound.is_some() {
             assert_eq!(held.cluster, turned.cluster);
@@ -77,7 +75,6 @@ fn launched(files: &[Arc<LoadedCode>]) {
     }
 }
 
-/// Checks a launch with the file's parameters.
 fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> {
     let declared = kernel.params.iter().enumerate().map(|(index, param)| match param.size {
         8 if index == 0 => format!("\"p{index}: const f32*\""),
@@ -99,7 +96,7 @@ fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> 
         (0..files.len()).map(|index| format!("\"{index}\"")).collect::<Vec<_>>().join(", "),
         args.collect::<String>()
     );
-    // Reports what manifests cannot express, such as arrays with too many bytes.
+    // Fails for what manifests cannot express, such as arrays of too many bytes.
     let mut draft =
         resolve::compile(&Source::new("fuzz.toml", text)).map_err(|errors| show_refusal(&errors)).ok()?.draft;
     let mut unit = draft.units.pop().expect("one launch");
@@ -115,13 +112,12 @@ fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> 
 fn accepted(loaded: &LoadedCode, kind: CodeKind) {
     assert!(!loaded.kernels.is_empty(), "code without a kernel");
     let object = loaded.object();
-    assert_eq!(object.raw().expect("it is as it was"), loaded.bytes.as_slice());
+    assert_eq!(object.raw().expect("it is unchanged"), loaded.bytes.as_slice());
     for kernel in loaded.kernels.iter().take(MOST_KERNELS) {
         let found = import::found(&kernel.symbol, vec![(kind, PathBuf::from("fuzz"), loaded.clone())]);
         let code = &found.variants[0].codes[0];
         assert_eq!(code.params.len(), kernel.params.len(), "{}", kernel.symbol);
         let text = import::write(&found, Path::new("."));
-        // The manifest has gaps that the author must fill.
         match resolve::read(&Source::new("fuzz.toml", text.as_str())) {
             Ok(resolved) => show(&resolved.warnings),
             Err(wrong) => {
@@ -186,7 +182,6 @@ mod tests {
         Arc::new(foreign::load(&path, CodeKind::Ptx).unwrap())
     }
 
-    /// A manifest that is never readable would hide errors.
     #[test]
     fn launches_are_held_against_both_files() {
         let (two, four) = (file("clusters_2.ptx"), file("clusters_4.ptx"));

@@ -1,5 +1,4 @@
-//! Containers: readers never panic and accept only writers' output, which a runtime or `cubinder eval` can
-//! use.
+//! Containers: readers never panic and accept only writers' output, usable by a runtime or `cubinder eval`.
 //!
 //! Inputs become bodies and models behind valid headers, lengths and digests.
 
@@ -81,7 +80,7 @@ fn smallest() -> Vec<u8> {
     container::write_bundle(&Bundle { producer: String::new(), plugins: Vec::new(), code: Vec::new() })
 }
 
-/// An accepted section is a writer's output, has a part for any code, and can be shown.
+/// Checks that an accepted section is what a writer writes, has a part for any code, and can be printed.
 fn read_record(section: &[u8]) {
     let _ = provenance::check(section, owner());
     let first = provenance::split(section).map(|(first, _)| first);
@@ -141,6 +140,7 @@ fn read(bytes: &[u8]) {
 fn inspect(bytes: &[u8]) {
     if let Ok(report) = inspect::inspect("fuzz", bytes) {
         show_table(&inspect::table(&report, inspect::Verbosity::Full));
+        show_table(&inspect::summary(&report));
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         assert!(sections.iter().filter(is_read).count() >= 2);
     }
 
-    /// Otherwise the target would only test the header.
+    /// Seeds must contain every kind of model: otherwise the target would only test the header.
     #[test]
     fn models_of_every_kind_are_read_behind_the_headers() {
         let (mut bundles, mut nodes, mut references) = (0, 0, 0);

@@ -1,5 +1,4 @@
-//! CUDA texts: readers never panic, spans are inside the text, and a manifest's launches can be checked
-//! against it.
+//! CUDA texts: readers never panic, spans are inside the text, launches can be checked against it.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -52,7 +51,7 @@ pads = "[get(pads, i, 0) for i in range(4)]"
 
 static PLUGIN: LazyLock<Resolved> = LazyLock::new(|| {
     let text = MANIFEST.replace("[VEC]", "[\"VEC\"]");
-    resolve::compile(&Source::new("fuzz.toml", text)).expect("the manifest is right")
+    resolve::compile(&Source::new("fuzz.toml", text)).expect("the manifest is valid")
 });
 
 const MOST_LAUNCHED: usize = 8;
@@ -62,7 +61,7 @@ fn run(bytes: &[u8]) {
     let kernels = cuda::read(text);
     places(text, &kernels);
     for name in manifest_names(text) {
-        assert!(text.contains(&name), "a name from nowhere: {name}");
+        assert!(text.contains(&name), "an unknown name: {name}");
     }
     let source = Source::new("fuzz.cu", text);
     launch(&PLUGIN, &source);

@@ -1,5 +1,5 @@
-//! Expressions: readers never panic; printing round-trips; node-time expressions bind; bounds contain values;
-//! lowering agrees with evaluation.
+//! Expressions: readers never panic; printing round-trips; node-time expressions bind; bounds contain values; lowering
+//! agrees with evaluation.
 
 use std::sync::LazyLock;
 
@@ -211,7 +211,7 @@ fn is_limit(error: &EvalError) -> bool {
 
 fn check_bind(tree: &Expr, world: &World, value: &Result<Value, EvalError>) {
     let bound = expr::bind(tree, &world.at_node_time());
-    bound.validate(ATTRIBUTES.len(), TENSORS.len()).expect("binding makes trees");
+    bound.validate(ATTRIBUTES.len(), TENSORS.len()).expect("binding produces trees");
     match (value, &expr::evaluate(&bound, world)) {
         (Err(error), _) | (_, Err(error)) if is_limit(error) => {}
         // Compared as text, because of NaN.
@@ -271,14 +271,13 @@ fn run(bytes: &[u8]) {
     let typed = match expr::compile_syntax(&syntax, scope) {
         Ok(typed) => typed,
         Err(errors) => {
-            assert!(!errors.is_empty(), "refused without a word");
+            assert!(!errors.is_empty(), "rejected without a message");
             assert!(errors.iter().all(|error| text.get(error.span.clone()).is_some()), "{errors:?}");
             return;
         }
     };
-    typed.expr.validate(ATTRIBUTES.len(), TENSORS.len()).expect("the compiler makes trees");
+    typed.expr.validate(ATTRIBUTES.len(), TENSORS.len()).expect("the compiler produces trees");
     let printed = expr::print(&typed.expr, &Plugin);
-    // An empty array has no element type.
     let is_empty =
         matches!(typed.expr.nodes.as_slice(), [expr::Node::Array(elements)] if elements.is_empty());
     match expr::compile(&printed, scope) {
@@ -286,7 +285,7 @@ fn run(bytes: &[u8]) {
         Ok(again) => assert_eq!(format!("{again:?}"), format!("{typed:?}"), "prints as {printed}"),
         Err(errors) => panic!("prints as {printed}, which does not compile: {errors:?}"),
     }
-    // The text selects a world, so that slow inputs are slow in every build.
+    // The text selects a world, so slow inputs are slow in every build.
     let sum = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte)));
     let Some(world) = World::all().into_iter().nth(sum % 3) else { return };
     let value = expr::evaluate(&typed.expr, &world);

@@ -1,4 +1,4 @@
-//! Fuzz targets: one [`Target`] for each reader of untrusted text or bytes.
+//! Fuzz targets: one [`Target`] for each reader of untrusted input.
 //!
 //! Owns their claims (no panic, no run over [`LIMIT`]), [`seeds`] and mutations ([`mutate`]); independent of
 //! libFuzzer.
@@ -39,7 +39,7 @@ pub mod triton {
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Of one input; 4 times as long with debug assertions. libFuzzer makes readers 8 times slower.
+/// Per input; 4 times with debug assertions. libFuzzer makes readers 8 times slower.
 pub const LIMIT: Duration = match cfg!(debug_assertions) {
     true => Duration::from_secs(4),
     false => Duration::from_secs(1),
@@ -64,11 +64,11 @@ pub static TARGETS: [&Target; 13] = [
 
 /// A fuzz target.
 pub struct Target {
-    /// And its folder in `tests/fuzz/corpus`.
+    /// The name of the target and of its folder in `tests/fuzz/corpus`.
     pub name: &'static str,
     /// Runs one input. Panics if a claim is violated.
     pub run: fn(&[u8]),
-    /// Initial inputs, from the repository's files.
+    /// Initial inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
     dictionary: &'static str,
     words: OnceLock<Vec<Vec<u8>>>,
@@ -89,9 +89,8 @@ impl Target {
         self.words.get_or_init(|| mutate::dictionary(self.dictionary).expect("the dictionary is well formed"))
     }
 
-    /// Runs one input, twice if over [`LIMIT`], because machines are shared.
-    ///
-    /// Panics if a claim is violated, or both runs exceed the limit.
+    /// Runs one input, twice if over [`LIMIT`]: machines are shared. Panics if a claim is violated or both runs exceed
+    /// it.
     pub fn run_in_time(&self, bytes: &[u8]) {
         let started = Instant::now();
         (self.run)(bytes);
@@ -108,7 +107,7 @@ impl Target {
     }
 }
 
-/// First number of Linux's `schedstat`, nanoseconds.
+/// Returns the processor time from Linux's `schedstat`, which is in nanoseconds.
 fn cpu_time() -> Duration {
     let text =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");

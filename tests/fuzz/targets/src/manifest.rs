@@ -1,7 +1,6 @@
-//! Manifests: no text makes the compiler panic, messages can be shown, and accepted manifests are consistent.
+//! Manifests: no text makes the compiler panic, messages can be shown, accepted manifests are consistent.
 //!
-//! Runs `cubinder check` and `cubinder eval` without files: every kernel's source is one text with all test
-//! kernels.
+//! Runs `cubinder check` and `cubinder eval` without files: every kernel's source is one text with all test kernels.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -44,7 +43,6 @@ fn run(bytes: &[u8]) {
     match resolve::read(&Source::new("manifests/fuzz.toml", text)) {
         Ok(resolved) => accepted(resolved),
         Err(wrong) => {
-            // Partial results are checked for more errors.
             show_refusal(&wrong.errors);
             if let Some(sketch) = wrong.sketch {
                 show(&check::check(&sketch, &[], sketch.manifest.compile.route()).diagnostics);
@@ -54,7 +52,6 @@ fn run(bytes: &[u8]) {
     }
 }
 
-/// Checks kernel texts with the manifest's targets and options.
 pub(crate) fn check_kernels(resolved: &Resolved, open: &OpenSource<'_>) -> CheckedText {
     let options = resolved.manifest.compile.options.iter().map(|option| option.value.clone());
     kernel_text::check(resolved, &targets(resolved), &options.collect::<Vec<_>>(), open)
@@ -69,11 +66,11 @@ fn accepted(resolved: Resolved) {
     let plugin = &resolved.draft.plugin;
     let (attributes, tensors) = (plugin.attributes.len(), plugin.tensor_count());
     for output in &plugin.outputs {
-        output.shape.validate(attributes, tensors).expect("the compiler makes trees");
+        output.shape.validate(attributes, tensors).expect("the compiler produces trees");
     }
     for launch in plugin.variants.iter().flat_map(Variant::launches) {
         for expr in launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]) {
-            expr.validate(attributes, tensors).expect("the compiler makes trees");
+            expr.validate(attributes, tensors).expect("the compiler produces trees");
         }
     }
     let targets = targets(&resolved);
@@ -96,16 +93,14 @@ fn accepted(resolved: Resolved) {
     });
 }
 
-/// Runtimes must accept what the compiler accepts.
 fn packs(resolved: &Resolved) {
     let bundle = bundle(resolved, false);
     match container::read(&container::write_bundle(&bundle)) {
         Ok(found) => assert_eq!(format!("{:?}", found.container), format!("{:?}", Container::Bundle(bundle))),
-        Err(error) => panic!("the runtime refuses it: {error}"),
+        Err(error) => panic!("the runtime rejects it: {error}"),
     }
 }
 
-/// Shapes of the lowest ranks, and attributes without defaults.
 fn query(subject: &Subject) -> Option<Query> {
     let plugin = &subject.plugin;
     let shape = |(position, input): (usize, &Input)| {
@@ -153,7 +148,7 @@ pub(crate) fn evaluate_subject(subject: &Subject) {
             show_table(&eval::table(&Report { file: "fuzz".into(), kind: "manifest", evaluations }));
         }
         Err(mistakes) => {
-            assert!(!mistakes.is_empty(), "refused without a word");
+            assert!(!mistakes.is_empty(), "rejected without a message");
             mistakes.iter().for_each(|mistake| show(std::slice::from_ref(&mistake.diagnostic)));
         }
     }

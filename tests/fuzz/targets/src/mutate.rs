@@ -1,4 +1,4 @@
-//! Mutates texts by words, because byte mutations break words. The seed determines every change.
+//! Mutates texts by words, which byte mutations break. The seed determines every change.
 
 /// libFuzzer also combines inputs.
 const LEFT_TO_LIBFUZZER: u64 = 3;
@@ -24,11 +24,11 @@ const NUMBERS: [&str; 16] = [
     "0.5",
 ];
 
-/// Parses lines of `name="word"` or `"word"` with `\\`, `\"` and `\xAB`; `#` starts a comment. Fails for the
-/// first invalid line.
+/// Parses lines of `name="word"` or `"word"` with `\\`, `\"`, `\xAB` and `#` comments. Fails for the first invalid
+/// line.
 pub fn dictionary(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| word(line).ok_or_else(|| format!("`{line}` is no line of a dictionary"))).collect()
+    lines.map(|line| word(line).ok_or_else(|| format!("`{line}` is not a dictionary line"))).collect()
 }
 
 fn word(line: &str) -> Option<Vec<u8>> {
@@ -52,8 +52,7 @@ fn word(line: &str) -> Option<Vec<u8>> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Mutates the first `size` bytes of `data` and returns the new size, at most `most`; `None` leaves it to
-/// libFuzzer.
+/// Mutates the first `size` bytes of `data`; returns the new size, at most `most`, or `None` for libFuzzer's mutation.
 pub fn words(data: &mut [u8], size: usize, most: usize, seed: u32, dictionary: &[Vec<u8>]) -> Option<usize> {
     let mut random = Random(u64::from(seed));
     let text = std::str::from_utf8(data.get(..size)?).ok()?;
@@ -104,7 +103,6 @@ fn change(tokens: &mut Vec<Vec<u8>>, dictionary: &[Vec<u8>], random: &mut Random
             set(tokens, at, word);
         }
         4 => {
-            // Prefers the next number.
             let digits = |token: &Vec<u8>| token.first().is_some_and(u8::is_ascii_digit);
             let found = tokens.iter().skip(at).position(digits).map_or(at, |further| at + further);
             let word = number(random);

@@ -1,5 +1,4 @@
-//! NumPy's files: readers never panic, arrays have the declared size within limits, and written files
-//! round-trip.
+//! NumPy's files: readers never panic, arrays have the declared size within limits, written files round-trip.
 
 use std::io::Cursor;
 
@@ -33,14 +32,14 @@ fn one(stored: Result<StoredTensor<'_>, String>, ty: DataType) {
     assert!(count(&shape).is_some_and(|count| count <= MOST), "{shape:?}");
     let Ok(array) = stored.array(ty) else { return };
     assert_eq!(array.shape(), shape);
-    // A bool is 0 or 1 in an array that was read.
     let written = npy::write(&array).expect("an array has a file");
-    let again =
-        npy::read(written.as_slice()).and_then(|stored| stored.array(ty)).expect("what was written reads");
+    let again = npy::read(written.as_slice())
+        .and_then(|stored| stored.array(ty))
+        .expect("the written file can be read");
     assert_eq!(codes(&again), codes(&array), "{}", ty.name());
 }
 
-/// All NaNs are equal.
+/// Returns the elements' bits; all NaNs are equal.
 fn codes(array: &Array) -> Vec<u64> {
     let code = |index| if array.get(index).as_f64().is_nan() { u64::MAX } else { array.code(index) };
     (0..array.len()).map(code).collect()

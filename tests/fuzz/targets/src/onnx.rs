@@ -1,5 +1,5 @@
-//! ONNX models: the reader and `cubinder onnx` never panic, models round-trip, `annotate` is idempotent, and
-//! messages can be shown.
+//! ONNX models: the reader and `cubinder onnx` never panic, models round-trip, `annotate` is idempotent, messages can
+//! be shown.
 
 #[path = "../../../../compiler/tests/support/models.rs"]
 mod models;
@@ -22,8 +22,8 @@ pub static TARGET: Target = Target::new("onnx", run, seeds, include_str!("../../
 
 static PLUGINS: LazyLock<Plugins> = LazyLock::new(|| {
     let manifest = |name: &&str| {
-        let text = std::fs::read_to_string(seeds::root().join(name)).expect("the manifest is there");
-        eval::manifest(&Source::new(*name, text)).expect("the manifest is right").list
+        let text = std::fs::read_to_string(seeds::root().join(name)).expect("the manifest exists");
+        eval::manifest(&Source::new(*name, text)).expect("the manifest is valid").list
     };
     Plugins::from_subjects(models::MANIFESTS.iter().flat_map(manifest).collect())
 });
@@ -46,7 +46,7 @@ fn run(bytes: &[u8]) {
             return;
         }
     };
-    assert!(written(&Edits::new(&model), bytes) == bytes, "a model without changes changes");
+    assert!(written(&Edits::new(&model), bytes) == bytes, "an unchanged model changed");
     let report = nodes::list("fuzz", &model, &PLUGINS);
     show(&report.diagnostics());
     show_table(&nodes::table(&report));
@@ -67,14 +67,13 @@ fn annotate(model: &Model, bytes: &[u8]) {
         let annotated = nodes::annotate(model, &PLUGINS, &mapping, takes);
         show_table(&nodes::diff(&annotated, true));
         let out = written(&annotated.edits, bytes);
-        let again = Model::read(Cursor::new(&out)).expect("what was written is a model");
-        assert_eq!(references(&again), references(model), "what calls say is changed");
+        let again = Model::read(Cursor::new(&out)).expect("the written file is a model");
+        assert_eq!(references(&again), references(model), "the number of calls changed");
         let more = nodes::annotate(&again, &PLUGINS, &mapping, takes);
         assert!(more.edits.is_empty(), "annotating again changes more: {}", nodes::diff(&more, true));
     }
 }
 
-/// Attributes that refer to the enclosing function's call, by node.
 fn references(model: &Model) -> Vec<Vec<AttributeProto>> {
     let is_reference = |said: &&AttributeProto| !said.ref_attr_name().is_empty();
     model

@@ -1,4 +1,4 @@
-//! Seeds: files of the repository, including invalid ones.
+//! Seeds: the repository's files, including invalid ones.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
@@ -14,9 +14,8 @@ use cubinder_source::diagnostic::Source;
 
 use crate::bundles::{bundle, packed_code};
 
-/// Between two files of code.
 pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
-/// Between texts of a Triton input: JSON and IR of two compiles, and lines of constants.
+/// Separates texts of a Triton input: two compiles' JSON and IR, and lines of constants.
 pub(crate) const SEPARATOR: u8 = 0x1e;
 
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -181,7 +180,7 @@ fn pair(one: &str, other: &str) -> Option<Vec<u8>> {
     Some([read(one)?, SECOND_FILE.to_vec(), read(other)?].concat())
 }
 
-/// Expensive PTX: names that double on expansion, thousands of unterminated blocks.
+/// Names that double on expansion, thousands of unterminated blocks.
 fn hostile_ptx() -> Vec<Vec<u8>> {
     const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -287,7 +286,6 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
     all
 }
 
-/// Text in a library and in a node, and precompiled code.
 fn records() -> Vec<Vec<u8>> {
     let file = |path: &str| File { path: path.to_owned(), digest: Digest::compute(path.as_bytes()) };
     let source = |read: Read| Origin::Source {

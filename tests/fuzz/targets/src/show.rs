@@ -2,7 +2,7 @@
 
 use cubinder_source::diagnostic::{Colour, Diagnostic, render, sort, to_json_lines};
 
-/// Messages have no control characters, JSON has one line each, spans are inside their text.
+/// Messages have no control characters, JSON has one line each, spans are in their text.
 pub(crate) fn show(diagnostics: &[Diagnostic]) {
     let mut sorted = diagnostics.to_vec();
     sort(&mut sorted);
@@ -19,9 +19,8 @@ pub(crate) fn show(diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Requires at least one diagnostic.
 pub(crate) fn show_refusal(diagnostics: &[Diagnostic]) {
-    assert!(!diagnostics.is_empty(), "refused without a word");
+    assert!(!diagnostics.is_empty(), "rejected without a message");
     show(diagnostics);
 }
 

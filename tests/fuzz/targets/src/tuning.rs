@@ -1,5 +1,4 @@
-//! Tuning files: readers never panic, messages can be shown, files round-trip, the runtime reads the tuned
-//! plugin.
+//! Tuning files: readers never panic, messages can be shown, files round-trip, runtimes read the tuned plugin.
 
 use std::sync::LazyLock;
 
@@ -20,7 +19,7 @@ pub static TARGET: Target =
 static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     let resolved = resolve::compile(&Source::new("manifests/circ_pad_plugin.toml", text));
-    bundle(&resolved.expect("the manifest is right"), true)
+    bundle(&resolved.expect("the manifest is valid"), true)
 });
 
 fn run(bytes: &[u8]) {
@@ -32,7 +31,7 @@ fn run(bytes: &[u8]) {
     let written = tuning::write(&file.tuning);
     match tuning::read(&Source::new("tuning/written.toml", written)) {
         Ok(again) => assert_eq!(again.tuning, sorted(file.tuning.clone()), "written as something else"),
-        Err(diagnostics) => panic!("what was written does not read: {diagnostics:?}"),
+        Err(diagnostics) => panic!("cannot read the written file: {diagnostics:?}"),
     }
     let mut packed = BUNDLE.clone();
     let plugins: Vec<&Plugin> = packed.plugins.iter().collect();
@@ -40,7 +39,7 @@ fn run(bytes: &[u8]) {
     for plugin in &mut packed.plugins {
         show(&tuning::pack(std::slice::from_ref(&file), plugin));
     }
-    read(&write_bundle(&packed)).expect("what was packed reads");
+    read(&write_bundle(&packed)).expect("the packed file can be read");
 }
 
 fn sorted(mut tuning: Tuning) -> Tuning {

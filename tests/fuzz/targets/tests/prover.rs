@@ -1,6 +1,6 @@
 //! Checks proofs about random manifests in every node.
 
-// Clippy exempts test functions but not their helpers.
+// Clippy exempts test functions, not their helpers.
 #![allow(clippy::expect_used, clippy::panic)]
 
 use std::num::NonZero;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cubinder_fuzz_targets::prover::{Counts, bytes, check_bytes};
 
-/// `CUBINDER_PROVER_MANIFESTS` sets another number and thorough checks.
+/// `CUBINDER_PROVER_MANIFESTS`: another number, and thorough checks.
 const MANIFESTS: u64 = 16;
 
-/// False proofs in the past: conditions that never have a value.
+/// Past false proofs: conditions that never have a value.
 const FOUND: [u64; 2] = [160, 310];
 
 #[test]

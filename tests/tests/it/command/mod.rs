@@ -1,4 +1,4 @@
-//! Runs the command with a stand-in driver that executes the kernels of `tests/data/testing`.
+//! The command with a stand-in driver that executes the kernels of `tests/data/testing`.
 
 #![allow(unreachable_pub)]
 
@@ -35,7 +35,7 @@ pub fn root() -> PathBuf {
 
 pub fn command(arguments: &[&str]) -> Option<Command> {
     if cxx::compiler_version().is_none() {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or set `CXX`");
         return None;
     }
     let (Some(program), Some(python)) =
@@ -44,7 +44,7 @@ pub fn command(arguments: &[&str]) -> Option<Command> {
         skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets both");
         return None;
     };
-    let driver = fake_driver::driver_folder(Age::New).expect("the stand-in for the driver builds");
+    let driver = fake_driver::driver_folder(Age::New).expect("the fake driver is built");
     let mut command = Command::new(program);
     command.current_dir(root()).args(arguments);
     command.env("LD_LIBRARY_PATH", driver).env("CUBINDER_PYTHON", python);

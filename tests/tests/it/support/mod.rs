@@ -1,4 +1,4 @@
-//! One library per op, in both forms, and engines.
+//! One library per op in both forms, and engines.
 
 #![allow(unreachable_pub)]
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Scene {
             (variable(names.0), variable(names.1), Application::from_environment())
         else {
             skip(
-                "`CUBINDER_BIN`, `CUBINDER_RUNTIME_LIBRARY` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it",
+                "`CUBINDER_BIN`, `CUBINDER_RUNTIME_LIBRARY` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets it",
             );
             return None;
         };
@@ -55,7 +55,6 @@ impl Scene {
     }
 
     pub fn compile(&self, form: Form, name: &str, plugin: &str) {
-        // The simplest plugins: one variant, one launch.
         let folder = if plugin == "circ_pad_plugin" { "tests/data/run" } else { "manifests" };
         let said = self.compile_manifest(form, name, &format!("{folder}/{plugin}.toml"));
         assert_eq!(said, "");

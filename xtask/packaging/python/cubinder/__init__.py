@@ -1,10 +1,10 @@
-"""Where the files of an installed Cubinder are.
+"""Paths of the files of an installed Cubinder.
 
-The program `cubinder` is what compiles plugins; this package only says where things lie, for scripts:
+The program `cubinder` compiles plugins; this package returns paths, for scripts:
 
     runtime_library()   libcubinder.so, which runs engines: trtexec --dynamicPlugins=...
     cmake_dir()         the folder of the CMake package, for cubinder_DIR
-    program()           the program itself
+    program()           the program `cubinder`
 """
 
 from importlib.metadata import PackageNotFoundError, distribution
@@ -29,17 +29,17 @@ def cmake_dir() -> Path:
 
 
 def _installed(end: str) -> Path:
-    """The file that pip installed at this place of the environment."""
+    """Returns the path of an installed file."""
     try:
         files = distribution("cubinder").files or []
     except PackageNotFoundError:
         files = []
     name = Path(end).name
-    # Listed relative to the packages: `../../libcubinder.so`.
+    # Relative to the packages: `../../libcubinder.so`.
     for path in (Path(file.locate()).resolve() for file in files if file.name == name):
         if path.as_posix().endswith("/" + end) and path.is_file():
             return path
     raise FileNotFoundError(
-        f"the Python package cubinder has no `{end}`: it has to be installed from its wheel, into an environment; `pip install --target` "
-        "leaves out what is no Python module, and so does a copy of the package or its folder on PYTHONPATH"
+        f"the Python package cubinder has no `{end}`: install it from its wheel into an environment; `pip install --target` "
+        "and copies of the package omit files that are not Python modules"
     )

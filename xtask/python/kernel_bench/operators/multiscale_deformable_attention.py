@@ -6,7 +6,7 @@ import triton.language as tl
 
 from .common import called, ceil_div, early, options, power_of_two, size
 
-# A sampling position is a single-precision product with an error of about 1e-5 pixels.
+# Sampling positions are single-precision products: errors of about 1e-5 pixels.
 TOLERANCE = {torch.float32: (2e-4, 1e-4), torch.float16: (1e-2, 1e-2), torch.bfloat16: (5e-2, 5e-2)}
 
 

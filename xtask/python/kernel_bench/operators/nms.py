@@ -6,9 +6,9 @@ import triton.language as tl
 
 from .common import called, ceil_div, power_of_two, size
 
-# The host must read the number of kept boxes before it continues.
+# The host must read the number of kept boxes.
 WAITS_FOR_THE_HOST = ("torch", "compile default", "compile max-autotune")
-# `batched_nms` shifts boxes by class, which rounds, and compilers fuse multiply-adds.
+# `batched_nms` shifts boxes by class, which rounds; compilers fuse multiply-adds.
 TOLERANCE = "5 of 1000 indices, and at least 2"
 
 
@@ -73,7 +73,7 @@ def compare(results, expected):
     found, (right,) = set(found.tolist()), expected
     different = len(found ^ set(right.tolist()))
     if different > max(2, 5 * len(right) // 1000):
-        return f"{different} indices are not in both: {len(found)} are kept, expected {len(right)}"
+        return f"{different} indices differ: kept {len(found)}, expected {len(right)}"
     return None
 
 

@@ -43,7 +43,7 @@ def kernel(x, residual, weight, y, total, rows, width, epsilon, ROWS: tl.constex
     mask = (row < rows) & (column < width)
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
-    # An earlier kernel may also write the weights.
+    # An earlier kernel may write the weights.
     if EARLY:
         tl.extra.cuda.gdc_wait()
     scale = tl.load(weight + column, mask=column < width, other=0.0, eviction_policy="evict_last")

@@ -6,7 +6,7 @@ import triton.language as tl
 
 from .common import called, ceil_div, early, options, size
 
-# PyTorch rounds 16-bit products before adding them.
+# PyTorch rounds 16-bit products before adding.
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float16: (1e-2, 1e-2), torch.bfloat16: (6e-2, 2e-2)}
 
 

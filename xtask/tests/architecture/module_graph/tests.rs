@@ -9,7 +9,6 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// Writes a crate of these files.
 fn modules(files: &[(&str, &str)]) -> Modules {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -33,7 +32,6 @@ fn modules_that_name_each_other_are_a_cycle() {
         found.cycles()[0].to_string(),
         "crate: a, b depend on each other\n  a -> b (in a)\n  b -> a (in b)\n"
     );
-    // Through a re-export, an alias, a macro, and files deep below.
     for (lib, a, b) in [
         ("mod a; mod b; pub use b::B;", "pub struct A(crate::B);", "use crate::a::A;"),
         ("mod a; mod b;", "use crate::{b as other};", "pub fn f() { crate::a::g() }"),
@@ -99,7 +97,6 @@ fn metadata() -> Metadata {
     MetadataCommand::new().current_dir(root()).no_deps().exec().unwrap()
 }
 
-/// The packages that each package of the workspace is built with.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let packages = metadata().packages;
     let is_ours = |name: &str| packages.iter().any(|package| package.name.as_str() == name);
@@ -110,7 +107,6 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     packages.iter().map(|package| (package.name.to_string(), of_package(package))).collect()
 }
 
-/// Whether `from` reaches `to` by at least one edge.
 fn reaches(graph: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> bool {
     graph[from].iter().any(|next| next == to || reaches(graph, next, to))
 }
@@ -118,7 +114,6 @@ fn reaches(graph: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> 
 #[test]
 fn the_architecture_page_draws_the_graph_of_crates() {
     let graph = dependencies();
-    // Lower layers first.
     let mut packages: Vec<&String> = graph.keys().collect();
     packages.sort_by_key(|from| graph.keys().filter(|to| reaches(&graph, from, to)).count());
     let lines = packages.into_iter().map(|package| {
@@ -134,7 +129,7 @@ fn the_architecture_page_draws_the_graph_of_crates() {
     assert!(drawn == Some(expected.as_str()), "docs/architecture.md should have:\n{expected}");
 }
 
-/// A file of an integration test that no module names does not run, and the compiler does not report it.
+/// The compiler ignores unnamed test files.
 #[test]
 fn every_file_of_integration_tests_is_a_module() {
     let root = root();

@@ -1,14 +1,14 @@
-//! Renames identifiers in PTX, outside of comments and quotes. Does not parse; accepts any bytes.
+//! Renames identifiers in any bytes, without parsing.
 
-/// Renames an identifier outside of comments, quotes, directives and operations (PTX ISA 9.0, "Identifiers",
-/// "Statements": operations start a statement, after label and guard, or precede a dot).
+/// Renames an identifier outside of comments, quotes, directives and operations. Operations start a statement
+/// (after label and guard) or precede a dot (PTX ISA 9.0, "Identifiers", "Statements").
 #[must_use]
 pub fn renamed(text: &[u8], name: &str, new: &str) -> Vec<u8> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$%".contains(&byte);
     let mut out = Vec::with_capacity(text.len() + new.len());
-    // Whether a statement starts, or a guard follows, after which a statement starts.
+    // `begins`: the next word starts a statement. `guards`: the next word is the predicate of a guard (`@p`).
     let (mut begins, mut guards) = (true, false);
-    // After `=`, braces contain names, not statements.
+    // Braces after `=` contain names.
     let mut is_value = false;
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -67,7 +67,6 @@ mod tests {
             String::from_utf8(renamed(table.as_bytes(), "k", "l")).unwrap(),
             table.replace("{k,", "{l,").replace("{ k }", "{ l }").replace("entry k", "entry l")
         );
-        // Operations keep their name even if a kernel shares it.
         for (name, body) in
             [("add", "add.s32 %r1, %r1, 1;"), ("ret", "ret;"), ("exit", "L: @!%p1 exit;\n@%p2 exit;\n")]
         {

@@ -1,4 +1,4 @@
-//! Scans the top level of a PTX text for entries, in linear time.
+//! Scans the top level of PTX for entries, in linear time.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,8 @@ use super::{CubinError, Entry, entry};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Head<'t> {
-    /// After `.version`.
+    /// The word after `.version`.
     pub(super) version: Option<&'t str>,
-    /// The first after `.target`.
     pub(super) target: Option<&'t str>,
 }
 
@@ -16,7 +15,7 @@ pub(super) struct Head<'t> {
 pub(super) struct Module<'t> {
     pub(super) head: Head<'t>,
     pub(super) address_bits: u32,
-    /// Unique by symbol; definitions replace declarations.
+    /// Entries, unique by symbol; definitions replace declarations.
     pub(super) entries: Vec<Entry<'t>>,
     pub(super) declared: Vec<&'t str>,
     pub(super) functions: Vec<(&'t str, &'t str)>,
@@ -26,15 +25,14 @@ pub(super) struct Module<'t> {
 /// A module-level variable declaration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Declaration<'t> {
-    /// `.global`, `.const`, `.shared`.
     pub(super) space: &'t str,
-    /// Defined by another file, or for shared memory by the launch.
+    /// Declared `.extern`: another file defines the variable, or the launch if it is shared memory.
     pub(super) is_extern: bool,
-    /// From the state space to the semicolon.
+    /// The declaration's text, from the state space to the semicolon.
     pub(super) text: &'t str,
 }
 
-/// Parses a text without comments and quotes; errors include the head.
+/// Parses a text without comments and quotes; errors include the readable head.
 pub(super) fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     let mut tokens = Tokens::new(text);
     let mut module = Module {
@@ -108,7 +106,6 @@ fn is_sign(byte: u8) -> bool {
     matches!(byte, b'(' | b')' | b'{' | b'}' | b'[' | b']' | b';' | b',' | b'=' | b'"')
 }
 
-/// Matches words that end an entry without a body.
 fn begins_another(word: &str) -> bool {
     matches!(
         word,
@@ -121,7 +118,7 @@ impl<'t> Tokens<'t> {
         Tokens { text, at: 0 }
     }
 
-    /// Returns the next sign, or the word before a blank or sign.
+    /// Returns the next sign or word.
     pub(super) fn next(&mut self) -> Option<&'t str> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at)?.is_ascii_whitespace() {
@@ -146,10 +143,10 @@ impl<'t> Tokens<'t> {
         self.next()
     }
 
-    /// Returns the text up to the closing parenthesis, if any.
+    /// Returns the text up to the closing parenthesis.
     pub(super) fn parentheses(&mut self) -> Option<&'t str> {
         let rest = self.text.get(self.at..)?;
-        // Another entry's body: the parenthesis is missing.
+        // If the parenthesis is not closed, the text ends before a body or at the statement's end.
         let end = rest.find([')', '{', ';']).unwrap_or(rest.len());
         self.at += end;
         let inner = rest.get(..end)?;
@@ -157,7 +154,7 @@ impl<'t> Tokens<'t> {
         Some(inner)
     }
 
-    /// Returns the text after an opening brace, up to its partner or the end.
+    /// Returns the text up to the matching brace or the end.
     pub(super) fn braces(&mut self) -> &'t str {
         let from = self.at;
         let mut depth = 1_usize;
@@ -175,7 +172,6 @@ impl<'t> Tokens<'t> {
         self.text.get(from..).unwrap_or_default()
     }
 
-    /// Returns a function's name, after return value and attributes.
     fn function(&mut self) -> Option<&'t str> {
         loop {
             match self.peek()? {
@@ -204,7 +200,7 @@ impl<'t> Tokens<'t> {
         if self.peek() == Some("(") {
             self.next();
             let Some(inner) = self.parentheses() else {
-                return Some(Err(CubinError::Ptx(format!("the parameters of `{name}` do not end"))));
+                return Some(Err(CubinError::Ptx(format!("the parameter list of `{name}` is not closed"))));
             };
             list = inner;
         }
@@ -242,7 +238,7 @@ pub(super) fn integer(word: &str) -> Option<u32> {
         _ if word.len() > 1 && word.starts_with('0') => (word, 8),
         _ => (word, 10),
     };
-    // `from_str_radix` also accepts a sign.
+    // `from_str_radix` accepts signs.
     digits.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(())?;
     u32::from_str_radix(digits, radix).ok()
 }

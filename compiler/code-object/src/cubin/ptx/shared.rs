@@ -1,4 +1,4 @@
-//! The shared memory that entries and their callees declare and use.
+//! Sums shared memory of entries and their callees.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,15 +7,15 @@ use super::variable::{Variable, variables};
 use super::words;
 use crate::cubin::Dynamic;
 
-/// Names followed into functions, for all entries together.
+/// Names followed into functions, for all entries.
 const MOST_STEPS: usize = 1 << 22;
-/// In bytes.
+/// Maximum length in bytes.
 const LONGEST_DECLARATION: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SharedMemory {
-    /// A lower bound: the order of aligned parts is unknown. ptxas 12.9 and 13.0 count all variables of bodies, and
-    /// named ones of the module.
+    /// A lower bound, because the order of aligned parts is unknown. ptxas 12.9 and 13.0 count all variables of
+    /// bodies, and named ones of the module.
     pub(super) bytes: u32,
     pub(super) dynamic: Dynamic,
 }
@@ -23,7 +23,6 @@ pub(super) struct SharedMemory {
 #[derive(Debug, Clone, Copy)]
 enum Symbol {
     Function(usize),
-    /// Of the module: index and bytes.
     Static(usize, u32),
     Dynamic,
 }
@@ -76,7 +75,7 @@ fn body(text: &str, named: &HashMap<&str, Symbol>) -> Body {
 fn declared(body: &str) -> (u32, bool) {
     let (mut all, mut is_dynamic) = (0_u32, false);
     for (at, word) in body.match_indices(".shared") {
-        // `ld.shared.b32` is a load, not a declaration.
+        // `ld.shared.b32` is a load.
         let before = &body[..at];
         if !before.ends_with(|c: char| c.is_whitespace() || matches!(c, ';' | '{' | '}')) {
             continue;

@@ -1,5 +1,5 @@
-//! Determines which parameters an entry uses as addresses and writes through. A register counts only if its single
-//! definition leads to one parameter.
+//! Determines which parameters an entry uses as addresses and writes through. Registers need a single definition
+//! that leads to one parameter.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,8 @@ pub(super) struct ParamUse {
     pub(super) is_written: bool,
 }
 
-/// A register's definition.
 #[derive(Debug, Clone, Copy)]
 enum Definition<'t> {
-    /// The parameter's index.
     Parameter(usize),
     /// A copy, or the address in another state space.
     Same(&'t str),
@@ -50,7 +48,6 @@ struct Flow<'t> {
 }
 
 impl<'t> Flow<'t> {
-    /// Returns the parameter whose value a register has.
     fn itself(&self, mut register: &'t str) -> Option<usize> {
         for _ in 0..MOST_STEPS {
             match self.definitions.get(register)? {
@@ -62,7 +59,7 @@ impl<'t> Flow<'t> {
         None
     }
 
-    /// Returns the parameter on which a register's address is based, if only one operand of a sum is a parameter.
+    /// Returns the parameter on which an address is based, if only one operand of a sum is a parameter.
     fn base(&self, mut register: &'t str) -> Option<usize> {
         let is_address = |param: &usize| self.uses.get(*param).is_some_and(|found| found.is_address);
         for _ in 0..MOST_STEPS {
@@ -75,7 +72,7 @@ impl<'t> Flow<'t> {
                     (Some(_), Some(_)) => return None,
                     (None, Some(_)) => other,
                     (Some(_), None) => one,
-                    // Offsets that are sums or copies are ambiguous.
+                    // Sums or copies as offsets are ambiguous.
                     (None, None) => match (self.is_sum(one), self.is_sum(other)) {
                         (true, false) => one,
                         (false, true) => other,
@@ -102,7 +99,7 @@ impl<'t> Statement<'t> {
     fn read(text: &'t str) -> Option<Statement<'t>> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
         let mut text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '}'));
-        // Skips labels, but not `ld.param::entry`, and a guard.
+        // Skips labels, but not `ld.param::entry`, and guards.
         while let Some((label, rest)) = text.split_once(':')
             && label.chars().all(is_name)
             && !rest.starts_with(':')
@@ -154,12 +151,11 @@ impl<'t> Statement<'t> {
         };
         let definition =
             definition.filter(|_| self.is_of_64_bits() && !first.contains('{')).unwrap_or(Definition::Other);
-        // Vectors in braces, two predicates.
+        // Vectors in braces; two predicates.
         let registers = first.split(['{', '}', ',', '|', '(', ')']).map(str::trim);
         registers.filter(|name| !name.is_empty()).map(|name| (name, definition)).collect()
     }
 
-    /// Returns the register with the accessed global or generic address.
     fn accessed(&self) -> Option<&'t str> {
         let is_access = ["ld", "st", "atom", "red"].iter().any(|operation| self.is(operation));
         let is_other = ["param", "shared", "local", "const"].iter().any(|space| self.has(space));
@@ -168,7 +164,7 @@ impl<'t> Statement<'t> {
         register.filter(|_| is_access && !is_other)
     }
 
-    /// Returns the register whose address changes its state space.
+    /// Returns the register of an address that changes its state space.
     fn converted(&self) -> Option<&'t str> {
         let is_global = !["shared", "local", "const", "param"].iter().any(|space| self.has(space));
         self.operand(1).filter(|_| self.is("cvta") && is_global)

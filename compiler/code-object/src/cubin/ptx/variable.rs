@@ -1,5 +1,5 @@
-//! Parses variable declarations as ptxas 12.9 and 13.0 do: `[.align N] [.v4] .type name[[N]...] [= ...] [, name...]`
-//! (PTX ISA 9.0, "Variable Declarations").
+//! Parses variable declarations as ptxas 12.9 and 13.0 do: `[.align N] [.v4] .type name[[N]...] [= ...] [,
+//! name...]` (PTX ISA 9.0, "Variable Declarations").
 
 use super::scan::{Tokens, integer};
 
@@ -28,13 +28,11 @@ pub(super) fn variables(declaration: &str) -> Vec<Variable<'_>> {
     found
 }
 
-/// An element's type.
 pub(super) struct Element<'t> {
-    /// The type: `.f32`.
+    /// `.f32`.
     pub(super) word: &'t str,
-    /// Of all vector lanes; `None` if unknown.
+    /// Size of all vector lanes in bytes, if known.
     pub(super) bytes: Option<u32>,
-    /// The preceding `.align`.
     pub(super) align: Option<&'t str>,
 }
 
@@ -73,7 +71,6 @@ pub(super) fn lengths(tokens: &mut Tokens<'_>, element: Option<u32>) -> Option<u
     bytes
 }
 
-/// Skips an initializer.
 fn value(tokens: &mut Tokens<'_>) {
     tokens.next();
     if tokens.peek() == Some("{") {
@@ -102,7 +99,7 @@ fn size_of_type(word: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// `.maxntid` values that ptxas 12.9 and 13.0 accept or reject.
+    /// Accepted or rejected by ptxas 12.9 and 13.0.
     #[test]
     fn numbers_are_read_as_ptxas_reads_them() {
         for (text, number) in [

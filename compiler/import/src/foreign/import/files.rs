@@ -17,10 +17,7 @@ use crate::manifest::CodeKind;
 use crate::placeholder::{self, ELEMENT, unknown_type};
 use crate::source;
 
-/// Returns the facts about the named or only kernel.
-///
-/// # Errors
-/// Unusable files, an ambiguous kernel, or a file without it.
+/// Returns the facts about the named or only kernel; fails if it is ambiguous or a file lacks it.
 pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<FoundPlugin, Vec<Diagnostic>> {
     let mut loaded: Vec<(CodeKind, PathBuf, LoadedCode)> = Vec::new();
     let mut errors = Vec::new();
@@ -82,7 +79,7 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> Foun
         most = most.or(kernel_of(loaded, symbol).and_then(|kernel| kernel.max_threads));
     }
     if let (Some(most), None) = (most, variant.block) {
-        remarks.push(format!("the kernel allows at most {most} threads a block"));
+        remarks.push(format!("the kernel allows at most {most} threads per block"));
     }
     let says = || {
         loaded.iter().filter_map(|(_, _, loaded)| {
@@ -99,8 +96,8 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> Foun
         (false, false) if fixed == 0 => None,
         (false, false) => {
             remarks.push(format!(
-                "beside {fixed} bytes of static shared memory the kernel may have dynamic one (`extern __shared__`), which a cubin does not \
-                 tell: say `shared_bytes` then"
+                "besides {fixed} bytes of static shared memory the kernel may use dynamic shared memory (`extern __shared__`), which a \
+                 cubin does not record: set `shared_bytes` then"
             ));
             Some("0".to_owned())
         }
@@ -121,7 +118,7 @@ fn kernel_of<'l>(loaded: &'l LoadedCode, symbol: &str) -> Option<&'l KernelFacts
     loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)
 }
 
-/// Returns the parameters, in order of preference from debug information, symbol, sizes with PTX.
+/// Returns the parameters, preferably from debug information, else from the symbol, else from sizes with PTX.
 fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<FoundParam> {
     let Some(facts) = loaded.iter().find_map(|(_, _, loaded)| kernel_of(loaded, symbol)) else {
         return Vec::new();
@@ -147,7 +144,7 @@ fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<Found
 fn bare(at: usize, size: u32, says: Option<PtxParam>) -> FoundParam {
     let name = format!("p{at}");
     let number = |ty: &str| FoundParam::new(&name, format!(": {ty}"), Role::Unknown);
-    // PTX does not distinguish these.
+    // PTX does not distinguish the integer types of one size.
     let about = match (says, size) {
         (Some(PtxParam::Pointer), _) => {
             return FoundParam::new(&name, format!(": {ELEMENT}*"), Role::Tensor);
@@ -180,7 +177,7 @@ fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
     FoundParam::new(&name, rest, role)
 }
 
-/// Returns `None` if sizes differ from the file's.
+/// Derives parameters from a mangled symbol; `None` if their sizes differ from the file's.
 fn of_symbol(types: &[String], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
     let mut params = Vec::new();
     for (at, ty) in types.iter().enumerate() {
@@ -210,7 +207,7 @@ fn of_symbol(types: &[String], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
     fits.then(|| params.into_iter().map(|(_, param)| param).collect())
 }
 
-/// See `ArrayModel` of numba-cuda 0.30.
+/// Returns the parameters of a Numba array (`ArrayModel` of numba-cuda 0.30).
 fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<FoundParam> {
     let tensor = placeholder::tensor(name);
     let part = |part: &str, ty: &str, value: String| {

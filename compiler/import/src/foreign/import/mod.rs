@@ -1,7 +1,5 @@
-//! Writes manifests for precompiled code.
-//!
-//! Owns the facts ([`FoundPlugin`]) and their text ([`write()`]). Must not guess or write files: unknown facts become
-//! undeclared words in capitals, which `cubinder check` reports.
+//! Writes manifests for precompiled code: the facts ([`FoundPlugin`]) and their text ([`write()`]). Never guesses:
+//! unknown facts become undeclared words in capitals, which `cubinder check` reports.
 
 mod files;
 mod text;
@@ -9,7 +7,7 @@ mod triton;
 
 pub use files::{files, found};
 pub use text::{check_paths, write};
-pub use triton::{Constant, Fixed, mistake_of_metadata, triton};
+pub use triton::{Constant, ConstantValue, mistake_of_metadata, triton};
 
 use std::path::PathBuf;
 
@@ -18,15 +16,15 @@ use crate::manifest::CodeKind;
 /// The facts about a plugin in its files.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundPlugin {
-    /// The name of the plugin and its code.
+    /// Name of the plugin and its code.
     pub name: String,
-    /// The compiler of the files; empty if unknown.
+    /// Compiler of the files; empty if unknown.
     pub made_by: String,
-    /// The types of the parameter `T`; empty without it.
+    /// Types of the parameter `T`; empty without it.
     pub types: Vec<String>,
     /// Constants of all code, with values.
     pub constants: Vec<(String, String)>,
-    /// The variants, most specific first.
+    /// Variants, most specific first.
     pub variants: Vec<FoundVariant>,
     /// Whether the grid counts Triton programs, each a cluster in x.
     pub counts_programs: bool,
@@ -37,21 +35,21 @@ pub struct FoundPlugin {
 /// A launch variant.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundVariant {
-    /// One per type `T`, or one.
+    /// One code per type `T`, or one code.
     pub codes: Vec<FoundCode>,
     /// The variant's own constants, with values.
     pub constants: Vec<(String, String)>,
-    /// Its condition, if known.
+    /// Condition, if known.
     pub guard: Option<String>,
-    /// Its distinction from the others, as a description.
+    /// A description that distinguishes the variant from the others.
     pub about: String,
-    /// The block, if known.
+    /// Block, if known.
     pub block: Option<[u32; 3]>,
-    /// An expression of the dynamic shared bytes, if known.
+    /// Expression of the dynamic shared bytes, if known.
     pub shared_bytes: Option<String>,
     /// Whether some types need fewer bytes.
     pub shared_differs_by_type: bool,
-    /// The cluster.
+    /// Cluster.
     pub cluster: Option<[u32; 3]>,
     /// Whether all blocks must run at once.
     pub cooperative: bool,
@@ -62,26 +60,26 @@ pub struct FoundVariant {
 /// A variant's code for one type.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundCode {
-    /// The type `T`.
+    /// Type `T`.
     pub ty: Option<String>,
     /// The kernel's symbol.
     pub kernel: String,
-    /// Its parameters.
+    /// Parameters.
     pub params: Vec<FoundParam>,
-    /// Its files.
+    /// Files.
     pub files: Vec<(CodeKind, PathBuf)>,
 }
 
 /// A kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundParam {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The text after the name: `: const f32* aligned(16)`, ` == 1`.
+    /// Text after the name: `: const f32* aligned(16)`, ` == 1`.
     pub rest: String,
-    /// Its binding.
+    /// Binding.
     pub role: Role,
-    /// A comment, possibly empty.
+    /// Comment, possibly empty.
     pub about: String,
 }
 
@@ -99,17 +97,17 @@ impl FoundParam {
 /// The binding of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Role {
-    /// An input of this element type.
+    /// Input of this element type.
     Input(String),
-    /// An output of this element type.
+    /// Output of this element type.
     Output(String),
-    /// A tensor, input or output.
+    /// Tensor, input or output.
     Tensor,
-    /// A value that the user must supply.
+    /// Value that the user must supply.
     Unknown,
-    /// A TOML expression.
+    /// TOML expression.
     Is(String),
-    /// A scratch buffer of this many bytes per block.
+    /// Scratch buffer of this many bytes per block.
     Scratch(u64),
 }
 

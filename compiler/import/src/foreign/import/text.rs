@@ -8,14 +8,14 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::placeholder::{self, unknown_type};
 
-/// Writes a manifest with file names relative to `folder`. `cubinder check` reports the placeholders in capitals.
+/// Writes a manifest with file names relative to `folder`. `cubinder check` reports placeholders.
 #[must_use]
 pub fn write(found: &FoundPlugin, folder: &Path) -> String {
     let mut text = String::from(
-        "# Made by `cubinder import`. What is still to be said stands in capitals, and `cubinder check` asks for it.\n",
+        "# Written by `cubinder import`. Replace the placeholders in capitals; `cubinder check` lists them.\n",
     );
     for remark in &found.remarks {
-        // Remarks contain folder names, but a comment is one line.
+        // Folder names may contain line breaks.
         let line: String = remark.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(text, "# {}.", line.trim_end_matches('.'));
     }
@@ -86,7 +86,6 @@ fn differs<T: PartialEq>(found: &FoundPlugin, of: impl Fn(&FoundVariant) -> T) -
 
 type Step<'f> = Vec<(usize, &'f FoundVariant)>;
 
-/// Groups variants with equal launch settings and scratch buffers.
 fn steps(found: &FoundPlugin) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     let alike = |one: &FoundVariant, other: &FoundVariant| {
@@ -120,7 +119,7 @@ fn params<'f>(variants: impl Iterator<Item = &'f FoundVariant>) -> Vec<FoundPara
     for param in variants.flat_map(|variant| &variant.codes).flat_map(|code| &code.params) {
         match all.iter_mut().find(|known| known.name == param.name) {
             None => all.push(param.clone()),
-            // The user must supply what one of them passes.
+            // The user must supply the value.
             Some(known) if matches!((&known.role, &param.role), (Role::Is(_), Role::Unknown)) => {
                 known.role = Role::Unknown;
             }
@@ -132,7 +131,7 @@ fn params<'f>(variants: impl Iterator<Item = &'f FoundVariant>) -> Vec<FoundPara
 
 fn tensors(text: &mut String, found: &FoundPlugin) {
     let params = params(found.variants.iter());
-    // Parameters of 8 bytes may be addresses.
+    // 8 bytes may be an address.
     let may_be = |param: &FoundParam| param.role == Role::Tensor || param.rest.ends_with(&unknown_type(8));
     let is_open = params.iter().any(may_be);
     let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
@@ -202,18 +201,14 @@ fn code_table(
 }
 
 cubinder_source::diagnostics! {
-    /// The path is not UTF-8, but manifests are.
     struct UnnameablePath<'a> { path: Display<'a> }
     error "a manifest cannot name `{path}`" {
-        note: "the path is not UTF-8, and TOML is";
+        note: "the path is not UTF-8, but TOML must be";
         help: "rename the file or its folder, or write the manifest into that folder with `--output`";
     }
 }
 
 /// Checks that a manifest in `folder`, which is UTF-8, can name the files.
-///
-/// # Errors
-/// The first path that is not UTF-8.
 pub fn check_paths(found: &FoundPlugin, folder: &Path) -> Result<(), Diagnostic> {
     let codes = found.variants.iter().flat_map(|variant| &variant.codes);
     let mut paths = codes.flat_map(|code| &code.files).map(|(_, path)| relative(path, folder));
@@ -293,7 +288,7 @@ fn shared(text: &mut String, found: &FoundPlugin, step: &Step<'_>) {
     let bytes = |variant: &FoundVariant| variant.shared_bytes.clone();
     let Some((last, rest)) = step.split_last() else { return };
     let is_largest = step.iter().any(|(_, variant)| variant.shared_differs_by_type);
-    let about = comment(if is_largest { "what the type that needs most takes" } else { "" });
+    let about = comment(if is_largest { "the maximum over the types" } else { "" });
     let differs_here = rest.iter().any(|(_, variant)| bytes(variant) != bytes(last.1));
     let value = match bytes(last.1) {
         None => {
@@ -328,7 +323,7 @@ pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Returns the path from a folder to a file; both must be absolute or relative to the current folder.
+/// Returns `file` relative to `folder`. Both must be absolute, or relative to the current folder.
 fn relative(file: &Path, folder: &Path) -> PathBuf {
     let (file, folder) = (resolved(file), resolved(folder));
     let shared = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
@@ -336,7 +331,7 @@ fn relative(file: &Path, folder: &Path) -> PathBuf {
     up.chain(file.components().skip(shared)).collect()
 }
 
-/// Resolves `..` and links of folders, as `..` behind a link leads elsewhere, but not the last component.
+/// Resolves `..` and links of folders (`..` behind a link leads elsewhere), but not the last component.
 fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if path.is_dir() {

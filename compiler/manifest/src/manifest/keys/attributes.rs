@@ -5,7 +5,7 @@ use cubinder_model::AttributeType;
 use super::constraints::{self, Subject};
 use super::*;
 
-/// By TensorRT's ONNX parser (TensorRT-RTX 1.7).
+/// Names that TensorRT's ONNX parser reserves (TensorRT-RTX 1.7).
 const RESERVED: [&str; 4] =
     ["aot", "plugin_namespace", "plugin_version", "tensorrt_plugin_shape_input_indices"];
 
@@ -24,7 +24,7 @@ table! {
         one_of: AttributeValues = Optional, "[0, 1, 2, 4]";
         /// Compiles the code for each of these integers or booleans and rejects others. Not for lists.
         specialize: AttributeValues = Optional, "[3, 5, 7]";
-        /// A description, shown by `cubinder inspect`.
+        /// A description, shown by `inspect --plugin`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 }
@@ -59,7 +59,7 @@ impl Declaration for AttributeDecl {
 
     fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<AttributeDecl> {
         if RESERVED.contains(&name.value.as_str()) {
-            let why = "TensorRT's ONNX parser gives this name a meaning of its own".to_owned();
+            let why = "TensorRT's ONNX parser reserves this name".to_owned();
             let (what, place) = ("an attribute".to_owned(), toml.span(&name));
             toml.report(ReservedName { what, name: name.value.clone(), why, place });
         }

@@ -13,7 +13,7 @@ use crate::manifest::toml_reader::{found, is_identifier};
 const MAX_ALIGNMENT: u32 = 256;
 
 table! {
-    /// A kernel that another compiler made.
+    /// A precompiled kernel.
     struct Code = CODE: "code[]" as "[[code]]" {
         /// Its name in launches.
         name: CodeName = Required, "\"pad\"";
@@ -28,7 +28,7 @@ table! {
         cubin: Files = Optional, "[\"pad.sm_80.cubin\", \"pad.sm_90.cubin\"]";
         /// PTX files.
         ptx: Files = Optional, "[\"pad.ptx\"]";
-        /// The compiler that produced them, shown by `cubinder inspect`.
+        /// The compiler that produced them, shown by `inspect --plugin`.
         made_by: AnyText = Optional, "\"triton 3.9.0\"";
     }
 }
@@ -65,7 +65,7 @@ impl Line for ServeDecl {
             DeValue::Float(_) => toml.float(line).map(Value::Float)?,
             DeValue::Boolean(value) => Value::Bool(*value),
             _ => {
-                let help = Some("several are several `[[code]]` tables of the same name".to_owned());
+                let help = Some("for several, write several `[[code]]` tables with this name".to_owned());
                 let expected = "one type or format as a string, or one number or boolean";
                 toml.report(WrongType { help, ..toml.wrong_type(line, expected) });
                 return None;
@@ -109,7 +109,7 @@ fn code_name(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>
 
 fn symbol(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
     let name = toml.string(entry)?;
-    // Template instances may have spaces.
+    // Template instances may contain spaces.
     let is_blank = |c: char| c.is_whitespace() && (c != ' ' || !name.value.contains('<'));
     let is_symbol = !name.value.trim().is_empty() && !name.value.contains(|c| is_blank(c) || c.is_control());
     if !is_symbol {
@@ -130,7 +130,7 @@ fn paths(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<String>
         let (key, what) = (entry.key.clone(), "files");
         toml.report(EmptyPath { key, what, place: toml.span(path), help: None });
     }
-    Some(toml.each_once(paths, |_| "this file is named twice".to_owned()))
+    Some(toml.each_once(paths, |_| "duplicate file".to_owned()))
 }
 
 fn parameters(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<ParameterDecl>> {
@@ -148,9 +148,9 @@ fn parameters(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<ParameterD
             }
         };
         if let Some(first) = parameters.iter().find(|known| known.name.value == read.name.value) {
-            let message = format!("two parameters are called `{}`", read.name.value);
+            let message = format!("duplicate parameter `{}`", read.name.value);
             let (second, first) = (toml.span(&read.name), toml.span(&first.name));
-            toml.report(Repeated { message, ordinal: "one", second, first });
+            toml.report(Repeated { message, second, first });
             continue;
         }
         parameters.push(read);
@@ -179,7 +179,7 @@ fn parameter(text: &Text) -> Result<ParameterDecl, ParameterError> {
     if let Some((name, value)) = all.split_once("==") {
         let name = name_of(text, name)?;
         let part = all.len() - value.len()..all.len();
-        let message = "what a parameter was fixed to must be a number or a boolean";
+        let message = "the value after `==` must be a number or a boolean";
         let value = fixed(value.trim()).ok_or(ParameterError::new(part, message))?;
         return Ok(ParameterDecl { name, range, kind: ParameterKind::Fixed(value) });
     }
@@ -223,8 +223,8 @@ fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
         let number = number.filter(|number| word == "multiple_of" || is_alignment(number));
         multiple = Some(number.ok_or(ParameterError {
             part: start..end,
-            message: "what a parameter is a multiple of must be a number in parentheses",
-            help: "`aligned(16)` for pointers, a power of two up to 256; `multiple_of(16)` for integers",
+            message: "`aligned` and `multiple_of` require a number in parentheses",
+            help: "write `aligned(16)` for pointers, a power of two up to 256; `multiple_of(16)` for integers",
         })?);
         end = all.get(..start).map_or(start, |before| before.trim_end().len());
     }
@@ -235,7 +235,7 @@ fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
             let len = len.ok_or(ParameterError {
                 part: from..end,
                 message: "the length of an array must be a number from 1 to 4096",
-                help: "an array by value is written `i64[4]`",
+                help: "write an array by value as `i64[4]`",
             })?;
             (ty, Some(len))
         }
@@ -248,15 +248,15 @@ fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
     let base: Vec<&str> = words.into_iter().filter(|word| *word != "const").collect();
     let is_name = |word: &&str| is_identifier(word);
     if base.is_empty() || !base.iter().all(is_name) || (is_pointer && len.is_some()) {
-        return Err(ParameterError::new(from..end.max(from), "this is no type of a parameter"));
+        return Err(ParameterError::new(from..end.max(from), "invalid parameter type"));
     }
     if let Some((word, start)) = found
         && (word == "aligned") != is_pointer
     {
         return Err(ParameterError {
             part: start..all.trim_end().len(),
-            message: "this cannot be said of such a parameter",
-            help: "`aligned(n)` is said of pointers, `multiple_of(n)` of integers",
+            message: "this does not apply to the parameter's type",
+            help: "use `aligned(n)` for pointers, `multiple_of(n)` for integers",
         });
     }
     let start = from + (ty.len() - ty.trim_start().len());
@@ -309,24 +309,21 @@ mod tests {
 
     #[test]
     fn what_is_no_parameter_is_refused() {
-        let no_type = "this is no type of a parameter";
+        let no_type = "invalid parameter type";
         assert_eq!(read("x").unwrap_err().0, "a parameter must have a name and a type");
         assert_eq!(read("x:").unwrap_err().0, no_type);
         assert_eq!(read("x: f32**").unwrap_err().0, no_type);
-        assert_eq!(read("x: f32*[4]").unwrap_err().0, "this is no type of a parameter");
+        assert_eq!(read("x: f32*[4]").unwrap_err().0, "invalid parameter type");
         assert_eq!(read("2x: f32").unwrap_err().0, "the name of a parameter must be an identifier");
         assert_eq!(
             read("n: i32 aligned(16)").unwrap_err(),
-            ("this cannot be said of such a parameter", "aligned(16)".to_owned())
+            ("this does not apply to the parameter's type", "aligned(16)".to_owned())
         );
-        let number = "what a parameter is a multiple of must be a number in parentheses";
+        let number = "`aligned` and `multiple_of` require a number in parentheses";
         assert_eq!(read("x: f32* aligned(24)").unwrap_err().0, number);
         assert_eq!(read("x: f32* aligned 16").unwrap_err().0, number);
         assert_eq!(read("n: i32 multiple_of(0)").unwrap_err().0, number);
-        assert_eq!(
-            read("n == x").unwrap_err().0,
-            "what a parameter was fixed to must be a number or a boolean"
-        );
+        assert_eq!(read("n == x").unwrap_err().0, "the value after `==` must be a number or a boolean");
         assert_eq!(
             read("a: i64[0]").unwrap_err().0,
             "the length of an array must be a number from 1 to 4096"

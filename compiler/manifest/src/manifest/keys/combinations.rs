@@ -1,10 +1,10 @@
-//! `[[combinations]]`: which choices of types and formats there are.
+//! `[[combinations]]`: allowed types and formats.
 
 use super::names::{ElementTypes, Formats};
 use super::*;
 
 table! {
-    /// Types and formats that there are together.
+    /// Allowed types and formats.
     struct Combination = COMBINATION: "combinations[]" as "[[combinations]]" {
         /// Alternatives of type parameters. Default: all.
         types: Lines<ElementTypes> = Optional, "T = [\"f16\"]";

@@ -45,7 +45,7 @@ value_types! {
         "type": "array", "items": { "enum": CodeKind::ALL.map(CodeKind::name) }, "minItems": 1, "uniqueItems": true,
     }), code;
     /// A driver release.
-    Driver -> Located<DriverVersion>: "string, a driver's release", json!({ "type": "string", "pattern": DRIVER }), min_driver;
+    Driver -> Located<DriverVersion>: "string, a driver version", json!({ "type": "string", "pattern": DRIVER }), min_driver;
     /// A route.
     RouteName -> Located<Route>: "`\"plugin\"` or `\"native\"`", json!({ "enum": Route::ALL.map(Route::name) }), route;
 }
@@ -88,9 +88,9 @@ fn targets(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<Targe
         return None;
     }
     let names = toml.strings(entry).unwrap_or_default();
-    not_empty(toml, entry, "targets of the library are meant where this key is not there");
+    not_empty(toml, entry, "without this key, the library's targets apply");
     let targets = parse_targets(toml, names);
-    Some(toml.each_once(targets, |_| "this target is named twice".to_owned()))
+    Some(toml.each_once(targets, |_| "duplicate target".to_owned()))
 }
 
 pub(crate) fn parse_targets(toml: &mut TomlReader, names: Vec<Located<String>>) -> Vec<Located<Target>> {
@@ -130,7 +130,7 @@ fn include(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     let folders: Vec<Text> = items.iter().filter_map(|item| toml.text(item)).collect();
     for folder in folders.iter().filter(|folder| folder.value.trim().is_empty()) {
         let (key, what) = (entry.key.clone(), "folders");
-        let help = Some("the manifest's own folder is `.`");
+        let help = Some("write `.` for the manifest's folder");
         toml.report(EmptyPath { key, what, place: toml.span(folder), help });
     }
     Some(folders)
@@ -148,14 +148,14 @@ fn options(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<Strin
 
 fn code(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<CodeKind>>> {
     let names = toml.strings(entry).unwrap_or_default();
-    not_empty(toml, entry, "all kinds are meant where this key is not there");
+    not_empty(toml, entry, "without this key, all kinds are embedded");
     let words = CodeKind::ALL.map(CodeKind::name);
     let kind = |name: Located<String>| {
         let kind = CodeKind::from_name(&name.value);
         word(toml, name, "kind of code", "`cubin` or `ptx`", &words, kind)
     };
     let kinds = names.into_iter().filter_map(kind).collect();
-    Some(toml.each_once(kinds, |_| "this kind of code is named twice".to_owned()))
+    Some(toml.each_once(kinds, |_| "duplicate kind of code".to_owned()))
 }
 
 fn word<T>(
@@ -175,7 +175,7 @@ fn word<T>(
 
 fn not_empty(toml: &mut TomlReader, entry: &Entry<'_>, otherwise: &'static str) {
     if entry.items().is_some_and(|items| items.is_empty()) {
-        let message = format!("`{}` must name at least one", entry.key);
+        let message = format!("`{}` must not be empty", entry.key);
         let (label, place) = ("this is empty", toml.span(entry));
         toml.report(EmptyArray { message, label, place, note: Some(otherwise) });
     }

@@ -1,4 +1,4 @@
-//! Reads constraints of attributes and their defaults, and compares them with each other.
+//! Reads attributes' constraints and defaults, and checks their consistency.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,6 @@ use super::values;
 use super::*;
 use crate::diagnostic::suggest;
 
-/// Minimum and maximum.
 pub(super) type Bounds = (Option<Value>, Option<Value>);
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -58,7 +57,7 @@ pub(super) fn read(
 
 fn length(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Interval>> {
     if !subject.ty.list && !matches!(subject.ty.element, AttributeElement::String | AttributeElement::Bytes) {
-        let rule = "`length` is for lists, strings and bytes";
+        let rule = "`length` applies only to lists, strings and bytes";
         return contradicts_type(toml, entry, subject, rule, "this has no length");
     }
     Sizes::new("a length or a range of lengths").read(toml, entry)
@@ -72,12 +71,12 @@ fn contradicts_type<T>(
     label: &'static str,
 ) -> Option<T> {
     let help = match (entry.key.as_str(), subject.ty.element) {
-        ("length", _) => "`range` limits numbers, and `one_of` lists the only values",
-        (_, AttributeElement::Bytes) => "`length` limits how many there may be",
+        ("length", _) => "use `range` to limit numbers, `one_of` to list allowed values",
+        (_, AttributeElement::Bytes) => "use `length` to limit their number",
         (_, AttributeElement::String) if !subject.ty.list => {
-            "`length` limits how long it may be, and `one_of` lists the only values"
+            "use `length` to limit its length, `one_of` to list allowed values"
         }
-        _ => "`one_of` lists the only values",
+        _ => "use `one_of` to list allowed values",
     };
     let (name, ty) = (subject.name.to_owned(), subject.ty.name());
     let (place, declared) = (toml.span(entry.key_range.clone()), toml.span(subject.type_range.clone()));
@@ -88,7 +87,7 @@ fn contradicts_type<T>(
 fn range(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Bounds>> {
     let element = subject.ty.element;
     if element.integers().is_none() && !element.is_float() {
-        return contradicts_type(toml, entry, subject, "`range` is for numbers", "this is no number");
+        return contradicts_type(toml, entry, subject, "`range` applies only to numbers", "not a number");
     }
     let is_float = element.is_float();
     // Must be exact, as in `default`.
@@ -164,7 +163,7 @@ fn outside(value: &Value, bounds: &Bounds) -> Option<String> {
         return Some(format!("{value} is less than {min}"));
     }
     let max = max.as_ref().filter(|max| order(value, max) == Some(Ordering::Greater))?;
-    Some(format!("{value} is more than {max}"))
+    Some(format!("{value} is greater than {max}"))
 }
 
 fn length_of(value: &Value) -> Option<i64> {
@@ -190,7 +189,7 @@ fn counted(length: i64, ty: AttributeType) -> String {
     }
 }
 
-/// Only integers and booleans can be template arguments.
+/// Reads `specialize`; only integers and booleans can be template arguments.
 fn specialize(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -199,8 +198,8 @@ fn specialize(
 ) -> Option<Located<Vec<Value>>> {
     let element = subject.ty.element;
     if subject.ty.list || !(element.integers().is_some() || element == AttributeElement::Bool) {
-        let rule = "`specialize` is for single integers and booleans";
-        return contradicts_type(toml, entry, subject, rule, "this is none");
+        let rule = "`specialize` applies only to single integers and booleans";
+        return contradicts_type(toml, entry, subject, rule, "not a single integer or boolean");
     }
     one_of(toml, entry, subject, others)
 }
@@ -213,7 +212,7 @@ fn one_of(
 ) -> Option<Located<Vec<Value>>> {
     let element = AttributeType { list: false, ..subject.ty };
     if subject.ty.element == AttributeElement::Bytes {
-        return contradicts_type(toml, entry, subject, "`one_of` is not for bytes", "these are bytes");
+        return contradicts_type(toml, entry, subject, "`one_of` does not apply to bytes", "these are bytes");
     }
     let items = toml.values(entry, "an array of values")?;
     if items.is_empty() {
@@ -231,7 +230,7 @@ fn one_of(
                 if let Some(first) = places.insert(identity(&value), &item.range) {
                     let message = format!("`{}` lists {value} twice", item.key);
                     let (second, first) = (toml.span(item), toml.span(first.clone()));
-                    toml.report(Repeated { message, ordinal: "time", second, first });
+                    toml.report(Repeated { message, second, first });
                 }
                 values.push(value);
             }
@@ -249,7 +248,7 @@ fn one_of(
     is_complete.then(|| Located { value: values, range: entry.range.clone() })
 }
 
-/// Equal values have equal texts; 0.0 equals -0.0.
+/// Maps equal values to equal texts; 0.0 equals -0.0.
 fn identity(value: &Value) -> String {
     match value {
         Value::Float(value) => (value + 0.0).to_string(),
@@ -257,7 +256,6 @@ fn identity(value: &Value) -> String {
     }
 }
 
-/// `range` or `length` excludes it.
 fn check_allowed(
     toml: &mut TomlReader,
     item: &Entry<'_>,
@@ -307,7 +305,7 @@ pub(super) fn default(
     {
         let (key, label, constraint) = ("length", counted(length, subject.ty), toml.span(lengths));
         let place = toml.span(entry);
-        toml.report(RejectedDefault { key, label, place, constraint, what: "lengths", near: None });
+        toml.report(RejectedDefault { key, label, place, constraint, what: "allowed lengths", near: None });
     }
     let elements: Vec<(Value, Range<usize>)> = match (&value, subject.ty.list, entry.items()) {
         (Value::Array(values), true, Some(items)) => {
@@ -329,9 +327,9 @@ pub(super) fn default(
         {
             let texts = values.value.iter().filter_map(text_of);
             let near = text_of(&element).and_then(|text| suggest(text, texts)).map(str::to_owned);
-            let (label, place) = ("none of the values".to_owned(), toml.span(range));
+            let (label, place) = ("not an allowed value".to_owned(), toml.span(range));
             let constraint = toml.span(values);
-            toml.report(RejectedDefault { key, label, place, constraint, what: "only values", near });
+            toml.report(RejectedDefault { key, label, place, constraint, what: "allowed values", near });
         }
     }
     (toml.count() == before).then_some(value)

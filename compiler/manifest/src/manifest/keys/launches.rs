@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::*;
 
 table! {
-    /// A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.
+    /// A scratch buffer: memory of the node's workspace, uninitialized before the first step.
     struct Scratch = SCRATCH: "scratch.*" as "[scratch.NAME]" {
         /// Size in bytes. TensorRT reserves the maximum over the optimization profile.
         bytes: Expression = Required, "\"ceil_div(numel(x), BLOCK) * 4\"" or "\"numel(x) * 4\"";
@@ -85,7 +85,7 @@ launches! {
         /// The kernel's C++ name, with type parameters and constants as template arguments.
         kernel: Kernel = Required, "\"circ_pad<T, VEC>\"";
     } => row { source: row.source, kernel: row.kernel, code: None, is_of_code: false };
-    /// One launch of a kernel that another compiler made.
+    /// One launch of a precompiled kernel.
     LaunchOfCode = LAUNCH_OF_CODE: "launches[].code" as "[[launches]] with code" {
         /// The name of a `[[code]]`.
         code: Identifier = Required, "\"pad\"";
@@ -112,7 +112,7 @@ impl Line for ArgDecl {
 
     fn help(entry: &Entry<'_>) -> Option<String> {
         let is_list = entry.items().is_some_and(|items| items.iter().all(|item| item.value.is_str()));
-        let help = "arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`";
+        let help = "name the kernel's parameters: `args = { x = \"x\" }`";
         is_list.then(|| help.to_owned())
     }
 
@@ -173,9 +173,9 @@ impl Declaration for StepDecl {
 
 pub(super) fn check_launches(toml: &mut TomlReader, steps: &[StepDecl]) {
     let (place, label) = match steps.first() {
-        None => (0..0, "expected one `[[launches]]` table"),
+        None => (0..0, "expected a `[[launches]]` table"),
         Some(_) if steps.iter().any(|step| step.launch().is_some()) => return,
-        Some(first) => (first.range.clone(), "a memset, and there is no launch beside it"),
+        Some(first) => (first.range.clone(), "a memset, but no kernel launch"),
     };
     toml.report(NothingLaunched { place: toml.span(place), label });
 }
@@ -194,8 +194,8 @@ fn report_source(toml: &mut TomlReader, section: &mut Section<'_>) {
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
     entries.iter().for_each(|entry| section.set_reported(&entry.key));
     let help = match first.key.as_str() {
-        "kernel" => "say `kernel` in the `[[code]]` that `code` names, or leave it out",
-        _ => "leave it out; or leave `code` out, and the source is compiled",
+        "kernel" => "set `kernel` in the `[[code]]` that `code` names, or remove it",
+        _ => "remove it; or remove `code` to compile the source",
     };
     toml.report(SourceAndCode { place: toml.span(first.key_range.start..last.range.end), help });
 }
@@ -213,7 +213,7 @@ fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     Some(items.iter().filter_map(|item| toml.expression(item)).collect())
 }
 
-/// `"64, 2"` is `["64", "2"]`.
+/// Suggests an array for one string: `["64", "2"]` for `"64, 2"`.
 fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
     match entry.value {
         DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {
@@ -232,7 +232,6 @@ fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
     }
 }
 
-/// Splits at commas outside of brackets.
 fn top_level_parts(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(|c: char| {

@@ -1,5 +1,4 @@
-//! The keys of manifests, one module per section, each declared once in a `table!`, from which reader, reference
-//! (`docs/manifest.md`) and JSON Schema derive.
+//! The keys of manifests. Each `table!` yields reader, reference (`docs/manifest.md`) and JSON Schema.
 
 mod attributes;
 mod code;
@@ -74,7 +73,6 @@ value_types! {
     Edition -> (): "the integer 1", json!({ "const": NEWEST_SCHEMA }), |_, _| Some(());
 }
 
-/// Reads everything but `schema`.
 pub(super) fn read(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Manifest> {
     report_root_keys(toml, &mut section);
     let root: Root<'_> = Row::read(toml, &section);
@@ -142,11 +140,11 @@ fn header_of(key: &str) -> Option<String> {
     })
 }
 
-/// For types known from other languages.
+/// Explains why a type that other languages have is missing.
 pub(crate) fn no_tensors_of(lacking: &str) -> String {
     match lacking {
-        "f4" => "TensorRT has tensors of 4-bit floats; Cubinder has none yet".to_owned(),
-        lacking => format!("TensorRT has no tensors of `{lacking}`"),
+        "f4" => "Cubinder does not support tensors of 4-bit floats yet".to_owned(),
+        lacking => format!("TensorRT does not support `{lacking}` tensors"),
     }
 }
 
@@ -155,7 +153,7 @@ fn unknown_type(toml: &mut TomlReader, name: &Located<String>, what: &'static st
     let mut help = None;
     match lacking_type(&name.value, known.iter().copied()) {
         Some(lacking) if what == "attribute type" && lacking.starts_with('u') => {
-            let signed = "a signed type with a `range` holds what is not negative: `range = \"0..\"`";
+            let signed = "for nonnegative values, use a signed type with `range = \"0..\"`";
             help = Some(signed.to_owned());
         }
         Some(_) if matches!(what, "attribute type" | "table type") => {}

@@ -85,7 +85,7 @@ fn parameter<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option
     alternatives(toml, entry)
 }
 
-/// The caller checks the name.
+/// Reads the alternatives of a parameter; the caller checks its name.
 fn alternatives<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
     let items = toml.values(entry, &format!("an array of {}", T::MANY))?;
@@ -175,7 +175,7 @@ impl Declaration for FunctionDecl {
             if let Some(first) = earlier.into_iter().find(|first| first.value == param.value) {
                 let message = format!("`{}` has two parameters `{}`", name.value, param.value);
                 let (second, first) = (toml.span(param), toml.span(first));
-                toml.report(Repeated { message, ordinal: "one", second, first });
+                toml.report(Repeated { message, second, first });
             }
         }
         Some(FunctionDecl { name, params: params.value, params_range: params.range, body })

@@ -5,7 +5,7 @@ use crate::manifest::json::{self, IDENTIFIER, MAX_NAME_BYTES};
 use crate::manifest::toml_reader::{found, is_identifier};
 
 table! {
-    /// Which operator it is, and what must hold of its nodes.
+    /// The operator, and rules for its nodes.
     struct Plugin = PLUGIN: "plugin" as "[plugin]" {
         /// The ONNX op type, which is TensorRT's plugin name. At most 1023 bytes, like the next two.
         name: PluginName = Required, "\"circ_pad\"" or "\"...\"";
@@ -13,7 +13,7 @@ table! {
         namespace: Namespace = Default("\"\""), "\"com.example\"";
         /// TensorRT's plugin version: the node's attribute `plugin_version`.
         version: Version = Default("\"1\""), "\"1\"";
-        /// A description, shown by `cubinder inspect`.
+        /// A description, shown by `inspect --plugin`.
         summary: AnyText = Optional, "\"Pads the trailing dimensions by wrapping around.\"";
         /// Rules that every node must satisfy.
         require: ArrayOf<RequireDecl> = Optional;
@@ -23,7 +23,7 @@ table! {
         tune: FilePath = Optional, "\"../tests/circ_pad_sizes.toml\"";
     }
 
-    /// One rule. A node that breaks it is refused with the rule's message, when TensorRT builds the network.
+    /// A rule. TensorRT's builder rejects nodes that violate it, with the rule's message.
     struct Require = REQUIRE: "plugin.require[]" as "require" {
         /// A boolean over attributes, and over ranks and shapes of inputs.
         expr: ExpressionText = Required, "\"len(pads) % 2 == 0\"";
@@ -36,14 +36,14 @@ value_types! {
     /// An operator's name.
     PluginName -> Located<String>: "identifier", json::identifier(), plugin_name;
     /// Identifiers separated by dots; may be empty.
-    Namespace -> String: "identifiers with dots between them, or empty",
+    Namespace -> String: "identifiers separated by dots, or empty",
         json::text(&format!("^({IDENTIFIER}(\\.{IDENTIFIER})*)?$")), namespace;
     /// Letters, digits, `.`, `_`, `+`, `-`.
     Version -> String: "string of letters, digits, `.`, `_`, `+`, `-`", json::text("^[A-Za-z0-9._+-]+$"), version;
     /// A string that is not empty.
-    Message -> String: "string, not empty", json!({ "type": "string", "pattern": "\\S" }), message;
+    Message -> String: "non-empty string", json!({ "type": "string", "pattern": "\\S" }), message;
     /// Distinct attribute names.
-    AttributeNames -> Located<Vec<Located<String>>>: "array of names of attributes",
+    AttributeNames -> Located<Vec<Located<String>>>: "array of attribute names",
         json!({ "type": "array", "items": json::identifier() }), attribute_names;
 }
 

@@ -23,13 +23,12 @@ impl RangeError {
     }
 }
 
-/// Fails if it is not a range of `noun`s.
 pub(super) fn ends<T: Clone>(
     text: &str,
     noun: &str,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Ends<T>, RangeError> {
-    let unreadable = |part: &str| RangeError::new(format!("`{}` is not a usable {noun}", part.trim()));
+    let unreadable = |part: &str| RangeError::new(format!("`{}` is not a valid {noun}", part.trim()));
     let end = |part: &str| match part.trim() {
         "" => Ok(None),
         part => read(part).map(Some).ok_or_else(|| unreadable(part)),
@@ -47,13 +46,13 @@ pub(super) fn ends<T: Clone>(
         None => {
             if end(high)?.is_some() {
                 let meant = Some(format!("{}..={}", low.trim(), high.trim()));
-                return Err(RangeError { label: "`..` needs `=` before its end".to_owned(), meant });
+                return Err(RangeError { label: "expected `..=` before the end".to_owned(), meant });
             }
             None
         }
     };
     if min.is_none() && max.is_none() {
-        return Err(RangeError::new("this range has no end at all"));
+        return Err(RangeError::new("a range must have at least one end"));
     }
     Ok(Ends { min, max })
 }
@@ -168,18 +167,16 @@ impl Sizes {
         let interval = Interval { min: ends.min.unwrap_or(self.least), max: ends.max.unwrap_or(self.most) };
         let Interval { min, max } = interval;
         match (min.min(max), min.max(max)) {
-            (low, _) if low < self.least && self.least == 0 => {
-                Err(RangeError::new("this cannot be negative"))
-            }
+            (low, _) if low < self.least && self.least == 0 => Err(RangeError::new("must not be negative")),
             (low, _) if low < self.least => {
                 Err(RangeError::new(format!("{low} is less than {}", self.least)))
             }
             (_, high) if high > self.most => {
-                Err(RangeError::new(format!("{high} is more than {}", self.most)))
+                Err(RangeError::new(format!("{high} is greater than {}", self.most)))
             }
             _ if min > max => {
                 let meant = Some(format!("{max}..={min}"));
-                Err(RangeError { label: format!("empty: {min} is more than {max}"), meant })
+                Err(RangeError { label: format!("empty: {min} is greater than {max}"), meant })
             }
             _ => Ok(interval),
         }
@@ -208,13 +205,13 @@ mod tests {
     #[test]
     fn what_is_no_range_says_why() {
         assert_eq!(ints(""), Err("this is empty".to_owned()));
-        assert_eq!(ints(".."), Err("this range has no end at all".to_owned()));
+        assert_eq!(ints(".."), Err("a range must have at least one end".to_owned()));
         assert_eq!(ints("1..="), Err("nothing follows `..=`".to_owned()));
-        assert_eq!(ints("1..=x"), Err("`x` is not a usable integer".to_owned()));
-        assert_eq!(ints("1__0"), Err("`1__0` is not a usable integer".to_owned()));
+        assert_eq!(ints("1..=x"), Err("`x` is not a valid integer".to_owned()));
+        assert_eq!(ints("1__0"), Err("`1__0` is not a valid integer".to_owned()));
         assert_eq!(
             ints("99999999999999999999"),
-            Err("`99999999999999999999` is not a usable integer".to_owned())
+            Err("`99999999999999999999` is not a valid integer".to_owned())
         );
         let meant = |text: &str| ends(text, "integer", size).unwrap_err().meant;
         for (text, range) in [

@@ -94,7 +94,7 @@ fn values_of(toml: &mut TomlReader, ty: &Located<TableType>, entry: &Entry<'_>) 
 fn value(toml: &mut TomlReader, item: &Entry<'_>) -> Option<Value> {
     match item.value {
         DeValue::Integer(_) => toml.integer(item).map(Value::Int),
-        // Overflowing numbers are invalid.
+        // Numbers that overflow to infinity are invalid.
         DeValue::Float(float) if matches!(float.as_str().trim_start_matches(['+', '-']), "inf" | "nan") => {
             float.as_str().parse().ok().map(Value::Float)
         }
@@ -112,17 +112,17 @@ pub(crate) struct SizeError {
     pub(crate) label: String,
 }
 
-/// Large tables would compile for long.
+/// Rejects empty tables, and large ones, which would compile slowly.
 pub(crate) fn size_error(ty: TableType, length: usize) -> Option<SizeError> {
     let bytes = length.saturating_mul(ty.size());
     if length == 0 {
         return Some(SizeError {
-            message: "a table has at least one element".to_owned(),
+            message: "a table must have at least one element".to_owned(),
             label: "this is empty".to_owned(),
         });
     }
     (bytes > MAX_TABLE_BYTES).then(|| SizeError {
-        message: format!("a table has at most {MAX_TABLE_BYTES} bytes"),
+        message: format!("a table must have at most {MAX_TABLE_BYTES} bytes"),
         label: format!("{length} elements of `{}` are {bytes} bytes", ty.name()),
     })
 }

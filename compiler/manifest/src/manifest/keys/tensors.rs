@@ -28,11 +28,11 @@ table! {
         rank: Rank = Default("\"0..=8\""), "\"1..=8\"";
         /// Allowed shapes; others are rejected.
         limits: TableOf<WrittenLimits> = Optional;
-        /// A description, shown by `cubinder inspect`.
+        /// A description, shown by `inspect --plugin`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
-    /// An input of a few integers that decide shapes. They are known when shapes are, as `NAME.values`.
+    /// An input of a few integers that determine shapes, available as `NAME.values`.
     struct ShapeInput = SHAPE_INPUT: "inputs[].shape_input" as "[[inputs]] with shape_input" {
         /// Its name in expressions and arguments.
         name: InputName = Required, "\"target\"";
@@ -46,7 +46,7 @@ table! {
         limits: TableOf<WrittenLimits> = Optional;
         /// Allowed values; others are rejected.
         values: IntegerRange = Optional, "\"0..=65536\"";
-        /// A description, shown by `cubinder inspect`.
+        /// A description, shown by `inspect --plugin`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
@@ -62,7 +62,7 @@ table! {
         shape: Shape = Required, "\"x.shape\"";
         /// Allowed shapes; others are rejected.
         limits: TableOf<WrittenLimits> = Optional;
-        /// A description, shown by `cubinder inspect`.
+        /// A description, shown by `inspect --plugin`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
@@ -72,11 +72,11 @@ table! {
         name: OutputName = Required, "\"in_place\"";
         /// The input whose memory it shares: not a shape input, and not shared by another output.
         alias: Identifier = Required, "\"x\"";
-        /// A description, shown by `cubinder inspect`.
+        /// A description, shown by `inspect --plugin`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
-    /// An output that holds a size which the kernels find out. Its name is a dimension in the shapes of other outputs.
+    /// An output with a size that the kernels compute. Its name is a dimension in the shapes of other outputs.
     struct SizeTensor = SIZE_TENSOR: "outputs[].size_tensor" as "[[outputs]] with size" {
         /// Its name in expressions and arguments.
         name: OutputName = Required, "\"count\"";
@@ -84,11 +84,11 @@ table! {
         ty "type": SizeType = Required, "\"i64\"";
         /// Bounds of the size.
         size: TableOf<SizeDecl> = Required;
-        /// A description, shown by `cubinder inspect`.
+        /// A description, shown by `inspect --plugin`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
-    /// What is known of a size before the kernels run, from attributes and the inputs' shapes.
+    /// Bounds of a size before the kernels run, from attributes and the inputs' shapes.
     struct SizeKeys = SIZE_BOUND: "outputs[].size" as "size" {
         /// The largest possible size, for which TensorRT reserves memory. Larger sizes are not detected.
         upper: Expression = Required, "\"numel(x)\"" or "\"...\"";
@@ -96,7 +96,7 @@ table! {
         opt: Expression = Optional, "\"numel(x) // 2\"";
     }
 
-    /// What a tensor's shape may be, beside its rank. Proofs of launches rely on it.
+    /// Allowed shapes of a tensor, besides its rank. Proofs about launches use them.
     struct Limits = LIMITS: "inputs[].limits" as "limits" {
         /// Range of every dimension, or, for inputs of fixed rank, one for each.
         dims: Dimensions = Default("\"0..\""), "\"1..=65535\"";
@@ -248,7 +248,7 @@ fn shape_input(toml: &mut TomlReader, section: Section<'_>) -> Option<InputDecl>
 
 fn only_true(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<()> {
     if entry.value.as_bool() != Some(true) {
-        let help = Some("leave it out where the input is none".to_owned());
+        let help = Some("remove it if this is not a shape input".to_owned());
         toml.report(WrongType { help, ..toml.wrong_type(entry, "`true`") });
         return None;
     }
@@ -264,7 +264,7 @@ fn single_rank(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<u8>> 
     Some(Located { value: u8::try_from(rank.value.min).unwrap_or(1), range: rank.range })
 }
 
-/// TensorRT passes at most this number.
+/// Limits the number of a shape input's values to TensorRT's maximum.
 fn limit_count(toml: &mut TomlReader, limits: &mut LimitsDecl, ranks: &Ranks) {
     let most = |allowed: Interval| Interval { max: allowed.max.min(MAX_SHAPE_VALUES), ..allowed };
     let shape = &mut limits.limits;
@@ -296,7 +296,7 @@ fn integer_type(
     Some((ty, all))
 }
 
-/// [`inherit`] completes it.
+/// Reads an output with `alias`; [`inherit`] completes it.
 fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
         toml.report(KeyOfAlias { place: toml.span(entry.key_range), key: entry.key });
@@ -351,7 +351,7 @@ fn type_or_format(
     }
     let (key, written) = (&entry.key, toml.written(&entry.range).unwrap_or("[...]"));
     let help =
-        format!("`{table}` gives several a name: `{name} = {written}` there, and `{key} = \"{name}\"` here");
+        format!("declare a parameter: `{name} = {written}` in `{table}`, and `{key} = \"{name}\"` here");
     toml.report(WrongType { help: Some(help), ..toml.wrong_type(entry, "a string") });
     None
 }
@@ -395,7 +395,7 @@ fn dimensions(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<WrittenDimensi
     Some(WrittenDimensions::Single(Located { value, range: entry.range.clone() }))
 }
 
-/// `ranks` is `None` for outputs.
+/// Checks limits; `ranks` is `None` for outputs.
 fn check_limits(toml: &mut TomlReader, written: Option<WrittenLimits>, ranks: Option<&Ranks>) -> LimitsDecl {
     let Some(written) = written else { return LimitsDecl::default() };
     let mut limits = ShapeLimits::default();
@@ -471,9 +471,9 @@ fn check_possible(
         return;
     }
     let bound = if least > numel.value.max {
-        format!("such dimensions make at least {}", counted(least, "element", "elements"))
+        format!("these dimensions have at least {}", counted(least, "element", "elements"))
     } else {
-        format!("such dimensions make at most {}", counted(most, "element", "elements"))
+        format!("these dimensions have at most {}", counted(most, "element", "elements"))
     };
     toml.report(UnmeetableLimits { bound, place: toml.span(numel) });
 }

@@ -16,7 +16,7 @@ fn parsed(text: &str) -> Value {
 fn example(table: &Table, keep: &dyn Fn(&Table, &Key) -> bool) -> Toml {
     let keys = table.keys.iter().filter(|key| keep(table, key));
     let mut all: Toml = keys.map(|key| (key.name.to_owned(), example_of(key, keep))).collect();
-    // The attribute of the examples is a list.
+    // The examples' attribute is a list.
     if all.contains_key("specialize") {
         if all.len() == 2 {
             all.insert("type".to_owned(), Value::from("i32"));
@@ -34,7 +34,6 @@ fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
         Nested::Table(_) => tables.next().unwrap(),
         Nested::Array(_) => Value::Array(tables.collect()),
         Nested::Named(kinds) => {
-            // The last kind has the plain name.
             let last = kinds.tables.len() - 1;
             let name = |index: usize| {
                 let number = if index == last { String::new() } else { index.to_string() };

@@ -14,7 +14,7 @@ pub(super) struct TypeMismatch {
     pub(super) label: String,
 }
 
-/// Rounds floats, and accepts integers for floats and strings for bytes. Fails with every element of another type.
+/// Rounds floats; accepts integers for floats and strings for bytes. Fails with all mistyped elements.
 pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec<TypeMismatch>> {
     let mismatch = |label: String| vec![TypeMismatch { range: entry.range.clone(), label }];
     if ty.element == AttributeElement::Bytes
@@ -44,14 +44,14 @@ pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec
     if mismatches.is_empty() { Ok(Value::Array(values)) } else { Err(mismatches) }
 }
 
-/// An error continues the found value.
+/// Reads a value. An error message continues a sentence about the found value.
 fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, String> {
     match (value, element) {
         (DeValue::String(text), AttributeElement::String) => Ok(Value::Str(text.clone().into_owned())),
         (DeValue::Boolean(value), AttributeElement::Bool) => Ok(Value::Bool(*value)),
         (DeValue::Integer(integer), element) => {
             let read = i64::from_str_radix(integer.as_str(), integer.radix());
-            let value = read.map_err(|_| ", which does not fit into 64 bits".to_owned())?;
+            let value = read.map_err(|_| ", which does not fit in 64 bits".to_owned())?;
             number(Value::Int(value), element)
         }
         (DeValue::Float(float), element) => {
@@ -65,18 +65,18 @@ fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, Strin
     }
 }
 
-/// An error continues the found value.
+/// Converts a number; errors are those of [`scalar`].
 pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, String> {
     let name = AttributeType { element, list: false }.name();
     match (value, element) {
         (Value::Int(value), AttributeElement::Bytes) if (0..=255).contains(&value) => Ok(Value::Int(value)),
-        (Value::Int(_), AttributeElement::Bytes) => Err(", which is no byte".to_owned()),
+        (Value::Int(_), AttributeElement::Bytes) => Err(", which is not a byte".to_owned()),
         (Value::Int(value), element) if element.is_float() => exact(value, element)
             .map(Value::Float)
-            .ok_or_else(|| format!(", which `{name}` does not hold exactly")),
+            .ok_or_else(|| format!(", which `{name}` cannot represent exactly")),
         (Value::Int(value), element) => match element.integers() {
             Some(range) if range.contains(value) => Ok(Value::Int(value)),
-            Some(range) => Err(format!(", but `{name}` is from {} to {}", range.min, range.max)),
+            Some(range) => Err(format!(", but `{name}` ranges from {} to {}", range.min, range.max)),
             None => Err(String::new()),
         },
         (Value::Float(value), element) if element.is_float() => element
@@ -87,7 +87,7 @@ pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, S
     }
 }
 
-/// `None` if inexact.
+/// Converts an integer to a float; `None` if that is inexact.
 fn exact(value: i64, element: AttributeElement) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
     let (float, back) = (value as f64, |float: f64| float as i128);

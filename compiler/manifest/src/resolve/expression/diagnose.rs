@@ -1,4 +1,4 @@
-//! Reports errors in expressions, and suppresses consequences.
+//! Reports errors in expressions; suppresses consequences.
 
 use cubinder_expr as expr;
 use cubinder_expr::{ErrorClass, ExprError, Kind};
@@ -16,7 +16,7 @@ use crate::resolve::names::with_article;
 use crate::rules;
 
 impl<'m> Compiler<'m> {
-    /// Suggests scratch buffers, which only whole arguments can name.
+    /// Suggests scratch buffers, which must be whole arguments.
     pub(super) fn offer_scratch(&self, text: &Text, error: ExprError) -> ExprError {
         let name = text.value.trim();
         let is_name = text.value.get(error.span.clone()) == Some(name) && is_identifier(name);
@@ -38,7 +38,6 @@ impl<'m> Compiler<'m> {
         ExprError { help, about, ..error }
     }
 
-    /// Returns whether an expression depends on another error.
     pub(super) fn is_doubtful(&self, text: &Text) -> bool {
         let reads_format = |text: &Text| OF_FORMATS.iter().any(|field| has_word(&text.value, field));
         let mut is_doubtful = !self.formats_are_known && reads_format(text);
@@ -54,7 +53,7 @@ impl<'m> Compiler<'m> {
     pub(super) fn wrong_kind(&self, text: &Text, key: &str, expected: Expected, kind: &Kind) -> Diagnostic {
         let advice = match (expected, kind) {
             (Expected::Int, Kind::Float) if !TENSORRT_COMPUTES.contains(&key) => {
-                Some("use `//` or `ceil_div` where integers are divided, or `int(...)`")
+                Some("divide integers with `//` or `ceil_div`, or use `int(...)`")
             }
             (Expected::Int, Kind::Float) => Some(DIVIDE_INTEGERS),
             (Expected::Ints, Kind::Array(item)) if **item == Kind::Float => Some(DIVIDE_INTEGERS),
@@ -153,7 +152,6 @@ impl<'m> Compiler<'m> {
             })
     }
 
-    /// Describes names that need a row.
     fn out_of_place(&self, name: &str) -> Option<&'static str> {
         let manifest = self.declared.manifest;
         if manifest.outputs.iter().any(|output| output.name.value == name) {
@@ -163,10 +161,10 @@ impl<'m> Compiler<'m> {
             return Some("a type parameter: only guards and launches can use them");
         }
         if manifest.formats.iter().any(|format| format.name.value == name) {
-            return Some("a format parameter: only guards and launches can look at formats");
+            return Some("a format parameter: only guards and launches can use formats");
         }
         self.declared.variant_constants().any(|constant| constant.name.value == name).then_some(
-            "a constant of the variants: all of them compute one operator, so only guards and launches can use it",
+            "a constant of variants: only guards and launches can use it, because all variants compute one operator",
         )
     }
 
@@ -179,7 +177,7 @@ impl<'m> Compiler<'m> {
 /// TensorRT has no floats for these.
 const TENSORRT_COMPUTES: [&str; 3] = ["shape", "upper", "opt"];
 
-const DIVIDE_INTEGERS: &str = "use `//` or `ceil_div` where integers are divided";
+const DIVIDE_INTEGERS: &str = "divide integers with `//` or `ceil_div`";
 
 const fn code_of(error: &ExprError) -> Code {
     match error.class {

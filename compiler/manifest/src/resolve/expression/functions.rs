@@ -9,7 +9,6 @@ use super::{Compiler, mentions};
 use crate::resolve::rows::Row;
 
 impl Compiler<'_> {
-    /// Checks functions in each row's scope.
     pub(super) fn add_functions(&mut self, rows: &[Row]) {
         for decl in &self.declared.manifest.functions {
             match expr::parse(&decl.body.value) {
@@ -38,7 +37,7 @@ impl Compiler<'_> {
         let scope = self.guard_scope(row);
         let functions = self.functions.clone();
         let (mut errors, mut too_large) = (Vec::new(), BTreeSet::new());
-        // Skips callers of callers, to avoid one report per call path.
+        // Skips indirect callers: one report per call path is too many.
         let (mut broken, mut callers, mut unchecked) =
             (self.broken_functions.clone(), BTreeSet::new(), BTreeSet::new());
         let mut is_right = true;
@@ -62,7 +61,6 @@ impl Compiler<'_> {
             }
         }
         is_right &= callers.is_empty() && unchecked.is_empty();
-        // Reported in the function's body.
         let is_broken = |function: &String| broken.contains(function.as_str());
         errors.retain(|(_, _, error)| !error.function.as_ref().is_some_and(is_broken));
         for (decl, function, error) in &errors {
@@ -73,7 +71,7 @@ impl Compiler<'_> {
                 self.report_error(&decl.body, error, None);
             }
         }
-        // Errors in one function must not affect the next.
+        // Keeps functions' errors independent.
         self.broken_functions.extend(broken.into_iter().chain(too_large).chain(callers));
         self.broken_functions.extend(unchecked.iter().copied());
         self.unchecked_functions.extend(unchecked);

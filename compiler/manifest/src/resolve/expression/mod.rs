@@ -1,5 +1,4 @@
-//! Compiles expressions with the names that each may use, and records used names. `diagnose` reports errors. Never
-//! reports consequences.
+//! Compiles expressions in their scopes and records used names; `diagnose` reports errors. Never reports consequences.
 
 mod diagnose;
 mod functions;
@@ -28,7 +27,6 @@ pub(super) enum Expected {
     Bool,
     Int,
     Ints,
-    /// Any value that can be passed.
     Argument,
     Elements,
 }
@@ -37,7 +35,6 @@ pub(super) enum Expected {
 pub(super) struct RowScope {
     scope: Rc<Scope>,
     pub(super) row: Option<usize>,
-    /// Equal keys mean equal scopes.
     key: ScopeKey,
 }
 
@@ -58,7 +55,7 @@ pub(super) struct Compiler<'m> {
     functions: Vec<(&'m FunctionDecl, Function)>,
     /// Errors in calls are consequences.
     broken_functions: BTreeSet<&'m str>,
-    /// Not checked, because they call a broken one.
+    /// Functions that are not checked, because they call a broken one.
     unchecked_functions: BTreeSet<&'m str>,
     /// Declared twice: errors may be consequences.
     ambiguous: BTreeSet<&'m str>,
@@ -83,10 +80,10 @@ pub(super) struct Compiler<'m> {
     reported: Vec<Diagnostic>,
 }
 
-/// These depend on the format.
+/// Fields that depend on the format.
 const OF_FORMATS: [&str; 3] = ["format", "vector", "padded"];
 
-/// Returns `false` for unclear parameters, which may be meant for any tensor.
+/// Returns `false` for unclear parameters, which any tensor may use.
 fn formats_are_known(manifest: &Manifest, unclear: &BTreeSet<String>) -> bool {
     manifest.formats.iter().all(|parameter| !unclear.contains(&parameter.name.value))
         && tensors(manifest)
@@ -133,7 +130,6 @@ impl<'m> Compiler<'m> {
         self.scope_with(Some(row), ExtraNames::None)
     }
 
-    /// Returns a row's names, and addresses.
     pub(super) fn guard_scope(&self, row: &Row) -> RowScope {
         self.scope_with(Some(row), ExtraNames::Addresses)
     }
@@ -155,7 +151,7 @@ impl<'m> Compiler<'m> {
         RowScope { scope: Rc::clone(scope), row: row.map(|row| row.index), key }
     }
 
-    /// Compiles an expression; reports errors. Returns `None` also if a name in it is invalid.
+    /// Compiles an expression and reports errors. Also `None` if a name in it is invalid.
     pub(super) fn expression(
         &mut self,
         text: &Text,
@@ -164,7 +160,7 @@ impl<'m> Compiler<'m> {
         scope: &RowScope,
     ) -> Option<Typed> {
         let place = (scope.key, text.range.clone(), expected);
-        // Other texts have no position to cache by.
+        // Other texts lack a position as a cache key.
         let is_placed = !text.range.is_empty();
         if let Some((typed, reported)) = self.compiled.get(&place).filter(|_| is_placed).cloned() {
             reported.into_iter().for_each(|diagnostic| self.report(diagnostic, scope.row));
@@ -222,7 +218,6 @@ impl<'m> Compiler<'m> {
         (!self.is_doubtful(text)).then_some(typed)
     }
 
-    /// Returns whether a name is declared twice, invalid or undecided.
     pub(super) fn is_unclear(&self, name: &str) -> bool {
         self.ambiguous.contains(name)
             || self.unclear_types.contains(name)

@@ -1,4 +1,4 @@
-//! Expressions of the plugin: rules about nodes and shapes of outputs.
+//! The plugin's expressions: rules about nodes and outputs' shapes.
 
 use cubinder_expr::{Expr, Node};
 use cubinder_model::{Output, Requirement, ShapeLimits, SizeBound};
@@ -8,7 +8,7 @@ use crate::manifest::{Located, SizeDecl};
 use crate::resolve::errors::{RuleAlwaysFails, RuleAlwaysHolds};
 
 impl Compiler<'_> {
-    /// Returns the rules, invalid ones replaced by `true`, and whether all are valid.
+    /// Returns the rules (`true` for invalid ones), and whether all are valid.
     pub(in crate::resolve) fn require(&mut self) -> (Vec<Requirement>, bool) {
         let scope = self.shared_scope();
         let mut requirements = Vec::new();
@@ -33,7 +33,7 @@ impl Compiler<'_> {
         (requirements, are_right)
     }
 
-    /// Returns the outputs, invalid shapes replaced by one element, and whether all are valid.
+    /// Returns the outputs (one element for invalid shapes), and whether all are valid.
     pub(in crate::resolve) fn outputs(&mut self) -> (Vec<Output>, bool) {
         let scope = self.scope_with(None, ExtraNames::Sizes);
         let mut outputs = Vec::new();
@@ -69,7 +69,6 @@ impl Compiler<'_> {
         (outputs, are_right && self.broken_outputs.is_empty())
     }
 
-    /// Returns the input's index; reports errors.
     fn shared_input(&mut self, alias: &Located<String>) -> Option<u32> {
         self.use_name(&alias.value);
         let mut inputs = (0..).zip(&self.declared.manifest.inputs);

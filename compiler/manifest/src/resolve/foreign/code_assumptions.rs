@@ -1,5 +1,5 @@
-//! Adds assumptions of precompiled code beyond types to the guard: code compiled for multiples of 16 accesses wrong
-//! memory for other numbers.
+//! Adds assumptions of precompiled code to the guard: code compiled for multiples of 16 accesses wrong memory for
+//! other numbers.
 
 use cubinder_expr::Value;
 use cubinder_expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};
@@ -61,14 +61,13 @@ fn launch_assumptions(
     claims
 }
 
-/// An assumption about an argument.
 #[derive(Clone, Copy)]
 enum Assumed<'m> {
     MultipleOf(u32),
     Is(&'m Value),
 }
 
-/// Returns the claim; `None` if always true or invalid, which is reported.
+/// Returns the claim; `None` if always true or invalid (reported).
 fn argument_assumption(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,
@@ -95,7 +94,6 @@ fn argument_assumption(
             Assumed::Is(_) => misfit(compiler, "a tensor"),
         };
     }
-    // Aligned to the maximum.
     if compiler.declared.scratch_buffer(name).is_some() {
         return match assumed {
             Assumed::MultipleOf(_) => Ok(None),
@@ -118,7 +116,7 @@ fn argument_assumption(
         }
     };
     if !fits {
-        return misfit(compiler, &format!("a value of the kind {}", typed.kind));
+        return misfit(compiler, &format!("a value of kind {}", typed.kind));
     }
     let Some(holds) = compiler.condition(&claim, scope) else { return Ok(None) };
     match holds.expr.nodes.as_slice() {
@@ -132,7 +130,7 @@ fn argument_assumption(
     }
 }
 
-/// Returns `n == 4`. Rounds literals for 32-bit attributes, because the code's constant was rounded too.
+/// Returns `n == 4`. Rounds literals for 32-bit attributes, like the code's constant.
 fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> String {
     let is = |value: &Value| format!("{} == {value}", operand(name));
     let Value::Float(exact) = value else { return is(value) };
@@ -153,8 +151,7 @@ fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> St
     }
 }
 
-/// Returns the operands of a conjunction, or the guard itself. Compares compiled expressions, because texts may differ
-/// in spaces.
+/// Returns a conjunction's operands, or the guard. Compares compiled expressions: texts may differ in spaces.
 pub(in super::super) fn conjuncts(guard: &Expr) -> Vec<Expr> {
     const MAX_CONJUNCTS: usize = 256;
     let mut found = Vec::new();

@@ -32,36 +32,35 @@ pub(super) use code_assumptions::{assumptions, conjoined, conjuncts};
 /// The precompiled code of one launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignCode {
-    /// Its name in the manifest.
+    /// Name in the manifest.
     pub name: String,
-    /// The span of its `[[code]]`.
+    /// Span of its `[[code]]`.
     pub name_span: Span,
     /// The kernel's symbol, if declared.
     pub kernel: Option<(String, Span)>,
-    /// The declared parameters.
+    /// Declared parameters.
     pub signature: Signature,
-    /// The span of each parameter.
+    /// Span of each parameter.
     pub param_spans: Vec<Span>,
-    /// The tool that compiled it; may be empty.
+    /// Tool that compiled it; may be empty.
     pub made_by: String,
-    /// The files.
+    /// Files.
     pub files: Vec<ForeignFile>,
 }
 
 /// A code file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignFile {
-    /// The path, resolved against the manifest's folder.
+    /// Path, resolved against the manifest's folder.
     pub path: std::path::PathBuf,
-    /// Its span in the manifest.
+    /// Span in the manifest.
     pub span: Span,
-    /// The declared kind.
+    /// Declared kind.
     pub kind: CodeKind,
-    /// Its contents, once read.
+    /// Contents, once read.
     pub loaded: Option<Arc<LoadedCode>>,
 }
 
-/// Reports errors that do not depend on rows.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let manifest = declared.manifest;
     let serves = manifest.code.iter().flat_map(|code| &code.serves);
@@ -89,7 +88,7 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Each variant may declare one.
+/// Maximum number of declared targets per variant.
 const MAX_DECLARED: usize = 4;
 
 fn check_serves(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnostic> {
@@ -115,7 +114,6 @@ fn check_serves(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnost
         let (span, near) = (declared.span(&decl.name.range), near.map(|near| &near.value));
         return Some(TellsNoVariantsApart { name, span, near }.into());
     }
-    // Either may be wrong.
     (!values.contains(value)).then(|| {
         let all: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
         let places = places.iter().take(MAX_DECLARED).map(|name| &name.range);
@@ -165,7 +163,6 @@ fn code_for_row<'m>(
     }
 }
 
-/// Resolves a launch's code; reports errors.
 pub(super) fn resolve(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row) -> Option<ForeignCode> {
     let declared = compiler.declared;
     let name = decl.code.as_ref()?;
@@ -232,7 +229,6 @@ fn draft(compiler: &mut Compiler<'_>, code: &CodeDecl, row: &Row) -> Option<Fore
     })
 }
 
-/// Removes arguments of fixed parameters.
 pub(super) fn passed(
     manifest: &Manifest,
     decl: &LaunchDecl,

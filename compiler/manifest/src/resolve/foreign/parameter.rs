@@ -1,4 +1,4 @@
-//! The type of a parameter of `[[code]]`: the manifest's types and type parameters, and CUDA's names.
+//! Types of `[[code]]` parameters: the manifest's types and type parameters, and CUDA's names.
 
 use cubinder_cuda_text::cuda::name;
 use cubinder_expr::{DataType, ScalarType};
@@ -33,7 +33,7 @@ pub(super) fn param(
         let near = suggest(base, types.chain(COMMON_NAMES.split(", ")));
         let is_value = !passed.is_pointer && near.is_none();
         let note =
-            is_value.then_some("structs of several types cannot be passed by value, whatever their size");
+            is_value.then_some("structs of several types cannot be passed by value, regardless of size");
         return Err(Box::new(UnknownParameterType { base, span, note, near }.into()));
     };
     let spelling = match (passed.is_pointer, passed.is_const, passed.len) {
@@ -63,7 +63,7 @@ pub(super) fn param(
     Ok(Param { name: decl.name.value.clone(), ty, spelling })
 }
 
-/// Returns a type's element and its size in bytes (`None` for `void`).
+/// Returns a type's element and size in bytes (`None` for `void`).
 pub fn element(name: &str) -> Option<(Leaf, Option<u32>)> {
     name::element(match name {
         "f64" => "double",

@@ -1,5 +1,3 @@
-//! Guards combined with the properties that code was compiled for.
-
 use cubinder_expr::Value;
 use cubinder_expr::{Environment, evaluate};
 use proptest::prelude::*;
@@ -7,7 +5,6 @@ use proptest::prelude::*;
 use super::super::compile;
 use crate::diagnostic::{Colour, Source, render};
 
-/// A condition's text and meaning.
 type Atom = (&'static str, fn(&At) -> bool);
 
 const ATOMS: [Atom; 7] = [
@@ -66,7 +63,6 @@ impl Said {
         }
     }
 
-    /// Precedence.
     fn level(&self) -> u8 {
         match self {
             Said::If(..) => 0,
@@ -77,7 +73,6 @@ impl Said {
         }
     }
 
-    /// Blanks and parentheses depend on `style`.
     fn write(&self, least: u8, style: &mut Style, text: &mut String) {
         let bare = self.level() >= least && style.next(3) != 0;
         if !bare {
@@ -173,7 +168,6 @@ fn holds(guard: &cubinder_model::Guard, at: &At) -> bool {
     evaluate(&guard.expr, at) == Ok(Value::Bool(true))
 }
 
-/// Nodes that distinguish all [`ATOMS`].
 fn nodes() -> impl Iterator<Item = At> {
     let counts = [7, 12, 1001, 1004];
     let bits = 0..32_usize;

@@ -1,5 +1,3 @@
-//! Tests of [`super`].
-
 use std::ffi::OsStr;
 
 use super::*;
@@ -56,5 +54,5 @@ fn an_nvrtc_without_a_seed_is_said() {
     assert_eq!(doubts((13, 0)), None);
     assert_eq!(doubts((13, 4)), None);
     let warning = doubts((12, 9)).unwrap();
-    assert_eq!(warning.message, "NVRTC 12.9 may give other bytes for the same input");
+    assert_eq!(warning.message, "NVRTC 12.9 may return different code for the same input");
 }

@@ -12,19 +12,19 @@ use crate::cubin;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Stored<T> {
     pub(super) value: T,
-    /// A file there would precede one that was read.
+    /// A file there would take precedence over one that was read.
     pub(super) absent: Vec<OsString>,
 }
 
-/// Code packed as in bundles, so that it is compressed once, by the compiling thread.
+/// Code packed as in bundles, compressed once by the compiling thread.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CodeEntry {
     pub(super) nvrtc: (i32, i32),
     pub(super) symbol: String,
     pub(super) log: String,
-    /// Of the unpacked code.
+    /// Digest of the unpacked code.
     pub(super) digest: Digest,
-    /// The unpacked length if the code is packed.
+    /// Unpacked length if the code is packed.
     pub(super) unpacked: Option<usize>,
     pub(super) stored: Vec<u8>,
 }
@@ -41,10 +41,9 @@ impl CodeEntry {
         Some(CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() })
     }
 
-    /// Parses the code; fails if unreadable.
     pub(super) fn object(&self, target: Target) -> Result<CodeObject, String> {
         let bytes = CodeBytes::from_stored(self.stored.clone(), self.unpacked);
-        let bytes = bytes.ok_or_else(|| "it is kept as no code is".to_owned())?;
+        let bytes = bytes.ok_or_else(|| "invalid stored code".to_owned())?;
         let raw = bytes.unpack(self.digest).map_err(|error| error.to_string())?;
         let kernels = cubin::kernels(target, &raw).map_err(|error| error.to_string())?;
         drop(raw);

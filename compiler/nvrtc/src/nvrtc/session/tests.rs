@@ -1,5 +1,3 @@
-//! Tests sessions with NVRTC, and cache entries of other releases.
-
 mod builds;
 mod include_graphs;
 mod preprocessor;
@@ -79,7 +77,6 @@ fn the_name_of_an_include_folder_need_not_be_utf_8() {
     assert!(!second.cached && second.object != first.object);
 }
 
-/// Runs itself as a child process with `CACHE` in the environment.
 #[test]
 fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
     const CACHE: &str = "CUBINDER_TEST_CACHE_OF_A_CHILD";
@@ -185,7 +182,6 @@ fn keys_hold_the_current_folder_for_line_information() {
     assert_ne!(lines, others[1]);
 }
 
-/// Has headers in `cuda`, but no loadable NVRTC.
 fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -236,7 +232,6 @@ fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
     assert!(after_reading(computed, &["own/a.h", "cuda/computed.h", "cuda/other.h"]));
     assert!(!after_reading(computed, &["own/b.h"]));
     assert!(!is_stored("#include NAME\n", ReadFiles::NotAsked));
-    // The key covers a file under any path.
     assert!(after_reading(plain, &["own/../own/a.h"]));
     let beside = format!("{computed}#include \"beside.h\"\n");
     assert!(after_reading(&beside, &["own/a.h", "cuda/computed.h", "cuda/beside.h", "cuda/b.h"]));

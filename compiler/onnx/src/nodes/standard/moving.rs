@@ -113,7 +113,6 @@ fn flatten(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
     Some(vec![extent(before), extent(after)])
 }
 
-/// Returns integers from an attribute or input, when known.
 fn stated_ints(node: &Node, name: &str, inputs: &[Tensor], place: usize) -> Option<Vec<i64>> {
     match ints(node, name) {
         Some(list) => Some(list.to_vec()),
@@ -182,7 +181,7 @@ fn concat(node: &Node, inputs: &[Tensor]) -> Tensor {
             shapes.iter().try_fold(0_i64, |total, dims| total.checked_add(dims.get(place)?.extent()?));
         dims[place] = total.map_or(Dim::Unknown, Dim::Known);
         for (other, dim) in dims.iter_mut().enumerate().filter(|(other, _)| *other != place) {
-            // All extents are equal, so any known one applies.
+            // All extents are equal.
             let mut known = shapes.iter().filter_map(|dims| dims.get(other));
             if let Some(found) = known.find(|dim| dim.extent().is_some()) {
                 *dim = found.clone();
@@ -318,7 +317,7 @@ fn tile(inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(dims.iter().zip(times).map(dim).collect())
 }
 
-/// Only for explicit sizes: scales and aspect-ratio policies need floats.
+/// Infers the shape for explicit sizes only: scales and aspect-ratio policies need floats.
 fn resize(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let rank = inputs.first()?.rank()?;
     let policy = node.attribute("keep_aspect_ratio_policy").map_or(&b"stretch"[..], |policy| policy.s());
@@ -332,7 +331,6 @@ fn resize(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(sizes.unwrap_or_else(|| vec![Dim::Unknown; rank]))
 }
 
-/// Moves `blocksize` x `blocksize` channels to space, or back.
 fn blocks(node: &Node, input: &Tensor, to_space: bool) -> Option<Vec<Dim>> {
     let dims = input.dims.as_ref().filter(|dims| dims.len() == 4)?;
     let size = int(node, "blocksize").filter(|size| (1..=i64::from(u16::MAX)).contains(size))?;

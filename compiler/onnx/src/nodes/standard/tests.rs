@@ -1,5 +1,3 @@
-//! Values that resemble shapes, and attributes of later operator sets.
-
 use crate::proto::AttributeProto;
 use crate::proto::tensor_proto::DataType as Element;
 use crate::testing::*;

@@ -59,7 +59,6 @@ pub(super) fn global_pool(input: &Tensor) -> Option<Tensor> {
     places(input, |dims| Some(vec![Dim::Known(1); dims.len()]))
 }
 
-/// Returns a tensor with other spatial extents.
 fn places(input: &Tensor, extents: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Option<Tensor> {
     let dims = input.dims.as_ref().and_then(|dims| {
         let (head, rest) = dims.split_at_checked(2)?;
@@ -68,7 +67,6 @@ fn places(input: &Tensor, extents: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Optio
     Some(Tensor::new(input.element, dims))
 }
 
-/// Returns the number of windows per extent, when known.
 fn windows(node: &Node, extents: &[Dim], kernel: Option<&[i64]>) -> Option<Vec<Dim>> {
     let count = extents.len();
     let list = |name: &str, default: i64| {

@@ -19,7 +19,6 @@ const KINDS: [(&str, &[&str]); 5] = [
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// Another file is another image.
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -61,14 +60,14 @@ struct TensorRt {
 impl TensorRt {
     fn open(file: &Path, visibility: c_int) -> Self {
         let name = CString::new(file.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: one of this file's libraries.
+        // SAFETY: the library is one of this file's, whose initializers are harmless.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | visibility) };
         assert!(!handle.is_null(), "{}", file.display());
         Self { handle, file: file.to_owned() }
     }
 
     fn function<F: Copy>(&self, name: &CStr) -> F {
-        // SAFETY: `tensorrt.c` has a function of that type and name.
+        // SAFETY: `tensorrt.c` has this function.
         unsafe {
             let symbol = libc::dlsym(self.handle, name.as_ptr());
             assert!(!symbol.is_null(), "{name:?}");
@@ -89,23 +88,23 @@ impl TensorRt {
     }
 
     fn load_into(&self, finders: &Finders) {
-        // SAFETY: a static of the library.
+        // SAFETY: the finder is a static of the library, which is mapped.
         unsafe { finders.set(self.finder()) };
     }
 
-    /// A panic must not unwind through C.
+    /// Calls `body` from C. It must not panic, because unwinding through C is undefined.
     fn call(&self, mut body: &mut dyn FnMut()) {
         self.function::<Call>(c"callPlugin")(run_body, (&raw mut body).cast());
     }
 
-    /// `body` must live until the library is unloaded.
+    /// Registers `body` to run when the library is unloaded; `body` must outlive the library.
     fn at_unload(&self, body: &mut &mut dyn FnMut()) {
         type AtUnload = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void);
         self.function::<AtUnload>(c"atUnload")(run_body, (&raw mut *body).cast());
     }
 
     fn close(self) {
-        // SAFETY: only the code under test uses it afterwards.
+        // SAFETY: only the code under test uses the library later, which must detect that it is unmapped.
         unsafe { libc::dlclose(self.handle) };
     }
 
@@ -118,7 +117,7 @@ impl TensorRt {
 type Call = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
 
 extern "C" fn run_body(body: *mut c_void) {
-    // SAFETY: the pointer is from `call` or `at_unload`.
+    // SAFETY: `call` and `at_unload` pass a pointer to this type.
     unsafe { (*body.cast::<&mut dyn FnMut()>())() };
 }
 
@@ -163,14 +162,14 @@ fn a_tensorrt_that_is_loaded_again_is_found_where_it_was_or_left_alone() {
     again.close();
 }
 
-/// Another file may have other data there, or end before it.
+/// After an unload, another file may be mapped at the finder's address, with other data or shorter.
 #[test]
 fn what_lies_in_the_place_of_a_finder_is_checked() {
     let (folder, finders) = (Folder::new(), Finders::new());
     let tensorrt = folder.open("ten");
     tensorrt.load_into(&finders);
     let vptr = tensorrt.finder().cast::<*const c_void>();
-    // SAFETY: the library's static, used only here.
+    // SAFETY: the library's static, only used here.
     unsafe {
         let slots = vptr.read();
         vptr.write(ptr::null());
@@ -200,7 +199,7 @@ fn the_tensorrt_that_calls_is_asked_first() {
     assert_eq!(all.each_ref().map(TensorRt::logged), [1, 1, 2]);
 }
 
-/// The loader's destructors may wait for a thread in which a plugin logs.
+/// The loader's destructors may wait for a thread that logs.
 #[test]
 fn a_called_plugin_logs_without_the_lock_of_the_loader() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -249,7 +248,7 @@ fn a_logger_that_comes_later_is_found() {
         assert_eq!([log_to(&finders), log_to(&finders)], [Delivery::NoLogger; 2]);
         tensorrt.hide(false);
         assert_eq!(log_to(&finders), Delivery::Logged);
-        // SAFETY: null is allowed.
+        // SAFETY: the function accepts null.
         unsafe { finders.set(ptr::null_mut()) };
         assert_eq!(log_to(&finders), Delivery::NoFinder);
     }
@@ -260,7 +259,7 @@ fn a_finder_on_the_heap_keeps_its_tensorrt() {
     let (folder, finders) = (Folder::new(), Finders::new());
     let tensorrt = folder.open("ten");
     let finder = tensorrt.function::<extern "C" fn() -> *mut c_void>(c"newFinder")();
-    // SAFETY: the object is never freed.
+    // SAFETY: the object is never freed, so it outlives its registration.
     unsafe { finders.set(finder) };
     let file = tensorrt.file.clone();
     tensorrt.close();
@@ -281,7 +280,7 @@ fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
         let tensorrt = folder.open("ten");
         let finder = tensorrt.function::<extern "C" fn() -> *mut c_void>(c"newFinder")();
         let other = tensorrt.finder();
-        // SAFETY: the object is never freed.
+        // SAFETY: the object is never freed, so it outlives its registration.
         unsafe { finders.set(finder) };
         let mut is_unlocked = None;
         let mut body = || is_unlocked = Some(finders.list.try_lock().is_ok());
@@ -306,13 +305,13 @@ fn the_version_of_another_tensorrt_is_not_taken() {
     linked.load_into(&finders);
     assert_eq!(log_to(&finders), Delivery::NoFinder);
 
-    // The same with another TensorRT's global symbol.
+    // With another TensorRT's global symbol.
     let _shared = TensorRt::open(&folder.file("shared"), libc::RTLD_GLOBAL);
     // SAFETY: a constant and a C string.
     assert!(!unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"getInferLibVersion".as_ptr()) }.is_null());
     static SLOTS: [usize; 8] = [0; 8];
     let mut finder = Object { vptr: (&raw const SLOTS).cast(), logger: ptr::null_mut() };
-    // SAFETY: a live object, whose slots are never called.
+    // SAFETY: the object is live, and its slots are never called.
     unsafe { finders.set((&raw mut finder).cast()) };
     assert_eq!(log_to(&finders), Delivery::NoFinder);
 }
@@ -435,7 +434,7 @@ fn a_library_logs_through_its_finders_until_it_is_released() {
     let folder = Folder::new();
     let tensorrt = folder.open("eleven");
     assert_eq!(caller().full_version(), None);
-    // SAFETY: a static of the library.
+    // SAFETY: the finder is a static of the library, which is mapped.
     unsafe { set_finder(tensorrt.finder()) };
     assert_eq!(caller().full_version(), Some(110_400));
     let logged = |log: &dyn Fn()| {

@@ -105,7 +105,6 @@ impl Walk<'_> {
                 }
             }
             (Builtin::Int, [value]) => self.truncated(value),
-            // Rounding is monotone.
             (Builtin::Float, [value]) => {
                 Ok(value.ints().map_or(Extent::Any, |ints| Extent::Float(ints.low as f64, ints.high as f64)))
             }
@@ -342,7 +341,7 @@ fn extreme(builtin: Builtin, a: Ints, b: Ints) -> Ints {
     } else {
         (a.low.max(b.low), a.high.max(b.high))
     };
-    // Either operand, so on the union of their grids.
+    // One of the operands, so on the union of their grids.
     let cut = Ints { low, high, ..Ints::ANY };
     a.join(b).meet(cut).unwrap_or(cut)
 }

@@ -14,7 +14,7 @@ impl Walk<'_> {
             BinaryOp::Div if b.0 > 0.0 || b.1 < 0.0 => |a, b| a / b,
             _ => return self.unsure(Extent::Any),
         };
-        // Monotone even when rounded, so the ends are at corners.
+        // Monotone even when rounded: the ends are at corners.
         self.finite(&[apply(a.0, b.0), apply(a.0, b.1), apply(a.1, b.0), apply(a.1, b.1)], &[a, b])
     }
 

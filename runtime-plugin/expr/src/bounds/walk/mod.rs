@@ -12,10 +12,8 @@ use crate::ops::{self, EvalError, STEP_LIMIT};
 use crate::value::Value;
 use arrays::LONGEST;
 
-/// Why a walk has no result.
-///
-/// A contradiction proves that the place is never evaluated, an error that every case fails. A side's
-/// contradiction becomes `None`: only outer facts can contradict.
+/// Why a walk has no result. A contradiction proves that the place is never evaluated, an error that
+/// evaluation always fails. A side's contradiction becomes `None`: only outer facts can contradict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// Evaluation always fails, or the walk cannot continue.
@@ -47,7 +45,7 @@ pub struct Walk<'a> {
     locals: Vec<(u32, Extent)>,
     total: bool,
     steps: usize,
-    /// Of evaluation, at most.
+    /// Upper bound of evaluation's cost.
     cost: u64,
     depth: usize,
 }
@@ -99,7 +97,7 @@ impl<'a> Walk<'a> {
         self.with_facts(id, found, total)
     }
 
-    /// A term with a fact has a value.
+    /// Combines the bounds with known facts. A term with a fact has a value.
     fn with_facts(&mut self, id: TermId, found: Bounded, total: bool) -> Bounded {
         let range = match (found, self.facts.known(id)) {
             (Ok(range), None) => range,
@@ -118,7 +116,7 @@ impl<'a> Walk<'a> {
             && let Some(Term::Attribute(_) | Term::Local(_) | Term::Shape(_) | Term::Values(_)) =
                 self.terms.get(id)
         {
-            // Evaluation copies it.
+            // Evaluation copies the value, so its size counts as steps.
             self.cost = self.cost.saturating_add(range.most_values());
         }
         self.facts.see(id, range.clone());
@@ -167,7 +165,7 @@ impl<'a> Walk<'a> {
     }
 
     fn extents(&mut self, items: &[TermId]) -> Result<Vec<Extent>, Stop> {
-        // A loop: iterator adapters use more stack per level.
+        // Iterator adapters use more stack per level.
         let mut ranges = Vec::with_capacity(items.len());
         for &item in items {
             ranges.push(self.term(item)?);
@@ -231,7 +229,7 @@ impl<'a> Walk<'a> {
         Ok(Extent::array(dims))
     }
 
-    /// Uses facts about the shape, too.
+    /// Bounds a dimension; also uses facts about the whole shape.
     fn dim(&mut self, tensor: u32, axis: u32) -> Bounded {
         let mut dim = between(self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX)))?;
         if let Some(known) = self.terms.find(&Term::Dim(tensor, axis)).and_then(|id| self.facts.known(id)) {
@@ -345,7 +343,6 @@ impl<'a> Walk<'a> {
                 Ok(then.join(&otherwise))
             }
             (Ok(None), Ok(Some(side))) | (Ok(Some(side)), Ok(None)) => Ok(side),
-            // A condition with a value is true or false.
             (Ok(None), Ok(None)) if always_decides => Err(Stop::Contradiction),
             (Ok(None), Ok(None)) => Err(EvalError::Undefined("the value of the condition".into()).into()),
             (Err(_), Ok(Some(side))) | (Ok(Some(side)), Err(_)) => self.unsure(side),

@@ -26,8 +26,7 @@ impl Walk<'_> {
         learned
     }
 
-    /// Assumes that a condition is `truth`, hence has a value; [`Stop::Contradiction`] if
-    /// impossible.
+    /// Assumes that a condition is `truth`, hence has a value; [`Stop::Contradiction`] if impossible.
     pub fn assume(&mut self, id: TermId, truth: bool) -> Learned {
         self.deeper(|walk| {
             walk.record(id, Extent::Known(Value::Bool(truth)))?;
@@ -46,7 +45,6 @@ impl Walk<'_> {
                     self.assume(left, truth)?;
                     return self.assume(right, truth);
                 }
-                // The left side decides, or the right does.
                 self.alternatives(&[(left, truth)], &[(left, !truth), (right, truth)])
             }
             Some(Term::Binary(
@@ -69,7 +67,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Learns facts of both lists.
     fn alternatives(&mut self, first: &[(TermId, bool)], second: &[(TermId, bool)]) -> Learned {
         match (self.in_scope(first), self.in_scope(second)) {
             (None, None) => Err(Stop::Contradiction),
@@ -119,8 +116,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// Assumes that a term is within `extent`, hence has a value; [`Stop::Contradiction`] if
-    /// impossible.
+    /// Assumes that a term is within `extent`, hence has a value; [`Stop::Contradiction`] if impossible.
     pub fn learn(&mut self, id: TermId, extent: Extent) -> Learned {
         self.has_value(id)?;
         self.narrow(id, extent)
@@ -215,7 +211,7 @@ impl Walk<'_> {
             (BinaryOp::Le, true) => self.less(left, &a, right, &b, integers, 0),
             (BinaryOp::Lt, false) if integers => self.less(right, &b, left, &a, integers, 0),
             (_, false) if integers => self.less(right, &b, left, &a, integers, 1),
-            // Without NaN, the opposite comparison is true.
+            // If neither operand is NaN, the opposite comparison is true.
             (_, false) if a.floats().is_some() && b.floats().is_some() => {
                 self.less(right, &b, left, &a, false, 0)
             }
@@ -270,7 +266,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// `left + by <= right`; for floats, `left <= right`.
+    /// Narrows both sides by `left + by <= right`; for floats, by `left <= right`.
     fn less(
         &mut self,
         left: TermId,
@@ -389,7 +385,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `other` is the other factors' product.
+    /// Narrows a factor of a product; `other` bounds the product of the other factors.
     fn factor(&mut self, id: TermId, product: Ints, other: (i128, i128)) -> Learned {
         if !product.contains(0) {
             self.not_zero(id)?;
@@ -486,7 +482,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// If no element is kept, all fail the condition; without one all are kept.
+    /// Narrows the array of a comprehension from the comprehension's extent: without a condition both have the same
+    /// length; if the comprehension is empty, all elements of the array fail the condition.
     fn refine_comprehension(
         &mut self,
         slot: u32,
@@ -533,7 +530,6 @@ impl Walk<'_> {
         match assumed {
             Ok(()) => Ok(known.map_or(Some(item.clone()), |known| item.meet(&known))),
             Err(Stop::Contradiction) => Ok(None),
-            // May be evaluated for no element.
             Err(stop) if stop.is_lazy() => Ok(Some(item)),
             Err(stop) => Err(stop),
         }

@@ -98,7 +98,6 @@ fn sides_that_are_not_taken() {
     assert_ne!(p.within(sum, 0, GRID), "proved");
 }
 
-/// Subnormal numbers.
 #[test]
 fn small_halves() {
     let epsilon = |a: &mut cubinder_model::model::Attribute| {
@@ -186,7 +185,6 @@ fn sizes_that_depend_on_data() {
     assert_eq!(p.always("count.rank == 0"), "proved");
 }
 
-/// Two numbers from 0 to 3, two lists of one element.
 fn short_lists() -> Maker {
     let number = |a: &mut cubinder_model::model::Attribute| {
         (a.minimum, a.maximum) = (Some(Value::Int(0)), Some(Value::Int(3)));
@@ -258,7 +256,6 @@ fn a_side_that_is_never_taken_cannot_fail() {
     }
 }
 
-/// Requirements above the budget are ignored.
 #[test]
 fn requirements_without_a_value() {
     let maker = || Maker::new().attribute("n", "i64", |_| ()).input("x", (1, 1), |_| ());
@@ -311,7 +308,6 @@ fn parts_that_no_case_reaches() {
         .attribute("n", "i64", |_| ())
         .attribute("pads", "i32[]", |a| a.length = Some(Interval { min: 0, max: 2 }))
         .input("x", (1, 1), |_| ());
-    // A positive element exists, so its index is less than the length.
     let positive = "n >= 0 and n < len(pads) and pads[n] > 0";
     let value = format!("0 if not ({positive}) or len(pads) > 1 or n < 1 else pads[n]");
     assert_eq!(p.has_value(&value), "proved");

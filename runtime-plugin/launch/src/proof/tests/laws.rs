@@ -1,5 +1,5 @@
-//! Laws over random plugins: proofs hold in every case, refuting cases refute, few cases are decided exactly,
-//! checked independently of the module.
+//! Laws over random plugins, checked independently: proofs hold in every case, refuting cases refute, few cases are
+//! decided exactly.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,6 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, EvalError, Expr, Node, evaluate};
 use cubinder_model::model::{Interval, Plugin, ShapeLimits};
 
-/// Random choices; 0 after the tape ends.
 struct Tape<'a>(std::slice::Iter<'a, u8>);
 
 impl Tape<'_> {

@@ -252,7 +252,7 @@ fn walks_have_a_budget() {
     let costly = |count: usize| format!("sum([x.shape[0] % (e + 1) for e in range({count})])");
     assert_eq!(p.bounded("true", &costly(1_000)), "1980..=9945");
     assert_eq!(p.bounded("true", &costly(60_000)), "no value, or it fails");
-    // Nested lists of up to 200 numbers.
+    // Nested lists, up to 200 numbers.
     let nested = |body: &str| format!("len([[{body} for b in some] for c in some])");
     assert_eq!(p.bounded("true", &nested("1")), "1..=200");
     assert_eq!(p.bounded("true", &nested("[1 for a in some]")), "1..=200, or it fails");
@@ -266,7 +266,6 @@ fn walks_have_a_budget() {
     ] {
         assert_eq!(p.bounded("true", &text), "no value, or it fails", "{text}");
     }
-    // Requirements have more.
     let required = format!("{} >= 0 and n == 3", costly(9_000));
     assert_eq!(maker().require(&required).bounded("true", "n"), "3");
 }

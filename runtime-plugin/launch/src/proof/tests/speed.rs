@@ -51,7 +51,7 @@ fn a_check_is_quick() {
         ("elemwise_add", statements(&elemwise_add(), "block_size", &[])),
     ] {
         println!("{name}: {spent:?}");
-        // Unoptimized, fifty times slower.
+        // Unoptimized code is fifty times slower.
         assert!(spent < Duration::from_secs(10), "{name}: {spent:?}");
     }
 }
@@ -72,7 +72,7 @@ fn a_guard_over_a_profile_is_quick() {
     assert!(spent < Duration::from_secs(1), "{spent:?}");
 }
 
-/// Their cases are large, and so is each shrinking step.
+/// The cases of many inputs are large, and so is each shrinking step.
 #[test]
 fn many_inputs_are_quick() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -86,6 +86,5 @@ fn many_inputs_are_quick() {
     let spent = started.elapsed();
     println!("{spent:?}");
     assert!(matches!(verdict, crate::proof::Verdict::Refuted(_)), "{verdict:?}");
-    // Unoptimized.
     assert!(spent < Duration::from_secs(5), "{spent:?}");
 }

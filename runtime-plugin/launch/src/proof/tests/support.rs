@@ -64,7 +64,6 @@ impl Maker {
         self
     }
 
-    /// Adds a size tensor, and an output of that many rows.
     pub(super) fn counted(mut self, name: &str, upper: &str, rows: &str) -> Maker {
         let bound = SizeBound { upper: self.expr(upper), opt: self.expr(upper) };
         let size = self.plugin.tensor_count() as u32;
@@ -182,7 +181,7 @@ impl Maker {
         ALL - pool.left()
     }
 
-    /// Bounds where `assumed` is true, and whether it may fail.
+    /// Bounds where `assumed` is true; whether it may fail.
     pub(super) fn bounded(&self, assumed: &str, text: &str) -> String {
         let (assumed, value) = (self.expr(assumed), self.expr(text));
         let domain = self.domain().assuming(&assumed);

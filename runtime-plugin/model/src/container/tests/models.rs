@@ -145,7 +145,7 @@ fn references_that_take_long_to_follow_are_refused() {
     assert!(read(&write_node(&node)).is_ok());
     node.plugin.variants[0].steps = vec![Step::launch(launch); 256];
     let error = read(&write_node(&node)).unwrap_err().to_string();
-    assert!(error.contains("5120256 symbols to look through, the most is 4194304"), "{error}");
+    assert!(error.contains("5120256 symbols to search, the maximum is 4194304"), "{error}");
 }
 
 fn aligned(tensor: u32, bytes: u32) -> Expr {
@@ -186,7 +186,7 @@ fn reading_compares_no_ranked_row_more_than_once() {
     let bytes = write_node(&node);
     let start = std::time::Instant::now();
     assert_eq!(read(&bytes).map(|_| ()), Ok(()));
-    // Comparing them for each point takes many seconds.
+    // Comparing them per point takes many seconds.
     assert!(start.elapsed() < std::time::Duration::from_secs(3), "{:?}", start.elapsed());
 }
 

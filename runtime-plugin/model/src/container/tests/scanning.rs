@@ -44,7 +44,6 @@ fn a_file_is_searched_until_a_megabyte_was_hashed_in_vain() {
     false_ones.push(beginning(2, 22));
     let found = searched(&false_ones);
     assert_eq!((found.len(), found.last()), (34, Some(&Err(ReadError::TooManyBeginnings))));
-    // Containers longer than the file are not hashed.
     let found = searched(&vec![beginning(2, 1 << 20); 40]);
     assert_eq!(found.len(), 41);
     assert_eq!(found[40], Ok(Container::NodeReference(reference())));
@@ -58,7 +57,7 @@ fn what_follows_a_magic_says_whether_it_is_a_beginning() {
     };
     let short = |version, length| [beginning(version, length), vec![0; 60]].concat();
     let version = |found| Err(ReadError::Version { found });
-    let length = |length| Err(malformed(&format!("length {length} is less than the header's")));
+    let length = |length| Err(malformed(&format!("length {length} is shorter than the header")));
     for (bytes, expected) in [
         (long(2, 1), Some(length(0))),
         (long(0, 1), None),

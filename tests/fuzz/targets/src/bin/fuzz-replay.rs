@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let name = arguments.next().ok_or("usage: fuzz-replay TARGET FILE...")?;
     let target = TARGETS.iter().find(|target| name == target.name);
-    let target = target.ok_or_else(|| format!("there is no target {}", name.display()))?;
+    let target = target.ok_or_else(|| format!("unknown target `{}`", name.display()))?;
     for path in arguments {
         let bytes = std::fs::read(&path)?;
         let started = Instant::now();

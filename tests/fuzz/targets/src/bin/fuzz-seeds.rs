@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: fuzz-seeds TARGET FOLDER".into());
     };
     let target = TARGETS.iter().find(|target| name == target.name);
-    let target = target.ok_or_else(|| format!("there is no target {}", name.display()))?;
+    let target = target.ok_or_else(|| format!("unknown target `{}`", name.display()))?;
     let folder = PathBuf::from(folder);
     std::fs::create_dir_all(&folder)?;
     for (number, seed) in (target.seeds)().iter().enumerate() {

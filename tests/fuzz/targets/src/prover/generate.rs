@@ -1,6 +1,5 @@
-//! Generates manifests from bytes, with their trees and domains.
-//!
-//! Domains are enumerable; expressions share parts, so that conditions affect each other.
+//! Manifests from bytes, with trees and enumerable domains. Expressions share parts, so that conditions affect each
+//! other.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -10,12 +9,12 @@ use super::world::{ATTRIBUTES, Choices, HELD, OUTPUT, TENSORS};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
-    /// Also of `i`.
+    /// Maximum of numbers, including the attribute `i`.
     pub(super) number: i64,
     pub(super) length: usize,
     pub(super) depth: usize,
     pub(super) worlds: usize,
-    /// Also searches for counterexamples and checks `cubinder check`'s rules.
+    /// Whether to search counterexamples and check `cubinder check`'s rules, too.
     pub(super) searches: bool,
 }
 
@@ -23,7 +22,6 @@ pub(super) struct Size {
 pub(super) enum Role {
     Require,
     Shape,
-    /// The variant's ID.
     Guard(i32),
     When,
     Grid,
@@ -54,7 +52,7 @@ impl Manifest {
     }
 }
 
-/// After the last byte, the first choice ends expressions.
+/// Choices from the input's bytes. After the last byte, every choice is the first one, which ends expressions.
 struct Tape<'a> {
     bytes: std::slice::Iter<'a, u8>,
     size: Size,
@@ -144,7 +142,6 @@ impl Tape<'_> {
         }
     }
 
-    /// The condition prevents an error in a side, or constrains what it reads.
     fn protected(&mut self, depth: usize) -> Tree {
         let (part, other) = (self.int(depth.min(1)), self.int(0));
         let list = name(self.of(&["u", "v"]));

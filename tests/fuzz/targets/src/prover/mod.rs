@@ -1,4 +1,4 @@
-//! Proofs about a random manifest hold for every node of its enumerable domain.
+//! Proofs about random manifests hold for every node of their enumerable domain.
 //!
 //! `tree` evaluates expressions without the product's code.
 
@@ -27,11 +27,11 @@ use world::{HELD, OUTPUT, World};
 pub static TARGET: Target =
     Target::new("prover", run, seeds, include_str!("../../../dictionaries/prover.dict"));
 
-/// Without the slow search for counterexamples.
+/// Size for runs without the slow search of counterexamples.
 const SMALL: Size = Size { number: 4, length: 3, depth: 5, worlds: 2_000, searches: false };
 const LARGE: Size = Size { worlds: 6_000, searches: true, ..SMALL };
 
-/// 64 bits count the bytes of `f32`.
+/// Bytes of `f32` fit 64 bits.
 const MOST_ELEMENTS: i128 = i64::MAX as i128 / 4;
 
 /// Statistics.
@@ -41,9 +41,9 @@ pub struct Counts {
     pub manifests: AtomicU64,
     /// Proved claims.
     pub proved: AtomicU64,
-    /// Claims that a node refuted.
+    /// Refuted claims.
     pub refuted: AtomicU64,
-    /// Evaluations by the tests.
+    /// The tests' evaluations.
     pub evaluations: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ fn run(bytes: &[u8]) {
     try_bytes(bytes, SMALL, &Counts::default());
 }
 
-/// Checks the manifest of these bytes; `thorough` runs all of `cubinder check` (a second in debug builds).
+/// Checks these bytes' manifest; `thorough` runs all of `cubinder check` (a second in debug builds).
 pub fn check_bytes(bytes: &[u8], thorough: bool, counts: &Counts) {
     try_bytes(bytes, if thorough { LARGE } else { SMALL }, counts);
 }
@@ -192,7 +192,7 @@ impl Trial<'_> {
         all
     }
 
-    /// By ID: the compiler drops variants that cannot run.
+    /// Returns a variant's slot by ID, because the compiler drops variants that cannot run.
     fn variant_of(&self, row: usize) -> Option<&Slot> {
         self.manifest.with_role(Role::Guard(self.resolved.draft.plugin.variants.get(row)?.id)).next()
     }
@@ -237,7 +237,7 @@ impl Trial<'_> {
                 add(&self.counts.proved, 1);
                 for node in self.nodes.iter().filter(|node| domain(node)) {
                     if !claim.holds(node.meaning(slot)) {
-                        self.fail(&format!("{what}: {claim:?} was proved and is false"), slot, &node.world);
+                        self.fail(&format!("{what}: {claim:?} was proved but is false"), slot, &node.world);
                     }
                 }
             }
@@ -277,7 +277,6 @@ impl Trial<'_> {
         if self.size.searches { whole } else { whole.without_search() }
     }
 
-    /// Checks proofs over all nodes and over those that satisfy a guard.
     fn claims(&self) {
         let plugin = &self.resolved.draft.plugin;
         let whole = self.whole();
@@ -347,7 +346,6 @@ impl Trial<'_> {
         }
     }
 
-    /// One node's attributes and similar shapes, as the runtime selects tactics.
     fn near_a_node(&self) {
         let Some(centre) = self.nodes.get(self.nodes.len() / 2) else { return };
         let shapes = &centre.world.shapes[..=HELD];

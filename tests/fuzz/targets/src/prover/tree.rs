@@ -1,28 +1,24 @@
-//! Evaluates expressions as trees, after `docs/expressions.md`, without the product's code: 128-bit integers,
-//! checked against 64 bits after each operation.
+//! Evaluates expression trees after `docs/expressions.md`, without the product's code: 128-bit integers, checked
+//! against 64 bits after each operation.
 
 use super::meaning::Meaning;
 use super::world::World;
 
 const LONGEST: i128 = 65_536;
 
-/// An expression.
 #[derive(Debug, Clone)]
 pub(super) enum Tree {
     Int(i64),
     Float(f64),
     Bool(bool),
     Text(&'static str),
-    /// An attribute or a comprehension's variable.
     Name(String),
-    /// By index in [`super::world::TENSORS`].
+    /// A shape, by index in [`super::world::TENSORS`].
     Shape(usize),
     Rank(usize),
     Numel(usize),
     Aligned(usize, u32),
-    /// The shape input's values.
     Values,
-    /// `device.sms`.
     Multiprocessors,
     List(Vec<Tree>),
     Unary(&'static str, Box<Tree>),
@@ -46,7 +42,7 @@ fn finite(value: f64) -> Option<Meaning> {
     value.is_finite().then_some(Meaning::Float(value))
 }
 
-/// The largest integer whose product with `b` is at most `a`.
+/// Returns the largest integer whose product with `b` is at most `a`.
 fn floor_div(a: i128, b: i128) -> i128 {
     let cut = a / b;
     if a % b != 0 && (a < 0) != (b < 0) { cut - 1 } else { cut }
@@ -64,7 +60,6 @@ fn element(items: &[Meaning], index: i128) -> Option<Meaning> {
     items.get(usize::try_from(index).ok()?).cloned()
 }
 
-/// Of comprehensions, innermost last.
 pub(super) type Variables = Vec<(String, Meaning)>;
 
 impl Tree {
@@ -119,7 +114,6 @@ impl Tree {
         }
     }
 
-    /// The value in a world, if any.
     pub(super) fn meaning(&self, world: &World) -> Option<Meaning> {
         self.value(world, &mut Vec::new())
     }

@@ -19,10 +19,10 @@ pub(super) struct World {
     pub(super) flag: bool,
     pub(super) mode: &'static str,
     pub(super) scale: f64,
-    /// By [`TENSORS`]; the output's is empty until known.
+    /// Shapes in the order of [`TENSORS`]; the output's is empty until known.
     pub(super) shapes: [Vec<i64>; 4],
     pub(super) held: Vec<i64>,
-    /// Whether addresses of `x` and of all other tensors are multiples of 256; otherwise odd.
+    /// Whether addresses of `x`, and of all others, are multiples of 256; otherwise odd.
     pub(super) aligned: [bool; 2],
     pub(super) multiprocessors: i64,
     pub(super) values: Vec<Value>,
@@ -63,7 +63,6 @@ impl World {
         self
     }
 
-    /// `None` for counterexamples that this module cannot express.
     pub(super) fn of(case: &Case, modes: &[&'static str]) -> Option<World> {
         let int = |at: usize| case.attributes.get(at)?.as_int();
         let list = |at: usize| case.attributes.get(at)?.as_ints();
@@ -174,7 +173,7 @@ impl Choices {
 
     pub(super) fn worlds(&self, most: usize) -> impl Iterator<Item = World> + '_ {
         let all: usize = self.sizes().iter().product();
-        // An odd stride varies the fast-changing parts too.
+        // An odd stride also varies the fast parts.
         let stride = if all <= most { 1 } else { (all / most) | 1 };
         (0..all).step_by(stride).map(|number| self.world(number))
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Shows `a` for an address, `w` for a written one, `-` for uncertain.
+/// Shows `a` for an address, `w` for a written one, else `-`.
 fn shown(body: &str) -> String {
     let used = uses(body, &["p", "q", "n"]);
     used.iter()
@@ -47,33 +47,27 @@ fn addresses_are_what_is_accessed() {
 #[test]
 fn what_is_not_certain_is_left_out() {
     for body in [
-        // Numbers.
         "add.s64 %rd4, %rd1, %rd2; setp.lt.u64 %p1, %rd4, %rd3; }",
-        // Other memory.
         "st.shared.u64 [%rd1], %rd2; ld.local.u32 %r1, [%rd2]; ld.const.u32 %r1, [%rd3]; cvta.to.shared.u64 %rd4, %rd1; }",
         "add.s64 %rd4, %rd1, %rd2; ld.global.u32 %r1, [%rd4]; }",
         "@%p1 mov.u64 %rd4, %rd1; @%p2 mov.u64 %rd4, %rd2; ld.global.u32 %r1, [%rd4]; }",
         "selp.b64 %rd4, %rd1, %rd2, %p1; st.global.u32 [%rd4], %r1; }",
-        // A pointer loaded from the address.
         "mov.u64 %rd4, table; ld.global.u64 %rd5, [%rd4]; ld.global.u32 %r1, [%rd5]; }",
         "ld.param.u32 %r1, [p]; ld.global.u32 %r2, [%r1]; ld.param.u64 %rd4, [q+8]; ld.global.u32 %r2, [%rd4]; }",
         "ld.param.v2.u64 {%rd4, %rd5}, [p]; ld.global.u32 %r1, [%rd4]; }",
         "mov.u64 %rd4, %rd1; ld.global.v2.u64 {%rd5, %rd4}, [%rd6]; ld.global.u32 %r1, [%rd4]; }",
         "ld.global.u64 %rd4, [p]; ld.global.u32 %r1, [%rd4]; }",
         "not.b64 %rd4, %rd1; ld.global.u32 %r1, [%rd4]; }",
-        // A shadowing variable.
         "{ .reg .b64 %rd1; mov.u64 %rd1, 5; ld.global.u32 %r1, [%rd1]; } }",
     ] {
         assert_eq!(shown(&format!("{LOADS}{body}")), "---", "{body}");
     }
-    // Unclear which address is written.
     let both = "cvta.to.global.u64 %rd4, %rd1; cvta.to.global.u64 %rd5, %rd2; selp.b64 %rd6, %rd4, %rd5, %p1; st.global.u32 [%rd6], %r1;";
     assert_eq!(shown(&format!("{LOADS}{both}")), "aa-");
     let sum = "cvta.to.global.u64 %rd4, %rd1; cvta.to.global.u64 %rd5, %rd2; add.s64 %rd6, %rd4, %rd5; st.global.u32 [%rd6], %r1;";
     assert_eq!(shown(&format!("{LOADS}{sum}")), "aa-");
     let difference = "ld.global.u32 %r1, [%rd1]; sub.s64 %rd4, %rd1, 4; st.global.u32 [%rd4], %r1;";
     assert_eq!(shown(&format!("{LOADS}{difference}")), "a--");
-    // A self-definition, and no statement.
     assert_eq!(
         shown("mov.u64 %a, %b; mov.u64 %b, %a; st.global.u32 [%a], 1; add.s64 %c, %c, %c; st.u32 [%c], 1;"),
         "---"

@@ -1,4 +1,4 @@
-//! Finds Triton's outputs of a kernel in folders and files, among those of other kernels, GPUs and releases.
+//! Finds a kernel's Triton outputs among those of other kernels, GPUs and releases.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,6 @@ impl Unimported {
     }
 }
 
-/// Returns the outputs of the named kernel, or the only one.
 pub(super) fn outputs(paths: &[PathBuf], kernel: Option<&str>) -> Result<Outputs, Vec<Diagnostic>> {
     let (mut found, mut left_out, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
@@ -88,10 +87,9 @@ fn of_kernel(
 fn remark(left_out: &[Unimported]) -> Option<String> {
     let first = left_out.first()?;
     let outputs = if left_out.len() == 1 { "output is" } else { "outputs are" };
-    Some(format!("{} {outputs} left out, such as `{}`: {}", left_out.len(), first.json.display(), first.why))
+    Some(format!("{} {outputs} ignored, such as `{}`: {}", left_out.len(), first.json.display(), first.why))
 }
 
-/// Returns a file, or the outputs in a folder and its subfolders.
 fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<Unimported>), Diagnostic> {
     let cannot = |error: std::io::Error| Unreadable { path: path.display(), why: error.to_string() };
     if !path.is_dir() {
@@ -127,7 +125,7 @@ fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<Unimported>), Diagnostic> {
     }
 }
 
-/// Triton's JSON files have its text beside them.
+/// Returns whether a file is Triton's metadata: JSON beside the kernel's IR.
 fn is_output(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".json") && !name.starts_with("__grp__") && file.with_extension("ttir").is_file()

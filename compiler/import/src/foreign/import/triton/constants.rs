@@ -1,5 +1,5 @@
-//! Assigns the user's values of `tl.constexpr` parameters, which Triton does not write, to compiles. Must not guess:
-//! missing values are errors.
+//! Assigns the user's values of `tl.constexpr` parameters, which Triton does not write, to compiles. Missing values
+//! are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,17 @@ use crate::manifest::toml_reader::list;
 
 /// A parameter's constant value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fixed {
-    /// A number or boolean in a manifest's syntax.
+pub enum ConstantValue {
+    /// Number or boolean in a manifest's syntax.
     Number(String),
-    /// Another value, which manifests cannot check against a node.
+    /// Another value, which manifests cannot check.
     Word(String),
 }
 
-impl std::fmt::Display for Fixed {
+impl std::fmt::Display for ConstantValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Fixed::Number(text) | Fixed::Word(text) => f.write_str(text),
+            ConstantValue::Number(text) | ConstantValue::Word(text) => f.write_str(text),
         }
     }
 }
@@ -35,10 +35,10 @@ impl std::fmt::Display for Fixed {
 pub struct Constant {
     /// Restricts the values to this folder's outputs.
     pub folder: Option<String>,
-    /// The parameter.
+    /// Parameter.
     pub name: String,
-    /// Its values; each output has the one that is a size in it.
-    pub values: Vec<Fixed>,
+    /// Values; each output has the one that is a size in it.
+    pub values: Vec<ConstantValue>,
 }
 
 impl std::str::FromStr for Constant {
@@ -55,53 +55,53 @@ impl std::str::FromStr for Constant {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.starts_with(|c: char| c.is_ascii_digit());
         if !is_name {
-            return Err(format!("`{name}` is no name"));
+            return Err(format!("`{name}` is not a name"));
         }
         if folder.as_ref().is_some_and(String::is_empty) {
             return Err(EXPECTED.to_owned());
         }
-        let values: Vec<Fixed> = right.split(',').map(|value| fixed(value.trim())).collect();
-        match values.iter().any(|value| *value == Fixed::Word(String::new())) {
+        let values: Vec<ConstantValue> = right.split(',').map(|value| fixed(value.trim())).collect();
+        match values.iter().any(|value| *value == ConstantValue::Word(String::new())) {
             true => Err(EXPECTED.to_owned()),
             false => Ok(Constant { folder, name: name.to_owned(), values }),
         }
     }
 }
 
-fn fixed(text: &str) -> Fixed {
+fn fixed(text: &str) -> ConstantValue {
     match text {
-        "True" | "true" => Fixed::Number("true".to_owned()),
-        "False" | "false" => Fixed::Number("false".to_owned()),
+        "True" | "true" => ConstantValue::Number("true".to_owned()),
+        "False" | "false" => ConstantValue::Number("false".to_owned()),
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
-            (Ok(number), _) => Fixed::Number(number.to_string()),
+            (Ok(number), _) => ConstantValue::Number(number.to_string()),
             // TOML requires a digit on both sides of the point.
-            (_, Ok(number)) if number.is_finite() => Fixed::Number(format!("{number:?}")),
+            (_, Ok(number)) if number.is_finite() => ConstantValue::Number(format!("{number:?}")),
             _ => word(text),
         },
     }
 }
 
-fn word(text: &str) -> Fixed {
+fn word(text: &str) -> ConstantValue {
     let bare = text.trim_matches(['"', '\'']);
-    Fixed::Word(bare.chars().filter(|c| !c.is_control()).collect())
+    ConstantValue::Word(bare.chars().filter(|c| !c.is_control()).collect())
 }
 
 impl Compiled {
-    pub(super) fn is_size(&self, value: &Fixed) -> bool {
-        matches!(value, Fixed::Number(text) if text.parse().is_ok_and(|size| self.sizes.contains(&size)))
+    pub(super) fn is_size(&self, value: &ConstantValue) -> bool {
+        matches!(value, ConstantValue::Number(text) if text.parse().is_ok_and(|size| self.sizes.contains(&size)))
     }
 }
 
-pub(super) type Values = BTreeMap<String, Fixed>;
+pub(super) type Values = BTreeMap<String, ConstantValue>;
 
 pub(super) struct Assigned {
-    /// In compile order.
+    /// Values of each compile, in the order of compiles.
     pub(super) values: Vec<Values>,
     /// Compiles with values for their folder.
     scoped: BTreeSet<usize>,
 }
 
-/// Assigns values to compiles; fails for unknown names or folders, ambiguous values, and compiles without a value.
+/// Assigns values to compiles; fails for unknown names or folders, and ambiguous or missing values.
 pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigned, Diagnostic> {
     names_are_known(all, constants)?;
     let mut known: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -121,7 +121,7 @@ pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigne
     Ok(Assigned { values, scoped: known.into_values().flatten().collect() })
 }
 
-/// Checks values: each compile must have each constant, and each value must be used.
+/// Checks that each compile has each constant, and that each value is used.
 fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) -> Result<(), Diagnostic> {
     for constant in constants {
         let has = |values: &Values| values.contains_key(&constant.name);
@@ -132,7 +132,7 @@ fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) 
             return Err(NoValue { name: &constant.name, folder: compiled.folder() }.into());
         }
         let is_of_none =
-            |value: &&Fixed| !values.iter().any(|values| values.get(&constant.name) == Some(*value));
+            |value: &&ConstantValue| !values.iter().any(|values| values.get(&constant.name) == Some(*value));
         if let Some(value) = constant.values.iter().find(is_of_none) {
             return Err(UnusedValue { name: &constant.name, value: value.to_string() }.into());
         }
@@ -158,7 +158,7 @@ fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagn
     Ok(())
 }
 
-/// Returns a compile's values; those for its folder take precedence.
+/// Returns a compile's values; its folder's take precedence.
 fn values_of(
     compiled: &Compiled,
     all: &[Compiled],
@@ -182,18 +182,18 @@ fn values_of(
     Ok(values)
 }
 
-/// Returns the value that is a size in this compile.
-fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<Fixed, Diagnostic> {
+fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<ConstantValue, Diagnostic> {
     if let [one] = constant.values.as_slice() {
         return Ok(one.clone());
     }
-    let fitting: Vec<&Fixed> = constant.values.iter().filter(|value| compiled.is_size(value)).collect();
+    let fitting: Vec<&ConstantValue> =
+        constant.values.iter().filter(|value| compiled.is_size(value)).collect();
     match fitting.as_slice() {
         [one] => Ok((*one).clone()),
         fitting => {
             let found = match fitting {
-                [] => "none of these values is".to_owned(),
-                _ => format!("{} of these values are", fitting.len()),
+                [] => "no value is".to_owned(),
+                _ => format!("{} values are", fitting.len()),
             };
             let (name, folder) = (constant.name.as_str(), compiled.folder());
             Err(UnclearValue { name, folder, found, described: described(all) }.into())
@@ -201,7 +201,7 @@ fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<
     }
 }
 
-/// Returns `tl.constexpr` values. A parameter that some compiles pass is not `tl.constexpr`.
+/// Returns `tl.constexpr` values, except of parameters that some compiles pass.
 pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<String>> {
     let passed: BTreeSet<&String> = all.iter().flat_map(|compiled| &compiled.names).collect();
     let of = |values: &Values| {
@@ -211,7 +211,7 @@ pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<Strin
     values.iter().map(of).collect()
 }
 
-/// Checks that compiles differ in types, options or constants, so that a launch can choose and its grid fits.
+/// Checks that compiles differ in types, options or constants, so that a launch can choose.
 pub(super) fn are_told_apart(all: &[Compiled], said: &Assigned) -> Result<(), Diagnostic> {
     let mut sources: BTreeMap<(String, Vec<String>), &Compiled> = BTreeMap::new();
     let mut sizes: BTreeMap<Vec<String>, (usize, &Compiled)> = BTreeMap::new();
@@ -258,7 +258,6 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
 
 type ByClass<'c> = BTreeMap<String, Vec<&'c Compiled>>;
 
-/// Describes how compiles differ.
 fn described(all: &[Compiled]) -> Vec<String> {
     const MOST: usize = 12;
     let mut groups: BTreeMap<(u32, u32, Vec<u64>), ByClass<'_>> = BTreeMap::new();
@@ -316,11 +315,11 @@ mod tests {
     #[test]
     fn constants_are_read() {
         let read = |text: &str| text.parse::<Constant>();
-        let number = |text: &str| Fixed::Number(text.to_owned());
+        let number = |text: &str| ConstantValue::Number(text.to_owned());
         let found = read("cache/AB:BLOCK = 512, 1024").unwrap();
         assert_eq!((found.folder.as_deref(), found.name.as_str()), (Some("cache/AB"), "BLOCK"));
         assert_eq!(found.values, [number("512"), number("1024")]);
-        assert_eq!(read("ACT='relu'").unwrap().values, [Fixed::Word("relu".to_owned())]);
+        assert_eq!(read("ACT='relu'").unwrap().values, [ConstantValue::Word("relu".to_owned())]);
         assert_eq!(read("LOG=True").unwrap().values, [number("true")]);
         assert_eq!(read("ALPHA=.5").unwrap().values, [number("0.5")]);
         for text in ["", "BLOCK", "=1", "1A=2", "A=", ":A=1", "A=1,", "a b=1"] {

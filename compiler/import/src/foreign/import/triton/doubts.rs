@@ -1,8 +1,8 @@
-//! Comments on constants that do not seem to match their compiles. Certain errors are rejected before.
+//! Comments on constants that do not seem to match their compiles; certain errors were rejected before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::constants::{Fixed, Values, of_constexpr};
+use super::constants::{ConstantValue, Values, of_constexpr};
 use super::listing::{OLDER, definition_places, list_folders};
 use super::{Compiled, options};
 
@@ -37,7 +37,7 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut doubtful: BTreeMap<(&str, u64, Doubt), Vec<&Compiled>> = BTreeMap::new();
     for (compiled, values) in all.iter().zip(values) {
         for (name, value) in values {
-            if let Fixed::Number(text) = value
+            if let ConstantValue::Number(text) = value
                 && let Ok(number) = text.parse()
                 && let Some(against) = doubt(compiled, number)
             {
@@ -49,14 +49,14 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
         let folders = list_folders(&all);
         match against {
             Doubt::Numbers => format!(
-                "`{name}` is said to be {number}, and no number in {folders} is: look whether the code was made for it"
+                "`{name}` is specified as {number}, but no number in {folders} equals it: check that the code was compiled for it"
             ),
             Doubt::Sizes => {
                 let sizes: BTreeSet<u64> =
                     all.iter().flat_map(|compiled| compiled.sizes.iter().copied()).collect();
                 let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
                 format!(
-                    "`{name}` is said to be {number}, and no `tl.arange` in {folders} has that size: there are {}. That is right where `{name}` is the size of none",
+                    "`{name}` is specified as {number}, but no `tl.arange` in {folders} has that size: the sizes are {}. This is correct if `{name}` is not such a size",
                     sizes.join(", ")
                 )
             }
@@ -81,7 +81,7 @@ fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
     });
     let remark = |folders: String| {
         format!(
-            "The operations in {folders} differ in more than types and constants, which is right where the kernel looks at these. {OLDER}"
+            "The operations in {folders} differ in more than types and constants, which is correct if the kernel tests these. {OLDER}"
         )
     };
     differing.map(remark).into_iter().collect()

@@ -3,7 +3,7 @@
 use std::path::Display;
 
 cubinder_source::diagnostics! {
-    pub(super) struct NoOutput error "there is nothing to import" {}
+    pub(super) struct NoOutput error "nothing to import" {}
 
     pub(super) struct Unreadable<'a> { path: Display<'a>, why: String }
     error "cannot read `{path}`: {why}" {}
@@ -15,131 +15,126 @@ cubinder_source::diagnostics! {
     error "`{path}` is not UTF-8" {}
 
     pub(super) struct UnknownTtir<'a> { path: Display<'a>, why: String }
-    error "`{path}` cannot be read: {why}" {}
+    error "cannot read `{path}`: {why}" {}
 
-    /// CUDA passes fewer parameters.
     pub(super) struct TooManyParameters<'a> { path: Display<'a>, count: usize }
     error "`{path}` has {count} parameters" {
-        note: "CUDA passes 32764 bytes at most";
+        note: "CUDA passes at most 32764 bytes";
     }
 
     pub(super) struct NoMetadata<'a> { path: Display<'a>, why: String }
-    error "`{path}` is no metadata of Triton: {why}" {
-        help: "name a folder of Triton's cache that has code for NVIDIA GPUs by Triton 3, or the `NAME.json` in it";
+    error "`{path}` is not Triton metadata: {why}" {
+        help: "specify a folder of Triton's cache with code for NVIDIA GPUs by Triton 3, or the `NAME.json` in it";
     }
 
     pub(super) struct NoOutputIn<'a> { path: Display<'a> }
-    error "`{path}` has no output of Triton" {
-        note: "looked for `NAME.json` beside `NAME.ttir` in it and in its folders";
-        help: "name the folder that `TRITON_CACHE_DIR` says, or one in it";
+    error "no Triton output in `{path}`" {
+        note: "searched it and its folders for `NAME.json` beside `NAME.ttir`";
+        help: "specify the folder of `TRITON_CACHE_DIR`, or one in it";
     }
 
     pub(super) struct SeveralKernels { kernels: String }
-    error(KERNEL_NOT_FOUND) "these are outputs of several kernels" {
-        note: "they are {kernels}";
-        help: "name one of them: `--kernel NAME`";
+    error(KERNEL_NOT_FOUND) "the outputs contain several kernels" {
+        note: "the kernels are {kernels}";
+        help: "select one with `--kernel NAME`";
     }
 
     pub(super) struct NoKernel<'a> { kernel: &'a str, kernels: Option<String>, near: Option<&'a str> }
-    error(KERNEL_NOT_FOUND) "there is no kernel `{kernel}` in these outputs" {
-        note ?kernels: "there are {kernels}";
+    error(KERNEL_NOT_FOUND) "unknown kernel `{kernel}`" {
+        note ?kernels: "the kernels are {kernels}";
         help ?near: "did you mean `{near}`?";
     }
 
-    /// A launch cannot meet the kernel's requirements.
     pub(super) struct Unsupported<'a> { path: Display<'a>, why: String }
     error(CODE_FILE) "`{path}`: {why}" {}
 
     pub(super) struct OtherParameters<'a> { path: Display<'a>, count: usize, ttir: &'a str, written: usize, most: usize }
-    error(CODE_FILE) "`{path}` takes {count} parameters, and `{ttir}` has {written}" {
+    error(CODE_FILE) "`{path}` has {count} parameters, but `{ttir}` has {written}" {
         note: "Triton adds at most {most}, which are pointers to scratch memory";
-        help: "compile the kernel again, into an empty folder, with a Triton of 3.9 or before";
+        help: "compile the kernel again into an empty folder, with Triton 3.9 or earlier";
     }
 
     /// Releases of Triton differ in the parameters that they add.
     pub(super) struct OtherScratch { outputs: Vec<String> }
-    error(CODE_FILE) "these kernels take other numbers of pointers to scratch memory" {
+    error(CODE_FILE) "the kernels take different numbers of pointers to scratch memory" {
         note *outputs: "{outputs}";
-        help: "import those of one version of Triton alone, or compile all with one";
+        help: "import only outputs of one Triton version, or compile all with one version";
     }
 
     pub(super) struct OtherOptions { differences: Vec<String> }
-    error(CODE_FILE) "these were compiled with other options" {
+    error(CODE_FILE) "the outputs were compiled with different options" {
         note *differences: "{differences}";
-        note: "no launch tells them apart";
-        help: "import those that were compiled with one value of each option alone";
+        note: "a launch cannot choose between them";
+        help: "import only outputs that were compiled with one value of each option";
     }
 
     pub(super) struct OtherConstants<'a> {
         one: Display<'a>, other: Display<'a>, parameters: Option<String>, described: Vec<String>, differences: Vec<String>,
         example: &'a str, folder: String
     }
-    error(CODE_FILE) "these were compiled for other values of tl.constexpr parameters" {
-        note: "`{one}` and `{other}`, for instance";
-        note ?parameters: "such parameters are {parameters}";
+    error(CODE_FILE) "the outputs were compiled for different values of tl.constexpr parameters" {
+        note: "such as `{one}` and `{other}`";
+        note ?parameters: "the tl.constexpr parameters are {parameters}";
         note *described: "{described}";
         note *differences: "{differences}";
-        note: "Triton does not write which values they are, and the grid depends on them";
-        help: "say the values: `--constant {example}=512,1024` where the sizes of `tl.arange` tell them apart, else of each folder: `--constant {folder}:{example}=512`, where the beginning of its name is enough; or import some of the folders only";
+        note: "Triton does not record these values, and the grid depends on them";
+        help: "specify the values: `--constant {example}=512,1024` if the sizes of `tl.arange` distinguish them, otherwise for each folder: `--constant {folder}:{example}=512`, where a prefix of its name is enough; or import only some folders";
     }
 
     pub(super) struct NoValue<'a> { name: &'a str, folder: String }
-    error "`{name}` is not said of `{folder}`, and is no parameter there" {
-        help: "say it, too: `--constant {folder}:{name}=...`";
+    error "missing value of `{name}` for `{folder}`, where it is not a parameter" {
+        help: "add `--constant {folder}:{name}=...`";
     }
 
     pub(super) struct UnusedValue<'a> { name: &'a str, value: String }
-    error "`{name}` is {value} in none of these outputs" {
-        help: "leave that value out, or name the folder that was compiled for it";
+    error "no output has `{name}` = {value}" {
+        help: "remove the value, or specify the folder that was compiled for it";
     }
 
-    /// The constant is a run-time parameter.
     pub(super) struct PassedParameter<'a> { name: &'a str }
-    error "`{name}` is passed to the kernel, and is no constant of it" {
-        help: "leave `--constant {name}=...` out";
+    error "`{name}` is passed to the kernel and is not a constant" {
+        help: "remove `--constant {name}=...`";
     }
 
     pub(super) struct NoParameter<'a> { name: &'a str, parameters: Option<String>, near: Option<&'a str> }
     error "the kernel has no parameter `{name}`" {
-        note ?parameters: "it has {parameters}";
+        note ?parameters: "the parameters are {parameters}";
         help ?near: "did you mean `{near}`?";
     }
 
     pub(super) struct TwoValues<'a> { name: &'a str, one: String, other: String, folder: String }
-    error "`{name}` is said to be {one} and {other} in `{folder}`" {
-        help: "say one value of each folder";
+    error "`{name}` has two values, {one} and {other}, in `{folder}`" {
+        help: "specify one value for each folder";
     }
 
-    /// No single value of a constant is a size in an output.
     pub(super) struct UnclearValue<'a> { name: &'a str, folder: String, found: String, described: Vec<String> }
-    error "it cannot be told what `{name}` is in `{folder}`: {found} the size of a `tl.arange` there" {
+    error "cannot determine `{name}` in `{folder}`: {found} the size of a `tl.arange`" {
         note *described: "{described}";
-        help: "say it for each folder: `--constant {folder}:{name}=...`";
+        help: "specify it for each folder: `--constant {folder}:{name}=...`";
     }
 
     pub(super) struct NoFolder<'a> { folder: &'a str, folders: String }
-    error "no output of Triton is in a folder `{folder}`" {
-        note: "a folder is named by its name, its path, or how its name or the `hash` of its JSON begins";
+    error "no Triton output in a folder `{folder}`" {
+        note: "a folder is specified by its name, its path, or a prefix of its name or of the `hash` in its JSON";
         help: "the folders are {folders}";
     }
 
     pub(super) struct AmbiguousFolder<'a> { folder: &'a str, count: usize, folders: String }
-    error "`{folder}` may be any of {count} folders" {
-        note: "they are {folders}";
-        help: "write more of the name of the one that is meant, or its path; say a value of each folder on its own";
+    error "`{folder}` matches {count} folders" {
+        note: "the folders are {folders}";
+        help: "specify more of the name, or the path; specify a value for each folder separately";
     }
 
     pub(super) struct PointerInSome<'a> { name: &'a str, one: Display<'a>, other: Display<'a> }
-    error "`{name}` is a pointer in some of these outputs only" {
-        note: "it is one in `{one}`, and none in `{other}`";
+    error "`{name}` is a pointer in only some of the outputs" {
+        note: "it is a pointer in `{one}`, but not in `{other}`";
         note: "Triton passes nothing for a pointer that is None";
-        help: "import those with the same pointers at once: they are plugins of their own";
+        help: "import outputs with equal pointers together; each group is a separate plugin";
     }
 
-    /// The types of several parameters do not vary together.
     pub(super) struct SeveralTypes<'a> { names: String, path: Display<'a> }
-    error "types of several parameters differ in several ways" {
+    error "the types of several parameters vary independently" {
         note: "{names} have several types in `{path}`";
-        help: "import those that differ in one type at once, and put the manifests together by hand";
+        help: "import outputs that differ in one type together, and merge the manifests by hand";
     }
 }

@@ -1,5 +1,5 @@
-//! Resolves a folder of the command line: `ABCD` in `--constant ABCD:BLOCK=512`. Ambiguous digests are errors: a value
-//! for the wrong compile silently breaks the grid.
+//! Resolves the folder `ABCD` of `--constant ABCD:BLOCK=512`. Ambiguous digests are errors: a value for the wrong
+//! compile silently breaks the grid.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,9 +11,8 @@ use crate::manifest::toml_reader::list;
 
 const MOST_SHOWN: usize = 8;
 
-/// Returns a folder's compiles by path, name or digest, or a unique prefix.
+/// Returns a folder's compiles by path, name, digest, or a unique prefix.
 pub(super) fn meant(all: &[Compiled], folder: &str) -> Result<BTreeSet<usize>, Diagnostic> {
-    // Resolves links and `..`.
     let place = |compiled: &Compiled| {
         let path = compiled.path();
         std::fs::canonicalize(&path).unwrap_or(path)

@@ -1,4 +1,4 @@
-//! Lists compiles in messages by folder and definition.
+//! Lists compiles by folder and definition.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,10 +7,10 @@ use super::Compiled;
 
 const MOST_SHOWN: usize = 4;
 
-/// Help if the source may have changed between compiles.
-pub(super) const OLDER: &str = "Triton keeps what it compiled from an older source: if that is so here, import from a cache that was empty, or name the newest folders alone";
+pub(super) const OLDER: &str = "Triton's cache keeps code compiled from an older source: if this is the reason, import from a new cache, or specify only the newest folders";
 
-/// Lists definitions; `None` if only one. Folders may differ between copies.
+/// Lists the places that define the kernel; `None` if there is only one. Only file names are compared, because
+/// folders may differ between copies.
 pub(super) fn definition_places(all: &[Compiled]) -> Option<String> {
     let mut places: BTreeMap<String, Vec<&Compiled>> = BTreeMap::new();
     for compiled in all {

@@ -24,7 +24,7 @@ pub(super) struct Metadata {
     pub rest: BTreeMap<String, serde_json::Value>,
 }
 
-/// In the order in which variants are tried.
+/// Derived order: the order in which variants are tried.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Launch {
     pub num_warps: u32,
@@ -88,7 +88,7 @@ const fn warp_size() -> u32 {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
-    /// For another backend.
+    /// The code is for another backend.
     #[error("it is for `{0}`, not for NVIDIA GPUs")]
     Backend(String),
     /// Not in Triton's format.
@@ -109,7 +109,7 @@ pub(super) fn metadata(text: &str) -> Result<Metadata, Unusable> {
     match metadata.target.capability() {
         Some(_) => Ok(metadata),
         None => Err(Unusable::Wrong(format!(
-            "`arch` of its `target` is {}, and a compute capability such as 90 is expected",
+            "`arch` of its `target` is {}, expected a compute capability such as 90",
             metadata.target.arch
         ))),
     }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(metadata(&JSON.replace("90", "\"90\"")).unwrap().capability(), 90);
         for arch in ["\"sm_90\"", "null", "9.0", "-90", "5", "4294967297"] {
             let why = metadata(&JSON.replace("90", arch)).unwrap_err().to_string();
-            assert!(why.contains("a compute capability such as 90 is expected"), "{arch}: {why}");
+            assert!(why.contains("expected a compute capability such as 90"), "{arch}: {why}");
         }
         for text in ["", "{}", "[]", "{\"child_paths\": {}}"] {
             assert!(metadata(text).is_err(), "{text}");

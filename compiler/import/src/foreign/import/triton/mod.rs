@@ -1,6 +1,5 @@
 //! Imports a kernel from Triton's cache: `NAME.json`, `NAME.ttir`, `NAME.cubin`, `NAME.ptx` in a folder per compile.
-//!
-//! Owns one compile. [`cache`] finds files, [`variants`] combines compiles, [`constants`] assigns values.
+//! [`cache`] finds files, [`variants`] combines compiles, [`constants`] assigns values.
 
 mod cache;
 mod constants;
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use cubinder_model::cuda_limits::MAX_CLUSTER;
 
-pub use constants::{Constant, Fixed};
+pub use constants::{Constant, ConstantValue};
 
 use self::errors::{NotUtf8, TooManyParameters, UnknownTtir, UnreadableText, Unsupported};
 use self::fingerprint::{Fingerprint, fingerprint};
@@ -39,41 +38,38 @@ const MAX_PYTHON: usize = 4 << 20;
 
 const MOST_ARGUMENTS: usize = 4096;
 
-/// One compile.
 struct Compiled {
     json: PathBuf,
     metadata: Metadata,
     function: Function,
     /// Unique names in the manifest.
     names: Vec<String>,
-    /// Before any pass: depends on `tl.constexpr` values, not on the architecture. Empty if missing.
+    /// The IR before any pass, which depends on `tl.constexpr` values, not on the architecture. Empty if missing.
     source: String,
     /// Sizes of `tl.arange`.
     sizes: BTreeSet<u64>,
     /// All its integers.
     numbers: BTreeSet<u64>,
-    /// Without types and constants.
+    /// Fingerprint without types and constants.
     fingerprint: Fingerprint,
-    /// How many of [`ADDED`] the code has.
+    /// Number of parameters in [`ADDED`] that the code has.
     added: usize,
-    /// All parameters of the Python file, if unchanged, named as in `names`.
+    /// All parameters of the unchanged Python file, named as in `names`.
     signature: Option<Vec<Parameter>>,
 }
 
 impl Compiled {
-    /// Returns its folder.
     fn path(&self) -> PathBuf {
         let folder = self.json.parent().filter(|folder| *folder != Path::new(""));
         folder.unwrap_or(Path::new(".")).to_owned()
     }
 
-    /// Returns its folder's name.
     fn folder(&self) -> String {
         let name = self.json.parent().and_then(Path::file_name);
         name.map_or_else(|| ".".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Returns the class: compiles of one class with equal constants have equal operations.
+    /// Compiles of one class with equal constants have equal operations.
     fn class(&self) -> String {
         let arguments = self.names.iter().zip(&self.function.arguments);
         let texts: Vec<String> = arguments
@@ -82,7 +78,6 @@ impl Compiled {
         texts.join(", ")
     }
 
-    /// Returns options and specializations, without types and constants.
     fn options(&self) -> String {
         let divisibility: Vec<Option<u32>> =
             self.function.arguments.iter().map(|it| it.divisibility).collect();
@@ -90,10 +85,8 @@ impl Compiled {
     }
 }
 
-/// Reads the outputs of the named or only kernel. Triton does not write `constants`.
-///
-/// # Errors
-/// Unreadable files, several kernels, unsupported launches, or indistinguishable outputs.
+/// Reads the outputs of the named or only kernel; Triton does not write `constants`. Rejects unsupported launches
+/// and indistinguishable outputs.
 pub fn triton(
     paths: &[PathBuf],
     kernel: Option<&str>,
@@ -148,7 +141,6 @@ fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
 
 const ADDED: [&str; 2] = ["global_scratch", "profile_scratch"];
 
-/// Converts to unique manifest names.
 fn once<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in names {
@@ -172,13 +164,12 @@ fn signature(function: &Function) -> Option<Vec<Parameter>> {
         return None;
     }
     let text = String::from_utf8(source::bytes(path, MAX_PYTHON).ok()?).ok()?;
-    // The kernel's symbol may have a suffix.
     let parameters = python::parameters(&text, *line, &function.name)?;
     let mut rest = parameters.iter().filter(|parameter| !parameter.is_constexpr);
     let is_in_order =
         function.arguments.iter().all(|argument| rest.any(|parameter| parameter.name == argument.name));
     let names = once(parameters.iter().map(|parameter| parameter.name.as_str()));
-    // With equal names it is unknown which one was passed.
+    // If names are equal, the passed parameter is unknown.
     if names.iter().zip(&parameters).any(|(name, parameter)| *name != identifier(&parameter.name)) {
         return None;
     }
@@ -187,7 +178,7 @@ fn signature(function: &Function) -> Option<Vec<Parameter>> {
     is_in_order.then(|| named.collect())
 }
 
-/// Returns why a text is not Triton's metadata, `None` if it is.
+/// Returns why a text is not Triton's metadata.
 #[must_use]
 pub fn mistake_of_metadata(text: &str) -> Option<String> {
     metadata(text).err().map(|why| why.to_string())
@@ -201,24 +192,24 @@ fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
     let Launch { num_warps, num_ctas, .. } = metadata.launch;
     let why = match unknown {
         _ if has_descriptors => {
-            "the kernel takes tensor descriptors, which only Triton's own launcher makes; use pointers"
+            "the kernel takes tensor descriptors, which only Triton's launcher creates; use pointers"
                 .to_owned()
         }
-        Some((name, unknown)) => format!(
-            "`{name}` was specialized with `{unknown}`, and it is not known what that asks of the argument"
-        ),
+        Some((name, unknown)) => {
+            format!("`{name}` was specialized with `{unknown}`, an unknown requirement of the argument")
+        }
         None if !(1..=1024).contains(&metadata.threads()) => {
-            format!("{num_warps} warps of {} threads are no block", metadata.target.warp_size)
+            format!("a block cannot have {num_warps} warps of {} threads", metadata.target.warp_size)
         }
         None if !(1..=MAX_CLUSTER).contains(&num_ctas) => format!(
-            "each program is a cluster of {num_ctas} blocks (num_ctas), and a launch has clusters of 1 to {MAX_CLUSTER}"
+            "each program is a cluster of {num_ctas} blocks (num_ctas), but a cluster must have 1 to {MAX_CLUSTER}"
         ),
         None => return Ok(()),
     };
     Err(Unsupported { path: json.display(), why }.into())
 }
 
-/// Removes source locations and specializations: the rest depends on `tl.constexpr` values only.
+/// Removes source locations and specializations: the rest depends only on `tl.constexpr` values.
 fn operations(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("#loc") && !line.contains("tt.func"));
     lines.map(|line| line.split(" loc(").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")

@@ -15,7 +15,7 @@ const NO_OPTIONS: &str = "arch warp_size supported_fp8_dtypes deprecated_fp8_dot
 /// May differ between GPUs.
 const VERSION: &str = "triton_version";
 
-/// Returns the options, with paths reduced to file names: libraries are elsewhere on other machines.
+/// Returns the options, with paths reduced to file names, as folders differ between machines.
 fn options(compiled: &Compiled) -> impl Iterator<Item = (&str, String)> {
     let is_option = |key: &str| NO_OPTIONS.split(' ').all(|other| other != key);
     let rest = compiled.metadata.rest.iter().filter(move |(key, _)| is_option(key));
@@ -48,12 +48,11 @@ pub(super) fn differences(all: &[&Compiled]) -> Vec<String> {
     differing.map(line).collect()
 }
 
-/// Reports options in which compiles differ.
 pub(super) fn remarks(all: &[Compiled]) -> Vec<String> {
     let all: Vec<&Compiled> = all.iter().collect();
     let remark = |difference: String| {
         format!(
-            "{difference}. What a node computes may follow the GPU, the type or the variant: compile all with one value where that is not meant"
+            "{difference}. Results may therefore depend on the GPU, the type or the variant: compile all with one value to prevent this"
         )
     };
     let is_option = |difference: &String| !difference.starts_with(&format!("`{VERSION}`"));

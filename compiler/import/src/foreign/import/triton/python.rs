@@ -1,4 +1,4 @@
-//! Parses a Python `def`: Triton's text lacks parameters that became constants. Must not run Python.
+//! Parses a Python `def`, without running it: Triton's text lacks parameters that became constants.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parameter {
@@ -7,10 +7,10 @@ pub(super) struct Parameter {
     pub is_constexpr: bool,
 }
 
-/// In bytes.
+/// Maximum length in bytes.
 const LONGEST: usize = 1 << 16;
 
-/// Returns a function's parameters; `line` counts from 1. Returns `None` without such a function of plain parameters.
+/// Returns a function's parameters; `line` counts from 1. `None` without such a function of plain parameters.
 pub(super) fn parameters(text: &str, line: u32, name: &str) -> Option<Vec<Parameter>> {
     let skipped = usize::try_from(line).ok()?.checked_sub(1)?;
     let start: usize = text.split_inclusive('\n').take(skipped).map(str::len).sum();
@@ -60,7 +60,7 @@ fn parts(list: &str) -> Option<Vec<String>> {
                     ')' | ']' | '}' => depth = depth.saturating_sub(1),
                     _ => {}
                 }
-                // In brackets, `:` and `=` do not belong to the parameter.
+                // `:` and `=` in brackets do not belong to the parameter.
                 if depth == 0 || !matches!(c, ':' | '=') {
                     parts.last_mut()?.push(c);
                 }

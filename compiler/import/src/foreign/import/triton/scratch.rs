@@ -13,7 +13,7 @@ use crate::loaded::Function;
 use crate::manifest::CodeKind;
 use crate::source;
 
-/// Counts added parameters; fails if the code has fewer parameters than the text, or too many more.
+/// Counts added parameters; fails if the code has fewer than the text, or too many more.
 pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnostic> {
     let taken = CodeKind::ALL.into_iter().find_map(|kind| parameters(json, kind, &function.name));
     // `cubinder check` reports missing code.
@@ -37,12 +37,11 @@ pub(super) fn is_alike(all: &[Compiled]) -> Result<(), Diagnostic> {
     let Some(other) = all.iter().find(|compiled| compiled.added != first.added) else { return Ok(()) };
     let outputs = [first, other].map(|it| {
         let version = it.metadata.triton_version.as_deref().unwrap_or("an unknown version");
-        format!("`{}` takes {} of them (Triton {version})", it.folder(), it.added)
+        format!("`{}` takes {} (Triton {version})", it.folder(), it.added)
     });
     Err(OtherScratch { outputs: outputs.into() }.into())
 }
 
-/// Returns the number in this file, if readable.
 fn parameters(json: &Path, kind: CodeKind, symbol: &str) -> Option<(CodeKind, usize)> {
     let bytes = source::bytes(&json.with_extension(kind.name()), MAX_BYTES).ok()?;
     let kernels: Vec<KernelFacts> = match kind {

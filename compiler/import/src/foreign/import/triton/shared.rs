@@ -1,4 +1,4 @@
-//! Computes dynamic shared memory if architectures differ: the maximum of all code that fits and runs on a GPU,
+//! Computes dynamic shared memory if architectures differ: the maximum of all code that runs on a GPU,
 //! whichever a library contains.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use cubinder_model::{Arch, ArchSuffix};
 
 use crate::block_limits::max_shared_bytes;
 
-/// From here on Triton's PTX is specific (`sm_90a`).
+/// First architecture for which Triton's PTX is architecture-specific (`sm_90a`).
 const FIRST_ALONE: u64 = 90;
 
 /// Two and three digits, possibly unknown.
@@ -18,7 +18,7 @@ fn limit(capability: u64) -> Option<u64> {
     max_shared_bytes(Arch { major, minor, suffix: ArchSuffix::None }).map(u64::from)
 }
 
-/// Returns, for example, `"36864 if device.capability >= 90 else 24576"`.
+/// Returns `"36864 if device.capability >= 90 else 24576"`.
 pub(super) fn expression(bytes: &BTreeMap<u64, u64>) -> String {
     // The kept PTX is the lowest architecture's and runs on newer ones.
     let everywhere =
@@ -33,7 +33,7 @@ pub(super) fn expression(bytes: &BTreeMap<u64, u64>) -> String {
         let ptx = everywhere.filter(|_| bytes.keys().next().is_some_and(|arch| *arch <= capability));
         let all: Vec<u64> = cubins.map(|(_, bytes)| *bytes).chain(ptx).collect();
         let fits = |bytes: &&u64| limit(capability).is_none_or(|limit| **bytes <= limit);
-        // If no code fits, `cubinder check` rejects its size.
+        // `cubinder check` rejects the size if none fits.
         all.iter().filter(fits).max().or(all.iter().max()).copied()
     };
     let mut pieces: Vec<(u64, u64)> = Vec::new();

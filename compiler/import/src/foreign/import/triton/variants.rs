@@ -1,12 +1,12 @@
-//! Combines a kernel's compiles into one plugin with types and ordered variants. An argument may be constant in some
-//! variants (`stride == 1`) and passed in others (`stride: i32`).
+//! Combines a kernel's compiles into one plugin with types and ordered variants. Arguments may be constant in some
+//! (`stride == 1`) and passed in others (`stride: i32`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::super::text::quoted;
 use super::super::{FoundCode, FoundParam, FoundPlugin, FoundVariant, Role, identifier};
-use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
+use super::constants::{Constant, ConstantValue, Values, are_told_apart, assign};
 use super::errors::{NoOutput, PointerInSome, SeveralTypes};
 use super::metadata::Launch;
 use super::{ADDED, Compiled, MAX_BYTES, doubts, scratch, shared};
@@ -19,15 +19,14 @@ use crate::source;
 
 struct Plugin<'c> {
     all: &'c [Compiled],
-    /// Without `tl.constexpr`, in source order if known.
+    /// Parameters' names without those of `tl.constexpr`, in source order if known.
     names: Vec<String>,
-    /// Of type `T`.
+    /// Parameters of type `T`.
     varying: BTreeSet<String>,
     /// `tl.constexpr` parameters without a value.
     unsaid: Vec<String>,
     /// Numbers, equal in all compiles.
     constants: BTreeMap<String, String>,
-    /// Non-numeric values of parameters.
     words: BTreeSet<(String, String)>,
 }
 
@@ -64,7 +63,7 @@ pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<FoundPlu
     let versions: BTreeSet<&str> =
         all.iter().filter_map(|compiled| compiled.metadata.triton_version.as_deref()).collect();
     let variants: Vec<FoundVariant> = variants.into_values().collect();
-    // In the user's order.
+    // Constants keep the user's order.
     let mut same: Vec<(String, String)> = plugin.constants.clone().into_iter().collect();
     same.sort_by_key(|(name, _)| constants.iter().position(|constant| constant.name == *name));
     Ok(FoundPlugin {
@@ -85,16 +84,16 @@ fn plugin<'c>(all: &'c [Compiled], values: &[Values]) -> Result<Plugin<'c>, Diag
     }
     let varying = varying(all, &names)?;
     let is_word =
-        |name: &String| values.iter().any(|values| matches!(values.get(name), Some(Fixed::Word(_))));
+        |name: &String| values.iter().any(|values| matches!(values.get(name), Some(ConstantValue::Word(_))));
     let words = values.iter().flatten().filter(|(name, _)| is_word(name));
     let words = words.map(|(name, value)| (name.clone(), value.to_string())).collect();
-    let is_same = |name: &String, value: &Fixed| {
+    let is_same = |name: &String, value: &ConstantValue| {
         !OWN.contains(&name.as_str())
             && !names.contains(name)
             && values.iter().all(|values| values.get(name) == Some(value))
     };
-    let constant = |(name, value): (&String, &Fixed)| match value {
-        Fixed::Number(number) if is_same(name, value) => Some((name.clone(), number.clone())),
+    let constant = |(name, value): (&String, &ConstantValue)| match value {
+        ConstantValue::Number(number) if is_same(name, value) => Some((name.clone(), number.clone())),
         _ => None,
     };
     let constants = values.iter().flatten().filter_map(constant).collect();
@@ -138,7 +137,6 @@ fn argument<'c>(compiled: &'c Compiled, name: &str) -> Option<&'c Argument> {
     compiled.function.arguments.get(at)
 }
 
-/// Checks that a parameter is a pointer in all compiles or in none.
 fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
     let is_pointer = |compiled: &&Compiled| argument(compiled, name).is_some_and(|it| it.is_pointer);
     let Some(one) = all.iter().find(is_pointer) else { return Ok(()) };
@@ -150,7 +148,7 @@ fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
     }
 }
 
-/// Returns parameters whose types differ between compiles; within one they must be equal.
+/// Returns parameters whose types differ between compiles, but not within one.
 fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagnostic> {
     let ty = |compiled: &Compiled, name: &str| {
         argument(compiled, name).filter(|it| it.is_pointer).map(|it| it.ty.clone())
@@ -176,7 +174,7 @@ struct Order {
     free: usize,
     /// Divisibility, and types of numbers.
     passed: Vec<(String, Option<u32>, String)>,
-    /// With lengths: fewer digits come first.
+    /// Name, number of digits, and value: shorter numbers come first.
     constants: Vec<(String, usize, String)>,
     launch: Launch,
 }
@@ -198,16 +196,18 @@ impl Plugin<'_> {
 
     fn variant(&self, compiled: &Compiled, values: &Values) -> FoundVariant {
         let it = &compiled.metadata.launch;
-        let of_its_own = |(name, _): &(&String, &Fixed)| {
+        let of_its_own = |(name, _): &(&String, &ConstantValue)| {
             !self.names.contains(name) && !self.constants.contains_key(*name) && !OWN.contains(&name.as_str())
         };
         let mut constants = Vec::new();
         let mut guards = Vec::new();
         for (name, value) in values.iter().filter(of_its_own) {
             match value {
-                Fixed::Number(number) => constants.push((name.clone(), number.clone())),
-                Fixed::Word(word) if self.has_other_words(name, word) => guards.push(where_it_is(name, word)),
-                Fixed::Word(_) => {}
+                ConstantValue::Number(number) => constants.push((name.clone(), number.clone())),
+                ConstantValue::Word(word) if self.has_other_words(name, word) => {
+                    guards.push(where_it_is(name, word));
+                }
+                ConstantValue::Word(_) => {}
             }
         }
         guards.extend(self.narrow(compiled).map(|(name, bits)| fits(name, bits)));
@@ -223,7 +223,7 @@ impl Plugin<'_> {
         }
     }
 
-    /// Returns integers that other code for these tensors passes with more bits. Triton chooses by value.
+    /// Returns integers that other code for these tensors passes with more bits: Triton chooses by value.
     fn narrow<'s>(&'s self, compiled: &'s Compiled) -> impl Iterator<Item = (&'s str, u32)> {
         compiled.names.iter().filter_map(move |name| {
             let own = argument(compiled, name)?;
@@ -284,11 +284,11 @@ impl Plugin<'_> {
             if !values.contains_key(name) {
                 let word = constant_of(name);
                 let param = FoundParam::new(name, format!(" == {word}"), Role::Is(quoted(&word)));
-                params.push(param.about(format!("a tl.constexpr: `--constant {name}=...` says it")));
+                params.push(param.about(format!("a tl.constexpr: set it with `--constant {name}=...`")));
             }
         }
         for (name, value) in values.iter().filter(|(name, _)| !self.names.contains(name)) {
-            let Fixed::Number(number) = value else { continue };
+            let ConstantValue::Number(number) = value else { continue };
             let role = match self.constants.contains_key(name) {
                 true => Role::Is(quoted(name)),
                 false => Role::Unknown,
@@ -310,8 +310,8 @@ impl Plugin<'_> {
         for name in self.names.iter().filter(|name| !compiled.names.contains(name)) {
             let is_passed = self.all.iter().any(|other| other.names.contains(name));
             let value = match values.get(name) {
-                Some(Fixed::Number(number)) => number.clone(),
-                Some(Fixed::Word(_)) => continue,
+                Some(ConstantValue::Number(number)) => number.clone(),
+                Some(ConstantValue::Word(_)) => continue,
                 None if is_passed => "1".to_owned(),
                 None => constant_of(name),
             };
@@ -320,7 +320,7 @@ impl Plugin<'_> {
                 true => param,
                 false => {
                     param.about(format!(
-                        "a constant in this code: 1, None (say it: `--constant {name}=None`), or what was said to triton.compile"
+                        "a constant in this code: 1, None (then use `--constant {name}=None`), or a value passed to triton.compile"
                     ))
                 }
             });
@@ -335,7 +335,7 @@ impl Plugin<'_> {
             let said: BTreeSet<&String> = values.iter().flat_map(|values| values.keys()).collect();
             let known: Vec<&String> = passed.iter().copied().chain(said).collect();
             remarks.push(format!(
-                "The Python file is not there as it was compiled, and Triton writes no constants: if the kernel has other parameters than {}, each is a tl.constexpr, or an integer that was 1. Say each with --constant, such as `--constant stride=1`",
+                "The Python file is missing or has changed, and Triton does not record constants: if the kernel has parameters besides {}, each is a tl.constexpr, or an integer that was 1. Specify each with --constant, such as `--constant stride=1`",
                 list(&known)
             ));
         }
@@ -352,7 +352,7 @@ impl Plugin<'_> {
             .collect();
         if !ones.is_empty() {
             remarks.push(format!(
-                "{} are passed by some of the code only. Triton makes a constant of an integer that is 1, so `== 1` stands where they are not; if triton.compile was told another number, say it: `--constant {}=...`",
+                "Only some of the code takes {}. Triton replaces an integer that is 1 by a constant, so the rest has `== 1`; if another number was passed to triton.compile, specify it: `--constant {}=...`",
                 list(&ones),
                 ones.first().map_or("stride", |name| name.as_str())
             ));
@@ -360,7 +360,7 @@ impl Plugin<'_> {
         let several = self.of_several_types();
         if let Some(first) = several.first() {
             remarks.push(format!(
-                "{} have one type in some of the code and another in the rest. Nothing tells which is right for a node: give each variant but the last a `guard` that does, or import those of one type of `{first}` alone",
+                "The types of {} differ between variants, and nothing determines which variant fits a node: add such a `guard` to each variant but the last, or import only code with one type of `{first}`",
                 list(&several)
             ));
         }
@@ -370,14 +370,16 @@ impl Plugin<'_> {
             let of_name: Vec<&String> =
                 words.iter().filter(|text| text.starts_with(&format!("{name} is "))).collect();
             if let [one] = of_name.as_slice() {
-                remarks.push(format!("In all of this code {one}, which no guard can hold: it is right for nodes that mean this alone"));
+                remarks.push(format!(
+                    "In all of this code {one}, which no guard can check: it is correct only for such nodes"
+                ));
             }
         }
         let own: BTreeSet<&String> =
             variants.iter().flat_map(|variant| variant.constants.iter().map(|(name, _)| name)).collect();
         if !own.is_empty() {
             remarks.push(format!(
-                "Variants differ in {}. Where that is only faster or slower, `{} = \"{}\"` in args is right: TensorRT times the variants whose guards hold, and TensorRT-RTX takes the first, so give that one a guard (C0207). Where it is what the node computes, say in args what it is in the node, and take it out of `constants`",
+                "Variants differ in {}. If this affects only speed, keep `{} = \"{}\"` in args: TensorRT measures the variants whose guards are true; TensorRT-RTX uses the first, so add a guard to it (C0207). If it affects results, set it in args to the node's value, and remove it from `constants`",
                 list(&own),
                 own.first().map_or("BLOCK", |name| name.as_str()),
                 own.first().map_or("BLOCK", |name| name.as_str()),
@@ -403,16 +405,13 @@ fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
             .about("add `const` if the kernel only reads it".to_owned());
     }
     let multiple = argument.divisibility.map(|number| format!(" multiple_of({number})")).unwrap_or_default();
-    // Manifests pass these as integers of the same bits.
     let bits = match argument.ty.as_str() {
         "f16" | "bf16" => "u16",
         "f8E4M3FN" | "f8E5M2" | "f8E4M3FNUZ" | "f8E5M2FNUZ" => "u8",
         _ => return FoundParam::new(name, format!(": {element}{multiple}"), Role::Unknown),
     };
-    FoundParam::new(name, format!(": {bits}"), Role::Unknown).about(format!(
-        "the bits of an {}, which no manifest passes by value; an f32 can be passed",
-        argument.ty
-    ))
+    FoundParam::new(name, format!(": {bits}"), Role::Unknown)
+        .about(format!("the bits of an {}, which cannot be passed by value; use an f32", argument.ty))
 }
 
 /// Converts Triton's type; `cubinder check` reports unknown ones.

@@ -1,5 +1,3 @@
-//! Builds with the real NVRTC and a cache.
-
 use std::collections::BTreeMap;
 
 use cubinder_expr::DataType;
@@ -152,7 +150,7 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
         .compile(&session.prepare(unit(folder.path(), SCALE, "k", &[])), target("sm_89"))
         .map_err(diagnostics)
         .unwrap_err();
-    assert!(errors[0].message.starts_with("NVRTC cannot be used: cannot load `"), "{errors:?}");
+    assert!(errors[0].message.starts_with("cannot use NVRTC: cannot load `"), "{errors:?}");
     assert!(
         errors[0].message.ends_with("/libnvrtc.so.13`: file too short"),
         "in the loader's words: {errors:?}"
@@ -160,13 +158,12 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     assert!(errors[0].help.is_some());
 }
 
-/// Like an NVRTC that the user named.
 #[test]
 fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     let Some(whole) = toolkit("without_headers_what_needs_none_is_compiled_and_the_rest_is_told") else {
         return;
     };
-    let why = Diagnostic::error("the CUDA headers are not there").note("what they have").help("fetch them");
+    let why = Diagnostic::error("cannot find the CUDA headers").note("what they have").help("fetch them");
     let bare =
         Toolkit { include: Vec::new(), is_pinned: false, without_headers: Some(Box::new(why)), ..whole };
     let folder = tempfile::tempdir().unwrap();
@@ -180,11 +177,11 @@ fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     let errors =
         compile("#include <cuda_fp16.h>\n__global__ void k(__half* x) { *x = *x + *x; }").unwrap_err();
     assert_eq!(errors[0].message, "cannot open source file `cuda_fp16.h`");
-    assert_eq!(errors[0].notes, ["the CUDA headers are not there", "what they have"]);
+    assert_eq!(errors[0].notes, ["cannot find the CUDA headers", "what they have"]);
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"));
     let errors = compile("#include \"mine.h\"\n__global__ void k(float* x) {}").unwrap_err();
     assert_eq!(errors[0].notes, [""; 0], "a file of the author's");
-    // For `f16` the generated header includes a CUDA header.
+    // `f16` needs a CUDA header.
     let half = unit(folder.path(), "__global__ void k(float* x) { }", "k", &[DataType::F16]);
     let errors = session.compile(&session.prepare(half), target("sm_89")).map_err(diagnostics).unwrap_err();
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"), "{errors:?}");

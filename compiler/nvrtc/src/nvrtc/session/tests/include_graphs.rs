@@ -1,5 +1,3 @@
-//! Compiles random include graphs, options and edits with and without a cache.
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -13,7 +11,7 @@ use crate::diagnostic::{Source, Span};
 use crate::nvrtc_option::check_options;
 use crate::test_support::toolkit;
 
-/// With non-UTF-8 bytes, a blank and folders.
+/// Non-UTF-8 bytes, a blank and folders.
 const NAMES: [&[u8]; 7] =
     [b"a.h", b"b.h", b"caf\xe9.h", b"sub/c.h", b"sub/d.h", b"two words.h", b"../inc/e.h"];
 
@@ -30,7 +28,7 @@ struct Project {
 
 impl Project {
     fn new(seed: u64) -> Project {
-        // Thousands of projects: prefer memory.
+        // Uses memory, because the test creates thousands of projects.
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         for folder in FOLDERS {
@@ -51,7 +49,6 @@ impl Project {
         folder.join(OsStr::from_bytes(NAMES[name]))
     }
 
-    /// Returns one of [`NAMES`] from `first` on, often the non-UTF-8 one.
     fn name(&mut self, first: usize) -> usize {
         match first <= NOT_UTF_8 && self.rng.u8(..3) == 0 {
             true => NOT_UTF_8,
@@ -78,7 +75,6 @@ impl Project {
         lines
     }
 
-    /// The kernel's text must be UTF-8.
     fn write_text(&mut self) {
         let mut text = "extern \"C\" __global__ void k(volatile int* x) {\n".to_owned();
         for _ in 0..self.rng.usize(1..4) {
@@ -176,7 +172,6 @@ impl Project {
     }
 }
 
-/// The code's digest, and whether it was cached.
 type Result = std::result::Result<(Digest, bool), ()>;
 
 struct Run<'r> {
@@ -193,7 +188,6 @@ impl Run<'_> {
         compiled.map(|compiled| (compiled.object.digest, compiled.cached)).map_err(drop)
     }
 
-    /// Returns whether the compile after the edit hit.
     fn check(&self, seed: u64, meanwhile: bool) -> bool {
         let mut project = Project::new(seed);
         let cache = project.root.path().join("cache");
@@ -230,7 +224,6 @@ fn what_is_cached_is_what_a_stand_in_makes() {
     };
     let run = Run { toolkit: &toolkit, compiler: Compiler::StandIn(preprocessor::compile) };
     let hits = (0..10_000).filter(|seed| run.check(*seed, true)).count();
-    // Without hits the test would prove nothing.
     assert!(hits > 2_000, "{hits}");
 }
 
@@ -262,7 +255,7 @@ fn the_stand_in_reads_as_nvrtc_does() {
         let after = results(&project);
         assert_eq!(before[0].is_ok(), before[1].is_ok(), "seed {seed}\n{}", project.text);
         assert_eq!(after[0].is_ok(), after[1].is_ok(), "seed {seed}\n{}", project.text);
-        // Statements without effect may remain in only one output.
+        // Ineffective statements may differ.
         if before[1] == after[1] {
             assert_eq!(before[0], after[0], "seed {seed}\n{}", project.text);
         }
@@ -289,7 +282,6 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         (Compiler::StandIn(|program| Ok(reads("sub/../b.h", program))), true),
         (Compiler::StandIn(|program| Ok(reads("unknown.h", program))), false),
         (Compiler::StandIn(|program| Ok(reads("other.h", program))), false),
-        // Without a trace.
         (Compiler::StandIn(|program| Ok(prints(b"", program))), false),
         (Compiler::StandIn(|program| Ok(prints(b"something else\n", program))), false),
     ];

@@ -1,6 +1,5 @@
-//! A replacement for NVRTC that prints its preprocessed text in comments of a PTX kernel.
-//!
-//! Independent of the include scan; evaluates conditions and macros, and reads options like NVRTC 13.0.88.
+//! A replacement for NVRTC that prints its preprocessed text in comments of a PTX kernel. Independent of the
+//! include scan; evaluates conditions and macros, and reads options like NVRTC 13.0.88.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -49,7 +48,6 @@ impl<T> TakeIf<T> for std::thread::LocalKey<RefCell<Option<T>>> {
     }
 }
 
-/// Parameters, if any, and replacement.
 type Macro = (Option<Vec<String>>, String);
 
 #[derive(Default)]
@@ -116,7 +114,6 @@ impl State {
         Ok(())
     }
 
-    /// Maps each byte to the character of its number.
     fn text(&mut self, bytes: &[u8], beside: Option<&Path>) -> Result<(), String> {
         let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
         let text = without_comments(&text.replace("\\\r\n", "").replace("\\\n", ""));
@@ -249,7 +246,6 @@ fn named(text: &str) -> Option<(String, bool)> {
 }
 
 fn latin(text: &str) -> Vec<u8> {
-    // Options are ASCII; files keep their bytes.
     text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect()
 }
 

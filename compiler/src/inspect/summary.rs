@@ -1,0 +1,104 @@
+//! The default output: one row per plugin or node.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use cubinder_model::fit::KNOWN;
+use cubinder_source::columns::{Align, columns};
+use cubinder_source::diagnostic::harmless;
+use cubinder_source::words::size;
+
+use super::table::{bare_code, damage, heading, qualified, requirement, short};
+use super::{ContainerReport, PluginReport, Report};
+
+/// Formats one row per plugin or node with a final newline. Escapes control characters.
+#[must_use]
+pub fn summary(report: &Report) -> String {
+    let mut text = heading(report);
+    let native = report.native.iter().map(|node| {
+        let [variants, code] = ["1".to_owned(), size(node.bytes)];
+        [node.op.clone(), "-".to_owned(), variants, code, node.target.clone(), "native node".to_owned()]
+    });
+    let rows: Vec<_> = report.containers.iter().flat_map(rows).chain(native).collect();
+    if !rows.is_empty() {
+        use Align::{Left, Right};
+        let headings = ["plugin", "version", "variants", "code", "targets", "part of"].map(str::to_owned);
+        let rows: Vec<_> = std::iter::once(headings).chain(rows).collect();
+        let _ = write!(text, "\n{}", columns(&rows, 0, &[Left, Right, Right, Right, Left, Left]));
+    }
+    let mut requirements: Vec<String> = Vec::new();
+    for requirement in report.containers.iter().filter_map(requirement) {
+        if !requirements.contains(&requirement) {
+            let _ = writeln!(text, "{requirement}");
+            requirements.push(requirement);
+        }
+    }
+    text.push_str(&runs_on(report));
+    if !report.names().is_empty() {
+        text.push_str("for details: `--plugin NAME`, or `--verbose` for all\n");
+    }
+    text.push_str(&bare_code(report));
+    text.push_str(&damage(report));
+    harmless(&text, false)
+}
+
+fn rows(container: &ContainerReport) -> Vec<[String; 6]> {
+    let part = format!("{} {}", container.kind, short(&container.digest));
+    let row = |plugin: &PluginReport| {
+        let used = plugin.variants.iter().flat_map(|variant| &variant.code);
+        let digests: BTreeSet<_> = used.clone().map(|(_, digest)| digest).collect();
+        let code = container.code.iter().filter(|object| digests.contains(&object.digest));
+        // Machine code first, by architecture.
+        let order = |target: &&str| {
+            let number: String = target.chars().filter(char::is_ascii_digit).collect();
+            (target.starts_with("compute"), number.parse::<u32>().unwrap_or_default())
+        };
+        let mut targets: Vec<&str> = used.map(|(target, _)| target.as_str()).collect();
+        targets.sort_by_key(|target| (order(target), *target));
+        targets.dedup();
+        let variants: BTreeSet<_> = plugin.variants.iter().map(|variant| variant.id).collect();
+        [
+            qualified(&plugin.namespace, &plugin.name),
+            plugin.version.clone(),
+            variants.len().to_string(),
+            // The code of a node reference is in its bundle.
+            if container.code.is_empty() { "-".to_owned() } else { size(code.map(|it| it.bytes).sum()) },
+            targets.join(" "),
+            part.clone(),
+        ]
+    };
+    if let (Some(bundle), []) = (&container.refers_to, container.plugins.as_slice()) {
+        let [none, place] =
+            ["-".to_owned(), format!("{part}; its bundle {} is not in this file", short(bundle))];
+        return vec![["?".to_owned(), none.clone(), none.clone(), none.clone(), none, place]];
+    }
+    container.plugins.iter().map(row).collect()
+}
+
+/// Names the compute capabilities on which every plugin runs, as ranges of [`KNOWN`] ones. Empty if code is unknown.
+fn runs_on(report: &Report) -> String {
+    let plugins: Vec<_> = report.containers.iter().flat_map(|container| &container.plugins).collect();
+    let is_unknown = |it: &ContainerReport| it.refers_to.is_some() && it.plugins.is_empty();
+    if plugins.is_empty() || !report.native.is_empty() || report.containers.iter().any(is_unknown) {
+        return String::new();
+    }
+    let runs = |capability: &i64| plugins.iter().all(|plugin| plugin.runs_on.contains(&written(*capability)));
+    let supported: Vec<bool> = KNOWN.iter().map(runs).collect();
+    let known: Vec<(i64, bool)> = KNOWN.into_iter().zip(supported).collect();
+    let ranges: Vec<String> = known
+        .chunk_by(|(_, a), (_, b)| a == b)
+        .filter_map(|range| match range {
+            [(one, true)] => Some(written(*one)),
+            [(first, true), .., (last, _)] => Some(format!("{} to {}", written(*first), written(*last))),
+            _ => None,
+        })
+        .collect();
+    match ranges.is_empty() {
+        true => "runs on: no GPU runs all of these plugins\n".to_owned(),
+        false => format!("runs on: GPUs of compute capability {}\n", ranges.join(", ")),
+    }
+}
+
+pub(super) fn written(capability: i64) -> String {
+    format!("{}.{}", capability / 10, capability % 10)
+}

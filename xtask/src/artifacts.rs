@@ -14,16 +14,22 @@ pub(crate) struct Artifacts {
     pub(crate) runtime_library: PathBuf,
 }
 
-/// Builds both. With `CUBINDER_PREBUILT`, returns the files that `CUBINDER_BIN` and
-/// `CUBINDER_RUNTIME_LIBRARY` name.
+/// Builds both. With `CUBINDER_PREBUILT`, returns the files named by `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     if std::env::var_os(PREBUILT).is_some() {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
     }
-    let mut command = workspace::cargo();
-    command.args(["build", "--release", "--package", "cubinder-plugin", "--package", "cubinder"]);
-    Artifacts::among(&messages(&mut command, &mut on_line)?)
+    let mut built = Vec::new();
+    for (package, profile) in PACKAGES {
+        let mut command = workspace::cargo();
+        command.args(["build", "--profile", profile, "--package", package]);
+        built.extend(messages(&mut command, &mut on_line)?);
+    }
+    Artifacts::among(&built)
 }
+
+/// Each with its profile.
+pub(crate) const PACKAGES: [(&str, &str); 2] = [("cubinder-plugin", "runtime"), ("cubinder", "release")];
 
 pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
 
@@ -42,7 +48,7 @@ impl Artifacts {
     fn prebuilt(variables: &dyn Fn(&str) -> Option<PathBuf>) -> Result<Self> {
         let named = |name: &str| {
             variables(name)
-                .with_context(|| format!("`{PREBUILT}` is set, and `{name}` names no file that was built"))
+                .with_context(|| format!("`{PREBUILT}` is set, but `{name}` does not name an existing file"))
         };
         Ok(Self { compiler: named("CUBINDER_BIN")?, runtime_library: named("CUBINDER_RUNTIME_LIBRARY")? })
     }
@@ -73,7 +79,7 @@ mod tests {
         let all = |name: &str| Some(PathBuf::from("/t").join(name));
         assert_eq!(Artifacts::prebuilt(&all).unwrap().compiler, Path::new("/t/CUBINDER_BIN"));
         let error = Artifacts::prebuilt(&|_| None).unwrap_err().to_string();
-        assert_eq!(error, "`CUBINDER_PREBUILT` is set, and `CUBINDER_BIN` names no file that was built");
+        assert_eq!(error, "`CUBINDER_PREBUILT` is set, but `CUBINDER_BIN` does not name an existing file");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The release build for the oldest glibc, without this machine's folders in its files.
+//! The release build for the oldest glibc, without this machine's folders.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,18 +44,17 @@ impl Builder {
         command.env_clear().envs(kept).envs(self.environment.iter().cloned())
     }
 
-    /// maturin passes them, too, to avoid a rebuild.
-    pub(super) fn arguments() -> [&'static str; 4] {
-        ["--release", "--locked", "--target", TARGET]
+    /// Returns cargo's arguments. maturin passes them, too, to avoid a rebuild.
+    pub(super) fn arguments(profile: &str) -> [&str; 5] {
+        ["--profile", profile, "--locked", "--target", TARGET]
     }
 
-    /// Builds program and library separately: one run would unify features, and maturin builds only the
-    /// program.
+    /// Builds program and library separately: together features unify, and maturin builds only the program.
     pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
         let mut messages = Vec::new();
-        for package in ["cubinder-plugin", "cubinder"] {
+        for (package, profile) in artifacts::PACKAGES {
             let mut command = workspace::cargo_in(&self.root);
-            command.arg("build").args(Self::arguments()).args(["--package", package]);
+            command.arg("build").args(Self::arguments(profile)).args(["--package", package]);
             messages.extend(artifacts::messages(self.apply(&mut command), on_line)?);
         }
         Artifacts::among(&messages)
@@ -77,7 +76,7 @@ fn is_kept(name: &str) -> bool {
     })
 }
 
-/// Returns folders that rustc would put into panic messages, with replacements.
+/// Folders that rustc would put into panic messages, with replacements.
 fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
     let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -88,14 +87,14 @@ fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?.trim());
     let version = rustc(&["--version", "--verbose"])?;
     let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: "));
-    let commit = commit.context("`rustc --version --verbose` names no commit")?;
+    let commit = commit.context("`rustc --version --verbose` prints no commit")?;
     let mut folders = vec![(cargo_home.to_path_buf(), "/cargo".to_owned())];
     folders.extend(registries.into_iter().map(|folder| (folder, "/crates".to_owned())));
     folders.push((sysroot.join("lib/rustlib/src/rust"), format!("/rustc/{commit}")));
     Ok(folders)
 }
 
-/// In cargo's encoding; the last match applies.
+/// Returns `--remap-path-prefix` options in cargo's encoding; the last match applies.
 fn remapped(folders: &[(PathBuf, String)]) -> OsString {
     let option = |(from, to): &(PathBuf, String)| {
         let mut text = OsString::from("--remap-path-prefix=");

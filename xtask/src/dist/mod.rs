@@ -14,10 +14,10 @@ use fs_err as fs;
 use crate::artifacts::Artifacts;
 use crate::{setup, workspace};
 
-/// That of RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's wheels.
+/// The required glibc, which RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's wheels have.
 pub(crate) const GLIBC: &str = "2.28";
 
-/// 1980-01-01, the earliest in a zip file.
+/// 1980-01-01, zip's earliest.
 const EPOCH: u32 = 315_532_800;
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Checkout {
 }
 
 impl Checkout {
-    /// Uses its own target folder, because cached build scripts are for one linker.
+    /// Uses a separate target folder, because cached build scripts are for one linker.
     pub(crate) fn this() -> Result<Self> {
         let metadata =
             cargo_metadata::MetadataCommand::new().current_dir(workspace::root()).no_deps().exec()?;

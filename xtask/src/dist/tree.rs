@@ -1,4 +1,4 @@
-//! The files of an installation. The compiler's `installation` module finds them from the program's path.
+//! An installation's files, found by the compiler's `installation` module from the program's path.
 
 use std::path::Path;
 use std::process::Command;

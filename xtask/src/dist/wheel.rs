@@ -1,4 +1,4 @@
-//! The Python package, packed by maturin, which checks the program's symbol versions.
+//! The Python package, packed by maturin, which checks symbol versions.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ pub(super) fn write(
     stage(&builder.root, tree, work.path())?;
     let wheels = work.path().join("wheels");
     let mut command = Command::new(&tools.maturin);
-    command.current_dir(work.path()).arg("build").args(Builder::arguments());
+    command.current_dir(work.path()).arg("build").args(Builder::arguments("release"));
     command.arg("--compatibility").arg(format!("manylinux_{}", GLIBC.replace('.', "_")));
-    // Fails if another library is linked.
+    // The check fails if the wheel links other libraries.
     command.args(["--auditwheel", "check", "--out"]).arg(&wheels);
     process::follow(builder.apply(&mut command), &mut *on_line)?;
     let wheels = files::list(&wheels)?;
@@ -77,7 +77,6 @@ fn project(text: &str, root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the compiler's table of NVIDIA packages as requirements.
 fn cuda_packages(table: &Path) -> Result<String> {
     let table: toml::Table =
         toml::from_str(&fs::read_to_string(table)?).context("in `compiler/toolkit.toml`")?;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the [`steps`] of the CI, and the tests' environment.
+//! `cargo xtask test`: the CI's [`steps`], and the tests' environment.
 
 mod report;
 mod results;
@@ -7,6 +7,7 @@ mod second_build;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, ExitCode};
+use std::thread;
 
 use anyhow::Result;
 
@@ -23,12 +24,21 @@ pub(crate) fn run(name: Option<&str>, release_checks: bool) -> ExitCode {
         steps(&mut report);
     }
     let is_partial = !release_checks && name.is_none();
-    let note = "not run: dist from another folder, book, matrix (`cargo xtask test --release-checks`)";
+    let note =
+        "not run: all mutants, dist from another folder, book, matrix (`cargo xtask test --release-checks`)";
     report.finish(is_partial.then_some(note))
 }
 
 fn release_steps(report: &mut Report<impl Write>) {
-    if let Some(dist) = report.prepare("dist", make_dist) {
+    let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
+    let dist = report.prepare("dist", make_dist);
+    report.check(
+        "all mutants",
+        cargo(&["test", "--package", "cubinder", "--test", "it", "mutation"])
+            .env("CUBINDER_ALL_MUTANTS", "1")
+            .envs(environment(toolchain, None, dist.as_ref(), None)),
+    );
+    if let Some(dist) = dist {
         report.verify("dist from another folder", |echo| second_build::same_from_another_folder(&dist, echo));
         let built = dist.artifacts.environment();
         report.check("matrix", xtask("matrix").env(artifacts::PREBUILT, "1").envs(built));
@@ -39,25 +49,29 @@ fn release_steps(report: &mut Report<impl Write>) {
 /// Continues after failures: tests report missing parts.
 fn steps(report: &mut Report<impl Write>) {
     let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
+    // Downloads wait for the network while the other steps compile.
+    let frameworks = thread::spawn(setup::packages::test_environment);
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    // rustdoc would mix the program `cubinder` and the library of that name.
+    // rustdoc would mix program and library `cubinder`.
     report.check(
         "rustdoc",
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
-    // Tests use the only release build, the installed form.
+    // The only release build, in installed form.
     let dist = report.prepare("dist", make_dist);
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
-    let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());
+    let frameworks = report.prepare("frameworks", |_| match frameworks.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    });
     let environment = environment(toolchain, frameworks, dist.as_ref(), build_systems.as_ref());
     report.check("demo", xtask("demo").env(artifacts::PREBUILT, "1").envs(environment.iter().cloned()));
     report.suite("tests", |filter| {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
         // rustdoc reads every crate before filtering.
         command.args(filter.map(|_| "--tests"));
-        // Skipped tests pass and print their reason.
         command.args(filter).args(["--", "--show-output"]).envs(environment.iter().cloned());
         command.env("CARGO_TERM_COLOR", "never");
         command

@@ -1,4 +1,4 @@
-//! Runs steps and prints a summary. A filter applies to checks and suites.
+//! Runs steps and prints a summary. A filter selects checks and suites.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, ExitCode};
@@ -48,7 +48,7 @@ impl<W: Write> Report<W> {
         result.ok()
     }
 
-    /// Filtered, counts as one.
+    /// Runs a check, which the filter may skip; it counts as one test.
     pub(crate) fn verify(&mut self, name: &str, step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<()>) {
         if self.filter.as_deref().is_none_or(|filter| name.contains(filter)) {
             self.matched += 1;
@@ -67,12 +67,11 @@ impl<W: Write> Report<W> {
         });
     }
 
-    /// Filtered by `make`; each test counts.
+    /// Runs a test program, to which `make` passes the filter; each of its tests counts.
     pub(crate) fn suite(&mut self, name: &str, make: impl FnOnce(Option<&str>) -> Command) {
         print(&mut self.out, &format!("\n== {name}"));
         let start = Instant::now();
         let mut reader = Reader::default();
-        // A filter shows output of passed tests, too.
         let all = self.filter.is_some();
         let mut command = make(self.filter.as_deref());
         let status = process::stream(&mut command, |line| {
@@ -93,7 +92,7 @@ impl<W: Write> Report<W> {
         let Self { out, filter, results, matched, start } = self;
         if let Some(filter) = filter.as_ref().filter(|_| *matched == 0) {
             results.counts.failed += 1;
-            results.failures.push(format!("no check and no test has `{filter}` in its name"));
+            results.failures.push(format!("no check or test matches `{filter}`"));
         }
         print(out, &format!("\n== summary, after {}", duration(start.elapsed())));
         for reason in &results.reasons {
@@ -116,7 +115,7 @@ fn duration(time: Duration) -> String {
     if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
-/// Ignores a closed pipe: later steps still determine the exit status.
+/// Ignores a closed pipe: later steps determine the exit status.
 fn print(out: &mut impl Write, line: &str) {
     let _reader_gone = writeln!(out, "{line}");
 }
@@ -150,7 +149,7 @@ mod tests {
         assert_eq!((made, lost), (Some(7), None));
         assert_eq!(report.results.counts, Counts { passed: 4, failed: 3, skipped: 1 });
         assert_eq!(report.results.failures[..2], ["build: it broke", "bad: `sh -c 'exit 3'` failed"]);
-        assert!(report.results.failures[2].starts_with("gone: `/no/such/program` could not be started"));
+        assert!(report.results.failures[2].starts_with("gone: cannot start `/no/such/program`"));
         assert_eq!(report.finish(Some("not run: matrix")), ExitCode::FAILURE);
         let text = String::from_utf8(report.out).unwrap();
         assert!(text.ends_with("(os error 2)\nnot run: matrix\n4 passed, 3 failed, 1 skipped\n"), "{text}");

@@ -1,4 +1,4 @@
-//! Counts tests in the output of cargo and libtest.
+//! Counts tests in cargo's and libtest's output.
 
 use std::collections::BTreeSet;
 
@@ -44,20 +44,17 @@ enum Section {
     Failures,
 }
 
-/// Reads `cargo test -- --show-output` line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     results: Results,
     section: Section,
     program: Option<String>,
-    /// Passed tests that printed a reason to skip.
     skipped: usize,
-    /// Whether `skipped` includes the current test.
     is_counted: bool,
 }
 
 impl Reader {
-    /// Returns whether to log the line: not the output of passed tests.
+    /// Reads a line; returns whether to log it. Output of passed tests is not logged.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.end_program(result);
@@ -114,11 +111,12 @@ impl Reader {
         self.start_program(None);
     }
 
-    /// Counts as one failed test.
     fn report_crash(&mut self) {
         if let Some(program) = self.program.take() {
             self.results.counts.failed += 1;
-            self.results.failures.push(format!("{program} ended without a result: it crashed or was killed"));
+            self.results
+                .failures
+                .push(format!("{program} exited without a result: it crashed or was killed"));
         }
     }
 
@@ -127,7 +125,7 @@ impl Reader {
         *self = Self { results, program, ..Self::default() };
     }
 
-    /// `success` is cargo's.
+    /// Returns the results; `success` is cargo's.
     pub(crate) fn end(mut self, success: bool) -> Results {
         self.report_crash();
         if !success && self.results.counts.failed == 0 {
@@ -272,7 +270,7 @@ test a ... error: test failed, to rerun pass `-p y --lib`
         ] {
             let results = read(&text, false);
             assert_eq!(results.counts, counts(3, 1, 2));
-            assert!(results.failures[0].contains(") ended without a result"), "{results:?}");
+            assert!(results.failures[0].contains(") exited without a result"), "{results:?}");
         }
     }
 

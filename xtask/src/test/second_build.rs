@@ -1,4 +1,4 @@
-//! Rebuilds the installed form in other folders: bytes must be equal.
+//! Rebuilds the installed form in other folders: equal bytes.
 
 use anyhow::{Result, bail};
 use fs_err as fs;
@@ -18,7 +18,7 @@ pub(super) fn same_from_another_folder(first: &Dist, mut echo: impl FnMut(&str))
     for (first, second) in [(&first.archive, &second.archive), (&first.wheel, &second.wheel)] {
         if fs::read(first)? != fs::read(second)? {
             bail!(
-                "`{}` has other bytes when it is built in another folder; the second one is below `{}`",
+                "`{}` differs when it is built in another folder; the second build is in `{}`",
                 first.display(),
                 work.keep().display()
             );

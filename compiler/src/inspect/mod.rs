@@ -472,7 +472,7 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
     });
     let tuning = plugin.tuning.iter().map(|device| TuningReport {
         name: device.name.clone(),
-        capability: format!("{}.{}", device.capability / 10, device.capability % 10),
+        capability: ComputeCapability::from_number(device.capability.into()).to_string(),
         sms: device.sms,
         points: device.points.len(),
     });
@@ -488,13 +488,15 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
         attributes: named.map(|(attribute, value)| (attribute.name.clone(), value.to_string())).collect(),
         variants: plugin.variants.iter().map(|it| variants::variant(plugin, it, code)).collect(),
         native: cubinder_launch::native::is_native(plugin),
-        runs_on: fit::KNOWN.into_iter().filter(|it| runs_on(plugin, *it)).map(summary::written).collect(),
+        runs_on: known_devices().filter(|it| runs_on(plugin, *it)).map(|it| it.to_string()).collect(),
     }
 }
 
-fn runs_on(plugin: &Plugin, capability: i64) -> bool {
-    let [major, minor] = [capability / 10, capability % 10].map(|number| u8::try_from(number).unwrap_or(0));
-    let device = ComputeCapability { major, minor };
+fn known_devices() -> impl Iterator<Item = ComputeCapability> {
+    fit::KNOWN.into_iter().map(ComputeCapability::from_number)
+}
+
+fn runs_on(plugin: &Plugin, device: ComputeCapability) -> bool {
     plugin.variants.iter().flat_map(Variant::launches).all(|launch| thin::serves(&launch.code, device))
 }
 

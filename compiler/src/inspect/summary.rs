@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use cubinder_model::fit::KNOWN;
 use cubinder_source::columns::{Align, columns};
 use cubinder_source::diagnostic::harmless;
 use cubinder_source::words::size;
@@ -75,21 +74,25 @@ fn rows(container: &ContainerReport) -> Vec<[String; 6]> {
     container.plugins.iter().map(row).collect()
 }
 
-/// Names the compute capabilities on which every plugin runs, as ranges of [`KNOWN`] ones. Empty if code is unknown.
+/// Names the compute capabilities on which every plugin runs, as ranges of known ones. Empty if code is unknown.
 fn runs_on(report: &Report) -> String {
     let plugins: Vec<_> = report.containers.iter().flat_map(|container| &container.plugins).collect();
     let is_unknown = |it: &ContainerReport| it.refers_to.is_some() && it.plugins.is_empty();
     if plugins.is_empty() || !report.native.is_empty() || report.containers.iter().any(is_unknown) {
         return String::new();
     }
-    let runs = |capability: &i64| plugins.iter().all(|plugin| plugin.runs_on.contains(&written(*capability)));
-    let supported: Vec<bool> = KNOWN.iter().map(runs).collect();
-    let known: Vec<(i64, bool)> = KNOWN.into_iter().zip(supported).collect();
+    let known = super::known_devices().map(|device| device.to_string());
+    let known: Vec<(String, bool)> = known
+        .map(|device| {
+            let is_supported = plugins.iter().all(|plugin| plugin.runs_on.contains(&device));
+            (device, is_supported)
+        })
+        .collect();
     let ranges: Vec<String> = known
         .chunk_by(|(_, a), (_, b)| a == b)
         .filter_map(|range| match range {
-            [(one, true)] => Some(written(*one)),
-            [(first, true), .., (last, _)] => Some(format!("{} to {}", written(*first), written(*last))),
+            [(one, true)] => Some(one.clone()),
+            [(first, true), .., (last, _)] => Some(format!("{first} to {last}")),
             _ => None,
         })
         .collect();
@@ -97,8 +100,4 @@ fn runs_on(report: &Report) -> String {
         true => "runs on: no GPU runs all of these plugins\n".to_owned(),
         false => format!("runs on: GPUs of compute capability {}\n", ranges.join(", ")),
     }
-}
-
-pub(super) fn written(capability: i64) -> String {
-    format!("{}.{}", capability / 10, capability % 10)
 }

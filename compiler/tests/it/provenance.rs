@@ -60,7 +60,7 @@ fn sources_headers_tables_and_options_are_named_with_their_digests() {
         "{text}"
     );
     assert_eq!(text.matches("    read ").count(), 4, "CUDA's own headers are not listed: {text}");
-    assert!(text.contains("\n    CUDA headers: "), "but that there are some: {text}");
+    assert!(text.contains("\n    CUDA headers: "), "but their presence is recorded: {text}");
 
     let run = project.run(&["inspect", "--provenance", "--json", "build/libscale.so"]);
     let json: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -59,10 +59,30 @@ pub struct Target {
 
 /// Why a string is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid target `{0}`: expected `sm_<arch>` for machine code or `compute_<arch>` for PTX, such as `sm_89`"
-)]
 pub struct BadTarget(pub String);
+
+impl std::fmt::Display for BadTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "invalid target `{}`; ", self.0)?;
+        match self.similar() {
+            Some(target) => write!(f, "did you mean `{target}`?"),
+            None => f.write_str("expected `sm_89` for machine code or `compute_89` for PTX, for example"),
+        }
+    }
+}
+
+impl BadTarget {
+    /// Corrects `sm89`, `compute-80` and `8.6`.
+    fn similar(&self) -> Option<Target> {
+        let (digits, rest): (String, String) = self.0.chars().partition(char::is_ascii_digit);
+        let prefix = match rest.trim_matches(['.', '-', '_', ' ']) {
+            "" | "sm" => "sm",
+            "compute" => "compute",
+            _ => return None,
+        };
+        format!("{prefix}_{digits}").parse().ok()
+    }
+}
 
 impl std::str::FromStr for Target {
     type Err = BadTarget;

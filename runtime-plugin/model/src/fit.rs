@@ -21,6 +21,15 @@ impl std::fmt::Display for ComputeCapability {
     }
 }
 
+impl ComputeCapability {
+    /// Splits a number such as 90. Saturates.
+    #[must_use]
+    pub fn from_number(number: i64) -> Self {
+        let part = |number: i64| u8::try_from(number).unwrap_or(u8::MAX);
+        Self { major: part(number / 10), minor: part(number % 10) }
+    }
+}
+
 /// The ascending compute capabilities of CUDA 13.0's GPUs (CUDA C++ programming guide 13.0).
 pub const KNOWN: [i64; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 

@@ -61,7 +61,7 @@ pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<
         shown += named.len();
         panel(&root, area, [x, unit], &named)?;
     }
-    ensure!(shown == curves.len(), "a curve of `{title}` has none of the units {y}");
+    ensure!(shown == curves.len(), "`{title}`: the name of each curve must end with one of the units {y}");
     root.present()?;
     drop((panels, root));
     Ok(svg)

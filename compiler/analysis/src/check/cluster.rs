@@ -37,7 +37,7 @@ pub(super) fn targets(view: &DraftView<'_>) -> Vec<Diagnostic> {
         let (devices, target) =
             newer.iter().find(|(devices, _)| !is_of_one_block_on(view, &launch, *devices))?;
         let or_later = if devices.max > devices.min { " or later" } else { "" };
-        let capability = format!("{}.{}{or_later}", devices.min / 10, devices.min % 10);
+        let capability = format!("{}{or_later}", ComputeCapability::from_number(devices.min));
         let (target, exclusion) = (target.to_string(), exclusion(&newer, devices.min));
         Some(NewerGpuWithoutClusters { target, kernel, capability, exclusion, span }.into())
     })
@@ -61,8 +61,7 @@ fn known_with_clusters() -> impl Iterator<Item = i64> {
 /// Returns devices with clusters whose best code has none: known devices, then one open-ended range.
 fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
     let without = |capability: i64| {
-        let part = |number: i64| u8::try_from(number).unwrap_or(u8::MAX);
-        let device = ComputeCapability { major: part(capability / 10), minor: part(capability % 10) };
+        let device = ComputeCapability::from_number(capability);
         let first = fit::order(device, targets).first().and_then(|index| targets.get(*index)).copied();
         let fitting = first.filter(|target| fit::fit(device, *target) != Fit::Unlikely);
         fitting.filter(|target| !has_clusters(*target))

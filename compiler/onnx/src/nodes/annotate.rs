@@ -17,7 +17,7 @@ use super::calls::Calls;
 use super::check::{MOST_REPORTED, meant, shape_input_indices, unknown};
 use super::errors::{MappedTwice, NoMappedNode, NoMappedPlugin, NoMapping, SeveralMappedPlugins};
 use super::find::{AOT, Finder, MatchKind, NAMESPACE, Near, NodeOwner, SHAPE_INPUTS, UnmatchedNode, VERSION};
-use super::names::{domain_text, full_op, graph_name, node_name, plural, quoted};
+use super::names::{counted, domain_text, full_op, graph_name, node_name, quoted};
 use super::plugin_fields::{kind, reference};
 use super::plugins::Plugins;
 use crate::diagnostic::{Diagnostic, harmless, suggest};
@@ -395,8 +395,8 @@ pub fn diff(annotated: &Annotated<'_>, is_written: bool) -> String {
     }
     let summary = match annotated.nodes.len() {
         0 if annotated.imports.is_empty() => "nothing to change".to_owned(),
-        count if is_written => format!("{} changed", plural(count, "node")),
-        count => format!("{} would change", plural(count, "node")),
+        count if is_written => format!("{} changed", counted(count, "node")),
+        count => format!("{} would change", counted(count, "node")),
     };
     harmless(&format!("{text}{summary}\n"), false)
 }

@@ -18,7 +18,7 @@ use cubinder_model::{Attribute, Input, Plugin, Requirement, Variant};
 use super::errors::*;
 use super::find::{AOT, NAMESPACE, SHAPE_INPUTS, VERSION};
 use super::finding::Finding;
-use super::names::{plural, quoted};
+use super::names::{counted, quoted};
 use super::plugin_fields::{Loss, kind, parsed_field, reference};
 use super::tensors::Tensor;
 use crate::diagnostic::suggest;
@@ -159,7 +159,7 @@ fn outputs_named(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
         return;
     }
     let names = quoted(plugin.outputs.iter().map(|output| &output.name));
-    findings.push(OutputCount { found: plural(found, "output"), expected, names }.into());
+    findings.push(OutputCount { found: counted(found, "output"), expected, names }.into());
 }
 
 fn inputs_fit(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> bool {
@@ -181,7 +181,7 @@ fn inputs_fit(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> bool
         } else {
             format!("the inputs are {names}")
         };
-        findings.push(InputCount { found: plural(found.len(), "input"), expected, list }.into());
+        findings.push(InputCount { found: counted(found.len(), "input"), expected, list }.into());
     }
     fits
 }

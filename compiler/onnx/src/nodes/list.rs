@@ -13,7 +13,7 @@ use super::check::{self, Checked};
 use super::errors::{OutputShapeDiffers, OutputTypeDiffers, StaleShape, StaleType};
 use super::find::{Finder, MatchKind, NodeOwner, UNSUPPORTED, UnmatchedNode};
 use super::finding::Finding;
-use super::names::{full_op, graph_name, node_name, plural, short};
+use super::names::{counted, full_op, graph_name, node_name, short};
 use super::plugins::Plugins;
 use super::producers::Producers;
 use super::standard;
@@ -312,13 +312,13 @@ pub(super) fn report(
 pub fn table(report: &Report) -> String {
     let count = report.nodes.len();
     let nobodys = report.nodes.iter().filter(|node| node.plugin.is_none()).count();
-    let mut text = format!("{}: {}, ", report.file, plural(report.nodes_in_all, "node"));
+    let mut text = format!("{}: {}, ", report.file, counted(report.nodes_in_all, "node"));
     text.push_str(&match count - nobodys {
         0 => "no plugin nodes".to_owned(),
-        count => plural(count, "plugin node"),
+        count => counted(count, "plugin node"),
     });
     if nobodys > 0 {
-        text.push_str(&format!(", {}", plural(nobodys, "unresolved node")));
+        text.push_str(&format!(", {}", counted(nobodys, "unresolved node")));
     }
     text.push('\n');
     if count > 0 {

@@ -1,5 +1,7 @@
 //! Names and numbers in messages.
 
+pub(super) use cubinder_source::words::{counted, quoted};
+
 use crate::{Model, NodeId, Owner};
 
 pub(super) fn short(name: &str) -> String {
@@ -8,15 +10,6 @@ pub(super) fn short(name: &str) -> String {
         Some((end, _)) => format!("{}...", &name[..end]),
         None => name.to_owned(),
     }
-}
-
-/// Formats `1 node`, `2 nodes`.
-pub(super) fn plural(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
-pub(super) fn quoted(names: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
-    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn domain_text(domain: &str) -> String {

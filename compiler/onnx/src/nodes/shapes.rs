@@ -13,7 +13,7 @@ use super::bind::{NetworkShapes, bind};
 use super::errors::{DeniedTensor, NoNode, Refused, UnknownShape};
 use super::finding::Finding;
 use super::list::{NodeReport, VisitedNode, folded, report, tensor_list, walk};
-use super::names::{node_name, plural, quoted};
+use super::names::{counted, node_name, quoted};
 use super::plugins::Plugins;
 use super::producers::Producers;
 use super::tensors::{Dim, Tensor, Tensors, of_type};
@@ -220,7 +220,7 @@ fn query(plugin: &Plugin, inputs: &[Tensor], more: &Query) -> Query {
 /// Formats the report with a final newline. Escapes control characters.
 #[must_use]
 pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
-    let mut text = format!("{}: {}\n", report.file, plural(report.nodes.len(), "plugin node"));
+    let mut text = format!("{}: {}\n", report.file, counted(report.nodes.len(), "plugin node"));
     let dims: Vec<String> = report.dims.iter().map(|(name, extent)| format!("{name} = {extent}")).collect();
     if !dims.is_empty() {
         let _ = writeln!(text, "with {}", dims.join(", "));

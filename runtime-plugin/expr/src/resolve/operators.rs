@@ -105,7 +105,7 @@ impl Resolver<'_> {
                 let element = self.number_elements(builtin, &args);
                 let ty = if element == Type::Float { Type::Float } else { Type::Int };
                 let value = self.emit_call(builtin, &args, Type::Int, span);
-                // If there are no elements, the result is the integer 0 or 1.
+                // For an empty array the result is the integer 0 or 1.
                 self.converted(value, &ty)
             }
             Builtin::Sqrt | Builtin::Rsqrt | Builtin::Exp | Builtin::Log => {

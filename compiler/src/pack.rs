@@ -2,6 +2,7 @@
 //! reads files or compiles.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use cubinder_analysis::verify::BoundArgs;
 use cubinder_expr::{Expr, Node};
@@ -37,8 +38,8 @@ pub struct CompiledUnit {
 /// A code object and the kernel in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledCode {
-    /// The code object.
-    pub object: CodeObject,
+    /// The code object, which other kernels may share.
+    pub object: Arc<CodeObject>,
     /// The kernel's symbol.
     pub symbol: String,
     /// Its sources.
@@ -81,12 +82,12 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
     plugin
 }
 
-fn packed(object: CodeObject) -> CodeObject {
-    if object.bytes.is_packed() {
-        return object;
-    }
-    let bytes = CodeBytes::pack(object.bytes.stored().to_vec());
-    CodeObject { bytes, ..object }
+fn packed(object: &CodeObject) -> CodeObject {
+    let bytes = match object.bytes.is_packed() {
+        true => object.bytes.clone(),
+        false => CodeBytes::pack(object.bytes.stored().to_vec()),
+    };
+    CodeObject { bytes, ..object.clone() }
 }
 
 #[derive(Default)]
@@ -103,11 +104,12 @@ impl CodeTable {
         let next = self.objects.len() as u32;
         let code = *self.indices.entry((object.digest, target)).or_insert(next);
         if code == next {
-            self.objects.push(packed(object));
+            self.objects.push(packed(&object));
             self.origins.push(Vec::new());
         }
         if let Some(origins) = self.origins.get_mut(code as usize) {
-            origins.extend(origin);
+            // Kernels of one program have one origin.
+            origins.extend(origin.filter(|origin| !origins.contains(origin)));
         }
         CodeRef { target, code, symbol }
     }

@@ -3,7 +3,7 @@
     python3 bare_nvrtc.py LIBNVRTC --source FILE --instances FILE --arch sm_90 [--arch ...] [--processes N] [--together] [--out DIR]
 
 Appends each line of `--instances` to the source and compiles the result for each architecture. With `--together`, appends all lines
-at once. Prints one JSON object: number of calls, the sum of their times in seconds, the time from the first to the last, processor
+at once, or as many as give each process a program. Prints one JSON object: number of calls, the sum of their times in seconds, the time from the first to the last, processor
 time, and bytes of code. With `--out`, stores the code there.
 """
 
@@ -77,7 +77,8 @@ def main():
         with open(args.instances, "rb") as file:
             instances = file.read().splitlines(keepends=True)
     if args.together:
-        instances = [b"".join(instances)]
+        programs = max(1, args.processes // len(args.arch))
+        instances = [b"".join(instances[index::programs]) for index in range(min(programs, len(instances)))]
     args.processes = min(args.processes, len(instances) * len(args.arch))
     barrier, results = multiprocessing.Barrier(args.processes), multiprocessing.Queue()
     processes = [multiprocessing.Process(target=share, args=(args, instances, index, barrier, results)) for index in range(args.processes)]

@@ -1,5 +1,6 @@
-//! Collects unique compile jobs and runs them in parallel. Never interprets results.
+//! Collects unique compile jobs and runs their programs in parallel. Never interprets results.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
@@ -18,6 +19,7 @@ use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
+use super::programs::{Program, programs};
 use super::{machine_paths, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, PlannedTarget, Project};
@@ -28,6 +30,10 @@ pub(super) struct Job<'p> {
     pub(super) unit: &'p Unit,
     pub(super) plan: &'p Plan,
     pub(super) prepared: PreparedUnit,
+    /// A target of each architecture on which parameters may depend.
+    signature_targets: Vec<Target>,
+    /// Length in bytes of the source and the project files that it includes.
+    pub(super) text_length: usize,
     /// Include folders with machine-specific names.
     pub(super) machine_folders: Vec<String>,
     pub(super) origin: Origin,
@@ -38,6 +44,8 @@ pub(super) struct CompileJobs<'p> {
     /// `None` if no kernel has a source.
     pub(super) session: Option<&'p Session>,
     pub(super) jobs: Vec<Job<'p>>,
+    /// Jobs that are compiled together.
+    pub(super) programs: Vec<Program>,
     pub(super) plugins: Vec<PluginJobs<'p>>,
     pub(super) sources: Sources<'p>,
 }
@@ -61,7 +69,7 @@ pub(super) type SignatureResult = Option<Result<Signature, Vec<CompileMessage>>>
 
 pub(super) struct CompiledJob<'j> {
     pub(super) job: &'j Job<'j>,
-    /// Signatures in the order of [`Plan::architectures`].
+    /// Signatures, each with a target of its architecture; a single one serves all targets.
     pub(super) signatures: Vec<(Target, SignatureResult)>,
     /// Compiled code in the order of the plan's targets.
     pub(super) codes: Vec<(Target, Result<CompiledKernel, Vec<CompileMessage>>)>,
@@ -96,13 +104,22 @@ impl<'p> CompileJobs<'p> {
         plugins: &'p [CheckedPlugin],
     ) -> Result<CompileJobs<'p>, Vec<Diagnostic>> {
         let sources = read_sources(plugins)?;
-        let mut all = CompileJobs { project, session, jobs: Vec::new(), plugins: Vec::new(), sources };
+        let mut all = CompileJobs {
+            project,
+            session,
+            jobs: Vec::new(),
+            programs: Vec::new(),
+            plugins: Vec::new(),
+            sources,
+        };
         for plugin in plugins {
             let first = all.jobs.len();
             let units = match session {
                 Some(session) => all.add_units(session, plugin),
                 None => plugin.resolved.draft.units.iter().map(|unit| UnitJob { unit, job: None }).collect(),
             };
+            let jobs = all.jobs.get(first..).unwrap_or_default();
+            all.programs.extend(programs(&plugin.resolved.draft.plugin, &units, jobs, first));
             all.plugins.push(PluginJobs { plugin, jobs: first..all.jobs.len(), units });
         }
         Ok(all)
@@ -114,8 +131,7 @@ impl<'p> CompileJobs<'p> {
         let mut units = Vec::new();
         // Keyed by text, because equal values can differ (`0.0` and `-0.0`).
         let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
-        // All units of a plugin share the names used by a file.
-        let mut names_of_text: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
+        let mut texts: HashMap<&Path, TextFacts> = HashMap::new();
         for unit in &plugin.draft.units {
             let source = self.sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
             let Some(source) = source else {
@@ -127,10 +143,10 @@ impl<'p> CompileJobs<'p> {
                 let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
                 session.prepare_with(text, Arc::clone(&plan.settings))
             };
-            let of_text = names_of_text
+            let of_text = texts
                 .entry(unit.source.as_path())
-                .or_insert_with(|| session.names_taken(&prepare(None)));
-            let names = codegen::names_needed(unit, of_text.as_ref());
+                .or_insert_with(|| TextFacts::new(session, &prepare(None), plan));
+            let names = codegen::names_needed(unit, of_text.names.as_ref());
             let names = names.as_ref();
             let next = self.jobs.len();
             let key = (unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names));
@@ -144,9 +160,39 @@ impl<'p> CompileJobs<'p> {
             let machine_folders =
                 machine_paths::include_folders_of_machine(&prepared.unit, &plan.settings, toolkit, root);
             let origin = provenance::of_source(self.project, session, unit, &prepared);
-            self.jobs.push(Job { unit, plan, prepared, machine_folders, origin });
+            self.jobs.push(Job {
+                unit,
+                plan,
+                prepared,
+                signature_targets: of_text.signature_targets.clone(),
+                text_length: of_text.length,
+                machine_folders,
+                origin,
+            });
         }
         units
+    }
+}
+
+/// A file's facts, which all units of a plugin share.
+struct TextFacts {
+    /// The manifest names that it uses, if known.
+    names: Option<BTreeSet<String>>,
+    signature_targets: Vec<Target>,
+    length: usize,
+}
+
+impl TextFacts {
+    fn new(session: &Session, prepared: &PreparedUnit, plan: &Plan) -> TextFacts {
+        let mut signature_targets = plan.architectures();
+        if !session.may_name_architecture(prepared) {
+            signature_targets.truncate(1);
+        }
+        TextFacts {
+            names: session.names_taken(prepared),
+            signature_targets,
+            length: session.text_length(prepared),
+        }
     }
 }
 
@@ -159,47 +205,60 @@ const MIN_GROUP: usize = 16;
 #[derive(Debug, Clone, Copy)]
 struct SignatureRequest {
     job: usize,
-    /// Index in [`Plan::architectures`].
+    /// Index in [`CompiledJob::signatures`].
     position: usize,
     target: Target,
 }
 
 enum Task<'j> {
     Signatures(Vec<SignatureRequest>),
-    Code(usize, &'j Job<'j>, &'j PlannedTarget),
+    Code(&'j Program, &'j PlannedTarget),
 }
+
+type CodeResult = Result<CompiledKernel, Vec<CompileMessage>>;
 
 enum TaskResult {
     Signatures(Vec<(SignatureRequest, Option<Signature>)>),
-    Code(usize, Target, Box<Result<CompiledKernel, Vec<CompileMessage>>>),
+    Code(Target, Vec<(usize, CodeResult)>),
 }
 
 pub(super) fn run<'j>(
     session: &Session,
     jobs: &'j [Job<'j>],
+    programs: &'j [Program],
     progress: &ProgressBar,
 ) -> Vec<CompiledJob<'j>> {
-    let codes = jobs
+    let requests: Vec<SignatureRequest> = jobs
         .iter()
         .enumerate()
-        .flat_map(|(index, job)| job.plan.targets.iter().map(move |target| Task::Code(index, job, target)));
-    let requests = jobs.iter().enumerate().flat_map(|(job, of_plan)| {
-        let targets = of_plan.plan.architectures().into_iter().enumerate();
-        targets.map(move |(position, target)| SignatureRequest { job, position, target })
-    });
-    let requests: Vec<SignatureRequest> = requests.collect();
-    // Signature groups may take longest, so they start first.
-    let groups = group_by_text(jobs, &requests).into_iter().map(Task::Signatures);
-    let tasks: Vec<Task<'_>> = groups.chain(codes).collect();
+        .flat_map(|(number, job)| {
+            let targets = job.signature_targets.iter().enumerate();
+            targets.map(move |(position, target)| SignatureRequest { job: number, position, target: *target })
+        })
+        .collect();
+    let mut tasks: Vec<Task<'_>> = group_by_text(jobs, &requests).into_iter().map(Task::Signatures).collect();
+    // The longest start first.
+    let mut longest: Vec<&Program> = programs.iter().collect();
+    let text_length = |job: &usize| jobs.get(*job).map_or(0, |job| job.text_length);
+    longest.sort_by_key(|program| Reverse(program.iter().map(text_length).sum::<usize>()));
+    let targets = |program: &'j Program| {
+        let plan = program.first().and_then(|job| jobs.get(*job)).map(|job| job.plan);
+        plan.into_iter().flat_map(|plan| &plan.targets)
+    };
+    tasks.extend(
+        longest
+            .into_iter()
+            .flat_map(|program| targets(program).map(move |target| Task::Code(program, target))),
+    );
     let codes: usize = jobs.iter().map(|job| job.plan.targets.len()).sum();
     progress.set_length((requests.len() + codes) as u64);
-    // Separate tasks, so that idle threads can steal them.
-    let each = tasks.into_par_iter().with_max_len(1);
+    // A bridge hands tasks out one by one, in order.
+    let each = tasks.into_iter().par_bridge();
     let results: Vec<TaskResult> = each.map(|task| run_task(session, jobs, task, progress)).collect();
     progress.finish_and_clear();
     let without_results = |job: &'j Job<'j>| CompiledJob {
         job,
-        signatures: job.plan.architectures().into_iter().map(|target| (target, None)).collect(),
+        signatures: job.signature_targets.iter().map(|target| (*target, None)).collect(),
         codes: Vec::new(),
     };
     let mut compiled: Vec<CompiledJob<'j>> = jobs.iter().map(without_results).collect();
@@ -210,12 +269,18 @@ pub(super) fn run<'j>(
                     set_signature(&mut compiled, request, signature.map(Ok));
                 }
             }
-            TaskResult::Code(index, target, code) => {
-                if let Some(job) = compiled.get_mut(index) {
-                    job.codes.push((target, *code));
+            TaskResult::Code(target, kernels) => {
+                for (job, code) in kernels {
+                    if let Some(job) = compiled.get_mut(job) {
+                        job.codes.push((target, code));
+                    }
                 }
             }
         }
+    }
+    for CompiledJob { job, codes, .. } in &mut compiled {
+        let position = |target: &Target| job.plan.targets.iter().position(|it| it.target == *target);
+        codes.sort_by_key(|(target, _)| position(target));
     }
     compile_missing_signatures(session, jobs, &requests, &mut compiled);
     session.stop_idle();
@@ -247,14 +312,41 @@ fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &Prog
             done.for_each(|job| step(progress, job.unit.kernel.clone()));
             TaskResult::Signatures(found)
         }
-        Task::Code(index, job, planned) => {
-            let compiled = session.compile(&job.prepared, planned.target);
-            step(progress, format!("{} for {}", job.unit.kernel, planned.target));
-            let at_target = |errors: Vec<CompileMessage>| {
-                errors.into_iter().map(|error| at_target(error, planned)).collect()
-            };
-            TaskResult::Code(index, planned.target, Box::new(compiled.map_err(at_target)))
+        Task::Code(program, planned) => {
+            let codes = codes(session, jobs, program, planned);
+            for job in program.iter().filter_map(|job| jobs.get(*job)) {
+                step(progress, format!("{} for {}", job.unit.kernel, planned.target));
+            }
+            TaskResult::Code(planned.target, codes)
         }
+    }
+}
+
+/// Compiles a program. If it fails, each kernel is compiled alone for its own errors.
+fn codes(
+    session: &Session,
+    jobs: &[Job<'_>],
+    program: &Program,
+    planned: &PlannedTarget,
+) -> Vec<(usize, CodeResult)> {
+    let compile = |program: &[usize]| {
+        let units = program.iter().filter_map(|job| Some(&jobs.get(*job)?.prepared));
+        session.compile_program(&units.collect::<Vec<&PreparedUnit>>(), planned.target)
+    };
+    let at_target =
+        |errors: Vec<CompileMessage>| errors.into_iter().map(|error| at_target(error, planned)).collect();
+    match compile(program) {
+        Ok(kernels) => program.iter().copied().zip(kernels.into_iter().map(Ok)).collect(),
+        Err(errors) => match program.as_slice() {
+            [job] => vec![(*job, Err(at_target(errors)))],
+            all => {
+                let alone = |job: &usize| match compile(&[*job]) {
+                    Ok(kernels) => kernels.into_iter().next().map(|kernel| (*job, Ok(kernel))),
+                    Err(errors) => Some((*job, Err(at_target(errors)))),
+                };
+                all.par_iter().filter_map(alone).collect()
+            }
+        },
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use cubinder_analysis::check::can_be_chosen;
 use cubinder_code_object::cubin::{self, LaunchRules};
@@ -19,7 +20,6 @@ use cubinder_source::diagnostic::Diagnostic;
 use rayon::prelude::*;
 
 use super::jobs::{CompileJobs, Job, PluginJobs, UnitJob};
-use super::launch_rules::launch_rules;
 use super::provenance;
 use crate::check_plugins::CheckedPlugin;
 use crate::errors::{LostAttribute, NotADeviceFunction, RenamedPtx};
@@ -96,12 +96,11 @@ fn precompiled(
         error: error.to_string(),
         span: unit.kernel_span.clone(),
     };
-    let mut kernels = cubin::kernels(loaded.target, &bytes).map_err(unreadable)?;
-    let rules = cubin::launch_rules(loaded.target, &bytes, &symbol).map_err(unreadable)?;
-    say_shared(&mut kernels, &symbol, &rules);
+    let (mut kernels, rules) = cubin::kernels(loaded.target, &bytes).map_err(unreadable)?;
+    say_shared(&mut kernels, &symbol, &rules.get(&symbol).copied().unwrap_or_default());
     let target = Target { kind: TargetKind::Native, arch: loaded.target.arch };
     let object = CodeObject { target, digest: Digest::compute(&bytes), kernels, bytes: bytes.into() };
-    Ok(CompiledCode { object, symbol, origin })
+    Ok(CompiledCode { object: Arc::new(object), symbol, origin })
 }
 
 /// Records static shared memory, which limits dynamic memory; the plugin route asks the driver.
@@ -143,16 +142,16 @@ impl Task<'_> {
         let compiled = session
             .compile(&prepared, target)
             .map_err(|errors| self.not_a_device_function(diagnostics(errors)))?;
-        let rules = launch_rules(self.job.unit, &compiled, "this kernel")?;
-        let CompiledKernel { mut object, symbol, .. } = compiled;
+        let CompiledKernel { object, symbol, rules, .. } = compiled;
+        let mut object = Arc::unwrap_or_clone(object);
         say_shared(&mut object.kernels, &symbol, &rules);
         object.target.kind = TargetKind::Native;
-        Ok(CompiledCode { object, symbol, origin: Some(self.job.origin.clone()) })
+        Ok(CompiledCode { object: Arc::new(object), symbol, origin: Some(self.job.origin.clone()) })
     }
 
     fn bounds(&self, session: &Session, target: Target) -> Result<LaunchBounds, Vec<Diagnostic>> {
         let compiled = session.compile(&self.job.prepared, target).map_err(diagnostics)?;
-        let rules = launch_rules(self.job.unit, &compiled, "this kernel")?;
+        let rules = compiled.rules;
         let lost = [
             (rules.block.is_some(), "`__block_size__`"),
             (rules.cluster.is_some(), "`__cluster_dims__`"),

@@ -1,19 +1,20 @@
 //! Compiles all kernels and checks them against the manifests. Reports each error once across variants, targets and
 //! plugins.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use cubinder_analysis::check::{self, Obligation, has_clusters};
 use cubinder_analysis::verify::{self, BoundArgs};
 use cubinder_analysis::{kernel_text, precompiled};
-use cubinder_code_object::cubin::{self, LaunchRules};
+use cubinder_code_object::cubin::{self, Dynamic, LaunchRules};
 use cubinder_code_object::kernel_signature::Signature;
 use cubinder_cuda_text::manifest_names::manifest_names;
 use cubinder_import::foreign;
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::{Resolved, Unit};
-use cubinder_model::{Arg, Plugin, Target};
+use cubinder_model::{Arg, Digest, Plugin, Target};
 use cubinder_nvrtc::nvrtc::{CompileMessage, CompiledKernel, Session, merge_targets};
 use cubinder_source::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
 use cubinder_source::{rules, source};
@@ -21,7 +22,6 @@ use indicatif::ProgressBar;
 
 use super::inputs::Inputs;
 use super::jobs::{self, CompileJobs, CompiledJob, Job, PluginJobs, UnitJob};
-use super::launch_rules::launch_rules;
 use super::{explain, machine_paths, native, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::errors::ClustersDiffer;
@@ -51,7 +51,7 @@ impl CompileJobs<'_> {
                 None => resolved.unused(&BTreeSet::new()),
             });
         }
-        let run = |session| jobs::run(session, &self.jobs, progress);
+        let run = |session| jobs::run(session, &self.jobs, &self.programs, progress);
         let results = self.session.map(run).unwrap_or_default();
         let mut included = Inputs::default();
         if let Some(session) = self.session {
@@ -122,14 +122,15 @@ fn finish_plugin(
     let CheckedPlugin { resolved, plan } = jobs.plugin;
     let plugin = &resolved.draft.plugin;
     let own = results.get(jobs.jobs.clone()).unwrap_or_default();
-    warnings.report(own.iter().filter_map(CompiledJob::machine_path));
+    let mut seen = HashSet::new();
+    warnings.report(own.iter().filter_map(|job| job.machine_path(&mut seen)));
     let mut units = Vec::new();
     let (mut row_errors, mut row_warnings) = (Vec::new(), Vec::new());
     for UnitJob { unit, job } in &jobs.units {
         let row = verify::row_name(plugin, unit);
         let of_row = Sink::default();
         let finished = match job.and_then(|job| results.get(job)) {
-            Some(compiled) => finish_unit(resolved, unit, compiled, &of_row),
+            Some(compiled) => finish_unit(all.session, resolved, unit, compiled, &of_row),
             None => finish_precompiled(&all.project.root, plugin, unit, plan, &of_row),
         };
         let errors = finished.map(|unit| units.push(unit)).err().unwrap_or_default();
@@ -177,7 +178,7 @@ fn finish_precompiled(
     }
     let loaded = files.iter().filter_map(|&file| Some((file, code.files.get(file)?.loaded.as_ref()?)));
     let codes = loaded.map(|(file, loaded)| CompiledCode {
-        object: loaded.object(),
+        object: Arc::new(loaded.object()),
         symbol: unit.kernel.clone(),
         origin: provenance::of_foreign(root, code, file),
     });
@@ -186,15 +187,18 @@ fn finish_precompiled(
 }
 
 impl CompiledJob<'_> {
-    fn machine_path(&self) -> Option<Diagnostic> {
+    /// Searches code objects that are not in `seen`.
+    fn machine_path(&self, seen: &mut HashSet<Digest>) -> Option<Diagnostic> {
         let Job { prepared, machine_folders, .. } = self.job;
-        let mut codes = self.codes.iter().filter_map(|(_, code)| code.as_ref().ok());
+        let codes = self.codes.iter().filter_map(|(_, code)| code.as_ref().ok());
+        let mut codes = codes.filter(|code| seen.insert(code.object.digest));
         codes.find_map(|code| machine_paths::warning(&prepared.unit, machine_folders, &code.object))
     }
 }
 
 /// Joins a unit's results and checks them against each other and the manifest.
 fn finish_unit(
+    session: Option<&Session>,
     resolved: &Resolved,
     unit: &Unit,
     results: &CompiledJob<'_>,
@@ -222,31 +226,52 @@ fn finish_unit(
     for (_, signature) in &signatures {
         warnings.report(verify::writable_inputs(plugin, unit, signature));
     }
-    let (mut found, mut rules) = (Vec::new(), Vec::new());
-    for (target, code) in &compiled {
+    let check = |(target, code): &(Target, &CompiledKernel)| {
         let checked = check_code(plugin, unit, &signatures, &bound.args, code);
-        found
-            .push((*target, checked.map(|checked| rules.push((*target, checked))).err().unwrap_or_default()));
-    }
-    let errors = merge_targets(&found);
+        (*target, checked.err().unwrap_or_default())
+    };
+    let errors = merge_targets(&compiled.iter().map(check).collect::<Vec<_>>());
     if !errors.is_empty() {
         return Err(errors);
     }
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
-    let no_shared = |(target, rules): &(Target, LaunchRules)| {
-        let warning = launch.and_then(|launch| verify::no_shared(unit, launch, *rules));
+    let no_shared = |(target, code): &(Target, &CompiledKernel)| {
+        let rules = LaunchRules { dynamic_shared: dynamic_shared(session, job, *target, code), ..code.rules };
+        let warning = launch.and_then(|launch| verify::no_shared(unit, launch, rules));
         (*target, warning.into_iter().collect())
     };
-    warnings.report(merge_targets(&rules.iter().map(no_shared).collect::<Vec<_>>()));
+    if launch.is_some_and(|launch| launch.shared_bytes.constant() == Some(0)) {
+        warnings.report(merge_targets(&compiled.iter().map(no_shared).collect::<Vec<_>>()));
+    }
+    let rules: Vec<(Target, LaunchRules)> =
+        compiled.iter().map(|(target, code)| (*target, code.rules)).collect();
     let needs_cluster = launch.is_some_and(|launch| launch.cluster.is_none());
     let cluster = if needs_cluster { cluster_of(unit, &rules)? } else { None };
     let code = compiled.iter().map(|(_, code)| CompiledCode {
-        object: code.object.clone(),
+        object: Arc::clone(&code.object),
         symbol: code.symbol.clone(),
         origin: Some(job.origin.clone()),
     });
     let code = code.collect();
     Ok(CompiledUnit { variant: unit.variant, step: unit.step, bound, cluster, code })
+}
+
+/// Returns whether the kernel has dynamic shared memory. If another kernel of its program has some, the code does not
+/// tell, and the kernel is compiled alone.
+fn dynamic_shared(
+    session: Option<&Session>,
+    job: &Job<'_>,
+    target: Target,
+    code: &CompiledKernel,
+) -> Dynamic {
+    let found = code.rules.dynamic_shared;
+    let has_others = code.object.kernels.len() > 1;
+    match session.filter(|_| found == Dynamic::NotTold && has_others) {
+        None => found,
+        Some(session) => {
+            session.compile(&job.prepared, target).map_or(found, |alone| alone.rules.dynamic_shared)
+        }
+    }
 }
 
 fn explained(resolved: &Resolved, errors: &[CompileMessage]) -> Vec<Diagnostic> {
@@ -319,7 +344,7 @@ fn check_code(
     signatures: &[(Target, &Signature)],
     args: &[Arg],
     code: &CompiledKernel,
-) -> Result<LaunchRules, Vec<Diagnostic>> {
+) -> Result<(), Vec<Diagnostic>> {
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
     let (Some(launch), Some(kernel)) =
         (launch, code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol))
@@ -332,11 +357,13 @@ fn check_code(
         .into());
     };
     let target = code.object.target;
-    let rules = launch_rules(unit, code, "compiled for this kernel")?;
-    let signature = signatures.iter().find(|(of, _)| of.arch == target.arch);
+    let signature = match signatures {
+        [only] => Some(only),
+        all => all.iter().find(|(of, _)| of.arch == target.arch),
+    };
     let Some((_, signature)) = signature else {
         return Err(Diagnostic::error(format!("`{}` was not compiled", unit.kernel)).into());
     };
-    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })?;
-    Ok(rules)
+    let rules = code.rules;
+    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
 }

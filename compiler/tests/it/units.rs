@@ -1,8 +1,8 @@
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cubinder_analysis::verify::{CodeCheck, bind_args, check_code};
-use cubinder_code_object::cubin::launch_rules;
 use cubinder_manifest::resolve;
 use cubinder_model::{Arg, CodeObject, Target};
 use cubinder_nvrtc::cache::Cache;
@@ -56,7 +56,7 @@ const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compu
 
 struct Built {
     args: Vec<Vec<Arg>>,
-    code: Vec<CodeObject>,
+    code: Vec<Arc<CodeObject>>,
     statistics: Statistics,
     time: Duration,
 }
@@ -85,8 +85,7 @@ fn build(toolkit: &Toolkit, project: &Path, cache: &Path) -> Built {
             let kernel =
                 compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol).unwrap();
             let launch = draft.plugin.variants[unit.variant].launch(unit.step).unwrap();
-            let rules = launch_rules(target, &compiled.object.raw().unwrap(), &compiled.symbol).unwrap();
-            let signature = &signature;
+            let (signature, rules) = (&signature, compiled.rules);
             let check = CodeCheck { unit, launch, args: &bound, signature, target, kernel, rules };
             shown(check_code(&check));
             code.push(compiled.object);

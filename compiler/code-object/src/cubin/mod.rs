@@ -179,27 +179,18 @@ fn arch_of(header: &Header) -> Result<u32, CubinError> {
     }
 }
 
-/// Returns the kernels of a cubin or PTX.
+/// Returns the kernels of a cubin or PTX, and their launch requirements by symbol.
 ///
 /// # Errors
 /// The errors of [`read`] and [`read_ptx`].
-pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinError> {
+pub fn kernels(
+    target: Target,
+    bytes: &[u8],
+) -> Result<(Vec<KernelFacts>, BTreeMap<String, LaunchRules>), CubinError> {
     match target.kind {
-        TargetKind::Cubin => Ok(read(bytes)?.kernels),
-        TargetKind::Ptx | TargetKind::Native => Ok(read_ptx(bytes)?.kernels),
+        TargetKind::Cubin => read(bytes).map(|facts| (facts.kernels, facts.rules)),
+        TargetKind::Ptx | TargetKind::Native => read_ptx(bytes).map(|facts| (facts.kernels, facts.rules)),
     }
-}
-
-/// Returns a kernel's launch requirements; defaults if the code lacks it.
-///
-/// # Errors
-/// The errors of [`read`] and [`read_ptx`].
-pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
-    let mut rules = match target.kind {
-        TargetKind::Cubin => read(bytes)?.rules,
-        TargetKind::Ptx | TargetKind::Native => read_ptx(bytes)?.rules,
-    };
-    Ok(rules.remove(symbol).unwrap_or_default())
 }
 
 fn kernel(

@@ -301,7 +301,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn launch_rules(bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
-        super::super::launch_rules("compute_90".parse().unwrap(), bytes, symbol)
+        let (_, mut rules) = super::super::kernels("compute_90".parse().unwrap(), bytes)?;
+        Ok(rules.remove(symbol).unwrap_or_default())
     }
 
     const TEXT: &str = "//\n// Generated\n\n.version 9.0\n.target sm_89\n.address_size 64\n\n\

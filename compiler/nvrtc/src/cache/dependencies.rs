@@ -17,6 +17,8 @@ use crate::source;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Facts {
     digest: Digest,
+    length: usize,
+    names_architecture: bool,
     includes: Vec<Kind>,
     pasting: Pasting,
     /// See [`names_taken`].
@@ -62,7 +64,14 @@ impl Files {
                 let text = String::from_utf8_lossy(&bytes);
                 let (includes, pasting) = (scan(&bytes), Pasting::scan(&bytes));
                 let digest = Digest::compute(&bytes);
-                FileState::File(Arc::new(Facts { digest, includes, pasting, names: names_taken(&text) }))
+                FileState::File(Arc::new(Facts {
+                    digest,
+                    length: bytes.len(),
+                    names_architecture: names_architecture(&text),
+                    includes,
+                    pasting,
+                    names: names_taken(&text),
+                }))
             }
             Err(place) => place,
         };
@@ -83,6 +92,15 @@ impl Files {
 
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
         self.state(path).facts()?.names.clone()
+    }
+
+    pub(crate) fn length(&self, path: &Path) -> usize {
+        self.state(path).facts().map_or(0, |facts| facts.length)
+    }
+
+    /// See [`names_architecture`]; `true` for an unreadable file.
+    pub(crate) fn names_architecture(&self, path: &Path) -> bool {
+        self.state(path).facts().is_none_or(|facts| facts.names_architecture)
     }
 }
 
@@ -105,6 +123,11 @@ pub(crate) fn is_absent(path: &Path) -> bool {
 
 fn digest_of(path: &Path) -> Option<Digest> {
     read(path).ok().map(|bytes| Digest::compute(&bytes))
+}
+
+/// Returns whether a text may ask for the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`.
+pub(crate) fn names_architecture(text: &str) -> bool {
+    ["ARCH", "NV_"].iter().any(|part| text.contains(part))
 }
 
 fn scan(text: impl AsRef<[u8]>) -> Vec<Kind> {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::Settings;
 use super::tests::compile_unit;
-use crate::cubin::{Cluster, Dynamic, kernels, launch_rules, read, read_ptx};
+use crate::cubin::{Cluster, CubinError, Dynamic, LaunchRules, kernels, read, read_ptx};
 use crate::test_support::{nvrtc, show, unit};
 use cubinder_model::{KernelFacts, Target, TargetKind};
 
@@ -24,6 +24,10 @@ extern \"C\" __global__ void plain(char c, short s, long long* l, int q) {
     l[0] = st[q & 63];
 }
 ";
+
+fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
+    Ok(kernels(target, bytes)?.1.remove(symbol).unwrap_or_default())
+}
 
 fn compiled(test: &str, target: &str) -> Option<Vec<u8>> {
     compiled_text(test, target, TEXT, "first<3>")
@@ -97,7 +101,7 @@ fn more_than_4_kib_of_parameters_are_read() {
         );
         for target in ["sm_75", "sm_89", "sm_90", "sm_100", "sm_120", "compute_89"] {
             let Some(bytes) = compiled_text(test, target, &text, "k") else { return };
-            let found = kernels(target.parse().unwrap(), &bytes).unwrap();
+            let found = kernels(target.parse().unwrap(), &bytes).unwrap().0;
             let params: Vec<(u32, u32)> =
                 found[0].params.iter().map(|param| (param.offset, param.size)).collect();
             let size = 4 * count;
@@ -150,7 +154,7 @@ fn shared_memory_of_the_launch_is_told_from_that_of_the_kernel() {
             let Some(bytes_of) = compiled_text(test, target, &text, "k") else { return };
             let target: Target = target.parse().unwrap();
             let (facts, rules) = (
-                kernels(target, &bytes_of).unwrap().remove(0),
+                kernels(target, &bytes_of).unwrap().0.remove(0),
                 launch_rules(target, &bytes_of, "k").unwrap(),
             );
             let (expected, told) = match target.kind {

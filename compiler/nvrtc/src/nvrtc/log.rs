@@ -93,6 +93,23 @@ pub(super) struct Log {
     pub(super) required_arch: Option<u32>,
 }
 
+impl Log {
+    /// Removes messages without a location that name other kernels of `symbols`, but not `symbol`.
+    pub(super) fn of_kernel(&self, symbol: &str, symbols: &[String]) -> Log {
+        let names = |message: &Message, symbol: &str| {
+            let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+            message.text.split(|c| !is_word(c)).any(|word| word == symbol)
+        };
+        let is_of_other = |message: &&Message| {
+            message.location.is_none()
+                && symbols.iter().any(|other| names(message, other))
+                && !names(message, symbol)
+        };
+        let messages = self.messages.iter().filter(|message| !is_of_other(message)).cloned().collect();
+        Log { messages, ..self.clone() }
+    }
+}
+
 /// Parses a log; unrecognized lines go to [`Log::rest`].
 pub(super) fn parse(text: &str) -> Log {
     let mut log = Log::default();

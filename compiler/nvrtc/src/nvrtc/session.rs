@@ -17,8 +17,9 @@ use super::errors::{Changed, EndlessInclude, NoCode, NoNvrtc, UnreadableCode, Un
 use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
 use super::{Cause, CompileMessage, Compiler, ReadFiles, call_for, diagnose, diagnostics, log};
-use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
+use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, names_architecture, stamp_of_folder};
 use crate::codegen::TranslationUnit;
+use crate::cubin::LaunchRules;
 use crate::diagnostic::Diagnostic;
 use crate::kernel_signature::Signature;
 use crate::manifest_names::{MANIFEST, names_taken};
@@ -28,7 +29,7 @@ use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path};
 
 /// Part of each cache key. Change it if the meaning of cache entries changes within a release.
-const FORMAT: &str = "cubinder code 6";
+const FORMAT: &str = "cubinder code 7";
 
 /// Compiles a project's units; may be used from several threads.
 #[derive(Debug)]
@@ -66,13 +67,15 @@ impl PreparedUnit {
     }
 }
 
-/// A unit's code for one target.
+/// A kernel in the code of its program for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledKernel {
-    /// Code object.
-    pub object: CodeObject,
+    /// Code object, shared by the kernels of a program.
+    pub object: Arc<CodeObject>,
     /// The kernel's symbol in [`CodeObject::kernels`].
     pub symbol: String,
+    /// The kernel's launch requirements.
+    pub rules: LaunchRules,
     /// NVRTC's warnings, and one about an old release.
     pub warnings: Vec<Diagnostic>,
     /// Release of NVRTC that compiled it.
@@ -146,8 +149,7 @@ impl Session {
             .field(unit.name.as_bytes())
             .field(unit.text.as_bytes())
             .field(codegen::PRELUDE_NAME.as_bytes())
-            .field(unit.prelude.text.as_bytes())
-            .field(unit.kernel.as_bytes());
+            .field(unit.prelude.text.as_bytes());
         if dependencies.trusts_toolkit {
             key = key.field(&self.toolkit_stamp.get_or_init(|| stamp(&self.toolkit)).0);
         }
@@ -169,37 +171,74 @@ impl Session {
         Some(names)
     }
 
-    /// Returns a unit's code, from the cache or NVRTC; fails with NVRTC's errors in the user's files, or if it cannot
-    /// be loaded.
+    /// Returns the length in bytes of the unit's source and the project files that it includes.
+    #[must_use]
+    pub fn text_length(&self, prepared: &PreparedUnit) -> usize {
+        let included = self.found_files(prepared).map(|(file, _)| self.files.length(file));
+        prepared.unit.source.text.len() + included.sum::<usize>()
+    }
+
+    /// Returns whether parameters of kernels may depend on the architecture: a project file or an option may name it,
+    /// or not all files are known.
+    #[must_use]
+    pub fn may_name_architecture(&self, prepared: &PreparedUnit) -> bool {
+        let mut texts = prepared.settings.options.iter().chain([&prepared.unit.source.text]);
+        texts.any(|text| names_architecture(text))
+            || self
+                .included_files(prepared)
+                .is_none_or(|files| files.into_iter().any(|file| self.files.names_architecture(file)))
+    }
+
+    /// Compiles a unit alone ([`Session::compile_program`]).
     pub fn compile(
         &self,
         prepared: &PreparedUnit,
         target: Target,
     ) -> Result<CompiledKernel, Vec<CompileMessage>> {
-        let key = self.key("code", prepared, Purpose::Code(target));
-        let readable = |entry: CodeEntry| entry.object(target).ok().map(|object| (entry, object));
-        let stored = self.stored(prepared, &key, readable);
+        self.compile_program(&[prepared], target)?.pop().ok_or_else(Vec::new)
+    }
+
+    /// Compiles units that differ only in kernels as one program, or reads it from the cache. Returns the kernels in
+    /// the order of the units. Fails with NVRTC's errors in the user's files, or if NVRTC cannot be loaded.
+    pub fn compile_program(
+        &self,
+        units: &[&PreparedUnit],
+        target: Target,
+    ) -> Result<Vec<CompiledKernel>, Vec<CompileMessage>> {
+        let Some(first) = units.first() else { return Ok(Vec::new()) };
+        let key = self.key("code", units, Purpose::Code(target));
+        let readable = |entry: CodeEntry| entry.code(target, units.len()).ok().map(|code| (entry, code));
+        let stored = self.stored(first, &key, readable);
         let cached = stored.is_some();
-        let (entry, object) = match stored {
+        let (entry, code) = match stored {
             Some(found) => found,
             None => {
-                let kernels = [prepared.unit.kernel.as_str()];
-                let (compiled, nvrtc) = self.call(prepared, &kernels, Purpose::Code(target))?;
+                let (compiled, nvrtc) = self.call(units, Purpose::Code(target))?;
                 let read = ReadFiles::parse(compiled.printed.as_deref());
                 let entry = CodeEntry::new(compiled.output, nvrtc, target)
                     .ok_or_else(|| vec![CompileMessage::new(NoCode { target })])?;
-                let object = entry.object(target).map_err(|reason| {
-                    let kernel = prepared.unit.kernel_span.clone();
+                let code = entry.code(target, units.len()).map_err(|reason| {
+                    let kernel = first.unit.kernel_span.clone();
                     vec![CompileMessage::new(UnreadableCode { target, reason, kernel })]
                 })?;
-                self.store(prepared, &key, &entry, &read);
-                (entry, object)
+                self.store(first, &key, &entry, &read);
+                (entry, code)
             }
         };
-        let messages = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
-        let mut warnings = diagnostics(messages);
-        warnings.extend(doubts(entry.nvrtc));
-        Ok(CompiledKernel { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
+        let log = log::parse(&entry.log);
+        let kernels = units.iter().zip(&entry.symbols).map(|(unit, symbol)| {
+            let log = log.of_kernel(symbol, &entry.symbols);
+            let messages = diagnose::diagnose(&log, &unit.unit, &self.toolkit.include);
+            CompiledKernel {
+                object: Arc::clone(&code.object),
+                symbol: symbol.clone(),
+                rules: code.rules.get(symbol).copied().unwrap_or_default(),
+                warnings: diagnostics(messages).into_iter().chain(doubts(entry.nvrtc)).collect(),
+                nvrtc: entry.nvrtc,
+                cached,
+            }
+        });
+        Ok(kernels.collect())
     }
 
     /// Returns the kernel's parameters for `target`'s architecture, from the cache or a compile with debug information.
@@ -228,7 +267,7 @@ impl Session {
         let mut found: Vec<Option<Signature>> = Vec::new();
         let mut missing = Vec::new();
         for (index, unit) in units.iter().enumerate() {
-            let key = self.key("signature", unit, Purpose::Signature(target.arch));
+            let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
             let stored = self.stored(unit, &key, Some::<Signature>);
             if stored.is_none() {
                 missing.push((index, key));
@@ -253,8 +292,7 @@ impl Session {
         target: Target,
     ) -> Result<(Vec<Signature>, ReadFiles), Vec<CompileMessage>> {
         let Some(first) = units.first() else { return Ok((Vec::new(), ReadFiles::NotAsked)) };
-        let kernels: Vec<&str> = units.iter().map(|unit| unit.unit.kernel.as_str()).collect();
-        let (compiled, _) = self.call(first, &kernels, Purpose::Signature(target.arch))?;
+        let (compiled, _) = self.call(units, Purpose::Signature(target.arch))?;
         let WorkerOutput { output, printed } = compiled;
         let has_symbols = output.lowered_names.len() == units.len();
         if !has_symbols || output.ptx.is_empty() || output.lowered_names.iter().any(String::is_empty) {
@@ -354,11 +392,14 @@ impl Session {
 
     /// Computes a key over all options; NVRTC's identity determines which it gets. Line information contains paths
     /// relative to the current folder (13.0).
-    fn key(&self, kind: &str, prepared: &PreparedUnit, purpose: Purpose) -> Digest {
-        let settings = &prepared.settings;
-        let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
-        let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
-        let mut key = KeyHasher::new(kind).field(&prepared.key.0);
+    fn key(&self, kind: &str, units: &[&PreparedUnit], purpose: Purpose) -> Digest {
+        let mut key = KeyHasher::new(kind);
+        let Some(first) = units.first() else { return key.finish() };
+        let settings = &first.settings;
+        let include = include_folders(&first.unit, settings, &self.toolkit.include);
+        let options = options(&first.unit, purpose, settings, &include, (i32::MAX, 0));
+        key = key.field(&first.key.0).field(&units.len().to_le_bytes());
+        key = units.iter().fold(key, |key, unit| key.field(unit.unit.kernel.as_bytes()));
         if !matches!(purpose, Purpose::Signature(_)) && has_line_information(&settings.options) {
             let folder = std::env::current_dir().unwrap_or_default();
             key = key.field(folder.as_os_str().as_encoded_bytes());
@@ -429,10 +470,10 @@ impl Session {
 
     fn call(
         &self,
-        prepared: &PreparedUnit,
-        kernels: &[&str],
+        units: &[&PreparedUnit],
         purpose: Purpose,
     ) -> Result<(WorkerOutput, (i32, i32)), Vec<CompileMessage>> {
+        let Some(prepared) = units.first() else { return Err(Vec::new()) };
         if let Some(path) = &prepared.dependencies.endless {
             let TranslationUnit { name: file, kernel_span, .. } = &prepared.unit;
             let error = EndlessInclude { path: path.display(), file, kernel: kernel_span.clone() };
@@ -441,7 +482,8 @@ impl Session {
         let compiler = self.compiler().map_err(|error| vec![CompileMessage::new(error)])?;
         let start = Instant::now();
         let PreparedUnit { unit, settings, .. } = prepared;
-        let result = call_for(compiler, unit, kernels, purpose, settings, &self.toolkit.include);
+        let kernels: Vec<&str> = units.iter().map(|unit| unit.unit.kernel.as_str()).collect();
+        let result = call_for(compiler, unit, &kernels, purpose, settings, &self.toolkit.include);
         self.count(|statistics| {
             statistics.nvrtc_calls += 1;
             statistics.nvrtc_time += start.elapsed();

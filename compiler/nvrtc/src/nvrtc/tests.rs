@@ -77,7 +77,7 @@ fn a_kernel_compiles_to_machine_code_and_to_ptx() {
         for name in ["sm_89", "sm_90a", "compute_80"] {
             let raw = compile_unit(nvrtc, &unit, target(name), &Settings::default(), &toolkit.include)
                 .unwrap_or_else(|errors| panic!("{}", show(&errors)));
-            let kernels = crate::cubin::kernels(target(name), &raw.bytes).unwrap();
+            let (kernels, _) = crate::cubin::kernels(target(name), &raw.bytes).unwrap();
             assert_eq!(kernels.len(), 1, "{kernels:?}");
             assert_eq!(kernels[0].symbol, raw.symbol);
             assert_eq!(kernels[0].max_threads, Some(256));

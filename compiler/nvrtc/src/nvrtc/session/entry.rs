@@ -1,12 +1,14 @@
 //! The cache entries of compiles.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use cubinder_model::{CodeBytes, CodeObject, Digest, Target, TargetKind};
 use nvrtc_sys::Output;
 use serde::{Deserialize, Serialize};
 
-use crate::cubin;
+use crate::cubin::{self, LaunchRules};
 
 /// A result with paths that only the compiler knows and the key lacks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,7 +22,8 @@ pub(super) struct Stored<T> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CodeEntry {
     pub(super) nvrtc: (i32, i32),
-    pub(super) symbol: String,
+    /// Symbols of the kernels, in the order of the units.
+    pub(super) symbols: Vec<String>,
     pub(super) log: String,
     /// Digest of the unpacked code.
     pub(super) digest: Digest,
@@ -29,24 +32,35 @@ pub(super) struct CodeEntry {
     pub(super) stored: Vec<u8>,
 }
 
+/// A program's code and the launch requirements of its kernels by symbol.
+pub(super) struct Code {
+    pub(super) object: Arc<CodeObject>,
+    pub(super) rules: BTreeMap<String, LaunchRules>,
+}
+
 impl CodeEntry {
     pub(super) fn new(output: Output, nvrtc: (i32, i32), target: Target) -> Option<CodeEntry> {
-        let Output { log, lowered_names, cubin, ptx } = output;
+        let Output { log, lowered_names: symbols, cubin, ptx } = output;
         let bytes = if target.kind == TargetKind::Cubin { cubin } else { ptx };
-        let symbol =
-            lowered_names.into_iter().next().filter(|symbol| !symbol.is_empty() && !bytes.is_empty())?;
+        if bytes.is_empty() || symbols.iter().any(String::is_empty) {
+            return None;
+        }
         let digest = Digest::compute(&bytes);
         let packed = CodeBytes::pack(bytes);
         let unpacked = packed.is_packed().then(|| packed.unpacked_length());
-        Some(CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() })
+        Some(CodeEntry { nvrtc, symbols, log, digest, unpacked, stored: packed.stored().to_vec() })
     }
 
-    pub(super) fn object(&self, target: Target) -> Result<CodeObject, String> {
+    /// Reads the code of `count` kernels.
+    pub(super) fn code(&self, target: Target, count: usize) -> Result<Code, String> {
+        if self.symbols.len() != count {
+            return Err(format!("{} symbols for {count} kernels", self.symbols.len()));
+        }
         let bytes = CodeBytes::from_stored(self.stored.clone(), self.unpacked);
         let bytes = bytes.ok_or_else(|| "invalid stored code".to_owned())?;
         let raw = bytes.unpack(self.digest).map_err(|error| error.to_string())?;
-        let kernels = cubin::kernels(target, &raw).map_err(|error| error.to_string())?;
+        let (kernels, rules) = cubin::kernels(target, &raw).map_err(|error| error.to_string())?;
         drop(raw);
-        Ok(CodeObject { target, digest: self.digest, kernels, bytes })
+        Ok(Code { object: Arc::new(CodeObject { target, digest: self.digest, kernels, bytes }), rules })
     }
 }

@@ -40,9 +40,9 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     let of_other_code = CodeEntry { digest: Digest::compute(b"other"), ..entry(&whole) };
     for wrong in [entry(b"no code"), entry(&whole[..whole.len() / 2]), as_no_code_is, of_other_code] {
         let session = session();
-        let key = session.key("code", &prepared, Purpose::Code(target));
+        let key = session.key("code", &[&prepared], Purpose::Code(target));
         session.store(&prepared, &key, &wrong, &ReadFiles::NotAsked);
-        let reason = wrong.object(target).unwrap_err();
+        let Err(reason) = wrong.code(target, 1) else { panic!("readable") };
         let (again, calls, hits) = build();
         assert_eq!((again.cached, calls, hits), (false, 1, 0), "{reason}");
         assert_eq!(again.object, right.object);
@@ -126,7 +126,7 @@ fn whatever_decides_the_bytes_is_in_the_key() {
         let settings = Settings { include: Vec::new(), options };
         let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
         let prepared = session.prepare(unit(folder.path(), text, kernel, &[]));
-        session.key("code", &prepared, Purpose::Code(target.parse().unwrap()))
+        session.key("code", &[&prepared], Purpose::Code(target.parse().unwrap()))
     };
     let first = toolkit("first", "one", "one");
     let expected = key(&first, KERNEL, "k", &[], "sm_89");
@@ -161,7 +161,7 @@ fn keys_hold_the_current_folder_for_line_information() {
             let options = options.iter().map(|option: &&str| (*option).to_owned()).collect();
             let settings = Settings { include: Vec::new(), options };
             let session = Session::new(toolkit_in(folder), settings, Cache::disabled()).unwrap();
-            let key = session.key("code", &session.prepare(unit(folder, KERNEL, "k", &[])), purpose);
+            let key = session.key("code", &[&session.prepare(unit(folder, KERNEL, "k", &[]))], purpose);
             println!("\n{what}: {key:?}");
         }
         return;

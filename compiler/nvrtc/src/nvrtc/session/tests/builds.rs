@@ -45,6 +45,49 @@ fn the_second_build_does_not_call_nvrtc() {
 }
 
 #[test]
+fn kernels_of_a_program_share_its_code() {
+    let Some(toolkit) = toolkit("kernels_of_a_program_share_its_code") else { return };
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let text = "template <int N> __global__ void __launch_bounds__(32 * N) k(int* x) { x[N] = N; }\n";
+    let compile = |kernels: &[&str], name: &str| {
+        let session = session(&toolkit, cache.path());
+        let units = kernels.iter().map(|kernel| session.prepare(unit(folder.path(), text, kernel, &[])));
+        let units: Vec<PreparedUnit> = units.collect();
+        let compiled = session.compile_program(&units.iter().collect::<Vec<_>>(), target(name));
+        let compiled = compiled.map_err(diagnostics).unwrap_or_else(|errors| panic!("{}", show(&errors)));
+        (compiled, session.statistics().nvrtc_calls)
+    };
+    for name in ["sm_89", "compute_80"] {
+        let (both, calls) = compile(&["k<1>", "k<2>"], name);
+        assert_eq!((both.len(), calls), (2, 1));
+        let threads = both.iter().map(|compiled| {
+            let kernels = &compiled.object.kernels;
+            kernels.iter().find(|kernel| kernel.symbol == compiled.symbol).unwrap().max_threads
+        });
+        assert_eq!(threads.collect::<Vec<_>>(), [Some(32), Some(64)]);
+        assert!(both.iter().all(|compiled| compiled.object.kernels.len() == 2 && !compiled.cached));
+        assert_eq!(both[0].object.digest, both[1].object.digest);
+        let (again, calls) = compile(&["k<1>", "k<2>"], name);
+        assert!(calls == 0 && again.iter().all(|compiled| compiled.cached));
+        assert_eq!(again[1].object, both[1].object);
+        for others in [&["k<1>"][..], &["k<2>", "k<1>"], &["k<1>", "k<2>", "k<3>"], &["k<1>", "k<1>"]] {
+            assert_eq!(compile(others, name).1, 1, "{others:?}");
+        }
+    }
+    assert_eq!(compile(&[], "sm_89"), (Vec::new(), 0));
+}
+
+#[test]
+fn warnings_name_their_kernel() {
+    let log = log::parse(
+        "ptxas warning : Value of threads per SM for entry k2 is out of range\n\nk.cu(3): warning #174-D: k1\n",
+    );
+    let symbols = ["k1".to_owned(), "k2".to_owned(), "k".to_owned()];
+    let numbers = symbols.each_ref().map(|symbol| log.of_kernel(symbol, &symbols).messages.len());
+    assert_eq!(numbers, [1, 2, 1]);
+}
+
+#[test]
 fn signatures_of_one_text_come_from_one_compile() {
     let Some(toolkit) = toolkit("signatures_of_one_text_come_from_one_compile") else { return };
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

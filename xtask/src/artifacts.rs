@@ -20,16 +20,17 @@ pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
     }
     let mut built = Vec::new();
-    for (package, profile) in PACKAGES {
-        let mut command = workspace::cargo();
-        command.args(["build", "--profile", profile, "--package", package]);
-        built.extend(messages(&mut command, &mut on_line)?);
+    for build in BUILDS {
+        built.extend(messages(workspace::cargo().args(build), &mut on_line)?);
     }
     Artifacts::among(&built)
 }
 
-/// Each with its profile.
-pub(crate) const PACKAGES: [(&str, &str); 2] = [("cubinder-plugin", "runtime"), ("cubinder", "release")];
+/// Arguments of cargo. It applies link-time optimization only if it builds no `rlib` of the package.
+pub(crate) const BUILDS: [&[&str]; 2] = [
+    &["rustc", "--package", "cubinder-plugin", "--profile", "runtime", "--lib", "--crate-type", "cdylib"],
+    &["build", "--package", "cubinder", "--profile", "release"],
+];
 
 pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
 

@@ -73,6 +73,7 @@ struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
+    #[inline]
     fn charge(&mut self, steps: usize) -> Result<(), EvalError> {
         self.steps = self.steps.checked_sub(steps).ok_or(EvalError::TooManySteps)?;
         Ok(())
@@ -126,6 +127,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    #[inline]
     fn held(&self, id: NodeId) -> Result<Option<&Value>, EvalError> {
         let found = match self.nodes.get(id as usize) {
             Some(Node::Attribute(attribute)) => {

@@ -120,6 +120,7 @@ fn float(value: f64, from: &[f64], operation: impl FnOnce() -> String) -> Result
     Err(EvalError::Overflow { kind: "float", operation: operation() })
 }
 
+#[inline]
 fn int(value: Option<i64>, operation: impl FnOnce() -> String) -> Result<Value, EvalError> {
     value.map(Value::Int).ok_or_else(|| EvalError::Overflow { kind: "integer", operation: operation() })
 }

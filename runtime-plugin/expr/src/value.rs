@@ -55,6 +55,7 @@ impl Value {
         self.size(limit, 16)
     }
 
+    #[inline]
     fn size(&self, limit: usize, text_bytes: usize) -> usize {
         match self {
             Value::Array(items) if items.len() > limit => items.len(),

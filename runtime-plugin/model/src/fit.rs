@@ -55,7 +55,7 @@ pub enum Fit {
 #[must_use]
 pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..targets.len()).collect();
-    indices.sort_by_key(|index| targets.get(*index).map(|target| rank(device, *target)));
+    indices.sort_unstable_by_key(|index| (targets.get(*index).map(|target| rank(device, *target)), *index));
     indices
 }
 

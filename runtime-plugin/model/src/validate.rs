@@ -4,6 +4,8 @@
 mod expressions;
 mod tuning;
 
+use std::collections::BTreeSet;
+
 use crate::code::CodeObject;
 use crate::container::Container;
 use crate::model::{
@@ -82,10 +84,9 @@ pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), Strin
 
 /// Cubins do not record whether `sm_120` or `sm_120f` was requested, so two targets may have the same bytes.
 fn unique_code(code: &[CodeObject]) -> Result<(), String> {
-    let mut keys: Vec<_> = code.iter().map(|code| (code.digest, code.target)).collect();
-    keys.sort_unstable();
-    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("duplicate code object {}", pair[0].0.short())),
+    let mut keys = BTreeSet::new();
+    match code.iter().find(|code| !keys.insert((code.digest, code.target))) {
+        Some(code) => Err(format!("duplicate code object {}", code.digest.short())),
         None => Ok(()),
     }
 }
@@ -140,10 +141,9 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         let specialized = variant.specialized.iter().map(|(index, value)| format!("{index} {value:?}"));
         (variant.id, variant.types.clone(), variant.formats.clone(), specialized.collect::<Vec<String>>())
     };
-    let mut rows: Vec<_> = plugin.variants.iter().map(key).collect();
-    rows.sort_unstable();
-    match rows.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(within(format!("duplicate variant {} for the same types", pair[0].0))),
+    let mut keys = BTreeSet::new();
+    match plugin.variants.iter().find(|variant| !keys.insert(key(variant))) {
+        Some(variant) => Err(within(format!("duplicate variant {} for the same types", variant.id))),
         None => Ok(()),
     }
 }

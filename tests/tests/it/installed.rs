@@ -9,6 +9,9 @@ use serde_json::Value;
 
 const OLDEST_GLIBC: (u32, u32) = (2, 28);
 
+/// Bytes of `libcubinder.so`, which each plugin library contains.
+const MAX_RUNTIME_LIBRARY: u64 = 1_500_000;
+
 const NOT_SET: &str =
     "`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` sets it";
 
@@ -165,6 +168,17 @@ fn glibc_versions(bytes: &[u8]) -> Vec<(u32, u32)> {
         String::from_utf8(digits.copied().collect()).ok()?.parse().ok()
     };
     at.filter_map(minor).map(|minor| (2, minor)).collect()
+}
+
+#[test]
+fn the_runtime_library_is_small() -> Result<()> {
+    let Some(installed) = Installed::archive()? else {
+        skip(NOT_SET);
+        return Ok(());
+    };
+    let bytes = std::fs::metadata(installed.prefix().join("lib/libcubinder.so"))?.len();
+    assert!(bytes <= MAX_RUNTIME_LIBRARY, "{bytes} bytes, expected at most {MAX_RUNTIME_LIBRARY}");
+    Ok(())
 }
 
 #[test]

@@ -44,17 +44,15 @@ impl Builder {
         command.env_clear().envs(kept).envs(self.environment.iter().cloned())
     }
 
-    /// Returns cargo's arguments. maturin passes them, too, to avoid a rebuild.
-    pub(super) fn arguments(profile: &str) -> [&str; 5] {
-        ["--profile", profile, "--locked", "--target", TARGET]
-    }
+    /// cargo's arguments. maturin passes them, too, to avoid a rebuild.
+    pub(super) const ARGUMENTS: [&str; 3] = ["--locked", "--target", TARGET];
 
     /// Builds program and library separately: together features unify, and maturin builds only the program.
     pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
         let mut messages = Vec::new();
-        for (package, profile) in artifacts::PACKAGES {
+        for build in artifacts::BUILDS {
             let mut command = workspace::cargo_in(&self.root);
-            command.arg("build").args(Self::arguments(profile)).args(["--package", package]);
+            command.args(build).args(Self::ARGUMENTS);
             messages.extend(artifacts::messages(self.apply(&mut command), on_line)?);
         }
         Artifacts::among(&messages)

@@ -24,7 +24,7 @@ pub(super) fn write(
     stage(&builder.root, tree, work.path())?;
     let wheels = work.path().join("wheels");
     let mut command = Command::new(&tools.maturin);
-    command.current_dir(work.path()).arg("build").args(Builder::arguments("release"));
+    command.current_dir(work.path()).args(["build", "--profile", "release"]).args(Builder::ARGUMENTS);
     command.arg("--compatibility").arg(format!("manylinux_{}", GLIBC.replace('.', "_")));
     // The check fails if the wheel links other libraries.
     command.args(["--auditwheel", "check", "--out"]).arg(&wheels);

@@ -98,7 +98,7 @@ fn singles(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: 
     }
     if let Some(ints) = extent.ints() {
         let mut values = integers(ints, landmarks);
-        values.sort_by_key(|value| (value.unsigned_abs(), *value < 0));
+        values.sort_unstable_by_key(|value| (value.unsigned_abs(), *value < 0));
         return values.into_iter().map(Value::Int).collect();
     }
     let literals = literals.iter().cloned();

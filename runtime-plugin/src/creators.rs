@@ -21,8 +21,8 @@ use trt_abi::{
 };
 
 use crate::attributes;
-use crate::definition::{Definition, OwnBundle, Restored, restore_node, restore_reference};
-use crate::plugin::{Form, KernelPlugin, NativePlugin};
+use crate::definition::{Definition, OwnBundle};
+use crate::plugin::{EngineNodes, Form, KernelPlugin, NativePlugin};
 use crate::{descriptor, identity};
 
 pub(crate) struct NodeCreator<K> {
@@ -37,10 +37,6 @@ pub(crate) struct Op {
     form: Form,
 }
 
-pub(crate) struct EngineNodes {
-    own: Option<Arc<OwnBundle>>,
-}
-
 pub(crate) struct OldFormat;
 
 pub(crate) fn creators() -> Result<CreatorList> {
@@ -48,7 +44,7 @@ pub(crate) fn creators() -> Result<CreatorList> {
     let attached = descriptor::attached()
         .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, error.to_string()))?;
     let Some((mode, bytes)) = attached else {
-        list.push(NodeCreator::new(identity::generic(), EngineNodes { own: None })?);
+        list.push(NodeCreator::new(identity::generic(), EngineNodes::new(None))?);
         for old in identity::OLD_VERSIONS {
             list.push(NodeCreator::new(old, OldFormat)?);
         }
@@ -60,7 +56,7 @@ pub(crate) fn creators() -> Result<CreatorList> {
         Mode::OpsForLibrary => Form::Library,
         Mode::CodeLibrary => {
             let identity = identity::of_library(&own.digest);
-            list.push(NodeCreator::new(identity, EngineNodes { own: Some(own) })?);
+            list.push(NodeCreator::new(identity, EngineNodes::new(Some(own)))?);
             return Ok(list);
         }
     };
@@ -185,41 +181,11 @@ impl<K> NodeCreator<K> {
     }
 }
 
-impl EngineNodes {
-    fn restore(&self, fields: &[Field<'_>]) -> Result<Restored> {
-        let [node] = fields else { return Err(other_fields(fields)) };
-        if node.name() != identity::NODE_FIELD {
-            return Err(other_fields(fields));
-        }
-        match &self.own {
-            Some(own) => restore_reference(node.bytes()?, own),
-            None => restore_node(node.bytes()?),
-        }
-    }
-}
-
-fn other_fields(fields: &[Field<'_>]) -> Error {
-    Error::invalid(format!(
-        "the node in the engine has the fields {fields:?}, expected only {:?}: Cubinder did not create it",
-        identity::NODE_FIELD
-    ))
-}
-
 impl Creator for NodeCreator<EngineNodes> {
     type Plugin = KernelPlugin;
 
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin> {
-        let name = name.to_string_lossy();
-        let Restored { definition, attributes, kinds, input_ranks, workspace_bytes } =
-            self.kind.restore(fields).map_err(|error| match &*name {
-                "" => error,
-                name => Error::new(error.code(), format!("`{name}`: {error}")),
-            })?;
-        let form = if self.kind.own.is_some() { Form::Library } else { Form::Fields };
-        let plugin = KernelPlugin::new(definition, attributes, &name, phase, form, self.identity.clone())?;
-        plugin.set_built(kinds.as_ref(), input_ranks, workspace_bytes)?;
-        plugin.preload()?;
-        Ok(plugin)
+        self.kind.plugin(&name.to_string_lossy(), fields, phase, &self.identity)
     }
 }
 
@@ -244,7 +210,12 @@ fn c_string(text: &str) -> Result<CString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::{self, Restored};
     use cubinder_model::container;
+
+    fn restore_node(field: &[u8]) -> Result<Restored> {
+        definition::restore_node(&field.into())
+    }
 
     fn node_of_version(version: u32) -> Vec<u8> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
@@ -303,12 +274,8 @@ mod tests {
     fn a_field_with_more_than_a_node_is_refused() {
         let field = node_of_version(FORMAT_VERSION);
         let longer = [field.as_slice(), b"\0"].concat();
-        let refusal = || restore_node(&longer).err().map(|error| error.to_string());
-        let first = refusal();
-        assert!(first.as_ref().is_some_and(|error| error.ends_with("1 byte follows it")), "{first:?}");
-        let alive = restore_node(&field).unwrap();
-        assert_eq!(refusal(), first);
-        drop(alive);
+        let refusal = restore_node(&longer).err().map(|error| error.to_string());
+        assert!(refusal.as_ref().is_some_and(|error| error.ends_with("1 byte follows it")), "{refusal:?}");
     }
 
     #[test]
@@ -395,7 +362,7 @@ mod tests {
         let errors = found.iter().fold(errors.clone(), |errors, digest| errors.replace(digest, "DIGEST"));
         insta::assert_snapshot!(errors.replace(&format!(" {}", good.len()), " LENGTH"));
 
-        let creator = NodeCreator::new(identity::generic(), EngineNodes { own: None }).unwrap();
+        let creator = NodeCreator::new(identity::generic(), EngineNodes::new(None)).unwrap();
         let field = |name| creator.create(name, &[], TensorRTPhase::RUNTIME).unwrap_err().to_string();
         assert!(
             field(c"pad").starts_with("`pad`: the node in the engine has the fields []"),

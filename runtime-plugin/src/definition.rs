@@ -1,7 +1,6 @@
 //! A plugin object's definition: a model and its code.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
@@ -79,15 +78,17 @@ pub(crate) enum Definition {
     Node {
         node: Arc<Node>,
         digest: Digest,
-        /// The sections after the container, kept to serialize the node again.
-        sections: Arc<[u8]>,
+        /// The container, and the sections after it, kept to serialize the node again.
+        field: Arc<[u8]>,
+        /// The container's.
+        length: usize,
     },
 }
 
 impl Definition {
     #[cfg(test)]
     pub(crate) fn bare(node: Arc<Node>) -> Definition {
-        Definition::Node { node, digest: Digest::compute(b""), sections: [].into() }
+        Definition::Node { node, digest: Digest::compute(b""), field: [].into(), length: 0 }
     }
 
     pub(crate) fn plugin(&self) -> &Plugin {
@@ -111,16 +112,8 @@ impl Definition {
         }
     }
 
-    /// Returns the variants for the attributes and `kinds`; `None` allows any types and formats.
-    pub(crate) fn reachable(
-        &self,
-        kinds: Option<&TensorKinds>,
-        attributes: &[Value],
-    ) -> impl Iterator<Item = &Variant> {
-        self.reachable_rows(kinds, attributes).map(|(_, variant)| variant)
-    }
-
-    fn reachable_rows(
+    /// Returns the variants for the attributes and `kinds`, with their indices; `None` allows any types and formats.
+    pub(crate) fn reachable_rows(
         &self,
         kinds: Option<&TensorKinds>,
         attributes: &[Value],
@@ -157,7 +150,8 @@ impl Definition {
                 Definition::Bundle { own, index } => {
                     own.record().map(|record| record.behind_node(*index, &node, of))
                 }
-                Definition::Node { digest, sections, .. } => {
+                Definition::Node { digest, field, length, .. } => {
+                    let sections = field.get(*length..).unwrap_or_default();
                     ContainerRecord::find(sections, *digest, self.code())
                         .map(|record| record.behind_node(0, &node, of))
                 }
@@ -202,56 +196,26 @@ pub(crate) struct Restored {
     pub(crate) workspace_bytes: Option<u64>,
 }
 
-/// Nodes in use, by container digest: every context creates equal nodes again.
-static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
-
-pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
-    let (digest, length) = container::digest(bytes).map_err(|error| unreadable(&error))?;
-    check_end(bytes, length, digest)?;
-    let known = nodes().get(&digest).and_then(Weak::upgrade);
-    let node = match known {
-        Some(node) => node,
-        None => {
-            let node = match read_field(bytes)? {
-                Container::Node(node) => Arc::new(node),
-                Container::NodeReference(_) => {
-                    return Err(unusable("its code is in a code library, not in the engine"));
-                }
-                Container::Bundle(_) => return Err(unusable("it is a bundle")),
-            };
-            let mut nodes = nodes();
-            nodes.retain(|_, node| node.strong_count() > 0);
-            nodes.insert(digest, Arc::downgrade(&node));
-            node
+pub(crate) fn restore_node(field: &Arc<[u8]>) -> Result<Restored> {
+    let LocatedContainer { container, digest, length, .. } = read_field(field)?;
+    let node = match container {
+        Container::Node(node) => Arc::new(node),
+        Container::NodeReference(_) => {
+            return Err(unusable("its code is in a code library, not in the engine"));
         }
+        Container::Bundle(_) => return Err(unusable("it is a bundle")),
     };
     Ok(Restored {
         attributes: node.attributes.clone(),
         kinds: None,
         input_ranks: node.input_ranks.clone(),
         workspace_bytes: node.workspace_bytes,
-        definition: Definition::Node {
-            node,
-            digest,
-            sections: bytes.get(length..).unwrap_or_default().into(),
-        },
+        definition: Definition::Node { node, digest, field: Arc::clone(field), length },
     })
 }
 
-/// Frees an unused table, unless locked.
-pub(crate) fn forget_nodes() {
-    if let Ok(mut nodes) = NODES.try_lock() {
-        drop(std::mem::take(&mut *nodes));
-    }
-}
-
-/// Locks the known nodes. Poisoned locks are safe, because changes are one step.
-fn nodes() -> MutexGuard<'static, BTreeMap<Digest, Weak<Node>>> {
-    NODES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Restored> {
-    let Container::NodeReference(reference) = read_field(bytes)? else {
+pub(crate) fn restore_reference(field: &Arc<[u8]>, own: &Arc<OwnBundle>) -> Result<Restored> {
+    let Container::NodeReference(reference) = read_field(field)?.container else {
         return Err(unusable("it is not a reference to a code library"));
     };
     if reference.bundle != own.digest.shortened() {
@@ -287,16 +251,11 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
     })
 }
 
-fn read_field(bytes: &[u8]) -> Result<Container> {
-    let found = container::read_to_run(bytes).map_err(|error| unreadable(&error))?;
-    check_end(bytes, found.length, found.digest)?;
-    Ok(found.container)
-}
-
-fn check_end(bytes: &[u8], length: usize, digest: Digest) -> Result<()> {
-    let rest = bytes.get(length..).unwrap_or_default();
-    provenance::check(rest, digest)
-        .map_err(|why| unusable(&format!("cannot read the data after the node: {why}")))
+fn read_field(field: &Arc<[u8]>) -> Result<LocatedContainer> {
+    let found = container::read_shared(field).map_err(|error| unreadable(&error))?;
+    provenance::check(field.get(found.length..).unwrap_or_default(), found.digest)
+        .map_err(|why| unusable(&format!("cannot read the data after the node: {why}")))?;
+    Ok(found)
 }
 
 fn unreadable(error: &ReadError) -> Error {

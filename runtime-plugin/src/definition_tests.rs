@@ -25,7 +25,7 @@ fn node_with_workspace(bytes: u64) -> Vec<u8> {
 #[test]
 fn a_node_that_is_written_again_is_the_same() {
     let field = node_with_workspace(0x5000);
-    let restored = restore_node(&field).unwrap();
+    let restored = restore_node(&field.into()).unwrap();
     assert_eq!(restored.workspace_bytes, Some(0x5000));
     let known = BuildFacts {
         kinds: restored.kinds.as_ref(),
@@ -82,41 +82,15 @@ fn a_reference_names_the_first_row_of_the_node_s_types_and_formats() {
 #[test]
 fn a_reference_is_read_beside_its_own_bundle_alone() {
     let own = own();
-    let restored = restore_reference(&file("reference"), &own).unwrap();
+    let restored = restore_reference(&file("reference").into(), &own).unwrap();
     assert_eq!(restored.definition.plugin(), &own.bundle.plugins[0]);
     let other = OwnBundle::new(own.bundle.clone(), Digest::compute(b"other"), &[]);
-    let error = restore_reference(&file("reference"), &Arc::new(other)).err().unwrap().to_string();
+    let error = restore_reference(&file("reference").into(), &Arc::new(other)).err().unwrap().to_string();
     let needed = own.digest.shortened();
     assert!(
         error.contains(&format!("it requires the code library of bundle {needed}, but this is")),
         "{error}"
     );
-}
-
-#[test]
-fn nodes_are_kept_while_they_are_used() {
-    let digest = |field: &[u8]| container::digest(field).unwrap().0;
-    let [used, left, last] = [0x1000, 0x2000, 0x3000].map(node_with_workspace);
-    let node = |restored: &Restored| match &restored.definition {
-        Definition::Node { node, .. } => Arc::clone(node),
-        Definition::Bundle { .. } => panic!("it came from a field"),
-    };
-    let first = restore_node(&used).unwrap();
-    drop(restore_node(&left).unwrap());
-    let third = restore_node(&last).unwrap();
-    assert!(nodes().contains_key(&digest(&used)) && nodes().contains_key(&digest(&last)));
-    assert!(!nodes().contains_key(&digest(&left)), "it is in use no more");
-    assert!(Arc::ptr_eq(&node(&first), &node(&restore_node(&used).unwrap())));
-    drop((first, third));
-    let is_known = || nodes().contains_key(&digest(&used));
-    for _ in 0..1000 {
-        forget_nodes();
-        if !is_known() {
-            return;
-        }
-        std::thread::yield_now();
-    }
-    panic!("the table of nodes is not forgotten");
 }
 
 fn library_of(count: usize) -> Arc<OwnBundle> {

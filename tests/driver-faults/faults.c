@@ -71,6 +71,7 @@ typedef int Call(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Wor
     X(cuInit)                                                                                                                                        \
     X(cuDriverGetVersion)                                                                                                                            \
     X(cuCtxGetCurrent)                                                                                                                               \
+    X(cuCtxGetId)                                                                                                                                    \
     X(cuCtxGetDevice)                                                                                                                                \
     X(cuCtxPushCurrent_v2)                                                                                                                           \
     X(cuStreamGetCtx)                                                                                                                                \

@@ -245,6 +245,7 @@ void checkDevice(Bench const& bench)
             probe.need(first.size() == 3, calls(first), "three calls");
             probe.equal("blocks", uint64_t{first[2].grid[0]}, uint64_t{7});
             bench.driver.device = 1;
+            bench.driver.context = 9; // at the address of 1
             bench.driver.attributes[kSMS] = 2;
             session.forget();
             probe.equal("onShapeChange", announce(session, running, {4, 99}), 0);

@@ -7,6 +7,8 @@ namespace oracle
 {
 
 void checkGood(Bench const& bench, Launching const& plugin);
+void checkAlike(Bench const& bench, Launching const& plugin);
+void checkAlikeLogs(Bench const& bench, Launching const& plugin);
 void checkScalars(Bench const& bench, Launching plugin);
 void checkFailures(Bench const& bench, Launching const& plugin);
 void checkRefusals(Bench const& bench, Launching const& plugin);

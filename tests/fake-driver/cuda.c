@@ -239,6 +239,15 @@ API int32_t cuCtxGetDevice(int32_t* device)
     *device = gDriver.device;
     return end(event, currentContext() != NULL ? SUCCESS : INVALID_CONTEXT);
 }
+// The number, which other contexts at its address do not have.
+API int32_t cuCtxGetId(void* context, uint64_t* id)
+{
+    BEGIN(context);
+    int32_t const number = gThread.context != 0 ? gThread.context : gDriver.context;
+    *id = gThread.pushed != 0 ? (uint64_t) ((char*) currentContext() - gContexts) : (uint64_t) number;
+    int const isNone = context != NULL || currentContext() == NULL;
+    return end(event, gDriver.context == -1 ? NOT_INITIALIZED : isNone ? INVALID_CONTEXT : SUCCESS);
+}
 API int32_t cuCtxPushCurrent_v2(void* context)
 {
     BEGIN(context);

@@ -68,10 +68,12 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, What what)
     for (Launching const& plugin : plugins)
     {
         checkGood(bench, plugin);
+        checkAlike(bench, plugin);
         checkFailures(bench, plugin);
     }
     checkRefusals(bench, plugins[0]);
     checkRefusedLaunch(bench, plugins[0]);
+    checkAlikeLogs(bench, plugins[3]);
     checkGuards(bench, plugins[3]);
     checkNoVariant(bench, plugins[4]);
     checkSteps(bench);

@@ -4,6 +4,7 @@
 //! that looks up an address.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 
 use crate::thunk::slice;
@@ -36,10 +37,7 @@ const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
 impl Image {
     /// Returns the image that contains `address`; `None` for other memory and other loader namespaces.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
-        let image = find_listed(address)?;
-        // SAFETY: `file` is not null, and the name lives while the image is mapped.
-        let file = unsafe { CStr::from_ptr(image.file) }.to_owned();
-        Some(Self { file, base: image.base })
+        find_listed(address).map(|listed| listed.image())
     }
 
     pub(crate) fn contains(&self, address: *const c_void) -> bool {
@@ -85,6 +83,15 @@ impl Drop for Pin {
 struct ListedImage {
     file: *const c_char,
     base: usize,
+    /// The segment that contains the address.
+    segment: Range<usize>,
+}
+
+impl ListedImage {
+    fn image(&self) -> Image {
+        // SAFETY: `file` is not null, and the name lives while the image is mapped.
+        Image { file: unsafe { CStr::from_ptr(self.file) }.to_owned(), base: self.base }
+    }
 }
 
 fn find_listed(address: *const c_void) -> Option<ListedImage> {
@@ -103,13 +110,13 @@ fn find_listed(address: *const c_void) -> Option<ListedImage> {
             let start = place(info.dlpi_addr.wrapping_add(header.p_vaddr));
             start..start.saturating_add(place(header.p_memsz))
         });
-        let Some(first) = segments.next() else { return 0 };
-        let is_found = first.contains(&search.address) || segments.any(|rest| rest.contains(&search.address));
-        if is_found && !info.dlpi_name.is_null() {
-            // ELF segments are in ascending order.
-            search.place = Some(ListedImage { file: info.dlpi_name, base: first.start });
+        // ELF segments are in ascending order.
+        let Some(base) = segments.clone().next().map(|first| first.start) else { return 0 };
+        let Some(segment) = segments.find(|segment| segment.contains(&search.address)) else { return 0 };
+        if !info.dlpi_name.is_null() {
+            search.place = Some(ListedImage { file: info.dlpi_name, base, segment });
         }
-        c_int::from(is_found)
+        1
     }
     let mut search = Search { address: address.addr(), place: None };
     // SAFETY: `search` outlives the call, and `visit` expects a pointer to it.
@@ -137,12 +144,15 @@ fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
+/// Passes the images on the call stack, nearest first; frames of one image in a row count once.
 pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
     /// TensorRT calls the plugin directly, so few frames precede it.
     const DEEPEST: usize = 64;
     struct Search<'a> {
         is_found: &'a mut dyn FnMut(&Image) -> bool,
         left: usize,
+        /// Of the previous frame: most are in the same.
+        segment: Range<usize>,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
         // SAFETY: the unwinder passes a live context, and the pointer to `Search` passed below, which no one else
@@ -150,10 +160,17 @@ pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
         // A return address may be just after the function.
-        let image = Image::holding(ptr::without_provenance(address.saturating_sub(1)));
-        c_int::from(search.left == 0 || image.is_some_and(|image| (search.is_found)(&image)))
+        let address = address.saturating_sub(1);
+        let mut is_end = search.left == 0;
+        if !search.segment.contains(&address)
+            && let Some(listed) = find_listed(ptr::without_provenance(address))
+        {
+            is_end |= (search.is_found)(&listed.image());
+            search.segment = listed.segment;
+        }
+        c_int::from(is_end)
     }
-    let mut search = Search { is_found, left: DEEPEST };
+    let mut search = Search { is_found, left: DEEPEST, segment: 0..0 };
     // SAFETY: `search` outlives the call, and `visit` expects a pointer to it.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
 }
@@ -215,6 +232,7 @@ mod tests {
             seen.push(image.clone());
             seen.len() == 2
         });
-        assert_eq!(seen, [own.clone(), own]);
+        assert_eq!(seen.first(), Some(&own));
+        assert_ne!(seen.get(1), Some(&own), "frames of one image in a row are one caller");
     }
 }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::result::Result;
-use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUstream};
+use super::sys::{CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUstream};
 use super::table::Driver;
 
 impl Driver {
@@ -17,6 +17,18 @@ impl Driver {
         }
         self.check("cuCtxGetCurrent", code)?;
         Ok((!context.is_null()).then_some(context))
+    }
+
+    /// Returns the number of the calling thread's context, if any. No other context of the process gets the same
+    /// number, while the address of a destroyed one is reused.
+    pub fn current_context_id(&self) -> Result<Option<u64>> {
+        let mut id = 0;
+        // SAFETY: `id` is writable; null is the current context.
+        match unsafe { (self.ctx_get_id)(CUcontext::NULL, &raw mut id) } {
+            CUDA_SUCCESS => Ok(Some(id)),
+            CUDA_ERROR_NOT_INITIALIZED | CUDA_ERROR_INVALID_CONTEXT => Ok(None),
+            code => self.check("cuCtxGetId", code).map(|()| None),
+        }
     }
 
     /// Makes the context of `stream` current; allowed during captures. `None` if the thread has a context or it is a

@@ -66,6 +66,8 @@ driver_table! {
         driver_get_version: c"cuDriverGetVersion"(*mut c_int);
         /// Since 4.0: returns null without a context.
         ctx_get_current: c"cuCtxGetCurrent"(*mut CUcontext);
+        /// Since 12.0.
+        ctx_get_id: c"cuCtxGetId"(CUcontext, *mut u64);
         ctx_get_device: c"cuCtxGetDevice"(*mut CUdevice);
         /// Since 4.0.
         ctx_push_current: c"cuCtxPushCurrent_v2"(CUcontext);
@@ -193,7 +195,7 @@ mod tests {
         // SAFETY: the lookup finds no functions, so none is called.
         let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
         let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
-        assert_eq!(missing.len(), 23);
+        assert_eq!(missing.len(), 24);
         assert!(missing.contains(&"cuCtxPushCurrent_v2") && !missing.contains(&"cuFuncLoad"));
     }
 

@@ -28,6 +28,9 @@
 //!
 //! Never does I/O, panics, or allocates without bound.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::u64_at;
@@ -174,7 +177,7 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
 
 /// Reads the container at the start of `bytes`, unpacking all code to check its digest.
 pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
-    let found = read_to_run(bytes)?;
+    let found = read_with(bytes, &|range| StoredBytes::owned(bytes.get(range).unwrap_or_default()))?;
     for code in found.container.code() {
         code.raw().map_err(|error| {
             ReadError::Malformed(format!("the {} code object {}: {error}", code.target, code.digest.short()))
@@ -183,19 +186,15 @@ pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     Ok(found)
 }
 
-/// Reads like [`read`], but leaves compressed code, most of which never runs, to [`CodeBytes::unpack`].
-pub fn read_to_run(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
-    read_with(bytes, &|code| StoredBytes::Shared(code.into()))
+/// Reads like [`read`], but shares `bytes`, and leaves compressed code, most of which never runs, to
+/// [`CodeBytes::unpack`].
+pub fn read_shared(bytes: &Arc<[u8]>) -> Result<LocatedContainer, ReadError> {
+    read_with(bytes, &|range| StoredBytes::Shared(Arc::clone(bytes), range))
 }
 
-/// Reads like [`read_to_run`], but borrows the code.
+/// Reads like [`read_shared`], but borrows the code.
 pub fn read_mapped(bytes: &'static [u8]) -> Result<LocatedContainer, ReadError> {
-    let start = bytes.as_ptr().addr();
-    read_with(bytes, &|code| {
-        let offset = code.as_ptr().addr().wrapping_sub(start);
-        let mapped = bytes.get(offset..offset.wrapping_add(code.len()));
-        mapped.map_or_else(|| StoredBytes::Shared(code.into()), StoredBytes::Mapped)
-    })
+    read_with(bytes, &|range| StoredBytes::Mapped(bytes.get(range).unwrap_or_default()))
 }
 
 /// Returns the checked digest and the length of the container at the start of `bytes`.
@@ -212,7 +211,10 @@ fn checked(bytes: &[u8]) -> Result<(Header, Digest, &[u8]), ReadError> {
     Ok((header, digest, bytes))
 }
 
-fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> StoredBytes) -> Result<LocatedContainer, ReadError> {
+fn read_with(
+    bytes: &[u8],
+    hold: &dyn Fn(Range<usize>) -> StoredBytes,
+) -> Result<LocatedContainer, ReadError> {
     let (header, digest, bytes) = checked(bytes)?;
     let container = match header.kind {
         Kind::Bundle => {
@@ -288,7 +290,7 @@ impl<'a> Body<'a> {
     fn code_objects(
         &self,
         entries: Vec<CodeEntry>,
-        hold: &dyn Fn(&[u8]) -> StoredBytes,
+        hold: &dyn Fn(Range<usize>) -> StoredBytes,
     ) -> Result<Vec<CodeObject>, ReadError> {
         let mut offset = self.code_offset;
         let mut objects = Vec::with_capacity(entries.len().min(1024));
@@ -312,26 +314,27 @@ impl<'a> Body<'a> {
         &self,
         entry: &CodeEntry,
         offset: usize,
-        hold: &dyn Fn(&[u8]) -> StoredBytes,
+        hold: &dyn Fn(Range<usize>) -> StoredBytes,
     ) -> Result<(CodeBytes, usize), &'static str> {
         const DOES_NOT_FIT: &str = "a code object does not fit the container";
         let start = if entry.packed.is_some() { offset } else { offset.next_multiple_of(CODE_ALIGNMENT) };
         let stored = usize::try_from(entry.packed.unwrap_or(entry.length)).map_err(|_| DOES_NOT_FIT)?;
         let end = start.checked_add(stored).ok_or(DOES_NOT_FIT)?;
         let code = self.bytes.get(start..end).ok_or(DOES_NOT_FIT)?;
+        let held = hold(start..end);
         let gap = self.bytes.get(offset..start).ok_or(DOES_NOT_FIT)?;
         if gap.iter().any(|byte| *byte != 0) {
             return Err("the gap before a code object is not zero");
         }
         if entry.packed.is_some() {
             let length = usize::try_from(entry.length).ok();
-            let packed = length.and_then(|length| CodeBytes::packed(hold(code), length));
+            let packed = length.and_then(|length| CodeBytes::packed(held, length));
             return Ok((packed.ok_or("a code object is compressed although it should not be")?, end));
         }
         if Digest::compute(code) != entry.digest {
             return Err("the digest of a code object does not match");
         }
-        Ok((CodeBytes::plain(hold(code)), end))
+        Ok((CodeBytes::plain(held), end))
     }
 }
 

@@ -6,6 +6,7 @@
 //! Never allocates more than [`MAX_RATIO`] times the stored bytes or [`MAX_BYTES`].
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use miniz_oxide::deflate::compress_to_vec;
@@ -33,7 +34,8 @@ pub struct CodeBytes {
 #[derive(Clone)]
 pub(crate) enum StoredBytes {
     Mapped(&'static [u8]),
-    Shared(Arc<[u8]>),
+    /// A range of these bytes.
+    Shared(Arc<[u8]>, Range<usize>),
 }
 
 /// Why stored bytes do not unpack to the code.
@@ -61,14 +63,13 @@ impl CodeBytes {
     #[must_use]
     pub fn pack(raw: Vec<u8>) -> CodeBytes {
         let packed = compress_to_vec(&raw, LEVEL);
-        CodeBytes::packed(StoredBytes::Shared(packed.into()), raw.len())
-            .unwrap_or_else(|| CodeBytes::from(raw))
+        CodeBytes::packed(StoredBytes::owned(packed), raw.len()).unwrap_or_else(|| CodeBytes::from(raw))
     }
 
     /// Inverts [`CodeBytes::stored`] and [`CodeBytes::unpacked_length`]; `None` for a form that is never written.
     #[must_use]
     pub fn from_stored(stored: Vec<u8>, unpacked: Option<usize>) -> Option<CodeBytes> {
-        let held = StoredBytes::Shared(stored.into());
+        let held = StoredBytes::owned(stored);
         match unpacked {
             None => Some(CodeBytes::plain(held)),
             Some(length) => CodeBytes::packed(held, length),
@@ -129,10 +130,16 @@ fn inflate(stored: &[u8], mut raw: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 impl StoredBytes {
+    pub(crate) fn owned(bytes: impl Into<Arc<[u8]>>) -> StoredBytes {
+        let bytes = bytes.into();
+        let range = 0..bytes.len();
+        StoredBytes::Shared(bytes, range)
+    }
+
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             StoredBytes::Mapped(bytes) => bytes,
-            StoredBytes::Shared(bytes) => bytes,
+            StoredBytes::Shared(bytes, range) => bytes.get(range.clone()).unwrap_or_default(),
         }
     }
 }
@@ -147,7 +154,7 @@ impl Eq for StoredBytes {}
 
 impl From<Vec<u8>> for CodeBytes {
     fn from(raw: Vec<u8>) -> CodeBytes {
-        CodeBytes::plain(StoredBytes::Shared(raw.into()))
+        CodeBytes::plain(StoredBytes::owned(raw))
     }
 }
 
@@ -167,7 +174,7 @@ mod tests {
     use super::*;
 
     fn packed(stored: &[u8], length: usize) -> Option<CodeBytes> {
-        CodeBytes::packed(StoredBytes::Shared(stored.into()), length)
+        CodeBytes::packed(StoredBytes::owned(stored), length)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use cubinder_model::fit::order;
-use cubinder_model::{CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target};
+use cubinder_model::{BadCode, CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target};
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
@@ -76,6 +76,8 @@ pub struct LoadedKernel {
     pub refused: Vec<Refused>,
     /// Whether this call made it ready, to log once.
     pub is_first: bool,
+    /// Whether the driver always refuses the rejected candidates, so that later calls return the same kernel.
+    pub is_settled: bool,
 }
 
 /// A kernel's launch limits on a device.
@@ -293,7 +295,10 @@ impl CodeTable {
             let entry = self.entry(candidate.digest);
             let symbol: Arc<str> = Arc::from(candidate.symbol);
             match locked(&entry).load(driver, current, candidate, &symbol) {
-                Ok(kernel) => return Ok(Ok(LoadedKernel { refused, ..kernel })),
+                Ok(kernel) => {
+                    let is_settled = refused.iter().all(is_permanent);
+                    return Ok(Ok(LoadedKernel { refused, is_settled, ..kernel }));
+                }
                 Err(Failure::Stop(error)) => return Err(error),
                 Err(Failure::Refused(reason)) => refused.push(Refused { target: candidate.target, reason }),
             }
@@ -380,7 +385,16 @@ impl LoadedCode {
             params: Some(params),
             refused: Vec::new(),
             is_first,
+            is_settled: true,
         })
+    }
+}
+
+fn is_permanent(refused: &Refused) -> bool {
+    match &refused.reason {
+        Reason::Driver(error) => meaning(error) == Meaning::Code,
+        Reason::Damaged(why) => !matches!(why, BadCode::Memory { .. }),
+        Reason::Malformed(_) | Reason::NulInSymbol | Reason::UnknownParameters => true,
     }
 }
 

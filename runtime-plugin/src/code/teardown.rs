@@ -54,7 +54,6 @@ extern "C" fn at_close() {
             unload_everything();
             crate::TENSORRT_LIBRARY.release();
         }
-        crate::definition::forget_nodes();
     }
     // SAFETY: the handle is this library's, so only its own functions run.
     unsafe { __cxa_finalize(library_handle()) };

@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
 use super::*;
+use crate::definition::TensorKinds;
 use crate::identity;
 
 const FOLDERS: [&str; 5] =

@@ -5,11 +5,11 @@ use cubinder_launch as launch;
 use cubinder_model::Plugin;
 use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc, Result};
 
-use super::node::NodeData;
+use super::node::NamedNode;
 use crate::definition::TensorKinds;
 
 pub(super) fn output_types(
-    node: &NodeData,
+    node: &NamedNode,
     inputs: &[trt_abi::DataType],
     outputs: &mut [trt_abi::DataType],
 ) -> Result<()> {
@@ -25,7 +25,7 @@ pub(super) fn output_types(
 }
 
 pub(super) fn supports(
-    node: &NodeData,
+    node: &NamedNode,
     position: usize,
     in_out: &[DynamicPluginTensorDesc],
     input_count: usize,
@@ -46,7 +46,7 @@ pub(super) fn supports(
 }
 
 pub(super) fn configured_kinds<'n>(
-    node: &'n NodeData,
+    node: &'n NamedNode,
     inputs: &[DynamicPluginTensorDesc],
     outputs: &[DynamicPluginTensorDesc],
 ) -> Result<&'n TensorKinds> {
@@ -55,7 +55,7 @@ pub(super) fn configured_kinds<'n>(
 }
 
 pub(super) fn kinds_of<'n, 't>(
-    node: &'n NodeData,
+    node: &'n NamedNode,
     tensors: impl Iterator<Item = &'t PluginTensorDesc> + Clone,
 ) -> Result<&'n TensorKinds> {
     let types: Vec<_> = tensors.clone().map(|tensor| tensor.data_type).collect();
@@ -84,14 +84,14 @@ pub(super) fn rank_below(tensor: &PluginTensorDesc, format: Format) -> Option<us
     usize::try_from(tensor.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
 
-fn fits(node: &NodeData, kinds: &TensorKinds, types: &[DataType], formats: Option<&[Format]>) -> bool {
+fn fits(node: &NamedNode, kinds: &TensorKinds, types: &[DataType], formats: Option<&[Format]>) -> bool {
     let of_types = |(tensor, ty): (&usize, &DataType)| kinds.types.get(*tensor) == Some(ty);
     let of_formats = |(tensor, format): (&usize, &Format)| kinds.formats.get(*tensor) == Some(format);
     node.counted.iter().zip(types).all(of_types)
         && formats.is_none_or(|formats| node.counted.iter().zip(formats).all(of_formats))
 }
 
-fn no_variant(node: &NodeData, types: &[DataType], formats: &[Format]) -> Error {
+fn no_variant(node: &NamedNode, types: &[DataType], formats: &[Format]) -> Error {
     // TensorRT does not announce shape inputs, which have only one type.
     let Some(first) = node.kinds.first() else { return node.invalid("it has no variant") };
     let end = node.counted.get(types.len()).copied().unwrap_or(first.types.len());
@@ -106,7 +106,7 @@ fn no_variant(node: &NodeData, types: &[DataType], formats: &[Format]) -> Error 
     node.invalid(launch::no_variant(node.definition.plugin(), &node.signature(&all_types[..end], formats)))
 }
 
-pub(super) fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Result<()> {
+pub(super) fn check_counts(node: &NamedNode, inputs: usize, outputs: usize) -> Result<()> {
     let plugin = node.definition.plugin();
     let expected = node.counted_inputs();
     if inputs != expected {
@@ -132,7 +132,7 @@ pub(super) fn shape_inputs_are_named(plugin: &Plugin) -> String {
     format!("; the node's attribute `tensorrt_plugin_shape_input_indices` must be [{list}]")
 }
 
-fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>> {
+fn known_types(node: &NamedNode, types: &[trt_abi::DataType]) -> Result<Vec<DataType>> {
     types
         .iter()
         .map(|ty| {

@@ -8,6 +8,7 @@ use trt_abi::{Dims, TensorFormat};
 use super::tests::{divides, made, model, plugin, variant};
 use super::*;
 use crate::definition::BuildFacts;
+use crate::definition::TensorKinds;
 use crate::identity;
 
 pub(super) fn tensor(ty: DataType, format: Format) -> DynamicPluginTensorDesc {

@@ -9,7 +9,7 @@ use cubinder_launch::{Facts, Steps};
 use cubinder_model::{CodeRef, Launch, Output, Requirement, Variant};
 use trt_abi::Result;
 
-use super::node::NodeData;
+use super::node::NamedNode;
 use super::profile::Profile;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct OpenClaim {
 
 impl BuiltFor {
     /// Fails if no shape satisfies a rule.
-    pub(super) fn prove(node: &NodeData, profile: Profile) -> Result<BuiltFor> {
+    pub(super) fn prove(node: &NamedNode, profile: Profile) -> Result<BuiltFor> {
         let required = required(node, &profile)?;
         let guarded = domain(node, &profile);
         let proved = node
@@ -49,13 +49,13 @@ impl BuiltFor {
         Ok(BuiltFor { profile, required, variants })
     }
 
-    fn proved(&self, node: &NodeData, variant: &Variant) -> Option<&Proved> {
+    fn proved(&self, node: &NamedNode, variant: &Variant) -> Option<&Proved> {
         let index = place(node, variant)?;
         self.variants.iter().find(|proved| proved.index == index)
     }
 
     /// Returns whether the variant is offered. For other shapes its kernel returns early, or a warning was logged.
-    pub(super) fn offers(&self, node: &NodeData, variant: &Variant) -> bool {
+    pub(super) fn offers(&self, node: &NamedNode, variant: &Variant) -> bool {
         let is_proved =
             self.proved(node, variant).is_some_and(|proved| proved.open.iter().all(|open| !open.never));
         is_proved && (self.required.is_empty() || !is_own(variant))
@@ -63,7 +63,7 @@ impl BuiltFor {
 
     /// Returns claims to prove before TensorRT may launch the variant: its guard, always false claims, and precompiled
     /// kernels' requirements.
-    pub(super) fn asks_for(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
+    pub(super) fn asks_for(&self, node: &NamedNode, variant: &Variant) -> Vec<String> {
         let guard = variant.guard.iter().map(|guard| format!("`{}`", guard.text));
         let never = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
         let never = never.filter(|open| open.never).map(|open| open.what.clone());
@@ -71,14 +71,14 @@ impl BuiltFor {
         guard.chain(never).chain(required.map(|requirement| format!("`{}`", requirement.text))).collect()
     }
 
-    pub(super) fn unproved(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
+    pub(super) fn unproved(&self, node: &NamedNode, variant: &Variant) -> Vec<String> {
         let open = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
         open.map(|open| open.what.clone()).collect()
     }
 }
 
 /// Returns the claims that are not proved: that launch values are in range, and that outputs are written.
-fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
+fn open(node: &NamedNode, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
     let Some(launch) = variant.launch(0) else { return Vec::new() };
     let when = variant.steps.first().and_then(|step| step.when.as_ref());
     let running = native::running(when, launch);
@@ -98,13 +98,13 @@ fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim>
     parts.chain(written).collect()
 }
 
-fn declared(node: &NodeData, launch: &Launch) -> u32 {
+fn declared(node: &NamedNode, launch: &Launch) -> u32 {
     let Some(CodeRef { code, symbol, .. }) = launch.code.first() else { return 0 };
     let kernels = node.definition.code().get(*code as usize).map_or(&[][..], |object| &object.kernels);
     kernels.iter().find(|kernel| kernel.symbol == *symbol).and_then(|kernel| kernel.shared_bytes).unwrap_or(0)
 }
 
-fn place(node: &NodeData, variant: &Variant) -> Option<usize> {
+fn place(node: &NamedNode, variant: &Variant) -> Option<usize> {
     node.definition.plugin().variants.iter().position(|known| std::ptr::eq(known, variant))
 }
 
@@ -112,11 +112,11 @@ fn is_own(variant: &Variant) -> bool {
     variant.launch(0).is_some_and(native::is_own)
 }
 
-fn domain<'a>(node: &'a NodeData, profile: &'a Profile) -> Domain<'a> {
+fn domain<'a>(node: &'a NamedNode, profile: &'a Profile) -> Domain<'a> {
     Domain::new(node.definition.plugin()).with_attributes(&node.attributes).with_profile(&profile.inputs)
 }
 
-fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
+fn required(node: &NamedNode, profile: &Profile) -> Result<Vec<Requirement>> {
     profile.check(node)?;
     let plugin = node.definition.plugin();
     let ends = |end: fn(&Interval) -> i64| -> Vec<Vec<i64>> {
@@ -181,7 +181,7 @@ fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
     }
 }
 
-fn is_open(node: &NodeData, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool> {
+fn is_open(node: &NamedNode, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool> {
     let Requirement { expr, text, message } = requirement;
     if domain.never(expr) == Verdict::Proved {
         return Err(node.invalid(format_args!("`{text}` is false for all shapes of the profile: {message}")));

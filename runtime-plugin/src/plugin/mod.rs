@@ -45,9 +45,10 @@ macro_rules! node_plugin_methods {
 
 mod build;
 mod built_for;
+mod context;
+mod engine_nodes;
 mod failure;
 mod fields;
-mod loaded;
 mod memo;
 mod native;
 mod node;
@@ -61,7 +62,6 @@ mod variants;
 
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cubinder_expr::Value;
 use cubinder_launch as launch;
@@ -70,17 +70,18 @@ use trt_abi::{
     Result, Shape, TensorRTPhase,
 };
 
-use crate::definition::{Definition, TensorKinds};
+use crate::definition::Definition;
 use crate::exclusive::Exclusive;
 use crate::launch::Addresses;
 
+pub(crate) use engine_nodes::EngineNodes;
 pub(crate) use native::NativePlugin;
 
 use fields::SerializedFields;
-use node::NodeData;
+use node::{NamedNode, NodeData};
 use profile::Profile;
-use run::{EngineFacts, RunState};
-use state::{Latest, NodeState};
+use run::RunState;
+use state::{Built, Latest, NodeState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -88,13 +89,11 @@ pub(crate) enum Form {
     Library,
 }
 
-const NOT_RESERVED: u64 = u64::MAX;
-
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
     state: NodeState,
-    /// [`NOT_RESERVED`] if unknown.
-    workspace_bytes: AtomicU64,
+    /// Of the object, not of the node: only plugins for running load code.
+    phase: TensorRTPhase,
     profile: Latest<Profile>,
     fields: SerializedFields,
     running: Exclusive<RunState>,
@@ -109,45 +108,24 @@ impl KernelPlugin {
         form: Form,
         core: Identity,
     ) -> Result<KernelPlugin> {
-        let node = NodeData::new(definition, attributes, name, phase, form, core);
-        Ok(KernelPlugin::from_state(NodeState::new(node)?))
+        let node = NamedNode::checked(NodeData::new(definition, attributes, form, core), name)?;
+        Ok(KernelPlugin::from_state(NodeState::new(node, Built::default()), phase))
     }
 
-    fn from_state(state: NodeState) -> KernelPlugin {
+    fn from_state(state: NodeState, phase: TensorRTPhase) -> KernelPlugin {
         KernelPlugin {
             state,
-            workspace_bytes: AtomicU64::new(NOT_RESERVED),
+            phase,
             profile: Latest::default(),
             fields: SerializedFields::default(),
             running: Exclusive::default(),
         }
     }
-
-    pub(crate) fn set_built(
-        &self,
-        kinds: Option<&TensorKinds>,
-        input_ranks: Option<Vec<u8>>,
-        workspace_bytes: Option<u64>,
-    ) -> Result<()> {
-        kinds.map_or(Ok(()), |kinds| self.state.set_kinds(kinds))?;
-        self.state.set_input_ranks(input_ranks);
-        self.set_workspace_bytes(workspace_bytes);
-        Ok(())
-    }
-
-    fn set_workspace_bytes(&self, bytes: Option<u64>) {
-        self.workspace_bytes.store(bytes.unwrap_or(NOT_RESERVED), Ordering::Relaxed);
-    }
-
-    fn reserved_bytes(&self) -> Option<u64> {
-        Some(self.workspace_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes != NOT_RESERVED)
-    }
 }
 
 impl Clone for KernelPlugin {
     fn clone(&self) -> KernelPlugin {
-        let plugin = KernelPlugin::from_state(self.state.clone());
-        plugin.set_workspace_bytes(self.reserved_bytes());
+        let plugin = KernelPlugin::from_state(self.state.clone(), self.phase);
         plugin.profile.set(self.profile.get());
         plugin
     }
@@ -166,7 +144,7 @@ impl PluginBase for KernelPlugin {
         profile.check(&self.state.node)?;
         let workspace_bytes = profile.workspace_bytes(&self.state.node, kinds)?;
         self.state.set_kinds(kinds)?;
-        self.set_workspace_bytes((workspace_bytes != 0).then_some(workspace_bytes));
+        self.state.set_workspace_bytes((workspace_bytes != 0).then_some(workspace_bytes));
         self.profile.set(Some(Arc::new(profile)));
         Ok(())
     }
@@ -195,12 +173,11 @@ impl Plugin for KernelPlugin {
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<usize> {
-        let bytes = match self.state.configured() {
-            Some(_) => self.reserved_bytes().unwrap_or(0),
-            None => {
+        let bytes = match self.state.built() {
+            Built { kinds: Some(_), workspace_bytes, .. } => workspace_bytes.unwrap_or(0),
+            Built { input_ranks, .. } => {
                 let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
-                let profile =
-                    Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
+                let profile = Profile::from_tensors(&self.state.node, input_ranks.as_deref(), inputs)?;
                 profile.workspace_bytes(&self.state.node, kinds)?
             }
         };
@@ -217,10 +194,7 @@ impl Plugin for KernelPlugin {
         let tactic = self.state.tactic();
         self.running
             .with(|running| {
-                let built = || EngineFacts {
-                    input_ranks: self.state.input_ranks(),
-                    workspace_bytes: self.reserved_bytes(),
-                };
+                let built = || self.state.built();
                 running.on_shape_change(&self.state.node, tactic, &built, inputs, outputs)
             })
             .unwrap_or_else(|| Err(self.used_twice()))
@@ -256,17 +230,14 @@ impl Plugin for KernelPlugin {
 
 impl KernelPlugin {
     /// Loads all reachable variants' code before a stream capture. No effect without a driver or in a build.
-    pub(crate) fn preload(&self) -> Result<()> {
-        if self.state.node.phase != TensorRTPhase::RUNTIME {
-            return Ok(());
-        }
-        loaded::preload(&self.state.node, self.state.reachable())
+    fn preload(&self) -> Result<()> {
+        if self.phase == TensorRTPhase::RUNTIME { context::preload(&self.state) } else { Ok(()) }
     }
 
     fn used_twice(&self) -> Error {
         Error::new(
             Error::INVALID_STATE,
-            format!("{}: one execution context is used by two threads at once", self.state.node.title),
+            format!("{}: one execution context is used by two threads at once", self.state.node.title()),
         )
     }
 }

@@ -7,13 +7,13 @@ use cubinder_expr::{Format, Value};
 use cubinder_model::{CodeRef, Requirement, Variant};
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, Identity, PluginBase, PluginTensorDesc, QuickKernel,
-    QuickLaunch, QuickPlugin, Result, Severity, Shape, TensorFormat, TensorRTPhase,
+    QuickLaunch, QuickPlugin, Result, Severity, Shape, TensorFormat,
 };
 
 use super::built_for::BuiltFor;
-use super::node::NodeData;
+use super::node::{NamedNode, NodeData};
 use super::profile::Profile;
-use super::state::{Latest, NodeState};
+use super::state::{Built, Latest, NodeState};
 use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 
@@ -41,9 +41,13 @@ impl NativePlugin {
         name: &str,
         op: Identity,
     ) -> Result<NativePlugin> {
-        let node = NodeData::new(definition, attributes, name, TensorRTPhase::BUILD, Form::Fields, op);
+        let node = NamedNode::checked(NodeData::new(definition, attributes, Form::Fields, op), name)?;
         let codes = node.definition.plugin().variants.iter().map(|_| OnceLock::new()).collect();
-        Ok(NativePlugin { state: NodeState::new(node)?, codes, built_for: Latest::default() })
+        Ok(NativePlugin {
+            state: NodeState::new(node, Built::default()),
+            codes,
+            built_for: Latest::default(),
+        })
     }
 
     fn offered(&self, kinds: Option<&TensorKinds>) -> Vec<&Variant> {

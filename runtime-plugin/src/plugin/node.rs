@@ -1,43 +1,98 @@
-//! The part of a node that clones share, and its errors.
+//! A node: what equal nodes and their clones share, and the name that its errors have.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fmt::Display;
-use std::sync::OnceLock;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
-use cubinder_launch::{Facts, Signature};
+use cubinder_launch::{Facts, Signature, Steps};
 use cubinder_model::{Plugin, Variant, timing};
-use trt_abi::{Error, Identity, Severity, TensorRTPhase, logger};
+use trt_abi::{Error, Identity, Result, Severity, logger};
 
 use super::Form;
+use super::context::Contexts;
+use super::state::Built;
 use crate::definition::{BuildFacts, Definition, TensorKinds};
 
 #[derive(Debug)]
-pub(super) struct NodeData {
+pub(crate) struct NodeData {
     pub(super) definition: Definition,
     pub(super) attributes: Vec<Value>,
-    pub(super) phase: TensorRTPhase,
     pub(super) form: Form,
     /// The plugin's identity; for a native node, the identity of its op.
     pub(super) core: Identity,
-    /// `sample::circ_pad_plugin`, and the node's name if known.
-    pub(super) title: String,
     pub(super) metadata: CString,
     timing_id: OnceLock<CString>,
     /// Types and formats in the order of variants, without duplicates.
     pub(super) kinds: Vec<TensorKinds>,
     /// Indices of all tensors except shape inputs; inputs first.
     pub(super) counted: Vec<usize>,
+    pub(super) contexts: Contexts,
+    /// The field of the engine and its settings; empty in a build.
+    pub(super) field: Arc<[u8]>,
+    pub(super) stored: Built,
+}
+
+/// A node of a network.
+#[derive(Debug, Clone)]
+pub(super) struct NamedNode {
+    pub(super) data: Arc<NodeData>,
+    name: Arc<str>,
+}
+
+impl Deref for NamedNode {
+    type Target = NodeData;
+
+    fn deref(&self) -> &NodeData {
+        &self.data
+    }
+}
+
+impl NamedNode {
+    pub(super) fn new(data: Arc<NodeData>, name: &str) -> NamedNode {
+        NamedNode { data, name: name.into() }
+    }
+
+    /// Fails if the attributes violate a rule.
+    pub(super) fn checked(data: NodeData, name: &str) -> Result<NamedNode> {
+        let node = NamedNode::new(Arc::new(data), name);
+        let plugin = node.definition.plugin();
+        launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
+            .map_err(|unmet| node.invalid(unmet))?;
+        Ok(node)
+    }
+
+    /// Returns `sample::circ_pad_plugin`, and the node's name if known.
+    pub(super) fn title(&self) -> String {
+        let op = self.definition.plugin().full_name();
+        if self.name.is_empty() { op } else { format!("{op} `{}`", self.name) }
+    }
+
+    pub(super) fn no_variant(&self, kinds: &TensorKinds) -> Error {
+        let signature = self.signature(&kinds.types, &kinds.formats);
+        self.invalid(launch::no_variant(self.definition.plugin(), &signature))
+    }
+
+    pub(super) fn log(&self, severity: Severity, what: impl Display) {
+        logger::log(severity, &format!("cubinder: {}: {what}", self.title()));
+    }
+
+    pub(super) fn invalid(&self, why: impl Display) -> Error {
+        Error::invalid(format!("{}: {why}", self.title()))
+    }
+
+    pub(super) fn impossible_rank(&self, rank: i32) -> Error {
+        self.invalid(format_args!("a tensor of rank {rank}, expected 0 to 8"))
+    }
 }
 
 impl NodeData {
     pub(super) fn new(
         definition: Definition,
         attributes: Vec<Value>,
-        name: &str,
-        phase: TensorRTPhase,
         form: Form,
         core: Identity,
     ) -> NodeData {
@@ -51,11 +106,12 @@ impl NodeData {
         NodeData {
             kinds,
             counted: (0..plugin.tensor_count()).filter(is_counted).collect(),
-            title: title(plugin, name),
             metadata: CString::new(metadata(plugin, &attributes)).unwrap_or_default(),
             timing_id: OnceLock::new(),
+            contexts: Contexts::default(),
+            field: Arc::default(),
+            stored: Built::default(),
             attributes,
-            phase,
             form,
             core,
             definition,
@@ -70,8 +126,19 @@ impl NodeData {
         Signature { attributes: &self.attributes, types, formats }
     }
 
+    pub(super) fn index_of_kinds(&self, kinds: &TensorKinds) -> Option<usize> {
+        self.kinds.iter().position(|known| known == kinds)
+    }
+
     pub(super) fn reachable(&self, kinds: Option<&TensorKinds>) -> impl Iterator<Item = &Variant> {
-        self.definition.reachable(kinds, &self.attributes)
+        self.reachable_rows(kinds).map(|(_, variant)| variant)
+    }
+
+    pub(super) fn reachable_rows(
+        &self,
+        kinds: Option<&TensorKinds>,
+    ) -> impl Iterator<Item = (usize, &Variant)> {
+        self.definition.reachable_rows(kinds, &self.attributes)
     }
 
     /// Identifies plugin, code for the node's attributes, and attributes that affect its time. TensorRT prefixes
@@ -87,23 +154,6 @@ impl NodeData {
     pub(super) fn counted_inputs(&self) -> usize {
         self.counted.len() - self.definition.plugin().outputs.len()
     }
-
-    pub(super) fn log(&self, severity: Severity, what: impl Display) {
-        logger::log(severity, &format!("cubinder: {}: {what}", self.title));
-    }
-
-    pub(super) fn invalid(&self, why: impl Display) -> Error {
-        Error::invalid(format!("{}: {why}", self.title))
-    }
-
-    pub(super) fn impossible_rank(&self, rank: i32) -> Error {
-        self.invalid(format_args!("a tensor of rank {rank}, expected 0 to 8"))
-    }
-}
-
-fn title(plugin: &Plugin, name: &str) -> String {
-    let op = plugin.full_name();
-    if name.is_empty() { op } else { format!("{op} `{name}`") }
 }
 
 /// Names the op: `sample::circ_pad_plugin 1; pads = [1, 1]`.

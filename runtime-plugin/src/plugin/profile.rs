@@ -7,7 +7,7 @@ use cubinder_model::Input;
 use cubinder_model::model::MAX_RANK;
 use trt_abi::{Dims, DynamicPluginTensorDesc, Result};
 
-use super::node::NodeData;
+use super::node::NamedNode;
 use crate::definition::TensorKinds;
 
 /// Returns whether the network's input is a scalar: TensorRT-RTX 1.7 passes scalars as shape `[1]`.
@@ -25,7 +25,7 @@ pub(super) struct Profile {
 
 impl Profile {
     pub(super) fn from_tensors(
-        node: &NodeData,
+        node: &NamedNode,
         input_ranks: Option<&[u8]>,
         tensors: &[DynamicPluginTensorDesc],
     ) -> Result<Profile> {
@@ -58,13 +58,13 @@ impl Profile {
     }
 
     /// Bounds the workspace over all variants for these tensors: any of them may run.
-    pub(super) fn workspace_bytes(&self, node: &NodeData, kinds: &TensorKinds) -> Result<u64> {
+    pub(super) fn workspace_bytes(&self, node: &NamedNode, kinds: &TensorKinds) -> Result<u64> {
         let domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
         let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
         bound.map_err(|unbounded| node.invalid(unbounded))
     }
 
-    pub(super) fn check(&self, node: &NodeData) -> Result<()> {
+    pub(super) fn check(&self, node: &NamedNode) -> Result<()> {
         let is_fixed = self.inputs.iter().flatten().all(|range| range.min == range.max);
         // TensorRT-RTX 1.7 also announces 0 for data-dependent sizes.
         let least = |range: &Interval| if range.min == 0 && range.max > 0 { UNKNOWN.max } else { range.min };
@@ -73,7 +73,7 @@ impl Profile {
         self.check_corner(node, place(", the maximum of the profile"), &|range| range.max)
     }
 
-    fn check_corner(&self, node: &NodeData, place: &str, end: &dyn Fn(&Interval) -> i64) -> Result<()> {
+    fn check_corner(&self, node: &NamedNode, place: &str, end: &dyn Fn(&Interval) -> i64) -> Result<()> {
         let plugin = node.definition.plugin();
         let shapes: Vec<Vec<i64>> =
             self.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect();
@@ -103,7 +103,7 @@ const UNKNOWN: Interval = Interval::ANY_SIZE;
 const UNSEEN: [i64; MAX_RANK as usize] = [-1; MAX_RANK as usize];
 
 /// Returns the ranges of dimensions: TensorRT announces both ends of dynamic ones (-1).
-fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>> {
+fn ranges(node: &NamedNode, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>> {
     let extents = announced(node, &tensor.desc.dims)?;
     let (least, greatest) = (tensor.min.as_slice(), tensor.max.as_slice());
     let range = |(axis, extent): (usize, &i64)| {
@@ -120,7 +120,7 @@ fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Inter
     Ok(extents.iter().enumerate().map(range).collect())
 }
 
-pub(super) fn announced<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64]> {
+pub(super) fn announced<'a>(node: &NamedNode, dims: &'a Dims) -> Result<&'a [i64]> {
     let extents = dims.as_slice();
     if usize::try_from(dims.nb_dims) == Ok(extents.len()) {
         return Ok(extents);

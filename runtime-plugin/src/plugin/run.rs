@@ -8,10 +8,11 @@ use cubinder_launch as launch;
 use cubinder_launch::{Choice, EvaluatedStep, Facts, GuardDecision, LaunchLimits, Steps, describe};
 use trt_abi::{Error, PluginTensorDesc, Result};
 
+use super::context::{Context, not_initialized};
 use super::failure::{failure, node_context};
-use super::loaded::{LoadedVariants, not_initialized};
-use super::node::NodeData;
-use super::run_log::{LogState, log_running, variant_name};
+use super::node::NamedNode;
+use super::run_log::{ChoiceLog, LogState, log_running, variant_name};
+use super::state::Built;
 use super::tensor_descs::TensorDescs;
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
@@ -25,17 +26,14 @@ use crate::nvtx;
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     descs: TensorDescs,
-    built: EngineFacts,
+    built: Built,
     tactic: i32,
     state: State,
-    loaded: LoadedVariants,
+    context: Option<Arc<Context>>,
+    ranges: Vec<nvtx::Range>,
     log: LogState,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct EngineFacts {
-    pub(super) input_ranks: Option<Arc<[u8]>>,
-    pub(super) workspace_bytes: Option<u64>,
+    #[cfg(test)]
+    assumed: Option<launch::Device>,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +42,17 @@ enum State {
     Nothing,
     /// Waits for a driver, a context, another tactic, or room for code.
     Waiting,
-    Ready(PreparedLaunch),
+    Ready(Arc<SharedLaunch>),
+}
+
+/// What a launch was prepared for. Equal nodes share it in a context.
+#[derive(Debug)]
+pub(super) struct SharedLaunch {
+    descs: TensorDescs,
+    input_ranks: Option<Arc<[u8]>>,
+    tactic: i32,
+    choice: ChoiceLog,
+    launch: PreparedLaunch,
 }
 
 #[derive(Debug)]
@@ -56,7 +64,12 @@ struct PreparedLaunch {
     choice: Option<Box<Candidates>>,
     /// Candidates by index in the plugin, with ranges of `records`.
     variants: Vec<(usize, Range<usize>)>,
-    ranges: Vec<nvtx::Range>,
+}
+
+impl SharedLaunch {
+    pub(super) fn variants(&self) -> impl Iterator<Item = usize> {
+        self.launch.variants.iter().map(|(index, _)| *index)
+    }
 }
 
 impl PreparedLaunch {
@@ -88,9 +101,9 @@ impl RunState {
     /// as in TensorRT.
     pub(super) fn on_shape_change(
         &mut self,
-        node: &NodeData,
+        node: &NamedNode,
         tactic: i32,
-        built: &dyn Fn() -> EngineFacts,
+        built: &dyn Fn() -> Built,
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<()> {
@@ -111,7 +124,7 @@ impl RunState {
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
-        node: &NodeData,
+        node: &NamedNode,
         tactic: i32,
         at: &Addresses<'_>,
         stream: *mut c_void,
@@ -122,9 +135,10 @@ impl RunState {
             // SAFETY: the caller upholds this function's contract, which includes the callee's.
             unsafe { self.prepare_late(node, tactic, stream) }?;
         }
-        let State::Ready(ready) = &self.state else {
-            return Err(Error::internal(format!("{}: no launch is prepared", node.title)));
+        let State::Ready(shared) = &self.state else {
+            return Err(Error::internal(format!("{}: no launch is prepared", node.title())));
         };
+        let ready = &shared.launch;
         let running = match &ready.choice {
             None => Some((0, ready.records.as_slice())),
             Some(candidates) => candidates.pick(&ready.records, at),
@@ -133,7 +147,7 @@ impl RunState {
         if ready.workspace_bytes != 0 && at.workspace.is_null() {
             return Err(no_workspace(node, ready.workspace_bytes));
         }
-        let _range = ready.ranges.get(candidate).map(nvtx::Range::enter);
+        let _range = self.ranges.get(candidate).map(nvtx::Range::enter);
         let mut needs_copies = false;
         for alias in &ready.aliases {
             let needs_copy = alias.needs_copy(at);
@@ -162,11 +176,11 @@ impl RunState {
     /// # Safety
     /// `stream` is live, or a default stream.
     #[cold]
-    unsafe fn prepare_late(&mut self, node: &NodeData, tactic: i32, stream: CUstream) -> Result<()> {
+    unsafe fn prepare_late(&mut self, node: &NamedNode, tactic: i32, stream: CUstream) -> Result<()> {
         if matches!(self.state, State::Nothing) {
             return Err(Error::new(
                 Error::INVALID_STATE,
-                format!("{}: enqueue without shapes, or with rejected shapes", node.title),
+                format!("{}: enqueue without shapes, or with rejected shapes", node.title()),
             ));
         }
         // The next enqueue may succeed with these shapes.
@@ -187,40 +201,83 @@ impl RunState {
                 .to_owned(),
             Err(missing) => missing.to_string(),
         };
-        Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title)))
+        Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title())))
     }
 
-    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State> {
+    fn prepare(&mut self, node: &NamedNode, tactic: i32) -> Result<State> {
         self.tactic = tactic;
+        let current = Context::current(node, self.context.as_ref())?;
+        let driver = current.as_ref().map(|(driver, _)| *driver);
+        self.context = current.map(|(_, context)| context);
+        let shared = match self.shared() {
+            Some(shared) => shared,
+            None => match self.prepare_own(node, driver)? {
+                Some(own) => own,
+                None => return Ok(State::Waiting),
+            },
+        };
+        self.log.follow(shared.choice);
+        let variants = shared.variants().filter_map(|index| node.definition.plugin().variants.get(index));
+        let range = |variant| nvtx::Range::new(|| format!("{} {}", node.title(), variant_name(variant)));
+        self.ranges = variants.filter_map(range).collect();
+        Ok(State::Ready(shared))
+    }
+
+    /// Returns what this node or an equal one prepared for these shapes, unless this one must report something.
+    fn shared(&self) -> Option<Arc<SharedLaunch>> {
+        let Built { input_ranks, workspace_bytes, .. } = &self.built;
+        self.context.as_ref()?.launch(|shared| {
+            shared.tactic == self.tactic
+                && shared.descs == self.descs
+                && shared.input_ranks == *input_ranks
+                && shared.launch.workspace_bytes <= workspace_bytes.unwrap_or(0)
+                && self.log.covers(shared.choice)
+        })
+    }
+
+    fn device(&self) -> Option<launch::Device> {
+        let device = self.context.as_ref().map(|context| context.device);
+        #[cfg(test)]
+        let device = device.or(self.assumed);
+        device
+    }
+
+    /// Returns `None` without driver or context, after the checks that need neither.
+    fn prepare_own(
+        &mut self,
+        node: &NamedNode,
+        driver: Option<&'static Driver>,
+    ) -> Result<Option<Arc<SharedLaunch>>> {
+        let tactic = self.tactic;
         let mut steps = Steps::default();
-        let driver = self.loaded.follow_context(node)?;
         let positions = self.descs.positions(node)?;
         let ranks = self.built.input_ranks.as_deref();
         let shapes = self.descs.shapes(node, ranks, &positions, &mut steps)?;
-        let device = self.loaded.device();
+        let device = self.device();
         let facts = Facts { shapes: &shapes, device, ..node.facts() };
         let order = self.descs.in_order(node, &positions, tactic, &facts)?;
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
         if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
-            return Ok(State::Waiting);
+            return Ok(None);
         }
         let decided = launch::decide(plugin, &order, tactic, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
-        self.log.log_choice(node, tactic, order.first().copied(), &decided, &facts);
-        let prepared =
-            prepare_launches(&mut self.loaded, driver, node, decided, &positions, &facts, &mut steps);
-        let prepared = prepared.inspect_err(|_| self.loaded.forget())?;
-        if let Some(ready) = &prepared {
-            check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
-            log_running(node, &ready.running(), &facts);
-        }
-        Ok(prepared.map_or(State::Waiting, State::Ready))
+        let choice = self.log.log_choice(node, tactic, order.first().copied(), &decided, &facts);
+        let context = self.context.as_deref();
+        let prepared = prepare_launches(driver.zip(context), node, decided, &positions, &facts, &mut steps)?;
+        let (Some(launch), Some(context)) = (prepared, context) else { return Ok(None) };
+        check_workspace(node, launch.workspace_bytes, self.built.workspace_bytes, &facts)?;
+        log_running(node, &launch.running(), &facts);
+        let (descs, input_ranks) = (self.descs.clone(), self.built.input_ranks.clone());
+        let shared = Arc::new(SharedLaunch { descs, input_ranks, tactic, choice, launch });
+        context.keep(&shared);
+        Ok(Some(shared))
     }
 
     fn shapes<'a>(
         &'a self,
-        node: &NodeData,
+        node: &NamedNode,
         positions: &Positions,
         steps: &mut Steps,
     ) -> Result<Vec<&'a [i64]>> {
@@ -229,25 +286,37 @@ impl RunState {
 
     #[cfg(test)]
     pub(super) fn assume(&mut self, device: Option<cubinder_launch::Device>) {
-        self.loaded.assumed = device;
+        self.assumed = device;
     }
 
     #[cfg(test)]
     pub(super) fn step_descriptions(&self) -> Vec<(usize, Vec<String>)> {
-        let State::Ready(ready) = &self.state else { return Vec::new() };
+        let State::Ready(shared) = &self.state else { return Vec::new() };
         let description = |(index, steps): (usize, &[StepRecord])| {
             (index, steps.iter().map(StepRecord::to_string).collect())
         };
-        ready.running().into_iter().map(description).collect()
+        shared.launch.running().into_iter().map(description).collect()
     }
 
     #[cfg(test)]
-    pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
+    pub(super) fn launch_in_use(&self) -> std::sync::Weak<SharedLaunch> {
+        let State::Ready(shared) = &self.state else { return std::sync::Weak::new() };
+        Arc::downgrade(shared)
+    }
+
+    #[cfg(test)]
+    pub(super) fn shares_launch(&self, other: &RunState) -> bool {
+        let (own, others) = (self.launch_in_use(), other.launch_in_use());
+        own.strong_count() > 0 && own.ptr_eq(&others)
+    }
+
+    #[cfg(test)]
+    pub(super) fn none_runs(&self, node: &NamedNode, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
         let positions = self.descs.positions(node).unwrap();
         let shapes = self.shapes(node, &positions, &mut steps).unwrap();
-        let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
+        let facts = Facts { shapes: &shapes, device: self.device(), ..node.facts() };
         let order = self.descs.in_order(node, &positions, self.tactic, &facts).unwrap();
         let choice = launch::decide(plugin, &order, self.tactic, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
@@ -256,7 +325,7 @@ impl RunState {
     }
 
     #[cold]
-    fn failed(&self, node: &NodeData, driver: &Driver, error: &EnqueueError) -> Error {
+    fn failed(&self, node: &NamedNode, driver: &Driver, error: &EnqueueError) -> Error {
         let shaped = || {
             let positions = self.descs.positions(node)?;
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
@@ -268,7 +337,7 @@ impl RunState {
     }
 
     #[cold]
-    fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
+    fn none_holds(&self, node: &NamedNode, at: &Addresses<'_>) -> Error {
         let description = || {
             let plugin = node.definition.plugin();
             let positions = self.descs.positions(node)?;
@@ -276,7 +345,7 @@ impl RunState {
             let addresses: Vec<u64> =
                 tensors.map(|tensor| positions.address(at, tensor).unwrap_or(0)).collect();
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
-            let device = self.loaded.device();
+            let device = self.device();
             let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
             let order = self.descs.in_order(node, &positions, self.tactic, &facts)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
@@ -286,12 +355,12 @@ impl RunState {
 }
 
 #[cold]
-fn no_workspace(node: &NodeData, needed: u64) -> Error {
+fn no_workspace(node: &NamedNode, needed: u64) -> Error {
     node.invalid(format_args!("enqueue without a workspace, expected {needed} bytes"))
 }
 
 pub(super) fn check_workspace(
-    node: &NodeData,
+    node: &NamedNode,
     needed: u64,
     reserved: Option<u64>,
     facts: &Facts<'_>,
@@ -311,24 +380,27 @@ pub(super) fn check_workspace(
 
 /// Prepares the launches; `None` without driver or context, after the checks that need neither.
 fn prepare_launches(
-    loaded: &mut LoadedVariants,
-    current: Option<&'static Driver>,
-    node: &NodeData,
+    current: Option<(&'static Driver, &Context)>,
+    node: &NamedNode,
     decided: GuardDecision,
     positions: &Positions,
     facts: &Facts<'_>,
     steps: &mut Steps,
 ) -> Result<Option<PreparedLaunch>> {
     let plugin = node.definition.plugin();
+    let driver = current.map(|(driver, _)| driver);
     let invalid = |error: Box<LaunchError>| {
-        failure(Error::INVALID_ARGUMENT, node, &error, &node_context(node, &node.facts(), current), None)
+        failure(Error::INVALID_ARGUMENT, node, &error, &node_context(node, &node.facts(), driver), None)
     };
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
-    let driver = match current {
-        Some(driver) if loaded.load(node, &decided.candidates, facts, steps)? => Some(driver),
-        _ => None,
+    let kernels = match current {
+        Some((driver, context)) => running
+            .clone()
+            .map(|(index, variant)| context.kernels(node, driver, (index, variant), facts, steps))
+            .collect::<Result<Option<Vec<_>>>>()?,
+        None => None,
     };
-    let Some(driver) = driver else {
+    let Some((driver, kernels)) = driver.zip(kernels) else {
         // Kernel and device limits stay unchecked.
         for (_, variant) in running {
             launch::sequence(plugin, variant, |_| LaunchLimits::ANYTHING, facts, steps).map_err(invalid)?;
@@ -336,7 +408,7 @@ fn prepare_launches(
         return Ok(None);
     };
     let failed = |error: DriverError| {
-        failure(Error::FAILED_INITIALIZATION, node, &error, &node_context(node, facts, current), None)
+        failure(Error::FAILED_INITIALIZATION, node, &error, &node_context(node, facts, Some(driver)), None)
     };
     let mut ready = PreparedLaunch {
         driver,
@@ -345,10 +417,8 @@ fn prepare_launches(
         workspace_bytes: 0,
         choice: None,
         variants: Vec::new(),
-        ranges: Vec::new(),
     };
-    for (index, variant) in running {
-        let kernels = loaded.kernels(index);
+    for ((index, variant), kernels) in running.zip(&kernels) {
         let of_step = |step: usize| kernels.get(step).and_then(Option::as_ref);
         let takes = |step: usize| of_step(step).map_or(LaunchLimits::ANYTHING, takes);
         let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
@@ -363,7 +433,6 @@ fn prepare_launches(
             records.ok_or_else(|| node.invalid("a step has no kernel, or an argument has no value"))?,
         );
         ready.variants.push((index, start..ready.records.len()));
-        ready.ranges.extend(nvtx::Range::new(|| format!("{} {}", node.title, variant_name(variant))));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {
             check_at_once(node, driver, record, facts)?;
         }
@@ -381,14 +450,14 @@ fn prepare_launches(
 }
 
 /// Rejects cooperative launches whose blocks do not fit the device at once: they would deadlock.
-fn check_at_once(node: &NodeData, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
+fn check_at_once(node: &NamedNode, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
     if !record.description().cooperative {
         return Ok(());
     }
     let multiprocessors = facts.device.map_or(0, |device| u32::try_from(device.sms).unwrap_or(0));
     let most = record.blocks_at_once(driver, multiprocessors);
     let most =
-        most.map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title)))?;
+        most.map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title())))?;
     if record.blocks() <= most {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use cubinder_launch::{Facts, GuardDecision, describe, is_automatic};
 use cubinder_model::Variant;
 use trt_abi::logger;
 
-use super::node::NodeData;
+use super::node::NamedNode;
 use super::variants;
 use crate::launch::StepRecord;
 
@@ -16,31 +16,50 @@ pub(super) struct LogState {
     copied: bool,
 }
 
+/// What a choice of variants logs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChoiceLog {
+    replaced_by: Option<usize>,
+    without_value: bool,
+}
+
 impl LogState {
+    /// Returns whether nothing about the choice remains to be logged.
+    pub(super) fn covers(&self, choice: ChoiceLog) -> bool {
+        (self.without_value || !choice.without_value)
+            && (choice.replaced_by.is_none() || choice.replaced_by == self.replaced_by)
+    }
+
+    pub(super) fn follow(&mut self, choice: ChoiceLog) {
+        self.replaced_by = choice.replaced_by;
+        self.without_value |= choice.without_value;
+    }
+
     pub(super) fn log_choice(
         &mut self,
-        node: &NodeData,
+        node: &NamedNode,
         tactic: i32,
         first: Option<usize>,
         decided: &GuardDecision,
         facts: &Facts<'_>,
-    ) {
-        if !self.without_value && !decided.without_value.is_empty() {
-            self.without_value = true;
-            variants::log_without_value(node, decided, facts);
-        }
+    ) -> ChoiceLog {
         let is_replaced = |running: &usize| Some(*running) != first && !is_automatic(tactic);
         let replaced_by = decided.candidates.first().copied().filter(is_replaced);
+        let choice = ChoiceLog { replaced_by, without_value: !decided.without_value.is_empty() };
+        if choice.without_value && !self.without_value {
+            variants::log_without_value(node, decided, facts);
+        }
         if let (Some(running), Some(chosen)) = (replaced_by, first)
             && self.replaced_by != replaced_by
         {
             variants::log_replaced(node, chosen, running, facts);
         }
-        self.replaced_by = replaced_by;
+        self.follow(choice);
+        choice
     }
 
     #[cold]
-    pub(super) fn log_copy(&mut self, node: &NodeData, output: &str) {
+    pub(super) fn log_copy(&mut self, node: &NamedNode, output: &str) {
         if std::mem::replace(&mut self.copied, true) {
             return;
         }
@@ -48,7 +67,7 @@ impl LogState {
             format!(
                 "cubinder: {}: the output `{output}` is not bound to the memory of the input that it shares, so the \
                  input is copied first; bind both to one address to avoid the copy",
-                node.title
+                node.title()
             )
         });
     }
@@ -60,7 +79,8 @@ pub(super) fn variant_name(variant: &Variant) -> String {
     if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }
 }
 
-pub(super) fn log_running(node: &NodeData, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
+/// Logs a prepared launch; equal nodes that share it log nothing.
+pub(super) fn log_running(node: &NamedNode, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (index, steps) in running {
         let Some(variant) = plugin.variants.get(*index) else { continue };
@@ -75,7 +95,7 @@ pub(super) fn log_running(node: &NodeData, running: &[(usize, &[StepRecord])], f
             let steps = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join("; ") };
             format!(
                 "cubinder: {}: {} {whether}: {steps}; {}{}",
-                node.title,
+                node.title(),
                 variant_name(variant),
                 tensors.join(", "),
                 describe(plugin, facts)

@@ -6,27 +6,28 @@ use std::sync::Arc;
 use cubinder_expr::DataType::F32;
 use cubinder_expr::{Format, ScalarType};
 use cubinder_model::{
-    Arg, ArgValue, CodeObject, CodeRef, Digest, Guard, KernelFacts, Launch, Node, Step, Variant,
+    Arg, ArgValue, CodeObject, CodeRef, Digest, Guard, KernelFacts, Launch, Node, Scratch, Step, Variant,
 };
 use cubinder_skip::skip;
 use cubinder_tests::handmade::Draft;
 use cubinder_tests::{cxx, fake_driver};
-use trt_abi::{Error, TensorRTPhase};
+use trt_abi::Error;
 
-use super::node::NodeData;
-use super::run::{EngineFacts, RunState, check_workspace};
+use super::node::{NamedNode, NodeData};
+use super::run::{RunState, check_workspace};
+use super::state::Built;
 use super::tensor_descs_tests::{OWN, desc, node};
 use crate::definition::Definition;
 use crate::identity;
 use crate::launch::Addresses;
 use crate::plugin::Form;
 
-fn announce(running: &mut RunState, node: &NodeData, inputs: usize, extent: i64) -> Result<(), Error> {
+fn announce(running: &mut RunState, node: &NamedNode, inputs: usize, extent: i64) -> Result<(), Error> {
     let inputs = [desc(F32, &[4]), desc(F32, &[5]), desc(F32, &[1])][..inputs].to_vec();
-    running.on_shape_change(node, 0, &EngineFacts::default, &inputs, &[desc(F32, &[extent])])
+    running.on_shape_change(node, 0, &Built::default, &inputs, &[desc(F32, &[extent])])
 }
 
-fn refused(running: &mut RunState, node: &NodeData, tactic: i32) -> Error {
+fn refused(running: &mut RunState, node: &NamedNode, tactic: i32) -> Error {
     let address = std::ptr::without_provenance(0x1000);
     let at = Addresses {
         inputs: &[address, address],
@@ -106,7 +107,15 @@ fn has_driver(test: &str) -> bool {
     false
 }
 
-fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
+fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NamedNode {
+    played_with(variants, cooperative, None)
+}
+
+fn played_with(
+    variants: &[(Option<&str>, &str)],
+    cooperative: bool,
+    scratch_bytes: Option<&str>,
+) -> NamedNode {
     let draft = Draft::new("played", &[]).input("x", (1, 1)).output("y", "x.shape").unwrap();
     let expr = |text: &str| draft.expr(text).unwrap();
     let scalar = |name: &str, ty, text| Arg {
@@ -137,7 +146,10 @@ fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
         formats: vec![Format::Linear; 2],
         specialized: Vec::new(),
         guard: guard.map(|text| Guard { expr: expr(text), text: text.to_owned() }),
-        scratch: Vec::new(),
+        scratch: scratch_bytes
+            .map(|bytes| Scratch { name: "partial".to_owned(), bytes: expr(bytes) })
+            .into_iter()
+            .collect(),
         steps: vec![Step::launch(launch(blocks))],
     };
     let variants = (1..).zip(variants).map(variant).collect();
@@ -164,16 +176,26 @@ fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
         input_ranks: None,
         code: vec![code],
     }));
-    NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, identity::generic())
+    let data = NodeData::new(definition, Vec::new(), Form::Fields, identity::generic());
+    NamedNode::new(Arc::new(data), "n")
 }
 
-fn announce_played(running: &mut RunState, node: &NodeData, tactic: i32, extent: i64) -> Result<(), String> {
+fn announce_played(running: &mut RunState, node: &NamedNode, tactic: i32, extent: i64) -> Result<(), String> {
+    announce_built(running, node, &Built::default(), (tactic, extent))
+}
+
+fn announce_built(
+    running: &mut RunState,
+    node: &NamedNode,
+    built: &Built,
+    (tactic, extent): (i32, i64),
+) -> Result<(), String> {
     let tensor = [desc(F32, &[extent])];
-    let changed = running.on_shape_change(node, tactic, &EngineFacts::default, &tensor, &tensor);
+    let changed = running.on_shape_change(node, tactic, &|| built.clone(), &tensor, &tensor);
     changed.map_err(|error| error.text().to_owned())
 }
 
-fn enqueue_played(running: &mut RunState, node: &NodeData, x: Option<usize>) -> Result<(), String> {
+fn enqueue_played(running: &mut RunState, node: &NamedNode, x: Option<usize>) -> Result<(), String> {
     let x: Vec<_> = x.into_iter().map(std::ptr::without_provenance).collect();
     let outputs = [std::ptr::without_provenance_mut(0x2000)];
     let at = Addresses { inputs: &x, outputs: &outputs, workspace: std::ptr::null_mut() };
@@ -248,4 +270,108 @@ fn a_cooperative_launch_has_as_many_blocks_as_run_at_once() {
     let error = check(true, 769).unwrap_err();
     assert!(error.contains("is 769, the maximum of blocks that run at once on this GPU is 768"), "{error}");
     check(false, 769).unwrap();
+}
+
+/// Returns an equal node with another name.
+fn alike(node: &NamedNode, name: &str) -> NamedNode {
+    NamedNode::new(Arc::clone(&node.data), name)
+}
+
+#[test]
+fn equal_nodes_share_what_one_has_prepared() {
+    if !has_driver("equal_nodes_share_what_one_has_prepared") {
+        return;
+    }
+    let node = played(&[(None, "numel(x)"), (None, "2")], false);
+    let prepared = |name: &str, tactic, extent| {
+        let mut running = RunState::default();
+        announce_played(&mut running, &alike(&node, name), tactic, extent).unwrap();
+        running
+    };
+    let first = prepared("first", 0, 4);
+    assert!(first.shares_launch(&prepared("second", 0, 4)));
+    assert!(!first.shares_launch(&prepared("second", 2, 4)), "another tactic");
+    let mut second = prepared("second", 0, 5);
+    assert!(!first.shares_launch(&second), "other shapes");
+    assert!(second.step_descriptions()[0].1[0].contains("grid [5, 1, 1]"));
+    assert!(first.step_descriptions()[0].1[0].contains("grid [4, 1, 1]"));
+    announce_played(&mut second, &alike(&node, "second"), 0, 4).unwrap();
+    assert!(first.shares_launch(&second), "also after other shapes");
+    let ranks = Built { input_ranks: Some([1].into()), ..Built::default() };
+    let mut third = RunState::default();
+    announce_built(&mut third, &node, &ranks, (0, 4)).unwrap();
+    assert!(!first.shares_launch(&third), "other ranks in the build");
+}
+
+#[test]
+fn errors_of_equal_nodes_have_their_names() {
+    if !has_driver("errors_of_equal_nodes_have_their_names") {
+        return;
+    }
+    let node = played_with(&[(None, "1")], false, Some("4 * numel(x)"));
+    let built = |bytes| Built { workspace_bytes: Some(bytes), ..Built::default() };
+    let names = ["first", "second", "third"].map(|name| alike(&node, name));
+    let mut states = [(); 3].map(|()| RunState::default());
+    for ((name, running), bytes) in names.iter().zip(&mut states).zip([1024, 1024, 8]) {
+        let announced = announce_built(running, name, &built(bytes), (0, 4));
+        if bytes == 1024 {
+            announced.unwrap();
+            let error = enqueue_played(running, name, Some(0x1000)).unwrap_err();
+            assert!(error.contains("enqueue without a workspace"), "{error}");
+            assert!(error.contains(&name.title()), "{error}");
+        } else {
+            let error = announced.unwrap_err();
+            assert!(error.starts_with("sample::played `third`: these shapes need"), "{error}");
+            assert!(error.contains("but 8 bytes are reserved"), "{error}");
+        }
+    }
+    assert!(states[0].shares_launch(&states[1]));
+}
+
+#[test]
+fn the_last_of_equal_nodes_frees_what_they_share() {
+    if !has_driver("the_last_of_equal_nodes_frees_what_they_share") {
+        return;
+    }
+    let node = played(&[(None, "numel(x)")], false);
+    let mut states: Vec<RunState> = (0..4).map(|_| RunState::default()).collect();
+    let mut launches = Vec::new();
+    for extent in 1..=100 {
+        let running = &mut states[extent % 4];
+        announce_played(running, &node, 0, i64::try_from(extent).unwrap()).unwrap();
+        launches.push(running.launch_in_use());
+    }
+    let launch = states[0].launch_in_use();
+    let data = Arc::downgrade(&node.data);
+    assert_eq!(launch.strong_count(), 2, "the object's and the shared one");
+    let kept = launches.iter().filter(|launch| launch.strong_count() > 0).count();
+    assert!(kept <= 8, "{kept} launches are kept");
+    drop(states);
+    assert_eq!((launch.strong_count(), data.strong_count()), (1, 1));
+    drop(node);
+    assert_eq!((launch.strong_count(), data.strong_count()), (0, 0));
+}
+
+#[test]
+fn threads_prepare_equal_nodes_at_once() {
+    const THREADS: usize = 8;
+    if !has_driver("threads_prepare_equal_nodes_at_once") {
+        return;
+    }
+    let node = played(&[(None, "numel(x)")], false);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let node = alike(&node, &format!("{thread}"));
+            scope.spawn(move || {
+                let mut running = RunState::default();
+                for turn in 0..500 {
+                    let extent = i64::try_from(1 + (turn * (thread + 1)) % 12).unwrap();
+                    announce_played(&mut running, &node, 0, extent).unwrap();
+                    let told = running.step_descriptions();
+                    assert!(told[0].1[0].contains(&format!("grid [{extent}, 1, 1]")), "{told:?}");
+                    enqueue_played(&mut running, &node, Some(0x1000)).unwrap();
+                }
+            });
+        }
+    });
 }

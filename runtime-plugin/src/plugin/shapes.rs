@@ -11,11 +11,11 @@ use cubinder_model::{Guard, Input, Launch, Output, Requirement};
 use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Result, Shape};
 
 use super::build::{check_counts, shape_inputs_are_named};
-use super::node::NodeData;
+use super::node::NamedNode;
 
 /// Returns the outputs' shapes and the inputs' ranks.
 pub(super) fn output_shapes<'b>(
-    node: &NodeData,
+    node: &NamedNode,
     inputs: &[Shape<'b>],
     shape_inputs: &[Shape<'b>],
     builder: &ExprBuilder<'b>,
@@ -70,7 +70,7 @@ pub(super) fn output_shapes<'b>(
 
 /// Lowers a launch to TensorRT's expressions ([`cubinder_launch::native`]).
 pub(super) fn launch_expressions<'b>(
-    node: &NodeData,
+    node: &NamedNode,
     when: Option<&Guard>,
     required: &[&Requirement],
     launch: &Launch,
@@ -141,7 +141,7 @@ fn slices(lists: Option<&Vec<Vec<i64>>>) -> Vec<&[i64]> {
 }
 
 fn given<'b>(
-    node: &NodeData,
+    node: &NamedNode,
     inputs: &[Shape<'b>],
     shape_inputs: &[Shape<'b>],
 ) -> Result<Vec<AnnouncedInput<'b>>> {

@@ -1,55 +1,52 @@
 //! TensorRT's settings of a plugin object, for both routes.
 
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cubinder_launch as launch;
-use cubinder_launch::Steps;
 use cubinder_model::Variant;
 use trt_abi::Result;
 
-use super::node::NodeData;
+use super::node::NamedNode;
 use crate::definition::TensorKinds;
 
-const NOT_CONFIGURED: usize = usize::MAX;
+/// What a build determines, and an engine stores.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Built {
+    /// Index in the node's kinds.
+    pub(super) kinds: Option<usize>,
+    pub(super) input_ranks: Option<Arc<[u8]>>,
+    pub(super) workspace_bytes: Option<u64>,
+}
 
 #[derive(Debug)]
 pub(super) struct NodeState {
-    pub(super) node: Arc<NodeData>,
-    configured: AtomicUsize,
+    pub(super) node: NamedNode,
     tactic: AtomicI32,
-    input_ranks: Latest<[u8]>,
+    built: Mutex<Built>,
 }
 
 impl NodeState {
-    pub(super) fn new(node: NodeData) -> Result<NodeState> {
-        let plugin = node.definition.plugin();
-        launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
-            .map_err(|unmet| node.invalid(unmet))?;
-        Ok(NodeState {
-            node: Arc::new(node),
-            configured: AtomicUsize::new(NOT_CONFIGURED),
-            tactic: AtomicI32::new(0),
-            input_ranks: Latest::default(),
-        })
+    pub(super) fn new(node: NamedNode, built: Built) -> NodeState {
+        NodeState { node, tactic: AtomicI32::new(0), built: Mutex::new(built) }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Built> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn built(&self) -> Built {
+        self.locked().clone()
     }
 
     pub(super) fn set_kinds(&self, kinds: &TensorKinds) -> Result<()> {
-        let index = self.node.kinds.iter().position(|known| known == kinds).ok_or_else(|| {
-            let signature = self.node.signature(&kinds.types, &kinds.formats);
-            self.node.invalid(launch::no_variant(self.node.definition.plugin(), &signature))
-        })?;
-        self.configured.store(index, Ordering::Relaxed);
+        let index = self.node.index_of_kinds(kinds).ok_or_else(|| self.node.no_variant(kinds))?;
+        self.locked().kinds = Some(index);
         Ok(())
     }
 
-    pub(super) fn configured(&self) -> Option<usize> {
-        let index = self.configured.load(Ordering::Relaxed);
-        (index < self.node.kinds.len()).then_some(index)
-    }
-
     pub(super) fn kinds(&self) -> Option<&TensorKinds> {
-        self.node.kinds.get(self.configured()?)
+        let index = self.locked().kinds?;
+        self.node.kinds.get(index)
     }
 
     pub(super) fn reachable(&self) -> impl Iterator<Item = &Variant> {
@@ -75,21 +72,24 @@ impl NodeState {
     }
 
     pub(super) fn set_input_ranks(&self, ranks: Option<Vec<u8>>) {
-        self.input_ranks.set(ranks.map(Arc::from));
+        self.locked().input_ranks = ranks.map(Arc::from);
     }
 
     pub(super) fn input_ranks(&self) -> Option<Arc<[u8]>> {
-        self.input_ranks.get()
+        self.locked().input_ranks.clone()
+    }
+
+    pub(super) fn set_workspace_bytes(&self, bytes: Option<u64>) {
+        self.locked().workspace_bytes = bytes;
     }
 }
 
 impl Clone for NodeState {
     fn clone(&self) -> NodeState {
         NodeState {
-            node: Arc::clone(&self.node),
-            configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
+            node: self.node.clone(),
             tactic: AtomicI32::new(self.tactic()),
-            input_ranks: self.input_ranks.clone(),
+            built: Mutex::new(self.built()),
         }
     }
 }

@@ -13,12 +13,12 @@ use cubinder_launch::{
 use cubinder_model::{Input, Output, Plugin};
 use trt_abi::{Dims, Error, PluginTensorDesc, Result, TensorFormat};
 
-use super::node::NodeData;
+use super::node::NamedNode;
 use super::profile;
 use crate::definition::TensorKinds;
 use crate::launch::Positions;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct TensorDescs {
     /// The given inputs, then the outputs.
     tensors: Vec<(Dims, trt_abi::DataType, TensorFormat)>,
@@ -45,7 +45,7 @@ impl TensorDescs {
         self.inputs = inputs.len();
     }
 
-    pub(super) fn positions(&self, node: &NodeData) -> Result<Positions> {
+    pub(super) fn positions(&self, node: &NamedNode) -> Result<Positions> {
         let plugin = node.definition.plugin();
         let outputs = self.tensors.len().saturating_sub(self.inputs);
         if self.inputs != node.counted_inputs() || outputs != plugin.outputs.len() {
@@ -90,7 +90,7 @@ impl TensorDescs {
     /// Returns the announced types and formats in the order that `facts` needs. A hidden tensor matches any type.
     pub(super) fn in_order(
         &self,
-        node: &NodeData,
+        node: &NamedNode,
         positions: &Positions,
         tactic: i32,
         facts: &Facts<'_>,
@@ -116,7 +116,7 @@ impl TensorDescs {
     /// TensorRT-RTX 1.7 announces a 0-d tensor as shape [1]; undone by the build's rank or the plugin's output shape.
     pub(super) fn shapes<'a>(
         &'a self,
-        node: &NodeData,
+        node: &NamedNode,
         input_ranks: Option<&[u8]>,
         positions: &Positions,
         steps: &mut Steps,
@@ -160,7 +160,7 @@ impl TensorDescs {
 
 /// Returns an output's expected shape; empty if it depends on hidden values.
 fn expected_shape(
-    node: &NodeData,
+    node: &NamedNode,
     output: &Output,
     facts: &Facts<'_>,
     steps: &mut Steps,
@@ -175,7 +175,7 @@ fn expected_shape(
 }
 
 fn true_output<'a>(
-    node: &NodeData,
+    node: &NamedNode,
     output: &Output,
     found: &'a [i64],
     expected: Option<&[i64]>,
@@ -202,7 +202,7 @@ fn true_output<'a>(
     }
 }
 
-fn other_shape(node: &NodeData, output: &Output, found: &[i64], expected: &str, facts: &Facts<'_>) -> Error {
+fn other_shape(node: &NamedNode, output: &Output, found: &[i64], expected: &str, facts: &Facts<'_>) -> Error {
     let found = shape_text(found);
     node.invalid(format_args!(
         "the shape of `{}`: found {found}, expected {expected}{}",

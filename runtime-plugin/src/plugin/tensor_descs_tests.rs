@@ -5,16 +5,16 @@ use cubinder_expr::{Expr, Node as ExprNode};
 use cubinder_launch::{NODE_STEP_LIMIT, Steps};
 use cubinder_model::model::SizeBound;
 use cubinder_model::{Input, Node, Output, Plugin, ShapeLimits, Variant};
-use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
+use trt_abi::{Dims, PluginTensorDesc, TensorFormat};
 
-use super::node::NodeData;
+use super::node::{NamedNode, NodeData};
 use super::tensor_descs::TensorDescs;
 use crate::definition::Definition;
 use crate::identity;
 use crate::plugin::Form;
 
 /// Inputs `x`, the shape input `target` (one number from 0 to 100), and `b`; `y` has the shape `target.values`.
-pub(super) fn node(types: [DataType; 4]) -> NodeData {
+pub(super) fn node(types: [DataType; 4]) -> NamedNode {
     with_outputs(&types, vec![output("y", vec![ExprNode::Values(1)])])
 }
 
@@ -29,7 +29,7 @@ fn output(name: &str, shape: Vec<ExprNode>) -> Output {
     }
 }
 
-fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NodeData {
+fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NamedNode {
     let input = |name: &str, rank: u8, values| Input {
         name: name.to_owned(),
         rank_min: rank,
@@ -78,7 +78,8 @@ fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NodeData {
     };
     let definition = Definition::bare(Arc::new(node));
     let attributes: Vec<Value> = Vec::new();
-    NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, identity::generic())
+    let data = NodeData::new(definition, attributes, Form::Fields, identity::generic());
+    NamedNode::new(Arc::new(data), "n")
 }
 
 pub(super) const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
@@ -135,7 +136,7 @@ fn a_tensor_without_dimensions_gets_its_shape_back() {
         code: Vec::new(),
     }));
     let name = identity::generic();
-    let node = NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, name);
+    let node = NamedNode::new(Arc::new(NodeData::new(definition, Vec::new(), Form::Fields, name)), "n");
     let shape_of_x = |announced_as: &[i64], ranks: Option<&[u8]>| {
         let found = announced(&[(DataType::F32, announced_as), (DataType::F32, &[5])], &[7]);
         let positions = found.positions(&node).unwrap();

@@ -10,7 +10,7 @@ use cubinder_model::{
 use trt_abi::{Dims, TensorFormat};
 
 use super::*;
-use crate::definition::{BuildFacts, restore_node};
+use crate::definition::{BuildFacts, TensorKinds, restore_node};
 use crate::identity;
 
 fn int(value: i64) -> Expr {
@@ -522,7 +522,7 @@ fn sealed_damage_of_an_engine_is_answered() {
 
 /// Returns 0 if the field is rejected, 1 if the node or its shapes are, and 2 if all are accepted.
 fn answer(field: &[u8]) -> usize {
-    let Ok(restored) = restore_node(field) else { return 0 };
+    let Ok(restored) = restore_node(&field.into()) else { return 0 };
     let phase = TensorRTPhase::RUNTIME;
     let made = KernelPlugin::new(
         restored.definition,

@@ -5,7 +5,7 @@ use cubinder_launch::{Facts, GuardDecision, describe};
 use cubinder_model::{AUTO_TACTIC, Variant};
 use trt_abi::Severity;
 
-use super::node::NodeData;
+use super::node::NamedNode;
 use super::profile::Profile;
 
 /// Maximum number of rows listed in a message; engines may have thousands.
@@ -14,7 +14,7 @@ const MAX_LISTED: usize = 8;
 /// Returns the automatic tactic, because TensorRT-RTX uses the first; then variants that may run for every shape of
 /// the profile. Empty for one variant.
 pub(super) fn tactics<'a>(
-    node: &NodeData,
+    node: &NamedNode,
     reachable: impl Iterator<Item = &'a Variant>,
     profile: Option<&Profile>,
 ) -> Vec<i32> {
@@ -38,7 +38,7 @@ pub(super) fn tactics<'a>(
     std::iter::once(AUTO_TACTIC).chain(proved).collect()
 }
 
-pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts: &Facts<'_>) {
+pub(super) fn log_replaced(node: &NamedNode, chosen: usize, running: usize, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     let (Some(chosen), Some(running)) = (plugin.variants.get(chosen), plugin.variants.get(running)) else {
         return;
@@ -52,7 +52,7 @@ pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts
 }
 
 /// Warns about guards without a value: hardly intended.
-pub(super) fn log_without_value(node: &NodeData, decided: &GuardDecision, facts: &Facts<'_>) {
+pub(super) fn log_without_value(node: &NamedNode, decided: &GuardDecision, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (variant, error) in decided.without_value.iter().take(MAX_LISTED) {
         let Some(variant) = plugin.variants.get(*variant) else { continue };

@@ -71,6 +71,20 @@ fn everything_is_done_at_once_in_relaxed_mode() {
 }
 
 #[test]
+fn code_that_the_device_cannot_run_is_not_tried_first() {
+    for (targets, loaded) in [
+        ("sm_89 sm_90 sm_120 compute_80", "sm_90"),
+        ("sm_89 sm_100 compute_80", "compute_80"),
+        ("sm_80 sm_90a sm_90 compute_90", "sm_90a"),
+    ] {
+        let mock = Mock::new(Device { capability: (9, 0), ..Device::default() });
+        let kernel = Carried::new(targets).loaded(&CodeTable::new(), &mock.driver);
+        assert_eq!(kernel.target.to_string(), loaded);
+        assert_eq!(mock.ever_loaded(), [loaded], "the driver got no other code");
+    }
+}
+
+#[test]
 fn what_the_driver_refuses_is_followed_by_the_next() {
     // Reported as 8.9, behaves as 9.0.
     let mock = Mock::new(Device {

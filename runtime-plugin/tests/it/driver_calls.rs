@@ -60,6 +60,13 @@ unsafe extern "C" fn current_context(to: *mut CUcontext) -> CUresult {
     answer("cuCtxGetCurrent".to_owned(), |number| unsafe { *to = CUcontext::from_raw(handle(number)) })
 }
 
+unsafe extern "C" fn context_id(context: CUcontext, to: *mut u64) -> CUresult {
+    // SAFETY: as above.
+    answer(format!("cuCtxGetId {}", context.as_raw() as usize), |number| unsafe {
+        *to = number.try_into().unwrap();
+    })
+}
+
 unsafe extern "C" fn current_device(to: *mut c_int) -> CUresult {
     // SAFETY: as above.
     answer("cuCtxGetDevice".to_owned(), |number| unsafe { *to = number })
@@ -158,6 +165,7 @@ fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuInit" => init as *mut c_void,
         b"cuDriverGetVersion" => version as *mut c_void,
         b"cuCtxGetCurrent" => current_context as *mut c_void,
+        b"cuCtxGetId" => context_id as *mut c_void,
         b"cuCtxGetDevice" => current_device as *mut c_void,
         b"cuStreamGetCtx" => stream_context as *mut c_void,
         b"cuCtxPushCurrent_v2" => push as *mut c_void,
@@ -191,11 +199,12 @@ const KERNEL: CUkernel = unsafe { CUkernel::from_raw(without_provenance_mut(40))
 
 type Call = fn(&Driver) -> Result<String, DriverError>;
 
-const CALLS: [(&str, &str, Call); 7] = [
+const CALLS: [(&str, &str, Call); 8] = [
     ("cuDriverGetVersion", "7", |driver| driver.version().map(|it| it.to_string())),
     ("cuCtxGetCurrent", "Some(7)", |driver| {
         driver.current_context().map(|it| format!("{:?}", it.map(|context| context.as_raw() as usize)))
     }),
+    ("cuCtxGetId 0", "Some(7)", |driver| driver.current_context_id().map(|it| format!("{it:?}"))),
     ("cuCtxGetDevice", "7", |driver| driver.current_device().map(|it| it.to_string())),
     ("cuDeviceGetAttribute 16 of 5", "7", |driver| driver.device_attribute(5, 16).map(|it| it.to_string())),
     ("cuDeviceGetName of 5", "A GPU", |driver| driver.device_name(5)),
@@ -251,6 +260,9 @@ fn no_context_is_no_error() {
     assert_eq!(context(0, 0), Ok(None));
     assert_eq!(context(0, 3), Ok(None), "the driver is not initialized");
     assert!(context(0, 4).is_err());
+    let id = |code| with(Script { code, ..WORKS }, Driver::current_context_id).0;
+    assert_eq!([id(0), id(3), id(201)], [Ok(Some(7)), Ok(None), Ok(None)]);
+    assert!(id(709).is_err(), "the context was reset");
 }
 
 fn entered(answers: Script, stream: usize) -> (Result<bool, DriverError>, Vec<String>) {

@@ -51,6 +51,11 @@ unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
     if code == 0 { refused } else { code }
 }
 
+unsafe extern "C" fn ctx_get_id(_: CUcontext, id: *mut u64) -> CUresult {
+    let (device, number) = CURRENT.get();
+    answer("cuCtxGetId", id, 1 + number as u64 + 100 * device as u64)
+}
+
 unsafe extern "C" fn ctx_get_device(device: *mut c_int) -> CUresult {
     answer("cuCtxGetDevice", device, CURRENT.get().0)
 }
@@ -370,6 +375,7 @@ pub(crate) fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuInit" => init as *mut c_void,
         b"cuDriverGetVersion" => driver_get_version as *mut c_void,
         b"cuCtxGetCurrent" => ctx_get_current as *mut c_void,
+        b"cuCtxGetId" => ctx_get_id as *mut c_void,
         b"cuCtxGetDevice" => ctx_get_device as *mut c_void,
         b"cuStreamGetCtx" => stream_get_ctx as *mut c_void,
         b"cuCtxPushCurrent_v2" => ctx_push_current as *mut c_void,

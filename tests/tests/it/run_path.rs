@@ -118,6 +118,8 @@ fn plugins_launch_what_they_should_and_outlive_failures() {
         "steps_plugin: steps are queued in order",
         "steps_plugin: the log shows what runs",
         "eight_plugin: the same shapes",
+        "circ_pad_plugin: equal nodes load and prepare once in each context",
+        "vectors_plugin: equal nodes keep their own shapes and tactics",
     ];
     check(Subject::Plugins, PLUGINS, &expected).unwrap();
 }

@@ -275,7 +275,8 @@ fn compressed_code_is_held_against_its_digest_when_it_is_unpacked() {
     let bytes = write_node(&node);
     let error = read(&bytes).unwrap_err().to_string();
     assert!(error.ends_with("its digest does not match"), "{error}");
-    let Container::Node(node) = read_to_run(&bytes).unwrap().container else { panic!("a node was written") };
+    let shared = Arc::from(bytes);
+    let Container::Node(node) = read_shared(&shared).unwrap().container else { panic!("a node was written") };
     assert_eq!(node.code[1].raw(), Err(crate::packed::BadCode::Digest));
     assert!(node.code[0].raw().is_ok());
 }
@@ -298,6 +299,18 @@ fn mapped_code_is_not_copied() {
     for object in mapped.code {
         assert!(bytes.as_ptr_range().contains(&object.bytes.stored().as_ptr()));
         assert!(bytes.as_ptr_range().contains(&object.raw().unwrap().as_ptr()));
+    }
+}
+
+#[test]
+fn shared_code_is_not_copied() {
+    let bytes: Arc<[u8]> = write_node(&node_with_packed_code()).into();
+    let Container::Node(shared) = read_shared(&bytes).unwrap().container else {
+        panic!("a node was written")
+    };
+    assert_eq!(write_node(&shared), *bytes);
+    for object in shared.code {
+        assert!(bytes.as_ptr_range().contains(&object.bytes.stored().as_ptr()));
     }
 }
 

@@ -1,0 +1,220 @@
+//! What equal nodes share in a CUDA context: their variants' kernels, and launches prepared for the last shapes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cubinder_launch as launch;
+use cubinder_launch::{Device, Facts, Steps};
+use cubinder_model::{Launch, Variant, Work};
+use trt_abi::{Error, Result, Severity};
+
+use super::failure::{failure, node_context};
+use super::node::NamedNode;
+use super::run::SharedLaunch;
+use super::state::NodeState;
+use crate::code::{CodeTable, LoadError, LoadedKernel, Loading, candidates};
+use crate::driver::sys::{
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CUdevice,
+};
+use crate::driver::{Driver, DriverError};
+
+/// Maximum contexts of equal nodes, of which some may be destroyed.
+const MAX_CONTEXTS: usize = 16;
+
+/// Maximum prepared launches of equal nodes in a context.
+const MAX_LAUNCHES: usize = 8;
+
+/// The contexts in which equal nodes run, latest last. No lock is held during a call of the driver or the logger.
+#[derive(Debug, Default)]
+pub(super) struct Contexts(Mutex<VecDeque<Arc<Context>>>);
+
+#[derive(Debug)]
+pub(super) struct Context {
+    /// Never reused: another context can have the address of a destroyed one.
+    id: u64,
+    pub(super) device: Device,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// By index of the variant.
+    kernels: BTreeMap<usize, Arc<Kernels>>,
+    /// The [`Built::kinds`](super::state::Built) whose reachable variants are loaded.
+    preloaded: Vec<Option<usize>>,
+    /// Latest last.
+    launches: VecDeque<Arc<SharedLaunch>>,
+}
+
+/// Kernels by the variant's steps; `None` for a step that launches no kernel on this device.
+pub(super) type Kernels = Vec<Option<LoadedKernel>>;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a value as the latest of at most `limit`.
+fn push<T>(values: &mut VecDeque<T>, value: T, limit: usize) {
+    if values.len() >= limit {
+        values.pop_front();
+    }
+    values.push_back(value);
+}
+
+impl Contexts {
+    fn get(&self, id: u64) -> Option<Arc<Context>> {
+        locked(&self.0).iter().find(|context| context.id == id).cloned()
+    }
+}
+
+impl Context {
+    /// Returns the current context: `known`, if it is that one. `None` without driver or context.
+    pub(super) fn current(
+        node: &NamedNode,
+        known: Option<&Arc<Context>>,
+    ) -> Result<Option<(&'static Driver, Arc<Context>)>> {
+        let Ok(driver) = Driver::find() else { return Ok(None) };
+        let failed = |error| not_initialized(node, &error);
+        let Some(id) = driver.current_context_id().map_err(failed)? else { return Ok(None) };
+        let known = known.filter(|context| context.id == id).cloned();
+        if let Some(context) = known.or_else(|| node.contexts.get(id)) {
+            return Ok(Some((driver, context)));
+        }
+        let current = driver.current_device().and_then(|current| device(driver, current));
+        let device = current.map_err(failed)?;
+        let context = Arc::new(Context { id, device, shared: Mutex::default() });
+        push(&mut locked(&node.contexts.0), Arc::clone(&context), MAX_CONTEXTS);
+        Ok(Some((driver, context)))
+    }
+
+    /// Returns a variant's kernels, loaded if necessary; `None` without a context. Shared are only those that every
+    /// load returns: after an unclear driver error other code may load. `known` describes the node in errors.
+    pub(super) fn kernels(
+        &self,
+        node: &NamedNode,
+        driver: &'static Driver,
+        (index, variant): (usize, &Variant),
+        known: &Facts<'_>,
+        steps: &mut Steps,
+    ) -> Result<Option<Arc<Kernels>>> {
+        if let Some(kernels) = locked(&self.shared).kernels.get(&index) {
+            return Ok(Some(Arc::clone(kernels)));
+        }
+        let facts = Facts { device: Some(self.device), ..node.facts() };
+        let loaded = load_all(node, driver, variant, (&facts, known), steps)?.map(Arc::new);
+        if let Some(kernels) = loaded.as_ref().filter(|kernels| are_settled(kernels)) {
+            locked(&self.shared).kernels.insert(index, Arc::clone(kernels));
+        }
+        Ok(loaded)
+    }
+
+    pub(super) fn launch(&self, is_it: impl Fn(&SharedLaunch) -> bool) -> Option<Arc<SharedLaunch>> {
+        locked(&self.shared).launches.iter().rev().find(|launch| is_it(launch)).cloned()
+    }
+
+    /// Shares a launch, if it uses the shared kernels.
+    pub(super) fn keep(&self, launch: &Arc<SharedLaunch>) {
+        let mut shared = locked(&self.shared);
+        if launch.variants().all(|variant| shared.kernels.contains_key(&variant)) {
+            push(&mut shared.launches, Arc::clone(launch), MAX_LAUNCHES);
+        }
+    }
+}
+
+fn device(driver: &Driver, device: CUdevice) -> Result<Device, DriverError> {
+    let attribute = |attribute| driver.device_attribute(device, attribute).map(i64::from);
+    let capability = driver.compute_capability(device)?;
+    Ok(Device {
+        sms: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        shared_bytes: attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        capability: i64::from(capability.major) * 10 + i64::from(capability.minor),
+    })
+}
+
+pub(super) fn not_initialized(node: &NamedNode, error: &DriverError) -> Error {
+    Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title()))
+}
+
+/// Loads the reachable variants in the current context, once for equal nodes; not those whose guard is false on this
+/// device.
+pub(super) fn preload(state: &NodeState) -> Result<()> {
+    let node = &state.node;
+    let Some((driver, context)) = Context::current(node, None)? else { return Ok(()) };
+    let kinds = state.built().kinds;
+    if locked(&context.shared).preloaded.contains(&kinds) {
+        return Ok(());
+    }
+    let facts = Facts { device: Some(context.device), ..node.facts() };
+    let mut steps = Steps::default();
+    let mut is_settled = true;
+    for (index, variant) in node.reachable_rows(kinds.and_then(|index| node.kinds.get(index))) {
+        if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {
+            let kernels = context.kernels(node, driver, (index, variant), &facts, &mut steps)?;
+            is_settled &= kernels.is_some_and(|kernels| are_settled(&kernels));
+        }
+    }
+    if is_settled {
+        locked(&context.shared).preloaded.push(kinds);
+    }
+    Ok(())
+}
+
+/// Returns whether later loads get the same kernels.
+fn are_settled(kernels: &Kernels) -> bool {
+    kernels.iter().flatten().all(|kernel| kernel.is_settled)
+}
+
+/// Loads all kernels; `None` without a context. Skips steps whose condition is false on this device.
+fn load_all(
+    node: &NamedNode,
+    driver: &'static Driver,
+    variant: &Variant,
+    (facts, known): (&Facts<'_>, &Facts<'_>),
+    steps: &mut Steps,
+) -> Result<Option<Kernels>> {
+    let mut kernels = Kernels::with_capacity(variant.steps.len());
+    for step in &variant.steps {
+        let is_done = !launch::is_excluded(step.when.as_ref(), facts, steps);
+        kernels.push(match &step.work {
+            Work::Launch(launch) if is_done => match load(node, driver, launch, known)? {
+                Some(kernel) => Some(kernel),
+                None => return Ok(None),
+            },
+            Work::Launch(_) | Work::Fill(_) => None,
+        });
+    }
+    Ok(Some(kernels))
+}
+
+fn load(
+    node: &NamedNode,
+    driver: &Driver,
+    launch: &Launch,
+    facts: &Facts<'_>,
+) -> Result<Option<LoadedKernel>> {
+    let failed = |error: LoadError| {
+        // `NothingFits` names the device.
+        let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
+        let context = node_context(node, facts, driver);
+        failure(Error::FAILED_INITIALIZATION, node, &error, &context, Some(&error.help()))
+    };
+    let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
+    match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {
+        Loading::Loaded(kernel) => {
+            log_refused(node, launch, &kernel);
+            Ok(Some(kernel))
+        }
+        Loading::NoContext => Ok(None),
+    }
+}
+
+/// Warns once about a possibly slower replacement.
+fn log_refused(node: &NamedNode, launch: &Launch, kernel: &LoadedKernel) {
+    if kernel.refused.is_empty() || !kernel.is_first {
+        return;
+    }
+    let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
+    let (name, target, refused) = (&launch.kernel, kernel.target, refused.join("; "));
+    let text = format_args!("`{name}` runs the code for {target}, because the driver refused {refused}");
+    node.log(Severity::WARNING, text);
+}

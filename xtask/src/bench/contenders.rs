@@ -41,6 +41,6 @@ pub(super) fn cpp(tools: &Tools, folder: &Path, ops: &[Op], code: &Path) -> Resu
     let list = folder.join("ops.inc");
     files::write(&list, generated::ops_for_cpp(ops))?;
     let library = folder.join("librival.so");
-    tools.example("rival-plugin", &[&list, code, &library])?;
+    tools.example("rival-plugin", &[list.as_path(), code, &library])?;
     Ok(library)
 }

@@ -54,6 +54,14 @@ pub fn includes_only_cuda_headers(text: &str) -> bool {
     })
 }
 
+/// Returns whether a text may ask for the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`, or a
+/// pasted name.
+pub fn may_name_architecture(text: impl AsRef<[u8]>) -> bool {
+    let text = Joined::new(text.as_ref()).text;
+    let has = |part: &[u8]| text.windows(part.len()).any(|bytes| bytes == part);
+    [&b"ARCH"[..], b"NV_", b"##", b"%:%:"].into_iter().any(has)
+}
+
 const LOOKUPS: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
 const TIMES: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
 

@@ -13,7 +13,7 @@ use cubinder_manifest::resolve::Unit;
 use cubinder_model::Target;
 use cubinder_model::provenance::Origin;
 use cubinder_nvrtc::codegen;
-use cubinder_nvrtc::nvrtc::{CompileMessage, CompiledKernel, PreparedUnit, Session};
+use cubinder_nvrtc::nvrtc::{Cause, CompileMessage, CompiledKernel, PreparedUnit, Session};
 use cubinder_source::diagnostic::{Diagnostic, Label, Source, dedup};
 use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
@@ -185,7 +185,7 @@ struct TextFacts {
 impl TextFacts {
     fn new(session: &Session, prepared: &PreparedUnit, plan: &Plan) -> TextFacts {
         let mut signature_targets = plan.architectures();
-        if !session.may_name_architecture(prepared) {
+        if !session.may_depend_on_architecture(prepared) {
             signature_targets.truncate(1);
         }
         TextFacts {
@@ -322,31 +322,44 @@ fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &Prog
     }
 }
 
-/// Compiles a program. If it fails, each kernel is compiled alone for its own errors.
+/// Compiles a program. If it fails, each kernel is compiled alone for its own errors; for its own warnings, too.
 fn codes(
     session: &Session,
     jobs: &[Job<'_>],
     program: &Program,
     planned: &PlannedTarget,
 ) -> Vec<(usize, CodeResult)> {
-    let compile = |program: &[usize]| {
-        let units = program.iter().filter_map(|job| Some(&jobs.get(*job)?.prepared));
-        session.compile_program(&units.collect::<Vec<&PreparedUnit>>(), planned.target)
-    };
+    let prepared = |job: &usize| Some(&jobs.get(*job)?.prepared);
+    let compiled = session.compile_program(
+        &program.iter().filter_map(prepared).collect::<Vec<&PreparedUnit>>(),
+        planned.target,
+    );
     let at_target =
         |errors: Vec<CompileMessage>| errors.into_iter().map(|error| at_target(error, planned)).collect();
-    match compile(program) {
+    let alone = |job: &usize| Some((*job, session.compile(prepared(job)?, planned.target)));
+    let all_alone =
+        || program.par_iter().filter_map(alone).map(|(job, code)| (job, code.map_err(at_target))).collect();
+    match compiled {
+        Ok(kernels) if kernels.iter().any(|kernel| kernel.shares_warnings) => {
+            let alone: Vec<(usize, CodeResult)> = all_alone();
+            let with_warnings = kernels.into_iter().zip(alone).map(|(kernel, (job, alone))| {
+                (job, alone.map(|alone| CompiledKernel { warnings: alone.warnings, ..kernel }))
+            });
+            with_warnings.collect()
+        }
         Ok(kernels) => program.iter().copied().zip(kernels.into_iter().map(Ok)).collect(),
-        Err(errors) => match program.as_slice() {
-            [job] => vec![(*job, Err(at_target(errors)))],
-            all => {
-                let alone = |job: &usize| match compile(&[*job]) {
-                    Ok(kernels) => kernels.into_iter().next().map(|kernel| (*job, Ok(kernel))),
-                    Err(errors) => Some((*job, Err(at_target(errors)))),
-                };
-                all.par_iter().filter_map(alone).collect()
+        Err(errors) => {
+            let mut alone: Vec<(usize, CodeResult)> = match program.len() {
+                1 => Vec::new(),
+                _ => all_alone(),
+            };
+            // Another machine may compile the program, and must not write another library.
+            let is_of_machine = errors.iter().any(|error| error.cause == Cause::NoResult);
+            if alone.iter().all(|(_, code)| code.is_ok()) && (is_of_machine || alone.is_empty()) {
+                alone = program.first().map(|job| (*job, Err(at_target(errors)))).into_iter().collect();
             }
-        },
+            alone
+        }
     }
 }
 

@@ -26,6 +26,13 @@ pub(super) fn programs(
             used_by.insert(*row);
         }
     }
+    // NVRTC emits all kernels of a text that are no templates, whichever are named.
+    let is_template = |job: &Job<'_>| job.unit.kernel.contains('<');
+    for (job, used_by) in jobs.iter().zip(&mut used_by) {
+        if !is_template(job) {
+            used_by.clear();
+        }
+    }
     let mut groups: Vec<Program> = Vec::new();
     let mut known: HashMap<(&Path, &str, &BTreeSet<usize>), usize> = HashMap::new();
     for (index, (job, used_by)) in jobs.iter().zip(&used_by).enumerate() {
@@ -42,11 +49,12 @@ pub(super) fn programs(
     let mut programs = Vec::new();
     for mut group in groups {
         let text = group.first().and_then(|index| jobs.get(*index));
-        let length = text.map_or(0, |job| job.text_length);
+        let number = text.filter(|job| is_template(job)).map_or(1, |job| parts(group.len(), job.text_length));
         group.sort_by_key(|index| kernel(index));
-        let mut parts = vec![Program::new(); parts(group.len(), length)];
-        for index in group {
-            let part = part(kernel(&index), parts.len());
+        let group_length = group.len();
+        let mut parts = vec![Program::new(); number];
+        for (position, index) in group.into_iter().enumerate() {
+            let part = if number == group_length { position } else { part(kernel(&index), number) };
             if let Some(part) = parts.get_mut(part) {
                 part.push(first + index);
             }
@@ -58,17 +66,11 @@ pub(super) fn programs(
 
 /// Numbers the variants by the first one that serves the same nodes: engines contain the code of those.
 fn rows(variants: &[Variant]) -> Vec<usize> {
-    let serves = |variant: &Variant, other: &Variant| {
-        (&variant.types, &variant.formats, &variant.specialized)
-            == (&other.types, &other.formats, &other.specialized)
-    };
-    let mut firsts: Vec<(usize, &Variant)> = Vec::new();
-    let row = |(index, variant)| match firsts.iter().find(|(_, first)| serves(first, variant)) {
-        Some((first, _)) => *first,
-        None => {
-            firsts.push((index, variant));
-            index
-        }
+    let mut firsts: HashMap<String, usize> = HashMap::new();
+    let row = |(index, variant): (usize, &Variant)| {
+        let Variant { types, formats, specialized, .. } = variant;
+        // Floats have no hash.
+        *firsts.entry(format!("{types:?} {formats:?} {specialized:?}")).or_insert(index)
     };
     variants.iter().enumerate().map(row).collect()
 }
@@ -82,18 +84,18 @@ const TEXT_PER_PROGRAM: usize = 48 << 10;
 /// that processors stay busy and starting programs costs less than a tenth.
 const KERNELS_OF_ONE: usize = 40;
 
-/// Returns the number of programs for `kernels` of a text of `length` bytes, a power of two: one more kernel rarely
-/// changes it.
+/// Returns the number of programs for `kernels` of a text of `length` bytes: each kernel alone, or a power of two, which
+/// one more kernel rarely changes.
 fn parts(kernels: usize, length: usize) -> usize {
     let text = kernels.saturating_mul(length);
     let mut parts = 1;
     while parts < kernels && (kernels > KERNELS_OF_ONE * parts * parts || text > TEXT_PER_PROGRAM * parts) {
         parts *= 2;
     }
-    parts
+    parts.min(kernels)
 }
 
-/// Depends on the kernel alone, so that one more variant changes one program.
+/// Returns the part of a kernel, which no other kernel changes.
 fn part(kernel: &str, parts: usize) -> usize {
     let [a, b, c, d, ..] = Digest::compute(kernel.as_bytes()).0;
     u32::from_le_bytes([a, b, c, d]) as usize % parts
@@ -111,7 +113,7 @@ mod tests {
         let expected = [(1, 1), (10, 1), (40, 1), (41, 2), (100, 2), (160, 2), (161, 4), (1000, 8)];
         assert_eq!(counts, expected);
         assert_eq!([1, 2, 3, 8].map(|kernels| parts(kernels, 30 << 10)), [1, 2, 2, 8]);
-        assert_eq!(parts(3, usize::MAX), 4);
+        assert_eq!(parts(3, usize::MAX), 3);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Compiles all kernels and checks them against the manifests. Reports each error once across variants, targets and
 //! plugins.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use cubinder_cuda_text::manifest_names::manifest_names;
 use cubinder_import::foreign;
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::{Resolved, Unit};
-use cubinder_model::{Arg, Digest, Plugin, Target};
+use cubinder_model::{Arg, CodeObject, Digest, Plugin, Target};
 use cubinder_nvrtc::nvrtc::{CompileMessage, CompiledKernel, Session, merge_targets};
 use cubinder_source::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
 use cubinder_source::{rules, source};
@@ -124,13 +124,13 @@ fn finish_plugin(
     let own = results.get(jobs.jobs.clone()).unwrap_or_default();
     let mut seen = HashSet::new();
     warnings.report(own.iter().filter_map(|job| job.machine_path(&mut seen)));
-    let mut units = Vec::new();
+    let (mut units, mut known) = (Vec::new(), DynamicShared::new());
     let (mut row_errors, mut row_warnings) = (Vec::new(), Vec::new());
     for UnitJob { unit, job } in &jobs.units {
         let row = verify::row_name(plugin, unit);
         let of_row = Sink::default();
         let finished = match job.and_then(|job| results.get(job)) {
-            Some(compiled) => finish_unit(all.session, resolved, unit, compiled, &of_row),
+            Some(compiled) => finish_unit(all.session, resolved, unit, compiled, &mut known, &of_row),
             None => finish_precompiled(&all.project.root, plugin, unit, plan, &of_row),
         };
         let errors = finished.map(|unit| units.push(unit)).err().unwrap_or_default();
@@ -202,6 +202,7 @@ fn finish_unit(
     resolved: &Resolved,
     unit: &Unit,
     results: &CompiledJob<'_>,
+    known: &mut DynamicShared,
     warnings: &Sink,
 ) -> Result<CompiledUnit, Vec<Diagnostic>> {
     let CompiledJob { job, signatures, codes } = results;
@@ -236,7 +237,8 @@ fn finish_unit(
     }
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
     let no_shared = |(target, code): &(Target, &CompiledKernel)| {
-        let rules = LaunchRules { dynamic_shared: dynamic_shared(session, job, *target, code), ..code.rules };
+        let dynamic_shared = dynamic_shared(session, job, *target, code, known);
+        let rules = LaunchRules { dynamic_shared, ..code.rules };
         let warning = launch.and_then(|launch| verify::no_shared(unit, launch, rules));
         (*target, warning.into_iter().collect())
     };
@@ -256,21 +258,28 @@ fn finish_unit(
     Ok(CompiledUnit { variant: unit.variant, step: unit.step, bound, cluster, code })
 }
 
-/// Returns whether the kernel has dynamic shared memory. If another kernel of its program has some, the code does not
-/// tell, and the kernel is compiled alone.
+/// Results of [`dynamic_shared`] by code and symbol.
+type DynamicShared = HashMap<(Digest, String), Dynamic>;
+
+/// Returns whether the kernel has dynamic shared memory. If another kernel of its program has some, the cubin lists it
+/// for all, and the kernel is compiled alone. Static shared memory hides it in any case.
 fn dynamic_shared(
     session: Option<&Session>,
     job: &Job<'_>,
     target: Target,
     code: &CompiledKernel,
+    known: &mut DynamicShared,
 ) -> Dynamic {
     let found = code.rules.dynamic_shared;
-    let has_others = code.object.kernels.len() > 1;
-    match session.filter(|_| found == Dynamic::NotTold && has_others) {
+    let CodeObject { kernels, digest, .. } = code.object.as_ref();
+    let facts = kernels.iter().find(|kernel| kernel.symbol == code.symbol);
+    let has_no_static = facts.is_some_and(|facts| facts.shared_bytes == Some(0));
+    let is_listed = found == Dynamic::NotTold && kernels.len() > 1 && has_no_static;
+    match session.filter(|_| is_listed) {
         None => found,
-        Some(session) => {
+        Some(session) => *known.entry((*digest, code.symbol.clone())).or_insert_with(|| {
             session.compile(&job.prepared, target).map_or(found, |alone| alone.rules.dynamic_shared)
-        }
+        }),
     }
 }
 

@@ -102,18 +102,61 @@ fn the_kernel_with_dynamic_shared_memory_is_known() {
     insta::assert_snapshot!("dynamic_shared_memory", project.plain(&run.stderr));
 }
 
-/// The parameters are known for each architecture that the text names.
+/// The parameters are compared for each architecture on which they may depend.
 #[test]
 fn parameters_of_one_architecture_do_not_serve_another() {
     let Some(project) = project(&[1], &kernel("N")) else { return };
-    let other = "#if __CUDA_ARCH__ >= 900\n#define COUNT int\n#else\n#define COUNT long long\n#endif\n";
-    project.write(
-        "kernels/alike.cu",
-        format!("{other}{}", kernel("N").replace("long long count", "COUNT count")),
-    );
+    let own = kernel("N").replace("long long count", "COUNT count");
+    let compile = |condition: &str| {
+        let other = format!("{condition}\n#define COUNT double\n#else\n#define COUNT long long\n#endif\n");
+        project.write("kernels/alike.cu", format!("{other}{own}"));
+        let run = compile(&project, &[]);
+        run.assert_refused(condition);
+        project.plain(&run.stderr)
+    };
+    let named = compile("#if __CUDA_ARCH__ >= 900");
+    insta::assert_snapshot!("parameters_of_architectures", named);
+    for hidden in [
+        "#if __CUDA_AR\\\nCH__ >= 900",
+        "#include <cooperative_groups.h>\n#ifdef _CG_HAS_CLUSTER_GROUP",
+        "#define JOIN(a, b) a##b\n#if JOIN(__CUDA_AR, CH__) >= 900",
+    ] {
+        assert!(compile(hidden).contains("differ between `sm_80` and `sm_90`"), "{hidden}");
+    }
+    project.write("include/own.cuh", "#include <cooperative_groups.h>\n");
+    let through = compile("#include \"../include/own.cuh\"\n#ifdef _CG_HAS_CLUSTER_GROUP");
+    assert!(through.contains("differ between `sm_80` and `sm_90`"), "{through}");
+}
+
+#[test]
+fn static_shared_memory_needs_no_other_compile() {
+    let Some(project) = project(&[1, 2, 3], &kernel("N")) else { return };
+    let own = "__shared__ int memory[32]; memory[i & 31] = N; __syncthreads(); y[0] = memory[1];\n    if (i";
+    project.write("kernels/alike.cu", kernel("N").replace("if (i", own));
+    assert_eq!(calls(&project, &["--no-cache"]), (3, 2));
+}
+
+#[test]
+fn warnings_of_an_instance_name_its_variant() {
+    let Some(project) = project(&[1, 2, 3], &kernel("N")) else { return };
+    project.write("kernels/alike.cu", kernel("N / (N - 2)"));
     let run = compile(&project, &[]);
-    run.assert_refused("the parameters differ");
-    insta::assert_snapshot!("parameters_of_architectures", project.plain(&run.stderr));
+    assert_eq!(run.code, Some(0));
+    insta::assert_snapshot!("warning_of_an_instance", project.plain(&run.stderr));
+}
+
+#[test]
+fn kernels_that_are_no_templates_are_one_program() {
+    let Some(project) = project(&[1, 2], &kernel("N")) else { return };
+    let manifest = variants(&[1, 2]).replace("alike<NUMBER>", "alike");
+    let second = manifest[manifest.find("[[launches]]").unwrap()..].replace("\"alike\"", "\"second\"");
+    project.write("manifests/alike.toml", format!("{manifest}{second}"));
+    let alike = kernel("1")
+        .replace("template <int N>\n", "")
+        .replace("static_assert(N < 100, \"N is too large\");\n", "");
+    let padding = format!("// {}\n", "x".repeat(50_000));
+    project.write("kernels/alike.cu", format!("{padding}{alike}{}", alike.replace("alike", "second")));
+    assert_eq!(calls(&project, &["--no-cache"]), (3, 2), "also in a long text");
 }
 
 #[test]
@@ -134,7 +177,8 @@ fn names_are_there_however_they_are_taken() {
     let with = |before: &str, number: &str| {
         project.write("kernels/alike.cu", format!("{before}\n{}", kernel(number)));
         let (calls, codes) = calls(&project, &["--no-cache"]);
-        assert_eq!((calls, codes), (6, 4), "{before} {number}");
+        let pastes = before.contains("join.cuh") || before.contains("##");
+        assert_eq!((calls, codes), (if pastes { 8 } else { 6 }, 4), "{before} {number}");
     };
     with("#include \"alias.cuh\"", "m::NUMBER");
     with("#include \"join.cuh\"", "manifest::JOIN(NUM, BER)");

@@ -10,7 +10,7 @@ use cubinder_model::Digest;
 
 use super::KeyHasher;
 use crate::codegen::TranslationUnit;
-use crate::directives::{Kind, Pasting, directives, path_of};
+use crate::directives::{Kind, Pasting, directives, may_name_architecture, path_of};
 use crate::manifest_names::names_taken;
 use crate::source;
 
@@ -18,7 +18,7 @@ use crate::source;
 struct Facts {
     digest: Digest,
     length: usize,
-    names_architecture: bool,
+    may_name_architecture: bool,
     includes: Vec<Kind>,
     pasting: Pasting,
     /// See [`names_taken`].
@@ -67,7 +67,7 @@ impl Files {
                 FileState::File(Arc::new(Facts {
                     digest,
                     length: bytes.len(),
-                    names_architecture: names_architecture(&text),
+                    may_name_architecture: may_name_architecture(&bytes),
                     includes,
                     pasting,
                     names: names_taken(&text),
@@ -98,11 +98,23 @@ impl Files {
         self.state(path).facts().map_or(0, |facts| facts.length)
     }
 
-    /// See [`names_architecture`]; `true` for an unreadable file.
-    pub(crate) fn names_architecture(&self, path: &Path) -> bool {
-        self.state(path).facts().is_none_or(|facts| facts.names_architecture)
+    /// Returns whether a file may depend on the architecture: by its text, or by a header of `dependencies` in
+    /// `toolkit` that defines macros for it.
+    pub(crate) fn may_depend_on_architecture(
+        &self,
+        path: &Path,
+        dependencies: &Dependencies,
+        toolkit: &[PathBuf],
+    ) -> bool {
+        let place = self.state(path);
+        place.facts().is_none_or(|facts| {
+            facts.may_name_architecture || dependencies.uses_headers(&facts.includes, toolkit)
+        })
     }
 }
+
+/// Headers of the toolkit that define types, and no macros for architectures that kernels use.
+const HEADERS_OF_TYPES: [&[u8]; 3] = [b"cuda_fp16.h", b"cuda_bf16.h", b"cuda_fp8.h"];
 
 fn read(path: &Path) -> Result<Vec<u8>, FileState> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -123,11 +135,6 @@ pub(crate) fn is_absent(path: &Path) -> bool {
 
 fn digest_of(path: &Path) -> Option<Digest> {
     read(path).ok().map(|bytes| Digest::compute(&bytes))
-}
-
-/// Returns whether a text may ask for the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`.
-pub(crate) fn names_architecture(text: &str) -> bool {
-    ["ARCH", "NV_"].iter().any(|part| text.contains(part))
 }
 
 fn scan(text: impl AsRef<[u8]>) -> Vec<Kind> {
@@ -218,6 +225,22 @@ impl Dependencies {
 
     pub(crate) fn found(&self) -> impl Iterator<Item = (&Path, Digest)> {
         self.places.iter().filter_map(|(place, digest)| Some((place.as_path(), (*digest)?)))
+    }
+
+    fn uses_headers(&self, includes: &[Kind], toolkit: &[PathBuf]) -> bool {
+        includes.iter().any(|kind| match kind {
+            Kind::Quoted(name) | Kind::Angled(name) => {
+                !HEADERS_OF_TYPES.contains(&name.as_slice())
+                    && toolkit.iter().any(|folder| self.holds(&folder.join(path_of(name))))
+            }
+            Kind::Computed | Kind::Time => false,
+        })
+    }
+
+    /// Returns whether a text outside of all files may depend on the architecture
+    /// ([`Files::may_depend_on_architecture`]).
+    pub(crate) fn text_may_depend_on_architecture(&self, text: &str, toolkit: &[PathBuf]) -> bool {
+        may_name_architecture(text) || self.uses_headers(&scan(text), toolkit)
     }
 
     pub(crate) fn holds(&self, file: &Path) -> bool {

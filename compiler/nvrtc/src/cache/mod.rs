@@ -5,7 +5,7 @@
 mod dependencies;
 mod store;
 
-pub(crate) use dependencies::{Dependencies, Files, is_absent, names_architecture, stamp_of_folder};
+pub(crate) use dependencies::{Dependencies, Files, is_absent, stamp_of_folder};
 pub use store::Cache;
 
 use cubinder_model::Digest;

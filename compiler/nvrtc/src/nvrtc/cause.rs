@@ -35,6 +35,8 @@ pub enum Cause {
     NameExpression,
     /// Rejected option, named in the text.
     Option(String),
+    /// NVRTC did not return: its process did not start, or crashed.
+    NoResult,
     /// Any other cause.
     #[default]
     Other,

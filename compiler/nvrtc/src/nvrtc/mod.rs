@@ -163,11 +163,15 @@ fn call_for(
     };
     match compiler.compile(program) {
         Ok(result) => result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include)),
-        Err(WorkerFailure::Start(reason)) => Err(vec![CompileMessage::new(Diagnostic::error(reason))]),
+        Err(WorkerFailure::Start(reason)) => Err(vec![CompileMessage {
+            cause: Cause::NoResult,
+            ..CompileMessage::new(Diagnostic::error(reason))
+        }]),
         Err(WorkerFailure::Ended(Ending { reason, printed })) => {
             let (major, minor) = compiler.version();
             let (file, kernel) = (unit.name.clone(), unit.kernel_span.clone());
-            Err(vec![CompileMessage::new(Crash { major, minor, file, target, kernel, reason, printed })])
+            let crash = Crash { major, minor, file, target, kernel, reason, printed };
+            Err(vec![CompileMessage { cause: Cause::NoResult, ..CompileMessage::new(crash) }])
         }
     }
 }

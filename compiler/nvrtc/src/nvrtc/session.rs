@@ -17,10 +17,11 @@ use super::errors::{Changed, EndlessInclude, NoCode, NoNvrtc, UnreadableCode, Un
 use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
 use super::{Cause, CompileMessage, Compiler, ReadFiles, call_for, diagnose, diagnostics, log};
-use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, names_architecture, stamp_of_folder};
+use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::cubin::LaunchRules;
 use crate::diagnostic::Diagnostic;
+use crate::directives::may_name_architecture;
 use crate::kernel_signature::Signature;
 use crate::manifest_names::{MANIFEST, names_taken};
 use crate::nvrtc_option::{check_options, read_no_file};
@@ -78,6 +79,8 @@ pub struct CompiledKernel {
     pub rules: LaunchRules,
     /// NVRTC's warnings, and one about an old release.
     pub warnings: Vec<Diagnostic>,
+    /// Whether warnings about instantiations may be another kernel's of the program.
+    pub shares_warnings: bool,
     /// Release of NVRTC that compiled it.
     pub nvrtc: (i32, i32),
     /// Whether the cache had it.
@@ -171,22 +174,28 @@ impl Session {
         Some(names)
     }
 
-    /// Returns the length in bytes of the unit's source and the project files that it includes.
+    /// Returns the length in bytes of the unit's source and the included files in the unit's and the settings' folders:
+    /// a number that does not depend on the place of the toolkit.
     #[must_use]
     pub fn text_length(&self, prepared: &PreparedUnit) -> usize {
-        let included = self.found_files(prepared).map(|(file, _)| self.files.length(file));
-        prepared.unit.source.text.len() + included.sum::<usize>()
+        let folders = include_folders(&prepared.unit, &prepared.settings, &[]);
+        let is_own = |file: &Path| folders.iter().any(|folder| file.starts_with(folder));
+        let included = prepared.dependencies.found().filter(|(file, _)| is_own(file));
+        prepared.unit.source.text.len() + included.map(|(file, _)| self.files.length(file)).sum::<usize>()
     }
 
-    /// Returns whether parameters of kernels may depend on the architecture: a project file or an option may name it,
-    /// or not all files are known.
+    /// Returns whether parameters of kernels may depend on the architecture: an option or a project file may name it
+    /// or use a header that defines macros for it, or not all files are known.
     #[must_use]
-    pub fn may_name_architecture(&self, prepared: &PreparedUnit) -> bool {
-        let mut texts = prepared.settings.options.iter().chain([&prepared.unit.source.text]);
-        texts.any(|text| names_architecture(text))
-            || self
-                .included_files(prepared)
-                .is_none_or(|files| files.into_iter().any(|file| self.files.names_architecture(file)))
+    pub fn may_depend_on_architecture(&self, prepared: &PreparedUnit) -> bool {
+        let PreparedUnit { unit, settings, dependencies, .. } = prepared;
+        let toolkit = &self.toolkit.include;
+        settings.options.iter().any(|option| may_name_architecture(option))
+            || dependencies.text_may_depend_on_architecture(&unit.source.text, toolkit)
+            || self.included_files(prepared).is_none_or(|files| {
+                let may = |file| self.files.may_depend_on_architecture(file, dependencies, toolkit);
+                files.into_iter().any(may)
+            })
     }
 
     /// Compiles a unit alone ([`Session::compile_program`]).
@@ -226,6 +235,7 @@ impl Session {
             }
         };
         let log = log::parse(&entry.log);
+        let shares_warnings = units.len() > 1 && log.messages.iter().any(|it| !it.context.is_empty());
         let kernels = units.iter().zip(&entry.symbols).map(|(unit, symbol)| {
             let log = log.of_kernel(symbol, &entry.symbols);
             let messages = diagnose::diagnose(&log, &unit.unit, &self.toolkit.include);
@@ -234,6 +244,7 @@ impl Session {
                 symbol: symbol.clone(),
                 rules: code.rules.get(symbol).copied().unwrap_or_default(),
                 warnings: diagnostics(messages).into_iter().chain(doubts(entry.nvrtc)).collect(),
+                shares_warnings,
                 nvrtc: entry.nvrtc,
                 cached,
             }

@@ -1,4 +1,4 @@
-//! What equal nodes share in a CUDA context: their variants' kernels, and launches prepared for the last shapes.
+//! A CUDA context in which equal nodes share their variants' kernels and the prepared launches for recent shapes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,71 +24,73 @@ const MAX_CONTEXTS: usize = 16;
 /// Maximum prepared launches of equal nodes in a context.
 const MAX_LAUNCHES: usize = 8;
 
-/// The contexts in which equal nodes run, latest last. No lock is held during a call of the driver or the logger.
+/// The contexts in which equal nodes run, least recently used first. No lock is held during a call of the driver or
+/// the logger.
 #[derive(Debug, Default)]
 pub(super) struct Contexts(Mutex<VecDeque<Arc<Context>>>);
 
 #[derive(Debug)]
 pub(super) struct Context {
     /// Never reused: another context can have the address of a destroyed one.
-    id: u64,
+    pub(super) id: u64,
     pub(super) device: Device,
-    shared: Mutex<Shared>,
+    cache: Mutex<ContextCache>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    /// By index of the variant.
-    kernels: BTreeMap<usize, Arc<Kernels>>,
-    /// The [`Built::kinds`](super::state::Built) whose reachable variants are loaded.
+struct ContextCache {
+    kernels: VariantKernels,
+    /// The [`EngineFacts::kinds`](super::state::EngineFacts) whose reachable variants are loaded.
     preloaded: Vec<Option<usize>>,
-    /// Latest last.
+    /// Least recently used first.
     launches: VecDeque<Arc<SharedLaunch>>,
 }
 
 /// Kernels by the variant's steps; `None` for a step that launches no kernel on this device.
 pub(super) type Kernels = Vec<Option<LoadedKernel>>;
 
+/// Kernels by the variant's index.
+pub(super) type VariantKernels = BTreeMap<usize, Arc<Kernels>>;
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a value as the latest of at most `limit`.
-fn push<T>(values: &mut VecDeque<T>, value: T, limit: usize) {
-    if values.len() >= limit {
-        values.pop_front();
-    }
-    values.push_back(value);
+/// Returns a value and makes it the most recently used.
+fn find<T>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+    let index = values.iter().rposition(|value| matches(value))?;
+    let value = values.remove(index)?;
+    values.push_back(Arc::clone(&value));
+    Some(value)
 }
 
-impl Contexts {
-    fn get(&self, id: u64) -> Option<Arc<Context>> {
-        locked(&self.0).iter().find(|context| context.id == id).cloned()
+/// Adds a value, and removes the least recently used of more than `limit`.
+fn add<T>(values: &mut VecDeque<Arc<T>>, value: &Arc<T>, limit: usize) {
+    values.push_back(Arc::clone(value));
+    if values.len() > limit {
+        values.pop_front();
     }
 }
 
 impl Context {
-    /// Returns the current context: `known`, if it is that one. `None` without driver or context.
-    pub(super) fn current(
-        node: &NamedNode,
-        known: Option<&Arc<Context>>,
-    ) -> Result<Option<(&'static Driver, Arc<Context>)>> {
+    /// Returns the current context; `None` without driver or context.
+    pub(super) fn current(node: &NamedNode) -> Result<Option<(&'static Driver, Arc<Context>)>> {
         let Ok(driver) = Driver::find() else { return Ok(None) };
         let failed = |error| not_initialized(node, &error);
         let Some(id) = driver.current_context_id().map_err(failed)? else { return Ok(None) };
-        let known = known.filter(|context| context.id == id).cloned();
-        if let Some(context) = known.or_else(|| node.contexts.get(id)) {
+        if let Some(context) = find(&mut locked(&node.contexts.0), |context| context.id == id) {
             return Ok(Some((driver, context)));
         }
         let current = driver.current_device().and_then(|current| device(driver, current));
         let device = current.map_err(failed)?;
-        let context = Arc::new(Context { id, device, shared: Mutex::default() });
-        push(&mut locked(&node.contexts.0), Arc::clone(&context), MAX_CONTEXTS);
+        let context = Arc::new(Context { id, device, cache: Mutex::default() });
+        add(&mut locked(&node.contexts.0), &context, MAX_CONTEXTS);
         Ok(Some((driver, context)))
     }
 
-    /// Returns a variant's kernels, loaded if necessary; `None` without a context. Shared are only those that every
-    /// load returns: after an unclear driver error other code may load. `known` describes the node in errors.
+    /// Returns a variant's kernels, loaded if necessary; `None` without a context. Nodes share only kernels that later
+    /// loads also return; replacements after an unclear driver error go to `own`. `known` describes the node in
+    /// errors.
     pub(super) fn kernels(
         &self,
         node: &NamedNode,
@@ -96,27 +98,32 @@ impl Context {
         (index, variant): (usize, &Variant),
         known: &Facts<'_>,
         steps: &mut Steps,
+        own: &mut VariantKernels,
     ) -> Result<Option<Arc<Kernels>>> {
-        if let Some(kernels) = locked(&self.shared).kernels.get(&index) {
-            return Ok(Some(Arc::clone(kernels)));
+        let loaded = locked(&self.cache).kernels.get(&index).or_else(|| own.get(&index)).cloned();
+        if loaded.is_some() {
+            return Ok(loaded);
         }
         let facts = Facts { device: Some(self.device), ..node.facts() };
-        let loaded = load_all(node, driver, variant, (&facts, known), steps)?.map(Arc::new);
-        if let Some(kernels) = loaded.as_ref().filter(|kernels| are_settled(kernels)) {
-            locked(&self.shared).kernels.insert(index, Arc::clone(kernels));
-        }
-        Ok(loaded)
+        let Some(kernels) = load_all(node, driver, variant, (&facts, known), steps)? else { return Ok(None) };
+        let mut cache = locked(&self.cache);
+        let loaded = if are_settled(&kernels) { &mut cache.kernels } else { own };
+        Ok(Some(Arc::clone(loaded.entry(index).or_insert_with(|| Arc::new(kernels)))))
     }
 
-    pub(super) fn launch(&self, is_it: impl Fn(&SharedLaunch) -> bool) -> Option<Arc<SharedLaunch>> {
-        locked(&self.shared).launches.iter().rev().find(|launch| is_it(launch)).cloned()
+    pub(super) fn find_launch(&self, matches: impl Fn(&SharedLaunch) -> bool) -> Option<Arc<SharedLaunch>> {
+        find(&mut locked(&self.cache).launches, matches)
     }
 
-    /// Shares a launch, if it uses the shared kernels.
-    pub(super) fn keep(&self, launch: &Arc<SharedLaunch>) {
-        let mut shared = locked(&self.shared);
-        if launch.variants().all(|variant| shared.kernels.contains_key(&variant)) {
-            push(&mut shared.launches, Arc::clone(launch), MAX_LAUNCHES);
+    /// Shares a launch in place of an equal one, if it uses the shared kernels.
+    pub(super) fn share_launch(&self, launch: &Arc<SharedLaunch>) {
+        let mut cache = locked(&self.cache);
+        let is_shared = |(variant, kernels): (usize, &Arc<Kernels>)| {
+            cache.kernels.get(&variant).is_some_and(|shared| Arc::ptr_eq(shared, kernels))
+        };
+        if launch.variants().all(is_shared) {
+            cache.launches.retain(|shared| !shared.is_equal(launch));
+            add(&mut cache.launches, launch, MAX_LAUNCHES);
         }
     }
 }
@@ -135,26 +142,26 @@ pub(super) fn not_initialized(node: &NamedNode, error: &DriverError) -> Error {
     Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title()))
 }
 
-/// Loads the reachable variants in the current context, once for equal nodes; not those whose guard is false on this
-/// device.
+/// Loads the reachable variants in the current context, once for equal nodes. Skips variants whose guard is false on
+/// this device.
 pub(super) fn preload(state: &NodeState) -> Result<()> {
     let node = &state.node;
-    let Some((driver, context)) = Context::current(node, None)? else { return Ok(()) };
+    let Some((driver, context)) = Context::current(node)? else { return Ok(()) };
     let kinds = state.built().kinds;
-    if locked(&context.shared).preloaded.contains(&kinds) {
+    if locked(&context.cache).preloaded.contains(&kinds) {
         return Ok(());
     }
     let facts = Facts { device: Some(context.device), ..node.facts() };
     let mut steps = Steps::default();
-    let mut is_settled = true;
+    let (mut is_loaded, mut own) = (true, VariantKernels::new());
     for (index, variant) in node.reachable_rows(kinds.and_then(|index| node.kinds.get(index))) {
         if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {
-            let kernels = context.kernels(node, driver, (index, variant), &facts, &mut steps)?;
-            is_settled &= kernels.is_some_and(|kernels| are_settled(&kernels));
+            let kernels = context.kernels(node, driver, (index, variant), &facts, &mut steps, &mut own)?;
+            is_loaded &= kernels.is_some();
         }
     }
-    if is_settled {
-        locked(&context.shared).preloaded.push(kinds);
+    if is_loaded && own.is_empty() {
+        locked(&context.cache).preloaded.push(kinds);
     }
     Ok(())
 }

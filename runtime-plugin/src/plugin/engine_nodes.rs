@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use trt_abi::{Error, Field, Identity, Result, TensorRTPhase};
 
 use super::node::{NamedNode, NodeData};
-use super::state::{Built, NodeState};
+use super::state::{EngineFacts, NodeState};
 use super::{Form, KernelPlugin};
 use crate::definition::{OwnBundle, Restored, restore_node, restore_reference};
 use crate::identity;
@@ -17,8 +17,26 @@ const START: usize = 64;
 
 pub(crate) struct EngineNodes {
     own: Option<Arc<OwnBundle>>,
+    known: Mutex<KnownNodes>,
+}
+
+#[derive(Default)]
+struct KnownNodes {
     /// Nodes in use, by the first bytes of their fields.
-    known: Mutex<BTreeMap<Box<[u8]>, Weak<NodeData>>>,
+    nodes: BTreeMap<Box<[u8]>, Weak<NodeData>>,
+    /// Number of nodes that the last purge kept.
+    kept: usize,
+}
+
+impl KnownNodes {
+    /// Adds a node. Purges whenever the table has doubled, so the total time is linear in the number of calls.
+    fn insert(&mut self, node: &Arc<NodeData>) {
+        if self.nodes.len() >= 2 * self.kept {
+            self.nodes.retain(|_, node| node.strong_count() > 0);
+            self.kept = self.nodes.len();
+        }
+        self.nodes.insert(start(&node.field).into(), Arc::downgrade(node));
+    }
 }
 
 impl EngineNodes {
@@ -46,7 +64,7 @@ impl EngineNodes {
 
     /// Returns a node with the same field, whose digest was checked.
     fn known(&self, field: &[u8]) -> Option<Arc<NodeData>> {
-        let known = self.locked().get(start(field)).and_then(Weak::upgrade);
+        let known = self.locked().nodes.get(start(field)).and_then(Weak::upgrade);
         known.filter(|node| *node.field == *field)
     }
 
@@ -64,19 +82,14 @@ impl EngineNodes {
             (Some(None), Some(kinds)) => return Err(NamedNode::new(Arc::new(data), name).no_variant(kinds)),
             (index, _) => index.flatten(),
         };
-        data.stored = Built { kinds, input_ranks: input_ranks.map(Arc::from), workspace_bytes };
+        data.stored = EngineFacts { kinds, input_ranks: input_ranks.map(Arc::from), workspace_bytes };
         data.field = field;
         let node = NamedNode::checked(data, name)?;
-        let mut known = self.locked();
-        // Purging only now and then keeps the time linear.
-        if known.len().is_power_of_two() {
-            known.retain(|_, node| node.strong_count() > 0);
-        }
-        known.insert(start(&node.field).into(), Arc::downgrade(&node.data));
+        self.locked().insert(&node.data);
         Ok(node)
     }
 
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<Box<[u8]>, Weak<NodeData>>> {
+    fn locked(&self) -> MutexGuard<'_, KnownNodes> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,8 +199,25 @@ mod tests {
         for bytes in 1..200 {
             create(&nodes, &node_with_workspace(bytes)).unwrap();
         }
-        assert!(nodes.locked().len() <= 4, "{}", nodes.locked().len());
+        let count = nodes.locked().nodes.len();
+        assert!(count <= 4, "{count}");
         assert!(are_alike(&kept, &create(&nodes, &node_with_workspace(0)).unwrap()));
+    }
+
+    #[test]
+    fn a_node_that_is_created_again_purges_nothing() {
+        let nodes = EngineNodes::new(None);
+        let mut used: Vec<KernelPlugin> =
+            (0..64).map(|bytes| create(&nodes, &node_with_workspace(bytes)).unwrap()).collect();
+        let again = node_with_workspace(63);
+        used.pop();
+        create(&nodes, &again).unwrap();
+        // An unused entry shows whether the table is purged.
+        used.pop();
+        for _ in 0..3 {
+            create(&nodes, &again).unwrap();
+            assert_eq!(nodes.locked().nodes.len(), 64);
+        }
     }
 
     #[test]

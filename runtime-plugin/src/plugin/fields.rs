@@ -5,12 +5,12 @@ use trt_abi::{Error, FieldSet, FieldValue, PluginFieldType, Result};
 
 use super::memo::Memo;
 use super::node::NamedNode;
-use super::state::Built;
+use super::state::EngineFacts;
 use super::{Form, KernelPlugin};
 use crate::definition::BuildFacts;
 use crate::identity::NODE_FIELD;
 
-pub(super) type SerializedFields = Memo<Built, FieldSet>;
+pub(super) type SerializedFields = Memo<EngineFacts, FieldSet>;
 
 impl KernelPlugin {
     pub(super) fn fields_now(&self) -> Result<&FieldSet> {
@@ -18,7 +18,7 @@ impl KernelPlugin {
     }
 }
 
-fn make(node: &NamedNode, built: &Built) -> Result<FieldSet> {
+fn make(node: &NamedNode, built: &EngineFacts) -> Result<FieldSet> {
     let build = BuildFacts {
         kinds: built.kinds.and_then(|index| node.kinds.get(index)),
         input_ranks: built.input_ranks.as_deref(),

@@ -81,7 +81,7 @@ use fields::SerializedFields;
 use node::{NamedNode, NodeData};
 use profile::Profile;
 use run::RunState;
-use state::{Built, Latest, NodeState};
+use state::{EngineFacts, Latest, NodeState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -109,7 +109,7 @@ impl KernelPlugin {
         core: Identity,
     ) -> Result<KernelPlugin> {
         let node = NamedNode::checked(NodeData::new(definition, attributes, form, core), name)?;
-        Ok(KernelPlugin::from_state(NodeState::new(node, Built::default()), phase))
+        Ok(KernelPlugin::from_state(NodeState::new(node, EngineFacts::default()), phase))
     }
 
     fn from_state(state: NodeState, phase: TensorRTPhase) -> KernelPlugin {
@@ -174,8 +174,8 @@ impl Plugin for KernelPlugin {
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<usize> {
         let bytes = match self.state.built() {
-            Built { kinds: Some(_), workspace_bytes, .. } => workspace_bytes.unwrap_or(0),
-            Built { input_ranks, .. } => {
+            EngineFacts { kinds: Some(_), workspace_bytes, .. } => workspace_bytes.unwrap_or(0),
+            EngineFacts { input_ranks, .. } => {
                 let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
                 let profile = Profile::from_tensors(&self.state.node, input_ranks.as_deref(), inputs)?;
                 profile.workspace_bytes(&self.state.node, kinds)?
@@ -209,11 +209,11 @@ impl Plugin for KernelPlugin {
         workspace: *mut c_void,
         stream: *mut c_void,
     ) -> Result<()> {
-        let at = Addresses { inputs, outputs, workspace };
+        let addresses = Addresses { inputs, outputs, workspace };
         let tactic = self.state.tactic();
         self.running
             // SAFETY: the caller promises what `RunState::enqueue` requires.
-            .with(|running| unsafe { running.enqueue(&self.state.node, tactic, &at, stream) })
+            .with(|running| unsafe { running.enqueue(&self.state.node, tactic, &addresses, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
 

@@ -13,7 +13,7 @@ use trt_abi::{
 use super::built_for::BuiltFor;
 use super::node::{NamedNode, NodeData};
 use super::profile::Profile;
-use super::state::{Built, Latest, NodeState};
+use super::state::{EngineFacts, Latest, NodeState};
 use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 
@@ -44,7 +44,7 @@ impl NativePlugin {
         let node = NamedNode::checked(NodeData::new(definition, attributes, Form::Fields, op), name)?;
         let codes = node.definition.plugin().variants.iter().map(|_| OnceLock::new()).collect();
         Ok(NativePlugin {
-            state: NodeState::new(node, Built::default()),
+            state: NodeState::new(node, EngineFacts::default()),
             codes,
             built_for: Latest::default(),
         })

@@ -1,4 +1,4 @@
-//! A node: what equal nodes and their clones share, and the name that its errors have.
+//! A node: the data that equal nodes share, and the node's own name.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -14,7 +14,7 @@ use trt_abi::{Error, Identity, Result, Severity, logger};
 
 use super::Form;
 use super::context::Contexts;
-use super::state::Built;
+use super::state::EngineFacts;
 use crate::definition::{BuildFacts, Definition, TensorKinds};
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct NodeData {
     pub(super) contexts: Contexts,
     /// The field of the engine and its settings; empty in a build.
     pub(super) field: Arc<[u8]>,
-    pub(super) stored: Built,
+    pub(super) stored: EngineFacts,
 }
 
 /// A node of a network.
@@ -110,7 +110,7 @@ impl NodeData {
             timing_id: OnceLock::new(),
             contexts: Contexts::default(),
             field: Arc::default(),
-            stored: Built::default(),
+            stored: EngineFacts::default(),
             attributes,
             form,
             core,

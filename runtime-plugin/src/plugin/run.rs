@@ -8,11 +8,11 @@ use cubinder_launch as launch;
 use cubinder_launch::{Choice, EvaluatedStep, Facts, GuardDecision, LaunchLimits, Steps, describe};
 use trt_abi::{Error, PluginTensorDesc, Result};
 
-use super::context::{Context, not_initialized};
+use super::context::{Context, Kernels, VariantKernels, not_initialized};
 use super::failure::{failure, node_context};
 use super::node::NamedNode;
 use super::run_log::{ChoiceLog, LogState, log_running, variant_name};
-use super::state::Built;
+use super::state::EngineFacts;
 use super::tensor_descs::TensorDescs;
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
@@ -26,10 +26,12 @@ use crate::nvtx;
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     descs: TensorDescs,
-    built: Built,
+    built: EngineFacts,
     tactic: i32,
     state: State,
     context: Option<Arc<Context>>,
+    /// Kernels in `context` that are not shared, until a failure.
+    own_kernels: VariantKernels,
     ranges: Vec<nvtx::Range>,
     log: LogState,
     #[cfg(test)]
@@ -45,7 +47,7 @@ enum State {
     Ready(Arc<SharedLaunch>),
 }
 
-/// What a launch was prepared for. Equal nodes share it in a context.
+/// A launch and the tensors, ranks and tactic that it is prepared for. Equal nodes share it in a context.
 #[derive(Debug)]
 pub(super) struct SharedLaunch {
     descs: TensorDescs,
@@ -62,22 +64,28 @@ struct PreparedLaunch {
     aliases: Vec<AliasRecord>,
     workspace_bytes: u64,
     choice: Option<Box<Candidates>>,
-    /// Candidates by index in the plugin, with ranges of `records`.
-    variants: Vec<(usize, Range<usize>)>,
+    /// Candidates by index in the plugin, with their kernels and ranges of `records`.
+    variants: Vec<(usize, Arc<Kernels>, Range<usize>)>,
 }
 
 impl SharedLaunch {
-    pub(super) fn variants(&self) -> impl Iterator<Item = usize> {
-        self.launch.variants.iter().map(|(index, _)| *index)
+    pub(super) fn variants(&self) -> impl Iterator<Item = (usize, &Arc<Kernels>)> {
+        self.launch.variants.iter().map(|(index, kernels, _)| (*index, kernels))
+    }
+
+    fn is_for(&self, descs: &TensorDescs, input_ranks: Option<&[u8]>, tactic: i32) -> bool {
+        self.tactic == tactic && self.descs == *descs && self.input_ranks.as_deref() == input_ranks
+    }
+
+    pub(super) fn is_equal(&self, other: &SharedLaunch) -> bool {
+        self.is_for(&other.descs, other.input_ranks.as_deref(), other.tactic)
     }
 }
 
 impl PreparedLaunch {
     fn running(&self) -> Vec<(usize, &[StepRecord])> {
-        let steps = |(index, range): &(usize, Range<usize>)| {
-            (*index, self.records.get(range.clone()).unwrap_or_default())
-        };
-        self.variants.iter().map(steps).collect()
+        let steps = |range: &Range<usize>| self.records.get(range.clone()).unwrap_or_default();
+        self.variants.iter().map(|(index, _, range)| (*index, steps(range))).collect()
     }
 }
 
@@ -90,8 +98,12 @@ struct Candidates {
 
 impl Candidates {
     #[inline]
-    fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<(usize, &'a [StepRecord])> {
-        let candidate = self.choice.pick(|tensor| self.positions.address(at, tensor))?;
+    fn pick<'a>(
+        &self,
+        records: &'a [StepRecord],
+        addresses: &Addresses<'_>,
+    ) -> Option<(usize, &'a [StepRecord])> {
+        let candidate = self.choice.pick(|tensor| self.positions.address(addresses, tensor))?;
         Some((candidate, records.get(self.records.get(candidate)?.clone())?))
     }
 }
@@ -103,7 +115,7 @@ impl RunState {
         &mut self,
         node: &NamedNode,
         tactic: i32,
-        built: &dyn Fn() -> Built,
+        built: &dyn Fn() -> EngineFacts,
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<()> {
@@ -119,14 +131,14 @@ impl RunState {
     }
 
     /// # Safety
-    /// `at` holds device addresses of the tensors of the last announced shapes and of the reserved workspace, valid
-    /// until the work has run; `stream` is live, or a default stream of the current context.
+    /// `addresses` holds device addresses of the tensors of the last announced shapes and of the reserved workspace,
+    /// valid until the work has run; `stream` is live, or a default stream of the current context.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
         node: &NamedNode,
         tactic: i32,
-        at: &Addresses<'_>,
+        addresses: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<()> {
         // SAFETY: the caller upholds this function's contract, which includes the callee's.
@@ -141,23 +153,23 @@ impl RunState {
         let ready = &shared.launch;
         let running = match &ready.choice {
             None => Some((0, ready.records.as_slice())),
-            Some(candidates) => candidates.pick(&ready.records, at),
+            Some(candidates) => candidates.pick(&ready.records, addresses),
         };
-        let Some((candidate, running)) = running else { return Err(self.none_holds(node, at)) };
-        if ready.workspace_bytes != 0 && at.workspace.is_null() {
+        let Some((candidate, running)) = running else { return Err(self.none_holds(node, addresses)) };
+        if ready.workspace_bytes != 0 && addresses.workspace.is_null() {
             return Err(no_workspace(node, ready.workspace_bytes));
         }
         let _range = self.ranges.get(candidate).map(nvtx::Range::enter);
         let mut needs_copies = false;
         for alias in &ready.aliases {
-            let needs_copy = alias.needs_copy(at);
+            let needs_copy = alias.needs_copy(addresses);
             needs_copies |= needs_copy.map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         // Checks all bindings before queuing any work.
         for alias in ready.aliases.iter().filter(|_| needs_copies) {
-            if alias.needs_copy(at).is_ok_and(|needs_copy| needs_copy) {
+            if alias.needs_copy(addresses).is_ok_and(|needs_copy| needs_copy) {
                 // SAFETY: the caller upholds this function's contract, which includes the callee's.
-                unsafe { alias.copy(ready.driver, at, stream) }
+                unsafe { alias.copy(ready.driver, addresses, stream) }
                     .map_err(|error| self.failed(node, ready.driver, &error))?;
                 self.log.log_copy(node, alias.name());
             }
@@ -165,7 +177,7 @@ impl RunState {
         for record in running {
             // SAFETY: the caller guarantees tensors and stream, kernels stay loaded until teardown, and
             // `check_workspace` checked the workspace.
-            unsafe { record.enqueue(ready.driver, at, stream) }
+            unsafe { record.enqueue(ready.driver, addresses, stream) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         Ok(())
@@ -206,9 +218,12 @@ impl RunState {
 
     fn prepare(&mut self, node: &NamedNode, tactic: i32) -> Result<State> {
         self.tactic = tactic;
-        let current = Context::current(node, self.context.as_ref())?;
-        let driver = current.as_ref().map(|(driver, _)| *driver);
-        self.context = current.map(|(_, context)| context);
+        let (driver, context) = Context::current(node)?.unzip();
+        let id = |context: &Option<Arc<Context>>| context.as_ref().map(|context| context.id);
+        if id(&context) != id(&self.context) {
+            self.own_kernels.clear();
+        }
+        self.context = context;
         let shared = match self.shared() {
             Some(shared) => shared,
             None => match self.prepare_own(node, driver)? {
@@ -217,19 +232,19 @@ impl RunState {
             },
         };
         self.log.follow(shared.choice);
-        let variants = shared.variants().filter_map(|index| node.definition.plugin().variants.get(index));
+        let variants =
+            shared.variants().filter_map(|(index, _)| node.definition.plugin().variants.get(index));
         let range = |variant| nvtx::Range::new(|| format!("{} {}", node.title(), variant_name(variant)));
         self.ranges = variants.filter_map(range).collect();
         Ok(State::Ready(shared))
     }
 
-    /// Returns what this node or an equal one prepared for these shapes, unless this one must report something.
+    /// Returns a launch that this node or an equal one prepared for these shapes, unless this node must report
+    /// something about it.
     fn shared(&self) -> Option<Arc<SharedLaunch>> {
-        let Built { input_ranks, workspace_bytes, .. } = &self.built;
-        self.context.as_ref()?.launch(|shared| {
-            shared.tactic == self.tactic
-                && shared.descs == self.descs
-                && shared.input_ranks == *input_ranks
+        let EngineFacts { input_ranks, workspace_bytes, .. } = &self.built;
+        self.context.as_ref()?.find_launch(|shared| {
+            shared.is_for(&self.descs, input_ranks.as_deref(), self.tactic)
                 && shared.launch.workspace_bytes <= workspace_bytes.unwrap_or(0)
                 && self.log.covers(shared.choice)
         })
@@ -265,13 +280,17 @@ impl RunState {
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
         let choice = self.log.log_choice(node, tactic, order.first().copied(), &decided, &facts);
         let context = self.context.as_deref();
-        let prepared = prepare_launches(driver.zip(context), node, decided, &positions, &facts, &mut steps)?;
+        let current = driver.zip(context);
+        let own = &mut self.own_kernels;
+        let prepared = prepare_launches(current, node, decided, &positions, &facts, &mut steps, own);
+        // After an unclear driver error other code may load.
+        let prepared = prepared.inspect_err(|_| self.own_kernels.clear())?;
         let (Some(launch), Some(context)) = (prepared, context) else { return Ok(None) };
         check_workspace(node, launch.workspace_bytes, self.built.workspace_bytes, &facts)?;
         log_running(node, &launch.running(), &facts);
         let (descs, input_ranks) = (self.descs.clone(), self.built.input_ranks.clone());
         let shared = Arc::new(SharedLaunch { descs, input_ranks, tactic, choice, launch });
-        context.keep(&shared);
+        context.share_launch(&shared);
         Ok(Some(shared))
     }
 
@@ -311,7 +330,18 @@ impl RunState {
     }
 
     #[cfg(test)]
-    pub(super) fn none_runs(&self, node: &NamedNode, at: &Addresses<'_>) -> Option<Error> {
+    pub(super) fn has_own_kernels(&self) -> bool {
+        !self.own_kernels.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn share_again(&self) {
+        let (Some(context), State::Ready(shared)) = (&self.context, &self.state) else { return };
+        context.share_launch(shared);
+    }
+
+    #[cfg(test)]
+    pub(super) fn none_runs(&self, node: &NamedNode, addresses: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
         let positions = self.descs.positions(node).unwrap();
@@ -321,7 +351,7 @@ impl RunState {
         let choice = launch::decide(plugin, &order, self.tactic, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
         let candidates = Candidates { choice, positions, records };
-        candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
+        candidates.pick(&[], addresses).is_none().then(|| self.none_holds(node, addresses))
     }
 
     #[cold]
@@ -337,13 +367,13 @@ impl RunState {
     }
 
     #[cold]
-    fn none_holds(&self, node: &NamedNode, at: &Addresses<'_>) -> Error {
+    fn none_holds(&self, node: &NamedNode, addresses: &Addresses<'_>) -> Error {
         let description = || {
             let plugin = node.definition.plugin();
             let positions = self.descs.positions(node)?;
             let tensors = (0..plugin.tensor_count()).map(|tensor| plugin.storage_of(tensor));
             let addresses: Vec<u64> =
-                tensors.map(|tensor| positions.address(at, tensor).unwrap_or(0)).collect();
+                tensors.map(|tensor| positions.address(addresses, tensor).unwrap_or(0)).collect();
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.device();
             let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
@@ -386,6 +416,7 @@ fn prepare_launches(
     positions: &Positions,
     facts: &Facts<'_>,
     steps: &mut Steps,
+    own: &mut VariantKernels,
 ) -> Result<Option<PreparedLaunch>> {
     let plugin = node.definition.plugin();
     let driver = current.map(|(driver, _)| driver);
@@ -396,7 +427,7 @@ fn prepare_launches(
     let kernels = match current {
         Some((driver, context)) => running
             .clone()
-            .map(|(index, variant)| context.kernels(node, driver, (index, variant), facts, steps))
+            .map(|(index, variant)| context.kernels(node, driver, (index, variant), facts, steps, own))
             .collect::<Result<Option<Vec<_>>>>()?,
         None => None,
     };
@@ -418,7 +449,7 @@ fn prepare_launches(
         choice: None,
         variants: Vec::new(),
     };
-    for ((index, variant), kernels) in running.zip(&kernels) {
+    for ((index, variant), kernels) in running.zip(kernels) {
         let of_step = |step: usize| kernels.get(step).and_then(Option::as_ref);
         let takes = |step: usize| of_step(step).map_or(LaunchLimits::ANYTHING, takes);
         let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
@@ -428,11 +459,11 @@ fn prepare_launches(
             }
         }
         let start = ready.records.len();
-        let records = StepRecord::all(plugin, variant, kernels, &sequence, positions);
+        let records = StepRecord::all(plugin, variant, &kernels, &sequence, positions);
         ready.records.extend(
             records.ok_or_else(|| node.invalid("a step has no kernel, or an argument has no value"))?,
         );
-        ready.variants.push((index, start..ready.records.len()));
+        ready.variants.push((index, kernels, start..ready.records.len()));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {
             check_at_once(node, driver, record, facts)?;
         }
@@ -442,7 +473,7 @@ fn prepare_launches(
         ready.aliases =
             aliases.ok_or_else(|| node.invalid("the size of a tensor in bytes exceeds 64 bits"))?;
     }
-    let places: Vec<Range<usize>> = ready.variants.iter().map(|(_, range)| range.clone()).collect();
+    let places: Vec<Range<usize>> = ready.variants.iter().map(|(.., range)| range.clone()).collect();
     ready.choice = decided
         .choice
         .map(|choice| Box::new(Candidates { choice, positions: positions.clone(), records: places }));

@@ -16,7 +16,7 @@ pub(super) struct LogState {
     copied: bool,
 }
 
-/// What a choice of variants logs.
+/// Messages about a choice of variants.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChoiceLog {
     replaced_by: Option<usize>,

@@ -15,7 +15,7 @@ use trt_abi::Error;
 
 use super::node::{NamedNode, NodeData};
 use super::run::{RunState, check_workspace};
-use super::state::Built;
+use super::state::EngineFacts;
 use super::tensor_descs_tests::{OWN, desc, node};
 use crate::definition::Definition;
 use crate::identity;
@@ -24,18 +24,18 @@ use crate::plugin::Form;
 
 fn announce(running: &mut RunState, node: &NamedNode, inputs: usize, extent: i64) -> Result<(), Error> {
     let inputs = [desc(F32, &[4]), desc(F32, &[5]), desc(F32, &[1])][..inputs].to_vec();
-    running.on_shape_change(node, 0, &Built::default, &inputs, &[desc(F32, &[extent])])
+    running.on_shape_change(node, 0, &EngineFacts::default, &inputs, &[desc(F32, &[extent])])
 }
 
 fn refused(running: &mut RunState, node: &NamedNode, tactic: i32) -> Error {
     let address = std::ptr::without_provenance(0x1000);
-    let at = Addresses {
+    let addresses = Addresses {
         inputs: &[address, address],
         outputs: &[std::ptr::null_mut()],
         workspace: std::ptr::null_mut(),
     };
     // SAFETY: without a driver or a context, no tensor is accessed.
-    unsafe { running.enqueue(node, tactic, &at, std::ptr::null_mut()) }.unwrap_err()
+    unsafe { running.enqueue(node, tactic, &addresses, std::ptr::null_mut()) }.unwrap_err()
 }
 
 fn is_ready_but_for_a_context(error: &Error) -> bool {
@@ -116,6 +116,22 @@ fn played_with(
     cooperative: bool,
     scratch_bytes: Option<&str>,
 ) -> NamedNode {
+    played_from(variants, cooperative, scratch_bytes, &["compute_80"], "")
+}
+
+/// `comment` makes the code of each target different from other nodes' code.
+fn played_from(
+    variants: &[(Option<&str>, &str)],
+    cooperative: bool,
+    scratch_bytes: Option<&str>,
+    targets: &[&str],
+    comment: &str,
+) -> NamedNode {
+    let code_ref = |(code, target): (u32, &&str)| CodeRef {
+        target: target.parse().unwrap(),
+        code,
+        symbol: "blend1".to_owned(),
+    };
     let draft = Draft::new("played", &[]).input("x", (1, 1)).output("y", "x.shape").unwrap();
     let expr = |text: &str| draft.expr(text).unwrap();
     let scalar = |name: &str, ty, text| Arg {
@@ -137,7 +153,7 @@ fn played_with(
             scalar("salt", word, "0"),
             scalar("written", word, "1"),
         ],
-        code: vec![CodeRef { target: "compute_80".parse().unwrap(), code: 0, symbol: "blend1".to_owned() }],
+        code: (0..).zip(targets).map(code_ref).collect(),
     };
     let variant = |(id, (guard, blocks)): (i32, &(Option<&str>, &str))| Variant {
         id,
@@ -153,7 +169,6 @@ fn played_with(
         steps: vec![Step::launch(launch(blocks))],
     };
     let variants = (1..).zip(variants).map(variant).collect();
-    let bytes = b".version 7.0\n.target sm_80\n.address_size 64\n".to_vec();
     let kernel = KernelFacts {
         symbol: "blend1".to_owned(),
         registers: None,
@@ -162,11 +177,14 @@ fn played_with(
         max_threads: None,
         params: Vec::new(),
     };
-    let code = CodeObject {
-        target: "compute_80".parse().unwrap(),
-        digest: Digest::compute(&bytes),
-        kernels: vec![kernel],
-        bytes: bytes.into(),
+    let code_object = |target: &&str| {
+        let text = format!(".version 7.0\n.target sm_80\n.address_size 64\n// {target} {comment}\n");
+        CodeObject {
+            target: target.parse().unwrap(),
+            digest: Digest::compute(text.as_bytes()),
+            kernels: vec![kernel.clone()],
+            bytes: text.into_bytes().into(),
+        }
     };
     let definition = Definition::bare(Arc::new(Node {
         workspace_bytes: None,
@@ -174,20 +192,20 @@ fn played_with(
         plugin: cubinder_model::Plugin { variants, ..draft.plugin() },
         attributes: Vec::new(),
         input_ranks: None,
-        code: vec![code],
+        code: targets.iter().map(code_object).collect(),
     }));
     let data = NodeData::new(definition, Vec::new(), Form::Fields, identity::generic());
     NamedNode::new(Arc::new(data), "n")
 }
 
 fn announce_played(running: &mut RunState, node: &NamedNode, tactic: i32, extent: i64) -> Result<(), String> {
-    announce_built(running, node, &Built::default(), (tactic, extent))
+    announce_built(running, node, &EngineFacts::default(), (tactic, extent))
 }
 
 fn announce_built(
     running: &mut RunState,
     node: &NamedNode,
-    built: &Built,
+    built: &EngineFacts,
     (tactic, extent): (i32, i64),
 ) -> Result<(), String> {
     let tensor = [desc(F32, &[extent])];
@@ -198,9 +216,9 @@ fn announce_built(
 fn enqueue_played(running: &mut RunState, node: &NamedNode, x: Option<usize>) -> Result<(), String> {
     let x: Vec<_> = x.into_iter().map(std::ptr::without_provenance).collect();
     let outputs = [std::ptr::without_provenance_mut(0x2000)];
-    let at = Addresses { inputs: &x, outputs: &outputs, workspace: std::ptr::null_mut() };
+    let addresses = Addresses { inputs: &x, outputs: &outputs, workspace: std::ptr::null_mut() };
     // SAFETY: the stand-in accesses only its own memory.
-    let queued = unsafe { running.enqueue(node, 0, &at, std::ptr::null_mut()) };
+    let queued = unsafe { running.enqueue(node, 0, &addresses, std::ptr::null_mut()) };
     queued.map_err(|error| error.text().to_owned())
 }
 
@@ -214,9 +232,15 @@ fn guards_decide_at_each_enqueue() {
     let mut running = RunState::default();
     assert_eq!(running.step_descriptions(), []);
     announce_played(&mut running, &node, 0, 4).unwrap();
-    let told = running.step_descriptions();
-    assert_eq!(told.iter().map(|(index, steps)| (*index, steps.len())).collect::<Vec<_>>(), [(0, 1), (1, 1)]);
-    assert!(told[0].1[0].contains("grid [4, 1, 1]") && told[1].1[0].contains("grid [8, 1, 1]"), "{told:?}");
+    let launches = running.step_descriptions();
+    assert_eq!(
+        launches.iter().map(|(index, steps)| (*index, steps.len())).collect::<Vec<_>>(),
+        [(0, 1), (1, 1)]
+    );
+    assert!(
+        launches[0].1[0].contains("grid [4, 1, 1]") && launches[1].1[0].contains("grid [8, 1, 1]"),
+        "{launches:?}"
+    );
     for x in [0x1010, 0x1008] {
         enqueue_played(&mut running, &node, Some(x)).unwrap();
     }
@@ -250,8 +274,8 @@ fn what_is_ready_is_for_one_tactic_and_its_shapes() {
         [(1, 4, "[4, 1, 1]"), (1, 5, "[5, 1, 1]"), (2, 5, "[2, 1, 1]"), (1, 5, "[5, 1, 1]")]
     {
         announce_played(&mut running, &node, tactic, extent).unwrap();
-        let told = running.step_descriptions();
-        assert!(told[0].1[0].contains(grid), "{told:?}");
+        let launches = running.step_descriptions();
+        assert!(launches[0].1[0].contains(grid), "{launches:?}");
     }
     let error = announce_played(&mut running, &node, 9, 5).unwrap_err();
     assert!(error.contains("no variant 9"), "{error}");
@@ -297,7 +321,7 @@ fn equal_nodes_share_what_one_has_prepared() {
     assert!(first.step_descriptions()[0].1[0].contains("grid [4, 1, 1]"));
     announce_played(&mut second, &alike(&node, "second"), 0, 4).unwrap();
     assert!(first.shares_launch(&second), "also after other shapes");
-    let ranks = Built { input_ranks: Some([1].into()), ..Built::default() };
+    let ranks = EngineFacts { input_ranks: Some([1].into()), ..EngineFacts::default() };
     let mut third = RunState::default();
     announce_built(&mut third, &node, &ranks, (0, 4)).unwrap();
     assert!(!first.shares_launch(&third), "other ranks in the build");
@@ -309,7 +333,7 @@ fn errors_of_equal_nodes_have_their_names() {
         return;
     }
     let node = played_with(&[(None, "1")], false, Some("4 * numel(x)"));
-    let built = |bytes| Built { workspace_bytes: Some(bytes), ..Built::default() };
+    let built = |bytes| EngineFacts { workspace_bytes: Some(bytes), ..EngineFacts::default() };
     let names = ["first", "second", "third"].map(|name| alike(&node, name));
     let mut states = [(); 3].map(|()| RunState::default());
     for ((name, running), bytes) in names.iter().zip(&mut states).zip([1024, 1024, 8]) {
@@ -367,11 +391,150 @@ fn threads_prepare_equal_nodes_at_once() {
                 for turn in 0..500 {
                     let extent = i64::try_from(1 + (turn * (thread + 1)) % 12).unwrap();
                     announce_played(&mut running, &node, 0, extent).unwrap();
-                    let told = running.step_descriptions();
-                    assert!(told[0].1[0].contains(&format!("grid [{extent}, 1, 1]")), "{told:?}");
+                    let launches = running.step_descriptions();
+                    assert!(launches[0].1[0].contains(&format!("grid [{extent}, 1, 1]")), "{launches:?}");
                     enqueue_played(&mut running, &node, Some(0x1000)).unwrap();
                 }
             });
         }
     });
+}
+
+/// The first fields of the structure in `tests/fake-driver/fake.h`.
+#[repr(C)]
+struct FakeDriver {
+    context: i32,
+    device: i32,
+    fail_in: i32,
+    fail_with: i32,
+}
+
+fn control(change: impl FnOnce(&mut FakeDriver)) {
+    // SAFETY: the names are C strings; `has_driver` chose the stand-in, whose function returns its only structure.
+    // No other thread calls the driver.
+    unsafe {
+        let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
+        let function = libc::dlsym(library, c"fakeDriver".as_ptr());
+        assert!(!function.is_null());
+        let driver: extern "C" fn() -> *mut FakeDriver = std::mem::transmute(function);
+        change(&mut *driver());
+    }
+}
+
+/// Prepares a node for which the driver refused the first code with an unclear error.
+fn prepared_with_replacement() -> (NamedNode, RunState) {
+    for call in 1..100 {
+        let targets = ["compute_89", "compute_80"];
+        let comment = format!("call {call}");
+        let node = played_from(&[(None, "numel(x)")], false, None, &targets, &comment);
+        let mut running = RunState::default();
+        control(|driver| (driver.fail_in, driver.fail_with) = (call, 999));
+        let announced = announce_played(&mut running, &node, 0, 4);
+        control(|driver| driver.fail_in = 0);
+        if announced.is_ok() && running.has_own_kernels() {
+            return (node, running);
+        }
+    }
+    panic!("no call of the driver leads to a replacement")
+}
+
+fn prepared(node: &NamedNode, extent: i64) -> RunState {
+    let mut running = RunState::default();
+    announce_played(&mut running, node, 0, extent).unwrap();
+    running
+}
+
+#[test]
+fn replacements_after_an_unclear_error_are_not_shared() {
+    if !has_driver("replacements_after_an_unclear_error_are_not_shared") {
+        return;
+    }
+    let (node, mut first) = prepared_with_replacement();
+    announce_played(&mut first, &node, 0, 5).unwrap();
+    let second = prepared(&node, 5);
+    assert!(!second.has_own_kernels() && !second.shares_launch(&first), "it loads the refused code");
+    assert!(prepared(&node, 5).shares_launch(&second));
+    // As if the second had loaded its kernels while the first prepared its launch.
+    first.share_again();
+    assert!(prepared(&node, 5).shares_launch(&second));
+}
+
+#[test]
+fn a_node_keeps_replacements_until_a_failure_or_another_context() {
+    if !has_driver("a_node_keeps_replacements_until_a_failure_or_another_context") {
+        return;
+    }
+    let (node, mut running) = prepared_with_replacement();
+    for extent in 5..8 {
+        announce_played(&mut running, &node, 0, extent).unwrap();
+        let launch = running.launch_in_use();
+        assert!(
+            running.has_own_kernels() && launch.strong_count() == 1,
+            "extent {extent}: no other code is loaded"
+        );
+    }
+    announce_played(&mut running, &node, 0, 1 << 40).unwrap_err();
+    announce_played(&mut running, &node, 0, 4).unwrap();
+    assert!(!running.has_own_kernels() && running.shares_launch(&prepared(&node, 4)));
+    let (node, mut running) = prepared_with_replacement();
+    control(|driver| driver.context = 2);
+    announce_played(&mut running, &node, 0, 5).unwrap();
+    assert!(!running.has_own_kernels() && running.shares_launch(&prepared(&node, 5)));
+}
+
+#[test]
+fn the_least_recently_used_contexts_are_forgotten() {
+    if !has_driver("the_least_recently_used_contexts_are_forgotten") {
+        return;
+    }
+    let node = played(&[(None, "numel(x)")], false);
+    let mut used = prepared(&node, 1);
+    let launch = used.launch_in_use();
+    let mut others = Vec::new();
+    for number in 2..=40 {
+        control(|driver| driver.context = number);
+        others.push(prepared(&node, 1).launch_in_use());
+        control(|driver| driver.context = 1);
+        for extent in [2, 1] {
+            announce_played(&mut used, &node, 0, extent).unwrap();
+        }
+        assert!(used.launch_in_use().ptr_eq(&launch), "context {number}");
+    }
+    assert!(used.shares_launch(&prepared(&node, 1)));
+    let kept: Vec<bool> = others.iter().map(|launch| launch.strong_count() > 0).collect();
+    assert_eq!(kept.iter().filter(|is_kept| **is_kept).count(), 15);
+    assert!(kept.ends_with(&[true; 15]));
+}
+
+#[test]
+fn the_least_recently_used_launches_are_forgotten() {
+    if !has_driver("the_least_recently_used_launches_are_forgotten") {
+        return;
+    }
+    let node = played(&[(None, "numel(x)")], false);
+    let used = prepared(&node, 1);
+    for extent in 2..20 {
+        let other = prepared(&node, extent);
+        assert!(other.shares_launch(&prepared(&node, extent)));
+        assert!(used.shares_launch(&prepared(&node, 1)), "extent {extent}");
+    }
+}
+
+#[test]
+fn each_of_equal_nodes_warns_about_a_guard_without_a_value() {
+    if !has_driver("each_of_equal_nodes_warns_about_a_guard_without_a_value") {
+        return;
+    }
+    let node = played(&[(Some("8 % (numel(x) - 4) == 0"), "1"), (None, "2")], false);
+    let other = prepared(&node, 5);
+    let mut first = prepared(&node, 4);
+    for _ in 0..8 {
+        assert!(!first.shares_launch(&prepared(&node, 4)), "it prepares its own to warn");
+    }
+    assert!(other.shares_launch(&prepared(&node, 5)), "equal launches count once");
+    let last = prepared(&node, 4);
+    for extent in [5, 4] {
+        announce_played(&mut first, &node, 0, extent).unwrap();
+    }
+    assert!(first.shares_launch(&last), "it warned before");
 }

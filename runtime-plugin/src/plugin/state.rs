@@ -9,9 +9,9 @@ use trt_abi::Result;
 use super::node::NamedNode;
 use crate::definition::TensorKinds;
 
-/// What a build determines, and an engine stores.
+/// Facts that a build determines and an engine stores.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Built {
+pub(super) struct EngineFacts {
     /// Index in the node's kinds.
     pub(super) kinds: Option<usize>,
     pub(super) input_ranks: Option<Arc<[u8]>>,
@@ -22,19 +22,19 @@ pub(super) struct Built {
 pub(super) struct NodeState {
     pub(super) node: NamedNode,
     tactic: AtomicI32,
-    built: Mutex<Built>,
+    built: Mutex<EngineFacts>,
 }
 
 impl NodeState {
-    pub(super) fn new(node: NamedNode, built: Built) -> NodeState {
+    pub(super) fn new(node: NamedNode, built: EngineFacts) -> NodeState {
         NodeState { node, tactic: AtomicI32::new(0), built: Mutex::new(built) }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Built> {
+    fn locked(&self) -> MutexGuard<'_, EngineFacts> {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn built(&self) -> Built {
+    pub(super) fn built(&self) -> EngineFacts {
         self.locked().clone()
     }
 

@@ -39,7 +39,8 @@ impl TensorDescs {
     }
 
     pub(super) fn set(&mut self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) {
-        let announced = |tensor: &PluginTensorDesc| (tensor.dims, tensor.data_type, tensor.format);
+        let announced =
+            |tensor: &PluginTensorDesc| (without_tail(tensor.dims), tensor.data_type, tensor.format);
         self.tensors.clear();
         self.tensors.extend(inputs.iter().chain(outputs).map(announced));
         self.inputs = inputs.len();
@@ -79,12 +80,12 @@ impl TensorDescs {
 
     fn are(&self, plugin: &Plugin, positions: &Positions, kinds: &TensorKinds) -> bool {
         let tensors = kinds.types.iter().zip(&kinds.formats).enumerate();
-        let is_it = |(index, (ty, format)): (usize, (&DataType, &Format))| {
+        let matches = |(index, (ty, format)): (usize, (&DataType, &Format))| {
             self.tensor(plugin, positions, index).is_none_or(|(_, found_type, found_format)| {
                 found_type.0 == ty.tensorrt() && found_format.0 == format.tensorrt()
             })
         };
-        tensors.into_iter().all(is_it)
+        tensors.into_iter().all(matches)
     }
 
     /// Returns the announced types and formats in the order that `facts` needs. A hidden tensor matches any type.
@@ -156,6 +157,13 @@ impl TensorDescs {
         shapes.extend(outputs);
         Ok(shapes)
     }
+}
+
+/// Zeroes the unspecified extents, which `==` compares.
+fn without_tail(mut dims: Dims) -> Dims {
+    let rank = dims.as_slice().len();
+    dims.d.iter_mut().skip(rank).for_each(|extent| *extent = 0);
+    dims
 }
 
 /// Returns an output's expected shape; empty if it depends on hidden values.

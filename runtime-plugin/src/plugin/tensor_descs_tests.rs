@@ -162,6 +162,20 @@ fn a_tensor_of_another_rank_is_another_tensor() {
 }
 
 #[test]
+fn unspecified_extents_do_not_distinguish_tensors() {
+    use DataType::F32;
+    let set = |extents: [i64; 3]| {
+        let mut tensor = desc(F32, &extents);
+        tensor.dims.nb_dims = 2;
+        let mut descs = TensorDescs::default();
+        descs.set(&[tensor], &[tensor]);
+        descs
+    };
+    assert!(set([4, 5, 6]) == set([4, 5, 7]));
+    assert!(set([4, 5, 6]) != set([4, 6, 6]));
+}
+
+#[test]
 fn shapes_that_values_decide_are_taken_from_tensorrt() {
     use DataType::F32;
     let node = node(OWN);

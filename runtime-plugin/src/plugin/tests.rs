@@ -510,7 +510,7 @@ fn sealed_damage_of_an_engine_is_answered() {
             let mut changed = bytes.clone();
             changed[index] ^= flip;
             seal(&mut changed);
-            outcomes[answer(&changed)] += 1;
+            outcomes[outcome(&changed)] += 1;
         }
     }
     assert!(
@@ -521,7 +521,7 @@ fn sealed_damage_of_an_engine_is_answered() {
 }
 
 /// Returns 0 if the field is rejected, 1 if the node or its shapes are, and 2 if all are accepted.
-fn answer(field: &[u8]) -> usize {
+fn outcome(field: &[u8]) -> usize {
     let Ok(restored) = restore_node(&field.into()) else { return 0 };
     let phase = TensorRTPhase::RUNTIME;
     let made = KernelPlugin::new(

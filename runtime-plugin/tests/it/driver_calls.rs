@@ -32,7 +32,7 @@ fn asked(call: String) -> Result<c_int, CUresult> {
     })
 }
 
-fn answer(call: String, write: impl FnOnce(c_int)) -> CUresult {
+fn write_result(call: String, write: impl FnOnce(c_int)) -> CUresult {
     match asked(call) {
         Ok(number) => {
             write(number);
@@ -47,63 +47,63 @@ fn handle(number: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn init(flags: c_uint) -> CUresult {
-    answer(format!("cuInit {flags}"), |_| {})
+    write_result(format!("cuInit {flags}"), |_| {})
 }
 
 unsafe extern "C" fn version(to: *mut c_int) -> CUresult {
     // SAFETY: `cuda.h` requires valid pointers, also below.
-    answer("cuDriverGetVersion".to_owned(), |number| unsafe { *to = number })
+    write_result("cuDriverGetVersion".to_owned(), |number| unsafe { *to = number })
 }
 
 unsafe extern "C" fn current_context(to: *mut CUcontext) -> CUresult {
     // SAFETY: as above.
-    answer("cuCtxGetCurrent".to_owned(), |number| unsafe { *to = CUcontext::from_raw(handle(number)) })
+    write_result("cuCtxGetCurrent".to_owned(), |number| unsafe { *to = CUcontext::from_raw(handle(number)) })
 }
 
 unsafe extern "C" fn context_id(context: CUcontext, to: *mut u64) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuCtxGetId {}", context.as_raw() as usize), |number| unsafe {
+    write_result(format!("cuCtxGetId {}", context.as_raw() as usize), |number| unsafe {
         *to = number.try_into().unwrap();
     })
 }
 
 unsafe extern "C" fn current_device(to: *mut c_int) -> CUresult {
     // SAFETY: as above.
-    answer("cuCtxGetDevice".to_owned(), |number| unsafe { *to = number })
+    write_result("cuCtxGetDevice".to_owned(), |number| unsafe { *to = number })
 }
 
 unsafe extern "C" fn stream_context(stream: CUstream, to: *mut CUcontext) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuStreamGetCtx {}", stream.as_raw() as usize), |_| unsafe {
+    write_result(format!("cuStreamGetCtx {}", stream.as_raw() as usize), |_| unsafe {
         *to = CUcontext::from_raw(handle(9));
     })
 }
 
 unsafe extern "C" fn push(context: CUcontext) -> CUresult {
-    answer(format!("cuCtxPushCurrent {}", context.as_raw() as usize), |_| {})
+    write_result(format!("cuCtxPushCurrent {}", context.as_raw() as usize), |_| {})
 }
 
 unsafe extern "C" fn pop(_: *mut CUcontext) -> CUresult {
-    answer("cuCtxPopCurrent".to_owned(), |_| {})
+    write_result("cuCtxPopCurrent".to_owned(), |_| {})
 }
 
 unsafe extern "C" fn device(to: *mut c_int, ordinal: c_int) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuDeviceGet {ordinal}"), |number| unsafe { *to = number })
+    write_result(format!("cuDeviceGet {ordinal}"), |number| unsafe { *to = number })
 }
 
 unsafe extern "C" fn device_count(to: *mut c_int) -> CUresult {
     // SAFETY: as above.
-    answer("cuDeviceGetCount".to_owned(), |number| unsafe { *to = number })
+    write_result("cuDeviceGetCount".to_owned(), |number| unsafe { *to = number })
 }
 
 unsafe extern "C" fn device_attribute(to: *mut c_int, attribute: c_int, device: c_int) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuDeviceGetAttribute {attribute} of {device}"), |number| unsafe { *to = number })
+    write_result(format!("cuDeviceGetAttribute {attribute} of {device}"), |number| unsafe { *to = number })
 }
 
 unsafe extern "C" fn device_name(to: *mut c_char, room: c_int, device: c_int) -> CUresult {
-    answer(format!("cuDeviceGetName of {device}"), |_| {
+    write_result(format!("cuDeviceGetName of {device}"), |_| {
         let name = script(|script| script.name);
         let length = name.len().min(usize::try_from(room).unwrap());
         // SAFETY: as above; room for `length` bytes.
@@ -113,42 +113,48 @@ unsafe extern "C" fn device_name(to: *mut c_char, room: c_int, device: c_int) ->
 
 unsafe extern "C" fn retain(to: *mut CUcontext, device: c_int) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuDevicePrimaryCtxRetain {device}"), |number| unsafe {
+    write_result(format!("cuDevicePrimaryCtxRetain {device}"), |number| unsafe {
         *to = CUcontext::from_raw(handle(number));
     })
 }
 
 unsafe extern "C" fn release(device: c_int) -> CUresult {
-    answer(format!("cuDevicePrimaryCtxRelease {device}"), |_| {})
+    write_result(format!("cuDevicePrimaryCtxRelease {device}"), |_| {})
 }
 
 unsafe extern "C" fn function(to: *mut CUfunction, kernel: CUkernel) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuKernelGetFunction {}", kernel.as_raw() as usize), |number| unsafe {
+    write_result(format!("cuKernelGetFunction {}", kernel.as_raw() as usize), |number| unsafe {
         *to = CUfunction::from_raw(handle(number));
     })
 }
 
 unsafe extern "C" fn func_load(function: CUfunction) -> CUresult {
-    answer(format!("cuFuncLoad {}", function.as_raw() as usize), |_| {})
+    write_result(format!("cuFuncLoad {}", function.as_raw() as usize), |_| {})
 }
 
 unsafe extern "C" fn kernel_attribute(to: *mut c_int, what: c_int, kernel: CUkernel, on: c_int) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuKernelGetAttribute {what} of {} on {on}", kernel.as_raw() as usize), |number| unsafe {
-        *to = number;
-    })
+    write_result(
+        format!("cuKernelGetAttribute {what} of {} on {on}", kernel.as_raw() as usize),
+        |number| unsafe {
+            *to = number;
+        },
+    )
 }
 
 unsafe extern "C" fn set_attribute(what: c_int, value: c_int, kernel: CUkernel, on: c_int) -> CUresult {
-    answer(format!("cuKernelSetAttribute {what} of {} on {on} to {value}", kernel.as_raw() as usize), |_| {})
+    write_result(
+        format!("cuKernelSetAttribute {what} of {} on {on} to {value}", kernel.as_raw() as usize),
+        |_| {},
+    )
 }
 
 unsafe extern "C" fn capture_mode(mode: *mut c_int) -> CUresult {
     // SAFETY: as above.
     let given = unsafe { *mode };
     // SAFETY: as above.
-    answer(format!("cuThreadExchangeStreamCaptureMode {given}"), |number| unsafe { *mode = number })
+    write_result(format!("cuThreadExchangeStreamCaptureMode {given}"), |number| unsafe { *mode = number })
 }
 
 unsafe extern "C" fn error_words(_: CUresult, to: *mut *const c_char) -> CUresult {

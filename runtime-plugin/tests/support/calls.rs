@@ -19,7 +19,7 @@ fn no_label(_: &State) -> String {
     String::new()
 }
 
-fn answer<T>(function: &str, place: *mut T, value: T) -> CUresult {
+fn write_result<T>(function: &str, place: *mut T, value: T) -> CUresult {
     // SAFETY: `cuda.h` requires a valid pointer.
     call(function, no_label, |_| unsafe { *place = value })
 }
@@ -34,7 +34,7 @@ unsafe extern "C" fn init(_: c_uint) -> CUresult {
 }
 
 unsafe extern "C" fn driver_get_version(version: *mut c_int) -> CUresult {
-    answer("cuDriverGetVersion", version, 13000)
+    write_result("cuDriverGetVersion", version, 13000)
 }
 
 unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
@@ -53,15 +53,15 @@ unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
 
 unsafe extern "C" fn ctx_get_id(_: CUcontext, id: *mut u64) -> CUresult {
     let (device, number) = CURRENT.get();
-    answer("cuCtxGetId", id, 1 + number as u64 + 100 * device as u64)
+    write_result("cuCtxGetId", id, 1 + number as u64 + 100 * device as u64)
 }
 
 unsafe extern "C" fn ctx_get_device(device: *mut c_int) -> CUresult {
-    answer("cuCtxGetDevice", device, CURRENT.get().0)
+    write_result("cuCtxGetDevice", device, CURRENT.get().0)
 }
 
 unsafe extern "C" fn stream_get_ctx(_: CUstream, context: *mut CUcontext) -> CUresult {
-    answer("cuStreamGetCtx", context, context_handle(1))
+    write_result("cuStreamGetCtx", context, context_handle(1))
 }
 
 unsafe extern "C" fn ctx_push_current(_: CUcontext) -> CUresult {
@@ -73,18 +73,18 @@ unsafe extern "C" fn ctx_pop_current(_: *mut CUcontext) -> CUresult {
 }
 
 unsafe extern "C" fn device_get(device: *mut c_int, ordinal: c_int) -> CUresult {
-    answer("cuDeviceGet", device, ordinal)
+    write_result("cuDeviceGet", device, ordinal)
 }
 
 unsafe extern "C" fn device_get_count(count: *mut c_int) -> CUresult {
-    answer("cuDeviceGetCount", count, 1)
+    write_result("cuDeviceGetCount", count, 1)
 }
 
 unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, device: c_int) -> CUresult {
     let mut failure = 0;
     let code = call("cuDeviceGetAttribute", no_label, |state| {
         let capability = state.capability(device);
-        let answer = match attribute {
+        let found = match attribute {
             75 => capability.0,
             76 => capability.1,
             97 => 101_376,
@@ -99,7 +99,7 @@ unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, d
             _ => 0,
         };
         // SAFETY: as above.
-        unsafe { *value = answer }
+        unsafe { *value = found }
     });
     if code == 0 { failure } else { code }
 }
@@ -113,7 +113,7 @@ unsafe extern "C" fn device_get_name(name: *mut c_char, _: c_int, _: c_int) -> C
 }
 
 unsafe extern "C" fn primary_ctx_retain(context: *mut CUcontext, _: c_int) -> CUresult {
-    answer("cuDevicePrimaryCtxRetain", context, context_handle(7))
+    write_result("cuDevicePrimaryCtxRetain", context, context_handle(7))
 }
 
 unsafe extern "C" fn primary_ctx_release(_: c_int) -> CUresult {
@@ -226,7 +226,7 @@ unsafe extern "C" fn kernel_get_attribute(
         8 => 48 * 1024 - 1024,
         _ => 0,
     };
-    answer("cuKernelGetAttribute", value, found)
+    write_result("cuKernelGetAttribute", value, found)
 }
 
 unsafe extern "C" fn kernel_set_attribute(attribute: c_int, value: c_int, _: CUkernel, _: c_int) -> CUresult {
@@ -321,7 +321,7 @@ unsafe extern "C" fn occupancy_max_active_blocks(
     threads: c_int,
     _: usize,
 ) -> CUresult {
-    answer("cuOccupancyMaxActiveBlocksPerMultiprocessor", blocks, 2048 / threads)
+    write_result("cuOccupancyMaxActiveBlocksPerMultiprocessor", blocks, 2048 / threads)
 }
 
 unsafe extern "C" fn occupancy_max_active_clusters(
@@ -329,7 +329,7 @@ unsafe extern "C" fn occupancy_max_active_clusters(
     _: CUfunction,
     _: *const CUlaunchConfig,
 ) -> CUresult {
-    answer("cuOccupancyMaxActiveClusters", clusters, 3)
+    write_result("cuOccupancyMaxActiveClusters", clusters, 3)
 }
 
 unsafe extern "C" fn exchange_capture_mode(mode: *mut c_int) -> CUresult {

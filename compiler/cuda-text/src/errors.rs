@@ -12,10 +12,10 @@ diagnostics! {
 
     /// `parameters` shows how to use its template parameters.
     pub(crate) struct TemplateMisfit<'a> {
-        problem: &'a str, name: &'a str, span: Span, kernel: Span, usage: &'a str, parameters: Option<&'a str>,
+        problem: &'a str, name: &'a str, span: Span, kernel: Span, usage: &'a str, or: &'a str, parameters: Option<&'a str>,
     }
     error(KERNEL_NOT_FOUND) "{problem}" {
-        at span: "this is `{name}`"; related kernel: "the kernel"; help: "write `{usage}`";
+        at span: "this is `{name}`"; related kernel: "the kernel"; help: "write `{usage}`{or}";
         help ?parameters: "the kernel is `{parameters}`: write a type parameter, a constant or a number for each of its \
             template parameters";
     }

@@ -50,7 +50,7 @@ cubinder_source::diagnostics! {
     }
 
     pub(crate) struct NoConfig { name: &'static str, folder: String }
-    error "no `{name}` in `{folder}` or a parent folder" { help: "create one, or specify its path: `--config path/to/{name}`"; }
+    error "no `{name}` in `{folder}` or a parent folder" { help: "name a manifest, create a `{name}`, or specify its path: `--config path/to/{name}`"; }
 
     pub(crate) struct UnmatchedPattern<'p> { what: &'p str, pattern: &'p str, place: Span, folder: String }
     error "no {what} matches `{pattern}`" { at place: "no file found"; note: "paths are relative to `{folder}`"; }

@@ -31,13 +31,15 @@ pub(super) fn with_places(plugin: &Resolved, message: &CompileMessage) -> Diagno
             }
         }
         Cause::MissingFile(_) if *author == Author::User => {
-            match compile.include.first().zip(compile.include.last()) {
+            let error = match compile.include.first().zip(compile.include.last()) {
                 Some((first, last)) => {
                     let folders = first.range.start..last.range.end;
                     error.related(place(folders), "these folders were also searched")
                 }
                 None => error,
-            }
+            };
+            let help = "specify the file's folder with `--include FOLDER`, or in `include` of `[compile]`";
+            if error.help.is_none() { error.help(help) } else { error }
         }
         Cause::NoMember { scope, member } if scope.contains("manifest__members") => {
             let message = format!("unknown type parameter, constant or table `{member}`");

@@ -8,7 +8,7 @@ use cubinder_source::diagnostic::harmless;
 use cubinder_source::words::size;
 
 use super::table::{bare_code, damage, heading, qualified, requirement, short};
-use super::{ContainerReport, PluginReport, Report};
+use super::{ContainerReport, FileKind, PluginReport, Report};
 
 /// Formats one row per plugin or node with a final newline. Escapes control characters.
 #[must_use]
@@ -75,6 +75,7 @@ fn rows(container: &ContainerReport) -> Vec<[String; 6]> {
 }
 
 /// Names the compute capabilities on which every plugin runs, as ranges of known ones. Empty if code is unknown.
+/// TensorRT's code in an engine may run on fewer.
 fn runs_on(report: &Report) -> String {
     let plugins: Vec<_> = report.containers.iter().flat_map(|container| &container.plugins).collect();
     let is_unknown = |it: &ContainerReport| it.refers_to.is_some() && it.plugins.is_empty();
@@ -96,8 +97,14 @@ fn runs_on(report: &Report) -> String {
             _ => None,
         })
         .collect();
-    match ranges.is_empty() {
-        true => "runs on: no GPU runs all of these plugins\n".to_owned(),
-        false => format!("runs on: GPUs of compute capability {}\n", ranges.join(", ")),
+    if ranges.is_empty() {
+        return "runs on: no GPU runs all of these plugins\n".to_owned();
+    }
+    let ranges = ranges.join(", ");
+    match report.kind {
+        FileKind::Engine => format!(
+            "the plugins have code for: GPUs of compute capability {ranges}; TensorRT's own code may run on fewer\n"
+        ),
+        _ => format!("runs on: GPUs of compute capability {ranges}\n"),
     }
 }

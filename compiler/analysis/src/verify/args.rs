@@ -356,7 +356,9 @@ fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
         (Kind::Int, _)
         | (Kind::Float, ScalarType::F32 | ScalarType::F64)
         | (Kind::Bool, ScalarType::Bool) => None,
-        (Kind::Float, _) => Some("convert it with `int(...)`, which truncates toward zero"),
+        (Kind::Float, _) => Some(
+            "convert it with `int(...)`, which truncates toward zero, or use a float parameter in the kernel",
+        ),
         (Kind::Bool, ScalarType::F32 | ScalarType::F64) => Some("select a number: `1.0 if c else 0.0`"),
         (Kind::Bool, _) => Some("select a number: `1 if c else 0`"),
         (Kind::Str, _) => Some("compare it with a value: `1 if mode == \"wrap\" else 0`"),

@@ -201,8 +201,9 @@ pub fn template_misfit(
     let (usage, kernel_span) = (kernel.usage(), Span::new(source, kernel.name_range.clone()));
     let has_parameters = kernel.template.as_ref().is_some_and(|params| !params.is_empty());
     let parameters = Some(usage.as_str()).filter(|_| has_parameters);
+    let or = if kernel.template.is_none() { ", or make the kernel a template" } else { "" };
     let span = span.clone();
-    TemplateMisfit { problem, name, span, kernel: kernel_span, usage: &usage, parameters }.into()
+    TemplateMisfit { problem, name, span, kernel: kernel_span, usage: &usage, or, parameters }.into()
 }
 
 /// Reports an undeclared template argument.

@@ -15,6 +15,8 @@ pub enum Cause {
         /// Member.
         member: String,
     },
+    /// The name before `::`, at which the caret is, is undeclared.
+    UnknownScope,
     /// Missing `;`.
     ExpectedSemicolon,
     /// Another syntax error.
@@ -77,6 +79,8 @@ impl Cause {
             Cause::UnmarkedFunction
         } else if text.starts_with("Error in parsing name expression") {
             Cause::NameExpression
+        } else if text.starts_with("name followed by \"::\" must be") {
+            Cause::UnknownScope
         } else if text == "expected a \";\"" {
             Cause::ExpectedSemicolon
         } else if text.starts_with("expected a")

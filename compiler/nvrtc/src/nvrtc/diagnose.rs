@@ -254,7 +254,14 @@ impl Files<'_> {
             Some(number) if message.severity == Severity::Warning => {
                 Some(format!("fix it, or add the option `--diag-suppress={number}`"))
             }
-            _ => host::help(cause, message.location.as_ref().map_or("", |location| &location.file)),
+            _ => {
+                let token = diagnostic
+                    .primary
+                    .as_ref()
+                    .and_then(|Label { span, .. }| span.source.text.get(span.range.clone()));
+                let file = message.location.as_ref().map_or("", |location| &location.file);
+                host::help(cause, file, token.unwrap_or_default())
+            }
         };
         if is_lost {
             *cause = Cause::UnrecoverableSyntax;

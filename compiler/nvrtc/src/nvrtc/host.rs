@@ -41,6 +41,15 @@ const NAMES: [(&str, &str); 6] = [
     ("__nv_fp8_e4m3 __nv_fp8x2_e4m3 __nv_fp8x4_e4m3", "cuda_fp8.h"),
 ];
 
+/// Namespaces of the CUDA headers.
+const SCOPES: [(&str, &str); 5] = [
+    ("cooperative_groups", "add `#include <cooperative_groups.h>`"),
+    ("cg", "add `#include <cooperative_groups.h>` and `namespace cg = cooperative_groups;`"),
+    ("cub", "include the header of the class, such as `<cub/block/block_reduce.cuh>`"),
+    ("cuda", "include the header of the name, such as `<cuda/std/limits>`"),
+    ("nvcuda", "add `#include <mma.h>`"),
+];
+
 fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
@@ -49,8 +58,8 @@ fn find(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(names, _)| has(names, name)).map(|(_, found)| *found)
 }
 
-/// Returns `None` unless the error in `file` assumes the host's library.
-pub(super) fn help(cause: &Cause, file: &str) -> Option<String> {
+/// Returns `None` unless the error at `token` in `file` assumes the host's library, or lacks a header.
+pub(super) fn help(cause: &Cause, file: &str, token: &str) -> Option<String> {
     match cause {
         Cause::MissingFile(_) if file.ends_with("/cuda.h") => {
             Some("remove `<cuda.h>`, which is for host code, or include `<cuda_runtime.h>`".to_owned())
@@ -59,6 +68,7 @@ pub(super) fn help(cause: &Cause, file: &str) -> Option<String> {
             for_header(header).map(|advice| format!("NVRTC has no host headers: {advice}"))
         }
         Cause::UndefinedName(name) => find(&NAMES, name).map(|header| format!("add `#include <{header}>`")),
+        Cause::UnknownScope => find(&SCOPES, token).map(str::to_owned),
         Cause::NoMember { scope, member } => match (scope.as_str(), member.as_str()) {
             ("cooperative_groups", "this_cluster" | "cluster_group") => Some(
                 "clusters require compute capability 9.0: remove lower targets, or put this code between `#if __CUDA_ARCH__ >= 900` \
@@ -102,6 +112,8 @@ mod tests {
         let Some((toolkit, nvrtc)) = nvrtc("what_is_advised_compiles") else { return };
         let mut text = String::from("#define HAS(what) static_assert(sizeof(what) > 0, \"\")\n");
         let headers = REPLACED.iter().chain(&NAMES).map(|(_, header)| (*header).to_owned());
+        let headers =
+            headers.chain(["cooperative_groups.h", "cub/block/block_reduce.cuh", "mma.h"].map(str::to_owned));
         for header in headers.chain(IN_CUDA_STD.split(' ').map(|name| format!("cuda/std/{name}"))) {
             text.push_str(&format!("#include <{header}>\n"));
         }
@@ -109,7 +121,8 @@ mod tests {
             text.push_str(&format!("HAS({name});\n"));
         }
         text.push_str(
-            "HAS(cuda::std::numeric_limits<float>::max());\nHAS(ptrdiff_t);\n__global__ void k(float* x) {\n    \
+            "namespace cg = cooperative_groups;\nHAS(cg::thread_block);\nusing R = cub::BlockReduce<float, 32>;\nHAS(R);\n\
+             HAS(nvcuda::wmma::row_major*);\nHAS(cuda::std::numeric_limits<float>::max());\nHAS(ptrdiff_t);\n__global__ void k(float* x) {\n    \
              assert(x != nullptr); printf(\"%f\", x[0]); memset(x, 0, sizeof(size_t)); memcpy(x, x + 1, 4);\n    \
              void* p = malloc(4); free(p); x[0] = abs(-1) * sqrtf(INFINITY);\n}\n",
         );
@@ -132,7 +145,8 @@ mod tests {
                 compile_unit(nvrtc, &unit, target, &Settings::default(), &toolkit.include).unwrap_err();
             helps.push(format!("{header}: {}\n", errors[0].help.as_deref().unwrap_or("no help")));
         }
-        let names = "__global__ void k() {\nint64_t a;\n__half b;\nstd::min(1, 2);\nother c;\n}\n";
+        let names = "__global__ void k() {\nint64_t a;\n__half b;\nstd::min(1, 2);\nother c;\n\
+                     cub::A<1> d;\nauto e = cooperative_groups::f();\ncg::f();\ncuda::f();\nnvcuda::f();\nothers::f();\n}\n";
         let unit = unit(Path::new("."), names, "k", &[]);
         let target = "sm_89".parse().unwrap();
         let errors = compile_unit(nvrtc, &unit, target, &Settings::default(), &toolkit.include).unwrap_err();

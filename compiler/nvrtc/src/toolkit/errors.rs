@@ -10,7 +10,7 @@ cubinder_source::diagnostics! {
         help: "{help}";
     }
 
-    pub(super) struct NoHeaders { found: String, help: &'static str }
+    pub(super) struct NoHeaders { found: String, help: String }
     error "{found}" {
         note: "16-bit and 8-bit types, cooperative groups and the CUDA C++ library require headers that NVRTC does not contain";
         help: "{help}";

@@ -137,17 +137,24 @@ impl Toolkit {
     }
 }
 
-/// Suggests the PyPI package, whose extra adds the toolkit, only to programs that pip installed.
+/// Suggests NVIDIA's packages instead of the extra `cuda13`: PyPI's `cubinder` is unrelated.
 fn help(overrides: &Overrides) -> String {
+    let pip = pip_install();
     let packages = match overrides.packages {
-        Some(_) => {
-            "install NVIDIA's packages beside this program with `pip install 'cubinder[cuda13]'`, or specify"
-        }
-        None => {
-            "in a checkout, run `cargo xtask setup`; otherwise install a CUDA toolkit, or `nvidia-cuda-nvrtc` and `nvidia-cuda-runtime` with pip, and specify"
-        }
+        Some(_) => format!("install NVIDIA's packages beside this program with `{pip}`, or"),
+        None => format!(
+            "in a checkout, run `cargo xtask setup`; otherwise install a CUDA toolkit, or NVIDIA's packages with `{pip}`, and"
+        ),
     };
-    format!("{packages} it with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`")
+    format!(
+        "{packages} specify it with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`"
+    )
+}
+
+fn pip_install() -> String {
+    let packages = packages().unwrap_or_default();
+    let pinned = packages.iter().map(|package| format!(" {}=={}", package.name, package.version));
+    format!("pip install{}", pinned.collect::<String>())
 }
 
 /// Keep this list and the next equal to `cargo xtask setup`'s (`existing`).
@@ -178,7 +185,7 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
         }
         let place = package_folder(overrides, &package)?.join(library);
         return std::fs::canonicalize(&place)
-            .map_err(|_| not_unpacked(&place, &package, missing("cannot find NVRTC".to_owned())));
+            .map_err(|_| not_unpacked(overrides, &place, &package, missing("cannot find NVRTC".to_owned())));
     }
     Err(missing("`toolkit.toml` has no package for NVRTC".to_owned()).into())
 }
@@ -191,13 +198,16 @@ fn check_home(home: &Path) -> Result<(), Diagnostic> {
     Err(error.note("if `CUDA_HOME` is set, no other CUDA toolkit is searched"))
 }
 
-fn not_unpacked(place: &Path, package: &Package, missing: impl Into<Diagnostic>) -> Diagnostic {
-    absent(&[place.to_owned()], missing).note(format!(
-        "expected `{}` ({} {})",
-        place.display(),
-        package.name,
-        package.version
-    ))
+/// Names the place in the cache, which only `cargo xtask setup` fills.
+fn not_unpacked(
+    overrides: &Overrides,
+    place: &Path,
+    package: &Package,
+    missing: impl Into<Diagnostic>,
+) -> Diagnostic {
+    let error = absent(&[place.to_owned()], missing);
+    let note = format!("expected `{}` ({} {})", place.display(), package.name, package.version);
+    if overrides.packages.is_some() { error } else { error.note(note) }
 }
 
 /// Reports why a path cannot be inspected, else `missing`.
@@ -287,7 +297,7 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
             let place = folder.join(part);
             if !place.is_dir() {
                 let missing = no_headers(overrides, "cannot find the CUDA headers".to_owned());
-                return Err(not_unpacked(&place, &package, missing));
+                return Err(not_unpacked(overrides, &place, &package, missing));
             }
             include.push(place);
         }
@@ -297,14 +307,10 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
 
 fn no_headers(overrides: &Overrides, found: String) -> NoHeaders {
     let help = match overrides.packages {
-        Some(_) => {
-            "install them beside this program with `pip install 'cubinder[cuda13]'`, or specify an installed CUDA toolkit with `CUDA_HOME=<CUDA \
-             toolkit>`"
-        }
-        None => {
-            "in a checkout, run `cargo xtask setup`; otherwise specify an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`"
-        }
+        Some(_) => format!("install them beside this program with `{}`, or", pip_install()),
+        None => "in a checkout, run `cargo xtask setup`; otherwise".to_owned(),
     };
+    let help = format!("{help} specify an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`");
     NoHeaders { found, help }
 }
 

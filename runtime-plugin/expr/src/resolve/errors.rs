@@ -56,7 +56,7 @@ errors! {
     WrongKind DifferentKinds<'a> { what: &'a str, common: &'a Type, found: &'a Type }
         "{what} must be of one kind, found {common} and {found}", "{found}";
     WrongKind IntegersDivided "`/` divides floats, found integer and integer", "both sides are integers",
-        "write `//` for floor division, or `float(a) / b`";
+        "write `a // b`, which rounds down, `ceil_div(a, b)`, which rounds up, or `float(a) / b`";
 
     NoValue AlwaysFails { error: String } "{error}", "this always fails";
     NoValue LessThanAByte<'a> { prefix: String, ty: &'a str, share: u32 }

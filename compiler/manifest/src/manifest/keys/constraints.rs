@@ -292,9 +292,11 @@ pub(super) fn default(
                 .written(&entry.range)
                 .filter(|_| subject.ty.list && !matches!(entry.value, DeValue::Array(_) | DeValue::Table(_)))
                 .map(|written| format!("write `default = [{written}]`"));
+            let unquoted = values::unquoted(entry, subject.ty);
+            let help = brackets.or_else(|| unquoted.map(|value| format!("write `default = {value}`")));
             for mismatch in mismatches {
                 let (ty, label, place) = (subject.ty.name(), mismatch.label, toml.span(mismatch.range));
-                toml.report(DefaultType { ty, label, place, help: brackets.clone() });
+                toml.report(DefaultType { ty, label, place, help: help.clone() });
             }
             return None;
         }

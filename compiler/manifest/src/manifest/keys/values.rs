@@ -44,6 +44,13 @@ pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec
     if mismatches.is_empty() { Ok(Value::Array(values)) } else { Err(mismatches) }
 }
 
+/// Returns the text of a string that without quotes would be a value of `ty`.
+pub(super) fn unquoted<'e>(entry: &'e Entry<'_>, ty: AttributeType) -> Option<&'e str> {
+    let DeValue::String(text) = entry.value else { return None };
+    let value = DeValue::parse(text).ok().filter(|_| !ty.list)?;
+    scalar(value.get_ref(), ty.element).is_ok().then_some(text.as_ref())
+}
+
 /// Reads a value. An error message continues a sentence about the found value.
 fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, String> {
     match (value, element) {

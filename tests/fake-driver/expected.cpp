@@ -146,7 +146,7 @@ Launching vectors()
         return vectorsLaunch(x, dataType, id, id == 3 ? 1 : 4, kBIAS);
     };
     return {vectorsFacts("vectors", kBIAS), {1, 2, 3}, {{2, 8, 16}, {1, 3, 5}, {1, 1, 1}, {1, 1, 4096}}, {{3, 5}, {1}, {1, 2, 3, 4}, {4096}}, launch,
-        {"vectorsI", 4, {8, 8, 8, 4}}, 3};
+        {"vectorsI", 4, {8, 8, 8, 4}}};
 }
 
 Launching aligned()

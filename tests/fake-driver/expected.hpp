@@ -43,8 +43,6 @@ struct Launching
     std::vector<Shape> others;
     std::function<Expected(Shape const& x, int32_t dataType, int32_t tactic)> launch;
     FakeSignature signature;
-    // Variants that addresses decide between; all are loaded.
-    size_t candidates{1};
 };
 
 // A tactic of `vectors` launches if `addresses` satisfy its guard.

@@ -190,7 +190,7 @@ impl Session {
     pub fn may_depend_on_architecture(&self, prepared: &PreparedUnit) -> bool {
         let PreparedUnit { unit, settings, dependencies, .. } = prepared;
         let toolkit = &self.toolkit.include;
-        settings.options.iter().any(|option| may_name_architecture(option))
+        settings.options.iter().any(may_name_architecture)
             || dependencies.text_may_depend_on_architecture(&unit.source.text, toolkit)
             || self.included_files(prepared).is_none_or(|files| {
                 let may = |file| self.files.may_depend_on_architecture(file, dependencies, toolkit);

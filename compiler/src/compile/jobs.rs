@@ -19,7 +19,6 @@ use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
-use super::programs::{Program, programs};
 use super::{machine_paths, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, PlannedTarget, Project};
@@ -44,8 +43,6 @@ pub(super) struct CompileJobs<'p> {
     /// `None` if no kernel has a source.
     pub(super) session: Option<&'p Session>,
     pub(super) jobs: Vec<Job<'p>>,
-    /// Jobs that are compiled together.
-    pub(super) programs: Vec<Program>,
     pub(super) plugins: Vec<PluginJobs<'p>>,
     pub(super) sources: Sources<'p>,
 }
@@ -57,6 +54,9 @@ pub(super) struct PluginJobs<'p> {
     pub(super) jobs: Range<usize>,
     pub(super) units: Vec<UnitJob<'p>>,
 }
+
+/// Indices of the jobs that one NVRTC program compiles.
+pub(super) type Program = Vec<usize>;
 
 /// A unit and its index in [`CompileJobs::jobs`]; `None` if precompiled.
 pub(super) struct UnitJob<'p> {
@@ -104,22 +104,13 @@ impl<'p> CompileJobs<'p> {
         plugins: &'p [CheckedPlugin],
     ) -> Result<CompileJobs<'p>, Vec<Diagnostic>> {
         let sources = read_sources(plugins)?;
-        let mut all = CompileJobs {
-            project,
-            session,
-            jobs: Vec::new(),
-            programs: Vec::new(),
-            plugins: Vec::new(),
-            sources,
-        };
+        let mut all = CompileJobs { project, session, jobs: Vec::new(), plugins: Vec::new(), sources };
         for plugin in plugins {
             let first = all.jobs.len();
             let units = match session {
                 Some(session) => all.add_units(session, plugin),
                 None => plugin.resolved.draft.units.iter().map(|unit| UnitJob { unit, job: None }).collect(),
             };
-            let jobs = all.jobs.get(first..).unwrap_or_default();
-            all.programs.extend(programs(&plugin.resolved.draft.plugin, &units, jobs, first));
             all.plugins.push(PluginJobs { plugin, jobs: first..all.jobs.len(), units });
         }
         Ok(all)

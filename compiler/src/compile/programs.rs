@@ -6,18 +6,21 @@ use std::path::Path;
 
 use cubinder_model::{Digest, Plugin, Variant};
 
-use super::jobs::{Job, UnitJob};
+use super::jobs::{CompileJobs, Job, PluginJobs, Program, UnitJob};
 
-/// Indices of the jobs that a program compiles, sorted by kernel.
-pub(super) type Program = Vec<usize>;
+impl CompileJobs<'_> {
+    /// Groups the jobs of each plugin.
+    pub(super) fn programs(&self) -> Vec<Program> {
+        let of_plugin = |plugin: &PluginJobs<'_>| {
+            let jobs = self.jobs.get(plugin.jobs.clone()).unwrap_or_default();
+            programs(&plugin.plugin.resolved.draft.plugin, &plugin.units, jobs, plugin.jobs.start)
+        };
+        self.plugins.iter().flat_map(of_plugin).collect()
+    }
+}
 
-/// Groups a plugin's jobs, of which `first` is the number of the first.
-pub(super) fn programs(
-    plugin: &Plugin,
-    units: &[UnitJob<'_>],
-    jobs: &[Job<'_>],
-    first: usize,
-) -> Vec<Program> {
+/// Groups a plugin's jobs, of which `first` is the number of the first. Sorts a program by kernel.
+fn programs(plugin: &Plugin, units: &[UnitJob<'_>], jobs: &[Job<'_>], first: usize) -> Vec<Program> {
     let rows = rows(&plugin.variants);
     let mut used_by: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); jobs.len()];
     for UnitJob { unit, job } in units {

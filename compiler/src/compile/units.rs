@@ -51,7 +51,8 @@ impl CompileJobs<'_> {
                 None => resolved.unused(&BTreeSet::new()),
             });
         }
-        let run = |session| jobs::run(session, &self.jobs, &self.programs, progress);
+        let programs = self.programs();
+        let run = |session| jobs::run(session, &self.jobs, &programs, progress);
         let results = self.session.map(run).unwrap_or_default();
         let mut included = Inputs::default();
         if let Some(session) = self.session {

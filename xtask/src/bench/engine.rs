@@ -23,6 +23,8 @@ const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
 /// Only built: what unrelated plugins in a library cost.
 const LARGE: [(usize, usize); 1] = [(1000, 1000)];
 const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
+/// What the GPU of the measurement runs, so that the driver refuses no code.
+const MEASURED_CODE: [&str; 1] = ["sm_90"];
 const PTX: [&str; 1] = ["compute_80"];
 const SCRIPTS: [&str; 6] = [
     "bench_run.py",
@@ -114,17 +116,24 @@ struct BuildCost {
 }
 
 impl PluginSet {
-    fn make(tools: &Tools, root: &Path, name: &str, ops: Vec<Op>, kinds: &[Contender]) -> Result<PluginSet> {
+    fn make(
+        tools: &Tools,
+        root: &Path,
+        name: &str,
+        ops: Vec<Op>,
+        kinds: &[Contender],
+        machine_code: &[&str],
+    ) -> Result<PluginSet> {
         let folder = root.join(name);
         for kind in kinds {
             let own = folder.join(kind.names().stem);
             fs::create_dir_all(&own)?;
             match kind {
-                Contender::Fields => contenders::cubinder(tools, &own, "ops", &ops, &MACHINE_CODE, false)?,
-                Contender::Embedded => contenders::cubinder(tools, &own, "ops", &ops, &MACHINE_CODE, true)?,
+                Contender::Fields => contenders::cubinder(tools, &own, "ops", &ops, machine_code, false)?,
+                Contender::Embedded => contenders::cubinder(tools, &own, "ops", &ops, machine_code, true)?,
                 Contender::Ptx => contenders::cubinder(tools, &own, "ops", &ops, &PTX, false)?,
                 Contender::Cpp => {
-                    let code = contenders::fatbin(&own, &ops, &MACHINE_CODE)?;
+                    let code = contenders::fatbin(&own, &ops, machine_code)?;
                     contenders::cpp(tools, &own, &ops, &code)?
                 }
                 // Uses the C++ library's fat binary.
@@ -193,12 +202,25 @@ struct Chain {
     built: BTreeMap<Contender, Vec<BuildCost>>,
 }
 
-fn chains(tools: &Tools, folder: &Path, runs: usize, which: &[(usize, usize)]) -> Result<Vec<Chain>> {
+fn chains(
+    tools: &Tools,
+    folder: &Path,
+    runs: usize,
+    which: &[(usize, usize)],
+    machine_code: &[&str],
+) -> Result<Vec<Chain>> {
     let mut chains = Vec::new();
     let sizes: BTreeSet<usize> = which.iter().map(|(_, kinds)| *kinds).collect();
     for distinct in sizes {
         let name = format!("plugins-{distinct}");
-        let set = PluginSet::make(tools, folder, &name, generated::adding(distinct), &Contender::ALL)?;
+        let set = PluginSet::make(
+            tools,
+            folder,
+            &name,
+            generated::adding(distinct),
+            &Contender::ALL,
+            machine_code,
+        )?;
         for (nodes, _) in which.iter().copied().filter(|(_, kinds)| *kinds == distinct) {
             eprintln!("{nodes} nodes of {distinct} kinds");
             chains.push(chain(tools, folder, &set, nodes, runs)?);
@@ -244,14 +266,14 @@ pub(super) fn measure(tools: &Tools, options: &Options) -> Result<Report> {
     let runs = options.runs;
     let report = Report::start(tools, "build", options.command())?;
     let folder = tempfile::tempdir()?;
-    let chains = chains(tools, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
+    let chains = chains(tools, folder.path(), runs, &[&CHAINS[..], &LARGE].concat(), &MACHINE_CODE)?;
     Ok(Report { tables: vec![table(&chains, runs)], plots: plots(&chains), ..report })
 }
 
 pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cells: Vec<Engines> =
-        chains(tools, folder, 1, &CHAINS)?.into_iter().map(|chain| chain.engines).collect();
+        chains(tools, folder, 1, &CHAINS, &MEASURED_CODE)?.into_iter().map(|chain| chain.engines).collect();
     write_folder(tools, folder, "engine", &cells)?;
     single_code(tools, folder)
 }
@@ -267,7 +289,7 @@ fn single_code(tools: &Tools, folder: &Path) -> Result<()> {
 pub(super) fn prepare_enqueue(tools: &Tools, folder: &Path) -> Result<()> {
     const KINDS: [Contender; 3] = [Contender::Fields, Contender::Cpp, Contender::Python];
     fs::create_dir_all(folder)?;
-    let set = PluginSet::make(tools, folder, "launching", generated::launching(), &KINDS)?;
+    let set = PluginSet::make(tools, folder, "launching", generated::launching(), &KINDS, &MEASURED_CODE)?;
     let mut cells = Vec::new();
     for op in &set.ops {
         let list = format!("{}.json", op.name);

@@ -1,8 +1,10 @@
 //! Compiles TOML manifests and CUDA C++ kernels to TensorRT plugin libraries. User errors are
 //! [`cubinder_source::diagnostic::Diagnostic`]s with locations.
 
+pub mod build;
 pub mod check_plugins;
 pub mod compile;
+pub mod doctor;
 mod errors;
 pub mod inspect;
 pub mod new;

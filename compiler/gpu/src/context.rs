@@ -31,6 +31,14 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// Describes a device without a context.
+    ///
+    /// # Errors
+    /// A missing or unusable device.
+    pub fn query(driver: Driver, ordinal: u32) -> Result<DeviceInfo, NoDriver> {
+        find(driver, ordinal).map(|(_, info)| info).map_err(NoDriver::Unusable)
+    }
+
     /// Returns the driver's CUDA version: `13.0`.
     #[must_use]
     pub fn driver_cuda(&self) -> String {

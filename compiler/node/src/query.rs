@@ -171,7 +171,7 @@ fn pair(text: &str, part: Part) -> Result<(&str, &str), Diagnostic> {
 }
 
 /// Parses `10x3x32x32`, `10,3,32,32` or `[10, 3]`; for rank 0 `scalar`, `[]` or an empty string.
-pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
+pub fn shape(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = match inner.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']').ok_or_else(|| "the bracket is not closed".to_owned())?.trim(),
@@ -192,7 +192,7 @@ pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
 }
 
 /// Parses `4,8`, `[4, 8]`, one number, or an empty string.
-pub(crate) fn integers(text: &str) -> Result<Vec<i64>, String> {
+pub fn integers(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inner).trim();
     if inner.is_empty() {

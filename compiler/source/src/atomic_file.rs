@@ -67,6 +67,12 @@ impl AtomicFile {
         Ok(draft)
     }
 
+    /// Returns the draft's path, for another process that writes it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     /// Returns the open draft.
     pub fn file_mut(&mut self) -> &mut File {
         self.0.as_file_mut()

@@ -1,8 +1,10 @@
 //! Arguments and output of the commands, one module each.
 
+mod build;
 mod check;
 mod compile;
 mod completions;
+mod doctor;
 mod eval;
 mod explain;
 mod gpu;
@@ -40,12 +42,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(about = "Build an engine from an ONNX model with the installed TensorRT")]
+    Build(build::Arguments),
     #[command(about = "Check manifests against their kernels, without NVRTC")]
     Check(check::Arguments),
     #[command(about = "Compile plugin manifests into a TensorRT plugin library")]
     Compile(compile::Arguments),
     #[command(about = "Print completions for a shell")]
     Completions(completions::Arguments),
+    #[command(about = "Check NVRTC, headers, TensorRT, driver, GPU and cache on this machine")]
+    Doctor(doctor::Arguments),
     #[command(about = "Simulate a launch without a GPU: shapes, variant, grid, block, arguments, occupancy")]
     Eval(eval::Arguments),
     /// Explain the rule with the code of a message
@@ -90,9 +96,11 @@ pub(crate) fn run() -> ExitCode {
 
 fn perform(command: Command) -> ExitCode {
     let result = match command {
+        Command::Build(arguments) => return build::run(&arguments),
         Command::Check(arguments) => return check::run(&arguments),
         Command::Compile(arguments) => return compile::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Eval(arguments) => return eval::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),

@@ -89,15 +89,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
 fn find() -> Vec<(Name, Found)> {
     let installation = Installation::of_this_program();
     let overrides = Overrides::from_env(None);
-    let runtime_library = match environment_path("CUBINDER_RUNTIME_LIBRARY") {
-        Some(path) if path.is_file() => Ok(path),
-        Some(path) => Err(Diagnostic::error(format!(
-            "`CUBINDER_RUNTIME_LIBRARY` is `{}`, which is not a file",
-            path.display()
-        ))
-        .help("correct or unset it; if unset, the library is searched beside this program")),
-        None => installation.runtime_library(),
-    };
     let toolkit = Toolkit::locate(&overrides);
     let include = match &toolkit {
         Ok(Toolkit { without_headers: Some(why), .. }) => Err(Diagnostic::clone(why)),
@@ -113,13 +104,26 @@ fn find() -> Vec<(Name, Found)> {
     });
     vec![
         (Name::Program, program.ok_or_else(|| unknown("the path of this program is unknown"))),
-        (Name::RuntimeLibrary, runtime_library.map(one)),
+        (Name::RuntimeLibrary, runtime_library(&installation).map(one)),
         (Name::Cmake, installation.cmake_package().map(one)),
         (Name::Documentation, installation.documentation().map(one)),
         (Name::Nvrtc, toolkit.map(|toolkit| one(toolkit.nvrtc))),
         (Name::Include, include),
         (Name::Cache, cache),
     ]
+}
+
+/// Returns the runtime library that `cubinder compile` would use.
+pub(super) fn runtime_library(installation: &Installation) -> Result<PathBuf, Diagnostic> {
+    match environment_path("CUBINDER_RUNTIME_LIBRARY") {
+        Some(path) if path.is_file() => Ok(path),
+        Some(path) => Err(Diagnostic::error(format!(
+            "`CUBINDER_RUNTIME_LIBRARY` is `{}`, which is not a file",
+            path.display()
+        ))
+        .help("correct or unset it; if unset, the library is searched beside this program")),
+        None => installation.runtime_library(),
+    }
 }
 
 fn table(found: &[(Name, Found)]) -> String {

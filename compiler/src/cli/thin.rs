@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(true)
 }
 
-fn device(text: &str) -> Result<ComputeCapability, String> {
+pub(super) fn device(text: &str) -> Result<ComputeCapability, String> {
     let target: Target = text.parse().map_err(|_| "expected a GPU, such as `sm_90`".to_owned())?;
     match (target.kind, target.arch.suffix) {
         (TargetKind::Cubin, ArchSuffix::None) => {

@@ -496,7 +496,8 @@ fn known_devices() -> impl Iterator<Item = ComputeCapability> {
     fit::KNOWN.into_iter().map(ComputeCapability::from_number)
 }
 
-fn runs_on(plugin: &Plugin, device: ComputeCapability) -> bool {
+/// Returns whether every launch of a plugin has code for a device.
+pub(crate) fn runs_on(plugin: &Plugin, device: ComputeCapability) -> bool {
     plugin.variants.iter().flat_map(Variant::launches).all(|launch| thin::serves(&launch.code, device))
 }
 

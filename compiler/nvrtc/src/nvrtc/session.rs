@@ -326,8 +326,13 @@ impl Session {
     pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
         match self.toolkit.release() {
             Some(release) => Ok(release),
-            None => self.compiler().map(Compiler::version),
+            None => self.loaded_release(),
         }
+    }
+
+    /// Loads NVRTC and returns its release.
+    pub fn loaded_release(&self) -> Result<(i32, i32), Diagnostic> {
+        self.compiler().map(Compiler::version)
     }
 
     fn compiler(&self) -> Result<&Compiler, Diagnostic> {

@@ -111,8 +111,9 @@ impl Toolkit {
         }
     }
 
-    /// Reads `CUDA_VERSION` of `cuda.h` (1000 * major + 10 * minor; 13.0).
-    fn release_of_headers(&self) -> Option<(&Path, drivers::Release)> {
+    /// Returns the headers' folder and release: `CUDA_VERSION` of `cuda.h` (1000 * major + 10 * minor; 13.0).
+    #[must_use]
+    pub fn release_of_headers(&self) -> Option<(&Path, drivers::Release)> {
         let (folder, text) = self.include.iter().find_map(|folder| {
             let bytes = source::bytes(&folder.join("cuda.h"), MOST_OF_A_HEADER).ok()?;
             Some((folder, String::from_utf8_lossy(&bytes).into_owned()))

@@ -1,6 +1,6 @@
 //! Checks plugin nodes of ONNX models as TensorRT's parser reads them.
 //!
-//! Owns lookup (`find`), parsed attributes (`plugin_fields`), tensors (`tensors`, `standard`, `infer`), checks
+//! Owns lookup (`find`), parsed attributes (`plugin_fields`), tensors (`tensors`, `standard`, `infer`, `inputs`), checks
 //! (`check`, `errors`), and the commands' work ([`list()`], [`annotate()`], [`shapes()`]). [`cubinder_model::field`]
 //! and [`cubinder_launch`], shared with the runtime, decide what a plugin rejects. Observed with TensorRT-RTX 1.7.1;
 //! `tests/tests/it/onnx.rs` compares findings with it.
@@ -15,6 +15,7 @@ mod errors;
 mod find;
 mod finding;
 mod infer;
+mod inputs;
 mod list;
 mod names;
 mod plugin_fields;
@@ -28,6 +29,7 @@ mod write;
 pub use annotate::{Annotated, AnnotationScope, Change, Import, Mapping, NodeChanges, annotate, diff};
 pub use bind::NetworkShapes;
 pub use finding::Finding;
+pub use inputs::{NetworkInput, network_inputs};
 pub use list::{NodeReport, Report, TensorReport, list, table};
 pub use plugins::{Plugins, open_model};
 pub use shapes::{EvaluatedNode, ShapesReport, only, shapes, shapes_table};

@@ -1,0 +1,53 @@
+//! Diagnostics.
+
+cubinder_source::diagnostics! {
+    pub(crate) struct NothingOfKind { kind: &'static str, searched: Vec<String>, install: &'static str }
+    error "cannot find {kind}" {
+        note *searched: "{searched}";
+        help: "{install}; or name an installation with `--with PATH`";
+    }
+
+    pub(crate) struct HomeWithoutProgram { variable: &'static str, home: String, program: &'static str }
+    error "`{variable}` is `{home}`, which has no `bin/{program}`" {
+        help: "set it to the folder of an unpacked release, unset it, or choose an installation with `--with`";
+    }
+
+    pub(crate) struct NotATensorRt { path: String, why: String }
+    error "cannot build engines with `{path}`" {
+        note: "{why}";
+        help: "pass `rtx`, `tensorrt`, `tensorrt_rtx`, `trtexec`, a Python with TensorRT's module, or the folder of an unpacked release";
+    }
+
+    pub(crate) struct BrokenPython { python: String, why: String }
+    error "cannot use the Python `{python}`: {why}" {
+        help: "repair it, or select another one with `--with PATH` or `CUBINDER_PYTHON`";
+    }
+
+    pub(crate) struct NoTemporaryFolder { error: std::io::Error }
+    error "cannot write to the folder of temporary files: {error}" {
+        help: "set `TMPDIR` to a writable folder, or free disk space";
+    }
+
+    pub(crate) struct NotStarted { program: String, error: std::io::Error }
+    error "cannot start `{program}`: {error}" {
+        help: "repair the installation, or choose another one with `--with`";
+    }
+
+    pub(crate) struct RejectsPlugins { found: String, why: &'static str, help: &'static str }
+    error "{found} cannot build engines with plugins" {
+        note: "{why}";
+        help: "{help}";
+    }
+
+    pub(crate) struct NoSuchOption { option: &'static str, product: &'static str, why: &'static str, help: &'static str }
+    error "`{option}` is not supported by {product}" {
+        note: "{why}";
+        help: "{help}";
+    }
+
+    pub(crate) struct NotBuilt { product: &'static str, model: String, cause: String, words: Vec<String>, help: String }
+    error "{product} cannot build `{model}`: {cause}" {
+        note *words: "{product} reported: {words}";
+        help: "{help}";
+    }
+}

@@ -1,0 +1,214 @@
+//! Explains why a build failed: TensorRT's messages, exceptions of Python, and signals.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use crate::command::Request;
+use crate::errors::NotBuilt;
+use crate::find::Kind;
+use crate::log::LogLine;
+
+pub(crate) struct Failure {
+    /// Stage in which `builder.py` stopped; empty if it or a program ended otherwise.
+    pub(crate) stage: String,
+    pub(crate) texts: Vec<String>,
+    pub(crate) log: Vec<LogLine>,
+    pub(crate) status: ExitStatus,
+}
+
+struct Known {
+    /// Part of a message.
+    part: &'static str,
+    cause: &'static str,
+    help: &'static str,
+}
+
+const OTHER_GPU: &str =
+    "build on a machine with a supported GPU and driver, or use TensorRT-RTX, which needs none: `--with rtx`";
+
+/// Messages of TensorRT-RTX 1.7.1, TensorRT 10.15 and the loader; the first that occurs is used.
+const KNOWN: [Known; 14] = [
+    Known {
+        part: "exists already",
+        cause: "two libraries contain a plugin of one name and version",
+        help: "pass only one of them with `--plugins`",
+    },
+    Known {
+        part: "is not supported in TensorRT-RTX",
+        cause: "its ONNX parser rejects plugin nodes",
+        help: "install TensorRT-RTX 1.7: `pip install tensorrt_rtx==1.7.1.116`",
+    },
+    Known {
+        part: "Plugin not found",
+        cause: "no loaded library contains the plugin of a node",
+        help: "pass its library with `--plugins`; `cubinder onnx list MODEL --plugins LIBRARY` shows differing names and versions",
+    },
+    Known {
+        part: "IPluginCreatorV3One creator only",
+        cause: "it does not support plugins that TensorRT launches",
+        help: "compile the plugin with `--route plugin`, or build with TensorRT: `--with tensorrt`",
+    },
+    Known {
+        part: "no optimization profile has been defined",
+        cause: "the model has dynamic inputs without a shape",
+        help: "add `--shape NAME=MIN:OPT:MAX`, or `--values` for inputs that determine shapes",
+    },
+    Known {
+        part: "ALIASED_PLUGIN_IO",
+        cause: "a plugin writes into its input, which this release does not permit",
+        help: "use TensorRT 10.3 or newer, or TensorRT-RTX 1.7",
+    },
+    Known {
+        part: "Failed to parse the ONNX model",
+        cause: "the model is not readable",
+        help: "check it with `onnx.checker.check_model`, and export it again",
+    },
+    Known { part: "Target GPU SM", cause: "it does not support this GPU", help: OTHER_GPU },
+    Known { part: "builder_resource", cause: "its files for this GPU are missing", help: OTHER_GPU },
+    Known {
+        part: "cannot open shared object file",
+        cause: "a shared library is missing",
+        help: "install it or add its folder to `LD_LIBRARY_PATH`; `cubinder doctor` shows what is missing",
+    },
+    Known {
+        part: "undefined symbol",
+        cause: "libraries of different releases are mixed",
+        help: "remove other releases from `LD_LIBRARY_PATH`, or reinstall TensorRT",
+    },
+    Known {
+        part: "out of memory",
+        cause: "not enough memory",
+        help: "free memory of the machine or the GPU, or reduce the shapes",
+    },
+    Known {
+        part: "OutOfMemory",
+        cause: "not enough memory",
+        help: "free memory of the machine or the GPU, or reduce the shapes",
+    },
+    // TensorRT-RTX logs it on machines without a GPU, before other errors, and continues.
+    Known { part: "CUDA", cause: "it cannot use a GPU", help: OTHER_GPU },
+];
+
+const VERBOSE: &str = "run the command again with `--verbose` for TensorRT's whole log";
+
+/// Maximum number of TensorRT's messages shown.
+const SHOWN: usize = 4;
+
+pub(crate) fn explain(kind: Kind, request: &Request, failure: &Failure) -> NotBuilt {
+    let errors = failure.log.iter().filter(|line| line.is_error).map(|line| line.text.as_str());
+    let texts = failure.texts.iter().map(String::as_str);
+    // Errors of the plugin precede those that follow from them.
+    let mut words: Vec<&str> = Vec::new();
+    for text in errors.chain(texts).filter(|text| !is_frame(text)) {
+        if !words.iter().any(|known| known.contains(text)) {
+            words.push(text);
+        }
+    }
+    let (cause, help) = own(request, &words)
+        .or_else(|| staged(failure))
+        .or_else(|| known(failure, &words))
+        .unwrap_or_else(|| otherwise(failure, &words));
+    words.truncate(SHOWN);
+    NotBuilt {
+        product: kind.name(),
+        model: request.model.display().to_string(),
+        words: words.into_iter().map(|text| text.replace('\n', " ")).filter(|text| *text != cause).collect(),
+        cause,
+        help,
+    }
+}
+
+/// Returns whether a line of the parser only frames others.
+fn is_frame(text: &str) -> bool {
+    let parts = ["--- Begin node ---", "--- End node ---", "While parsing node number"];
+    parts.iter().any(|part| text.contains(part))
+}
+
+/// Returns the message of a Cubinder plugin.
+fn own(request: &Request, words: &[&str]) -> Option<(String, String)> {
+    let text = words.iter().find_map(|text| text.split_once("cubinder: "))?.1;
+    let model = request.model.display();
+    Some((
+        text.to_owned(),
+        format!(
+            "change the node or the plugin; `cubinder onnx shapes {model} --plugins LIBRARY` evaluates it without TensorRT"
+        ),
+    ))
+}
+
+fn staged(failure: &Failure) -> Option<(String, String)> {
+    let text = |index: usize| failure.texts.get(index).map_or("", String::as_str);
+    let (cause, help) = match failure.stage.as_str() {
+        "missing" => {
+            let help = match text(0).strip_prefix("SM") {
+                Some(_) => format!("choose others with `--gpu`; it supports {}", text(1)),
+                None => "remove the option, or use another release".to_owned(),
+            };
+            (format!("it does not support {}", text(0)), help)
+        }
+        "shape" => (
+            format!("it rejects the shapes: {}", text(0)),
+            "correct `--shape` and `--values`; `cubinder onnx list` shows the model's tensors".to_owned(),
+        ),
+        "write" => (format!("cannot write the plan: {}", text(0)), "free disk space".to_owned()),
+        "timing cache" => {
+            (text(0).to_owned(), "delete the file, which is of another GPU or release".to_owned())
+        }
+        _ => return None,
+    };
+    Some((cause, help))
+}
+
+fn known(failure: &Failure, words: &[&str]) -> Option<(String, String)> {
+    let lines = failure.log.iter().map(|line| line.text.as_str());
+    let all: Vec<&str> = words.iter().copied().chain(lines).collect();
+    let known = KNOWN.iter().find(|known| all.iter().any(|text| text.contains(known.part)))?;
+    // A crash has its own explanation, unless TensorRT named an error before.
+    let is_named = !words.is_empty() || failure.status.signal().is_none();
+    is_named.then(|| (known.cause.to_owned(), known.help.to_owned()))
+}
+
+fn otherwise(failure: &Failure, words: &[&str]) -> (String, String) {
+    let last = || failure.log.iter().map(|line| line.text.trim()).rfind(|text| !text.is_empty());
+    match (failure.stage.as_str(), failure.status.signal()) {
+        ("plugin", _) => (
+            format!("it rejects the library `{}`", failure.texts.first().map_or("", String::as_str)),
+            "compile it again with this version of `cubinder`, and check it with `cubinder inspect`".to_owned(),
+        ),
+        ("import", _) => (
+            "its Python module cannot be imported".to_owned(),
+            "reinstall it: `pip install --force-reinstall tensorrt_rtx==1.7.1.116`; `cubinder doctor` checks it".to_owned(),
+        ),
+        (_, Some(signal)) => {
+            let help = match signal {
+                9 => "the system probably ended it because of memory: free memory, or reduce the shapes",
+                _ => "check the installation with `cubinder doctor`, or choose another one with `--with`",
+            };
+            let last = last().map_or_else(String::new, |last| format!(": {last}"));
+            (format!("{}{last}", ending(failure.status)), help.to_owned())
+        }
+        _ => {
+            let first = words.first().copied().or_else(last);
+            (first.map_or_else(|| ending(failure.status), |text| text.replace('\n', " ")), VERBOSE.to_owned())
+        }
+    }
+}
+
+/// Describes how a process ended.
+pub(crate) fn ending(status: ExitStatus) -> String {
+    const NAMES: [(i32, &str); 6] =
+        [(4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS"), (8, "SIGFPE"), (9, "SIGKILL"), (11, "SIGSEGV")];
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => {
+            let name = NAMES.iter().find(|(number, _)| *number == signal);
+            let name = name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned());
+            format!("its process was ended by {name}")
+        }
+        (None, Some(code)) => format!("its process returned exit code {code}"),
+        (None, None) => "its process ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "explain_tests.rs"]
+mod tests;

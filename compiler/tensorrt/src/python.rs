@@ -1,0 +1,133 @@
+//! `builder.py`, run by the Python that has TensorRT's bindings.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use cubinder_source::diagnostic::Diagnostic;
+use tempfile::TempDir;
+
+use crate::errors::{BrokenPython, NoTemporaryFolder};
+use crate::explain::ending;
+use crate::find::{Installation, MissingLink, Route};
+use crate::log::{Event, FoundModule};
+
+const SCRIPT: &str = include_str!("builder.py");
+
+/// The script and the links of child processes, in a temporary folder.
+#[derive(Debug)]
+pub struct Client {
+    folder: TempDir,
+}
+
+/// Result of importing a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loaded {
+    /// Its version.
+    Version(String),
+    /// Why it cannot be imported.
+    Failed(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Modules {
+    pub(crate) python: String,
+    found: Vec<FoundModule>,
+}
+
+impl Modules {
+    pub(crate) fn folder(&self, name: &str) -> Option<&Path> {
+        self.named(name).map(|module| module.folder.as_path())
+    }
+
+    pub(crate) fn version(&self, name: &str) -> Option<&str> {
+        self.named(name)?.version.as_deref()
+    }
+
+    fn named(&self, name: &str) -> Option<&FoundModule> {
+        self.found.iter().find(|module| module.module == name)
+    }
+}
+
+impl Client {
+    /// Writes the script.
+    ///
+    /// # Errors
+    /// The folder of temporary files is full or read-only.
+    pub fn new() -> Result<Client, Diagnostic> {
+        let write = || {
+            let folder = tempfile::Builder::new().prefix("cubinder-build-").tempdir()?;
+            std::fs::File::create(folder.path().join("builder.py"))?.write_all(SCRIPT.as_bytes())?;
+            Ok(Client { folder })
+        };
+        write().map_err(|error| NoTemporaryFolder { error }.into())
+    }
+
+    /// Keeps the folder, so that a printed command can be repeated; returns its path.
+    #[must_use]
+    pub fn keep(self) -> PathBuf {
+        self.folder.keep()
+    }
+
+    /// Returns a call of the script. The script's own folder is first on Python's path, not the current one.
+    pub(crate) fn call(&self, python: &Path, command: &str) -> Command {
+        let mut call = Command::new(python);
+        call.arg(self.folder.path().join("builder.py")).arg(command).stdin(Stdio::null());
+        call
+    }
+
+    /// Returns a folder that contains the missing link.
+    pub(crate) fn link(&self, missing: &MissingLink) -> Result<PathBuf, Diagnostic> {
+        let folder = self.folder.path().join("lib");
+        let link = || {
+            std::fs::create_dir_all(&folder)?;
+            std::os::unix::fs::symlink(
+                std::path::absolute(&missing.target)?,
+                folder.join(missing.link.file_name().unwrap_or_default()),
+            )
+        };
+        link().map_err(|error| Diagnostic::from(NoTemporaryFolder { error }))?;
+        Ok(folder)
+    }
+
+    pub(crate) fn find(&self, python: &Path) -> Result<Modules, Diagnostic> {
+        let kinds = crate::find::Kind::ALL;
+        let modules =
+            kinds.into_iter().flat_map(|kind| kind.modules().into_iter().chain([kind.library_package()]));
+        match answer(self.call(python, "find").args(modules)) {
+            Ok(Event::Found { python, modules }) => Ok(Modules { python, found: modules }),
+            Ok(_) => Err(broken(python, "its answer has another form".to_owned())),
+            Err(why) => Err(broken(python, why)),
+        }
+    }
+
+    /// Imports the module of an installation in a child process; `None` for programs.
+    #[must_use]
+    pub fn load(&self, installation: &Installation) -> Option<Loaded> {
+        let Route::Python { interpreter, module } = &installation.route else { return None };
+        Some(match answer(self.call(interpreter, "version").arg(module)) {
+            Ok(Event::Version { version }) => Loaded::Version(version),
+            Ok(Event::Failed { texts, .. }) => Loaded::Failed(texts.join("; ")),
+            Ok(_) => Loaded::Failed("its answer has another form".to_owned()),
+            Err(why) => Loaded::Failed(why),
+        })
+    }
+}
+
+fn broken(python: &Path, why: String) -> Diagnostic {
+    BrokenPython { python: python.display().to_string(), why }.into()
+}
+
+fn answer(call: &mut Command) -> Result<Event, String> {
+    let output = call.output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let event = text.lines().rev().find_map(|line| serde_json::from_str(line).ok());
+    event.ok_or_else(|| last_words(output.status, &String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Returns the last line of standard error, such as Python's exception, and how the process ended.
+fn last_words(status: ExitStatus, stderr: &str) -> String {
+    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let ending = ending(status);
+    last.map_or_else(|| ending.clone(), |last| format!("{ending}: {last}"))
+}

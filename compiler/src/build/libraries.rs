@@ -12,6 +12,7 @@ use cubinder_tensorrt::{Installation, Kind};
 
 use super::errors::{CodeLibrary, EmbedMissing, NativeOnRtx, NoCodeForGpu, NoCodeLibrary};
 use super::errors::{NotALibrary, NotCompiledToEmbed};
+use super::with_help;
 use crate::inspect::runs_on;
 
 pub(super) struct Libraries(Vec<Library>);
@@ -37,7 +38,7 @@ impl Libraries {
                 Err(_) if unchecked => {
                     opened.push(Library { path: path.clone(), plugins: Vec::new(), code: None })
                 }
-                Err(error) => errors.push(error),
+                Err(error) => errors.push(with_help(error)),
             }
         }
         if errors.is_empty() { Ok(Libraries(opened)) } else { Err(errors) }

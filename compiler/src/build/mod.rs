@@ -75,7 +75,7 @@ pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Resul
     note(check_output(&request.output).map_err(Vec::from));
     let libraries = Libraries::open(&request.plugins, request.embed, request.unchecked);
     let libraries = libraries.map_err(|errors| note(Err(errors))).ok();
-    let model = nodes::open_model(&request.model).map_err(|error| note(Err(error.into()))).ok();
+    let model = nodes::open_model(&request.model).map_err(|error| note(Err(with_help(error).into()))).ok();
     let mut profile = None;
     if let Some(model) = &model {
         let inputs = network_inputs(model);
@@ -131,6 +131,14 @@ fn check_output(output: &Path) -> Result<(), Diagnostic> {
         return Err(NoOutputFolder { folder: folder.display().to_string() }.into());
     }
     check_replaceable(output, output, "`--output`")
+}
+
+/// Adds what to do if a file cannot be read.
+fn with_help(error: Diagnostic) -> Diagnostic {
+    match error.help {
+        Some(_) => error,
+        None => error.help("check the path, and the permissions of the file"),
+    }
 }
 
 /// Returns the findings of `cubinder onnx list`.

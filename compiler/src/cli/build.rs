@@ -150,7 +150,10 @@ fn summary(arguments: &Arguments, outcome: &Outcome) -> String {
             false => other.kind.key().to_owned(),
         };
         kinds.push(other.kind);
-        text.push_str(&format!("note: also found {}; select it with `--with {selector}`\n", other.describe()));
+        text.push_str(&format!(
+            "note: also found {}; select it with `--with {selector}`\n",
+            other.describe()
+        ));
     }
     for (name, shape) in &outcome.built.outputs {
         let dims: Vec<String> =

@@ -94,9 +94,24 @@ const VERBOSE: &str = "run the command again with `--verbose` for TensorRT's who
 /// Maximum number of TensorRT's messages shown.
 const SHOWN: usize = 4;
 
+struct Explanation {
+    cause: String,
+    help: String,
+    /// Message that it explains.
+    text: Option<String>,
+}
+
+impl Explanation {
+    fn new(cause: impl Into<String>, help: impl Into<String>) -> Explanation {
+        Explanation { cause: cause.into(), help: help.into(), text: None }
+    }
+}
+
 pub(crate) fn explain(kind: Kind, request: &Request, failure: &Failure) -> NotBuilt {
     let errors = failure.log.iter().filter(|line| line.is_error).map(|line| line.text.as_str());
-    let texts = failure.texts.iter().map(String::as_str);
+    // At other stages the script stopped by itself.
+    let is_reported = matches!(failure.stage.as_str(), "" | "parse" | "builder" | "import");
+    let texts = failure.texts.iter().map(String::as_str).filter(|_| is_reported);
     // Errors of the plugin precede those that follow from them.
     let mut words: Vec<&str> = Vec::new();
     for text in errors.chain(texts).filter(|text| !is_frame(text)) {
@@ -104,16 +119,21 @@ pub(crate) fn explain(kind: Kind, request: &Request, failure: &Failure) -> NotBu
             words.push(text);
         }
     }
-    let (cause, help) = own(request, &words)
+    let Explanation { cause, help, text } = own(request, &words)
         .or_else(|| staged(failure))
         .or_else(|| known(failure, &words))
         .unwrap_or_else(|| otherwise(failure, &words));
-    words.truncate(SHOWN);
+    let others = words.iter().copied().filter(|word| text.as_deref() != Some(*word));
+    let words = text
+        .as_deref()
+        .into_iter()
+        .chain(others)
+        .filter(|word| !cause.contains(word) && !word.ends_with(&cause));
     NotBuilt {
         product: kind.name(),
         model: request.model.display().to_string(),
-        words: words.into_iter().map(|text| text.replace('\n', " ")).filter(|text| *text != cause).collect(),
-        cause,
+        words: words.take(SHOWN).map(|text| text.replace('\n', " ")).collect(),
+        cause: cause.clone(),
         help,
     }
 }
@@ -125,18 +145,16 @@ fn is_frame(text: &str) -> bool {
 }
 
 /// Returns the message of a Cubinder plugin.
-fn own(request: &Request, words: &[&str]) -> Option<(String, String)> {
+fn own(request: &Request, words: &[&str]) -> Option<Explanation> {
     let text = words.iter().find_map(|text| text.split_once("cubinder: "))?.1;
     let model = request.model.display();
-    Some((
-        text.to_owned(),
-        format!(
-            "change the node or the plugin; `cubinder onnx shapes {model} --plugins LIBRARY` evaluates it without TensorRT"
-        ),
-    ))
+    let help = format!(
+        "change the node or the plugin; `cubinder onnx shapes {model} --plugins LIBRARY` evaluates it without TensorRT"
+    );
+    Some(Explanation::new(text, help))
 }
 
-fn staged(failure: &Failure) -> Option<(String, String)> {
+fn staged(failure: &Failure) -> Option<Explanation> {
     let text = |index: usize| failure.texts.get(index).map_or("", String::as_str);
     let (cause, help) = match failure.stage.as_str() {
         "missing" => {
@@ -156,28 +174,32 @@ fn staged(failure: &Failure) -> Option<(String, String)> {
         }
         _ => return None,
     };
-    Some((cause, help))
+    Some(Explanation::new(cause, help))
 }
 
-fn known(failure: &Failure, words: &[&str]) -> Option<(String, String)> {
+fn known(failure: &Failure, words: &[&str]) -> Option<Explanation> {
     let lines = failure.log.iter().map(|line| line.text.as_str());
     let all: Vec<&str> = words.iter().copied().chain(lines).collect();
-    let known = KNOWN.iter().find(|known| all.iter().any(|text| text.contains(known.part)))?;
     // A crash has its own explanation, unless TensorRT named an error before.
-    let is_named = !words.is_empty() || failure.status.signal().is_none();
-    is_named.then(|| (known.cause.to_owned(), known.help.to_owned()))
+    if words.is_empty() && failure.status.signal().is_some() {
+        return None;
+    }
+    let matching =
+        |known: &Known| all.iter().find(|text| text.contains(known.part)).map(|text| (*text).to_owned());
+    let (known, text) = KNOWN.iter().find_map(|known| Some((known, matching(known)?)))?;
+    Some(Explanation { text: Some(text), ..Explanation::new(known.cause, known.help) })
 }
 
-fn otherwise(failure: &Failure, words: &[&str]) -> (String, String) {
+fn otherwise(failure: &Failure, words: &[&str]) -> Explanation {
     let last = || failure.log.iter().map(|line| line.text.trim()).rfind(|text| !text.is_empty());
     match (failure.stage.as_str(), failure.status.signal()) {
-        ("plugin", _) => (
+        ("plugin", _) => Explanation::new(
             format!("it rejects the library `{}`", failure.texts.first().map_or("", String::as_str)),
-            "compile it again with this version of `cubinder`, and check it with `cubinder inspect`".to_owned(),
+            "compile it again with this version of `cubinder`, and check it with `cubinder inspect`",
         ),
-        ("import", _) => (
-            "its Python module cannot be imported".to_owned(),
-            "reinstall it: `pip install --force-reinstall tensorrt_rtx==1.7.1.116`; `cubinder doctor` checks it".to_owned(),
+        ("import", _) => Explanation::new(
+            "its Python module cannot be imported",
+            "reinstall it, for example `pip install --force-reinstall tensorrt_rtx==1.7.1.116`; `cubinder doctor` checks it",
         ),
         (_, Some(signal)) => {
             let help = match signal {
@@ -185,11 +207,14 @@ fn otherwise(failure: &Failure, words: &[&str]) -> (String, String) {
                 _ => "check the installation with `cubinder doctor`, or choose another one with `--with`",
             };
             let last = last().map_or_else(String::new, |last| format!(": {last}"));
-            (format!("{}{last}", ending(failure.status)), help.to_owned())
+            Explanation::new(format!("{}{last}", ending(failure.status)), help)
         }
         _ => {
-            let first = words.first().copied().or_else(last);
-            (first.map_or_else(|| ending(failure.status), |text| text.replace('\n', " ")), VERBOSE.to_owned())
+            let first = words.first().copied().or_else(last).map(|text| text.replace('\n', " "));
+            let ended = || {
+                if failure.status.success() { "it wrote no plan".to_owned() } else { ending(failure.status) }
+            };
+            Explanation::new(first.unwrap_or_else(ended), VERBOSE)
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod alike;
 mod bad_input;
+mod build;
 mod cache;
 mod check_messages;
 mod check_plugins;
@@ -11,6 +12,7 @@ mod cli;
 mod compat;
 mod depfile;
 mod docs;
+mod doctor;
 mod eval;
 mod foreign;
 mod foreign_pointers;

@@ -10,6 +10,7 @@ pub mod corpus;
 pub mod manifest;
 pub mod models;
 pub mod path_arguments;
+pub mod tensorrt;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -76,6 +76,12 @@ fn function(calls: &[&[i64]]) -> Vec<u8> {
     called(pad(by), &calls.iter().map(|pads| ints("by", pads)).collect::<Vec<_>>())
 }
 
+/// Returns a model of [`super::MANIFEST`]'s plugin.
+pub fn scale(shape: &str) -> Vec<u8> {
+    let node = node(("test", "scale_plugin"), &["x"], &["y"], vec![float("factor", 2.0), int("aot", 1)]);
+    with(network(shape, node))
+}
+
 /// Returns a model with a function whose plugin node gets an attribute from each call.
 pub fn said_by_calls(attribute: &str, calls: &[&str]) -> Vec<u8> {
     let by = AttributeProto { ref_attr_name: Some("by".to_owned()), s: None, ..string(attribute, "") };

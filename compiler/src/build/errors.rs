@@ -1,5 +1,7 @@
 //! Diagnostics of builds.
 
+use cubinder_source::diagnostic::Diagnostic;
+
 cubinder_source::diagnostics! {
     pub(super) struct OutputIsFolder { output: String }
     error "`--output {output}` names a folder, expected a file" {
@@ -82,5 +84,13 @@ cubinder_source::diagnostics! {
     error "the input `{name}` is dynamic, but `--shape {name}=...` is missing" {
         note: "its shape in the model is {shape}";
         help: "add its minimum, optimum and maximum, such as `--shape {name}={example}`";
+    }
+}
+
+/// Adds what to do if a file cannot be read.
+pub(super) fn with_help(error: Diagnostic) -> Diagnostic {
+    match error.help {
+        Some(_) => error,
+        None => error.help("check the path, and the permissions of the file"),
     }
 }

@@ -11,8 +11,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_tensorrt::{Installation, Kind};
 
 use super::errors::{CodeLibrary, EmbedMissing, NativeOnRtx, NoCodeForGpu, NoCodeLibrary};
-use super::errors::{NotALibrary, NotCompiledToEmbed};
-use super::with_help;
+use super::errors::{NotALibrary, NotCompiledToEmbed, with_help};
 use crate::inspect::runs_on;
 
 pub(super) struct Libraries(Vec<Library>);
@@ -36,7 +35,7 @@ impl Libraries {
             match open(path, embed) {
                 Ok(library) => opened.push(library),
                 Err(_) if unchecked => {
-                    opened.push(Library { path: path.clone(), plugins: Vec::new(), code: None })
+                    opened.push(Library { path: path.clone(), plugins: Vec::new(), code: None });
                 }
                 Err(error) => errors.push(with_help(error)),
             }

@@ -16,7 +16,7 @@ use cubinder_source::atomic_file::{AtomicFile, check_replaceable, file_error, pa
 use cubinder_source::diagnostic::{Diagnostic, has_errors};
 use cubinder_tensorrt::{Built, Choice, Client, Installation, Precision, Search, Watch};
 
-use errors::{NoOutputFolder, OutputIsFolder};
+use errors::{NoOutputFolder, OutputIsFolder, with_help};
 use libraries::Libraries;
 
 /// What to build.
@@ -114,7 +114,9 @@ pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Resul
     let draft = AtomicFile::beside(output).map_err(|error| file_error("write", output, &error))?;
     draft.path().clone_into(&mut build.plan);
     let result = cubinder_tensorrt::build(&installation, &build, &client, output, watch);
-    let kept = request.verbose.then(|| client.keep());
+    // Programs without a missing link use no file of ours.
+    let is_used = installation.module().is_some() || installation.missing_link().is_some();
+    let kept = (request.verbose && is_used).then(|| client.keep());
     let built = result?;
     let unwritten = |error| file_error("write", output, &error);
     let bytes = draft.file().metadata().map_err(unwritten)?.len();
@@ -131,14 +133,6 @@ fn check_output(output: &Path) -> Result<(), Diagnostic> {
         return Err(NoOutputFolder { folder: folder.display().to_string() }.into());
     }
     check_replaceable(output, output, "`--output`")
-}
-
-/// Adds what to do if a file cannot be read.
-fn with_help(error: Diagnostic) -> Diagnostic {
-    match error.help {
-        Some(_) => error,
-        None => error.help("check the path, and the permissions of the file"),
-    }
 }
 
 /// Returns the findings of `cubinder onnx list`.

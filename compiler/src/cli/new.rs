@@ -52,7 +52,7 @@ fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
            cubinder eval --cases tests/{name}.toml\n  \
            cubinder test tests/{name}.toml --allow-no-gpu\n  \
            cubinder compile\n  \
-           trtexec --onnx=model.onnx --dynamicPlugins={} --saveEngine=model.plan\n",
+           cubinder build model.onnx -o model.plan --plugins {}\n",
         library(plan)
     ));
     text

@@ -10,7 +10,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use crate::command::{Request, for_shell};
 use crate::errors::NotStarted;
 use crate::explain::{Failure, explain};
-use crate::find::{Installation, Route};
+use crate::installation::{Installation, Route};
 use crate::log::{Event, LogLine, Step};
 use crate::python::Client;
 

@@ -8,7 +8,7 @@ use cubinder_model::fit::ComputeCapability;
 use cubinder_source::diagnostic::Diagnostic;
 
 use crate::errors::{NoSuchOption, RejectsPlugins};
-use crate::find::{Installation, Kind, Route};
+use crate::installation::{Installation, Kind, Route};
 use crate::python::Client;
 
 /// Shapes, or values, of a network input: minimum, optimum, maximum.

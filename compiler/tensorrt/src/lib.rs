@@ -5,16 +5,19 @@
 
 mod build;
 mod command;
+mod ending;
 mod errors;
 mod explain;
 mod find;
+mod installation;
 mod log;
 mod python;
 mod version;
 
 pub use build::{Built, Output, Watch, build};
 pub use command::{InputRange, Precision, Request};
-pub use find::{Choice, Installation, Kind, MissingLink, Route, Search};
+pub use find::{Choice, Search};
+pub use installation::{Installation, Kind, MissingLink, Route};
 pub use log::{LogLine, Step};
 pub use python::{Client, Loaded};
 pub use version::Version;

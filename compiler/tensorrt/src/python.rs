@@ -7,9 +7,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use cubinder_source::diagnostic::Diagnostic;
 use tempfile::TempDir;
 
+use crate::ending::ending;
 use crate::errors::{BrokenPython, NoTemporaryFolder};
-use crate::explain::ending;
-use crate::find::{Installation, MissingLink, Route};
+use crate::installation::{Installation, Kind, MissingLink, Route};
 use crate::log::{Event, FoundModule};
 
 const SCRIPT: &str = include_str!("builder.py");
@@ -91,7 +91,7 @@ impl Client {
     }
 
     pub(crate) fn find(&self, python: &Path) -> Result<Modules, Diagnostic> {
-        let kinds = crate::find::Kind::ALL;
+        let kinds = Kind::ALL;
         let modules =
             kinds.into_iter().flat_map(|kind| kind.modules().into_iter().chain([kind.library_package()]));
         match answer(self.call(python, "find").args(modules)) {

@@ -109,7 +109,7 @@ fn every_command_names_a_folder_that_is_not_utf8() {
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let plugins = models::MANIFESTS.map(|name| manifests.join(name).display().to_string()).join(",");
     // `{}` is the folder; the number is the minimum of path objects. `test` and `tune` need a GPU.
-    let runs: [(&str, &[&str], usize); 11] = [
+    let runs: [(&str, &[&str], usize); 13] = [
         ("compile", &["{}/manifests/scale.toml", "--output", "{}/build", "--target", "sm_80,sm_90"], 1),
         ("check", &["{}/manifests/scale.toml", "--proofs"], 1),
         ("thin", &["{}/build/libscale.so", "--arch", "sm_90", "--output", "{}/thin"], 1),
@@ -121,6 +121,8 @@ fn every_command_names_a_folder_that_is_not_utf8() {
         ("test", &["{}/tests/scale.toml", "--allow-no-gpu"], 0),
         ("tune", &["{}/tests/scale.toml"], 0),
         ("paths", &[], 1),
+        ("doctor", &[], 1),
+        ("build", &["{}/none.onnx", "--output", "{}/model.plan", "--with", "{}/bin/trtexec"], 0),
     ];
     let tried: BTreeSet<String> = runs.iter().map(|(command, ..)| (*command).to_owned()).collect();
     assert_eq!(tried, commands_with_json());
@@ -136,7 +138,7 @@ fn every_command_names_a_folder_that_is_not_utf8() {
             }
             command.arg(odd);
         }
-        if words == "paths" {
+        if ["paths", "doctor"].contains(&words) {
             command.env("CUBINDER_CACHE", project.path("").join(folder()).join("cache"));
         }
         let output = command.arg("--json").output().unwrap();

@@ -58,7 +58,7 @@ fn a_plugin_is_added_to_a_project_and_overwrites_nothing() {
         "{}",
         run.stdout
     );
-    assert!(run.stdout.contains("--dynamicPlugins=build/libscale.so"), "{}", run.stdout);
+    assert!(run.stdout.contains("--plugins build/libscale.so"), "{}", run.stdout);
     fs::remove_file(project.path("tests/wave.toml")).unwrap();
     project.run(&["new", "wave"]).assert_ok();
     fs::remove_file(project.path("tests/wave.toml")).unwrap();

@@ -28,6 +28,10 @@ macro_rules! arguments {
 }
 
 pub const PATH_ARGUMENTS: &[PathArgument] = arguments! {
+    "build" "model" Reads "build {} --output model.plan --plugins build/libscale.so"
+    "build" "output" Writes "build model.onnx --plugins build/libscale.so --output {}"
+    "build" "plugins" Reads "build model.onnx --output model.plan --plugins {}"
+    "build" "timing_cache" Reads "build model.onnx --output model.plan --with tensorrt --timing-cache {}"
     "check" "manifests" Reads "check {}"
     "check" "config" Reads "check --config {}"
     "compile" "manifests" Reads "compile {} --target compute_80"

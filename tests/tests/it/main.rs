@@ -12,6 +12,7 @@ mod conformance;
 mod driver_faults;
 mod elsewhere;
 mod engine;
+mod engine_build;
 mod inspect;
 mod installed;
 mod kernel_bench;

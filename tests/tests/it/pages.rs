@@ -38,10 +38,13 @@ impl Reader {
                 let module = programs.join("tensorrt_rtx.py");
                 std::fs::write(module, "from tensorrt_rtx_bindings import *\n").unwrap();
                 let modules = format!("{}:{python_path}", programs.display());
-                script(
-                    "python",
-                    &format!("LD_LIBRARY_PATH='{libraries}' PYTHONPATH='{modules}' exec '{python}'"),
-                );
+                // `cubinder build` looks for `python3`.
+                for name in ["python", "python3"] {
+                    script(
+                        name,
+                        &format!("LD_LIBRARY_PATH='{libraries}' PYTHONPATH='{modules}' exec '{python}'"),
+                    );
+                }
             }
             Python::Compilers => {
                 script("python", &format!("PYTHONPATH='{python_path}' exec '{compilers}/bin/python'"));
@@ -155,8 +158,14 @@ fn the_readme_can_be_followed() {
 }
 
 #[test]
-fn the_quickstart_can_be_followed() {
-    follow("docs/quickstart.md", Python::TensorRt);
+fn the_quickstart_can_be_followed_and_continued() {
+    let Some(reader) = Reader::from_environment(Python::TensorRt) else {
+        return skip("the builds and packages of `cargo xtask test` are not set");
+    };
+    let folder = reader.installed.work("empty").unwrap();
+    for page in ["docs/quickstart.md", "docs/build.md"] {
+        follow_in(page, &reader, &folder);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::Model;
+use crate::proto::TensorProto;
 
 use super::tensors::{Dim, Tensor, Tensors};
 
@@ -22,7 +23,7 @@ pub struct NetworkInput {
 pub fn network_inputs(model: &Model) -> Vec<NetworkInput> {
     let tensors = Tensors::new(model);
     let Some(network) = model.graphs.first() else { return Vec::new() };
-    let weights: HashSet<&str> = network.initializers.iter().map(|tensor| tensor.name()).collect();
+    let weights: HashSet<&str> = network.initializers.iter().map(TensorProto::name).collect();
     let inputs = network.inputs.iter().filter(|input| !weights.contains(input.name.as_str()));
     let described = |name: &String| {
         let tensor = tensors.get(0, name);

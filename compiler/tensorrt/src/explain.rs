@@ -86,7 +86,6 @@ const KNOWN: [Known; 14] = [
         cause: "not enough memory",
         help: "free memory of the machine or the GPU, or reduce the shapes",
     },
-    // TensorRT-RTX logs it on machines without a GPU, before other errors, and continues.
     Known { part: "CUDA", cause: "it cannot use a GPU", help: OTHER_GPU },
 ];
 
@@ -115,14 +114,14 @@ pub(crate) fn explain(kind: Kind, request: &Request, failure: &Failure) -> NotBu
     let texts = failure.texts.iter().map(String::as_str).filter(|_| is_reported);
     // Errors of the plugin precede those that follow from them.
     let mut words: Vec<&str> = Vec::new();
-    for text in errors.chain(texts).filter(|text| !is_frame(text)) {
+    for text in errors.chain(texts).filter(|text| !is_noise(kind, text)) {
         if !words.iter().any(|known| known.contains(text)) {
             words.push(text);
         }
     }
     let Explanation { cause, help, text } = own(request, &words)
         .or_else(|| staged(failure))
-        .or_else(|| known(failure, &words))
+        .or_else(|| known(kind, failure, &words))
         .unwrap_or_else(|| otherwise(failure, &words));
     let others = words.iter().copied().filter(|word| text.as_deref() != Some(*word));
     let words = text
@@ -139,8 +138,11 @@ pub(crate) fn explain(kind: Kind, request: &Request, failure: &Failure) -> NotBu
     }
 }
 
-/// Returns whether a line of the parser only frames others.
-fn is_frame(text: &str) -> bool {
+/// Returns whether a line explains nothing: it frames others, or TensorRT-RTX, which needs no GPU, found none.
+fn is_noise(kind: Kind, text: &str) -> bool {
+    if kind == Kind::Rtx && text.contains("catchCudaError") {
+        return true;
+    }
     let parts = ["--- Begin node ---", "--- End node ---", "While parsing node number"];
     parts.iter().any(|part| text.contains(part))
 }
@@ -158,13 +160,19 @@ fn own(request: &Request, words: &[&str]) -> Option<Explanation> {
 fn staged(failure: &Failure) -> Option<Explanation> {
     let text = |index: usize| failure.texts.get(index).map_or("", String::as_str);
     let (cause, help) = match failure.stage.as_str() {
-        "missing" => {
-            let help = match text(0).strip_prefix("SM") {
-                Some(_) => format!("choose others with `--gpu`; it supports {}", text(1)),
-                None => "remove the option, or use another release".to_owned(),
-            };
-            (format!("it does not support {}", text(0)), help)
-        }
+        "missing" => match gpu_number(text(0)) {
+            Some(gpu) => {
+                let mut gpus: Vec<u32> = text(1).split(", ").filter_map(gpu_number).collect();
+                gpus.sort_unstable();
+                let gpus: Vec<String> = gpus.into_iter().map(|number| format!("sm_{number}")).collect();
+                let help = format!("choose others with `--gpu`; it supports {}", gpus.join(", "));
+                (format!("it does not support sm_{gpu}"), help)
+            }
+            None => {
+                let help = "remove the option, or use another release".to_owned();
+                (format!("it does not support {}", text(0)), help)
+            }
+        },
         "shape" => (
             format!("it rejects the shapes: {}", text(0)),
             "correct `--shape` and `--values`; `cubinder onnx list` shows the model's tensors".to_owned(),
@@ -178,8 +186,13 @@ fn staged(failure: &Failure) -> Option<Explanation> {
     Some(Explanation::new(cause, help))
 }
 
-fn known(failure: &Failure, words: &[&str]) -> Option<Explanation> {
-    let lines = failure.log.iter().map(|line| line.text.as_str());
+/// Returns the number in TensorRT's name of a GPU: `SM89`.
+fn gpu_number(name: &str) -> Option<u32> {
+    name.strip_prefix("SM")?.parse().ok()
+}
+
+fn known(kind: Kind, failure: &Failure, words: &[&str]) -> Option<Explanation> {
+    let lines = failure.log.iter().map(|line| line.text.as_str()).filter(|text| !is_noise(kind, text));
     let all: Vec<&str> = words.iter().copied().chain(lines).collect();
     // A crash has its own explanation, unless TensorRT named an error before.
     if words.is_empty() && failure.status.signal().is_some() {

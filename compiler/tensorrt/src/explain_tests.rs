@@ -98,6 +98,15 @@ fn messages_of_tensorrt_are_explained() {
 }
 
 #[test]
+fn a_missing_gpu_explains_nothing_of_tensorrt_rtx() {
+    let noise = "[t] [E] [checkMacros.cpp::catchCudaError::250] Error Code 1: Cuda Runtime (cudaError 35: CUDA driver version is insufficient)";
+    let failed = failure("plugin", &["/p/libx.so"], &[noise], ONE);
+    let request = Request::default();
+    assert_eq!(explain(Kind::Rtx, &request, &failed).cause, "it rejects the library `/p/libx.so`");
+    assert_eq!(explain(Kind::Full, &request, &failed).cause, "it cannot use a GPU");
+}
+
+#[test]
 fn a_crash_is_not_explained_by_earlier_warnings() {
     let warned = failure("", &[], &["[t] [W] [TRT] CUDA lazy loading is not enabled"], 11);
     assert!(explained(&warned).contains("SIGSEGV"), "{}", explained(&warned));

@@ -152,8 +152,8 @@ fn errors_of_tensorrt_are_explained() {
     fails(twice, "two libraries contain a plugin of one name and version", "pass only one of them");
     fails(
         scene.build(FIELDS, "model.plan", &["--gpu", "sm_90"]),
-        "it does not support SM90",
-        "it supports SM120, SM121,",
+        "it does not support sm_90",
+        "it supports sm_75, sm_80, sm_86, sm_89, sm_120, sm_121",
     );
     let none = ["build", "model.onnx", "-o", "model.plan", "--no-check"];
     let none = scene.command(&none).output().unwrap();

@@ -8,7 +8,7 @@ use cubinder_nvrtc::nvrtc::{Session, Settings};
 use cubinder_nvrtc::toolkit::{Overrides, Toolkit, drivers};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::reported_path::ReportedPath;
-use cubinder_tensorrt::{Client, Installation, Kind, Loaded, Search};
+use cubinder_tensorrt::{Client, Installation, Kind, Search};
 use rustix::fs::{Access, access};
 use serde::Serialize;
 
@@ -180,7 +180,7 @@ fn of_installation(installation: &Installation, client: &Client) -> Check {
         Some(module) => check.found(format!("Python module `{module}`")),
         None => check,
     };
-    if let Some(Loaded::Failed(why)) = client.load(installation) {
+    if let Some(why) = client.import_error(installation) {
         let fix = "reinstall it in this Python: `pip install --force-reinstall tensorrt_rtx==1.7.1.116`";
         let fix = if installation.kind == Kind::Rtx { fix } else { "reinstall it in this Python" };
         return check.problem(format!("cannot be imported: {why}"), fix);

@@ -76,7 +76,7 @@ cubinder_source::diagnostics! {
     }
 
     pub(super) struct NotIntegers<'a> { name: &'a str }
-    error "`--values {name}=...`: the elements of `{name}` are no integers" {
+    error "`--values {name}=...`: `{name}` does not have integer elements" {
         help: "use `--shape` for its shape";
     }
 

@@ -1,6 +1,7 @@
 //! `cubinder build`.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -191,6 +192,11 @@ fn summary_json(arguments: &Arguments, outcome: &Outcome, elapsed: Duration) -> 
     })
 }
 
+/// Prints a line on standard error, which may be closed.
+fn print_error(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", harmless(text, false));
+}
+
 struct Progress {
     bar: ProgressBar,
     is_verbose: bool,
@@ -203,7 +209,6 @@ impl Progress {
             true => ProgressBar::hidden(),
             false => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
         };
-        bar.enable_steady_tick(Duration::from_millis(250));
         bar.set_message("checking the model");
         Progress { bar, is_verbose: arguments.verbose }
     }
@@ -213,13 +218,13 @@ impl Watch for Progress {
     fn command(&mut self, text: &str) {
         self.bar.set_message("starting TensorRT");
         if self.is_verbose {
-            eprintln!("{}", harmless(text, false));
+            print_error(text);
         }
     }
 
     fn log(&mut self, line: &LogLine) {
         if self.is_verbose {
-            eprintln!("{}", harmless(&line.text, false));
+            print_error(&line.text);
         }
     }
 

@@ -15,7 +15,7 @@ use super::{nvrtc, paths};
 /// Each part is `ok`, a `problem`, or `not found`, with the command that fixes it. NVRTC is loaded, and the Python modules of TensorRT are imported, in
 /// other processes. The libraries are those that `cubinder compile` and `cubinder build` would use.
 ///
-/// Exit code 1 if there is a problem. Missing optional parts are no problem: compiling needs neither TensorRT, a driver nor a GPU.
+/// Exit code 1 if a part has a problem, 0 otherwise. A missing runtime library or NVRTC is a problem; the other parts are optional.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Print one JSON object

@@ -18,10 +18,8 @@ use crate::python::Client;
 pub type Output = (String, Vec<i64>);
 
 /// A finished build.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Built {
-    /// Release, if it was reported.
-    pub version: Option<String>,
     /// Outputs with shapes (-1: dynamic), if they were reported.
     pub outputs: Vec<Output>,
     /// TensorRT's warnings.
@@ -38,7 +36,7 @@ pub trait Watch {
     fn step(&mut self, step: &Step);
 }
 
-/// Maximum number of log lines kept that are no errors or warnings.
+/// Maximum number of log lines kept besides errors and warnings.
 const KEPT: usize = 64;
 
 /// Builds an engine into `request.plan`, shown as `plan`.
@@ -62,8 +60,9 @@ pub fn build(
     };
     let (sender, lines) = channel();
     let is_python = matches!(installation.route, Route::Python { .. });
-    read_lines(child.stdout.take(), is_python, sender.clone());
-    read_lines(child.stderr.take(), false, sender);
+    // Without a reader the child's writes fail, so it ends.
+    read_lines(child.stdout.take(), is_python, sender.clone()).map_err(not_started)?;
+    read_lines(child.stderr.take(), false, sender).map_err(not_started)?;
     let (mut built, mut failed, mut log) = (None, None, Vec::new());
     for event in lines {
         match event {
@@ -73,7 +72,7 @@ pub fn build(
             }
             Heard::Event(Event::Step { name, step, steps }) => watch.step(&Step { name, step, steps }),
             Heard::Event(Event::Failed { stage, texts }) => failed = Some((stage, texts)),
-            Heard::Event(Event::Built { version, outputs }) => built = Some((version, outputs)),
+            Heard::Event(Event::Built { outputs }) => built = Some(outputs),
             Heard::Event(_) => {}
         }
     }
@@ -81,8 +80,8 @@ pub fn build(
     let warnings = log.iter().filter(|line| line.is_warning).map(|line| line.text.clone()).collect();
     let has_plan = std::fs::metadata(&request.plan).is_ok_and(|facts| facts.len() > 0);
     match built {
-        Some((version, outputs)) if has_plan => Ok(Built { version: Some(version), outputs, warnings }),
-        None if !is_python && status.success() && has_plan => Ok(Built { warnings, ..Built::default() }),
+        Some(outputs) if has_plan => Ok(Built { outputs, warnings }),
+        None if !is_python && status.success() && has_plan => Ok(Built { outputs: Vec::new(), warnings }),
         _ => {
             let (stage, texts) = failed.unwrap_or_default();
             Err(explain(installation.kind, request, &Failure { stage, texts, log, status }).into())
@@ -96,9 +95,13 @@ enum Heard {
 }
 
 /// Reads lines in another thread, because a full pipe stops the child.
-fn read_lines(pipe: Option<impl Read + Send + 'static>, has_events: bool, sender: Sender<Heard>) {
-    let Some(pipe) = pipe else { return };
-    std::thread::spawn(move || {
+fn read_lines(
+    pipe: Option<impl Read + Send + 'static>,
+    has_events: bool,
+    sender: Sender<Heard>,
+) -> std::io::Result<()> {
+    let Some(pipe) = pipe else { return Ok(()) };
+    let reader = move || {
         let mut lines = BufReader::new(pipe).split(b'\n');
         while let Some(Ok(line)) = lines.next() {
             let line = String::from_utf8_lossy(&line);
@@ -113,7 +116,8 @@ fn read_lines(pipe: Option<impl Read + Send + 'static>, has_events: bool, sender
                 return;
             }
         }
-    });
+    };
+    std::thread::Builder::new().spawn(reader).map(drop)
 }
 
 fn keep(log: &mut Vec<LogLine>, line: LogLine) {

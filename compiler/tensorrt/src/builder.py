@@ -3,7 +3,7 @@
 Prints one JSON object per line: log lines, steps, and the result.
 
     builder.py find MODULE...       where the modules are, without importing them
-    builder.py version MODULE       the version, by importing the module
+    builder.py load MODULE          whether the module can be imported
     builder.py build --module MODULE --onnx FILE --save FILE ...
 """
 
@@ -37,20 +37,16 @@ def leave(code):
     os._exit(code)
 
 
-def folder(module):
-    spec = importlib.util.find_spec(module)
-    return os.path.dirname(spec.origin) if spec and spec.origin else None
-
-
 def find(modules):
     found = []
     for module in modules:
-        place = folder(module)
-        if place is None:
+        spec = importlib.util.find_spec(module)
+        # Folders without code are modules without a file.
+        if spec is None or not spec.has_location:
             continue
-        text = pathlib.Path(place, "__init__.py").read_text(encoding="utf-8", errors="replace")
+        text = pathlib.Path(spec.origin).read_text(encoding="utf-8", errors="replace")
         version = re.search(r"^__version__ = [\"'](.+)[\"']", text, re.MULTILINE)
-        found.append({"module": module, "folder": place, "version": version and version[1]})
+        found.append({"module": module, "folder": os.path.dirname(spec.origin), "version": version and version[1]})
     emit("found", python=sys.version.split()[0], modules=found)
 
 
@@ -181,14 +177,14 @@ def build(args):
     except OSError as error:
         stop("write", str(error))
     outputs = [network.get_output(i) for i in range(network.num_outputs)]
-    emit("built", version=trt.__version__, outputs=[[out.name, list(out.shape)] for out in outputs])
+    emit("built", outputs=[[out.name, list(out.shape)] for out in outputs])
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("find").add_argument("modules", nargs="+")
-    commands.add_parser("version").add_argument("module")
+    commands.add_parser("load").add_argument("module")
     one = commands.add_parser("build")
     for option in ("--module", "--onnx", "--save"):
         one.add_argument(option, required=True)
@@ -204,8 +200,9 @@ def main():
     args = arguments()
     if args.command == "find":
         find(args.modules)
-    elif args.command == "version":
-        emit("version", version=load(args.module).__version__)
+    elif args.command == "load":
+        load(args.module)
+        emit("loaded")
     else:
         build(args)
     leave(0)

@@ -109,7 +109,7 @@ impl Explanation {
 
 pub(crate) fn explain(kind: Kind, request: &Request, failure: &Failure) -> NotBuilt {
     let errors = failure.log.iter().filter(|line| line.is_error).map(|line| line.text.as_str());
-    // At other stages the script stopped by itself.
+    // At other stages the script's text is not TensorRT's.
     let is_reported = matches!(failure.stage.as_str(), "" | "parse" | "builder" | "import");
     let texts = failure.texts.iter().map(String::as_str).filter(|_| is_reported);
     // Errors of the plugin precede those that follow from them.

@@ -19,5 +19,5 @@ pub use command::{InputRange, Precision, Request};
 pub use find::{Choice, Search};
 pub use installation::{Installation, Kind, MissingLink, Route};
 pub use log::{LogLine, Step};
-pub use python::{Client, Loaded};
+pub use python::Client;
 pub use version::Version;

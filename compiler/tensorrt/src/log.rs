@@ -49,11 +49,11 @@ impl LogLine {
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(crate) enum Event {
     Found { python: String, modules: Vec<FoundModule> },
-    Version { version: String },
+    Loaded,
     Log { severity: String, text: String },
     Step { name: String, step: u64, steps: u64 },
     Failed { stage: String, texts: Vec<String> },
-    Built { version: String, outputs: Vec<(String, Vec<i64>)> },
+    Built { outputs: Vec<(String, Vec<i64>)> },
 }
 
 #[derive(Debug, PartialEq, Deserialize)]

@@ -20,15 +20,6 @@ pub struct Client {
     folder: TempDir,
 }
 
-/// Result of importing a module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Loaded {
-    /// Its version.
-    Version(String),
-    /// Why it cannot be imported.
-    Failed(String),
-}
-
 #[derive(Debug)]
 pub(crate) struct Modules {
     pub(crate) python: String,
@@ -101,16 +92,16 @@ impl Client {
         }
     }
 
-    /// Imports the module of an installation in a child process; `None` for programs.
+    /// Imports the module of an installation in a child process; returns why it cannot be imported.
     #[must_use]
-    pub fn load(&self, installation: &Installation) -> Option<Loaded> {
+    pub fn import_error(&self, installation: &Installation) -> Option<String> {
         let Route::Python { interpreter, module } = &installation.route else { return None };
-        Some(match answer(self.call(interpreter, "version").arg(module)) {
-            Ok(Event::Version { version }) => Loaded::Version(version),
-            Ok(Event::Failed { texts, .. }) => Loaded::Failed(texts.join("; ")),
-            Ok(_) => Loaded::Failed("its answer has another form".to_owned()),
-            Err(why) => Loaded::Failed(why),
-        })
+        match answer(self.call(interpreter, "load").arg(module)) {
+            Ok(Event::Loaded) => None,
+            Ok(Event::Failed { texts, .. }) => Some(texts.join("; ")),
+            Ok(_) => Some("its answer has another form".to_owned()),
+            Err(why) => Some(why),
+        }
     }
 }
 

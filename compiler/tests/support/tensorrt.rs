@@ -36,7 +36,7 @@ impl Machine {
     pub fn python(&self, found: &str, build: &str) {
         let script = format!(
             "if [ \"$2\" = find ]; then echo '{found}'; exit; fi\n\
-             if [ \"$2\" = version ]; then echo '{{\"event\": \"version\", \"version\": \"1.7.1.116\"}}'; exit; fi\n\
+             if [ \"$2\" = load ]; then echo '{{\"event\": \"loaded\"}}'; exit; fi\n\
              while [ $# -gt 0 ]; do if [ \"$1\" = --save ]; then plan=\"$2\"; fi; shift; done\n{build}"
         );
         self.install("python3", &script);

@@ -49,7 +49,7 @@ void checkAlike(Bench const& bench, Launching const& plugin)
             probe.at("context " + show(context));
             bench.driver.context = context;
             std::map<std::string, size_t> first = add(session, probe, stored, node, nodes);
-            probe.equal("code objects", first["cuLibraryLoadData"], context == 1 ? kernels : 0);
+            probe.equal("code objects", first["cuLibraryLoadData"], size_t{context == 1});
             probe.equal("kernels found", first["cuLibraryGetKernel"], context == 1 ? kernels : 0);
             probe.equal("kernels loaded", first["cuKernelGetFunction"], kernels);
             for (int32_t i = 1; i < kNODES && !probe.failed(); ++i)

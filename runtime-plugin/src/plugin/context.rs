@@ -1,50 +1,42 @@
 //! A CUDA context in which equal nodes share their variants' kernels and the prepared launches for recent shapes.
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cubinder_launch as launch;
-use cubinder_launch::{Device, Facts, Steps};
-use cubinder_model::{Launch, Variant, Work};
-use trt_abi::{Error, Result, Severity};
+use cubinder_launch::Device;
 
-use super::failure::{failure, node_context};
-use super::node::NamedNode;
-use super::run::SharedLaunch;
-use super::state::NodeState;
-use crate::code::{CodeTable, LoadError, LoadedKernel, Loading, candidates};
-use crate::driver::sys::{
-    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CUdevice,
-};
-use crate::driver::{Driver, DriverError};
+use crate::code::LoadedKernel;
 
 /// Maximum contexts of equal nodes, of which some may be destroyed.
-const MAX_CONTEXTS: usize = 16;
+pub(super) const MAX_CONTEXTS: usize = 16;
 
 /// Maximum prepared launches of equal nodes in a context.
-const MAX_LAUNCHES: usize = 8;
+pub(super) const MAX_LAUNCHES: usize = 8;
 
 /// The contexts in which equal nodes run, least recently used first. No lock is held during a call of the driver or
 /// the logger.
 #[derive(Debug, Default)]
-pub(super) struct Contexts(Mutex<VecDeque<Arc<Context>>>);
+pub(super) struct Contexts(pub(super) Mutex<VecDeque<Arc<Context>>>);
 
 #[derive(Debug)]
 pub(super) struct Context {
     /// Never reused: another context can have the address of a destroyed one.
     pub(super) id: u64,
     pub(super) device: Device,
-    cache: Mutex<ContextCache>,
+    pub(super) cache: Mutex<ContextCache>,
 }
 
 #[derive(Debug, Default)]
-struct ContextCache {
-    kernels: VariantKernels,
-    /// The [`EngineFacts::kinds`](super::state::EngineFacts) whose reachable variants are loaded.
-    preloaded: Vec<Option<usize>>,
-    /// Least recently used first.
-    launches: VecDeque<Arc<SharedLaunch>>,
+pub(super) struct ContextCache {
+    pub(super) kernels: VariantKernels,
+    /// The [`EngineFacts::kinds`](super::node::EngineFacts) whose reachable variants are loaded.
+    pub(super) preloaded: Vec<Option<usize>>,
+    /// Least recently used first. Only [`super::run`] knows their type.
+    pub(super) launches: VecDeque<SharedAny>,
 }
+
+pub(super) type SharedAny = Arc<dyn Any + Send + Sync>;
 
 /// Kernels by the variant's steps; `None` for a step that launches no kernel on this device.
 pub(super) type Kernels = Vec<Option<LoadedKernel>>;
@@ -52,12 +44,12 @@ pub(super) type Kernels = Vec<Option<LoadedKernel>>;
 /// Kernels by the variant's index.
 pub(super) type VariantKernels = BTreeMap<usize, Arc<Kernels>>;
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a value and makes it the most recently used.
-fn find<T>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+pub(super) fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&T) -> bool) -> Option<Arc<T>> {
     let index = values.iter().rposition(|value| matches(value))?;
     let value = values.remove(index)?;
     values.push_back(Arc::clone(&value));
@@ -65,163 +57,9 @@ fn find<T>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&T) -> bool) -> Optio
 }
 
 /// Adds a value, and removes the least recently used of more than `limit`.
-fn add<T>(values: &mut VecDeque<Arc<T>>, value: &Arc<T>, limit: usize) {
-    values.push_back(Arc::clone(value));
+pub(super) fn add<T: ?Sized>(values: &mut VecDeque<Arc<T>>, value: Arc<T>, limit: usize) {
+    values.push_back(value);
     if values.len() > limit {
         values.pop_front();
     }
-}
-
-impl Context {
-    /// Returns the current context; `None` without driver or context.
-    pub(super) fn current(node: &NamedNode) -> Result<Option<(&'static Driver, Arc<Context>)>> {
-        let Ok(driver) = Driver::find() else { return Ok(None) };
-        let failed = |error| not_initialized(node, &error);
-        let Some(id) = driver.current_context_id().map_err(failed)? else { return Ok(None) };
-        if let Some(context) = find(&mut locked(&node.contexts.0), |context| context.id == id) {
-            return Ok(Some((driver, context)));
-        }
-        let current = driver.current_device().and_then(|current| device(driver, current));
-        let device = current.map_err(failed)?;
-        let context = Arc::new(Context { id, device, cache: Mutex::default() });
-        add(&mut locked(&node.contexts.0), &context, MAX_CONTEXTS);
-        Ok(Some((driver, context)))
-    }
-
-    /// Returns a variant's kernels, loaded if necessary; `None` without a context. Nodes share only kernels that later
-    /// loads also return; replacements after an unclear driver error go to `own`. `known` describes the node in
-    /// errors.
-    pub(super) fn kernels(
-        &self,
-        node: &NamedNode,
-        driver: &'static Driver,
-        (index, variant): (usize, &Variant),
-        known: &Facts<'_>,
-        steps: &mut Steps,
-        own: &mut VariantKernels,
-    ) -> Result<Option<Arc<Kernels>>> {
-        let loaded = locked(&self.cache).kernels.get(&index).or_else(|| own.get(&index)).cloned();
-        if loaded.is_some() {
-            return Ok(loaded);
-        }
-        let facts = Facts { device: Some(self.device), ..node.facts() };
-        let Some(kernels) = load_all(node, driver, variant, (&facts, known), steps)? else { return Ok(None) };
-        let mut cache = locked(&self.cache);
-        let loaded = if are_settled(&kernels) { &mut cache.kernels } else { own };
-        Ok(Some(Arc::clone(loaded.entry(index).or_insert_with(|| Arc::new(kernels)))))
-    }
-
-    pub(super) fn find_launch(&self, matches: impl Fn(&SharedLaunch) -> bool) -> Option<Arc<SharedLaunch>> {
-        find(&mut locked(&self.cache).launches, matches)
-    }
-
-    /// Shares a launch in place of an equal one, if it uses the shared kernels.
-    pub(super) fn share_launch(&self, launch: &Arc<SharedLaunch>) {
-        let mut cache = locked(&self.cache);
-        let is_shared = |(variant, kernels): (usize, &Arc<Kernels>)| {
-            cache.kernels.get(&variant).is_some_and(|shared| Arc::ptr_eq(shared, kernels))
-        };
-        if launch.variants().all(is_shared) {
-            cache.launches.retain(|shared| !shared.is_equal(launch));
-            add(&mut cache.launches, launch, MAX_LAUNCHES);
-        }
-    }
-}
-
-fn device(driver: &Driver, device: CUdevice) -> Result<Device, DriverError> {
-    let attribute = |attribute| driver.device_attribute(device, attribute).map(i64::from);
-    let capability = driver.compute_capability(device)?;
-    Ok(Device {
-        sms: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        shared_bytes: attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-        capability: i64::from(capability.major) * 10 + i64::from(capability.minor),
-    })
-}
-
-pub(super) fn not_initialized(node: &NamedNode, error: &DriverError) -> Error {
-    Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title()))
-}
-
-/// Loads the reachable variants in the current context, once for equal nodes. Skips variants whose guard is false on
-/// this device.
-pub(super) fn preload(state: &NodeState) -> Result<()> {
-    let node = &state.node;
-    let Some((driver, context)) = Context::current(node)? else { return Ok(()) };
-    let kinds = state.built().kinds;
-    if locked(&context.cache).preloaded.contains(&kinds) {
-        return Ok(());
-    }
-    let facts = Facts { device: Some(context.device), ..node.facts() };
-    let mut steps = Steps::default();
-    let (mut is_loaded, mut own) = (true, VariantKernels::new());
-    for (index, variant) in node.reachable_rows(kinds.and_then(|index| node.kinds.get(index))) {
-        if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {
-            let kernels = context.kernels(node, driver, (index, variant), &facts, &mut steps, &mut own)?;
-            is_loaded &= kernels.is_some();
-        }
-    }
-    if is_loaded && own.is_empty() {
-        locked(&context.cache).preloaded.push(kinds);
-    }
-    Ok(())
-}
-
-/// Returns whether later loads get the same kernels.
-fn are_settled(kernels: &Kernels) -> bool {
-    kernels.iter().flatten().all(|kernel| kernel.is_settled)
-}
-
-/// Loads all kernels; `None` without a context. Skips steps whose condition is false on this device.
-fn load_all(
-    node: &NamedNode,
-    driver: &'static Driver,
-    variant: &Variant,
-    (facts, known): (&Facts<'_>, &Facts<'_>),
-    steps: &mut Steps,
-) -> Result<Option<Kernels>> {
-    let mut kernels = Kernels::with_capacity(variant.steps.len());
-    for step in &variant.steps {
-        let is_done = !launch::is_excluded(step.when.as_ref(), facts, steps);
-        kernels.push(match &step.work {
-            Work::Launch(launch) if is_done => match load(node, driver, launch, known)? {
-                Some(kernel) => Some(kernel),
-                None => return Ok(None),
-            },
-            Work::Launch(_) | Work::Fill(_) => None,
-        });
-    }
-    Ok(Some(kernels))
-}
-
-fn load(
-    node: &NamedNode,
-    driver: &Driver,
-    launch: &Launch,
-    facts: &Facts<'_>,
-) -> Result<Option<LoadedKernel>> {
-    let failed = |error: LoadError| {
-        // `NothingFits` names the device.
-        let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
-        let context = node_context(node, facts, driver);
-        failure(Error::FAILED_INITIALIZATION, node, &error, &context, Some(&error.help()))
-    };
-    let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
-    match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {
-        Loading::Loaded(kernel) => {
-            log_refused(node, launch, &kernel);
-            Ok(Some(kernel))
-        }
-        Loading::NoContext => Ok(None),
-    }
-}
-
-/// Warns once about a possibly slower replacement.
-fn log_refused(node: &NamedNode, launch: &Launch, kernel: &LoadedKernel) {
-    if kernel.refused.is_empty() || !kernel.is_first {
-        return;
-    }
-    let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
-    let (name, target, refused) = (&launch.kernel, kernel.target, refused.join("; "));
-    let text = format_args!("`{name}` runs the code for {target}, because the driver refused {refused}");
-    node.log(Severity::WARNING, text);
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use trt_abi::{Error, Field, Identity, Result, TensorRTPhase};
 
-use super::node::{NamedNode, NodeData};
-use super::state::{EngineFacts, NodeState};
+use super::node::{EngineFacts, NamedNode, NodeData};
+use super::state::NodeState;
 use super::{Form, KernelPlugin};
 use crate::definition::{OwnBundle, Restored, restore_node, restore_reference};
 use crate::identity;

@@ -4,8 +4,7 @@ use cubinder_model::container;
 use trt_abi::{Error, FieldSet, FieldValue, PluginFieldType, Result};
 
 use super::memo::Memo;
-use super::node::NamedNode;
-use super::state::EngineFacts;
+use super::node::{EngineFacts, NamedNode};
 use super::{Form, KernelPlugin};
 use crate::definition::BuildFacts;
 use crate::identity::NODE_FIELD;

@@ -49,6 +49,7 @@ mod context;
 mod engine_nodes;
 mod failure;
 mod fields;
+mod loading;
 mod memo;
 mod native;
 mod node;
@@ -78,10 +79,10 @@ pub(crate) use engine_nodes::EngineNodes;
 pub(crate) use native::NativePlugin;
 
 use fields::SerializedFields;
-use node::{NamedNode, NodeData};
+use node::{EngineFacts, NamedNode, NodeData};
 use profile::Profile;
 use run::RunState;
-use state::{EngineFacts, Latest, NodeState};
+use state::{Latest, NodeState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -231,7 +232,7 @@ impl Plugin for KernelPlugin {
 impl KernelPlugin {
     /// Loads all reachable variants' code before a stream capture. No effect without a driver or in a build.
     fn preload(&self) -> Result<()> {
-        if self.phase == TensorRTPhase::RUNTIME { context::preload(&self.state) } else { Ok(()) }
+        if self.phase == TensorRTPhase::RUNTIME { loading::preload(&self.state) } else { Ok(()) }
     }
 
     fn used_twice(&self) -> Error {

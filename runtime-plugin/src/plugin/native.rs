@@ -11,9 +11,9 @@ use trt_abi::{
 };
 
 use super::built_for::BuiltFor;
-use super::node::{NamedNode, NodeData};
+use super::node::{EngineFacts, NamedNode, NodeData};
 use super::profile::Profile;
-use super::state::{EngineFacts, Latest, NodeState};
+use super::state::{Latest, NodeState};
 use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 

@@ -14,8 +14,16 @@ use trt_abi::{Error, Identity, Result, Severity, logger};
 
 use super::Form;
 use super::context::Contexts;
-use super::state::EngineFacts;
 use crate::definition::{BuildFacts, Definition, TensorKinds};
+
+/// Facts that a build determines and an engine stores.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct EngineFacts {
+    /// Index in the node's kinds.
+    pub(super) kinds: Option<usize>,
+    pub(super) input_ranks: Option<Arc<[u8]>>,
+    pub(super) workspace_bytes: Option<u64>,
+}
 
 #[derive(Debug)]
 pub(crate) struct NodeData {

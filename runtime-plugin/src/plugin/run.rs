@@ -1,5 +1,6 @@
 //! Shape changes and enqueue.
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,11 +9,11 @@ use cubinder_launch as launch;
 use cubinder_launch::{Choice, EvaluatedStep, Facts, GuardDecision, LaunchLimits, Steps, describe};
 use trt_abi::{Error, PluginTensorDesc, Result};
 
-use super::context::{Context, Kernels, VariantKernels, not_initialized};
+use super::context::{Context, Kernels, MAX_LAUNCHES, SharedAny, VariantKernels, add, find, locked};
 use super::failure::{failure, node_context};
-use super::node::NamedNode;
+use super::loading::not_initialized;
+use super::node::{EngineFacts, NamedNode};
 use super::run_log::{ChoiceLog, LogState, log_running, variant_name};
-use super::state::EngineFacts;
 use super::tensor_descs::TensorDescs;
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
@@ -69,7 +70,7 @@ struct PreparedLaunch {
 }
 
 impl SharedLaunch {
-    pub(super) fn variants(&self) -> impl Iterator<Item = (usize, &Arc<Kernels>)> {
+    fn variants(&self) -> impl Iterator<Item = (usize, &Arc<Kernels>)> {
         self.launch.variants.iter().map(|(index, kernels, _)| (*index, kernels))
     }
 
@@ -77,8 +78,31 @@ impl SharedLaunch {
         self.tactic == tactic && self.descs == *descs && self.input_ranks.as_deref() == input_ranks
     }
 
-    pub(super) fn is_equal(&self, other: &SharedLaunch) -> bool {
+    fn is_equal(&self, other: &SharedLaunch) -> bool {
         self.is_for(&other.descs, other.input_ranks.as_deref(), other.tactic)
+    }
+}
+
+impl Context {
+    fn find_launch(&self, matches: impl Fn(&SharedLaunch) -> bool) -> Option<Arc<SharedLaunch>> {
+        let is_match = |shared: &(dyn Any + Send + Sync)| shared.downcast_ref().is_some_and(&matches);
+        find(&mut locked(&self.cache).launches, is_match)?.downcast().ok()
+    }
+
+    /// Shares a launch in place of an equal one, if it uses the shared kernels.
+    fn share_launch(&self, launch: &Arc<SharedLaunch>) {
+        let mut cache = locked(&self.cache);
+        let is_shared = |(variant, kernels): (usize, &Arc<Kernels>)| {
+            cache.kernels.get(&variant).is_some_and(|shared| Arc::ptr_eq(shared, kernels))
+        };
+        if launch.variants().all(is_shared) {
+            let is_equal = |shared: &SharedAny| {
+                shared.downcast_ref().is_some_and(|it: &SharedLaunch| it.is_equal(launch))
+            };
+            cache.launches.retain(|shared| !is_equal(shared));
+            let shared: SharedAny = Arc::<SharedLaunch>::clone(launch);
+            add(&mut cache.launches, shared, MAX_LAUNCHES);
+        }
     }
 }
 

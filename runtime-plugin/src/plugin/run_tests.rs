@@ -13,9 +13,8 @@ use cubinder_tests::handmade::Draft;
 use cubinder_tests::{cxx, fake_driver};
 use trt_abi::Error;
 
-use super::node::{NamedNode, NodeData};
+use super::node::{EngineFacts, NamedNode, NodeData};
 use super::run::{RunState, check_workspace};
-use super::state::EngineFacts;
 use super::tensor_descs_tests::{OWN, desc, node};
 use crate::definition::Definition;
 use crate::identity;

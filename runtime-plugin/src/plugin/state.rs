@@ -6,17 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cubinder_model::Variant;
 use trt_abi::Result;
 
-use super::node::NamedNode;
+use super::node::{EngineFacts, NamedNode};
 use crate::definition::TensorKinds;
-
-/// Facts that a build determines and an engine stores.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct EngineFacts {
-    /// Index in the node's kinds.
-    pub(super) kinds: Option<usize>,
-    pub(super) input_ranks: Option<Arc<[u8]>>,
-    pub(super) workspace_bytes: Option<u64>,
-}
 
 #[derive(Debug)]
 pub(super) struct NodeState {

@@ -321,37 +321,35 @@ fn codes(
     planned: &PlannedTarget,
 ) -> Vec<(usize, CodeResult)> {
     let prepared = |job: &usize| Some(&jobs.get(*job)?.prepared);
-    let compiled = session.compile_program(
-        &program.iter().filter_map(prepared).collect::<Vec<&PreparedUnit>>(),
-        planned.target,
-    );
+    let units: Vec<&PreparedUnit> = program.iter().filter_map(prepared).collect();
     let at_target =
         |errors: Vec<CompileMessage>| errors.into_iter().map(|error| at_target(error, planned)).collect();
-    let alone = |job: &usize| Some((*job, session.compile(prepared(job)?, planned.target)));
-    let all_alone =
-        || program.par_iter().filter_map(alone).map(|(job, code)| (job, code.map_err(at_target))).collect();
-    match compiled {
-        Ok(kernels) if kernels.iter().any(|kernel| kernel.shares_warnings) => {
-            let alone: Vec<(usize, CodeResult)> = all_alone();
-            let with_warnings = kernels.into_iter().zip(alone).map(|(kernel, (job, alone))| {
-                (job, alone.map(|alone| CompiledKernel { warnings: alone.warnings, ..kernel }))
-            });
-            with_warnings.collect()
-        }
-        Ok(kernels) => program.iter().copied().zip(kernels.into_iter().map(Ok)).collect(),
-        Err(errors) => {
-            let mut alone: Vec<(usize, CodeResult)> = match program.len() {
-                1 => Vec::new(),
-                _ => all_alone(),
-            };
-            // Another machine may compile the program, and must not write another library.
-            let is_of_machine = errors.iter().any(|error| error.cause == Cause::NoResult);
-            if alone.iter().all(|(_, code)| code.is_ok()) && (is_of_machine || alone.is_empty()) {
-                alone = program.first().map(|job| (*job, Err(at_target(errors)))).into_iter().collect();
-            }
-            alone
-        }
+    let alone =
+        || units.par_iter().map(|unit| session.compile(unit, planned.target).map_err(at_target)).collect();
+    let compiled = match session.compile_program(&units, planned.target).map_err(at_target) {
+        Ok(kernels) if kernels.iter().any(|kernel| kernel.shares_warnings) => with_warnings(kernels, alone()),
+        Ok(kernels) => kernels.into_iter().map(Ok).collect(),
+        Err(errors) if units.len() < 2 => vec![Err(errors)],
+        Err(errors) => instead_of_program(errors, alone()),
+    };
+    program.iter().copied().zip(compiled).collect()
+}
+
+fn with_warnings(kernels: Vec<CompiledKernel>, alone: Vec<CodeResult>) -> Vec<CodeResult> {
+    let each = kernels.into_iter().zip(alone);
+    each.map(|(kernel, alone)| Ok(CompiledKernel { warnings: alone?.warnings, ..kernel })).collect()
+}
+
+/// Returns the results of a failed program's kernels. Their code replaces the program's, unless NVRTC did not return:
+/// another machine may compile the program, and must not write another library.
+fn instead_of_program(errors: Vec<CompileMessage>, mut alone: Vec<CodeResult>) -> Vec<CodeResult> {
+    let is_of_machine = errors.iter().any(|error| error.cause == Cause::NoResult);
+    if let Some(first) = alone.first_mut().filter(|_| is_of_machine)
+        && first.is_ok()
+    {
+        *first = Err(errors);
     }
+    alone
 }
 
 fn signatures(
@@ -425,4 +423,47 @@ fn at_target(mut error: CompileMessage, planned: &PlannedTarget) -> CompileMessa
         diagnostic.primary = Some(Label { span: span.clone(), text: "requested here".to_owned() });
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use cubinder_code_object::cubin::LaunchRules;
+    use cubinder_model::{CodeObject, Digest};
+    use cubinder_nvrtc::nvrtc::Author;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_crashes_is_not_divided() {
+        let kernel = || {
+            let text = Source::new("k.ptx", "");
+            let object = CodeObject {
+                target: "compute_80".parse().unwrap(),
+                digest: Digest::compute(text.text.as_bytes()),
+                kernels: Vec::new(),
+                bytes: Vec::new().into(),
+            };
+            CompiledKernel {
+                object: Arc::new(object),
+                symbol: String::new(),
+                rules: LaunchRules::default(),
+                warnings: Vec::new(),
+                shares_warnings: false,
+                nvrtc: (13, 0),
+                cached: false,
+            }
+        };
+        let errors = |cause: Cause| {
+            let diagnostic = Diagnostic::error("no");
+            vec![CompileMessage { cause, author: Author::Compiler, diagnostic }]
+        };
+        let failures = |cause, alone: Vec<CodeResult>| -> Vec<bool> {
+            instead_of_program(errors(cause), alone).iter().map(Result::is_err).collect()
+        };
+        assert_eq!(failures(Cause::Other, vec![Ok(kernel()), Ok(kernel())]), [false, false]);
+        assert_eq!(failures(Cause::NoResult, vec![Ok(kernel()), Ok(kernel())]), [true, false]);
+        let one = || vec![Ok(kernel()), Err(errors(Cause::Other))];
+        assert_eq!(failures(Cause::Other, one()), [false, true]);
+        assert!(failures(Cause::NoResult, one()).contains(&true));
+    }
 }

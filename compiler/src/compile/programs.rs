@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use cubinder_manifest::resolve::Unit;
 use cubinder_model::{Digest, Plugin, Variant};
 
 use super::jobs::{CompileJobs, Job, PluginJobs, Program, UnitJob};
@@ -21,19 +22,14 @@ impl CompileJobs<'_> {
 
 /// Groups a plugin's jobs, of which `first` is the number of the first. Sorts a program by kernel.
 fn programs(plugin: &Plugin, units: &[UnitJob<'_>], jobs: &[Job<'_>], first: usize) -> Vec<Program> {
+    // NVRTC emits all kernels of a text except templates, whichever are named: rows do not divide those.
+    let is_template = |unit: &Unit| unit.kernel.contains('<');
     let rows = rows(&plugin.variants);
     let mut used_by: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); jobs.len()];
-    for UnitJob { unit, job } in units {
+    for UnitJob { unit, job } in units.iter().filter(|UnitJob { unit, .. }| is_template(unit)) {
         let job = job.and_then(|job| used_by.get_mut(job.checked_sub(first)?));
         if let (Some(used_by), Some(row)) = (job, rows.get(unit.variant)) {
             used_by.insert(*row);
-        }
-    }
-    // NVRTC emits all kernels of a text that are no templates, whichever are named.
-    let is_template = |job: &Job<'_>| job.unit.kernel.contains('<');
-    for (job, used_by) in jobs.iter().zip(&mut used_by) {
-        if !is_template(job) {
-            used_by.clear();
         }
     }
     let mut groups: Vec<Program> = Vec::new();
@@ -52,12 +48,12 @@ fn programs(plugin: &Plugin, units: &[UnitJob<'_>], jobs: &[Job<'_>], first: usi
     let mut programs = Vec::new();
     for mut group in groups {
         let text = group.first().and_then(|index| jobs.get(*index));
-        let number = text.filter(|job| is_template(job)).map_or(1, |job| parts(group.len(), job.text_length));
+        let length = group.len();
+        let number = text.filter(|job| is_template(job.unit)).map_or(1, |job| parts(length, job.text_length));
         group.sort_by_key(|index| kernel(index));
-        let group_length = group.len();
         let mut parts = vec![Program::new(); number];
         for (position, index) in group.into_iter().enumerate() {
-            let part = if number == group_length { position } else { part(kernel(&index), number) };
+            let part = if number == length { position } else { part(kernel(&index), number) };
             if let Some(part) = parts.get_mut(part) {
                 part.push(first + index);
             }

@@ -18,7 +18,6 @@ use crate::source;
 struct Facts {
     digest: Digest,
     length: usize,
-    may_name_architecture: bool,
     includes: Vec<Kind>,
     pasting: Pasting,
     /// See [`names_taken`].
@@ -67,7 +66,6 @@ impl Files {
                 FileState::File(Arc::new(Facts {
                     digest,
                     length: bytes.len(),
-                    may_name_architecture: may_name_architecture(&bytes),
                     includes,
                     pasting,
                     names: names_taken(&text),
@@ -97,23 +95,9 @@ impl Files {
     pub(crate) fn length(&self, path: &Path) -> usize {
         self.state(path).facts().map_or(0, |facts| facts.length)
     }
-
-    /// Returns whether a file may depend on the architecture: by its text, or by a header of `dependencies` in
-    /// `toolkit` that defines macros for it.
-    pub(crate) fn may_depend_on_architecture(
-        &self,
-        path: &Path,
-        dependencies: &Dependencies,
-        toolkit: &[PathBuf],
-    ) -> bool {
-        let place = self.state(path);
-        place.facts().is_none_or(|facts| {
-            facts.may_name_architecture || dependencies.uses_headers(&facts.includes, toolkit)
-        })
-    }
 }
 
-/// Headers of the toolkit that define types, and no macros for architectures that kernels use.
+/// Headers of the toolkit whose macros for architectures are internal or contain `ARCH` or `NV_` (13.0).
 const HEADERS_OF_TYPES: [&[u8]; 3] = [b"cuda_fp16.h", b"cuda_bf16.h", b"cuda_fp8.h"];
 
 fn read(path: &Path) -> Result<Vec<u8>, FileState> {
@@ -237,9 +221,9 @@ impl Dependencies {
         })
     }
 
-    /// Returns whether a text outside of all files may depend on the architecture
-    /// ([`Files::may_depend_on_architecture`]).
-    pub(crate) fn text_may_depend_on_architecture(&self, text: &str, toolkit: &[PathBuf]) -> bool {
+    /// Returns whether a project's text may depend on the architecture: it may name it, or includes a header of
+    /// `toolkit` that defines macros for it.
+    pub(crate) fn may_depend_on_architecture(&self, text: &str, toolkit: &[PathBuf]) -> bool {
         may_name_architecture(text) || self.uses_headers(&scan(text), toolkit)
     }
 

@@ -27,7 +27,7 @@ use crate::manifest_names::{MANIFEST, names_taken};
 use crate::nvrtc_option::{check_options, read_no_file};
 use crate::signature::{self, SignatureError};
 use crate::toolkit::Toolkit;
-use crate::{codegen, cuda, path};
+use crate::{codegen, cuda, path, source};
 
 /// Part of each cache key. Change it if the meaning of cache entries changes within a release.
 const FORMAT: &str = "cubinder code 7";
@@ -189,13 +189,11 @@ impl Session {
     #[must_use]
     pub fn may_depend_on_architecture(&self, prepared: &PreparedUnit) -> bool {
         let PreparedUnit { unit, settings, dependencies, .. } = prepared;
-        let toolkit = &self.toolkit.include;
+        let may = |text: &str| dependencies.may_depend_on_architecture(text, &self.toolkit.include);
+        let of_file = |file: &Path| source::text(file).map_or(true, |source| may(&source.text));
         settings.options.iter().any(may_name_architecture)
-            || dependencies.text_may_depend_on_architecture(&unit.source.text, toolkit)
-            || self.included_files(prepared).is_none_or(|files| {
-                let may = |file| self.files.may_depend_on_architecture(file, dependencies, toolkit);
-                files.into_iter().any(may)
-            })
+            || may(&unit.source.text)
+            || self.included_files(prepared).is_none_or(|files| files.into_iter().any(of_file))
     }
 
     /// Compiles a unit alone ([`Session::compile_program`]).

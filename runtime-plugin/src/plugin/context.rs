@@ -8,23 +8,23 @@ use cubinder_launch::Device;
 
 use crate::code::LoadedKernel;
 
-/// Maximum contexts of equal nodes, of which some may be destroyed.
-pub(super) const MAX_CONTEXTS: usize = 16;
+/// Maximum contexts of equal nodes, including destroyed ones.
+const MAX_CONTEXTS: usize = 16;
 
 /// Maximum prepared launches of equal nodes in a context.
-pub(super) const MAX_LAUNCHES: usize = 8;
+const MAX_LAUNCHES: usize = 8;
 
 /// The contexts in which equal nodes run, least recently used first. No lock is held during a call of the driver or
 /// the logger.
 #[derive(Debug, Default)]
-pub(super) struct Contexts(pub(super) Mutex<VecDeque<Arc<Context>>>);
+pub(super) struct Contexts(Mutex<VecDeque<Arc<Context>>>);
 
 #[derive(Debug)]
 pub(super) struct Context {
     /// Never reused: another context can have the address of a destroyed one.
     pub(super) id: u64,
     pub(super) device: Device,
-    pub(super) cache: Mutex<ContextCache>,
+    cache: Mutex<ContextCache>,
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(super) struct ContextCache {
     /// The [`EngineFacts::kinds`](super::node::EngineFacts) whose reachable variants are loaded.
     pub(super) preloaded: Vec<Option<usize>>,
     /// Least recently used first. Only [`super::run`] knows their type.
-    pub(super) launches: VecDeque<SharedAny>,
+    launches: VecDeque<SharedAny>,
 }
 
 pub(super) type SharedAny = Arc<dyn Any + Send + Sync>;
@@ -44,12 +44,12 @@ pub(super) type Kernels = Vec<Option<LoadedKernel>>;
 /// Kernels by the variant's index.
 pub(super) type VariantKernels = BTreeMap<usize, Arc<Kernels>>;
 
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a value and makes it the most recently used.
-pub(super) fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&Arc<T>) -> bool) -> Option<Arc<T>> {
     let index = values.iter().rposition(|value| matches(value))?;
     let value = values.remove(index)?;
     values.push_back(Arc::clone(&value));
@@ -57,9 +57,39 @@ pub(super) fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&T
 }
 
 /// Adds a value, and removes the least recently used of more than `limit`.
-pub(super) fn add<T: ?Sized>(values: &mut VecDeque<Arc<T>>, value: Arc<T>, limit: usize) {
+fn add<T: ?Sized>(values: &mut VecDeque<Arc<T>>, value: Arc<T>, limit: usize) {
     values.push_back(value);
     if values.len() > limit {
         values.pop_front();
+    }
+}
+
+impl Contexts {
+    pub(super) fn find(&self, id: u64) -> Option<Arc<Context>> {
+        find(&mut locked(&self.0), |context| context.id == id)
+    }
+
+    pub(super) fn add(&self, id: u64, device: Device) -> Arc<Context> {
+        let context = Arc::new(Context { id, device, cache: Mutex::default() });
+        add(&mut locked(&self.0), Arc::clone(&context), MAX_CONTEXTS);
+        context
+    }
+}
+
+impl Context {
+    pub(super) fn cache(&self) -> MutexGuard<'_, ContextCache> {
+        locked(&self.cache)
+    }
+}
+
+impl ContextCache {
+    pub(super) fn find_launch(&mut self, matches: impl Fn(&SharedAny) -> bool) -> Option<SharedAny> {
+        find(&mut self.launches, matches)
+    }
+
+    /// Adds a launch in place of `replaced` ones.
+    pub(super) fn add_launch(&mut self, launch: SharedAny, replaced: impl Fn(&SharedAny) -> bool) {
+        self.launches.retain(|launch| !replaced(launch));
+        add(&mut self.launches, launch, MAX_LAUNCHES);
     }
 }

@@ -1,13 +1,13 @@
 //! Loads the kernels of variants in the current context.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cubinder_launch as launch;
 use cubinder_launch::{Device, Facts, Steps};
 use cubinder_model::{Launch, Variant, Work};
 use trt_abi::{Error, Result, Severity};
 
-use super::context::{Context, Kernels, MAX_CONTEXTS, VariantKernels, add, find, locked};
+use super::context::{Context, Kernels, VariantKernels};
 use super::failure::{failure, node_context};
 use super::node::NamedNode;
 use super::state::NodeState;
@@ -23,14 +23,11 @@ impl Context {
         let Ok(driver) = Driver::find() else { return Ok(None) };
         let failed = |error| not_initialized(node, &error);
         let Some(id) = driver.current_context_id().map_err(failed)? else { return Ok(None) };
-        if let Some(context) = find(&mut locked(&node.contexts.0), |context| context.id == id) {
+        if let Some(context) = node.contexts.find(id) {
             return Ok(Some((driver, context)));
         }
         let current = driver.current_device().and_then(|current| device(driver, current));
-        let device = current.map_err(failed)?;
-        let context = Arc::new(Context { id, device, cache: Mutex::default() });
-        add(&mut locked(&node.contexts.0), Arc::clone(&context), MAX_CONTEXTS);
-        Ok(Some((driver, context)))
+        Ok(Some((driver, node.contexts.add(id, current.map_err(failed)?))))
     }
 
     /// Returns a variant's kernels, loaded if necessary; `None` without a context. Nodes share only kernels that later
@@ -45,13 +42,13 @@ impl Context {
         steps: &mut Steps,
         own: &mut VariantKernels,
     ) -> Result<Option<Arc<Kernels>>> {
-        let loaded = locked(&self.cache).kernels.get(&index).or_else(|| own.get(&index)).cloned();
+        let loaded = self.cache().kernels.get(&index).or_else(|| own.get(&index)).cloned();
         if loaded.is_some() {
             return Ok(loaded);
         }
         let facts = Facts { device: Some(self.device), ..node.facts() };
         let Some(kernels) = load_all(node, driver, variant, (&facts, known), steps)? else { return Ok(None) };
-        let mut cache = locked(&self.cache);
+        let mut cache = self.cache();
         let loaded = if are_settled(&kernels) { &mut cache.kernels } else { own };
         Ok(Some(Arc::clone(loaded.entry(index).or_insert_with(|| Arc::new(kernels)))))
     }
@@ -77,7 +74,7 @@ pub(super) fn preload(state: &NodeState) -> Result<()> {
     let node = &state.node;
     let Some((driver, context)) = Context::current(node)? else { return Ok(()) };
     let kinds = state.built().kinds;
-    if locked(&context.cache).preloaded.contains(&kinds) {
+    if context.cache().preloaded.contains(&kinds) {
         return Ok(());
     }
     let facts = Facts { device: Some(context.device), ..node.facts() };
@@ -90,7 +87,7 @@ pub(super) fn preload(state: &NodeState) -> Result<()> {
         }
     }
     if is_loaded && own.is_empty() {
-        locked(&context.cache).preloaded.push(kinds);
+        context.cache().preloaded.push(kinds);
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Shape changes and enqueue.
 
-use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use cubinder_launch as launch;
 use cubinder_launch::{Choice, EvaluatedStep, Facts, GuardDecision, LaunchLimits, Steps, describe};
 use trt_abi::{Error, PluginTensorDesc, Result};
 
-use super::context::{Context, Kernels, MAX_LAUNCHES, SharedAny, VariantKernels, add, find, locked};
+use super::context::{Context, Kernels, SharedAny, VariantKernels};
 use super::failure::{failure, node_context};
 use super::loading::not_initialized;
 use super::node::{EngineFacts, NamedNode};
@@ -85,23 +84,19 @@ impl SharedLaunch {
 
 impl Context {
     fn find_launch(&self, matches: impl Fn(&SharedLaunch) -> bool) -> Option<Arc<SharedLaunch>> {
-        let is_match = |shared: &(dyn Any + Send + Sync)| shared.downcast_ref().is_some_and(&matches);
-        find(&mut locked(&self.cache).launches, is_match)?.downcast().ok()
+        let found = self.cache().find_launch(|shared| shared.downcast_ref().is_some_and(&matches));
+        found?.downcast().ok()
     }
 
     /// Shares a launch in place of an equal one, if it uses the shared kernels.
     fn share_launch(&self, launch: &Arc<SharedLaunch>) {
-        let mut cache = locked(&self.cache);
+        let mut cache = self.cache();
         let is_shared = |(variant, kernels): (usize, &Arc<Kernels>)| {
             cache.kernels.get(&variant).is_some_and(|shared| Arc::ptr_eq(shared, kernels))
         };
         if launch.variants().all(is_shared) {
-            let is_equal = |shared: &SharedAny| {
-                shared.downcast_ref().is_some_and(|it: &SharedLaunch| it.is_equal(launch))
-            };
-            cache.launches.retain(|shared| !is_equal(shared));
-            let shared: SharedAny = Arc::<SharedLaunch>::clone(launch);
-            add(&mut cache.launches, shared, MAX_LAUNCHES);
+            let is_equal = |shared: &SharedAny| shared.downcast_ref().is_some_and(|it| launch.is_equal(it));
+            cache.add_launch(Arc::<SharedLaunch>::clone(launch), is_equal);
         }
     }
 }

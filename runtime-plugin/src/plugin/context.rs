@@ -50,7 +50,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns a value and makes it the most recently used.
 fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&Arc<T>) -> bool) -> Option<Arc<T>> {
-    let index = values.iter().rposition(|value| matches(value))?;
+    let index = values.iter().rposition(matches)?;
     let value = values.remove(index)?;
     values.push_back(Arc::clone(&value));
     Some(value)

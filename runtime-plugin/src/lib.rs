@@ -21,6 +21,7 @@ mod definition;
 mod engine_model;
 mod exclusive;
 mod identity;
+mod interface;
 mod nvtx;
 mod plugin;
 

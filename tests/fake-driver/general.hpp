@@ -78,5 +78,6 @@ void expectQueued(Session const& session, Probe& probe, std::vector<Queued> cons
 void checkTiming(Bench const& bench, General const& plugin);
 void checkEngine(Bench const& bench, General const& plugin);
 void checkHostile(Bench const& bench, General const& plugin);
+void checkInterface(Bench const& bench, General const& plugin);
 
 }

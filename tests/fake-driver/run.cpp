@@ -113,6 +113,7 @@ int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
         checkTiming(bench, plugin);
         checkEngine(bench, plugin);
         checkHostile(bench, plugin);
+        checkInterface(bench, plugin);
     }
     return report.finish();
 }

@@ -85,7 +85,8 @@ impl Checks {
         let lock = std::fs::read(headers::manifest().with_file_name("Cargo.lock"))?;
         let options = cxx::options(&headers, RTX_1_7);
         let described = format!("{options:?} {C_OPTIONS:?} {DRIVER_NAME} {:?}", cxx::compiler_version());
-        let mut key: Vec<&[u8]> = vec![described.as_bytes(), &lock];
+        let interface = std::fs::read(folder().join("../../runtime-plugin/include/cubinder_runtime.h"))?;
+        let mut key: Vec<&[u8]> = vec![described.as_bytes(), &lock, &interface];
         for (path, bytes) in host.iter().chain(&own) {
             key.extend([path.as_os_str().as_encoded_bytes(), bytes]);
         }

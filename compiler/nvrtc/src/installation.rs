@@ -78,6 +78,12 @@ impl Installation {
         self.packed("cannot find the documentation", "share/doc/cubinder", "manifest.md")
     }
 
+    /// Returns the folder with the manifests of the included plugins, or the missing path.
+    pub fn plugins(&self) -> Result<PathBuf, Diagnostic> {
+        let folder = "share/cubinder/manifests";
+        self.packed("cannot find the included plugins", folder, "circ_pad_plugin.toml")
+    }
+
     fn packed(&self, missing: &str, folder: &str, file: &str) -> Result<PathBuf, Diagnostic> {
         let place = self.prefix().map(|prefix| prefix.join(folder));
         let found = place.clone().filter(|folder| folder.join(file).is_file());

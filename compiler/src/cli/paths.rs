@@ -38,6 +38,8 @@ enum Name {
     RuntimeLibrary,
     /// The folder of the CMake package
     Cmake,
+    /// The folder with the manifests of the included plugins
+    Plugins,
     /// The folder of pages named docs/... in messages
     Documentation,
     /// The NVRTC library
@@ -54,6 +56,7 @@ impl Name {
             Name::Program => "program",
             Name::RuntimeLibrary => "runtime library",
             Name::Cmake => "CMake package",
+            Name::Plugins => "plugins",
             Name::Documentation => "documentation",
             Name::Nvrtc => "NVRTC",
             Name::Include => "CUDA headers",
@@ -106,6 +109,7 @@ fn find() -> Vec<(Name, Found)> {
         (Name::Program, program.ok_or_else(|| unknown("the path of this program is unknown"))),
         (Name::RuntimeLibrary, runtime_library(&installation).map(one)),
         (Name::Cmake, installation.cmake_package().map(one)),
+        (Name::Plugins, installation.plugins().map(one)),
         (Name::Documentation, installation.documentation().map(one)),
         (Name::Nvrtc, toolkit.map(|toolkit| one(toolkit.nvrtc))),
         (Name::Include, include),

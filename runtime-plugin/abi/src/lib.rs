@@ -52,3 +52,4 @@ pub use raw::{
     DataType, DimensionOperation, Dims, DynamicPluginTensorDesc, PluginFieldType, PluginTensorDesc,
     QuickPluginCreationRequest, TensorFormat, TensorRTPhase,
 };
+pub use thunk::caught;

@@ -9,7 +9,7 @@ use crate::raw::{PluginField, PluginFieldCollection};
 /// Converts a panic to an error with its text. Unwind safety is asserted: implementors' locks are poisoned, and this
 /// crate's state changes afterwards.
 #[inline]
-pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
+pub fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result,
         Err(payload) => Err(panics::to_error(payload)),

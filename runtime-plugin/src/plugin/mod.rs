@@ -53,9 +53,11 @@ mod loading;
 mod memo;
 mod native;
 mod node;
+mod operator;
 mod profile;
 mod run;
 mod run_log;
+mod shape_program;
 mod shapes;
 mod state;
 mod tensor_descs;
@@ -77,6 +79,7 @@ use crate::launch::Addresses;
 
 pub(crate) use engine_nodes::EngineNodes;
 pub(crate) use native::NativePlugin;
+pub(crate) use operator::{InputShapes, Operator, Workspace};
 
 use fields::SerializedFields;
 use node::{EngineFacts, NamedNode, NodeData};

@@ -149,6 +149,14 @@ impl RunState {
         Ok(())
     }
 
+    /// Returns the workspace of the prepared launch; 0 if none is prepared.
+    pub(super) fn workspace_bytes(&self) -> u64 {
+        match &self.state {
+            State::Ready(shared) => shared.launch.workspace_bytes,
+            State::Nothing | State::Waiting => 0,
+        }
+    }
+
     /// # Safety
     /// `addresses` holds device addresses of the tensors of the last announced shapes and of the reserved workspace,
     /// valid until the work has run; `stream` is live, or a default stream of the current context.

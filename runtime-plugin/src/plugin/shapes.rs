@@ -3,7 +3,7 @@
 //! TensorRT counts shape inputs apart from others, each in node order (seen with TensorRT-RTX 1.7).
 
 use cubinder_expr as expr;
-use cubinder_expr::{LowerError, ShapeBuilder, ShapeOp, sizes_of};
+use cubinder_expr::{LowerError, ShapeOp, sizes_of};
 use cubinder_launch as launch;
 use cubinder_launch::native;
 use cubinder_launch::{Facts, Role, Steps};
@@ -12,6 +12,7 @@ use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Result, Shape};
 
 use super::build::{check_counts, shape_inputs_are_named};
 use super::node::NamedNode;
+use super::shape_program::{Index, InputPart, Instruction, ShapeProgram};
 
 /// Returns the outputs' shapes and the inputs' ranks.
 pub(super) fn output_shapes<'b>(
@@ -32,21 +33,26 @@ pub(super) fn output_shapes<'b>(
     let mut steps = Steps::default();
     launch::check(plugin, launch::rules_of_shapes(plugin), &facts, &mut steps)
         .map_err(|unmet| node.invalid(unmet))?;
-    let mut lowering = Lowering { inputs: given, outputs: Vec::new(), builder, sizes: Vec::new() };
+    let mut replay = Replay::new(&given, builder);
+    let mut program = replay.program();
     let failed = |output: &Output, what: &str, error: LowerError<Error>| {
         let known = launch::describe(plugin, &facts);
         node.invalid(format_args!("the {what} of `{}`: {error}{known}", output.name))
     };
     for (index, output) in plugin.outputs.iter().enumerate() {
         let Some(bound) = &output.size else { continue };
-        let upper = expr::lower_scalar(&bound.upper, &facts, &mut lowering)
-            .map_err(|error| failed(output, "greatest size", error))?;
-        let opt = expr::lower_scalar(&bound.opt, &facts, &mut lowering)
-            .map_err(|error| failed(output, "likely size", error))?;
+        let mut scalar = |expr, what| {
+            let lowered = expr::lower_scalar(expr, &facts, &mut program);
+            let made =
+                |index| replay.extend(&program).and_then(|()| replay.at(index)).map_err(LowerError::Builder);
+            lowered.and_then(made).map_err(|error| failed(output, what, error))
+        };
+        let upper = scalar(&bound.upper, "greatest size")?;
+        let opt = scalar(&bound.opt, "likely size")?;
         // The author's estimate may exceed small shapes' bound.
         let opt = builder.operation(DimensionOperation::MIN, opt, upper)?;
         let size = builder.declare_size_tensor(index, opt, upper)?;
-        lowering.sizes.push((plugin.inputs.len() + index, size));
+        replay.sizes.push((index, size));
     }
     let checked = if shapes.is_some() && values.is_some() {
         Some(launch::output_shapes(plugin, &facts, &mut steps).map_err(|unmet| node.invalid(unmet))?)
@@ -59,8 +65,13 @@ pub(super) fn output_shapes<'b>(
             Some(extents) => {
                 extents.iter().map(|extent| builder.constant(*extent)).collect::<Result<_, _>>()?
             }
-            None => expr::lower(&output.shape, &facts, &mut lowering)
-                .map_err(|error| failed(output, "shape", error))?,
+            None => {
+                let lowered = expr::lower(&output.shape, &facts, &mut program);
+                let made = |indices: Vec<Index>| {
+                    replay.extend(&program).and_then(|()| replay.all(&indices)).map_err(LowerError::Builder)
+                };
+                lowered.and_then(made).map_err(|error| failed(output, "shape", error))?
+            }
         };
         shape.set(&extents)?;
     }
@@ -81,15 +92,16 @@ pub(super) fn launch_expressions<'b>(
     let given = given(node, inputs, &[])?;
     let ranks: Vec<usize> = given.iter().map(AnnouncedInput::rank).collect();
     let facts = Facts { ranks: &ranks, ..node.facts() };
-    let mut lowering = Lowering { inputs: given, outputs: Vec::new(), builder, sizes: Vec::new() };
+    let mut replay = Replay::new(&given, builder);
+    let mut program = replay.program();
     for output in &plugin.outputs {
-        let shape = expr::lower(&output.shape, &facts, &mut lowering)
+        let shape = expr::lower(&output.shape, &facts, &mut program)
             .map_err(|error| node.invalid(format_args!("the shape of `{}`: {error}", output.name)))?;
-        lowering.outputs.push(shape);
+        program.outputs.push(shape);
     }
-    let ranks: Vec<usize> = ranks.into_iter().chain(lowering.outputs.iter().map(Vec::len)).collect();
+    let ranks: Vec<usize> = ranks.into_iter().chain(program.outputs.iter().map(Vec::len)).collect();
     let facts = Facts { ranks: &ranks, ..node.facts() };
-    native::lower(plugin, when, required, launch, &facts, &mut lowering).map_err(|fault| {
+    let lowered = native::lower(plugin, when, required, launch, &facts, &mut program).map_err(|fault| {
         let is_required = |text: &String| required.iter().any(|requirement| requirement.text == *text);
         let help = match &fault.role {
             Role::Condition(text) if is_required(text) => {
@@ -98,6 +110,15 @@ pub(super) fn launch_expressions<'b>(
             _ => "",
         };
         node.invalid(format_args!("`{}`: {fault}{help}", launch.kernel))
+    })?;
+    let made = replay.extend(&program);
+    made.map_err(|error| node.invalid(format_args!("`{}`: {error}", launch.kernel)))?;
+    let three = |[x, y, z]: [Index; 3]| Ok([replay.at(x)?, replay.at(y)?, replay.at(z)?]);
+    Ok(native::Lowered {
+        grid: three(lowered.grid)?,
+        block: three(lowered.block)?,
+        shared_bytes: replay.at(lowered.shared_bytes)?,
+        words: replay.all(&lowered.words)?,
     })
 }
 
@@ -169,74 +190,74 @@ fn given<'b>(
     all.ok_or_else(|| node.invalid("an input is missing"))
 }
 
-struct Lowering<'a, 'b> {
-    inputs: Vec<AnnouncedInput<'b>>,
-    outputs: Vec<Vec<Expr<'b>>>,
+/// Makes TensorRT's expressions of a program.
+struct Replay<'a, 'b> {
+    inputs: &'a [AnnouncedInput<'b>],
     builder: &'a ExprBuilder<'b>,
-    /// Each size with the index of its tensor.
+    /// Each size with the index of its output.
     sizes: Vec<(usize, Expr<'b>)>,
+    /// One for each instruction.
+    made: Vec<Expr<'b>>,
 }
 
-impl<'b> Lowering<'_, 'b> {
-    fn values(&self, tensor: u32) -> Result<&Shape<'b>> {
-        match self.inputs.get(tensor as usize) {
-            Some(AnnouncedInput::Values(values, _)) => Ok(values),
-            _ => Err(Error::internal(format!("a shape reads the values of tensor {tensor}"))),
-        }
-    }
-}
-
-impl<'b> ShapeBuilder for Lowering<'_, 'b> {
-    type Dim = Expr<'b>;
-    type Error = Error;
-
-    fn constant(&mut self, value: i64) -> Result<Expr<'b>> {
-        self.builder.constant(value)
+impl<'a, 'b> Replay<'a, 'b> {
+    fn new(inputs: &'a [AnnouncedInput<'b>], builder: &'a ExprBuilder<'b>) -> Replay<'a, 'b> {
+        Replay { inputs, builder, sizes: Vec::new(), made: Vec::new() }
     }
 
-    fn dim(&mut self, tensor: u32, axis: usize) -> Result<Expr<'b>> {
-        match self.inputs.get(tensor as usize) {
-            Some(AnnouncedInput::Shape(shape)) => shape.get(axis),
-            Some(AnnouncedInput::Values(values, 1)) if axis == 0 => {
-                let count = i64::try_from(values.rank());
-                self.builder.constant(count.map_err(|error| Error::internal(error.to_string()))?)
-            }
-            _ => {
-                let output = (tensor as usize).checked_sub(self.inputs.len());
-                let extent = output.and_then(|output| self.outputs.get(output)?.get(axis)).copied();
-                extent.ok_or_else(|| {
-                    Error::internal(format!("a shape reads dimension {axis} of tensor {tensor}"))
-                })
-            }
-        }
-    }
-
-    fn value_count(&mut self, tensor: u32) -> Result<usize> {
-        self.values(tensor).map(Shape::rank)
-    }
-
-    fn value(&mut self, tensor: u32, index: usize) -> Result<Expr<'b>> {
-        self.values(tensor)?.get(index)
-    }
-
-    fn size(&mut self, tensor: u32) -> Result<Expr<'b>> {
-        let declared = self.sizes.iter().find(|(of, _)| *of == tensor as usize);
-        let declared = declared.map(|(_, size)| *size);
-        declared.ok_or_else(|| Error::internal(format!("a shape reads the size in tensor {tensor}")))
-    }
-
-    fn operation(&mut self, op: ShapeOp, first: &Expr<'b>, second: &Expr<'b>) -> Result<Expr<'b>> {
-        let op = match op {
-            ShapeOp::Sum => DimensionOperation::SUM,
-            ShapeOp::Prod => DimensionOperation::PROD,
-            ShapeOp::Max => DimensionOperation::MAX,
-            ShapeOp::Min => DimensionOperation::MIN,
-            ShapeOp::Sub => DimensionOperation::SUB,
-            ShapeOp::Equal => DimensionOperation::EQUAL,
-            ShapeOp::Less => DimensionOperation::LESS,
-            ShapeOp::FloorDiv => DimensionOperation::FLOOR_DIV,
-            ShapeOp::CeilDiv => DimensionOperation::CEIL_DIV,
+    fn program(&self) -> ShapeProgram {
+        let part = |input: &AnnouncedInput<'_>| match input {
+            AnnouncedInput::Shape(shape) => InputPart { length: shape.rank(), has_values: false },
+            AnnouncedInput::Values(values, _) => InputPart { length: values.rank(), has_values: true },
         };
-        self.builder.operation(op, *first, *second)
+        ShapeProgram::new(self.inputs.iter().map(part).collect())
+    }
+
+    /// Makes the expressions of instructions that were added to the program.
+    fn extend(&mut self, program: &ShapeProgram) -> Result<()> {
+        let new = program.instructions.get(self.made.len()..).unwrap_or_default();
+        for instruction in new {
+            let expr = match *instruction {
+                Instruction::Constant(value) => self.builder.constant(value)?,
+                Instruction::Extent { input, index } => match self.inputs.get(input) {
+                    Some(AnnouncedInput::Shape(shape) | AnnouncedInput::Values(shape, _)) => {
+                        shape.get(index)?
+                    }
+                    None => return Err(Error::internal("a shape reads an unknown input")),
+                },
+                Instruction::Size { output } => {
+                    let declared = self.sizes.iter().find(|(of, _)| *of == output);
+                    let missing = || Error::internal(format!("a shape reads the size in output {output}"));
+                    declared.map(|(_, size)| *size).ok_or_else(missing)?
+                }
+                Instruction::Operation(op, first, second) => {
+                    self.builder.operation(operation(op), self.at(first)?, self.at(second)?)?
+                }
+            };
+            self.made.push(expr);
+        }
+        Ok(())
+    }
+
+    fn at(&self, index: Index) -> Result<Expr<'b>> {
+        self.made.get(index).copied().ok_or_else(|| Error::internal("a shape reads a later instruction"))
+    }
+
+    fn all(&self, indices: &[Index]) -> Result<Vec<Expr<'b>>> {
+        indices.iter().map(|index| self.at(*index)).collect()
+    }
+}
+
+fn operation(op: ShapeOp) -> DimensionOperation {
+    match op {
+        ShapeOp::Sum => DimensionOperation::SUM,
+        ShapeOp::Prod => DimensionOperation::PROD,
+        ShapeOp::Max => DimensionOperation::MAX,
+        ShapeOp::Min => DimensionOperation::MIN,
+        ShapeOp::Sub => DimensionOperation::SUB,
+        ShapeOp::Equal => DimensionOperation::EQUAL,
+        ShapeOp::Less => DimensionOperation::LESS,
+        ShapeOp::FloorDiv => DimensionOperation::FLOOR_DIV,
+        ShapeOp::CeilDiv => DimensionOperation::CEIL_DIV,
     }
 }

@@ -386,8 +386,13 @@ fn compiled_libraries_queue_what_they_should() {
             let run = checks.run(Subject::General, pair, age).unwrap();
             assert_clean(&run, &format!("{} above a driver that is {age:?}", pair.plugins.display()));
             for plugin in ["everything_plugin", "layouts_plugin", "sequence_plugin"] {
-                let name = format!("{plugin}: a builder that times, dynamic shapes");
-                assert!(run.checks.iter().any(|check| check.name == name), "`{plugin}` was not checked");
+                for check in [
+                    "a builder that times, dynamic shapes",
+                    "an operator of the C interface queues the steps of an engine",
+                ] {
+                    let name = format!("{plugin}: {check}");
+                    assert!(run.checks.iter().any(|check| check.name == name), "`{name}` was not checked");
+                }
             }
         }
     }

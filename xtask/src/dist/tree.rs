@@ -46,6 +46,16 @@ pub(super) fn lay_out(root: &Path, artifacts: &Artifacts) -> Result<Vec<File>> {
     for (name, content) in documentation(&root.join("docs"))? {
         files.push(text(format!("share/doc/cubinder/{name}"), content));
     }
+    files.push(text(
+        "include/cubinder_runtime.h",
+        fs::read(root.join("runtime-plugin/include/cubinder_runtime.h"))?,
+    ));
+    // Manifests name kernels by relative paths.
+    for folder in ["manifests", "kernels"] {
+        for (name, content) in matching(&root.join(folder), &["**/*.toml", "**/*.cu", "**/*.cuh"])? {
+            files.push(text(format!("share/cubinder/{folder}/{name}"), content));
+        }
+    }
     let pages = tempfile::tempdir()?;
     process::capture(Command::new(&artifacts.compiler).arg("man").arg(pages.path()))?;
     for page in files::list(pages.path())? {
@@ -64,15 +74,19 @@ fn text(path: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
 }
 
 fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut found = matching(docs, &["**/*.md", "**/*.svg"])?;
+    found.retain(|(name, _)| !["introduction.md", "SUMMARY.md"].contains(&name.as_str()));
+    Ok(found)
+}
+
+/// Reads the files of a folder that match a pattern, with paths relative to it.
+fn matching(root: &Path, patterns: &[&str]) -> Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
-    let folder = glob::Pattern::escape(docs.to_str().context("the checkout has no UTF-8 path")?);
-    for pattern in ["**/*.md", "**/*.svg"] {
+    let folder = glob::Pattern::escape(root.to_str().context("the checkout has no UTF-8 path")?);
+    for pattern in patterns {
         for path in glob::glob(&format!("{folder}/{pattern}"))? {
             let path = path?;
-            let name = path.strip_prefix(docs)?.to_string_lossy().into_owned();
-            if !["introduction.md", "SUMMARY.md"].contains(&name.as_str()) {
-                found.push((name, fs::read(&path)?));
-            }
+            found.push((path.strip_prefix(root)?.to_string_lossy().into_owned(), fs::read(&path)?));
         }
     }
     found.sort();

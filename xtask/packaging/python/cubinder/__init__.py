@@ -1,8 +1,10 @@
 """Paths of the files of an installed Cubinder.
 
-The program `cubinder` compiles plugins; this package returns paths, for scripts:
+The program `cubinder` compiles plugins, also as `python -m cubinder`. `cubinder.torch` makes PyTorch operators of
+plugins. This module returns paths, for scripts:
 
     runtime_library()   libcubinder.so, which runs engines: trtexec --dynamicPlugins=...
+    manifests_dir()     the folder with the manifests of the included plugins
     cmake_dir()         the folder of the CMake package, for cubinder_DIR
     program()           the program `cubinder`
 """
@@ -10,7 +12,7 @@ The program `cubinder` compiles plugins; this package returns paths, for scripts
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-__all__ = ["cmake_dir", "program", "runtime_library"]
+__all__ = ["cmake_dir", "manifests_dir", "program", "runtime_library"]
 
 
 def program() -> Path:
@@ -26,6 +28,11 @@ def runtime_library() -> Path:
 def cmake_dir() -> Path:
     """The folder of the CMake package, which holds `cubinder-config.cmake`."""
     return _installed("lib/cmake/cubinder/cubinder-config.cmake").parent
+
+
+def manifests_dir() -> Path:
+    """The folder with the manifests of the included plugins."""
+    return _installed("share/cubinder/manifests/circ_pad_plugin.toml").parent
 
 
 def _installed(end: str) -> Path:

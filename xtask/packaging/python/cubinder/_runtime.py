@@ -1,0 +1,187 @@
+"""Runs the plugins of a library without TensorRT, through the C interface of `cubinder_runtime.h`."""
+
+import ctypes
+import json
+import struct
+import subprocess
+
+from . import program
+
+# CUBINDER_INTERFACE_VERSION of cubinder_runtime.h.
+VERSION = 1
+MAX_RANK = 8
+
+# nvinfer1::PluginFieldType.
+FLOAT32, INT8, CHAR, INT64 = 1, 3, 6, 10
+
+CONSTANT, EXTENT, SIZE = -1, -2, -3
+
+
+class PluginError(RuntimeError):
+    """A plugin rejected a call, or its library cannot be used."""
+
+
+class Attribute(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("length", ctypes.c_int32)]
+
+
+def describe(path):
+    """Returns the plugins of a library as `cubinder inspect --json` reports them."""
+    command = [str(program()), "inspect", "--json", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PluginError(f"cannot read `{path}`:\n{(done.stderr or done.stdout).strip()}")
+    report = json.loads(done.stdout)
+    if report["kind"] != "library":
+        raise PluginError(f"`{path}` is not a plugin library; pass a library that `cubinder compile` wrote")
+    return [plugin for container in report["containers"] for plugin in container["plugins"]]
+
+
+class Library:
+    """A plugin library in this process; it is never unloaded."""
+
+    def __init__(self, path):
+        try:
+            self.functions = ctypes.CDLL(str(path))
+            version = self.functions.cubinder_interface_version
+        except (OSError, AttributeError) as error:
+            raise PluginError(f"cannot use `{path}`: {error}; compile it again with this version of Cubinder") from error
+        version.restype = ctypes.c_uint32
+        if version() != VERSION:
+            raise PluginError(f"`{path}` has version {version()} of the C interface, expected {VERSION}; compile it again with this version of Cubinder")
+        pointer, i32, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64
+        shapes = [pointer, pointer, i32, pointer, i32]
+        self.free = self.function("free_message", [pointer], None)
+        self.create = self.function("operator_create", [ctypes.c_char_p, pointer, i32, pointer, i32, pointer])
+        self.destroy = self.function("operator_destroy", [pointer], None)
+        self.output_types = self.function("operator_output_types", [pointer, pointer, i32])
+        self.output_shapes = self.function("operator_output_shapes", [*shapes, pointer, pointer, pointer, i32])
+        self.shape_program = self.function("operator_shape_program", [pointer, pointer, i32, pointer, i32, pointer])
+        self.run = self.function("operator_run", [*shapes, pointer, i32, pointer, i32, pointer, u64, pointer, pointer])
+
+    def function(self, name, arguments, result=ctypes.c_void_p):
+        function = getattr(self.functions, "cubinder_" + name)
+        function.argtypes, function.restype = arguments, result
+        return function
+
+    def check(self, message):
+        """Raises the error that a function returned."""
+        if message:
+            text = ctypes.string_at(message).decode(errors="replace")
+            self.free(message)
+            raise PluginError(text)
+
+
+def field(name, kind, value):
+    """Returns an attribute as an ONNX node passes it, and the data that it refers to."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    if kind == "bytes":
+        return Attribute(name.encode(), None, INT8, len(values)), bytes(values)
+    if kind.startswith("string"):
+        data = b"".join(text.encode() + b"\0" for text in values)
+        return Attribute(name.encode(), None, CHAR, len(data)), data
+    is_float = kind.startswith("f")
+    data = struct.pack(f"{len(values)}{'f' if is_float else 'q'}", *(float(v) if is_float else int(v) for v in values))
+    return Attribute(name.encode(), None, FLOAT32 if is_float else INT64, len(values)), data
+
+
+class Operator:
+    """A plugin with attributes and input types, on one device.
+
+    `attributes` are (name, type of the manifest, value); types are TensorRT's numbers. Shapes are lists of extents in
+    the plugin's order; a shape input has its values instead.
+    """
+
+    def __init__(self, library, plugin, attributes, input_types, outputs):
+        self.library, self.outputs, self.programs = library, outputs, {}
+        fields = [field(*attribute) for attribute in attributes]
+        buffers = [ctypes.create_string_buffer(data, len(data)) for _, data in fields]
+        array = (Attribute * len(fields))(*(attribute for attribute, _ in fields))
+        for attribute, buffer in zip(array, buffers):
+            attribute.data = ctypes.addressof(buffer)
+        types = i32s(input_types)
+        self.handle = ctypes.c_void_p()
+        library.check(library.create(plugin.encode(), array, len(array), types, len(types), ctypes.byref(self.handle)))
+        found = (ctypes.c_int32 * outputs)()
+        library.check(library.output_types(self.handle, found, outputs))
+        self.output_types = list(found)
+
+    def __del__(self):
+        if getattr(self, "handle", None):
+            self.library.destroy(self.handle)
+
+    def output_shapes(self, inputs, sizes=None):
+        """Returns the shapes of outputs; data-dependent sizes are `sizes`, by output, or their upper bounds."""
+        ranks, extents = (ctypes.c_int32 * self.outputs)(), (ctypes.c_int64 * (MAX_RANK * self.outputs))()
+        sizes = i64s(sizes) if sizes is not None else None
+        given = Shapes(inputs)
+        self.library.check(self.library.output_shapes(self.handle, *given.arguments, sizes, ranks, extents, self.outputs))
+        return [tuple(extents[MAX_RANK * i : MAX_RANK * i + rank]) for i, rank in enumerate(ranks)]
+
+    def symbolic_shapes(self, inputs, size, maximum=max, minimum=min):
+        """Returns the shapes of outputs for extents that may be symbols; `size(output)` returns a data-dependent size."""
+        ranks = tuple(len(extents) for extents in inputs)
+        if ranks not in self.programs:
+            self.programs[ranks] = self.program(ranks)
+        instructions, outputs = self.programs[ranks]
+        operations = [*OPERATIONS[:2], maximum, minimum, *OPERATIONS[4:]]
+        values, sizes = [], {}
+        for code, first, second in instructions:
+            if code == CONSTANT:
+                values.append(first)
+            elif code == EXTENT:
+                values.append(inputs[first][second])
+            elif code == SIZE:
+                if first not in sizes:
+                    sizes[first] = size(first)
+                values.append(sizes[first])
+            else:
+                values.append(operations[code](values[first], values[second]))
+        return [tuple(values[i] for i in output) for output in outputs]
+
+    def program(self, ranks):
+        length, array = ctypes.c_int32(), i32s(ranks)
+        call = lambda words, capacity: self.library.check(
+            self.library.shape_program(self.handle, array, len(array), words, capacity, ctypes.byref(length))
+        )
+        call(None, 0)
+        words = (ctypes.c_int64 * length.value)()
+        call(words, length.value)
+        count, rest = words[0], list(words[1:])
+        instructions = [tuple(rest[i : i + 3]) for i in range(0, 3 * count, 3)]
+        outputs, rest = [], rest[3 * count :]
+        while rest:
+            rank, *rest = rest
+            outputs.append(rest[:rank])
+            rest = rest[rank:]
+        return instructions, outputs
+
+
+class Shapes:
+    """Shapes of inputs as the C interface takes them."""
+
+    def __init__(self, inputs):
+        self.ranks, self.extents = i32s([len(extents) for extents in inputs]), i64s([e for extents in inputs for e in extents])
+        self.arguments = (self.ranks, len(self.ranks), self.extents, len(self.extents))
+
+
+def i32s(values):
+    return (ctypes.c_int32 * len(values))(*values)
+
+
+def i64s(values):
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+# Numbered as nvinfer1::DimensionOperation.
+OPERATIONS = [
+    lambda a, b: a + b,
+    lambda a, b: a * b,
+    max,
+    min,
+    lambda a, b: a - b,
+    lambda a, b: 1 if a == b else 0,
+    lambda a, b: 1 if a < b else 0,
+    lambda a, b: a // b,
+    lambda a, b: -(-a // b),
+]

@@ -1,0 +1,376 @@
+"""PyTorch operators from plugin libraries.
+
+    import cubinder.torch
+    ops = cubinder.torch.load("libmine.so")     # registers torch.ops.mine.add_one
+    y = ops.add_one(x)
+
+Each plugin becomes the operator `torch.ops.NAMESPACE.NAME`: inputs in the manifest's order, then attributes by
+keyword; outputs as results. It runs the code of the library in the current stream, without TensorRT. If an output
+shares an input's memory, the operator copies the input first, and `NAME_` changes the input itself instead of
+returning the output. If a size depends on data, a call waits for the GPU.
+
+`torch.compile` and `torch.export` see one operator with the manifest's shapes and types. For ONNX:
+
+    torch.onnx.export(model, inputs, dynamo=True, custom_translation_table=ops.onnx_translation_table)
+"""
+
+import ctypes
+import inspect
+import json
+import math
+import pathlib
+import re
+import struct
+
+import torch
+
+from . import _runtime
+from ._runtime import PluginError
+
+__all__ = ["PluginError", "Plugins", "load"]
+
+# TensorRT's numbers (nvinfer1::DataType), by the names of manifests.
+TYPES = {"f32": 0, "f16": 1, "i8": 2, "i32": 3, "bool": 4, "u8": 5, "f8": 6, "bf16": 7, "i64": 8, "i4": 9}
+DTYPES = {
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.int8: "i8",
+    torch.int32: "i32",
+    torch.bool: "bool",
+    torch.uint8: "u8",
+    torch.float8_e4m3fn: "f8",
+    torch.bfloat16: "bf16",
+    torch.int64: "i64",
+}
+NUMBERS = {dtype: TYPES[name] for dtype, name in DTYPES.items()}
+OF_NUMBERS = {number: dtype for dtype, number in NUMBERS.items()}
+
+ONNX_TYPES = {
+    "f32": "float",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "i8": "int8",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "bool": "bool",
+    "f8": "float8e4m3fn",
+    "i4": "int4",
+}
+# Attributes that TensorRT's ONNX parser needs.
+ONNX_ATTRIBUTES = {
+    "plugin_namespace": "STRING",
+    "plugin_version": "STRING",
+    "aot": "INT",
+    "tensorrt_plugin_shape_input_indices": "INTS",
+}
+
+# Calls with equal shapes and attributes reuse a prepared call. With more than this many, all are forgotten.
+MAX_CALLS = 4096
+
+_loaded = {}
+
+
+def load(library):
+    """Registers the plugins of a library, and returns them. Loading a file again returns the same object."""
+    path = pathlib.Path(library).resolve()
+    if path not in _loaded:
+        _loaded[path] = Plugins(path)
+    return _loaded[path]
+
+
+class Plugins:
+    """The operators of a library by plugin name, and `onnx_translation_table`."""
+
+    def __init__(self, path):
+        native = _runtime.Library(path)
+        plugins = [_Plugin(native, described) for described in _runtime.describe(path)]
+        for plugin in plugins:
+            plugin.check_unregistered()
+        self.names, self.onnx_translation_table = [], {}
+        for plugin in plugins:
+            for name in plugin.register():
+                setattr(self, name, plugin.packet(name))
+            self.names.append(plugin.name)
+            self.onnx_translation_table[plugin.packet(plugin.name).default] = plugin.translation()
+
+    def __repr__(self):
+        return f"<plugins {', '.join(self.names)}>"
+
+
+class _Input:
+    def __init__(self, described):
+        self.name, self.types = described["name"], described["types"]
+        self.has_values, self.is_scalar = "values" in described, described["rank"]["max"] == 0
+
+    def schema(self, mutation):
+        if self.has_values:
+            return f"{'SymInt' if self.is_scalar else 'SymInt[]'} {self.name}"
+        return f"Tensor{mutation} {self.name}"
+
+
+class _Call:
+    """A call with certain shapes, types and attributes, on one device."""
+
+    def __init__(self, operator, shapes, device):
+        self.operator, self.shapes, self.device = operator, shapes, device
+        self.given = _runtime.Shapes(shapes)
+        dtypes = [OF_NUMBERS[number] for number in operator.output_types]
+        self.outputs = list(zip(operator.output_shapes(shapes), dtypes))
+        self.workspace_bytes, self.needed = 0, ctypes.c_uint64()
+        self.needed_at = ctypes.byref(self.needed)
+
+    def run(self, inputs, outputs, stream):
+        """Launches the kernels; with more workspace if they need it."""
+        while True:
+            workspace = None
+            if self.workspace_bytes:
+                workspace = torch.empty(self.workspace_bytes, dtype=torch.uint8, device=self.device)
+            library, (inputs_at, outputs_at) = self.operator.library, (addresses(inputs), addresses(outputs))
+            library.check(
+                library.run(
+                    self.operator.handle,
+                    *self.given.arguments,
+                    inputs_at,
+                    len(inputs),
+                    outputs_at,
+                    len(outputs),
+                    workspace.data_ptr() if workspace is not None else None,
+                    self.workspace_bytes,
+                    self.needed_at,
+                    stream,
+                )
+            )
+            if self.needed.value <= self.workspace_bytes:
+                return
+            self.workspace_bytes = self.needed.value
+
+
+class _Plugin:
+    def __init__(self, native, described):
+        self.native, self.calls, self.operators = native, {}, {}
+        self.name, self.version, self.domain = described["name"], described["version"], described["namespace"]
+        self.namespace = re.sub(r"\W", "_", self.domain) or "cubinder_plugins"
+        self.full_name = f"{self.domain}::{self.name}"
+        roles = {role: [one for one in described["interface"] if one["role"] == role] for role in ("input", "output", "attribute")}
+        self.inputs, self.outputs, self.attributes = [_Input(one) for one in roles["input"]], roles["output"], roles["attribute"]
+        self.defaults = {one["name"]: one["default"] for one in self.attributes if "default" in one}
+        self.tensors = [i for i, one in enumerate(self.inputs) if not one.has_values]
+        self.has_values = len(self.tensors) < len(self.inputs)
+        names = [self.inputs[i].name for i in self.tensors]
+        # The tensor that an output shares memory with.
+        self.aliases = {i: names.index(out["alias"]) for i, out in enumerate(self.outputs) if "alias" in out}
+        self.sizes = [i for i, out in enumerate(self.outputs) if "size" in out]
+
+    def packet(self, name):
+        return getattr(getattr(torch.ops, self.namespace), name)
+
+    def check_unregistered(self):
+        if hasattr(getattr(torch.ops, self.namespace), self.name):
+            raise PluginError(f"the operator `{self.namespace}::{self.name}` exists already: another loaded library has this plugin")
+
+    def register(self):
+        """Registers the operators, and returns their names."""
+        # Operators exist as long as this object.
+        self.library = torch.library.Library(self.namespace, "FRAGMENT")
+        names = {self.name: False} | ({self.name + "_": True} if self.aliases else {})
+        for name, in_place in names.items():
+            self.library.define(self.schema(name, in_place), tags=(torch.Tag.pt2_compliant_tag,))
+            self.library.impl(name, self.kernel(in_place), "CUDA")
+            self.library.impl(name, self.no_kernel, "CPU")
+            torch.library.register_fake(f"{self.namespace}::{name}", self.fake(in_place), lib=self.library)
+        return names
+
+    def schema(self, name, in_place):
+        changed = {self.tensors[tensor] for tensor in self.aliases.values()} if in_place else set()
+        mutations = {index: f"({chr(ord('a') + number)}!)" for number, index in enumerate(sorted(changed))}
+        parameters = [one.schema(mutations.get(i, "")) for i, one in enumerate(self.inputs)]
+        parameters += ["*"] * bool(self.attributes) + [attribute_schema(one) for one in self.attributes]
+        results = ["Tensor"] * len(self.returned(in_place))
+        result = results[0] if len(results) == 1 else f"({', '.join(results)})"
+        return f"{name}({', '.join(parameters)}) -> {result}"
+
+    def returned(self, in_place):
+        """Returns the indices of outputs that are results."""
+        return [i for i in range(len(self.outputs)) if not (in_place and i in self.aliases)]
+
+    def given(self, attributes):
+        return {**self.defaults, **{name: value for name, value in attributes.items() if value is not None}}
+
+    def values(self, attributes):
+        """Returns the attributes in the plugin's order, hashable."""
+        given = self.given(attributes)
+        values = (given[one["name"]] for one in self.attributes)
+        return tuple(tuple(value) if isinstance(value, (list, tuple)) else value for value in values)
+
+    def operator(self, device, dtypes, values):
+        operator = self.operators.get((device, dtypes, values))
+        if operator is None:
+            unknown = [dtype for dtype in dtypes if dtype not in NUMBERS]
+            if unknown:
+                raise PluginError(f"{self.full_name}: plugins have no type for {unknown[0]}")
+            types = [TYPES[one.types[0]] for one in self.inputs]
+            for index, dtype in zip(self.tensors, dtypes):
+                types[index] = NUMBERS[dtype]
+            attributes = [(one["name"], one["types"][0], value) for one, value in zip(self.attributes, values)]
+            operator = _runtime.Operator(self.native, self.full_name, attributes, types, len(self.outputs))
+            self.operators[device, dtypes, values] = operator
+        return operator
+
+    def shapes(self, args):
+        """Returns the shapes of inputs, and the values of shape inputs."""
+        return [
+            arg.shape if not one.has_values else (arg,) if one.is_scalar else tuple(arg)
+            for one, arg in zip(self.inputs, args)
+        ]
+
+    def result(self, outputs, in_place):
+        results = [outputs[i] for i in self.returned(in_place)]
+        return (results[0] if len(results) == 1 else tuple(results)) if results else None
+
+    def no_kernel(self, *args, **attributes):
+        raise PluginError(f"{self.full_name} runs on CUDA devices only: move its inputs to a GPU, such as `x.cuda()`")
+
+    def fake(self, in_place):
+        def fake(*args, **attributes):
+            tensors, shapes = [args[i] for i in self.tensors], self.shapes(args)
+            operator = self.operator(None, tuple([tensor.dtype for tensor in tensors]), self.values(attributes))
+            if self.sizes or not all(type(extent) is int for shape in shapes for extent in shape):
+                size = lambda output: torch.library.get_ctx().new_dynamic_size()
+                found = operator.symbolic_shapes(shapes, size, torch.sym_max, torch.sym_min)
+            else:
+                found = operator.output_shapes(shapes)
+            device = tensors[0].device if tensors else torch.device("cuda")
+            types = [OF_NUMBERS[number] for number in operator.output_types]
+            made = [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in zip(found, types)]
+            return self.result(made, in_place)
+
+        return fake
+
+    def kernel(self, in_place):
+        def kernel(*args, **attributes):
+            tensors = [args[i] for i in self.tensors] if self.has_values else args
+            key = (self.values(attributes), *[(tensor.dtype, tensor.shape, tensor.device) for tensor in tensors])
+            if self.has_values:
+                key += tuple(self.shapes(args))
+            call = self.calls.get(key) or self.prepare(key, args, tensors)
+            for index, tensor in enumerate(tensors):
+                if not tensor.is_contiguous():
+                    tensors = self.contiguous(tensors, in_place)
+                    break
+            if call.device.index == torch.cuda.current_device():
+                return self.launch(call, tensors, in_place)
+            with torch.cuda.device(call.device):
+                return self.launch(call, tensors, in_place)
+
+        return kernel
+
+    def prepare(self, key, args, tensors):
+        devices = list(dict.fromkeys(tensor.device for tensor in tensors))
+        if len(devices) > 1:
+            raise PluginError(f"{self.full_name}: the inputs are on {' and '.join(map(str, devices))}; move them to one device")
+        device = devices[0] if devices else torch.device("cuda", torch.cuda.current_device())
+        operator = self.operator(device, tuple([tensor.dtype for tensor in tensors]), key[0])
+        if len(self.calls) >= MAX_CALLS:
+            self.calls.clear()
+        call = self.calls[key] = _Call(operator, self.shapes(args), device)
+        return call
+
+    def contiguous(self, tensors, in_place):
+        for tensor in set(self.aliases.values()) if in_place else ():
+            if not tensors[tensor].is_contiguous():
+                name = self.inputs[self.tensors[tensor]].name
+                raise PluginError(f"{self.full_name}_ changes `{name}` in place, which must be contiguous; use {self.full_name}, or `{name}.contiguous()`")
+        return [tensor.contiguous() for tensor in tensors]
+
+    def launch(self, call, tensors, in_place):
+        outputs = [torch.empty(shape, dtype=dtype, device=call.device) for shape, dtype in call.outputs]
+        if in_place:
+            for output, tensor in self.aliases.items():
+                outputs[output] = tensors[tensor]
+        call.run(tensors, outputs, torch.cuda.current_stream().cuda_stream)
+        return self.result(self.resized(call, outputs) if self.sizes else outputs, in_place)
+
+    def resized(self, call, outputs):
+        """Waits for the sizes that depend on data, and returns the outputs with their shapes."""
+        sizes = [outputs[i].item() if i in self.sizes else -1 for i in range(len(outputs))]
+        shapes = call.operator.output_shapes(call.shapes, sizes)
+        return [output.reshape(-1)[: math.prod(shape)].view(shape) for output, shape in zip(outputs, shapes)]
+
+    def onnx_schema(self):
+        import onnx
+
+        schema = onnx.defs.OpSchema
+        names = {name: f"tensor({onnx_name})" for name, onnx_name in ONNX_TYPES.items()}
+        tensors = [(one.name, one.types) for one in self.inputs] + [(one["name"], one["types"]) for one in self.outputs]
+        parameters = [schema.FormalParameter(name, f"T{i}") for i, (name, _) in enumerate(tensors)]
+        constraints = [(f"T{i}", [names[one] for one in types if one in names], "") for i, (_, types) in enumerate(tensors)]
+        kinds = {**ONNX_ATTRIBUTES, **{one["name"]: one["onnx"] for one in self.attributes}}
+        attributes = [schema.Attribute(name, getattr(schema.AttrType, kind), required=False) for name, kind in kinds.items()]
+        inputs, outputs = parameters[: len(self.inputs)], parameters[len(self.inputs) :]
+        return schema(self.name, self.domain, 1, inputs=inputs, outputs=outputs, type_constraints=constraints, attributes=attributes)
+
+    def translation(self):
+        """Returns the function that `torch.onnx.export` calls for the operator."""
+
+        def translate(*args, **attributes):
+            return _onnx_node(self, args, attributes)
+
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [inspect.Parameter(one.name, kind) for one in self.inputs]
+        for one in self.attributes:
+            default = one.get("default", inspect.Parameter.empty)
+            parameters.append(inspect.Parameter(one["name"], inspect.Parameter.KEYWORD_ONLY, default=default))
+        translate.__name__ = self.name
+        translate.__signature__ = inspect.Signature(parameters)
+        return translate
+
+
+def addresses(tensors):
+    return struct.pack(f"{len(tensors)}Q", *[tensor.data_ptr() for tensor in tensors])
+
+
+def attribute_schema(attribute):
+    name, type_name = attribute["name"], attribute["types"][0]
+    element = type_name.removesuffix("[]")
+    schema = {"bool": "bool", "string": "str", "bytes": "int[]"}.get(element, "float" if element.startswith("f") else "int")
+    schema += type_name[len(element) :]
+    if "default" not in attribute:
+        return f"{schema} {name}"
+    # PyTorch has no defaults for lists of these.
+    return f"{schema}? {name}=None" if schema in ("str[]", "bool[]") else f"{schema} {name}={literal(attribute['default'])}"
+
+
+def literal(value):
+    """Returns a default as PyTorch's schemas write it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _onnx_node(plugin, args, attributes):
+    """Returns the ONNX node of a call, with the attributes that TensorRT's parser needs."""
+    import onnxscript
+
+    op18 = onnxscript.opset18
+    inputs = [_vector(op18, one, arg) if one.has_values else arg for one, arg in zip(plugin.inputs, args)]
+    values = plugin.given(attributes)
+    for one in plugin.attributes:
+        if one["types"] == ["bytes"]:
+            values[one["name"]] = bytes(values[one["name"]])
+    values |= {"plugin_namespace": plugin.domain, "plugin_version": plugin.version, "aot": 1}
+    if plugin.has_values:
+        values["tensorrt_plugin_shape_input_indices"] = [i for i, one in enumerate(plugin.inputs) if one.has_values]
+    operator = onnxscript.values.Op(onnxscript.values.Opset(plugin.domain, 1), plugin.name, plugin.onnx_schema())
+    return operator(*inputs, **values)
+
+
+def _vector(op18, one, arg):
+    """Returns the values of a shape input as a tensor of one dimension, which TensorRT's parser requires."""
+    import onnx
+
+    one_element = op18.Constant(value_ints=[1])
+    values = [arg] if one.is_scalar else arg
+    parts = [op18.Constant(value_ints=[v]) if isinstance(v, int) else op18.Reshape(v, one_element) for v in values]
+    joined = parts[0] if len(parts) == 1 else op18.Concat(*parts, axis=0)
+    return op18.Cast(joined, to=onnx.TensorProto.INT32) if one.types == ["i32"] else joined

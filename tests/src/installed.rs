@@ -95,6 +95,16 @@ impl Installed {
         &self.prefix
     }
 
+    /// Returns the folder of the wheel's Python modules.
+    pub fn packages(&self) -> Result<PathBuf> {
+        let mut versions = std::fs::read_dir(self.prefix.join("lib"))?.flatten();
+        let packages = versions.find_map(|version| {
+            let packages = version.path().join("site-packages");
+            packages.join("cubinder").is_dir().then_some(packages)
+        });
+        packages.context("the environment has no package `cubinder`")
+    }
+
     /// Creates a folder deleted with the installation.
     pub fn work(&self, name: &str) -> Result<PathBuf> {
         let work = self.folder.path().join(name);

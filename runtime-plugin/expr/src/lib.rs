@@ -28,6 +28,7 @@ mod print;
 mod resolve;
 mod scope;
 mod sizes;
+mod sorting;
 mod syntax;
 mod validate;
 pub mod value;
@@ -51,6 +52,7 @@ pub use scope::{
     BindingTime, DEVICE, Function, Kind, Scope, TensorKind, is_function_reserved, is_name_reserved,
 };
 pub use sizes::{sizes_are_dimensions, sizes_of};
+pub use sorting::{sorted, sorted_set};
 pub use syntax::{KEYWORDS, Syntax, SyntaxKind};
 pub use validate::InvalidExpr;
 pub use value::Value;

@@ -6,6 +6,7 @@ use super::node::{Expr, Node, NodeId};
 use super::print::Names;
 use super::scope::Scope;
 use crate::error::Span;
+use crate::sorting::sorted_set;
 
 /// Returns whether every size is an element of the root array.
 #[must_use]
@@ -20,10 +21,7 @@ pub fn sizes_of(expr: &Expr) -> Vec<u32> {
         Node::Size(tensor) => Some(*tensor),
         _ => None,
     };
-    let mut all: Vec<u32> = expr.nodes.iter().filter_map(size).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    sorted_set(expr.nodes.iter().filter_map(size).collect())
 }
 
 fn misplaced_nodes(expr: &Expr) -> impl Iterator<Item = (usize, u32)> {

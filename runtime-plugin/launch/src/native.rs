@@ -17,6 +17,7 @@ mod unproved;
 use crate as launch;
 use crate::{Limit, Problem, Role};
 use cubinder_expr::data_type::ScalarType;
+use cubinder_expr::sorted_set;
 use cubinder_expr::value::Value;
 use cubinder_expr::{
     BinaryOp, Builtin, Environment, EvalError, Expr, LowerError, Node, ShapeBuilder, ShapeOp, Symbol,
@@ -333,10 +334,8 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
         let outputs = plugin.inputs.len()..plugin.tensor_count();
         let outputs = outputs.filter_map(|index| u32::try_from(index).ok());
-        let mut tensors: Vec<u32> =
-            launch.args.iter().filter_map(|arg| arg.value.tensor()).chain(outputs).collect();
-        tensors.sort_unstable();
-        tensors.dedup();
+        let tensors = launch.args.iter().filter_map(|arg| arg.value.tensor()).chain(outputs);
+        let tensors: Vec<u32> = sorted_set(tensors.collect());
         let mut dims = Vec::new();
         for tensor in tensors {
             let rank = self.env.rank(tensor);

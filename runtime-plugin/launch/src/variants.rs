@@ -7,6 +7,7 @@ use super::facts::{Facts, describe};
 use super::signature::{Signature, no_variant, serving};
 use super::steps::{Steps, weight};
 use super::tuned::{nearest_point, put_in_order};
+use cubinder_expr::sorted;
 use cubinder_expr::value::Value;
 use cubinder_expr::{BinaryOp, EvalError, Expr, Node};
 use cubinder_model::attribute_check::Unmet;
@@ -60,8 +61,7 @@ pub fn decide(
     let before = steps.clone();
     let decided = match decide_in(plugin, order, &facts, steps) {
         Err(_) if is_automatic(tactic) && !order.is_sorted() => {
-            let mut by_manifest = order.to_vec();
-            by_manifest.sort_unstable();
+            let by_manifest = sorted(order.to_vec());
             *steps = before;
             decide_in(plugin, &by_manifest, &facts, steps)
         }

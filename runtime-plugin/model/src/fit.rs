@@ -1,5 +1,6 @@
 //! Which code fits a device, and in which order it is tried.
 
+use cubinder_expr::sorted;
 use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
@@ -54,9 +55,8 @@ pub enum Fit {
 /// `a` target.
 #[must_use]
 pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
-    let mut indices: Vec<usize> = (0..targets.len()).collect();
-    indices.sort_unstable_by_key(|index| (targets.get(*index).map(|target| rank(device, *target)), *index));
-    indices
+    let ranks = targets.iter().enumerate().map(|(index, target)| (rank(device, *target), index));
+    sorted(ranks.collect()).into_iter().map(|(_, index)| index).collect()
 }
 
 /// Returns how code fits a device.

@@ -4,6 +4,7 @@
 mod expressions;
 mod tuning;
 
+use cubinder_expr::sorted_set;
 use std::collections::BTreeSet;
 
 use crate::code::CodeObject;
@@ -175,10 +176,7 @@ pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
         Node::Aligned { tensor, bytes } => Some((tensor, bytes)),
         _ => None,
     });
-    let mut all: Vec<(u32, u32)> = asked.collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    sorted_set(asked.collect())
 }
 
 fn validate_variant(plugin: &Plugin, variant: &Variant, code: &[CodeObject]) -> Result<(), String> {

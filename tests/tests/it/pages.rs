@@ -28,10 +28,11 @@ impl Reader {
         // A common path would mix the Pythons' libraries.
         match which {
             Python::PyTorch => {
-                script(
-                    "python",
-                    &format!("LD_LIBRARY_PATH='{pytorch}/stand-ins' exec '{pytorch}/bin/python'"),
-                );
+                // With `cubinder.torch`.
+                let own = installed.packages().unwrap();
+                let variables =
+                    format!("LD_LIBRARY_PATH='{pytorch}/stand-ins' PYTHONPATH='{}'", own.display());
+                script("python", &format!("{variables} exec '{pytorch}/bin/python'"));
             }
             Python::TensorRt => {
                 // The package `tensorrt_rtx` has this module beside its bindings.

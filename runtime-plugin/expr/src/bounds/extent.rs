@@ -3,6 +3,7 @@
 use super::ints::Ints;
 use crate::node::BinaryOp;
 use crate::ops;
+use crate::sorting::sorted_set;
 use crate::value::Value;
 
 /// A set of values.
@@ -149,10 +150,7 @@ impl Extent {
             return Extent::Float(left.0.min(right.0), left.1.max(right.1));
         }
         if let (Some(left), Some(right)) = (self.texts(), other.texts()) {
-            let mut all = [left, right].concat();
-            all.sort_unstable();
-            all.dedup();
-            return Extent::of_texts(all).unwrap_or(Extent::Any);
+            return Extent::of_texts(sorted_set([left, right].concat())).unwrap_or(Extent::Any);
         }
         let (Some(left_length), Some(right_length)) = (self.length(), other.length()) else {
             return Extent::Any;

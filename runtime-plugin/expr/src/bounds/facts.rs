@@ -2,6 +2,7 @@
 
 use super::extent::Extent;
 use super::term::TermId;
+use crate::sorting::sorted_set;
 
 /// Revertible facts about terms.
 #[derive(Debug, Clone, Default)]
@@ -92,9 +93,7 @@ impl Facts {
     pub(super) fn learned_since(&self, mark: Mark) -> Vec<(TermId, Extent)> {
         let changes = self.log.get(mark.log..).unwrap_or_default();
         let known = changes.iter().filter(|(table, ..)| *table == Table::Known);
-        let mut ids: Vec<TermId> = known.map(|(_, id, _)| *id).collect();
-        ids.sort_unstable();
-        ids.dedup();
+        let ids = sorted_set(known.map(|(_, id, _)| *id).collect());
         ids.into_iter().filter_map(|id| Some((id, self.known(id)?.clone()))).collect()
     }
 

@@ -15,6 +15,7 @@ mod shrink;
 mod tests;
 mod values;
 
+use cubinder_expr::sorted;
 use std::sync::{Arc, OnceLock};
 
 use crate::Device;
@@ -392,6 +393,8 @@ fn rank_tuples(ranks: &[(usize, usize)]) -> (Vec<Vec<Option<usize>>>, bool) {
             .flat_map(|tuple| (low..=high).map(|rank| tuple.iter().copied().chain([Some(rank)]).collect()));
         tuples = longer.collect();
     }
-    tuples.sort_by_key(|tuple| tuple.iter().flatten().sum::<usize>());
-    (tuples, true)
+    // Equal sums keep their order.
+    let numbered = tuples.into_iter().enumerate();
+    let keyed = numbered.map(|(number, tuple)| (tuple.iter().flatten().sum::<usize>(), number, tuple));
+    (sorted(keyed.collect()).into_iter().map(|(.., tuple)| tuple).collect(), true)
 }

@@ -8,6 +8,7 @@ use super::values::{
     every, groups, integers, landmarks, literals, one_of_each_length, plainest, spread, worth_a_try,
 };
 use super::{Case, Domain, Verdict};
+use cubinder_expr::sorted_set;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Node};
 use cubinder_model::model::Plugin;
@@ -381,9 +382,7 @@ impl RegionSearch {
     /// Varies dimensions together: one axis of every input, pairs, all.
     fn groups(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> AttemptResult {
         let values: Vec<i64> = {
-            let mut values: Vec<i64> = self.sample.dims.iter().flatten().flatten().copied().collect();
-            values.sort_unstable();
-            values.dedup();
+            let values = sorted_set(self.sample.dims.iter().flatten().flatten().copied().collect());
             spread(values.len(), most).into_iter().filter_map(|at| values.get(at).copied()).collect()
         };
         for group in groups(&self.sample.dims.iter().map(Vec::len).collect::<Vec<usize>>()) {

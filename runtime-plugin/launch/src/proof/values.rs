@@ -1,5 +1,6 @@
 //! Values to try; groups of dimensions that change together.
 
+use cubinder_expr::sorted;
 use std::collections::{BTreeSet, HashSet};
 
 use super::case::weight;
@@ -97,9 +98,9 @@ fn singles(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: 
         return vec![value.clone()];
     }
     if let Some(ints) = extent.ints() {
-        let mut values = integers(ints, landmarks);
-        values.sort_unstable_by_key(|value| (value.unsigned_abs(), *value < 0));
-        return values.into_iter().map(Value::Int).collect();
+        let values = integers(ints, landmarks).into_iter();
+        let values = sorted(values.map(|value| (value.unsigned_abs(), value < 0, value)).collect());
+        return values.into_iter().map(|(.., value)| Value::Int(value)).collect();
     }
     let literals = literals.iter().cloned();
     match attribute.ty.element {

@@ -80,15 +80,27 @@ char* cubinder_operator_output_shapes(CubinderOperator const* operator_, int32_t
 char* cubinder_operator_shape_program(CubinderOperator const* operator_, int32_t const* ranks, int32_t input_count,
     int64_t* words, int32_t capacity, int32_t* length);
 
-/* Launches the kernels in `stream` (a CUstream) of the current context. `inputs` has an address for each input that is
-   no shape input; data-dependent outputs have room for their upper bounds. An output that shares an input's memory
-   has the input's address, or another one, to which the input is copied first. Writes the needed workspace, in bytes,
-   to `needed`; if it is more than `workspace_bytes`, nothing is launched. Tensors and workspace must exist until the
-   work has run. */
-char* cubinder_operator_run(CubinderOperator const* operator_, int32_t const* ranks, int32_t rank_count,
-    int64_t const* extents, int32_t extent_count, void const* const* inputs, int32_t input_count,
-    void* const* outputs, int32_t output_count, void* workspace, uint64_t workspace_bytes, uint64_t* needed,
-    void* stream);
+/* A call of an operator. `inputs` has an address for each input that is no shape input. Data-dependent outputs have
+   room for their upper bounds. An output that shares an input's memory has the input's address, or another one, to which
+   the input is copied first. */
+typedef struct
+{
+    int32_t const* ranks;
+    int64_t const* extents;
+    void const* const* inputs;
+    void* const* outputs;
+    void* workspace;
+    uint64_t workspace_bytes;
+    void* stream; /* a CUstream of the current context */
+    int32_t rank_count;
+    int32_t extent_count;
+    int32_t input_count;
+    int32_t output_count;
+} CubinderCall;
+
+/* Launches the kernels. Writes the needed workspace, in bytes, to `needed`; if it is more than `workspace_bytes`, nothing
+   is launched. Tensors and workspace must exist until the work has run. */
+char* cubinder_operator_run(CubinderOperator const* operator_, CubinderCall const* call, uint64_t* needed);
 
 #ifdef __cplusplus
 }

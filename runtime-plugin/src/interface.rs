@@ -234,37 +234,46 @@ unsafe extern "C" fn cubinder_operator_shape_program(
     })
 }
 
+/// `CubinderCall`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Call {
+    ranks: *const i32,
+    extents: *const i64,
+    inputs: *const *const c_void,
+    outputs: *const *mut c_void,
+    workspace: *mut c_void,
+    workspace_bytes: u64,
+    stream: *mut c_void,
+    rank_count: i32,
+    extent_count: i32,
+    input_count: i32,
+    output_count: i32,
+}
+
 /// # Safety
-/// `operator` is valid; the arrays have as many elements as their counts say; `needed` is valid for a write;
-/// addresses, workspace and stream are what [`Operator::run`] requires.
+/// `operator` is valid; `call` is null or valid, its arrays have as many elements as their counts say; `needed` is valid
+/// for a write; addresses, workspace and stream are what [`Operator::run`] requires.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_operator_run(
     operator: *const Operator,
-    ranks: *const i32,
-    count: i32,
-    extents: *const i64,
-    extent_count: i32,
-    inputs: *const *const c_void,
-    input_count: i32,
-    outputs: *const *mut c_void,
-    output_count: i32,
-    workspace: *mut c_void,
-    workspace_bytes: u64,
+    call: *const Call,
     needed: *mut u64,
-    stream: *mut c_void,
 ) -> *mut c_char {
     message(|| {
         // SAFETY: the caller guarantees the operator.
         let operator = unsafe { borrowed(operator) }?;
+        // SAFETY: the caller guarantees the call.
+        let call = unsafe { call.as_ref() }.ok_or_else(|| Error::invalid("the call is null"))?;
         // SAFETY: the caller guarantees the arrays.
-        let given = unsafe { given(ranks, count, extents, extent_count) }?;
+        let given = unsafe { given(call.ranks, call.rank_count, call.extents, call.extent_count) }?;
         // SAFETY: as above.
-        let inputs = unsafe { slice(inputs, input_count, "inputs") }?;
+        let inputs = unsafe { slice(call.inputs, call.input_count, "inputs") }?;
         // SAFETY: as above.
-        let outputs = unsafe { slice(outputs, output_count, "outputs") }?;
-        let workspace = Workspace { address: workspace, bytes: workspace_bytes };
+        let outputs = unsafe { slice(call.outputs, call.output_count, "outputs") }?;
+        let workspace = Workspace { address: call.workspace, bytes: call.workspace_bytes };
         // SAFETY: the caller upholds the callee's contract.
-        let found = unsafe { operator.run(given, inputs, outputs, workspace, stream) }?;
+        let found = unsafe { operator.run(given, inputs, outputs, workspace, call.stream) }?;
         // SAFETY: the caller guarantees the place.
         unsafe { write(needed, found) }
     })

@@ -129,9 +129,10 @@ public:
             void* const address = reinterpret_cast<void*>(memory.address(static_cast<size_t>(i)));
             i < mFacts.inputs ? inputs.push_back(address) : outputs.push_back(address);
         }
-        return mInterface.text(mInterface.run(mOperator, in.ranks.data(), in.count(), in.extents.data(), in.total(),
-            inputs.data(), mFacts.inputs, outputs.data(), mFacts.outputs, reinterpret_cast<void*>(memory.workspace()),
-            workspace, &needed, stream()));
+        CubinderCall call{in.ranks.data(), in.extents.data(), inputs.data(), outputs.data(),
+            reinterpret_cast<void*>(memory.workspace()), workspace, stream(), in.count(), in.total(), mFacts.inputs,
+            mFacts.outputs};
+        return mInterface.text(mInterface.run(mOperator, &call, &needed));
     }
 
 private:
@@ -240,10 +241,11 @@ void checkMistakes(Session const& session, Probe& probe, Interface const& interf
     probe.equal("an operator", static_cast<void const*>(created), static_cast<void const*>(nullptr));
     Operator const op(probe, interface, facts, combination, given);
     uint64_t needed = 0;
-    int32_t const rank = 1;
-    int64_t const extent = -1;
-    expect(interface.run(op.get(), &rank, 1, &extent, 1, nullptr, 0, nullptr, 0, nullptr, 0, &needed, stream()), "");
-    expect(interface.run(nullptr, &rank, 1, &extent, 1, nullptr, 0, nullptr, 0, nullptr, 0, &needed, stream()), "the operator is null");
+    CubinderCall call{};
+    call.rank_count = 1;
+    expect(interface.run(nullptr, &call, &needed), "the operator is null");
+    expect(interface.run(op.get(), nullptr, &needed), "the call is null");
+    expect(interface.run(op.get(), &call, &needed), "ranks: a null pointer");
     Given other = given;
     other.inputs[0][0] = -4;
     session.forget();

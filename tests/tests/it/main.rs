@@ -29,6 +29,7 @@ mod registry;
 mod run_path;
 mod support;
 mod testing;
+mod torch;
 mod tuning;
 
 #[path = "../../../compiler/tests/support/models.rs"]

@@ -4,6 +4,7 @@ import ctypes
 import json
 import struct
 import subprocess
+import threading
 
 from . import program
 
@@ -23,6 +24,14 @@ class PluginError(RuntimeError):
 
 class Attribute(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("length", ctypes.c_int32)]
+
+
+class CallData(ctypes.Structure):
+    """`CubinderCall`."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("ranks", "extents", "inputs", "outputs", "workspace")]
+    _fields_ += [("workspace_bytes", ctypes.c_uint64), ("stream", ctypes.c_void_p)]
+    _fields_ += [(name, ctypes.c_int32) for name in ("rank_count", "extent_count", "input_count", "output_count")]
 
 
 def describe(path):
@@ -49,7 +58,7 @@ class Library:
         version.restype = ctypes.c_uint32
         if version() != VERSION:
             raise PluginError(f"`{path}` has version {version()} of the C interface, expected {VERSION}; compile it again with this version of Cubinder")
-        pointer, i32, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64
+        pointer, i32 = ctypes.c_void_p, ctypes.c_int32
         shapes = [pointer, pointer, i32, pointer, i32]
         self.free = self.function("free_message", [pointer], None)
         self.create = self.function("operator_create", [ctypes.c_char_p, pointer, i32, pointer, i32, pointer])
@@ -57,7 +66,7 @@ class Library:
         self.output_types = self.function("operator_output_types", [pointer, pointer, i32])
         self.output_shapes = self.function("operator_output_shapes", [*shapes, pointer, pointer, pointer, i32])
         self.shape_program = self.function("operator_shape_program", [pointer, pointer, i32, pointer, i32, pointer])
-        self.run = self.function("operator_run", [*shapes, pointer, i32, pointer, i32, pointer, u64, pointer, pointer])
+        self.run = self.function("operator_run", [pointer, pointer, pointer])
 
     def function(self, name, arguments, result=ctypes.c_void_p):
         function = getattr(self.functions, "cubinder_" + name)
@@ -163,6 +172,33 @@ class Shapes:
     def __init__(self, inputs):
         self.ranks, self.extents = i32s([len(extents) for extents in inputs]), i64s([e for extents in inputs for e in extents])
         self.arguments = (self.ranks, len(self.ranks), self.extents, len(self.extents))
+
+
+class Call:
+    """A call of an operator with certain shapes; threads wait for each other."""
+
+    def __init__(self, operator, shapes, inputs):
+        self.operator, self.shapes, self.lock = operator, Shapes(shapes), threading.Lock()
+        self.inputs, self.outputs = (ctypes.c_uint64 * inputs)(), (ctypes.c_uint64 * operator.outputs)()
+        self.needed = ctypes.c_uint64()
+        places = (self.shapes.ranks, self.shapes.extents, self.inputs, self.outputs)
+        counts = (len(place) for place in places)
+        self.data = CallData(*map(ctypes.addressof, places), None, 0, None, *counts)
+        self.arguments = (operator.handle, ctypes.byref(self.data), ctypes.byref(self.needed))
+
+    def run(self, inputs, outputs, workspace, workspace_bytes, stream):
+        """Launches the kernels, and returns the needed workspace; nothing is launched if it is more than given."""
+        data = self.data
+        with self.lock:
+            for index, address in enumerate(inputs):
+                self.inputs[index] = address
+            for index, address in enumerate(outputs):
+                self.outputs[index] = address
+            data.workspace, data.workspace_bytes, data.stream = workspace, workspace_bytes, stream
+            message = self.operator.library.run(*self.arguments)
+            if message:
+                self.operator.library.check(message)
+            return self.needed.value
 
 
 def i32s(values):

@@ -30,6 +30,7 @@ use cubinder_source::{atomic_file, source};
 use indicatif::ProgressBar;
 
 use crate::check_plugins::{self, CheckedPlugin, CheckedPlugins, Purpose, in_thread_pool};
+use crate::errors::WarningsDenied;
 use crate::pack::pack;
 use crate::project::Project;
 use inputs::Inputs;
@@ -56,6 +57,8 @@ pub struct Request {
     pub overrides: Overrides,
     /// Whether to use the cache.
     pub use_cache: bool,
+    /// Whether warnings are errors.
+    pub deny_warnings: bool,
 }
 
 /// The result of a compile.
@@ -116,7 +119,11 @@ pub fn compile(request: &Request, progress: &ProgressBar) -> Result<CompiledLibr
         let (bytes, digest) = encode(&compiled.bundle)?;
         let with_record =
             [bytes.as_slice(), &cubinder_model::provenance::write(&compiled.provenance, digest)].concat();
-        let libraries = Libraries::draft(request, &compiled, &with_record, warnings)?.persist()?;
+        let libraries = Libraries::draft(request, &compiled, &with_record, warnings)?;
+        if request.deny_warnings && !warnings.is_empty() {
+            return Err(WarningsDenied {}.into());
+        }
+        let libraries = libraries.persist()?;
         Ok(CompiledLibraries { libraries, digest, bundle_bytes: bytes.len() as u64, compiled })
     };
     let (mut outcome, warnings) = with_warnings(phases)?;

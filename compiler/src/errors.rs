@@ -4,6 +4,12 @@ use cubinder_manifest::manifest::DriverVersion;
 use cubinder_source::diagnostic::Span;
 
 cubinder_source::diagnostics! {
+    /// Warnings under `--deny-warnings`.
+    pub struct WarningsDenied
+    error "warnings are denied by `--deny-warnings`" {
+        help: "fix them, or remove the option";
+    }
+
     /// `--embed` with native plugins only.
     pub(crate) struct NothingToEmbed
     error(NO_NATIVE_ROUTE) "no code to embed: TensorRT launches all plugins" {

@@ -11,3 +11,5 @@ pub mod new;
 pub mod pack;
 pub mod project;
 pub mod thin;
+
+pub use errors::WarningsDenied;

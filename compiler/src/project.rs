@@ -138,13 +138,6 @@ impl Project {
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
     }
 
-    /// Drops tuning files of `cubinder.toml`.
-    #[must_use]
-    pub fn without_project_tuning(mut self) -> Project {
-        self.tuning = each_once(self.options.tuning.iter().cloned());
-        self
-    }
-
     /// Reads the manifests.
     #[must_use]
     pub fn read_manifests(&self) -> Vec<ManifestText> {

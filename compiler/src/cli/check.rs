@@ -7,6 +7,7 @@ use std::time::Instant;
 use clap::Args;
 use cubinder_analysis::kernel_text::UncheckedKernel;
 use cubinder_analysis::precompiled::UncheckedPointers;
+use cubinder_compiler::WarningsDenied;
 use cubinder_compiler::check_plugins::{self, CheckReport};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_manifest::manifest::Route;
@@ -62,8 +63,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Ok(projects) => check_plugins::check(&projects, &source::text),
         Err(diagnostics) => CheckReport { diagnostics, ..CheckReport::default() },
     };
-    if arguments.deny_warnings {
-        deny(&mut report.diagnostics);
+    if arguments.deny_warnings && count_of(&report.diagnostics, Severity::Warning) > 0 {
+        report.diagnostics.push(WarningsDenied {}.into());
     }
     let is_right = !has_errors(&report.diagnostics);
     show(&mut report.diagnostics, arguments.readers.format());
@@ -90,14 +91,6 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
         ..ProjectOptions::default()
     };
     Project::open_around(options, &current_folder()?)
-}
-
-fn deny(diagnostics: &mut Vec<Diagnostic>) {
-    let warnings = count_of(diagnostics, Severity::Warning);
-    if warnings > 0 {
-        let message = format!("{} denied by `--deny-warnings`", counted(warnings, "warning"));
-        diagnostics.push(Diagnostic::error(message));
-    }
 }
 
 fn summary(report: &CheckReport, manifests: usize) -> String {

@@ -30,8 +30,8 @@ use super::output::{MessageFormat, Readers, check_folder, current_folder, enviro
 /// Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 ///
 /// Without MANIFESTS, compiles the project of the nearest cubinder.toml, in the current folder or above. With MANIFESTS, targets, include folders and
-/// options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`, but not `name`, `output` and `tuning`: the
-/// library is named after the manifest and written to the current folder. With --config, all keys of that cubinder.toml apply.
+/// options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`, but not `name` and `output`: the library is
+/// named after the manifest and written to the current folder. With --config, all keys of that cubinder.toml apply.
 ///
 /// Needs no CUDA toolkit, C compiler, linker or GPU: NVRTC compiles the kernels, and the library is a copy of the prebuilt libcubinder.so with the
 /// compiled code appended. NVRTC is searched in this order: --nvrtc or CUBINDER_NVRTC; the CUDA toolkit in CUDA_HOME; the Python environment that
@@ -96,6 +96,9 @@ pub(super) struct Arguments {
     /// List each claim about launches with its location and whether it is proved
     #[arg(long, short = 'v')]
     proofs: bool,
+    /// Fail, and write nothing, if there are warnings
+    #[arg(long)]
+    deny_warnings: bool,
     #[command(flatten)]
     readers: Readers,
     /// Print nothing on success
@@ -171,7 +174,6 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     let project = one_project(Project::open_around(options, &here)?)?;
     // A library of selected manifests must not replace the project's.
     let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
-    let project = if is_of_project { project } else { project.without_project_tuning() };
     let config = project.config.as_ref().filter(|_| is_of_project);
     arguments.output.as_deref().map_or(Ok(()), check_folder)?;
     Ok(Request {
@@ -185,6 +187,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         runtime_library: runtime_library(arguments)?,
         overrides: nvrtc::overrides(arguments.nvrtc.clone()),
         use_cache: !arguments.no_cache,
+        deny_warnings: arguments.deny_warnings,
         project,
     })
 }

@@ -219,9 +219,7 @@ fn what_was_measured_is_packed() {
     assert!(output(&["inspect", "thin/libscale.so", "--verbose"]).contains(tuned));
     let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--output", "alone"];
     output(&alone);
-    assert!(!output(&["inspect", "alone/libscale.so", "--verbose"]).contains("tuned for"));
-    output(&[&alone[..], &["--tuning", "tuning/nvidia-h200.toml"]].concat());
-    assert!(output(&["inspect", "alone/libscale.so", "--verbose"]).contains(tuned));
+    assert!(output(&["inspect", "alone/libscale.so", "--verbose"]).contains(tuned), "as `eval` shows it");
     project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
     let told = project.run(&["check"]).stderr;
     assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");
@@ -231,12 +229,26 @@ fn what_was_measured_is_packed() {
     project.write("cases.toml", case);
     let cases = project.run(&["eval", "--cases", "cases.toml"]);
     assert_eq!((cases.code, cases.stderr.contains(stale)), (Some(0), true), "{}", cases.stderr);
-    for arguments in [&["check"][..], &["check", "manifests/scale.toml"], &["compile"]] {
+    let all = [
+        &["check"][..],
+        &["check", "manifests/scale.toml"],
+        &["compile"],
+        &["compile", "manifests/scale.toml"],
+    ];
+    for arguments in all {
         let run = project.run(arguments);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         let unreached = "warning[C0207]: this variant is never reached";
         assert!([stale, unreached].iter().all(|text| run.stderr.contains(text)), "{}", run.stderr);
     }
+    fs::remove_dir_all(project.path("build")).unwrap();
+    for arguments in all {
+        let run = project.run(&[arguments, &["--deny-warnings"]].concat());
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        let denied = "error: warnings are denied by `--deny-warnings`";
+        assert!([stale, denied].iter().all(|text| run.stderr.contains(text)), "{}", run.stderr);
+    }
+    assert!(!project.path("build/libscale.so").exists());
 }
 
 #[test]

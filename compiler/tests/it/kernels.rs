@@ -57,6 +57,7 @@ fn compiled(case: &Case) -> Result<(), String> {
         runtime_library: Path::new(MISSING).to_owned(),
         overrides: Overrides::from_env(None),
         use_cache: false,
+        deny_warnings: false,
     };
     let errors = match compile(&request, &ProgressBar::hidden()) {
         Ok(outcome) => panic!("made {:?} without a runtime library", outcome.libraries),

@@ -115,6 +115,7 @@ impl<'t> Workshop<'t> {
                 ..Overrides::from_env(None)
             },
             use_cache: true,
+            deny_warnings: false,
         };
         compile(&request, &ProgressBar::hidden())
     }

@@ -43,11 +43,9 @@ pub(crate) use write::draft_library;
 pub struct Request {
     /// Manifests with compile options.
     pub project: Project,
-    /// Library name: `lib<name>.so`.
-    pub name: String,
-    /// Folder for the libraries.
-    pub output: PathBuf,
-    /// Whether engines store code once instead of per node.
+    /// The library to write.
+    pub library: PathBuf,
+    /// Whether engines store code once, in `<library>-code.so`, instead of per node.
     pub embed: bool,
     /// Prebuilt runtime library.
     pub runtime_library: PathBuf,

@@ -10,6 +10,13 @@ cubinder_source::diagnostics! {
         help: "fix them, or remove the option";
     }
 
+    /// `thin --output` for a library with a code library.
+    pub(crate) struct OneFileForTwo { named: String, partner: String, folder: String }
+    error "`--output` names one file, but two libraries change together" {
+        note: "they are `{named}` and `{partner}`";
+        help: "use `--out-dir {folder}`";
+    }
+
     /// `--embed` with native plugins only.
     pub(crate) struct NothingToEmbed
     error(NO_NATIVE_ROUTE) "no code to embed: TensorRT launches all plugins" {

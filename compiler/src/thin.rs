@@ -15,6 +15,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::words::quoted;
 
 use crate::compile::draft_library;
+use crate::errors::OneFileForTwo;
 
 /// The result of thinning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,17 @@ pub struct ThinnedLibraries {
     pub targets: Vec<String>,
     /// Whether TensorRT launches all kernels.
     pub is_native: bool,
+}
+
+/// Where to write thinned libraries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination<'p> {
+    /// Replace them.
+    InPlace,
+    /// A file for the only library.
+    File(&'p Path),
+    /// A folder.
+    Folder(&'p Path),
 }
 
 /// A written library.
@@ -56,25 +68,34 @@ struct RetainedCode<'a> {
 }
 
 /// Keeps code of some GPUs in a library of ops and its code library, of which `library` is one. `ptx` keeps PTX
-/// that these GPUs can compile. Replaces the libraries, or writes to the folder `output`.
+/// that these GPUs can compile.
 ///
 /// # Errors
-/// A missing bundle or partner library; a kernel without code for a GPU; I/O errors.
+/// A missing bundle or partner library; a kernel without code for a GPU; one file for two libraries; I/O errors.
 pub fn thin(
     library: &Path,
     devices: &[ComputeCapability],
     ptx: bool,
-    output: Option<&Path>,
+    destination: Destination<'_>,
 ) -> Result<ThinnedLibraries, Vec<Diagnostic>> {
     let retained = RetainedCode { devices, ptx };
     let named = open(library)?;
     let partner = partner(&named)?;
+    if let (Destination::File(file), Some(partner)) = (destination, &partner) {
+        let folder = parent_folder(file).display().to_string();
+        return Err(OneFileForTwo {
+            named: named.path.display().to_string(),
+            partner: partner.path.display().to_string(),
+            folder,
+        }
+        .into());
+    }
     let (bytes, outcome) = match &partner {
         Some(partner) if partner.bundle != named.bundle => resume(&named, partner, retained)?,
         _ => smaller(&named, retained)?,
     };
     let sources: Vec<Source> = std::iter::once(named).chain(partner).collect();
-    Ok(ThinnedLibraries { libraries: write(&sources, &bytes, output)?, ..outcome })
+    Ok(ThinnedLibraries { libraries: write(&sources, &bytes, destination)?, ..outcome })
 }
 
 fn smaller(
@@ -212,13 +233,21 @@ fn no_code(missing: &NoCode) -> Diagnostic {
     }
 }
 
-fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec<Thinned>, Diagnostic> {
+fn write(
+    sources: &[Source],
+    bundle: &[u8],
+    destination: Destination<'_>,
+) -> Result<Vec<Thinned>, Diagnostic> {
     let mut thinned = Vec::new();
     for source in sources {
-        let folder = output.unwrap_or_else(|| parent_folder(&source.path));
+        let path = match destination {
+            Destination::InPlace => source.path.clone(),
+            Destination::File(file) => file.to_owned(),
+            Destination::Folder(folder) => folder.join(source.path.file_name().unwrap_or_default()),
+        };
+        let folder = parent_folder(&path);
         std::fs::create_dir_all(folder)
             .map_err(|error| atomic_file::file_error("create the folder", folder, &error))?;
-        let path = folder.join(source.path.file_name().unwrap_or_default());
         let (draft, after) = draft_library(&source.path, bundle, source.mode, &path)?;
         thinned.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));
     }

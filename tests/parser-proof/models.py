@@ -446,7 +446,7 @@ def compile_library(args, route, name, manifests):
     folder = args.out / route
     folder.mkdir(parents=True, exist_ok=True)
     command = [args.cubinder, "compile", *manifests, "--name", name, "--route", route, "--target", args.target[route], "-q"]
-    command += ["--output", str(folder.resolve()), "--runtime-library", str(args.runtime_library.resolve())]
+    command += ["--out-dir", str(folder.resolve()), "--runtime-library", str(args.runtime_library.resolve())]
     subprocess.run(command, cwd=ROOT, check=True)
 
 

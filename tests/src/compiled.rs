@@ -61,7 +61,7 @@ fn compile(compiler: &Path, generic: &Path, recipe: Recipe<'_>) -> Result<Compil
         let output = folder.path().join(form.map_or("fields", |_| "embedded"));
         let mut command = Command::new(compiler);
         command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-        command.arg("compile").arg("--output").arg(&output).args(["--name", "conformance"]);
+        command.arg("compile").arg("--out-dir").arg(&output).args(["--name", "conformance"]);
         command.args(form).args(recipe.manifests);
         for target in recipe.targets {
             command.args(["--target", target]);

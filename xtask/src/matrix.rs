@@ -124,7 +124,7 @@ fn compile(home: Option<&Path>, out: &Path, tools: &Tools) -> Result<Outcome> {
     let mut results = Vec::new();
     for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], collection_arguments()?] {
         let mut command = tools.cubinder()?;
-        command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
+        command.args(["compile", "--no-cache", "--json", "--out-dir"]).arg(out).args(arguments);
         use_home(&mut command);
         match compile_outcome(&mut command)? {
             Outcome::Works(what) => results.push(what),

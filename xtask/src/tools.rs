@@ -113,7 +113,7 @@ impl Tools {
         arguments: &[A],
     ) -> Result<String> {
         let mut command = self.cubinder()?;
-        command.arg("compile").arg("--output").arg(output).args(["--name", name]);
+        command.arg("compile").arg("--out-dir").arg(output).args(["--name", name]);
         if !targets.is_empty() {
             command.args(["--target", &targets.join(",")]);
         }

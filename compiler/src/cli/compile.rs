@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,9 @@ use serde_json::{Value, json};
 
 use super::nvrtc;
 use super::obligations::{self, Tally, count_of, failed_json};
-use super::output::{MessageFormat, Readers, check_folder, current_folder, environment_path, print, show};
+use super::output::{
+    MessageFormat, Readers, check_file, check_folder, current_folder, environment_path, print, show,
+};
 
 /// Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 ///
@@ -47,7 +49,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Library name: lib<NAME>.so [default: the name in cubinder.toml, or the manifest's name; required with several manifests]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     name: Option<String>,
     /// Override targets in manifests (`targets`, `code`) and cubinder.toml: sm_89 for machine code, compute_80 for PTX; repeat or
     /// separate with commas
@@ -57,9 +59,12 @@ pub(super) struct Arguments {
     /// configured, use --target
     #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets")]
     archs: Vec<Target>,
-    /// Output folder for the libraries
-    #[arg(long, short, value_name = "DIR")]
+    /// Library to write [default: lib<name>.so in --out-dir]
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["out_dir", "embed"])]
     output: Option<PathBuf>,
+    /// Folder for the libraries [default: `output` of cubinder.toml, or the current folder]
+    #[arg(long, value_name = "DIR")]
+    out_dir: Option<PathBuf>,
     /// Also write lib<name>-code.so, which TensorRT serializes into the plan: engines then need no other file
     #[arg(long)]
     embed: bool,
@@ -175,13 +180,8 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     // A library of selected manifests must not replace the project's.
     let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
     let config = project.config.as_ref().filter(|_| is_of_project);
-    arguments.output.as_deref().map_or(Ok(()), check_folder)?;
     Ok(Request {
-        name: name(arguments, config)?,
-        output: arguments
-            .output
-            .clone()
-            .unwrap_or_else(|| config.map_or_else(|| PathBuf::from("."), |config| config.output.clone())),
+        library: library(arguments, config)?,
         embed: arguments.embed,
         depfile: arguments.depfile.clone(),
         runtime_library: runtime_library(arguments)?,
@@ -211,8 +211,21 @@ fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
     }
 }
 
+fn library(arguments: &Arguments, config: Option<&Config>) -> Result<PathBuf, Diagnostic> {
+    if let Some(file) = &arguments.output {
+        check_file(file)?;
+        if file.file_name().is_some_and(|name| name == "libcubinder.so") {
+            check_name("cubinder")?;
+        }
+        return Ok(file.clone());
+    }
+    arguments.out_dir.as_deref().map_or(Ok(()), check_folder)?;
+    let folder = arguments.out_dir.as_deref().or(config.map(|config| config.output.as_path()));
+    Ok(folder.unwrap_or(Path::new(".")).join(format!("lib{}.so", name(arguments, config)?)))
+}
+
 fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagnostic> {
-    let help = "specify `--name NAME`";
+    let help = "specify `--name NAME` or `--output FILE`";
     if let Some(name) = &arguments.name {
         check_name(name)?;
         return Ok(name.clone());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use cubinder_compiler::project::{Project, ProjectOptions};
-use cubinder_manifest::library_name::check_name;
+use cubinder_source::atomic_file::parent_folder;
 use cubinder_source::diagnostic::{self, Colour, Diagnostic};
 use serde::Serialize;
 
@@ -111,23 +111,29 @@ pub(super) fn environment_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Rejects a library's name as output folder: `-o libfoo.so`.
+/// Rejects a file as output folder: `--out-dir libfoo.so`.
 pub(super) fn check_folder(path: &Path) -> Result<(), Diagnostic> {
     let is_library = path.extension().is_some_and(|extension| extension == "so");
     let is_file = std::fs::metadata(path).is_ok_and(|facts| !facts.is_dir());
     if path.is_dir() || !(is_library || is_file) {
         return Ok(());
     }
-    let error = Diagnostic::error(format!("`--output {}` names a file, expected a folder", path.display()));
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_library).unwrap_or_default();
-    let name = stem.strip_prefix("lib").unwrap_or(stem);
-    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-    let above = above.map_or_else(|| ".".to_owned(), |above| above.display().to_string());
-    Err(match check_name(name) {
-        Ok(()) => error
-            .help(format!("use `--output {above}`; `cubinder compile --name {name}` writes `lib{name}.so`")),
-        Err(_) => error.help(format!("use `--output {above}`")),
+    let shown = path.display();
+    let error = Diagnostic::error(format!("`--out-dir {shown}` names a file, expected a folder"));
+    Err(match is_library {
+        true => error.help(format!("use `--output {shown}` to write this file")),
+        false => error.help(format!("use `--out-dir {}`", parent_folder(path).display())),
     })
+}
+
+/// Rejects a folder as output file: `--output build`.
+pub(super) fn check_file(path: &Path) -> Result<(), Diagnostic> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let shown = path.display();
+    Err(Diagnostic::error(format!("`--output {shown}` names a folder, expected a file"))
+        .help(format!("use `--out-dir {shown}` to write into this folder")))
 }
 
 /// Whether a write to stdout failed.

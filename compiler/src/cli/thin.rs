@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use cubinder_compiler::thin::{ThinnedLibraries, thin};
+use cubinder_compiler::thin::{Destination, ThinnedLibraries, thin};
 use cubinder_library::Mode;
 use cubinder_model::fit::ComputeCapability;
 use cubinder_model::{ArchSuffix, Target, TargetKind};
@@ -11,7 +11,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
-use super::output::{check_folder, print};
+use super::output::{check_file, check_folder, print};
 
 /// Strip code for GPUs that you do not need from a plugin library.
 ///
@@ -31,18 +31,25 @@ pub(super) struct Arguments {
     /// Also remove PTX
     #[arg(long)]
     no_ptx: bool,
-    /// Output folder [default: replace the library]
-    #[arg(long, short, value_name = "DIR")]
+    /// Library to write, if it has no code library [default: replace it]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "out_dir")]
     output: Option<PathBuf>,
+    /// Folder for the libraries [default: replace them]
+    #[arg(long, value_name = "DIR")]
+    out_dir: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
-    let Arguments { library, devices, no_ptx, output, json } = arguments;
-    output.as_deref().map_or(Ok(()), check_folder)?;
-    let outcome = thin(library, devices, !no_ptx, output.as_deref())?;
+    let Arguments { library, devices, no_ptx, output, out_dir, json } = arguments;
+    let destination = match (output, out_dir) {
+        (Some(file), _) => check_file(file).map(|()| Destination::File(file))?,
+        (None, Some(folder)) => check_folder(folder).map(|()| Destination::Folder(folder))?,
+        (None, None) => Destination::InPlace,
+    };
+    let outcome = thin(library, devices, !no_ptx, destination)?;
     print(&if *json { report_json(&outcome).to_string() + "\n" } else { report(&outcome) });
     Ok(true)
 }

@@ -1,6 +1,6 @@
 //! Writes libraries and the depfile, all or none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cubinder_launch::native::is_native;
 use cubinder_library::Mode;
@@ -12,12 +12,10 @@ use super::inputs::Inputs;
 use super::{CompiledBundle, Request, WrittenLibrary, depfile};
 use crate::errors::NothingToEmbed;
 
-fn ops_name(request: &Request) -> String {
-    format!("lib{}.so", request.name)
-}
-
-fn code_name(request: &Request) -> String {
-    format!("lib{}-code.so", request.name)
+fn code_library(library: &Path) -> PathBuf {
+    let mut name = library.file_stem().unwrap_or_default().to_owned();
+    name.push("-code.so");
+    library.with_file_name(name)
 }
 
 /// Temporary files beside the ones to replace.
@@ -43,16 +41,19 @@ impl<'r> Libraries<'r> {
             warnings.report(inputs.warnings());
         }
         warnings.report(stale(request));
-        let output = &request.output;
-        std::fs::create_dir_all(output).map_err(|error| file_error("create the folder", output, &error))?;
+        let folder = parent_folder(&request.library);
+        std::fs::create_dir_all(folder).map_err(|error| file_error("create the folder", folder, &error))?;
         let ops_mode = if request.embed { Mode::OpsForLibrary } else { Mode::Ops };
-        let code = request.embed.then(|| (code_name(request), Mode::CodeLibrary));
+        let code = request.embed.then(|| (code_library(&request.library), Mode::CodeLibrary));
         let mut libraries = Vec::new();
-        for (name, mode) in std::iter::once((ops_name(request), ops_mode)).chain(code) {
-            let path = output.join(name);
+        for (path, mode) in std::iter::once((request.library.clone(), ops_mode)).chain(code) {
             if is_same_file(&path, &request.runtime_library) {
                 let what = format!("the output `{}` is the prebuilt runtime library", path.display());
                 return Err(Diagnostic::error(what).help("choose another name or another folder"));
+            }
+            if inputs.files.iter().any(|input| is_same_file(&path, input)) {
+                let what = format!("the output `{}` is an input of the library", path.display());
+                return Err(Diagnostic::error(what).help("choose another file with `--output`"));
             }
             let (draft, bytes) = draft_library(&request.runtime_library, bytes, mode, &path)?;
             libraries.push((draft, WrittenLibrary { path, mode, bytes }));
@@ -90,7 +91,7 @@ pub(crate) fn draft_library(
 }
 
 fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) -> Result<(), Diagnostic> {
-    let outputs = [ops_name(request), code_name(request)].map(|name| request.output.join(name));
+    let outputs = [request.library.clone(), code_library(&request.library)];
     let what = if inputs.files.iter().any(|input| is_same_file(depfile, input)) {
         "is an input of the library"
     } else if outputs.iter().any(|output| depfile == output || is_same_file(depfile, output)) {
@@ -117,7 +118,7 @@ fn depfile_draft<'r, 'o>(
 }
 
 fn stale(request: &Request) -> Option<Diagnostic> {
-    let place = request.output.join(code_name(request));
+    let place = code_library(&request.library);
     let is_ours = || {
         cubinder_library::read(&place)
             .is_ok_and(|attached| attached.is_some_and(|attached| attached.mode == Mode::CodeLibrary))
@@ -126,7 +127,7 @@ fn stale(request: &Request) -> Option<Diagnostic> {
         Diagnostic::warning(format!("`{}` is from an earlier run with `--embed`", place.display()))
             .note(format!(
                 "new engines built with `{}` contain their code and do not read this file",
-                ops_name(request)
+                request.library.display()
             ))
             .help("remove it, or compile with `--embed`")
     })

@@ -109,7 +109,7 @@ fn project_of_compiled() -> Option<Project> {
 /// Compiles in separate processes, because rejected input may crash NVRTC 13.0 later.
 fn is_reported_by_a_compile(project: &Project, name: &str) {
     let output = format!("out/{name}");
-    let run = project.run(&["compile", &format!("{name}.toml"), "--name", "bad", "--output", &output]);
+    let run = project.run(&["compile", &format!("{name}.toml"), "--name", "bad", "--out-dir", &output]);
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     let is_warning = run.stderr.starts_with("warning[");
     assert!(is_warning || run.stderr.starts_with("error["), "{}{}", run.stdout, run.stderr);

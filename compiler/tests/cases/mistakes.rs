@@ -211,7 +211,7 @@ fn set_up(project: &Project) {
     project.write(KERNEL, shipped("tests/data/run/circ_pad.cu"));
 }
 
-const COMPILE: [&str; 6] = ["compile", MANIFEST, "--target", "sm_89,compute_80", "--output", "out"];
+const COMPILE: [&str; 6] = ["compile", MANIFEST, "--target", "sm_89,compute_80", "--out-dir", "out"];
 
 fn messages(run: &Run) -> Vec<Value> {
     let messages = run.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -38,7 +38,7 @@ fn project(numbers: &[i32], kernel: &str) -> Option<Project> {
 
 fn compile(project: &Project, arguments: &[&str]) -> Run {
     let own =
-        ["compile", "--name", "alike", "--target", "sm_80,sm_90", "--output", "out", "manifests/alike.toml"];
+        ["compile", "--name", "alike", "--target", "sm_80,sm_90", "--out-dir", "out", "manifests/alike.toml"];
     project.run(&[&own[..], arguments].concat())
 }
 

@@ -82,7 +82,7 @@ fn run_within_bounds(project: &Project, arguments: &[&str]) -> Run {
 #[test]
 fn compile_refuses_what_it_cannot_read() {
     let Some(project) = Project::new() else { return };
-    project.compile(&["--output", "good"]);
+    project.compile(&["--out-dir", "good"]);
     let runtime = fs::read(std::env::var_os("CUBINDER_RUNTIME_LIBRARY").unwrap()).unwrap();
     let inputs: [(&str, Vec<u8>, &[&str]); 4] = [
         ("cubinder.toml", CONFIG.into(), &[]),
@@ -105,7 +105,7 @@ fn compile_refuses_what_it_cannot_read() {
         }
         Instead::Bytes(good).put(&project.path(name));
     }
-    project.compile(&["--output", "again"]);
+    project.compile(&["--out-dir", "again"]);
     assert!(project.read("good/libscale.so") == project.read("again/libscale.so"));
 }
 

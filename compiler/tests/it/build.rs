@@ -252,7 +252,7 @@ fn libraries_that_belong_together_are_compared() {
         "the code library",
         &build(&machine, "model.onnx", &["--plugins", "build/libscale-code.so", "--embed"]),
     );
-    project.compile(&["--embed", "--target", "sm_80", "--output", "other"]);
+    project.compile(&["--embed", "--target", "sm_80", "--out-dir", "other"]);
     fs::copy(project.path("other/libscale-code.so"), project.path("build/libscale-code.so")).unwrap();
     fails("of another compile", &build(&machine, "model.onnx", &["--embed"]));
     fs::remove_file(project.path("build/libscale-code.so")).unwrap();

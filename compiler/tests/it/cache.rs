@@ -28,7 +28,7 @@ fn eight_processes_fill_one_cache() {
     let children: Vec<_> = outputs
         .iter()
         .map(|output| {
-            let mut command = project.command(&["compile", "--output", output]);
+            let mut command = project.command(&["compile", "--out-dir", output]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         })
         .collect();
@@ -237,7 +237,7 @@ fn a_killed_run_leaves_no_half_written_library() {
     let old = project.read(LIBRARY);
     project.write("kernels/scale.cu", KERNEL.replace("* factor", "/ factor"));
     let started = Instant::now();
-    project.compile(&["--no-cache", "--output", "new"]);
+    project.compile(&["--no-cache", "--out-dir", "new"]);
     let whole = started.elapsed();
     let new = project.read("new/libscale.so");
     assert!(old != new);
@@ -249,9 +249,9 @@ fn a_killed_run_leaves_no_half_written_library() {
         fs::create_dir_all(project.outer("cache/code")).unwrap();
     }
     assert!(killed >= 4, "only {killed} of 10 were killed before their end");
-    project.compile(&["--output", "other"]);
+    project.compile(&["--out-dir", "other"]);
     let started = Instant::now();
-    project.compile(&["--output", "other"]);
+    project.compile(&["--out-dir", "other"]);
     let whole = started.elapsed();
     for tenth in 0..20_u32 {
         fs::write(project.path(LIBRARY), &old).unwrap();

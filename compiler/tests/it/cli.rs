@@ -67,7 +67,7 @@ fn the_same_inputs_give_the_same_bytes() {
         assert!(names.map(|name| project.read(&name)) == first, "{what}");
     };
     same(&project, "build", "with a warm cache");
-    project.compile(&["--embed", "--no-cache", "--jobs", "1", "--output", "one job"]);
+    project.compile(&["--embed", "--no-cache", "--jobs", "1", "--out-dir", "one job"]);
     same(&project, "one job", "with one job and no cache");
     let config = other.path("cubinder.toml");
     let mut command = other.command(&["compile", "--embed", "--quiet", "--config"]);
@@ -95,8 +95,15 @@ fn the_form_decides_the_files() {
         names.sort();
         names
     };
-    project.compile(&["--output", "fields"]);
-    project.compile(&["--output", "embedded/deeper", "--embed", "--name", "other"]);
+    project.compile(&["--out-dir", "fields"]);
+    project.compile(&["--out-dir", "embedded/deeper", "--embed", "--name", "other"]);
+    project.compile(&["--output", "one/plugins.so"]);
+    assert_eq!(files("one"), ["plugins.so"]);
+    assert!(project.read("one/plugins.so") == project.read("fields/libscale.so"));
+    for other in [&["--embed"][..], &["--name", "other"], &["--out-dir", "other"]] {
+        let run = project.run(&[&["compile", "--output", "one/other.so"], other].concat());
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+    }
     assert_eq!(files("fields"), ["libscale.so"]);
     assert_eq!(files("embedded/deeper"), ["libother-code.so", "libother.so"]);
     assert!(!project.path("build").exists());
@@ -113,7 +120,7 @@ fn the_configuration_is_found_from_a_folder_below() {
     done.assert_ok();
     assert!(done.stdout.contains("wrote ../../build/libscale.so ("), "{}", done.stdout);
     let below = project.read("build/libscale.so");
-    project.compile(&["--output", "from above"]);
+    project.compile(&["--out-dir", "from above"]);
     assert!(project.read("from above/libscale.so") == below, "the same bytes from wherever it is started");
     project.edit("cubinder.toml", "sm_89", "sm89");
     let refused = run(&["compile"]);
@@ -215,9 +222,9 @@ fn what_was_measured_is_packed() {
     assert!(said(&on((9, 0), &[1, 2])), "of another GPU, which has PTX");
     project.write("tuning/nvidia-h200.toml", TUNING);
     output(&["compile"]);
-    output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
+    output(&["thin", "build/libscale.so", "--arch", "sm_89", "--out-dir", "thin"]);
     assert!(output(&["inspect", "thin/libscale.so", "--verbose"]).contains(tuned));
-    let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--output", "alone"];
+    let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--out-dir", "alone"];
     output(&alone);
     assert!(output(&["inspect", "alone/libscale.so", "--verbose"]).contains(tuned), "as `eval` shows it");
     project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
@@ -499,13 +506,16 @@ const MISTAKES: &[Mistake] = &[
         },
         &[],
     ),
-    ("output_is_a_library", |_| (), &["--output", "build/libfoo.so"]),
+    ("out_dir_is_a_library", |_| (), &["--out-dir", "build/libfoo.so"]),
     ("nvrtc_not_there", |_| (), &["--nvrtc", "/nowhere"]),
     ("runtime_library_not_there", |_| (), &["--runtime-library", "lib/libcubinder.so"]),
     ("runtime_library_is_text", |_| (), &["--runtime-library", "kernels/scale.cu"]),
     ("runtime_library_is_another", |_| (), &["--runtime-library", "/bin/sh"]),
     ("runtime_library_is_a_folder", |_| (), &["--runtime-library", "kernels"]),
-    ("output_is_a_file", |_| (), &["--output", "kernels/scale.cu"]),
+    ("out_dir_is_a_file", |_| (), &["--out-dir", "kernels/scale.cu"]),
+    ("output_is_a_folder", |_| (), &["--output", "kernels"]),
+    ("output_is_an_input", |_| (), &["--output", "kernels/scale.cu"]),
+    ("output_is_the_runtime_library", |_| (), &["--output", "build/libcubinder.so"]),
     ("library_is_a_folder", |project| fs::create_dir_all(project.path("build/libscale.so")).unwrap(), &[]),
     ("option_unknown", |_| (), &["--option", "--fast-as-possible"]),
 ];

@@ -50,8 +50,7 @@ fn compiled(case: &Case) -> Result<(), String> {
     };
     let request = Request {
         project: Project::open(asked, folder.path()).unwrap(),
-        name: "sample".to_owned(),
-        output: path("build"),
+        library: path("build/libsample.so"),
         embed: false,
         depfile: None,
         runtime_library: Path::new(MISSING).to_owned(),

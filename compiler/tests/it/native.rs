@@ -44,7 +44,7 @@ fn inspected_in_an_engine(project: &Project, text: &[u8]) -> Value {
 #[test]
 fn ptx_of_another_compiler_keeps_all_but_its_name() {
     let Some(project) = with_ptx() else { return };
-    let run = project.compile(&[MANIFEST, "-o", "out"]);
+    let run = project.compile(&[MANIFEST, "--out-dir", "out"]);
     assert!(run.stdout.contains("TensorRT launches all kernels (experimental"), "{}", run.stdout);
     assert!(run.stdout.contains("for the builder; TensorRT stores the code"), "{}", run.stdout);
     let bundle = bundle(&project, "out/libnative_code.so");
@@ -65,7 +65,7 @@ fn ptx_of_another_compiler_keeps_all_but_its_name() {
 #[test]
 fn who_launches_is_said_wherever_a_user_meets_it() {
     let Some(project) = with_ptx() else { return };
-    let result = json(&project.compile(&[MANIFEST, "-o", "out", "--json"]));
+    let result = json(&project.compile(&[MANIFEST, "--out-dir", "out", "--json"]));
     assert_eq!((&result["native"], &result["plugins"]), (&Value::from(1), &Value::from(1)));
     let library = project.run(&["inspect", "out/libnative_code.so", "--verbose"]);
     for words in ["for the builder; TensorRT stores the code", "TensorRT launches its kernels (experimental)"]
@@ -98,7 +98,7 @@ fn who_launches_is_said_wherever_a_user_meets_it() {
         let library = project.run(&["eval", "out/libnative_code.so", "--shape", "x=3x5", "--route", route]);
         library.assert_refused("--route");
     }
-    let plugin = project.compile(&[MANIFEST, "-o", "plugin", "--route", "plugin"]);
+    let plugin = project.compile(&[MANIFEST, "--out-dir", "plugin", "--route", "plugin"]);
     assert!(!plugin.stdout.contains("TensorRT launches"), "{}", plugin.stdout);
     assert_eq!(bundle(&project, "plugin/libnative_code.so").code[0].target.kind, TargetKind::Ptx);
 }
@@ -106,7 +106,7 @@ fn who_launches_is_said_wherever_a_user_meets_it() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let Some(project) = with_ptx() else { return };
-    let run = project.run(&["compile", MANIFEST, "-o", "out", "--embed"]);
+    let run = project.run(&["compile", MANIFEST, "--out-dir", "out", "--embed"]);
     run.assert_refused("--embed");
     assert!(run.stderr.contains("error[C1101]: no code to embed"), "{}", run.stderr);
     assert!(!project.path("out").exists());
@@ -124,7 +124,7 @@ fn ptx_that_asks_for_clusters_is_refused() {
     project.write("code/native.ptx", text.replace(".target sm_80", ".target sm_90"));
     let manifest = String::from_utf8(project.read(MANIFEST)).unwrap();
     project.write(MANIFEST, manifest.replace("_80", "_90"));
-    let run = project.run(&["compile", MANIFEST, "-o", "out"]);
+    let run = project.run(&["compile", MANIFEST, "--out-dir", "out"]);
     run.assert_refused("clusters");
     assert!(run.stderr.contains("error[C1101]"), "{}", run.stderr);
     assert!(!project.path("out").exists());
@@ -133,12 +133,12 @@ fn ptx_that_asks_for_clusters_is_refused() {
 #[test]
 fn a_thinned_library_says_what_it_is() {
     let Some(project) = with_ptx() else { return };
-    project.compile(&[MANIFEST, "-o", "out"]);
-    let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_90", "-o", "thin"]);
+    project.compile(&[MANIFEST, "--out-dir", "out"]);
+    let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_90", "--out-dir", "thin"]);
     run.assert_ok();
     assert!(run.stdout.contains("for the builder; TensorRT stores the code"), "{}", run.stdout);
     assert_eq!(bundle(&project, "thin/libnative_code.so"), bundle(&project, "out/libnative_code.so"));
-    let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_75", "-o", "thin"]);
+    let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_75", "--out-dir", "thin"]);
     run.assert_refused("no code of elsewhere::scale for sm_75");
     assert!(run.stderr.contains("also compile it for that GPU: `--target sm_75`"), "{}", run.stderr);
 }
@@ -150,7 +150,7 @@ fn a_library_has_plugins_of_both_kinds() {
         let text = String::from_utf8(project.read(MANIFEST)).unwrap();
         text.replace("namespace = \"elsewhere\"", "namespace = \"other\"").replace("route = \"native\"", "")
     });
-    let both = [MANIFEST, "ok/other.toml", "--name", "both", "-o", "out"];
+    let both = [MANIFEST, "ok/other.toml", "--name", "both", "--out-dir", "out"];
     let run = project.compile(&both);
     assert!(run.stdout.contains("TensorRT launches the kernels of 1 plugin (experimental"), "{}", run.stdout);
     let result = json(&project.compile(&[&both[..], &["--json", "--embed"]].concat()));
@@ -160,7 +160,7 @@ fn a_library_has_plugins_of_both_kinds() {
 #[test]
 fn kernels_of_a_source_become_part_of_another() {
     let Some(project) = Project::new() else { return };
-    project.compile(&["--route", "native", "--output", "out", "--target", "sm_90,compute_80"]);
+    project.compile(&["--route", "native", "--out-dir", "out", "--target", "sm_90,compute_80"]);
     let bundle = bundle(&project, "out/libscale.so");
     let plugin = &bundle.plugins[0];
     let symbol = cubinder_launch::native::symbol(&plugin.namespace, &plugin.name);
@@ -222,7 +222,7 @@ block = ["BLOCK"]
 args = { x = "x", y = "y", n = "numel(y)" }
 "#,
     );
-    project.compile(&["two.toml", "--route", "native", "--output", "out", "--target", "sm_80"]);
+    project.compile(&["two.toml", "--route", "native", "--out-dir", "out", "--target", "sm_80"]);
     let bundle = bundle(&project, "out/libtwo.so");
     let code = |id: usize| &bundle.plugins[0].variants[id - 1].launch(0).unwrap().code[0];
     let threads = |id: usize| bundle.code[code(id).code as usize].kernels[0].max_threads;
@@ -236,7 +236,7 @@ args = { x = "x", y = "y", n = "numel(y)" }
         "two.cu",
         tiled.replace("{\n    const", "{\n    __shared__ volatile float tile[64];\n    const"),
     );
-    project.compile(&["two.toml", "--route", "native", "--output", "tiled", "--target", "sm_80"]);
+    project.compile(&["two.toml", "--route", "native", "--out-dir", "tiled", "--target", "sm_80"]);
     let tiled = self::bundle(&project, "tiled/libtwo.so");
     let declared =
         |bundle: &Bundle| bundle.code.iter().map(|code| code.kernels[0].shared_bytes).collect::<Vec<_>>();
@@ -296,7 +296,7 @@ fn code_for_one_chip_alone_is_told() {
     let said = |target: &str| {
         project.write("code/native.ptx", text.replace("sm_80", &format!("sm_{target}")));
         project.write(MANIFEST, manifest.replace("_80", &format!("_{target}")));
-        let run = project.compile(&[MANIFEST, "-o", "out"]);
+        let run = project.compile(&[MANIFEST, "--out-dir", "out"]);
         run.stdout.lines().find(|line| line.contains(" run only on ")).map(str::to_owned)
     };
     assert_eq!(said("90"), None);

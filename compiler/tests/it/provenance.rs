@@ -109,7 +109,7 @@ fn imported_code_is_named_with_its_files() {
     project.write("manifests/code.toml", fs::read(data.join("ok/code.toml")).unwrap());
     let compile = |targets: &str, out: &str| {
         let arguments = ["compile", "manifests/code.toml", "--name", "code", "--nvrtc", "nowhere"];
-        project.run(&[&arguments, ["--target", targets, "-o", out].as_slice()].concat()).assert_ok();
+        project.run(&[&arguments, ["--target", targets, "--out-dir", out].as_slice()].concat()).assert_ok();
     };
     compile("sm_80,sm_90", "all");
     let text = told(&project, "all/libcode.so");
@@ -122,7 +122,7 @@ fn imported_code_is_named_with_its_files() {
     }
     assert!(!text.contains("\n  NVRTC"), "it compiled nothing: {text}");
     compile("sm_90", "direct");
-    project.run(&["thin", "all/libcode.so", "--arch", "sm_90", "-o", "thin"]).assert_ok();
+    project.run(&["thin", "all/libcode.so", "--arch", "sm_90", "--out-dir", "thin"]).assert_ok();
     assert!(project.read("thin/libcode.so") == project.read("direct/libcode.so"));
     assert!(!told(&project, "thin/libcode.so").contains("sm_80"));
 }

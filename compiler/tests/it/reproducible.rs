@@ -72,7 +72,7 @@ fn another_folder_and_another_user_give_the_same_bytes() {
     fs::create_dir_all(moved.parent().unwrap()).unwrap();
     fs::rename(second.outer("project"), &moved).unwrap();
     let compile = |arguments: &[&str]| {
-        let arguments = [&["compile", "--embed", "--output", "out"], arguments].concat();
+        let arguments = [&["compile", "--embed", "--out-dir", "out"], arguments].concat();
         Run::of(of_another_user(&second, &arguments).current_dir(&moved).output().unwrap()).assert_ok();
         assert!(libraries(&moved.join("out")) == expected, "{arguments:?}");
     };
@@ -97,7 +97,7 @@ fn a_project_may_be_named_from_anywhere() {
     let out = project.outer("out");
     for folder in ["", "project/kernels"] {
         let mut command = project.command(&["compile", "--embed", "--no-cache", "--config"]);
-        command.arg(&config).arg("--output").arg(&out).current_dir(project.outer(folder));
+        command.arg(&config).arg("--out-dir").arg(&out).current_dir(project.outer(folder));
         Run::of(command.output().unwrap()).assert_ok();
         assert!(libraries(&out) == expected, "started in `{folder}`");
     }
@@ -110,7 +110,7 @@ fn a_path_of_the_machine_in_the_code_is_told() {
     project.compile(&[]);
     let expected = project.read("build/libscale.so");
     let compile = |target: &str| {
-        let mut command = project.command(&["compile", "--output", "out", "--target", target, "--config"]);
+        let mut command = project.command(&["compile", "--out-dir", "out", "--target", target, "--config"]);
         command.arg(project.path("cubinder.toml")).output().unwrap()
     };
     for target in ["sm_89", "compute_80"] {

@@ -58,8 +58,9 @@ fn sequences_are_compiled_and_inspected() {
         "manifests/programmatic.toml",
         "manifests/cluster.toml",
     ];
-    let run = project
-        .run(&[&["compile", "--name", "s", "--target", "sm_90", "--output", "out"], &manifests[..]].concat());
+    let run = project.run(
+        &[&["compile", "--name", "s", "--target", "sm_90", "--out-dir", "out"], &manifests[..]].concat(),
+    );
     run.assert_ok();
     let summary = project.run(&["inspect", "out/libs.so"]);
     summary.assert_ok();
@@ -139,7 +140,7 @@ fn what_is_alike_is_compiled_once() {
             "sm_80",
             "--target",
             "sm_90",
-            "--output",
+            "--out-dir",
             "out",
             "--no-cache",
             "--message-format",

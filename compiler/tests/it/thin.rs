@@ -9,7 +9,7 @@ const ALL: &str = "sm_80,sm_86,sm_89,sm_90,compute_80";
 
 impl Project {
     fn compile_for(&self, folder: &str, arguments: &[&str]) {
-        self.compile(&[&["--output", folder, "--quiet"], arguments].concat());
+        self.compile(&[&["--out-dir", folder, "--quiet"], arguments].concat());
     }
 
     fn thin(&self, arguments: &[&str]) -> Run {
@@ -34,11 +34,14 @@ fn a_thinned_library_is_what_compiling_for_its_targets_gives() {
         ("sm_87", &[], "sm_86,compute_80"),
         ("sm_100", &[], "compute_80"),
     ] {
-        let run = project.thin(&[&["all/libscale.so", "--arch", archs, "-o", "thin"], options].concat());
+        let run =
+            project.thin(&[&["all/libscale.so", "--arch", archs, "--out-dir", "thin"], options].concat());
         run.assert_ok();
         project.compile_for("direct", &["--target", targets]);
         project.assert_same("thin/libscale.so", "direct/libscale.so");
     }
+    project.thin(&["all/libscale.so", "--arch", "sm_100", "--output", "one/thin.so"]).assert_ok();
+    project.assert_same("one/thin.so", "thin/libscale.so");
     let sizes = ["all/libscale.so", "thin/libscale.so"].map(|name| project.read(name).len());
     assert!(sizes[1] < sizes[0], "{sizes:?}");
 }
@@ -54,6 +57,8 @@ fn a_pair_of_which_one_is_thinned_is_finished() {
     ] {
         project.compile_for("pair", &["--target", ALL, "--embed"]);
         fs::copy(project.path(&format!("direct/{done}")), project.path(&format!("pair/{done}"))).unwrap();
+        let one = project.thin(&[&format!("pair/{named}"), "--arch", "sm_90", "-o", "one.so"]);
+        assert!(one.stderr.contains("help: use `--out-dir .`"), "{}", one.stderr);
         project.thin(&[&format!("pair/{named}"), "--arch", "sm_90"]).assert_ok();
         for name in ["libscale.so", "libscale-code.so"] {
             project.assert_same(&format!("pair/{name}"), &format!("direct/{name}"));
@@ -126,7 +131,7 @@ fn sizes_are_said_to_people_and_programs() {
     let Some(project) = Project::new() else { return };
     project.compile_for("all", &["--target", ALL]);
     let before = project.read("all/libscale.so").len();
-    let run = project.thin(&["all/libscale.so", "--arch", "sm_89", "-o", "thin"]);
+    let run = project.thin(&["all/libscale.so", "--arch", "sm_89", "--out-dir", "thin"]);
     run.assert_ok();
     assert!(
         run.stdout.contains("thin/libscale.so: ") && run.stdout.contains(&format!("{before} -> ")),
@@ -134,7 +139,7 @@ fn sizes_are_said_to_people_and_programs() {
         run.stdout
     );
     assert!(run.stdout.contains("kept 4 of 10 code objects: sm_89, compute_80"), "{}", run.stdout);
-    let run = project.thin(&["all/libscale.so", "--arch", "sm_89", "-o", "thin", "--json"]);
+    let run = project.thin(&["all/libscale.so", "--arch", "sm_89", "--out-dir", "thin", "--json"]);
     run.assert_ok();
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(report["libraries"][0]["bytes_before"], before);

@@ -329,7 +329,7 @@ microseconds = { 1 = 3.02 }
 "#;
 
 const COMPILE: [&str; 9] =
-    ["compile", "scale.toml", "--target", "sm_89", "--output", "out", "--jobs", "1", "--embed"];
+    ["compile", "scale.toml", "--target", "sm_89", "--out-dir", "out", "--jobs", "1", "--embed"];
 
 const NEW: [&str; 2] = ["new", "scale"];
 const IMPORT: [&str; 7] = ["import", "ptx", "scale.ptx", "--kernel", "scale_f32_1", "--output", "scale.toml"];
@@ -503,7 +503,7 @@ fn manifests_are_checked_where_no_thread_can_be_started() {
             assert_eq!(run(folder, words, Some(threads)), all, "{threads}");
         }
     }
-    let compile = run(&root, &["compile", "--output", "/dev/null/out"], Some(0));
+    let compile = run(&root, &["compile", "--out-dir", "/dev/null/out"], Some(0));
     let said = String::from_utf8_lossy(&compile.stderr);
     assert_eq!(compile.status.code(), Some(1), "{said}");
     assert!(said.starts_with("error: cannot start threads: Resource temporarily unavailable"), "{said}");

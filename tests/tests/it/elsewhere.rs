@@ -136,7 +136,7 @@ fn kernels_of_four_compilers_become_the_same_plugin() {
         for form in FORMS {
             let output = made.scene.path(&format!("{compiler}-{}", form.folder()));
             let mut command =
-                made.cubinder(&["compile", "--name", compiler, "--target", "sm_80,sm_89,sm_90", "--output"]);
+                made.cubinder(&["compile", "--name", compiler, "--target", "sm_80,sm_89,sm_90", "--out-dir"]);
             command
                 .arg(&output)
                 .arg(made.manifest(compiler))
@@ -255,7 +255,7 @@ fn tritons_kernels_are_imported_and_built() {
         }
         for form in FORMS {
             let output = made.scene.path(&format!("{kernel}-{}", form.folder()));
-            let mut command = made.cubinder(&["compile", "--name", kernel, "--target", targets, "--output"]);
+            let mut command = made.cubinder(&["compile", "--name", kernel, "--target", targets, "--out-dir"]);
             command
                 .arg(&output)
                 .arg(made.manifest(kernel))

@@ -46,7 +46,7 @@ impl Scene {
                 "--target",
                 "sm_89,compute_80",
                 "--quiet",
-                "--output",
+                "--out-dir",
                 form,
             ]);
             assert_done(&command.args(more).output().unwrap());

@@ -286,7 +286,7 @@ fn kernel(name: &str, outputs: usize) -> String {
 fn library(compiler: &Path, folder: &Path, lists: &[Vec<String>]) -> PathBuf {
     let mut command = Command::new(compiler);
     command.current_dir(folder).args(["compile", "--name", "shapes", "--target", "sm_89", "--quiet"]);
-    command.arg("--output").arg(folder);
+    command.arg("--out-dir").arg(folder);
     for (index, texts) in lists.iter().enumerate() {
         let (name, kernel_name) = (format!("shapes{index}"), format!("kernel{index}"));
         let manifest = manifest(&name, texts, &kernel_name);

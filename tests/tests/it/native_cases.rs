@@ -48,7 +48,7 @@ fn cases_of_the_native_route_fit_the_libraries_of_all_routes() {
         for (route, target) in routes {
             let mut command = Command::new(&compiler);
             command.current_dir(root()).args(["compile", manifest, "-q", "--name", route, "--route", route]);
-            command.args(["--target", target, "--output"]).arg(folder.path());
+            command.args(["--target", target, "--out-dir"]).arg(folder.path());
             succeed(command.arg("--runtime-library").arg(&runtime));
         }
         let library = |route: &str| folder.path().join(format!("lib{route}.so"));

@@ -36,7 +36,7 @@ fn compiled(folder: &Path, manifest: &str) -> Option<(PathBuf, Bundle)> {
     let output = folder.join(manifest.replace('/', "-"));
     let mut command = Command::new(compiler);
     command.current_dir(&root).args(["compile", manifest, "--route", "native", "--target", "sm_80", "-q"]);
-    command.arg("--output").arg(&output).arg("--runtime-library").arg(runtime);
+    command.arg("--out-dir").arg(&output).arg("--runtime-library").arg(runtime);
     let done = command.output().unwrap();
     assert!(done.status.success(), "{manifest}: {}", String::from_utf8_lossy(&done.stderr));
     let stem = Path::new(manifest).file_stem().unwrap().to_str().unwrap();

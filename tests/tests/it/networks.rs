@@ -120,7 +120,7 @@ impl Library {
         for form in FORMS {
             let mut command = Command::new(&library.compiler);
             command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-            command.args(["compile", "--name", name, "--target", "sm_89", "--quiet", "--output"]);
+            command.args(["compile", "--name", name, "--target", "sm_89", "--quiet", "--out-dir"]);
             command.arg(library.folder.path().join(form.folder()));
             command.args((form == Form::Embedded).then_some("--embed")).args(manifests);
             let done = command.output().unwrap();

@@ -30,7 +30,7 @@ impl Scene {
         };
         let scene = Scene { folder: tempfile::tempdir().unwrap(), compiler, application };
         let mut command =
-            scene.command(&["compile", "--name", "models", "--target", "sm_89", "--quiet", "--output"]);
+            scene.command(&["compile", "--name", "models", "--target", "sm_89", "--quiet", "--out-dir"]);
         let done = command.arg(scene.folder.path()).args(MANIFESTS).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         Some(scene)
@@ -211,8 +211,16 @@ fn plugins_of_an_engine_are_those_of_the_library_that_it_carries() {
     let Some(scene) = Scene::new() else { return };
     let embedded = scene.folder.path().join("embedded");
     std::fs::create_dir(&embedded).unwrap();
-    let mut command = scene
-        .command(&["compile", "--name", "carried", "--target", "sm_89", "--quiet", "--embed", "--output"]);
+    let mut command = scene.command(&[
+        "compile",
+        "--name",
+        "carried",
+        "--target",
+        "sm_89",
+        "--quiet",
+        "--embed",
+        "--out-dir",
+    ]);
     let done = command.arg(&embedded).arg(MANIFESTS[0]).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let model = scene.write("model", &models::right()[0].model);

@@ -56,7 +56,7 @@ fn the_documented_command_keeps_the_parser_from_aborting() {
         "--target",
         "sm_89",
         "--quiet",
-        "--output",
+        "--out-dir",
     ]);
     let compiled = compile.arg(folder.path()).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));

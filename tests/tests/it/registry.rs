@@ -84,7 +84,7 @@ impl Bench {
         command
             .args(["--target", "compute_80", "--name", name])
             .args(options)
-            .arg("--output")
+            .arg("--out-dir")
             .arg(self.folder.path());
         let output = command.output().unwrap();
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));

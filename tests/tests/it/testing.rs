@@ -360,8 +360,17 @@ fn the_test_command_runs_the_library_that_on_names() {
     };
     for (name, count) in [("short", "numel(y) // 2"), ("whole", "numel(y)")] {
         write("planted.toml", &manifest.replace("count = \"numel(y)\"", &format!("count = \"{count}\"")));
-        let arguments =
-            ["compile", "doubled.toml", "planted.toml", "--target", "sm_89", "--name", name, "-o", "."];
+        let arguments = [
+            "compile",
+            "doubled.toml",
+            "planted.toml",
+            "--target",
+            "sm_89",
+            "--name",
+            name,
+            "--out-dir",
+            ".",
+        ];
         let Some(compiled) = in_folder(&arguments) else { return };
         compiled.assert_code(0);
     }

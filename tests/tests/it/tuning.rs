@@ -141,8 +141,10 @@ fn what_is_measured_is_kept_beside_the_project() {
         "{notes}"
     );
     std::fs::remove_file(project.folder.path().join("tuning/stand-in-4080.toml")).expect("removed");
-    for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
-        let run = project.tune(&["tests/sizes.toml", "--out", out, "--json"]).expect("as before");
+    for (option, out, file) in
+        [("--output", "kept.toml", "kept.toml"), ("--out-dir", "kept", "kept/stand-in-4090.toml")]
+    {
+        let run = project.tune(&["tests/sizes.toml", option, out, "--json"]).expect("as before");
         run.assert_code(0);
         let does = unnamed(&run).expect("nothing names it");
         assert_eq!(does, format!("tuning = [\"tuning/*.toml\", \"{file}\"]"));
@@ -175,7 +177,7 @@ fn what_is_known_of_other_plugins_stays() {
         text.lines().filter(|line| line.starts_with("shapes")).map(str::to_owned).collect::<Vec<_>>()
     };
     project.write("known.toml", &format!("{device}{known}"));
-    let Some(part) = project.tune(&["tests/sizes.toml", "--case", "7 rows", "--out", "known.toml"]) else {
+    let Some(part) = project.tune(&["tests/sizes.toml", "--case", "7 rows", "--output", "known.toml"]) else {
         return;
     };
     part.assert_code(0);
@@ -187,7 +189,7 @@ fn what_is_known_of_other_plugins_stays() {
         ["shapes = { x = [7, 4] }", "shapes = { x = [7, 4] }", "shapes = { x = [9, 4] }"]
     );
     assert_eq!(text.matches("77.0").count(), 2, "{text}");
-    project.tune(&["tests/sizes.toml", "--out", "known.toml"]).expect("as before").assert_code(0);
+    project.tune(&["tests/sizes.toml", "--output", "known.toml"]).expect("as before").assert_code(0);
     let text = project.read("known.toml");
     assert_eq!(
         rows(&text),
@@ -201,7 +203,7 @@ fn what_is_known_of_other_plugins_stays() {
         ("schema = 1\n[device]\n".to_owned(), "missing `name` in `[device]`"),
     ] {
         project.write("known.toml", &text);
-        let refused = project.tune(&["tests/sizes.toml", "--out", "known.toml"]).expect("as before");
+        let refused = project.tune(&["tests/sizes.toml", "--output", "known.toml"]).expect("as before");
         refused.assert_code(1);
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
         assert_eq!(project.read("known.toml"), text);
@@ -225,7 +227,7 @@ fn what_is_known_of_versions_that_are_gone_goes() {
     };
     let tune = |arguments: &[&str]| {
         project.write("known.toml", &known);
-        let run = project.tune(&[&["tests/sizes.toml", "--out", "known.toml"], arguments].concat());
+        let run = project.tune(&[&["tests/sizes.toml", "--output", "known.toml"], arguments].concat());
         run.inspect(|run| run.assert_code(0))
     };
     let manifest = project.read("manifests/planted.toml").replace("version = \"1\"", "version = \"2\"");
@@ -250,7 +252,7 @@ fn what_was_written_while_it_was_measured_stays() {
     let project = Project::new();
     let known = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
     project.write("known.toml", known);
-    let Some(mut command) = command(&["tune", "tests/sizes.toml", "--out", "known.toml"]) else { return };
+    let Some(mut command) = command(&["tune", "tests/sizes.toml", "--output", "known.toml"]) else { return };
     command.current_dir(project.folder.path()).env("FAKE_TIMES", TIMES);
     let mut measuring = command.stdout(Stdio::piped()).spawn().expect("the command starts");
     // The file is read before the GPU is named.
@@ -306,7 +308,7 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
         "sm_89",
         "--name",
         "both",
-        "-o",
+        "--out-dir",
         ".",
     ]) else {
         return;
@@ -411,7 +413,7 @@ fn a_variant_that_cannot_be_measured_is_named() {
         );
         std::fs::write(&path, text).expect("written");
         let out = folder.path().to_str().expect("UTF-8");
-        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out", out];
+        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out-dir", out];
         let Some(mut failed) = command(&arguments) else { return };
         let failed = finish(&mut failed);
         failed.assert_code(1);
@@ -489,14 +491,18 @@ fn where_nothing_is_launched_nothing_is_written() {
 fn where_nothing_can_be_written_nothing_is_measured() {
     let project = Project::new();
     project.write("notes.txt", "mine");
-    let file = "`notes.txt` is neither a folder nor a `.toml` file";
-    let json = "`result.json` is neither a folder nor a `.toml` file";
-    for (out, why) in [("notes.txt", file), ("result.json", json), ("notes.txt/a.toml", "cannot write")] {
-        let Some(refused) = project.tune(&["tests/sizes.toml", "--out", out]) else { return };
+    let folder = "`--output tests` names a folder, expected a file";
+    let file = "`--out-dir notes.txt` names a file, expected a folder";
+    for (option, out, why) in [
+        ("--output", "tests", folder),
+        ("--out-dir", "notes.txt", file),
+        ("--output", "notes.txt/a.toml", "cannot write"),
+    ] {
+        let Some(refused) = project.tune(&["tests/sizes.toml", option, out]) else { return };
         refused.assert_code(1);
         assert!(refused.stderr.contains(why) && refused.stdout.is_empty(), "{}", refused.stderr);
     }
-    assert!(!project.has("result.json") && project.read("notes.txt") == "mine");
+    assert_eq!(project.read("notes.txt"), "mine");
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn measure_size(
         let mut command = tools.cubinder()?;
         command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", tools.nvrtc()?);
         command.args(["compile", "--json", "--target", &architectures.join(",")]);
-        command.arg("--output").arg(folder).arg(&manifest);
+        command.arg("--out-dir").arg(folder).arg(&manifest);
         Ok(command)
     };
     let objects = variants * architectures.len();

@@ -54,9 +54,12 @@ pub(super) struct Arguments {
     /// Only cases whose names contain TEXT
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
-    /// Tuning file to write, or its folder [default: tuning/GPU.toml beside cubinder.toml, else beside the manifest]
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    /// Tuning file to write [default: GPU.toml in --out-dir]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "out_dir")]
+    output: Option<PathBuf>,
+    /// Folder of tuning files [default: tuning, beside cubinder.toml, else beside the manifest]
+    #[arg(long, value_name = "DIR")]
+    out_dir: Option<PathBuf>,
     /// Measure without writing a file
     #[arg(long)]
     dry_run: bool,

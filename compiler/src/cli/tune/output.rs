@@ -11,7 +11,7 @@ use cubinder_source::path;
 
 use super::Arguments;
 use super::project::{FOLDER, MeasuredProject, Unpacked};
-use crate::cli::output::current_folder;
+use crate::cli::output::{check_file, check_folder, current_folder};
 
 pub(super) struct Output {
     path: PathBuf,
@@ -86,21 +86,15 @@ pub(super) struct Written {
     pub(super) alike: Vec<(PathBuf, String)>,
 }
 
-/// Returns the file in `--out` (a file or folder) or in the tuning folder.
+/// Returns the file of `--output`, or the GPU's file in `--out-dir` or the tuning folder.
 fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Result<PathBuf, Diagnostic> {
-    let name = tuning::file_name(device);
-    let Some(out) = &arguments.out else { return Ok(home(arguments, manifest).join(FOLDER).join(name)) };
-    match out.extension() {
-        Some(extension) if extension == "toml" => Ok(out.clone()),
-        _ if out.is_dir() => Ok(out.join(name)),
-        None if !out.exists() => Ok(out.join(name)),
-        _ => {
-            let shown = out.display();
-            let error = format!("`{shown}` is neither a folder nor a `.toml` file");
-            Err(Diagnostic::error(error)
-                .help(format!("use `--out {}`", out.with_extension("toml").display())))
-        }
+    if let Some(file) = &arguments.output {
+        check_file(file)?;
+        return Ok(file.clone());
     }
+    arguments.out_dir.as_deref().map_or(Ok(()), check_folder)?;
+    let folder = arguments.out_dir.clone().unwrap_or_else(|| home(arguments, manifest).join(FOLDER));
+    Ok(folder.join(tuning::file_name(device)))
 }
 
 fn manifest(cases: &Cases) -> Option<PathBuf> {

@@ -105,8 +105,7 @@ impl<'t> Workshop<'t> {
         };
         let request = Request {
             project: Project::open(asked, self.folder.path())?,
-            name: "mutants".to_owned(),
-            output: self.folder.path().join("out"),
+            library: self.folder.path().join("out/libmutants.so"),
             embed: false,
             depfile: None,
             runtime_library: self.tools.runtime_library.clone(),

@@ -63,7 +63,7 @@ impl Scene {
     pub fn compile_manifest(&self, form: Form, name: &str, manifest: &str) -> String {
         let mut command = Command::new(&self.compiler);
         command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-        command.args(["compile", "--name", name, "--target", "sm_89,compute_80", "--quiet", "--output"]);
+        command.args(["compile", "--name", name, "--target", "sm_89,compute_80", "--quiet", "--out-dir"]);
         command.arg(self.path(form.folder())).arg(manifest);
         command.args((form == Form::Embedded).then_some("--embed"));
         let done = command.output().unwrap();

@@ -28,7 +28,7 @@ use super::output::{MessageFormat, Readers, current_folder, print, show};
 /// it, as `cubinder eval` and `cubinder compile FILE` do; --target and the manifest's [compile] take precedence.
 ///
 /// Each claim about a launch is proved for all nodes and shapes that the manifest allows, refuted with the smallest counterexample, or deferred to run
-/// time, when shapes are known; --proofs lists the claims. Needs neither NVRTC nor a GPU.
+/// time, when shapes are known; --verbose lists the claims. Needs neither NVRTC nor a GPU.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Manifests to check [default: those in cubinder.toml]
@@ -42,16 +42,16 @@ pub(super) struct Arguments {
     /// Override the route in manifests: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
     #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
     route: Option<Route>,
-    /// List each claim with its location and whether it is proved
-    #[arg(long, short = 'v')]
-    proofs: bool,
+    /// Also list each claim with its location and whether it is proved
+    #[arg(long, short)]
+    verbose: bool,
     /// Fail if there are warnings
     #[arg(long)]
     deny_warnings: bool,
     #[command(flatten)]
     readers: Readers,
-    /// Print nothing on success
-    #[arg(long, short)]
+    /// Print only warnings and errors
+    #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     match arguments.readers.format() {
         MessageFormat::Json => print(&(summary_json(&report, manifests, started).to_string() + "\n")),
         MessageFormat::Human => {
-            if arguments.proofs {
+            if arguments.verbose {
                 print(&obligations::list(&report.obligations));
             }
             if is_right && !arguments.quiet {

@@ -14,6 +14,7 @@ use cubinder_launch::native::is_native;
 use cubinder_manifest::config::Config;
 use cubinder_manifest::library_name::check_name;
 use cubinder_manifest::manifest::Route;
+use cubinder_manifest::manifest::toml_reader::is_identifier;
 use cubinder_model::{ArchSuffix, Bundle, Target, TargetKind};
 use cubinder_node::tuning::OutdatedMeasurement;
 use cubinder_nvrtc::installation::Installation;
@@ -75,8 +76,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
     /// Include folder, searched before those in manifests and cubinder.toml
-    #[arg(long = "include", value_name = "DIR")]
+    #[arg(long = "include", short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
+    /// Macro to define: -D FAST, -D UNROLL=4
+    #[arg(long = "define", short = 'D', value_name = "NAME[=VALUE]", value_parser = macro_definition)]
+    defines: Vec<String>,
     /// NVRTC option, passed after those in cubinder.toml and manifests
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
@@ -96,18 +100,18 @@ pub(super) struct Arguments {
     #[arg(long)]
     no_cache: bool,
     /// Number of parallel compiles [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = jobs)]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<NonZeroUsize>,
-    /// List each claim about launches with its location and whether it is proved
-    #[arg(long, short = 'v')]
-    proofs: bool,
+    /// Also list each claim about launches with its location and whether it is proved
+    #[arg(long, short)]
+    verbose: bool,
     /// Fail, and write nothing, if there are warnings
     #[arg(long)]
     deny_warnings: bool,
     #[command(flatten)]
     readers: Readers,
-    /// Print nothing on success
-    #[arg(long, short)]
+    /// Print only warnings and errors
+    #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
 }
 
@@ -120,7 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             if format == MessageFormat::Json {
                 print(&(summary_json(&outcome, started.elapsed()).to_string() + "\n"));
             } else {
-                if arguments.proofs {
+                if arguments.verbose {
                     print(&obligations::list(&outcome.compiled.obligations));
                 }
                 if !arguments.quiet {
@@ -147,6 +151,14 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
         .ok_or_else(|| "expected at least 1; omit the option to use one per processor".to_owned())
 }
 
+fn macro_definition(text: &str) -> Result<String, String> {
+    let name = text.split(['=', '(']).next().unwrap_or_default();
+    match is_identifier(name) {
+        true => Ok(text.to_owned()),
+        false => Err("expected `NAME` or `NAME=VALUE`".to_owned()),
+    }
+}
+
 pub(super) fn route(text: &str) -> Result<Route, String> {
     Route::from_name(text).ok_or_else(|| "expected `plugin` or `native`".to_owned())
 }
@@ -164,13 +176,14 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<CompiledLibraries
 
 fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     let here = current_folder()?;
+    let definitions = arguments.defines.iter().map(|definition| format!("-D{definition}"));
     let options = ProjectOptions {
         manifests: arguments.manifests.clone(),
         config: arguments.config.clone(),
         targets: arguments.targets.clone(),
         only: arguments.archs.clone(),
         include: arguments.include.clone(),
-        options: arguments.options.clone(),
+        options: definitions.chain(arguments.options.iter().cloned()).collect(),
         line_information: arguments.debug.is_some(),
         tuning: arguments.tuning.clone(),
         route: arguments.route,

@@ -26,8 +26,8 @@ mod usage;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
-use output::{MessageFormat, finish, show};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
+use output::{MessageFormat, choose_colour, finish, show};
 
 /// Bind compiled CUDA kernels into TensorRT engines.
 #[derive(Parser)]
@@ -36,6 +36,9 @@ use output::{MessageFormat, finish, show};
     after_help = "Pages named docs/... in help and messages are in the folder that `cubinder paths documentation` prints."
 )]
 struct Arguments {
+    /// Use of colour in messages and help; `auto`: on terminals, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value_t, display_order = 1000)]
+    color: ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
@@ -87,7 +90,9 @@ pub(crate) fn run() -> ExitCode {
     if let Some(code) = nvrtc::as_worker() {
         return code;
     }
-    let command = match Arguments::try_parse() {
+    let parser = Arguments::command().color(choose_colour(std::env::args_os()));
+    let parsed = parser.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let command = match parsed {
         Ok(arguments) => arguments.command,
         Err(error) => return refuse(&error),
     };
@@ -129,6 +134,7 @@ mod path_arguments;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::path::PathBuf;
 
     use super::*;
@@ -144,6 +150,25 @@ mod tests {
             found.extend(paths_of(inner, format!("{name} {}", inner.get_name()).trim()));
         }
         found
+    }
+
+    /// Collects options with a short form, and all options of the same long names.
+    fn options(command: &clap::Command, found: &mut BTreeSet<(Option<char>, String)>) {
+        const LONG: [&str; 7] = ["define", "include", "jobs", "output", "plugins", "quiet", "verbose"];
+        let named =
+            command.get_arguments().filter_map(|argument| Some((argument.get_short(), argument.get_long()?)));
+        let named = named.filter(|(short, long)| short.is_some() || LONG.contains(long));
+        found.extend(named.map(|(short, long)| (short, long.to_owned())));
+        command.get_subcommands().for_each(|inner| options(inner, found));
+    }
+
+    #[test]
+    fn a_short_option_means_the_same_in_all_commands() {
+        let mut found = BTreeSet::new();
+        options(&Arguments::command(), &mut found);
+        let found: Vec<String> = found.iter().map(|(short, long)| format!("{short:?} {long}")).collect();
+        let expected = ["D define", "I include", "j jobs", "o output", "p plugins", "q quiet", "v verbose"];
+        assert_eq!(found, expected.map(|option| format!("Some('{}') {}", &option[..1], &option[2..])));
     }
 
     #[test]

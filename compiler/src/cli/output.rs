@@ -1,9 +1,12 @@
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::{Args, ValueEnum};
+use anstream::AutoStream;
+use clap::{Args, ColorChoice, ValueEnum};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_source::atomic_file::parent_folder;
 use cubinder_source::diagnostic::{self, Colour, Diagnostic};
@@ -170,6 +173,26 @@ pub(super) fn ending(code: ExitCode) -> ExitCode {
     }
 }
 
+/// The choice of `--color`.
+static COLOUR: OnceLock<ColorChoice> = OnceLock::new();
+
+/// Finds `--color` in the words of a command line, before help or an error is printed in colour.
+pub(super) fn choose_colour(words: impl Iterator<Item = OsString>) -> ColorChoice {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let value = |at: usize| match words[at].strip_prefix("--color")? {
+        "" => words.get(at + 1).map(String::as_str),
+        value => value.strip_prefix('='),
+    };
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let found = (0..end).rev().find_map(value).and_then(|value| value.parse().ok());
+    *COLOUR.get_or_init(|| found.unwrap_or_default())
+}
+
 fn wants_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
+    match COLOUR.get().copied().unwrap_or_default() {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        // `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE`, as clap's help.
+        ColorChoice::Auto => AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never,
+    }
 }

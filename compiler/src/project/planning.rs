@@ -95,7 +95,7 @@ impl Project {
                 None => errors.push(
                     refused
                         .at(plugin.name_span.clone(), "compiled for this plugin")
-                        .note("the option is from the command line (`--option`)")
+                        .note("the option is from the command line (`--option`, `--define`)")
                         .help("remove it"),
                 ),
             }

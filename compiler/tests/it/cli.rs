@@ -304,11 +304,11 @@ fn what_is_proved_is_counted_and_listed() {
     assert!(result["proved"].as_u64().unwrap() > 0, "{result}");
     assert_eq!(result["proved"], verdicts(&result, "proved"));
     assert_eq!(result["refuted"], 0);
-    let listed = project.compile(&["--proofs"]).stdout;
+    let listed = project.compile(&["-v"]).stdout;
     let proved = listed.lines().filter(|line| line.starts_with("proved ")).count();
     assert_eq!(result["proved"], proved, "{listed}");
     assert!(listed.contains(&format!("\n{proved} checks proved, ")), "{listed}");
-    assert!(project.compile(&["--proofs", "--quiet"]).stdout.lines().all(|line| line.contains("manifests/")));
+    assert_eq!(project.run(&["compile", "-v", "-q"]).code, Some(2));
 
     project.edit("manifests/scale.toml", "256)\"]\nblock", "256)\", \"x.shape[0]\"]\nblock");
     project.edit("manifests/scale.toml", "type = \"f32\"\n", "type = \"f32\"\ndefault = 0.5\n");
@@ -333,6 +333,41 @@ fn what_is_proved_is_counted_and_listed() {
     let run = project.run(&["check", "--deny-warnings", "--json"]);
     let result = last(&run);
     assert_eq!((run.code, &result["result"], &result["errors"]), (Some(1), &"failed".into(), &1.into()));
+}
+
+#[test]
+fn macros_and_include_folders_have_short_options() {
+    let Some(project) = Project::new() else { return };
+    project.edit("kernels/scale.cu", "* factor", "* FACTOR");
+    project.write("include/factor.h", "#define FACTOR OTHER(factor)\n");
+    let kernel = project.read("kernels/scale.cu");
+    project.write("kernels/scale.cu", [b"#include <factor.h>\n", kernel.as_slice()].concat());
+    project.run(&["compile", "-q"]).assert_refused("no header");
+    project.run(&["compile", "-q", "-I", "include"]).assert_refused("no macro");
+    let done = project.compile(&["-q", "-j", "1", "-Iinclude", "-DOTHER(x)=x"]);
+    assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""));
+    for wrong in ["", "=1", "-x", "1"] {
+        assert_eq!(project.run(&["compile", "-D", wrong]).code, Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn colour_is_chosen_for_messages_and_help() {
+    let project = Project::without_tools();
+    let has_colour = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let mut command = project.command(arguments);
+        let run = support::Run::of(command.envs(environment.iter().copied()).output().unwrap());
+        format!("{}{}", run.stdout, run.stderr).contains('\u{1b}')
+    };
+    for command in [&["check", "nowhere.toml"][..], &["check", "--help"], &["check", "--nowhere"]] {
+        let with = |choice: &[&'static str]| [command, choice].concat();
+        assert!(!has_colour(command, &[]), "no terminal");
+        assert!(has_colour(&with(&["--color", "always"]), &[("NO_COLOR", "1")]), "{command:?}");
+        assert!(has_colour(&[&["--color=always"], command].concat(), &[]), "{command:?}");
+        assert!(has_colour(command, &[("CLICOLOR_FORCE", "1")]), "{command:?}");
+        assert!(!has_colour(&with(&["--color=never"]), &[("CLICOLOR_FORCE", "1")]), "{command:?}");
+    }
+    assert_eq!(project.run(&["check", "--color", "often"]).code, Some(2));
 }
 
 #[test]

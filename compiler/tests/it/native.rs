@@ -280,7 +280,7 @@ fn shared_memory_is_what_a_block_gets_unasked() {
         run.code == Some(1)
     };
     assert_eq!([refused("native", 48), refused("native", 49), refused("plugin", 49)], [false, true, false]);
-    let check = project.run(&["check", "ok/shared.toml", "--proofs"]);
+    let check = project.run(&["check", "ok/shared.toml", "--verbose"]);
     assert!(
         check.stderr.contains("warning[C0303]") && check.stderr.contains("0 to 49152 bytes"),
         "{}",

@@ -384,8 +384,8 @@ fn command_row(help: &str) -> String {
     let names = help.lines().filter(is_option);
     let names = names.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
     let options: Vec<String> =
-        names.filter(|name| *name != "--help").map(|name| format!("`{name}`")).collect();
-    row(&[&format!("`{}`", usage.replace("[OPTIONS] ", "")), &options.join(", ")])
+        names.filter(|name| !["--help", "--color"].contains(name)).map(|name| format!("`{name}`")).collect();
+    row(&[&format!("`{}`", usage.replace(" [OPTIONS]", "")), &options.join(", ")])
 }
 
 #[test]

@@ -214,9 +214,7 @@ fn of_driver(nvrtc: Option<drivers::Release>) -> Vec<Check> {
         Ok(driver) => driver,
         Err(error) => return vec![absent(DRIVER, &error, INSTALL)],
     };
-    let devices = driver.device_count().map_err(NoDriver::Unusable).and_then(|count| {
-        (0..count).map(|ordinal| DeviceInfo::query(driver, ordinal)).collect::<Result<Vec<_>, _>>()
-    });
+    let devices = DeviceInfo::query_all(driver);
     let cuda = driver.version().unwrap_or_default();
     let version = Some(format!("CUDA {}.{}", cuda / 1000, cuda % 1000 / 10));
     let check = Check { version, ..Check::new(DRIVER, Status::Ok) };
@@ -229,14 +227,10 @@ fn of_driver(nvrtc: Option<drivers::Release>) -> Vec<Check> {
         None => check,
     };
     let gpus = match devices {
-        Ok(devices) if devices.is_empty() => {
-            vec![absent(
-                GPU,
-                &NoDriver::NoDevice { ordinal: 0, count: 0 },
-                "make a GPU visible, for example with `CUDA_VISIBLE_DEVICES=0`",
-            )]
-        }
         Ok(devices) => devices.iter().map(of_device).collect(),
+        Err(error @ NoDriver::NoDevice { .. }) => {
+            vec![absent(GPU, &error, "make a GPU visible, for example with `CUDA_VISIBLE_DEVICES=0`")]
+        }
         Err(error) => vec![absent(GPU, &error, "check the GPU with `nvidia-smi`")],
     };
     std::iter::once(check).chain(gpus).collect()

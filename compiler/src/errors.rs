@@ -58,6 +58,19 @@ cubinder_source::diagnostics! {
         help: "{help}";
     }
 
+    /// `--target native` without a GPU or driver.
+    pub(crate) struct NoGpuForNative { why: String }
+    error "`--target native` requires a GPU in this machine" {
+        note: "{why}";
+        help: "name the GPU's architecture, such as `--target sm_89`, or use `--target all-major`";
+    }
+
+    /// `--target native` with a driver or GPU that does not work.
+    pub(crate) struct UnusableGpuForNative { why: String }
+    error "`--target native` cannot query the GPUs: {why}" {
+        help: "check them with `cubinder doctor`, or name the architecture, such as `--target sm_89`";
+    }
+
     /// `--arch` with an unconfigured target.
     pub(crate) struct TargetNotConfigured { target: String, configured: String }
     error "`{target}` is not a target of this project" {

@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod new;
 pub mod pack;
 pub mod project;
+pub mod target_choice;
 pub mod thin;
 
 pub use errors::WarningsDenied;

@@ -39,6 +39,17 @@ impl DeviceInfo {
         find(driver, ordinal).map(|(_, info)| info).map_err(NoDriver::Unusable)
     }
 
+    /// Describes all devices.
+    ///
+    /// # Errors
+    /// No device, or an unusable one.
+    pub fn query_all(driver: Driver) -> Result<Vec<DeviceInfo>, NoDriver> {
+        match driver.device_count().map_err(NoDriver::Unusable)? {
+            0 => Err(NoDriver::NoDevice { ordinal: 0, count: 0 }),
+            count => (0..count).map(|ordinal| DeviceInfo::query(driver, ordinal)).collect(),
+        }
+    }
+
     /// Returns the driver's CUDA version: `13.0`.
     #[must_use]
     pub fn driver_cuda(&self) -> String {

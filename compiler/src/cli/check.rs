@@ -10,14 +10,15 @@ use cubinder_analysis::precompiled::UncheckedPointers;
 use cubinder_compiler::WarningsDenied;
 use cubinder_compiler::check_plugins::{self, CheckReport};
 use cubinder_compiler::project::{Project, ProjectOptions};
+use cubinder_compiler::target_choice::{self, TargetChoice};
 use cubinder_manifest::manifest::Route;
-use cubinder_model::Target;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Span, has_errors};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::source;
 use cubinder_source::words::{counted, quoted};
 use serde_json::{Value, json};
 
+use super::nvrtc;
 use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, Readers, current_folder, print, show};
 
@@ -28,7 +29,8 @@ use super::output::{MessageFormat, Readers, current_folder, print, show};
 /// it, as `cubinder eval` and `cubinder compile FILE` do; --target and the manifest's [compile] take precedence.
 ///
 /// Each claim about a launch is proved for all nodes and shapes that the manifest allows, refuted with the smallest counterexample, or deferred to run
-/// time, when shapes are known; --verbose lists the claims. Needs neither NVRTC nor a GPU.
+/// time, when shapes are known; --verbose lists the claims. Needs neither NVRTC nor a GPU, except for the
+/// targets `all-major` and `native`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Manifests to check [default: those in cubinder.toml]
@@ -36,9 +38,10 @@ pub(super) struct Arguments {
     /// The cubinder.toml to use
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Override targets in manifests and cubinder.toml: sm_89, compute_80; repeat or separate with commas
+    /// Override targets in manifests and cubinder.toml: sm_89 for machine code, compute_80 for PTX, native for the GPUs of this machine,
+    /// all-major for each major version that NVRTC supports and PTX for the highest; repeat or separate with commas
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
-    targets: Vec<Target>,
+    targets: Vec<TargetChoice>,
     /// Override the route in manifests: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
     #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
     route: Option<Route>,
@@ -86,7 +89,7 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
     let options = ProjectOptions {
         manifests: arguments.manifests.clone(),
         config: arguments.config.clone(),
-        targets: arguments.targets.clone(),
+        targets: target_choice::resolve(&arguments.targets, &nvrtc::overrides(None))?,
         route: arguments.route,
         ..ProjectOptions::default()
     };

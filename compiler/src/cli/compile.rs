@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use cubinder_compiler::compile::{CompiledBundle, CompiledLibraries, Request, compile};
 use cubinder_compiler::project::{Project, ProjectOptions};
+use cubinder_compiler::target_choice::{self, TargetChoice};
 use cubinder_import::foreign::FromPtx;
 use cubinder_launch::native::is_native;
 use cubinder_manifest::config::Config;
@@ -52,10 +53,10 @@ pub(super) struct Arguments {
     /// Library name: lib<NAME>.so [default: the name in cubinder.toml, or the manifest's name; required with several manifests]
     #[arg(long, conflicts_with = "output")]
     name: Option<String>,
-    /// Override targets in manifests (`targets`, `code`) and cubinder.toml: sm_89 for machine code, compute_80 for PTX; repeat or
-    /// separate with commas
+    /// Override targets in manifests (`targets`, `code`) and cubinder.toml: sm_89 for machine code, compute_80 for PTX, native for the GPUs of this machine,
+    /// all-major for each major version that NVRTC supports and PTX for the highest; repeat or separate with commas
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
-    targets: Vec<Target>,
+    targets: Vec<TargetChoice>,
     /// Compile for a subset of the targets in manifests and cubinder.toml, for a quick build or a small deployment; if none are
     /// configured, use --target
     #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets")]
@@ -176,11 +177,12 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<CompiledLibraries
 
 fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     let here = current_folder()?;
+    let overrides = nvrtc::overrides(arguments.nvrtc.clone());
     let definitions = arguments.defines.iter().map(|definition| format!("-D{definition}"));
     let options = ProjectOptions {
         manifests: arguments.manifests.clone(),
         config: arguments.config.clone(),
-        targets: arguments.targets.clone(),
+        targets: target_choice::resolve(&arguments.targets, &overrides)?,
         only: arguments.archs.clone(),
         include: arguments.include.clone(),
         options: definitions.chain(arguments.options.iter().cloned()).collect(),
@@ -198,7 +200,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         embed: arguments.embed,
         depfile: arguments.depfile.clone(),
         runtime_library: runtime_library(arguments)?,
-        overrides: nvrtc::overrides(arguments.nvrtc.clone()),
+        overrides,
         use_cache: !arguments.no_cache,
         deny_warnings: arguments.deny_warnings,
         project,

@@ -336,41 +336,6 @@ fn what_is_proved_is_counted_and_listed() {
 }
 
 #[test]
-fn macros_and_include_folders_have_short_options() {
-    let Some(project) = Project::new() else { return };
-    project.edit("kernels/scale.cu", "* factor", "* FACTOR");
-    project.write("include/factor.h", "#define FACTOR OTHER(factor)\n");
-    let kernel = project.read("kernels/scale.cu");
-    project.write("kernels/scale.cu", [b"#include <factor.h>\n", kernel.as_slice()].concat());
-    project.run(&["compile", "-q"]).assert_refused("no header");
-    project.run(&["compile", "-q", "-I", "include"]).assert_refused("no macro");
-    let done = project.compile(&["-q", "-j", "1", "-Iinclude", "-DOTHER(x)=x"]);
-    assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""));
-    for wrong in ["", "=1", "-x", "1"] {
-        assert_eq!(project.run(&["compile", "-D", wrong]).code, Some(2), "{wrong}");
-    }
-}
-
-#[test]
-fn colour_is_chosen_for_messages_and_help() {
-    let project = Project::without_tools();
-    let has_colour = |arguments: &[&str], environment: &[(&str, &str)]| {
-        let mut command = project.command(arguments);
-        let run = support::Run::of(command.envs(environment.iter().copied()).output().unwrap());
-        format!("{}{}", run.stdout, run.stderr).contains('\u{1b}')
-    };
-    for command in [&["check", "nowhere.toml"][..], &["check", "--help"], &["check", "--nowhere"]] {
-        let with = |choice: &[&'static str]| [command, choice].concat();
-        assert!(!has_colour(command, &[]), "no terminal");
-        assert!(has_colour(&with(&["--color", "always"]), &[("NO_COLOR", "1")]), "{command:?}");
-        assert!(has_colour(&[&["--color=always"], command].concat(), &[]), "{command:?}");
-        assert!(has_colour(command, &[("CLICOLOR_FORCE", "1")]), "{command:?}");
-        assert!(!has_colour(&with(&["--color=never"]), &[("CLICOLOR_FORCE", "1")]), "{command:?}");
-    }
-    assert_eq!(project.run(&["check", "--color", "often"]).code, Some(2));
-}
-
-#[test]
 fn what_only_a_compile_can_tell_has_a_place() {
     let project = Project::without_tools();
     project.edit("kernels/scale.cu", "__global__ void scale", "__global__ void BOUNDS scale");

@@ -27,6 +27,7 @@ mod native;
 mod new;
 mod occupancy;
 mod onnx;
+mod options;
 mod paths;
 mod provenance;
 mod reproducible;

@@ -439,3 +439,17 @@ fn the_test_command_runs_in_a_folder_that_is_not_utf8() {
     let path = folder.join("planted.toml");
     assert_eq!(report["file"]["bytes"], serde_json::json!(path.as_os_str().as_bytes()));
 }
+
+#[test]
+fn the_native_target_is_the_gpu_of_this_machine() {
+    let check = |environment: (&str, &str)| {
+        let arguments = ["check", "tests/data/testing/doubled.toml", "--target", "native", "--json"];
+        command::command(&arguments).map(|mut command| finish(command.env(environment.0, environment.1)))
+    };
+    let Some(found) = check(("FAKE_INIT", "0")) else { return };
+    found.assert_code(0);
+    assert_eq!(found.report()["targets"], serde_json::json!(["sm_89"]));
+    let none = check(("FAKE_INIT", "100")).expect("as before");
+    none.assert_code(1);
+    assert!(none.stdout.contains("`--target native` requires a GPU in this machine"), "{}", none.stdout);
+}

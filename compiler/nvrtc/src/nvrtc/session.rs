@@ -333,6 +333,12 @@ impl Session {
         self.compiler().map(Compiler::version)
     }
 
+    /// Loads NVRTC and returns its architectures in ascending order (89), without suffixed ones (`90a`).
+    pub fn supported_archs(&self) -> Result<Vec<u32>, Diagnostic> {
+        let nvrtc = self.compiler()?.about();
+        nvrtc.archs.map_err(|error| Diagnostic::error(format!("cannot list NVRTC's architectures: {error}")))
+    }
+
     fn compiler(&self) -> Result<&Compiler, Diagnostic> {
         if let Some(workers) = self.workers.as_ref().filter(|_| self.compiler.get().is_none()) {
             // Each waiting thread needs a process; only one waits below.

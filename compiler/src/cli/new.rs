@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use cubinder_compiler::new::{self, Plan};
+use cubinder_compiler::new::{self, Plan, Template};
 use cubinder_manifest::config::FILE_NAME;
 use cubinder_source::diagnostic::Diagnostic;
 
@@ -17,24 +17,28 @@ use super::output::{MessageFormat, current_folder, print, show};
 pub(super) struct Arguments {
     /// Plugin name: an identifier
     name: String,
+    /// What the plugin computes
+    #[arg(long, value_enum, default_value_t)]
+    template: Template,
     /// Folder of a new or existing project [default: the enclosing project, else NAME]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> Result<bool, Vec<Diagnostic>> {
-    let plan = new::plan(&arguments.name, arguments.path.as_deref(), &current_folder()?)?;
+    let plan = new::plan(&arguments.name, arguments.template, arguments.path.as_deref(), &current_folder()?)?;
     new::write(&plan)?;
     if !new::is_named(&plan, &arguments.name) {
         let warning = Diagnostic::warning(format!("`{FILE_NAME}` does not list the new manifest"))
             .help(format!("add `manifests/{}.toml` to its `manifests`", arguments.name));
         show(&mut [warning], MessageFormat::Human);
     }
-    print(&next(&plan, &arguments.name, command));
+    print(&next(&plan, arguments, command));
     Ok(true)
 }
 
-fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
+fn next(plan: &Plan, arguments: &Arguments, command: &clap::Command) -> String {
+    let Arguments { name, template, .. } = arguments;
     let mut text = String::new();
     for (path, _) in &plan.files {
         text.push_str(&format!("wrote {}\n", path.display()));
@@ -47,8 +51,9 @@ fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
     if command.find_subcommand("check").is_some() {
         text.push_str("  cubinder check\n");
     }
+    let attribute = template.attribute().map(|attribute| format!(" --attr {attribute}")).unwrap_or_default();
     text.push_str(&format!(
-        "  cubinder eval manifests/{name}.toml --shape x=4x1024 --attr factor=2\n  \
+        "  cubinder eval manifests/{name}.toml --shape x=4x1024{attribute}\n  \
            cubinder eval --cases tests/{name}.toml\n  \
            cubinder test tests/{name}.toml --allow-no-gpu\n  \
            cubinder compile\n  \

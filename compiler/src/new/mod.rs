@@ -13,10 +13,60 @@ use cubinder_source::source;
 const LONGEST_NAME: usize = 64;
 
 const CONFIG: &str = include_str!("templates/cubinder.toml");
-const MANIFEST: &str = include_str!("templates/manifest.toml");
-const KERNEL: &str = include_str!("templates/kernel.cu");
-const CASES: &str = include_str!("templates/cases.toml");
-const REFERENCE: &str = include_str!("templates/reference.py");
+
+/// What a new plugin computes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Template {
+    /// Each output element from one input element
+    #[default]
+    Elementwise,
+    /// The sum of each row
+    Reduction,
+    /// An output in the memory of its input
+    Inplace,
+    /// An output whose size depends on the data
+    DataDependent,
+}
+
+macro_rules! files {
+    ($folder:literal) => {
+        TemplateFiles {
+            manifest: include_str!(concat!("templates/", $folder, "/manifest.toml")),
+            kernel: include_str!(concat!("templates/", $folder, "/kernel.cu")),
+            cases: include_str!(concat!("templates/", $folder, "/cases.toml")),
+            reference: include_str!(concat!("templates/", $folder, "/reference.py")),
+        }
+    };
+}
+
+struct TemplateFiles {
+    manifest: &'static str,
+    kernel: &'static str,
+    cases: &'static str,
+    reference: &'static str,
+}
+
+impl Template {
+    fn files(self) -> TemplateFiles {
+        match self {
+            Template::Elementwise => files!("elementwise"),
+            Template::Reduction => files!("reduction"),
+            Template::Inplace => files!("inplace"),
+            Template::DataDependent => files!("data_dependent"),
+        }
+    }
+
+    /// Returns an attribute of the plugin with a value, as `cubinder eval` reads it.
+    #[must_use]
+    pub fn attribute(self) -> Option<&'static str> {
+        match self {
+            Template::Elementwise => Some("factor=2"),
+            Template::Reduction => None,
+            Template::Inplace => Some("delta=2"),
+            Template::DataDependent => Some("threshold=2"),
+        }
+    }
+}
 
 /// The files to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +84,9 @@ pub struct Plan {
 ///
 /// # Errors
 /// An invalid name.
-pub fn plan(name: &str, folder: Option<&Path>, here: &Path) -> Result<Plan, Diagnostic> {
+pub fn plan(name: &str, template: Template, folder: Option<&Path>, here: &Path) -> Result<Plan, Diagnostic> {
     check_name(name)?;
+    let TemplateFiles { manifest, kernel, cases, reference } = template.files();
     let text = |template: &str| template.replace("@NAME@", name);
     let (project, is_added) = match folder {
         Some(folder) => (folder.to_path_buf(), folder.join(FILE_NAME).is_file()),
@@ -48,10 +99,10 @@ pub fn plan(name: &str, folder: Option<&Path>, here: &Path) -> Result<Plan, Diag
     if !is_added {
         files.push((project.join(FILE_NAME), text(CONFIG)));
     }
-    files.push((project.join("manifests").join(format!("{name}.toml")), text(MANIFEST)));
-    files.push((project.join("kernels").join(format!("{name}.cu")), text(KERNEL)));
-    files.push((project.join("tests").join(format!("{name}.toml")), text(CASES)));
-    files.push((project.join("tests").join(format!("{name}_reference.py")), text(REFERENCE)));
+    files.push((project.join("manifests").join(format!("{name}.toml")), text(manifest)));
+    files.push((project.join("kernels").join(format!("{name}.cu")), text(kernel)));
+    files.push((project.join("tests").join(format!("{name}.toml")), text(cases)));
+    files.push((project.join("tests").join(format!("{name}_reference.py")), text(reference)));
     Ok(Plan { folder: project, is_added, files })
 }
 
@@ -127,7 +178,7 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_are_refused() {
-        let plan = |name: &str| plan(name, None, Path::new("/srv/nothing"));
+        let plan = |name: &str| plan(name, Template::default(), None, Path::new("/srv/nothing"));
         for name in ["", "1x", "a-b", "a b", "../x", "ä", "cubinder", &"x".repeat(65)] {
             assert!(plan(name).is_err(), "{name}");
         }
@@ -144,11 +195,11 @@ mod tests {
             };
             plan.files.iter().map(shown).collect()
         };
-        let fresh = files(plan("scale", None, &inner).unwrap());
+        let fresh = files(plan("scale", Template::default(), None, &inner).unwrap());
         assert_eq!(fresh[0], "scale/cubinder.toml");
         assert_eq!(fresh[1], "scale/manifests/scale.toml");
         std::fs::write(folder.path().join(FILE_NAME), "").unwrap();
-        let added = files(plan("scale", None, &inner).unwrap());
+        let added = files(plan("scale", Template::default(), None, &inner).unwrap());
         assert_eq!(
             added,
             [
@@ -158,17 +209,17 @@ mod tests {
                 "../tests/scale_reference.py"
             ]
         );
-        let here = files(plan("scale", None, folder.path()).unwrap());
+        let here = files(plan("scale", Template::default(), None, folder.path()).unwrap());
         assert_eq!(
             here,
             ["manifests/scale.toml", "kernels/scale.cu", "tests/scale.toml", "tests/scale_reference.py"]
         );
         assert_eq!(
-            files(plan("scale", Some(folder.path()), &inner).unwrap())[0],
+            files(plan("scale", Template::default(), Some(folder.path()), &inner).unwrap())[0],
             "[TEMP]/manifests/scale.toml"
         );
         assert_eq!(
-            files(plan("scale", Some(&inner), folder.path()).unwrap())[0],
+            files(plan("scale", Template::default(), Some(&inner), folder.path()).unwrap())[0],
             "[TEMP]/manifests/cubinder.toml"
         );
     }
@@ -176,7 +227,7 @@ mod tests {
     #[test]
     fn nothing_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let plan = || plan("scale", Some(folder.path()), folder.path()).unwrap();
+        let plan = || plan("scale", Template::default(), Some(folder.path()), folder.path()).unwrap();
         let made = plan();
         write(&made).unwrap();
         assert!(is_named(&made, "scale"));
@@ -192,7 +243,7 @@ mod tests {
     #[test]
     fn what_a_killed_run_began_is_finished() {
         let folder = tempfile::tempdir().unwrap();
-        let plan = plan("scale", Some(folder.path()), folder.path()).unwrap();
+        let plan = plan("scale", Template::default(), Some(folder.path()), folder.path()).unwrap();
         write(&plan).unwrap();
         std::fs::remove_file(&plan.files[2].0).unwrap();
         std::fs::remove_file(&plan.files[4].0).unwrap();

@@ -49,6 +49,35 @@ fn a_new_plugin_is_right_as_it_stands() {
 }
 
 #[test]
+fn every_template_is_right_as_it_stands() {
+    let Some(project) = Project::new() else { return };
+    for (template, variants) in [("elementwise", 5), ("reduction", 5), ("inplace", 4), ("data-dependent", 5)]
+    {
+        let made = project.run(&["new", "wave", "--template", template, "--path", template]);
+        made.assert_ok();
+        let inside = |arguments: &[&str]| {
+            let mut command = project.command(arguments);
+            let run = Run::of(command.current_dir(project.path(template)).output().unwrap());
+            assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{template}: {arguments:?}");
+            run.stdout
+        };
+        let checked = inside(&["check", "--deny-warnings", "--json"]);
+        let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+        assert_eq!(
+            (&checked["refuted"], &checked["unsure"]),
+            (&0.into(), &serde_json::json!([])),
+            "{checked}"
+        );
+        let cases = inside(&["eval", "--cases", "tests/wave.toml"]);
+        assert!(cases.ends_with(&format!("\n{variants} as expected\n")), "{cases}");
+        let line = made.stdout.lines().find(|line| line.contains("cubinder eval manifests/")).unwrap();
+        inside(&line.split_whitespace().skip(1).collect::<Vec<_>>());
+        inside(&["compile", "--deny-warnings"]);
+        assert!(project.path(template).join("build/libwave.so").is_file());
+    }
+}
+
+#[test]
 fn a_plugin_is_added_to_a_project_and_overwrites_nothing() {
     let project = Project::without_tools();
     let run = project.run(&["new", "wave"]);

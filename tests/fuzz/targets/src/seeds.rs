@@ -123,8 +123,9 @@ name = "none"
 shapes = { x = [2, 4] }
 error = "pads"
 "#;
-    let template = root().join("compiler/src/new/templates/cases.toml");
-    let mut all = bytes(texts(&[template]));
+    let templates = below("compiler/src/new/templates", "toml");
+    let cases = templates.into_iter().filter(|path| path.ends_with("cases.toml"));
+    let mut all = bytes(texts(&cases.collect::<Vec<_>>()));
     all.push(example.as_bytes().to_vec());
     all
 }
@@ -138,7 +139,7 @@ pub(crate) fn kernels() -> Vec<Vec<u8>> {
         "tests/data/bad",
         "compiler/src/new/templates",
     ];
-    bytes(texts(&folders.map(|folder| files(folder, "cu")).concat()))
+    bytes(texts(&folders.map(|folder| below(folder, "cu")).concat()))
 }
 
 fn below(folder: &str, ending: &str) -> Vec<PathBuf> {

@@ -17,6 +17,43 @@ cubinder_source::diagnostics! {
         help: "use `--out-dir {folder}`";
     }
 
+    /// `extract` of a file without code.
+    pub(crate) struct NoCodeToExtract { file: String }
+    error "`{file}` contains no code" {
+        help: "extract from the library that `cubinder compile` wrote; engines built without `--embed` contain the code of their nodes";
+    }
+
+    /// `extract` of other code than a file has.
+    pub(crate) struct NoCodeOfForm { file: String, what: &'static str, targets: String, known: String }
+    error "`{file}` contains no {what}{targets}" {
+        note: "it contains code for {known}";
+        help: "`--as ptx` is for `compute_*`, `--as cubin` and `--as sass` are for `sm_*`";
+    }
+
+    /// A code object that cannot be unpacked.
+    pub(crate) struct UnreadableCodeObject { digest: String, error: String }
+    error "cannot read the code object {digest}: {error}" {
+        help: "compile the library again";
+    }
+
+    /// `nvdisasm` is missing.
+    pub(crate) struct NoDisassembler
+    error "`--as sass` requires `nvdisasm`" {
+        note: "it is neither in `CUDA_HOME` nor in `PATH`";
+        help: "install the CUDA toolkit and set `CUDA_HOME`, or use `--as cubin`";
+    }
+
+    pub(crate) struct DisassemblerNotStarted { program: String, error: String }
+    error "cannot run `{program}`: {error}" {
+        help: "set `CUDA_HOME` to a CUDA toolkit";
+    }
+
+    pub(crate) struct DisassemblerFailed { program: String, status: String, lines: Vec<String> }
+    error "`{program}` failed: {status}" {
+        note *lines: "{lines}";
+        help: "a newer `nvdisasm` may support the target: set `CUDA_HOME` to its CUDA toolkit";
+    }
+
     /// `--embed` with native plugins only.
     pub(crate) struct NothingToEmbed
     error(NO_NATIVE_ROUTE) "no code to embed: TensorRT launches all plugins" {

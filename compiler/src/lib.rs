@@ -6,6 +6,7 @@ pub mod check_plugins;
 pub mod compile;
 pub mod doctor;
 mod errors;
+pub mod extract;
 pub mod inspect;
 pub mod new;
 pub mod pack;

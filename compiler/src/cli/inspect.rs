@@ -36,15 +36,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
-    let mut report = read_report(&arguments.file)?;
+    let (mut report, _) = read_report(&arguments.file)?;
     if let Some(name) = &arguments.plugin {
-        let names = report.names();
-        if !report.keep(name) {
-            let error =
-                Diagnostic::error(format!("no plugin or node `{name}` in `{}`", arguments.file.display()));
-            let contents = if names.is_empty() { "no plugin".to_owned() } else { quoted(names) };
-            return Err(vec![error.note(format!("it contains {contents}"))]);
-        }
+        keep_plugin(&mut report, name, &arguments.file)?;
     }
     if arguments.json {
         print_pretty(&report, "report")?;
@@ -60,15 +54,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(report.damaged.is_empty())
 }
 
-fn read_report(path: &Path) -> Result<inspect::Report, Diagnostic> {
+/// Keeps one plugin's or node's part of a report.
+pub(super) fn keep_plugin(report: &mut inspect::Report, name: &str, path: &Path) -> Result<(), Diagnostic> {
+    let names = report.names();
+    if report.keep(name) {
+        return Ok(());
+    }
+    let contents = if names.is_empty() { "no plugin".to_owned() } else { quoted(names) };
+    Err(Diagnostic::error(format!("no plugin or node `{name}` in `{}`", path.display()))
+        .note(format!("it contains {contents}")))
+}
+
+/// Reads a file; returns its report and its bytes.
+pub(super) fn read_report(path: &Path) -> Result<(inspect::Report, Vec<u8>), Diagnostic> {
     let name = path.display();
     let bytes = source::read(path, source::LARGEST_BINARY)
         .map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
-    inspect::inspect(path, &bytes).map_err(|problem| {
+    let report = inspect::inspect(path, &bytes).map_err(|problem| {
         let error = Diagnostic::error(format!("cannot inspect `{name}`: {problem}"));
         match inspect::help(path, &bytes).filter(|_| matches!(problem, InspectError::Nothing(_))) {
             Some(help) => error.help(help),
             None => error,
         }
-    })
+    })?;
+    Ok((report, bytes))
 }

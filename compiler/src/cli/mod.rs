@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod eval;
 mod explain;
+mod extract;
 mod gpu;
 mod import;
 mod inspect;
@@ -60,6 +61,8 @@ enum Command {
     /// Explain the rule with the code of a message
     #[command(long_about = explain::LONG_ABOUT)]
     Explain(explain::Arguments),
+    #[command(about = "Write the machine code or PTX in a library, a bundle or an engine")]
+    Extract(extract::Arguments),
     #[command(about = "Write a manifest for precompiled kernels")]
     Import(import::Arguments),
     #[command(about = "Show the contents of a plugin library, a bundle, a cubin or an engine")]
@@ -108,6 +111,7 @@ fn perform(command: Command) -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Eval(arguments) => return eval::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Extract(arguments) => extract::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Man(arguments) => man::run(&arguments, Arguments::command()),

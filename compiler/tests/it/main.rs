@@ -14,6 +14,7 @@ mod depfile;
 mod docs;
 mod doctor;
 mod eval;
+mod extract;
 mod foreign;
 mod foreign_pointers;
 mod inspect_damage;

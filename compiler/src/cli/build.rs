@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::obligations::count_of;
 use super::output::{MessageFormat, fail, print, show};
+use super::suggestions;
 use super::thin::device;
 
 /// Build an engine from an ONNX model, with the TensorRT or TensorRT-RTX that is installed.
@@ -52,7 +53,7 @@ pub(super) struct Arguments {
     #[arg(long = "values", value_name = "NAME=MIN:OPT:MAX", allow_hyphen_values = true)]
     values: Vec<String>,
     /// GPU to build for, such as sm_89; repeat or separate with commas; TensorRT-RTX only
-    #[arg(long = "gpu", value_name = "ARCH", value_delimiter = ',', value_parser = device)]
+    #[arg(long = "gpu", value_name = "ARCH", value_delimiter = ',', value_parser = suggestions::gpu(device), hide_possible_values = true)]
     gpus: Vec<ComputeCapability>,
     /// Allow 16-bit floats; TensorRT only
     #[arg(long)]

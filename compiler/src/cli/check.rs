@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr as _;
 use std::time::Instant;
 
 use clap::Args;
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 use super::nvrtc;
 use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, Readers, current_folder, print, show};
+use super::suggestions;
 
 /// Check plugin manifests without compiling: names, types, expressions, guards, launch limits, shapes, and whether TensorRT can express the output
 /// shapes.
@@ -40,7 +42,7 @@ pub(super) struct Arguments {
     config: Option<PathBuf>,
     /// Override targets in manifests and cubinder.toml: sm_89 for machine code, compute_80 for PTX, native for the GPUs of this machine,
     /// all-major for each major version that NVRTC supports and PTX for the highest; repeat or separate with commas
-    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
+    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',', value_parser = suggestions::target_choice(TargetChoice::from_str), hide_possible_values = true)]
     targets: Vec<TargetChoice>,
     /// Override the route in manifests: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
     #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr as _;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -30,6 +31,7 @@ use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{
     MessageFormat, Readers, check_file, check_folder, current_folder, environment_path, print, show,
 };
+use super::suggestions;
 
 /// Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 ///
@@ -55,11 +57,11 @@ pub(super) struct Arguments {
     name: Option<String>,
     /// Override targets in manifests (`targets`, `code`) and cubinder.toml: sm_89 for machine code, compute_80 for PTX, native for the GPUs of this machine,
     /// all-major for each major version that NVRTC supports and PTX for the highest; repeat or separate with commas
-    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
+    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',', value_parser = suggestions::target_choice(TargetChoice::from_str), hide_possible_values = true)]
     targets: Vec<TargetChoice>,
     /// Compile for a subset of the targets in manifests and cubinder.toml, for a quick build or a small deployment; if none are
     /// configured, use --target
-    #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets")]
+    #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets", value_parser = suggestions::target(Target::from_str), hide_possible_values = true)]
     archs: Vec<Target>,
     /// Library to write [default: lib<name>.so in --out-dir]
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["out_dir", "embed"])]

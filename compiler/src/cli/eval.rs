@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr as _;
 
 use clap::Args;
 use cubinder_compiler::project::ProjectOptions;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use super::node::{NodeArguments, WhichNode};
 use super::nvrtc;
 use super::output::{MessageFormat, finish, open_project, print, print_report, show};
+use super::suggestions;
 
 /// Simulate a launch without a GPU. Shows checks, output shapes, the selected variant and why others were rejected, grid, block, shared memory, the
 /// value of each argument, and the number of resident blocks per multiprocessor.
@@ -46,7 +48,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME=INTEGER")]
     device: Vec<String>,
     /// GPU architecture: sm_90
-    #[arg(long, value_name = "ARCH")]
+    #[arg(long, value_name = "ARCH", value_parser = suggestions::gpu(Target::from_str), hide_possible_values = true)]
     arch: Option<Target>,
     /// Override the route in the manifest: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
     #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]

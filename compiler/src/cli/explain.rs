@@ -1,10 +1,12 @@
 //! `cubinder explain`.
 
 use clap::Args;
+use clap::builder::StringValueParser;
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::rules;
 
 use super::output::print;
+use super::suggestions;
 
 pub(super) const LONG_ABOUT: &str = "\
 Explain the rule with the code of a message: its meaning, why it matters, how to fix violations, and examples. Without a \
@@ -13,6 +15,7 @@ code, list all rules.";
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Rule code: C0101, c0101 or 101
+    #[arg(value_parser = suggestions::rule_code(StringValueParser::new()), hide_possible_values = true)]
     code: Option<String>,
 }
 

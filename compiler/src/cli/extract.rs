@@ -1,6 +1,7 @@
 //! `cubinder extract`.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 
 use clap::Args;
 use cubinder_compiler::extract::{CodeForm, ExtractedCode, extract};
@@ -11,6 +12,7 @@ use cubinder_source::path::is_same_file;
 
 use super::inspect::{keep_plugin, read_report};
 use super::output::{check_file, check_folder, print, print_bytes};
+use super::suggestions;
 
 /// Write the code in a plugin library, a bundle or an engine: machine code, PTX, or disassembled machine code.
 ///
@@ -29,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME")]
     plugin: Option<String>,
     /// Only code for this target, such as sm_90 or compute_80; repeat or separate with commas
-    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
+    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',', value_parser = suggestions::target(Target::from_str), hide_possible_values = true)]
     targets: Vec<Target>,
     /// File to write, if one code object is selected
     #[arg(long, short, value_name = "FILE", conflicts_with = "out_dir")]

@@ -29,13 +29,13 @@ pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<b
     };
     std::fs::create_dir_all(folder)
         .map_err(|error| atomic_file::file_error("create the folder", folder, &error))?;
-    let commands =
-        command.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set());
-    let commands = std::iter::once(&command).chain(commands);
+    let mut commands = Vec::new();
+    collect(&command, &mut commands);
     let place = |command: &clap::Command| {
         folder.join(format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name())))
     };
-    let pages: Vec<(PathBuf, &clap::Command)> = commands.map(|command| (place(command), command)).collect();
+    let pages: Vec<(PathBuf, &clap::Command)> =
+        commands.into_iter().map(|command| (place(command), command)).collect();
     let mut drafts = Vec::new();
     for (place, command) in &pages {
         atomic_file::check_replaceable(place, place, "the folder")?;
@@ -46,6 +46,13 @@ pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<b
     atomic_file::persist_all(drafts).map_err(Diagnostic::from)?;
     pages.iter().for_each(|(place, _)| print(&format!("wrote {}\n", place.display())));
     Ok(true)
+}
+
+/// Collects a command and all commands below it.
+fn collect<'c>(command: &'c clap::Command, commands: &mut Vec<&'c clap::Command>) {
+    commands.push(command);
+    let inner = command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set());
+    inner.for_each(|inner| collect(inner, commands));
 }
 
 fn page(command: &clap::Command) -> Result<Vec<u8>, Diagnostic> {

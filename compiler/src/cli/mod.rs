@@ -20,6 +20,7 @@ mod onnx;
 mod output;
 mod paths;
 mod schema;
+mod suggestions;
 mod test;
 mod thin;
 mod tune;

@@ -12,6 +12,7 @@ use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
 use super::output::{check_file, check_folder, print};
+use super::suggestions;
 
 /// Strip code for GPUs that you do not need from a plugin library.
 ///
@@ -26,7 +27,7 @@ pub(super) struct Arguments {
     /// Library: lib<name>.so or lib<name>-code.so
     library: PathBuf,
     /// GPU to keep code for, such as sm_90; repeat or separate with commas
-    #[arg(long = "arch", value_name = "ARCH", value_delimiter = ',', required = true, value_parser = device)]
+    #[arg(long = "arch", value_name = "ARCH", value_delimiter = ',', required = true, value_parser = suggestions::gpu(device), hide_possible_values = true)]
     devices: Vec<ComputeCapability>,
     /// Also remove PTX
     #[arg(long)]

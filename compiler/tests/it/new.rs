@@ -122,6 +122,15 @@ fn completions_know_every_command() {
         for command in &commands {
             assert!(run.stdout.contains(command.as_str()), "{shell} lacks {command}");
         }
+        // Only bash and zsh complete positional values, and only they and fish those of options.
+        let values: &[&str] = match shell {
+            "bash" | "zsh" => &["all-major", "sm_89", "compute_80", "data-dependent", "C0101"],
+            "fish" => &["all-major", "sm_89", "compute_80", "data-dependent"],
+            _ => &[],
+        };
+        for value in values {
+            assert!(run.stdout.contains(value), "{shell} lacks {value}");
+        }
     }
     let script = project.run(&["completions", "bash"]).stdout;
     project.write("complete.sh", &script);
@@ -130,6 +139,33 @@ fn completions_know_every_command() {
         Ok(check) => assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr)),
         Err(error) => skip(&format!("no bash: {error}")),
     }
+}
+
+#[test]
+fn bash_completes_targets_and_rule_codes() {
+    let project = Project::without_tools();
+    project.write("complete.sh", project.run(&["completions", "bash"]).stdout);
+    let completed = |words: &[&str]| {
+        let last = words.len() - 1;
+        let script = format!(
+            "source '{}'; COMP_WORDS=({}) COMP_CWORD={last}; _cubinder cubinder {} {}; echo \"${{COMPREPLY[@]}}\"",
+            project.path("complete.sh").display(),
+            words.join(" "),
+            words[last],
+            words[last - 1],
+        );
+        let output =
+            Command::new("bash").args(["--norc", "-c", &script]).stdin(Stdio::null()).output().ok()?;
+        Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    };
+    let Some(targets) = completed(&["cubinder", "check", "--target", "sm_8"]) else {
+        return skip("no bash");
+    };
+    assert_eq!(targets, "sm_80 sm_86 sm_87 sm_88 sm_89");
+    assert_eq!(completed(&["cubinder", "compile", "--target", "all"]).unwrap(), "all-major");
+    assert_eq!(completed(&["cubinder", "explain", "C010"]).unwrap().split(' ').next(), Some("C0101"));
+    let help = project.run(&["compile", "--help"]).stdout + &project.run(&["explain", "--help"]).stdout;
+    assert!(!help.contains("possible values: native") && !help.contains("C0205"), "{help}");
 }
 
 #[test]
@@ -145,7 +181,14 @@ fn every_command_has_a_page() {
         assert!(page.contains(&format!(".TH cubinder-{command} 1")), "{page}");
         assert!(main.stdout.contains(&format!("cubinder\\-{command}(1)")), "{command}");
     }
-    assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
+    for inner in ["import-cubin", "import-ptx", "import-triton", "onnx-annotate", "onnx-list", "onnx-shapes"]
+    {
+        let page = String::from_utf8(project.read(&format!("pages/man1/cubinder-{inner}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH cubinder-{inner} 1")), "{page}");
+    }
+    let pages = || fs::read_dir(project.path("pages/man1")).unwrap().count();
+    let before = pages();
+    assert_eq!(before, commands.len() + 6 + 1);
     project.run(&["man", "cubinder.toml/pages"]).assert_refused("a folder below a file");
     for name in ["cubinder.1", "cubinder-new.1"] {
         project.write(&format!("pages/man1/{name}"), "mine");
@@ -162,7 +205,7 @@ fn every_command_has_a_page() {
         )
     );
     assert_eq!(project.read("pages/man1/cubinder.1"), b"mine");
-    assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
+    assert_eq!(pages(), before);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `cubinder onnx shapes`.
 
+use std::str::FromStr as _;
+
 use clap::Args;
 use cubinder_model::Target;
 use cubinder_node::eval::{Compiler, Environment};
@@ -10,6 +12,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use super::Subject;
 use crate::cli::eval::arch;
 use crate::cli::output::{MessageFormat, print, print_report, show};
+use crate::cli::suggestions;
 
 /// Show the plugin nodes of an ONNX model with their shapes and launches, without a GPU: `cubinder eval` for a model.
 ///
@@ -34,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME=INTEGER")]
     device: Vec<String>,
     /// GPU architecture: sm_90
-    #[arg(long, value_name = "ARCH")]
+    #[arg(long, value_name = "ARCH", value_parser = suggestions::gpu(Target::from_str), hide_possible_values = true)]
     arch: Option<Target>,
     /// Only the node with this name
     #[arg(long, value_name = "NAME")]

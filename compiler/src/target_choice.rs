@@ -25,7 +25,7 @@ pub enum TargetChoice {
 }
 
 impl TargetChoice {
-    /// The words that are no architecture.
+    /// The values that are not architectures.
     pub const WORDS: [&str; 2] = ["native", "all-major"];
 }
 

@@ -26,7 +26,7 @@ fn plugins_are_operators_that_export() -> Result<()> {
     let compile = |manifests: &[&str], name: &str| {
         let mut command = installed.command("cubinder");
         command.current_dir(&root).arg("compile").args(manifests).args(["--target", "sm_89", "--name", name]);
-        capture(command.arg("--output").arg(&out))
+        capture(command.arg("--out-dir").arg(&out))
     };
     compile(&PLUGINS, "all")?;
     compile(&["tests/data/run/circ_pad_plugin.toml"], "other")?;

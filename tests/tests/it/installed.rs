@@ -90,7 +90,7 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     compile(&installed, &[])?;
     let paths: Value =
         serde_json::from_str(&capture(installed.command("cubinder").args(["paths", "--json"]))?.stdout)?;
-    for key in ["program", "runtime_library", "cmake", "nvrtc"] {
+    for key in ["program", "runtime_library", "cmake", "plugins", "nvrtc"] {
         let path = paths[key].as_str().unwrap_or_default();
         assert!(path.starts_with(installed.prefix().to_str().unwrap()), "{key}: {paths}");
     }
@@ -103,10 +103,15 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     std::fs::write(work.join("half.toml"), manifest.replace("f32", "f16").replace("add_one.cu", "half.cu"))?;
     let mut command = installed.command("cubinder");
     capture(command.current_dir(&work).args(["compile", "half.toml", "--target", "sm_89"]))?;
-    let script = "import cubinder; print(cubinder.program(), cubinder.runtime_library(), cubinder.cmake_dir(), sep='\\n')";
+    let manifest = Path::new(paths["plugins"].as_str().unwrap()).join("circ_pad_plugin.toml");
+    let mut command = installed.command("python");
+    command.args(["-m", "cubinder", "compile"]).arg(manifest).args(["--target", "sm_89"]);
+    let said = capture(command.current_dir(&work))?;
+    assert!(said.stdout.contains("1 plugin") && work.join("libcirc_pad_plugin.so").is_file(), "{}", said.stdout);
+    let script = "import cubinder as c; print(c.program(), c.runtime_library(), c.cmake_dir(), c.manifests_dir(), sep='\\n')";
     let said = capture(installed.command("python").args(["-c", script]))?;
     let said: Vec<&str> = said.stdout.lines().collect();
-    assert_eq!(said, ["program", "runtime_library", "cmake"].map(|key| paths[key].as_str().unwrap()));
+    assert_eq!(said, ["program", "runtime_library", "cmake", "plugins"].map(|key| paths[key].as_str().unwrap()));
     std::fs::remove_file(said[1])?;
     let lost =
         installed.command("python").args(["-c", "import cubinder; cubinder.runtime_library()"]).output()?;

@@ -8,33 +8,14 @@ Prints one JSON object per line: log lines, steps, and the result.
 """
 
 import argparse
-import importlib
 import importlib.util
-import json
 import os
 import pathlib
 import re
 import sys
 import time
 
-# TensorRT and plugins may print to standard output.
-EVENTS = os.fdopen(os.dup(1), "w", encoding="utf-8")
-os.dup2(2, 1)
-
-
-def emit(event, **fields):
-    print(json.dumps({"event": event, **fields}), file=EVENTS, flush=True)
-
-
-def stop(stage, *texts):
-    emit("failed", stage=stage, texts=texts)
-    leave(1)
-
-
-def leave(code):
-    # TensorRT's static destructors can crash.
-    sys.stderr.flush()
-    os._exit(code)
+from client import emit, leave, load, load_plugins, logger, stop
 
 
 def find(modules):
@@ -48,22 +29,6 @@ def find(modules):
         version = re.search(r"^__version__ = [\"'](.+)[\"']", text, re.MULTILINE)
         found.append({"module": module, "folder": os.path.dirname(spec.origin), "version": version and version[1]})
     emit("found", python=sys.version.split()[0], modules=found)
-
-
-def load(module):
-    try:
-        return importlib.import_module(module)
-    except (ImportError, OSError) as error:
-        stop("import", str(error))
-
-
-def logger(trt, verbose):
-    class Log(trt.ILogger):
-        def log(self, severity, text):
-            if verbose or severity.value <= trt.ILogger.Severity.WARNING.value:
-                emit("log", severity=severity.name, text=text)
-
-    return Log()
 
 
 def monitor(trt):
@@ -145,16 +110,12 @@ def save_timing_cache(config, path):
 def build(args):
     trt = load(args.module)
     log = logger(trt, args.verbose)
-    if hasattr(trt, "init_libnvinfer_plugins"):
-        trt.init_libnvinfer_plugins(log, "")
     try:
         builder = trt.Builder(log)
     except TypeError:
         # The constructor returned null.
         stop("builder", "TensorRT could not create a builder")
-    for library in args.plugin:
-        if trt.get_plugin_registry().load_library(library) is None:
-            stop("plugin", library)
+    load_plugins(trt, log, args.plugin)
     flags = getattr(trt, "NetworkDefinitionCreationFlag", None)
     explicit = 1 << int(flags.EXPLICIT_BATCH) if hasattr(flags, "EXPLICIT_BATCH") else 0
     network = builder.create_network(explicit)

@@ -9,7 +9,7 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use crate::errors::{NoSuchOption, RejectsPlugins};
 use crate::installation::{Installation, Kind, Route};
-use crate::python::Client;
+use crate::python::{BUILDER, Client};
 
 /// Shapes, or values, of a network input: minimum, optimum, maximum.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,16 +128,10 @@ impl Request {
         let mut command = match &installation.route {
             Route::Program(program) => self.of_program(program, installation.kind),
             Route::Python { interpreter, module } => {
-                self.of_python(client.call(interpreter, "build"), module)
+                self.of_python(client.call(interpreter, BUILDER, "build"), module)
             }
         };
-        let link = installation.missing_link().map(|missing| client.link(&missing)).transpose()?;
-        // Python packages load their libraries by path.
-        let own = installation.libraries.clone().filter(|_| matches!(installation.route, Route::Program(_)));
-        let folders: Vec<PathBuf> = link.into_iter().chain(own).collect();
-        if !folders.is_empty() {
-            command.env("LD_LIBRARY_PATH", library_path(&folders));
-        }
+        set_library_path(&mut command, installation, client)?;
         command.stdin(Stdio::null());
         Ok(command)
     }
@@ -205,6 +199,22 @@ fn extents(shape: &[i64]) -> String {
     shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
+/// Adds the folders of TensorRT's libraries that the loader does not find.
+pub(crate) fn set_library_path(
+    command: &mut Command,
+    installation: &Installation,
+    client: &Client,
+) -> Result<(), Diagnostic> {
+    let link = installation.missing_link().map(|missing| client.link(&missing)).transpose()?;
+    // Python packages load their libraries by path.
+    let own = installation.libraries.clone().filter(|_| matches!(installation.route, Route::Program(_)));
+    let folders: Vec<PathBuf> = link.into_iter().chain(own).collect();
+    if !folders.is_empty() {
+        command.env("LD_LIBRARY_PATH", library_path(&folders));
+    }
+    Ok(())
+}
+
 fn library_path(folders: &[PathBuf]) -> OsString {
     let inherited = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let inherited: Vec<PathBuf> =
@@ -226,7 +236,7 @@ pub(crate) fn for_shell(command: &Command, draft: &Path, plan: &Path) -> String 
     variables.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+:,./@%".contains(letter);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),

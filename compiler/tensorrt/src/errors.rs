@@ -50,4 +50,20 @@ cubinder_source::diagnostics! {
         note *words: "{product} reported: {words}";
         help: "{help}";
     }
+
+    pub(crate) struct NotRun { product: &'static str, plan: String, cause: String, words: Vec<String>, help: String }
+    error "{product} cannot run `{plan}`: {cause}" {
+        note *words: "{product} reported: {words}";
+        help: "{help}";
+    }
+
+    pub(crate) struct NoBindings { found: String, install: &'static str, program: String }
+    error "running an engine needs TensorRT's Python bindings, found only {found}" {
+        help: "{install}, or pass a Python that has them: `--with PATH`; the program runs the engine with `{program}`";
+    }
+
+    pub(crate) struct NoRoom { file: String, error: std::io::Error }
+    error "cannot exchange a tensor with TensorRT: `{file}`: {error}" {
+        help: "free disk space, or set `TMPDIR` to a folder with more";
+    }
 }

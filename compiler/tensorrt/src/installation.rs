@@ -62,7 +62,15 @@ impl Kind {
         }
     }
 
-    /// Returns the Python modules that build engines, best first.
+    /// Says how to install its Python bindings.
+    pub(crate) const fn install_bindings(self) -> &'static str {
+        match self {
+            Kind::Rtx => self.install(),
+            Kind::Full => "install the bindings of that release with `pip install tensorrt==VERSION`",
+        }
+    }
+
+    /// Returns the Python modules that build and run engines, best first.
     pub(crate) const fn modules(self) -> [&'static str; 2] {
         match self {
             Kind::Rtx => ["tensorrt_rtx", "tensorrt_rtx_bindings"],

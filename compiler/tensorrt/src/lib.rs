@@ -1,9 +1,10 @@
-//! Finds TensorRT and TensorRT-RTX, and builds engines in a child process: with `trtexec` or `tensorrt_rtx`, or with
-//! the Python bindings (`builder.py`).
+//! Finds TensorRT and TensorRT-RTX, builds engines in a child process, with `trtexec` or `tensorrt_rtx`, or with the
+//! Python bindings (`builder.py`), and runs engines with the bindings (`runner.py`).
 //!
 //! Must not load TensorRT into this process, or know manifests, plugins or ONNX.
 
 mod build;
+mod build_failures;
 mod command;
 mod ending;
 mod errors;
@@ -11,13 +12,18 @@ mod explain;
 mod find;
 mod installation;
 mod log;
+mod process;
 mod python;
+mod run;
+mod run_failures;
 mod version;
 
-pub use build::{Built, Output, Watch, build};
+pub use build::{Built, Output, build};
 pub use command::{InputRange, Precision, Request};
 pub use find::{Choice, Search};
 pub use installation::{Installation, Kind, MissingLink, Route};
 pub use log::{LogLine, Step};
+pub use process::Watch;
 pub use python::Client;
+pub use run::{HostTensor, Ran, RunRequest, Tensor, run};
 pub use version::Version;

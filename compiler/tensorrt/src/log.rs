@@ -1,4 +1,4 @@
-//! Lines of TensorRT's log, from events of `builder.py` or from the output of `trtexec`.
+//! Lines of TensorRT's log, from events of the scripts or from the output of `trtexec`.
 
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ impl LogLine {
     }
 }
 
-/// An event of `builder.py`.
+/// An event of `builder.py` or `runner.py`.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(crate) enum Event {
@@ -54,6 +54,30 @@ pub(crate) enum Event {
     Step { name: String, step: u64, steps: u64 },
     Failed { stage: String, texts: Vec<String> },
     Built { outputs: Vec<(String, Vec<i64>)> },
+    Tensors { tensors: Vec<Tensor> },
+    Ran { shapes: Vec<Vec<i64>>, microseconds: Vec<f64> },
+}
+
+/// An input or output of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Tensor {
+    /// Name.
+    pub name: String,
+    /// Whether it is an input.
+    pub is_input: bool,
+    /// Whether it is in host memory: its values are shapes.
+    pub is_host: bool,
+    /// TensorRT's name of the type: `FLOAT`.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// Shape (-1: dynamic).
+    pub shape: Vec<i64>,
+    /// TensorRT's name of the format: `LINEAR`.
+    pub format: String,
+    /// Minimum, optimum and maximum of an input's shape; empty if unknown.
+    pub profile: Vec<Vec<i64>>,
+    /// Minimum, optimum and maximum of the values of an input in host memory; empty if unknown.
+    pub values: Vec<Vec<i64>>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]

@@ -1,6 +1,5 @@
-//! `builder.py`, run by the Python that has TensorRT's bindings.
+//! `builder.py` and `runner.py`, run by the Python that has TensorRT's bindings.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -12,9 +11,16 @@ use crate::errors::{BrokenPython, NoTemporaryFolder};
 use crate::installation::{Installation, Kind, MissingLink, Route};
 use crate::log::{Event, FoundModule};
 
-const SCRIPT: &str = include_str!("builder.py");
+const SCRIPTS: [(&str, &str); 3] = [
+    ("client.py", include_str!("client.py")),
+    ("builder.py", include_str!("builder.py")),
+    ("runner.py", include_str!("runner.py")),
+];
 
-/// The script and the links of child processes, in a temporary folder.
+pub(crate) const BUILDER: &str = "builder.py";
+pub(crate) const RUNNER: &str = "runner.py";
+
+/// The scripts and the links of child processes, in a temporary folder.
 #[derive(Debug)]
 pub struct Client {
     folder: TempDir,
@@ -41,14 +47,16 @@ impl Modules {
 }
 
 impl Client {
-    /// Writes the script.
+    /// Writes the scripts.
     ///
     /// # Errors
     /// The folder of temporary files is full or read-only.
     pub fn new() -> Result<Client, Diagnostic> {
         let write = || {
             let folder = tempfile::Builder::new().prefix("cubinder-build-").tempdir()?;
-            std::fs::File::create(folder.path().join("builder.py"))?.write_all(SCRIPT.as_bytes())?;
+            for (name, text) in SCRIPTS {
+                std::fs::write(folder.path().join(name), text)?;
+            }
             Ok(Client { folder })
         };
         write().map_err(|error| NoTemporaryFolder { error }.into())
@@ -60,11 +68,20 @@ impl Client {
         self.folder.keep()
     }
 
-    /// Returns a call of the script. The script's own folder is first on Python's path, not the current one.
-    pub(crate) fn call(&self, python: &Path, command: &str) -> Command {
+    /// Returns a call of a script. The script's own folder is first on Python's path, not the current one.
+    pub(crate) fn call(&self, python: &Path, script: &str, command: &str) -> Command {
         let mut call = Command::new(python);
-        call.arg(self.folder.path().join("builder.py")).arg(command).stdin(Stdio::null());
+        call.arg(self.folder.path().join(script)).arg(command).stdin(Stdio::null());
+        // The scripts import `client.py` from their folder.
+        call.env_remove("PYTHONSAFEPATH");
         call
+    }
+
+    /// Creates a folder for the tensors of a run.
+    pub(crate) fn tensors(&self) -> Result<PathBuf, Diagnostic> {
+        let folder = self.folder.path().join("tensors");
+        std::fs::create_dir_all(&folder).map_err(|error| Diagnostic::from(NoTemporaryFolder { error }))?;
+        Ok(folder)
     }
 
     /// Returns a folder that contains the missing link.
@@ -85,7 +102,7 @@ impl Client {
         let kinds = Kind::ALL;
         let modules =
             kinds.into_iter().flat_map(|kind| kind.modules().into_iter().chain([kind.library_package()]));
-        match answer(self.call(python, "find").args(modules)) {
+        match answer(self.call(python, BUILDER, "find").args(modules)) {
             Ok(Event::Found { python, modules }) => Ok(Modules { python, found: modules }),
             Ok(_) => Err(broken(python, "its answer has another form".to_owned())),
             Err(why) => Err(broken(python, why)),
@@ -96,7 +113,7 @@ impl Client {
     #[must_use]
     pub fn import_error(&self, installation: &Installation) -> Option<String> {
         let Route::Python { interpreter, module } = &installation.route else { return None };
-        match answer(self.call(interpreter, "load").arg(module)) {
+        match answer(self.call(interpreter, BUILDER, "load").arg(module)) {
             Ok(Event::Loaded) => None,
             Ok(Event::Failed { texts, .. }) => Some(texts.join("; ")),
             Ok(_) => Some("its answer has another form".to_owned()),

@@ -1,6 +1,10 @@
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
 use cubinder_source::diagnostic::{Colour, Diagnostic, render};
 
 use super::*;
+use crate::log::LogLine;
 
 fn failure(stage: &str, texts: &[&str], log: &[&str], status: i32) -> Failure {
     Failure {
@@ -13,7 +17,7 @@ fn failure(stage: &str, texts: &[&str], log: &[&str], status: i32) -> Failure {
 
 fn explained(failure: &Failure) -> String {
     let request = Request { model: "m.onnx".into(), ..Request::default() };
-    let error: Diagnostic = explain(Kind::Full, &request, failure).into();
+    let error: Diagnostic = not_built(Kind::Full, &request, failure).into();
     assert!(error.help.as_ref().is_some_and(|help| !help.is_empty()), "{error:?}");
     render(&[error], Colour::Plain)
 }
@@ -102,8 +106,8 @@ fn a_missing_gpu_explains_nothing_of_tensorrt_rtx() {
     let noise = "[t] [E] [checkMacros.cpp::catchCudaError::250] Error Code 1: Cuda Runtime (cudaError 35: CUDA driver version is insufficient)";
     let failed = failure("plugin", &["/p/libx.so"], &[noise], ONE);
     let request = Request::default();
-    assert_eq!(explain(Kind::Rtx, &request, &failed).cause, "it rejects the library `/p/libx.so`");
-    assert_eq!(explain(Kind::Full, &request, &failed).cause, "it cannot use a GPU");
+    assert_eq!(not_built(Kind::Rtx, &request, &failed).cause, "it rejects the library `/p/libx.so`");
+    assert_eq!(not_built(Kind::Full, &request, &failed).cause, "it cannot use a GPU");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-# Calls reference functions, which compute a plugin's expected outputs: one request per line on standard input, one answer per line
-# on the original standard output. Output that the functions print goes to standard error.
+# Calls reference functions, which compute a plugin's or an engine's expected outputs, or evaluates an ONNX model: one request per
+# line on standard input, one answer per line on the original standard output. Output that the functions print goes to standard error.
 import importlib.util
 import json
 import os
@@ -53,6 +53,56 @@ def special(value):
     return float(value["float"]) if set(value) == {"float"} else value
 
 
+def array(value):
+    if hasattr(value, "detach"):
+        # A PyTorch tensor; NumPy lacks some of its types.
+        value = value.detach().cpu()
+        is_unknown = str(value.dtype) == "torch.bfloat16" or str(value.dtype).startswith("torch.float8")
+        value = value.float() if is_unknown else value
+    return numpy.asarray(value)
+
+
+# Attributes that TensorRT reads itself.
+OF_TENSORRT = {"aot", "plugin_namespace", "plugin_version", "tensorrt_plugin_shape_input_indices"}
+
+
+def text(value):
+    if isinstance(value, bytes):
+        return value.decode()
+    return [text(item) for item in value] if isinstance(value, list) else value
+
+
+def operator(base, op):
+    import onnx
+
+    function = getattr(module(path_of(op["path"])), op["function"])
+
+    class Operator(base):
+        op_domain, op_schema = op["op"].rpartition("::")[0], None
+
+        def _run(self, *inputs, **_):
+            attributes = {one.name: text(onnx.helper.get_attribute_value(one)) for one in self.onnx_node.attribute}
+            result = function(*inputs, **{name: value for name, value in attributes.items() if name not in OF_TENSORRT})
+            return tuple(array(value) for value in (result if isinstance(result, tuple) else (result,)))
+
+    Operator.__name__ = op["op"].rpartition("::")[2]
+    return Operator
+
+
+def evaluated(path, ops, inputs, outputs):
+    try:
+        import onnx
+        from onnx.reference import ReferenceEvaluator, op_run
+    except ImportError as error:
+        raise ImportError(f"{sys.executable} cannot import onnx: {error}") from None
+    model = onnx.load(path)
+    types = {one.name: onnx.helper.tensor_dtype_to_np_dtype(one.type.tensor_type.elem_type) for one in model.graph.input}
+    evaluator = ReferenceEvaluator(model, new_ops=[operator(op_run.OpRun, op) for op in ops])
+    fed = {name: value.astype(types[name]) for name, value in inputs.items() if name in types}
+    results = dict(zip(evaluator.output_names, evaluator.run(None, fed)))
+    return {name: value for name, value in results.items() if name in outputs}
+
+
 def named(result, names, names_without_sizes, needed):
     if isinstance(result, dict):
         unknown = sorted(set(result) - set(names))
@@ -76,19 +126,24 @@ for line in requests:
         continue
     try:
         path = path_of(request["path"])
-        function = getattr(module(path), request["function"])
         with numpy.load(request["inputs"]) as stored:
-            inputs = [stored[name] for name in request["names"]]
+            inputs = {name: stored[name] for name in request["names"]}
         outputs = request["outputs"]
-        result = named(function(*inputs, **request["attributes"]), outputs, request["without_sizes"], request["needed"])
+        if "function" in request:
+            function = getattr(module(path), request["function"])
+            result = function(*inputs.values(), **request["attributes"])
+        else:
+            result = evaluated(path, request["ops"], inputs, outputs)
+        result = named(result, outputs, request["without_sizes"], request["needed"])
         # Output names could collide with the parameters of `savez`, so arrays are named by index.
-        arrays = {str(outputs.index(name)): numpy.asarray(value) for name, value in result.items()}
+        arrays = {str(outputs.index(name)): array(value) for name, value in result.items()}
         with open(request["to"], "wb") as file:
             numpy.savez(file, **arrays)
         answer = {}
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if frame.filename != "<string>"]
+        is_own = lambda name: name != "<string>" and ("function" in request or name in modules)
+        own = [frame for frame in frames if is_own(frame.filename)]
         file = own[-1].filename if own else ""
         where = f"{request['shown'] if file == path else file}:{own[-1].lineno}: " if own else ""
         text = f"{where}{type(error).__name__}: {error}"

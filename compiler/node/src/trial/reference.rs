@@ -1,5 +1,5 @@
 //! Calls Python reference functions with NumPy inputs in the node's order and attributes by name. They return an
-//! array, a tuple in the outputs' order, or a dictionary by name.
+//! array, a tuple in the outputs' order, or a dictionary by name. Evaluates ONNX models with such functions.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cubinder_expr::{DataType, Value};
+use serde_json::json;
 
 use super::array::Array;
 use super::npy;
@@ -32,11 +33,29 @@ struct PythonProcess {
     answers: BufReader<ChildStdout>,
 }
 
+/// What computes the outputs.
+#[derive(Debug, Clone, Copy)]
+pub enum Computation<'a> {
+    /// A function.
+    Function(&'a FunctionRef),
+    /// An ONNX model, with functions for nodes of some ops: `domain::name`.
+    Model(&'a Path, &'a [(String, FunctionRef)]),
+}
+
+impl std::fmt::Display for Computation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Computation::Function(function) => function.fmt(f),
+            Computation::Model(path, _) => path.display().fmt(f),
+        }
+    }
+}
+
 /// The arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// Function.
-    pub function: &'a FunctionRef,
+    /// Function or model.
+    pub computation: Computation<'a>,
     /// Inputs by name, in the node's order.
     pub inputs: &'a [(&'a str, &'a Array)],
     /// Attributes by name.
@@ -86,7 +105,7 @@ impl Python {
         if running.child.try_wait().is_ok_and(|status| status.is_none()) {
             self.running = Some(running);
         }
-        result.map_err(|why| format!("`{}`: {why}", call.function))
+        result.map_err(|why| format!("`{}`: {why}", call.computation))
     }
 }
 
@@ -116,15 +135,27 @@ impl PythonProcess {
         let (input_file, output_file) = (file()?, file()?);
         let to = BufWriter::new(&input_file);
         npy::write_archive(call.inputs.iter().copied(), to)?.flush().map_err(text)?;
-        let path = std::path::absolute(&call.function.path).map_err(text)?;
         let names: Vec<&str> = call.inputs.iter().map(|(name, _)| *name).collect();
         let attributes: serde_json::Map<String, serde_json::Value> =
             call.attributes.iter().map(|(name, value)| ((*name).to_owned(), value_json(value))).collect();
         let named = |keep: fn(&Returned<'_>) -> bool| -> Vec<&str> {
             call.outputs.iter().filter(|output| keep(output)).map(|output| output.name).collect()
         };
-        let request = serde_json::json!({
-            "path": ReportedPath::from(&path), "shown": ReportedPath::from(&call.function.path).to_string(), "function": call.function.function, "inputs": path_of(&input_file), "names": names,
+        let absolute =
+            |path: &Path| std::path::absolute(path).map(|path| ReportedPath::from(&path)).map_err(text);
+        let (path, what) = match call.computation {
+            Computation::Function(FunctionRef { path, function }) => {
+                (path.as_path(), ("function", json!(function)))
+            }
+            Computation::Model(path, ops) => {
+                let op = |(op, FunctionRef { path, function }): &(String, FunctionRef)| {
+                    Ok(json!({"op": op, "path": absolute(path)?, "function": function}))
+                };
+                (path, ("ops", ops.iter().map(op).collect::<Result<_, String>>()?))
+            }
+        };
+        let request = json!({
+            "path": absolute(path)?, "shown": ReportedPath::from(path).to_string(), what.0: what.1, "inputs": path_of(&input_file), "names": names,
             "attributes": attributes, "outputs": named(|_| true), "without_sizes": named(|output| !output.is_size),
             "needed": named(|output| output.is_needed), "to": path_of(&output_file),
         });

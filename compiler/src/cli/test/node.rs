@@ -2,7 +2,7 @@ use cubinder_expr::Value;
 use cubinder_launch::Device;
 use cubinder_model::Input;
 use cubinder_node::eval::Subject;
-use cubinder_node::trial::reference::{Call, Python, Returned};
+use cubinder_node::trial::reference::{Call, Computation, Python, Returned};
 use cubinder_node::trial::{Array, FunctionRef, Number, Tolerance, Trial, default_tolerance, unknown_names};
 
 use super::protocol::{Fault, Kind};
@@ -103,5 +103,6 @@ fn call(
         is_needed: output.size.is_none() && trial.outputs.iter().all(|(name, _)| *name != output.name),
     });
     let outputs: Vec<Returned<'_>> = outputs.collect();
-    python.call(&Call { function, inputs: &inputs, attributes: &attributes, outputs: &outputs })
+    let computation = Computation::Function(function);
+    python.call(&Call { computation, inputs: &inputs, attributes: &attributes, outputs: &outputs })
 }

@@ -3,9 +3,9 @@
 use cubinder_source::diagnostic::Diagnostic;
 
 cubinder_source::diagnostics! {
-    pub(super) struct OutputIsFolder { output: String }
+    pub(super) struct OutputIsFolder<'a> { output: String, example: &'a str }
     error "`--output {output}` names a folder, expected a file" {
-        help: "add a file name: `--output {output}/model.plan`";
+        help: "add a file name: `--output {output}/{example}`";
     }
 
     pub(super) struct NoOutputFolder { folder: String }

@@ -72,7 +72,7 @@ pub struct Outcome {
 pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Result<Outcome, Vec<Diagnostic>> {
     let mut problems: Vec<Diagnostic> = Vec::new();
     let mut note = |found: Result<(), Vec<Diagnostic>>| problems.extend(found.err().unwrap_or_default());
-    note(check_output(&request.output).map_err(Vec::from));
+    note(check_output(&request.output, "model.plan").map_err(Vec::from));
     let libraries = Libraries::open(&request.plugins, request.embed, request.unchecked);
     let libraries = libraries.map_err(|errors| note(Err(errors))).ok();
     let model = nodes::open_model(&request.model).map_err(|error| note(Err(with_help(error).into()))).ok();
@@ -124,10 +124,11 @@ pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Resul
     Ok(Outcome { installation, others: found.collect(), built, bytes, warnings: problems, kept })
 }
 
-fn check_output(output: &Path) -> Result<(), Diagnostic> {
+/// Rejects outputs that cannot be written; `example` is a name for a file.
+pub(crate) fn check_output(output: &Path, example: &str) -> Result<(), Diagnostic> {
     let folder = parent_folder(output);
     if output.is_dir() {
-        return Err(OutputIsFolder { output: output.display().to_string() }.into());
+        return Err(OutputIsFolder { output: output.display().to_string(), example }.into());
     }
     if !folder.is_dir() {
         return Err(NoOutputFolder { folder: folder.display().to_string() }.into());

@@ -13,7 +13,7 @@ use cubinder_nvrtc::installation::Installation;
 use cubinder_source::diagnostic::{Diagnostic, Severity, harmless};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::words::size;
-use cubinder_tensorrt::{Choice, LogLine, Precision, Search, Step, Watch};
+use cubinder_tensorrt::{Choice, Kind, LogLine, Precision, Search, Step, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Ok(outcome) => outcome,
         Err(errors) => return fail(errors, format),
     };
-    outcome.warnings.extend(of_tensorrt(&outcome));
+    outcome.warnings.extend(of_tensorrt(outcome.installation.kind, &outcome.built.warnings));
     show(&mut outcome.warnings, format);
     print(&match arguments.json {
         true => summary_json(arguments, &outcome, started.elapsed()).to_string() + "\n",
@@ -128,10 +128,11 @@ fn request(arguments: &Arguments) -> Request {
     }
 }
 
-fn of_tensorrt(outcome: &Outcome) -> Vec<Diagnostic> {
-    let product = outcome.installation.kind.name();
+/// Returns TensorRT's warnings, without duplicates.
+pub(super) fn of_tensorrt(kind: Kind, warnings: &[String]) -> Vec<Diagnostic> {
+    let product = kind.name();
     let mut texts: Vec<&String> = Vec::new();
-    for text in &outcome.built.warnings {
+    for text in warnings {
         if !texts.contains(&text) {
             texts.push(text);
         }
@@ -170,15 +171,16 @@ fn summary(arguments: &Arguments, outcome: &Outcome) -> String {
     harmless(&text, false)
 }
 
+pub(super) fn described(installation: &cubinder_tensorrt::Installation) -> Value {
+    json!({
+        "product": installation.kind.name(),
+        "version": installation.version.as_ref().map(ToString::to_string),
+        "path": ReportedPath::from(installation.selector()),
+        "module": installation.module(),
+    })
+}
+
 fn summary_json(arguments: &Arguments, outcome: &Outcome, elapsed: Duration) -> Value {
-    let described = |installation: &cubinder_tensorrt::Installation| {
-        json!({
-            "product": installation.kind.name(),
-            "version": installation.version.as_ref().map(ToString::to_string),
-            "path": ReportedPath::from(installation.selector()),
-            "module": installation.module(),
-        })
-    };
     json!({
         "result": "built",
         "errors": 0,

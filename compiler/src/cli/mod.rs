@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod compare;
 mod compile;
 mod completions;
 mod doctor;
@@ -19,6 +20,7 @@ mod obligations;
 mod onnx;
 mod output;
 mod paths;
+mod run;
 mod schema;
 mod suggestions;
 mod test;
@@ -51,6 +53,8 @@ enum Command {
     Build(build::Arguments),
     #[command(about = "Check manifests against their kernels, without NVRTC")]
     Check(check::Arguments),
+    #[command(about = "Run an engine and compare its outputs with NumPy, PyTorch or ONNX")]
+    Compare(compare::Arguments),
     #[command(about = "Compile plugin manifests into a TensorRT plugin library")]
     Compile(compile::Arguments),
     #[command(about = "Print completions for a shell")]
@@ -78,6 +82,8 @@ enum Command {
         about = "Print the paths of files that cubinder uses: the runtime library, the CMake package, NVRTC"
     )]
     Paths(paths::Arguments),
+    #[command(about = "Run an engine, show its inputs and outputs, and measure its time")]
+    Run(run::Arguments),
     #[command(about = "Print the JSON Schema of manifests, for editors")]
     Schema(schema::Arguments),
     #[command(
@@ -107,6 +113,7 @@ fn perform(command: Command) -> ExitCode {
     let result = match command {
         Command::Build(arguments) => return build::run(&arguments),
         Command::Check(arguments) => return check::run(&arguments),
+        Command::Compare(arguments) => return compare::run(&arguments),
         Command::Compile(arguments) => return compile::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Command::Doctor(arguments) => doctor::run(&arguments),
@@ -119,6 +126,7 @@ fn perform(command: Command) -> ExitCode {
         Command::New(arguments) => new::run(&arguments, &Arguments::command()),
         Command::Onnx(arguments) => return onnx::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments),
+        Command::Run(arguments) => return run::run(&arguments),
         Command::Schema(_) => schema::run(),
         Command::Test(arguments) => return test::run(&arguments),
         Command::Thin(arguments) => thin::run(&arguments),

@@ -109,7 +109,7 @@ fn every_command_names_a_folder_that_is_not_utf8() {
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let plugins = models::MANIFESTS.map(|name| manifests.join(name).display().to_string()).join(",");
     // `{}` is the folder; the number is the minimum of path objects. `test` and `tune` need a GPU.
-    let runs: [(&str, &[&str], usize); 13] = [
+    let runs: [(&str, &[&str], usize); 15] = [
         ("compile", &["{}/manifests/scale.toml", "--out-dir", "{}/build", "--target", "sm_80,sm_90"], 1),
         ("check", &["{}/manifests/scale.toml", "-v"], 1),
         ("thin", &["{}/build/libscale.so", "--arch", "sm_90", "--out-dir", "{}/thin"], 1),
@@ -122,6 +122,8 @@ fn every_command_names_a_folder_that_is_not_utf8() {
         ("tune", &["{}/tests/scale.toml"], 0),
         ("paths", &[], 1),
         ("doctor", &[], 1),
+        ("run", &["{}/none.plan"], 0),
+        ("compare", &["{}/none.plan", "--expect", "{}/model.onnx"], 0),
         ("build", &["{}/none.onnx", "--output", "{}/model.plan", "--with", "{}/bin/trtexec"], 0),
     ];
     let tried: BTreeSet<String> = runs.iter().map(|(command, ..)| (*command).to_owned()).collect();

@@ -13,6 +13,7 @@ mod driver_faults;
 mod elsewhere;
 mod engine;
 mod engine_build;
+mod engine_run;
 mod inspect;
 mod installed;
 mod kernel_bench;

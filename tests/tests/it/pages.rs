@@ -164,7 +164,7 @@ fn the_quickstart_can_be_followed_and_continued() {
         return skip("the builds and packages of `cargo xtask test` are not set");
     };
     let folder = reader.installed.work("empty").unwrap();
-    for page in ["docs/quickstart.md", "docs/build.md"] {
+    for page in ["docs/quickstart.md", "docs/build.md", "docs/run.md"] {
         follow_in(page, &reader, &folder);
     }
 }

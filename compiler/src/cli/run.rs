@@ -1,0 +1,239 @@
+//! `cubinder run`.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_compiler::run::{NamedArray, Outcome, Request, Summary, Times, run as run_engine};
+use cubinder_expr::Value;
+use cubinder_launch::shape_text;
+use cubinder_node::eval::value_json;
+use cubinder_node::trial::Number;
+use cubinder_nvrtc::installation::Installation;
+use cubinder_source::columns::{Align, columns};
+use cubinder_source::diagnostic::{Diagnostic, harmless};
+use cubinder_source::reported_path::ReportedPath;
+use cubinder_source::words::counted;
+use cubinder_tensorrt::{Choice, LogLine, Search, Step, Watch};
+use serde_json::{Map, json};
+
+use super::build::{described, of_tensorrt};
+use super::output::{MessageFormat, fail, print, show};
+use super::paths::runtime_library;
+
+/// Run an engine on the first GPU, with the TensorRT or TensorRT-RTX that is installed, and show its inputs and outputs.
+///
+/// An input is read from a NumPy file, or random: floats from -1 to 1, integers from -100 to 100. Its shape is that of the file or of --shape, else the
+/// optimum of the engine's profile. Loads the plugin libraries that the nodes of Cubinder need: libcubinder.so of this installation, or
+/// lib<name>-code.so beside the plan.
+///
+/// TensorRT runs in another process, with its Python bindings, which are searched as by `cubinder build`; --with selects others. --iterations measures
+/// the time on the GPU, after 10 runs that are not measured.
+///
+/// Exit code 0 if the engine ran, 1 otherwise.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+/// Options of `run` and `compare`.
+#[derive(Args)]
+pub(super) struct RunOptions {
+    /// Engine (TensorRT plan)
+    plan: PathBuf,
+    /// NumPy file of an input: x=x.npy, x=data.npz or x=data.npz:NAME
+    #[arg(long = "input", value_name = "NAME=FILE")]
+    input: Vec<String>,
+    /// `.npz` file with all inputs by name
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<PathBuf>,
+    /// Shape of a random input: x=4x256 [default: the optimum of the engine's profile]
+    #[arg(long = "shape", value_name = "NAME=SHAPE")]
+    shapes: Vec<String>,
+    /// Seed of random inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Plugin library to load, besides those that the nodes of Cubinder need; repeat or separate with commas
+    #[arg(long, short, value_name = "LIBRARY", value_delimiter = ',')]
+    plugins: Vec<PathBuf>,
+    /// Measure the time on the GPU of N runs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    iterations: u32,
+    /// Launch a CUDA graph in measured runs
+    #[arg(long, requires = "iterations")]
+    cuda_graph: bool,
+    /// Allow the engine to run code on the CPU that is not Cubinder's, such as an embedded library of others
+    #[arg(long)]
+    allow_host_code: bool,
+    /// Write all outputs into a `.npz` file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// TensorRT to use: `rtx`, `tensorrt`, a Python or its environment
+    #[arg(long, value_name = "WHICH")]
+    with: Option<OsString>,
+    /// Print TensorRT's whole log
+    #[arg(long, short)]
+    verbose: bool,
+    /// Print JSON Lines: messages, then the result
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let options = &arguments.options;
+    match options.run() {
+        Ok(outcome) => {
+            let text = match options.json {
+                true => json!(options.report("ran", &outcome)).to_string() + "\n",
+                false => options.text(&outcome),
+            };
+            print(&text);
+            ExitCode::SUCCESS
+        }
+        Err(errors) => fail(errors, options.format()),
+    }
+}
+
+impl RunOptions {
+    pub(super) fn format(&self) -> MessageFormat {
+        MessageFormat::new(self.json)
+    }
+
+    /// Runs the engine, and shows warnings.
+    pub(super) fn run(&self) -> Result<Outcome, Vec<Diagnostic>> {
+        let installation = Installation::of_this_program();
+        let search = Search::from_env(installation.program.as_deref().and_then(std::path::Path::parent));
+        let request = Request {
+            plan: self.plan.clone(),
+            plugins: self.plugins.clone(),
+            inputs: self.input.clone(),
+            archive: self.inputs.clone(),
+            shapes: self.shapes.clone(),
+            seed: self.seed,
+            iterations: self.iterations,
+            cuda_graph: self.cuda_graph,
+            allow_host_code: self.allow_host_code,
+            output: self.output.clone(),
+            choice: self.with.clone().map(Choice::from),
+            verbose: self.verbose,
+        };
+        let mut log = Log { is_verbose: self.verbose };
+        let outcome = run_engine(&request, runtime_library(&installation), &search, &mut log)?;
+        show(&mut of_tensorrt(outcome.installation.kind, &outcome.warnings), self.format());
+        Ok(outcome)
+    }
+
+    pub(super) fn text(&self, outcome: &Outcome) -> String {
+        let mut text = format!("ran with {}\n", outcome.installation.describe());
+        for library in &outcome.libraries.loaded {
+            let nodes = library.nodes.map(|nodes| format!("for {}", counted(nodes, "node")));
+            let why = nodes.unwrap_or_else(|| "(--plugins)".to_owned());
+            text.push_str(&format!("loaded {} {why}\n", library.path.display()));
+        }
+        if outcome.libraries.carried > 0 {
+            text.push_str(&format!(
+                "the plan carries the library of {} of its nodes\n",
+                outcome.libraries.carried
+            ));
+        }
+        let heading = ["", "name", "type", "shape", "min", "max", "mean", "NaN"].map(str::to_owned);
+        let inputs = outcome.inputs.iter().map(|tensor| row("input", tensor));
+        let rows = inputs.chain(outcome.outputs.iter().map(|tensor| row("output", tensor)));
+        let rows: Vec<[String; 8]> = std::iter::once(heading).chain(rows).collect();
+        let left = [Align::Left; 4];
+        text.push_str(&columns(&rows, 0, &[&left[..], &[Align::Right; 4]].concat()));
+        if let Some(Times { median, p99, least }) = outcome.times {
+            let how = if self.cuda_graph { ", as a CUDA graph" } else { "" };
+            text.push_str(&format!(
+                "GPU time: median {median:.1} us, 99 % {p99:.1} us, min {least:.1} us ({} runs{how})\n",
+                self.iterations
+            ));
+        }
+        if let Some(output) = &self.output {
+            text.push_str(&format!("wrote {}\n", output.display()));
+        }
+        harmless(&text, false)
+    }
+
+    /// Returns the fields of the result.
+    pub(super) fn report(&self, result: &str, outcome: &Outcome) -> Map<String, serde_json::Value> {
+        let tensor = |tensor: &NamedArray| {
+            let Summary { least, most, mean, nan } = Summary::of(&tensor.array);
+            json!({
+                "name": tensor.name, "type": tensor.array.ty().name(), "shape": tensor.array.shape(),
+                "min": least.map(number), "max": most.map(number), "mean": mean.map(|mean| number(Number::Float(mean))), "nan": nan,
+            })
+        };
+        let library = |library: &cubinder_compiler::run::LoadedLibrary| json!({"path": ReportedPath::from(&library.path), "nodes": library.nodes});
+        let times = outcome.times.map(|Times { median, p99, least }| {
+            json!({"iterations": self.iterations, "cuda_graph": self.cuda_graph, "median": median, "p99": p99, "min": least})
+        });
+        let fields = json!({
+            "result": result,
+            "errors": 0,
+            "warnings": outcome.warnings.len(),
+            "file": ReportedPath::from(&self.plan),
+            "output": self.output.as_ref().map(ReportedPath::from),
+            "tensorrt": described(&outcome.installation),
+            "libraries": outcome.libraries.loaded.iter().map(library).collect::<Vec<_>>(),
+            "inputs": outcome.inputs.iter().map(tensor).collect::<Vec<_>>(),
+            "outputs": outcome.outputs.iter().map(tensor).collect::<Vec<_>>(),
+            "microseconds": times,
+        });
+        let serde_json::Value::Object(fields) = fields else { return Map::new() };
+        fields
+    }
+}
+
+fn row(role: &str, tensor: &NamedArray) -> [String; 8] {
+    let Summary { least, most, mean, nan } = Summary::of(&tensor.array);
+    let text = |number: Option<Number>| number.map_or_else(|| "-".to_owned(), short);
+    [
+        role.to_owned(),
+        tensor.name.clone(),
+        tensor.array.ty().name().to_owned(),
+        shape_text(tensor.array.shape()),
+        text(least),
+        text(most),
+        text(mean.map(Number::Float)),
+        if nan == 0 { "-".to_owned() } else { nan.to_string() },
+    ]
+}
+
+/// Formats a number for the table.
+fn short(number: Number) -> String {
+    match number {
+        Number::Float(value) if value.is_finite() && value != 0.0 && !(1e-4..1e6).contains(&value.abs()) => {
+            format!("{value:.3e}")
+        }
+        Number::Float(value) if value.is_finite() => format!("{value:.5}"),
+        number => number.to_string(),
+    }
+}
+
+fn number(number: Number) -> serde_json::Value {
+    value_json(&match number {
+        Number::Int(value) => Value::Int(value),
+        Number::Float(value) => Value::Float(value),
+    })
+}
+
+/// Shows TensorRT's log.
+struct Log {
+    is_verbose: bool,
+}
+
+impl Watch for Log {
+    fn command(&mut self, _: &str) {}
+
+    fn log(&mut self, line: &LogLine) {
+        if self.is_verbose {
+            let _ = writeln!(std::io::stderr(), "{}", harmless(&line.text, false));
+        }
+    }
+
+    fn step(&mut self, _: &Step) {}
+}

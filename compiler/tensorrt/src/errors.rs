@@ -13,7 +13,7 @@ cubinder_source::diagnostics! {
     }
 
     pub(crate) struct NotATensorRt { path: String, why: String }
-    error "cannot build engines with `{path}`" {
+    error "cannot find TensorRT in `{path}`" {
         note: "{why}";
         help: "pass `rtx`, `tensorrt`, `tensorrt_rtx`, `trtexec`, a Python with TensorRT's module, or the folder of an unpacked release";
     }

@@ -117,7 +117,7 @@ fn a_choice_is_a_product_a_program_a_python_or_a_folder() {
     );
     for name in ["bin", "none", "rtx/lib/libtensorrt_rtx.so"] {
         let errors = machine.find(&search, Some(&Choice::Path(machine.path(name)))).unwrap_err();
-        assert!(errors[0].message.starts_with("cannot build engines with `"), "{name}: {errors:?}");
+        assert!(errors[0].message.starts_with("cannot find TensorRT in `"), "{name}: {errors:?}");
     }
 }
 

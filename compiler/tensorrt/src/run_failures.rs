@@ -168,7 +168,7 @@ mod tests {
             ),
             explained("driver", &["cuInit: CUDA_ERROR_NO_DEVICE"], &[]),
             explained("driver", &["cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"], &[]),
-            explained("driver", &["cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"], &[]),
+            explained("driver", &["cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"], &[]),
             explained("plugin", &["/p/libx.so"], &[]),
             explained("tensor", &["x", "the address"], &["misaligned"]),
             explained("capture", &[], &["operation not permitted when stream is capturing"]),

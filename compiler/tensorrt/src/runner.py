@@ -66,7 +66,8 @@ class Cuda:
         return data.raw[:size]
 
     def synchronize(self):
-        self.call("cuStreamSynchronize", self.stream)
+        # Uploads are in the default stream, for which the own stream does not wait.
+        self.call("cuCtxSynchronize")
 
     def graph(self, enqueue):
         """Returns the executable graph of what `enqueue` does, captured in this thread."""
@@ -237,6 +238,8 @@ def run(args):
         if not work():
             stop("enqueue")
 
+    if args.cuda_graph and any(tensor.allocator for tensor in tensors):
+        stop("capture")
     cuda.synchronize()
     checked(enqueue)
     cuda.synchronize()

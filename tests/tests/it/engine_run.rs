@@ -403,6 +403,10 @@ fn every_mistake_has_a_cause_and_a_remedy() {
         "a graph that cannot be captured",
         scene.run(&["run", "uncaptured.plan", "--iterations", "1", "--cuda-graph"]),
     );
+    fails(
+        "a graph with a shape that depends on data",
+        scene.run(&["run", "found.plan", "--iterations", "1", "--cuda-graph"]),
+    );
     fails("a graph without runs", scene.run(&["run", "model.plan", "--cuda-graph"]));
     fails("a folder as output", scene.run(&["run", "model.plan", "--output", "."]));
     let mut no_driver = scene.command(&["run", "model.plan"]);

@@ -17,6 +17,7 @@ use cubinder_manifest::manifest::Route;
 use cubinder_model::{Plugin, Target};
 use cubinder_node::tuning;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Source, Span, dedup};
+use cubinder_source::path::is_same_file;
 use cubinder_source::{path, rules, source};
 pub use plan::{Plan, PlannedRoute, PlannedTarget};
 
@@ -109,8 +110,8 @@ impl Project {
         Ok(Project { config, manifests, tuning, root, options })
     }
 
-    /// Opens manifests, grouped by the nearest `cubinder.toml` above each. Equals [`Project::open`] if `options`
-    /// names a `cubinder.toml` or no manifest.
+    /// Opens manifests, grouped by the nearest `cubinder.toml` above each, whose tuning files are for the manifests that
+    /// it lists. Equals [`Project::open`] if `options` names a `cubinder.toml` or no manifest.
     ///
     /// # Errors
     /// The errors of [`Project::open`].
@@ -130,12 +131,22 @@ impl Project {
         let mut errors = Vec::new();
         for (config, manifests) in groups {
             match Project::open(ProjectOptions { config, manifests, ..options.clone() }, here) {
-                Ok(project) => projects.push(project),
+                Ok(project) => projects.push(project.with_own_tuning()),
                 Err(found) => errors.extend(found),
             }
         }
         dedup(&mut errors);
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
+    }
+
+    /// Drops tuning files of `cubinder.toml` if it does not list the manifests: plugins of equal names may be others.
+    fn with_own_tuning(mut self) -> Project {
+        let listed = self.config.as_ref().and_then(|config| config.manifest_paths().ok()).unwrap_or_default();
+        let is_listed = |manifest: &PathBuf| listed.iter().any(|path| is_same_file(path, manifest));
+        if !self.manifests.iter().all(is_listed) {
+            self.tuning = each_once(self.options.tuning.iter().cloned());
+        }
+        self
     }
 
     /// Reads the manifests.

@@ -227,6 +227,11 @@ fn what_was_measured_is_packed() {
     let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--out-dir", "alone"];
     output(&alone);
     assert!(output(&["inspect", "alone/libscale.so", "--verbose"]).contains(tuned), "as `eval` shows it");
+    fs::create_dir(project.path("others")).unwrap();
+    fs::copy(project.path("manifests/scale.toml"), project.path("others/scale.toml")).unwrap();
+    output(&["compile", "others/scale.toml", "--out-dir", "other"]);
+    let other = output(&["inspect", "other/libscale.so", "--verbose"]);
+    assert!(!other.contains("tuned for"), "another plugin of the same name");
     project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
     let told = project.run(&["check"]).stderr;
     assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");

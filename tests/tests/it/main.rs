@@ -14,6 +14,7 @@ mod elsewhere;
 mod engine;
 mod engine_build;
 mod engine_run;
+mod examples;
 mod inspect;
 mod installed;
 mod kernel_bench;

@@ -6,13 +6,14 @@ use cubinder_skip::skip;
 use cubinder_tests::installed::{Installed, capture};
 use cubinder_tests::walkthrough::{self, Step};
 
-struct Reader {
-    installed: Installed,
-    variables: Vec<(&'static str, String)>,
+/// An installation, and the programs that the pages need.
+pub(crate) struct Reader {
+    pub(crate) installed: Installed,
+    pub(crate) variables: Vec<(&'static str, String)>,
 }
 
 impl Reader {
-    fn from_environment(which: Python) -> Option<Reader> {
+    pub(crate) fn from_environment(which: Python) -> Option<Reader> {
         let variable = |name| std::env::var(name).ok();
         let compilers = variable("CUBINDER_TEST_COMPILERS")?;
         let pytorch = variable("CUBINDER_TEST_PYTORCH")?;
@@ -66,7 +67,7 @@ impl Reader {
 }
 
 #[derive(Clone, Copy)]
-enum Python {
+pub(crate) enum Python {
     PyTorch,
     TensorRt,
     Compilers,

@@ -179,6 +179,7 @@ class Call:
 
     def __init__(self, operator, shapes, inputs):
         self.operator, self.shapes, self.lock = operator, Shapes(shapes), threading.Lock()
+        self.function = operator.library.run
         self.inputs, self.outputs = (ctypes.c_uint64 * inputs)(), (ctypes.c_uint64 * operator.outputs)()
         self.needed = ctypes.c_uint64()
         places = (self.shapes.ranks, self.shapes.extents, self.inputs, self.outputs)
@@ -187,18 +188,24 @@ class Call:
         self.arguments = (operator.handle, ctypes.byref(self.data), ctypes.byref(self.needed))
 
     def run(self, inputs, outputs, workspace, workspace_bytes, stream):
-        """Launches the kernels, and returns the needed workspace; nothing is launched if it is more than given."""
-        data = self.data
-        with self.lock:
-            for index, address in enumerate(inputs):
-                self.inputs[index] = address
-            for index, address in enumerate(outputs):
-                self.outputs[index] = address
+        """Launches the kernels for tensors (objects with `data_ptr`), and returns the needed workspace; nothing is
+        launched if it is more than given."""
+        data, places = self.data, self.inputs
+        # Faster than `with`.
+        self.lock.acquire()
+        try:
+            for index, tensor in enumerate(inputs):
+                places[index] = tensor.data_ptr()
+            places = self.outputs
+            for index, tensor in enumerate(outputs):
+                places[index] = tensor.data_ptr()
             data.workspace, data.workspace_bytes, data.stream = workspace, workspace_bytes, stream
-            message = self.operator.library.run(*self.arguments)
+            message = self.function(*self.arguments)
             if message:
                 self.operator.library.check(message)
             return self.needed.value
+        finally:
+            self.lock.release()
 
 
 def i32s(values):

@@ -114,25 +114,40 @@ class _Call:
     """A call with certain shapes, types and attributes, on one device."""
 
     def __init__(self, plugin, operator, shapes, device):
-        self.operator, self.shapes, self.device, self.index = operator, shapes, device, device.index
+        self.plugin, self.operator, self.shapes, self.device, self.index = plugin, operator, shapes, device, device.index
         self.native = _runtime.Call(operator, shapes, len(plugin.tensors))
-        dtypes = [OF_NUMBERS[number] for number in operator.output_types]
-        self.outputs = list(zip(operator.output_shapes(shapes), dtypes))
+        made = zip(operator.output_shapes(shapes), operator.output_types)
+        # `empty_strided` is the fastest function for a new tensor.
+        self.outputs = [(shape, strides(shape), OF_NUMBERS[number]) for shape, number in made]
         self.workspace_bytes = 0
 
-    def run(self, inputs, outputs):
-        """Launches the kernels; with more workspace if they need it."""
-        inputs, outputs = [tensor.data_ptr() for tensor in inputs], [tensor.data_ptr() for tensor in outputs]
+    def run(self, tensors, in_place):
+        """Launches the kernels, with more workspace if they need it, and returns the results."""
+        plugin, device, empty = self.plugin, self.device, torch.empty_strided
+        aliases = plugin.aliases if in_place else ()
+        outputs = [
+            tensors[aliases[i]] if i in aliases else empty(shape, steps, dtype=dtype, device=device)
+            for i, (shape, steps, dtype) in enumerate(self.outputs)
+        ]
         stream = raw_stream(self.index)
         while True:
             workspace, address = None, None
             if self.workspace_bytes:
-                workspace = torch.empty(self.workspace_bytes, dtype=torch.uint8, device=self.device)
+                workspace = torch.empty(self.workspace_bytes, dtype=torch.uint8, device=device)
                 address = workspace.data_ptr()
-            needed = self.native.run(inputs, outputs, address, self.workspace_bytes, stream)
+            needed = self.native.run(tensors, outputs, address, self.workspace_bytes, stream)
             if needed <= self.workspace_bytes:
-                return
+                break
             self.workspace_bytes = needed
+        if plugin.sizes:
+            outputs = self.resized(outputs)
+        return plugin.result(outputs, in_place)
+
+    def resized(self, outputs):
+        """Waits for the sizes that depend on data, and returns the outputs with their shapes."""
+        sizes = [outputs[i].item() if i in self.plugin.sizes else -1 for i in range(len(outputs))]
+        shapes = self.operator.output_shapes(self.shapes, sizes)
+        return [output.reshape(-1)[: math.prod(shape)].view(shape) for output, shape in zip(outputs, shapes)]
 
 
 class _Plugin:
@@ -237,12 +252,12 @@ class _Plugin:
         return fake
 
     def kernel(self, in_place):
-        calls, has_values = self.calls, self.has_values
-        no_attributes = () if not self.attributes else None
+        calls, has_values, has_attributes = self.calls, self.has_values, bool(self.attributes)
+        current_device = torch.cuda.current_device
 
         def kernel(*args, **attributes):
             tensors = [args[i] for i in self.tensors] if has_values else args
-            values = no_attributes if no_attributes is not None else self.values(attributes)
+            values = self.values(attributes) if has_attributes else ()
             key = (values, *[(tensor.dtype, tensor.shape, tensor.get_device()) for tensor in tensors])
             if has_values:
                 key += tuple(self.shapes(args))
@@ -251,10 +266,10 @@ class _Plugin:
                 if not tensor.is_contiguous():
                     tensors = self.contiguous(tensors, in_place)
                     break
-            if call.index == torch.cuda.current_device():
-                return self.launch(call, tensors, in_place)
+            if call.index == current_device():
+                return call.run(tensors, in_place)
             with torch.cuda.device(call.device):
-                return self.launch(call, tensors, in_place)
+                return call.run(tensors, in_place)
 
         return kernel
 
@@ -275,23 +290,6 @@ class _Plugin:
                 name = self.inputs[self.tensors[tensor]].name
                 raise PluginError(f"{self.full_name}_ changes `{name}` in place, which must be contiguous; use {self.full_name}, or `{name}.contiguous()`")
         return [tensor.contiguous() for tensor in tensors]
-
-    def launch(self, call, tensors, in_place):
-        if in_place:
-            outputs = [
-                tensors[self.aliases[i]] if i in self.aliases else torch.empty(shape, dtype=dtype, device=call.device)
-                for i, (shape, dtype) in enumerate(call.outputs)
-            ]
-        else:
-            outputs = [torch.empty(shape, dtype=dtype, device=call.device) for shape, dtype in call.outputs]
-        call.run(tensors, outputs)
-        return self.result(self.resized(call, outputs) if self.sizes else outputs, in_place)
-
-    def resized(self, call, outputs):
-        """Waits for the sizes that depend on data, and returns the outputs with their shapes."""
-        sizes = [outputs[i].item() if i in self.sizes else -1 for i in range(len(outputs))]
-        shapes = call.operator.output_shapes(call.shapes, sizes)
-        return [output.reshape(-1)[: math.prod(shape)].view(shape) for output, shape in zip(outputs, shapes)]
 
     def onnx_attributes(self):
         """Returns the kinds of ONNX attributes by name."""
@@ -324,6 +322,11 @@ class _Plugin:
         translate.__name__ = self.name
         translate.__signature__ = inspect.Signature(parameters)
         return translate
+
+
+def strides(shape):
+    """Returns the strides of a contiguous tensor."""
+    return tuple(math.prod(max(extent, 1) for extent in shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def attribute_schema(attribute):

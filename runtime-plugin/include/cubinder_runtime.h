@@ -19,8 +19,8 @@ extern "C" {
 
 #define CUBINDER_MAX_RANK 8
 
-/* A plugin with attributes and input types, for linear (row-major) tensors. It stays on the device of its first run:
-   create one for each device. */
+/* A plugin with attributes and input types, for linear (row-major) tensors. All its runs must have the same current
+   context: create an operator for each device. */
 typedef struct CubinderOperator CubinderOperator;
 
 /* An attribute of a node. Layout and types are those of nvinfer1::PluginField, and an integer may have any width that
@@ -48,12 +48,12 @@ uint32_t cubinder_interface_version(void);
 
 void cubinder_free_message(char* message);
 
-/* Creates an operator. `plugin` is "NAMESPACE::NAME". Attributes may be omitted if they have defaults. `input_types`
+/* Creates an operator. `plugin` is "NAMESPACE::NAME", or "NAMESPACE::NAME@VERSION". Attributes may be omitted if they have defaults. `input_types`
    are numbers of nvinfer1::DataType, in the manifest's order, shape inputs included. */
 char* cubinder_operator_create(char const* plugin, CubinderAttribute const* attributes, int32_t attribute_count,
     int32_t const* input_types, int32_t input_count, CubinderOperator** created);
 
-/* Destroys an operator, which may be NULL, after its work has run. Its code stays loaded. */
+/* Destroys an operator, which may be NULL. Its work may still run: the code stays loaded. */
 void cubinder_operator_destroy(CubinderOperator* operator_);
 
 /* Writes the types of `count` outputs. */
@@ -98,7 +98,7 @@ typedef struct
     int32_t output_count;
 } CubinderCall;
 
-/* Launches the kernels. Writes the needed workspace, in bytes, to `needed`; if it is more than `workspace_bytes`, nothing
+/* Launches the kernels. The thread needs a current CUDA context. Writes the needed workspace, in bytes, to `needed`; if it is more than `workspace_bytes`, nothing
    is launched. Tensors and workspace must exist until the work has run. */
 char* cubinder_operator_run(CubinderOperator const* operator_, CubinderCall const* call, uint64_t* needed);
 

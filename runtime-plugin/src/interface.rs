@@ -3,6 +3,7 @@
 //! Functions return null, or an error's text that the caller frees.
 
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
 use trt_abi::raw::PluginField;
@@ -55,15 +56,14 @@ unsafe fn borrowed<'a>(operator: *const Operator) -> Result<&'a Operator> {
     unsafe { operator.as_ref() }.ok_or_else(|| Error::invalid("the operator is null"))
 }
 
+/// Returns a place for a result, checked before there is one.
+///
 /// # Safety
-/// `place` is null or valid for a write.
-unsafe fn write<T>(place: *mut T, value: T) -> Result<()> {
-    if place.is_null() {
-        return Err(Error::invalid("a result's pointer is null"));
-    }
-    // SAFETY: the pointer is not null; the caller guarantees the rest.
-    unsafe { place.write(value) };
-    Ok(())
+/// `place` is null or valid for writes during `'a`.
+unsafe fn place<'a, T>(place: *mut T) -> Result<&'a mut MaybeUninit<T>> {
+    // SAFETY: the caller guarantees the place; `MaybeUninit` has any content.
+    unsafe { place.cast::<MaybeUninit<T>>().as_mut() }
+        .ok_or_else(|| Error::invalid("a result's pointer is null"))
 }
 
 /// # Safety
@@ -133,9 +133,11 @@ unsafe extern "C" fn cubinder_operator_create(
         let input_types = unsafe { slice(input_types, input_count, "types") }?;
         // SAFETY: the caller guarantees names and data, which outlive this call.
         let fields = attributes.iter().filter_map(|field| unsafe { Field::from_raw(field) });
-        let operator = Operator::new(&own()?, &plugin, &fields.collect::<Vec<_>>(), input_types)?;
         // SAFETY: the caller guarantees the place.
-        unsafe { write(created, Box::into_raw(Box::new(operator))) }
+        let created = unsafe { place(created) }?;
+        let operator = Operator::new(&own()?, &plugin, &fields.collect::<Vec<_>>(), input_types)?;
+        created.write(Box::into_raw(Box::new(operator)));
+        Ok(())
     })
 }
 
@@ -144,8 +146,11 @@ unsafe extern "C" fn cubinder_operator_create(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_operator_destroy(operator: *mut Operator) {
     if !operator.is_null() {
-        // SAFETY: `cubinder_operator_create` returned it from `Box::into_raw`.
-        drop(unsafe { Box::from_raw(operator) });
+        let _silent = caught(|| {
+            // SAFETY: `cubinder_operator_create` returned it from `Box::into_raw`.
+            drop(unsafe { Box::from_raw(operator) });
+            Ok(())
+        });
     }
 }
 
@@ -224,7 +229,7 @@ unsafe extern "C" fn cubinder_operator_shape_program(
         // SAFETY: the caller guarantees the array.
         let program = operator.shape_program(unsafe { slice(ranks, count, "ranks") }?)?;
         // SAFETY: the caller guarantees the place.
-        unsafe { write(length, i32::try_from(program.len()).unwrap_or(i32::MAX)) }?;
+        unsafe { place(length) }?.write(i32::try_from(program.len()).unwrap_or(i32::MAX));
         let capacity = usize::try_from(capacity).unwrap_or(0);
         if capacity < program.len() {
             return Ok(());
@@ -272,9 +277,10 @@ unsafe extern "C" fn cubinder_operator_run(
         // SAFETY: as above.
         let outputs = unsafe { slice(call.outputs, call.output_count, "outputs") }?;
         let workspace = Workspace { address: call.workspace, bytes: call.workspace_bytes };
-        // SAFETY: the caller upholds the callee's contract.
-        let found = unsafe { operator.run(given, inputs, outputs, workspace, call.stream) }?;
         // SAFETY: the caller guarantees the place.
-        unsafe { write(needed, found) }
+        let needed = unsafe { place(needed) }?;
+        // SAFETY: the caller upholds the callee's contract.
+        needed.write(unsafe { operator.run(given, inputs, outputs, workspace, call.stream) }?);
+        Ok(())
     })
 }

@@ -6,6 +6,7 @@ LIBRARY has the plugins of `torch.rs`, OTHER_LIBRARY one of them, NO_LIBRARY non
 
 import pathlib
 import sys
+import types
 
 import cubinder.torch
 import onnx
@@ -15,14 +16,52 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 library, other, none, out = sys.argv[1:]
 
 
-def message(call, *args, **attributes):
+def message_of(kind, call, *args, **attributes):
     try:
         call(*args, **attributes)
-    except cubinder.torch.PluginError as error:
+    except kind as error:
         return str(error)
     raise AssertionError(f"{call} did not fail")
 
 
+def message(call, *args, **attributes):
+    return message_of(cubinder.torch.PluginError, call, *args, **attributes)
+
+
+class Native:
+    """A call of the C interface that needs 256 bytes of workspace, which another thread already found out."""
+
+    def __init__(self, call):
+        self.call, self.sizes = call, []
+
+    def run(self, inputs, outputs, workspace, size, stream):
+        self.sizes.append(size)
+        self.call.workspace_bytes = 256
+        return 256
+
+
+def check_workspace():
+    """A call that got too little workspace launched nothing, whatever other threads do."""
+    call = object.__new__(cubinder.torch._Call)
+    call.plugin = types.SimpleNamespace(aliases={}, sizes=[], result=lambda outputs, in_place: outputs)
+    call.outputs, call.device, call.index, call.workspace_bytes = [], torch.device("cpu"), 0, 0
+    call.native = Native(call)
+    cubinder.torch.raw_stream, ensure = lambda index: 0, cubinder.torch.CONTEXT.ensure
+    cubinder.torch.CONTEXT.ensure = lambda index: None
+    call.run([], False)
+    cubinder.torch.CONTEXT.ensure = ensure
+    assert call.native.sizes == [0, 256], call.native.sizes
+
+
+def check_keys():
+    """Values that compare equal may mean different nodes, and NaN does not equal itself."""
+    one, many = cubinder.torch.key_of("f32"), cubinder.torch.key_of("f32[]")
+    assert one(0.0) != one(-0.0) and one(float("nan")) == one(float("nan"))
+    assert many([0.0]) != many([-0.0]) and hash(many([1.0])) is not None
+
+
+check_workspace()
+check_keys()
 ops = cubinder.torch.load(library)
 assert cubinder.torch.load(pathlib.Path(library)) is ops
 schemas = {name: str(getattr(ops, name).default._schema) for name in ops.names}
@@ -47,6 +86,9 @@ with FakeTensorMode():
     assert "the node asks for its values" in message(ops.attributes_plugin, fake, show=True, modes=["a"])
     assert "no variant" in message(ops.circ_pad_plugin, fake.long(), pads=[1, 1])
     assert "plugins have no type for torch.complex64" in message(ops.circ_pad_plugin, fake.to(torch.complex64), pads=[1, 1])
+    text = message(ops.attributes_plugin, fake, single=1e300)
+    assert "the attribute `single` is 1e+300, beyond the range of single precision" in text, text
+assert "this library has no plugin `missing`; it has elemwise_add_plugin_" in message_of(AttributeError, lambda: ops.missing)
 text = message(ops.circ_pad_plugin, x, pads=[1, 1])
 assert text == "sample::circ_pad_plugin runs on CUDA devices only: move its inputs to a GPU, such as `x.cuda()`", text
 assert "`sample::circ_pad_plugin` exists already" in message(cubinder.torch.load, other)
@@ -58,7 +100,7 @@ class Net(torch.nn.Module):
         padded = ops.circ_pad_plugin(x, pads=[1, 1, 0, 0])
         stretched = ops.stretch(x[0], [x.shape[1] * 2, 8], [2])
         indices, _ = ops.non_zero_plugin(padded)
-        return padded, stretched, indices + 1, ops.attributes_plugin(x, modes=["a", "b"], half=0.25)
+        return padded, stretched, indices + 1, ops.attributes_plugin(x, modes=["a", "b"], half=0.25, table=[99, 100], scales=[])
 
 
 program = torch.onnx.export(
@@ -79,5 +121,7 @@ assert attributes == {
     "tensorrt_plugin_shape_input_indices": [1, 2],
 }, attributes
 attributes = {one.name: onnx.helper.get_attribute_value(one) for one in nodes["attributes_plugin"].attribute}
-assert attributes["modes"] == [b"a", b"b"] and attributes["table"] == b"ab" and attributes["half"] == 0.25, attributes
+assert attributes["modes"] == [b"a", b"b"] and attributes["table"] == b"cd" and attributes["half"] == 0.25, attributes
+# Defaults of the manifest may have more precision than ONNX.
+assert "double" not in attributes, attributes
 print("all checks passed")

@@ -83,7 +83,7 @@ public:
         }
         std::vector<int32_t> types(combination.types.begin(), combination.types.begin() + facts.inputs);
         types.insert(types.end(), static_cast<size_t>(facts.shapeInputs), kSHAPE_INPUT_TYPE);
-        std::string const name = facts.op.space + "::" + facts.op.name;
+        std::string const name = facts.op.space + "::" + facts.op.name + "@" + facts.op.version;
         std::string const error = interface.text(interface.create(name.c_str(), attributes.data(),
             static_cast<int32_t>(attributes.size()), types.data(), static_cast<int32_t>(types.size()), &mOperator));
         probe.need(error.empty(), error, "an operator");
@@ -226,6 +226,7 @@ void runOperator(Session const& session, Probe& probe, Operator const& op, Gener
 
 void checkMistakes(Session const& session, Probe& probe, Interface const& interface, General const& plugin)
 {
+    Bench const& bench = session.bench;
     Facts const& facts = plugin.facts;
     Combination const combination = linear(facts)[0];
     Given const given = facts.given();
@@ -237,6 +238,8 @@ void checkMistakes(Session const& session, Probe& probe, Interface const& interf
     expect(interface.create("test::missing", nullptr, 0, nullptr, 0, &created), "this library has no plugin `test::missing`");
     expect(interface.create(nullptr, nullptr, 0, nullptr, 0, &created), "the plugin's name is null");
     std::string const name = facts.op.space + "::" + facts.op.name;
+    expect(interface.create((name + "@0").c_str(), nullptr, 0, nullptr, 0, &created), "it has ");
+    expect(interface.create(name.c_str(), nullptr, 0, nullptr, 0, nullptr), "a result's pointer is null");
     expect(interface.create(name.c_str(), nullptr, 1, nullptr, 0, &created), "attributes: a null pointer");
     probe.equal("an operator", static_cast<void const*>(created), static_cast<void const*>(nullptr));
     Operator const op(probe, interface, facts, combination, given);
@@ -252,6 +255,13 @@ void checkMistakes(Session const& session, Probe& probe, Interface const& interf
     std::string const error = op.run(other, Memory(facts, combination, given, 0), 0, needed);
     probe.that(error.find("is impossible") != std::string::npos, show(error), "a rejected shape");
     expectQueued(session, probe, {});
+    // The needed workspace is not known without a context.
+    bench.driver.context = 0;
+    session.forget();
+    std::string const homeless = op.run(given, Memory(facts, combination, given, 0), 0, needed);
+    probe.that(homeless.find("no current CUDA context") != std::string::npos, show(homeless), "an error about the context");
+    expectQueued(session, probe, {});
+    bench.driver.context = 1;
     interface.destroy(nullptr);
     interface.free(nullptr);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cubinder_expr::{DataType, Format, Value, lower};
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, Steps};
-use cubinder_model::{AUTO_TACTIC, Input, Output};
+use cubinder_model::{AUTO_TACTIC, Input, Output, Plugin};
 use trt_abi::{Dims, Error, Field, PluginTensorDesc, Result, TensorFormat};
 
 use super::Form;
@@ -24,6 +24,11 @@ pub(crate) struct Operator {
     kinds: TensorKinds,
     running: Mutex<Running>,
 }
+
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Operator>();
+};
 
 /// Shapes of the inputs, in the plugin's order; values instead for shape inputs.
 #[derive(Clone, Copy)]
@@ -51,18 +56,15 @@ pub(crate) struct Workspace {
 }
 
 impl Operator {
-    /// Creates the operator of a plugin `NAMESPACE::NAME`. `input_types` are TensorRT's numbers.
+    /// Creates the operator of a plugin `NAMESPACE::NAME` or `NAMESPACE::NAME@VERSION`. `input_types` are TensorRT's
+    /// numbers.
     pub(crate) fn new(
         own: &Arc<OwnBundle>,
         plugin: &str,
         fields: &[Field<'_>],
         input_types: &[i32],
     ) -> Result<Operator> {
-        let named = own.bundle.plugins.iter().position(|known| known.full_name() == plugin);
-        let index = named.ok_or_else(|| {
-            let known: Vec<String> = own.bundle.plugins.iter().map(|known| known.full_name()).collect();
-            Error::invalid(format!("this library has no plugin `{plugin}`; it has {}", known.join(", ")))
-        })?;
+        let index = find(&own.bundle.plugins, plugin)?;
         let definition = Definition::Bundle { own: Arc::clone(own), index };
         let values = attributes::from_fields(definition.plugin(), fields);
         let values = values.map_err(|error| Error::invalid(format!("{plugin}: {error}")))?;
@@ -213,12 +215,12 @@ impl Operator {
     }
 
     /// Launches the kernels in a stream, and returns the workspace that they need; nothing is launched if it is more
-    /// than given. An object stays on the device of its first run.
+    /// than given.
     ///
     /// # Safety
     /// `inputs` (without shape inputs) and `outputs` are device addresses of linear tensors of the given shapes, with
-    /// data-dependent sizes at their bounds, and like the workspace valid until the work has run; `stream` is live, or
-    /// a default stream of the current context.
+    /// data-dependent sizes at their bounds, and like the workspace valid until the work has run; `stream` is a live or
+    /// default stream of the current context, which is the same in all calls.
     pub(crate) unsafe fn run(
         &self,
         given: InputShapes<'_>,
@@ -243,7 +245,8 @@ impl Operator {
             &running.inputs,
             &running.outputs,
         )?;
-        let needed = state.workspace_bytes();
+        // Without a context nothing is prepared, so the workspace is unknown.
+        let needed = state.workspace_bytes(&self.node)?;
         if needed > workspace.bytes {
             return Ok(needed);
         }
@@ -281,6 +284,21 @@ impl Operator {
         let dims = Dims::from_slice(shape).ok_or_else(|| self.node.impossible_rank(shape.len() as i32))?;
         let format = TensorFormat(Format::Linear.tensorrt());
         Ok(PluginTensorDesc { dims, data_type: trt_abi::DataType(ty.tensorrt()), format, scale: 1.0 })
+    }
+}
+
+/// Returns the index of a plugin.
+fn find(plugins: &[Plugin], name: &str) -> Result<usize> {
+    let with_version = |plugin: &Plugin| format!("{}@{}", plugin.full_name(), plugin.version);
+    let is_it = |(_, plugin): &(usize, &Plugin)| plugin.full_name() == name || with_version(plugin) == name;
+    let mut found = plugins.iter().enumerate().filter(is_it);
+    let listed = || plugins.iter().map(with_version).collect::<Vec<_>>().join(", ");
+    match (found.next(), found.next()) {
+        (Some((index, _)), None) => Ok(index),
+        (None, _) => Err(Error::invalid(format!("this library has no plugin `{name}`; it has {}", listed()))),
+        (Some(_), Some(_)) => {
+            Err(Error::invalid(format!("`{name}` has several versions: name one of {}", listed())))
+        }
     }
 }
 

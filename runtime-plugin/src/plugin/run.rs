@@ -149,11 +149,11 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the workspace of the prepared launch; 0 if none is prepared.
-    pub(super) fn workspace_bytes(&self) -> u64 {
+    /// Returns the workspace of the prepared launch; fails if none is prepared, because there is no driver or context.
+    pub(super) fn workspace_bytes(&self, node: &NamedNode) -> Result<u64> {
         match &self.state {
-            State::Ready(shared) => shared.launch.workspace_bytes,
-            State::Nothing | State::Waiting => 0,
+            State::Ready(shared) => Ok(shared.launch.workspace_bytes),
+            State::Nothing | State::Waiting => Err(no_context(node)),
         }
     }
 
@@ -235,12 +235,7 @@ impl RunState {
         if matches!(self.state, State::Ready(_)) {
             return Ok(());
         }
-        let why = match Driver::find() {
-            Ok(_) => "the calling thread has no current CUDA context, which a default stream requires; make a context current, or enqueue into a created stream"
-                .to_owned(),
-            Err(missing) => missing.to_string(),
-        };
-        Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title())))
+        Err(no_context(node))
     }
 
     fn prepare(&mut self, node: &NamedNode, tactic: i32) -> Result<State> {
@@ -409,6 +404,16 @@ impl RunState {
         };
         description().unwrap_or_else(|error: Error| error)
     }
+}
+
+#[cold]
+fn no_context(node: &NamedNode) -> Error {
+    let why = match Driver::find() {
+        Ok(_) => "the calling thread has no current CUDA context, which a default stream requires; make a context current, or enqueue into a created stream"
+            .to_owned(),
+        Err(missing) => missing.to_string(),
+    };
+    Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title()))
 }
 
 #[cold]

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import math
 import struct
 import subprocess
 import threading
@@ -82,16 +83,24 @@ class Library:
 
 
 def field(name, kind, value):
-    """Returns an attribute as an ONNX node passes it, and the data that it refers to."""
+    """Returns an attribute as an ONNX node passes it, and the data that it refers to.
+
+    `struct.pack` of a float beyond the range fails, or returns infinity.
+    """
     values = value if isinstance(value, (list, tuple)) else [value]
     if kind == "bytes":
         return Attribute(name.encode(), None, INT8, len(values)), bytes(values)
     if kind.startswith("string"):
         data = b"".join(text.encode() + b"\0" for text in values)
         return Attribute(name.encode(), None, CHAR, len(data)), data
-    is_float = kind.startswith("f")
-    data = struct.pack(f"{len(values)}{'f' if is_float else 'q'}", *(float(v) if is_float else int(v) for v in values))
-    return Attribute(name.encode(), None, FLOAT32 if is_float else INT64, len(values)), data
+    if not kind.startswith("f"):
+        return Attribute(name.encode(), None, INT64, len(values)), struct.pack(f"{len(values)}q", *map(int, values))
+    # ONNX has floats of 32 bits.
+    data = struct.pack(f"{len(values)}f", *values)
+    for value, rounded in zip(values, struct.unpack(f"{len(values)}f", data)):
+        if math.isfinite(value) and not math.isfinite(rounded):
+            raise PluginError(f"the attribute `{name}` is {value}, beyond the range of single precision, in which ONNX stores floats")
+    return Attribute(name.encode(), None, FLOAT32, len(values)), data
 
 
 class Operator:
@@ -191,9 +200,7 @@ class Call:
         """Launches the kernels for tensors (objects with `data_ptr`), and returns the needed workspace; nothing is
         launched if it is more than given."""
         data, places = self.data, self.inputs
-        # Faster than `with`.
-        self.lock.acquire()
-        try:
+        with self.lock:
             for index, tensor in enumerate(inputs):
                 places[index] = tensor.data_ptr()
             places = self.outputs
@@ -204,8 +211,32 @@ class Call:
             if message:
                 self.operator.library.check(message)
             return self.needed.value
-        finally:
-            self.lock.release()
+
+
+class Context:
+    """Makes the primary context of devices current, which PyTorch does not do in each thread."""
+
+    def __init__(self):
+        self.driver, self.contexts, self.thread = None, {}, threading.local()
+
+    def ensure(self, device):
+        done = self.thread.__dict__
+        if device in done:
+            return
+        if self.driver is None:
+            self.driver = ctypes.CDLL("libcuda.so.1")
+        if device not in self.contexts:
+            handle, context = ctypes.c_int(), ctypes.c_void_p()
+            self.call("cuDeviceGet", ctypes.byref(handle), device)
+            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), handle)
+            self.contexts[device] = context
+        self.call("cuCtxSetCurrent", self.contexts[device])
+        done[device] = True
+
+    def call(self, name, *arguments):
+        status = getattr(self.driver, name)(*arguments)
+        if status != 0:
+            raise PluginError(f"`{name}` returned the CUDA error {status}")
 
 
 def i32s(values):

@@ -16,9 +16,11 @@ returning the output. If a size depends on data, a call waits for the GPU.
 
 import inspect
 import json
+import keyword
 import math
 import pathlib
 import re
+import struct
 
 import torch
 
@@ -69,6 +71,8 @@ MAX_CALLS = 4096
 # A tenth of the time of `torch.cuda.current_stream`; PyTorch's compiled code calls it, too. CPU builds lack it.
 raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
+CONTEXT = _runtime.Context()
+
 _loaded = {}
 
 
@@ -86,17 +90,38 @@ class Plugins:
     def __init__(self, path):
         native = _runtime.Library(path)
         plugins = [_Plugin(native, described) for described in _runtime.describe(path)]
+        check(plugins)
+        self.names, self.operators, self.onnx_translation_table = [plugin.name for plugin in plugins], {}, {}
         for plugin in plugins:
-            plugin.check_unregistered()
-        self.names, self.onnx_translation_table = [], {}
-        for plugin in plugins:
-            for name in plugin.register():
-                setattr(self, name, plugin.packet(name))
-            self.names.append(plugin.name)
+            plugin.register()
+            self.operators |= {name: plugin.packet(name) for name in plugin.schemas}
             self.onnx_translation_table[plugin.packet(plugin.name).default] = plugin.translation()
+
+    def __getattr__(self, name):
+        try:
+            return self.__dict__["operators"][name]
+        except KeyError:
+            raise AttributeError(f"this library has no plugin `{name}`; it has {', '.join(self.names)}") from None
 
     def __repr__(self):
         return f"<plugins {', '.join(self.names)}>"
+
+
+def check(plugins):
+    """Fails, before anything is registered, if PyTorch cannot express the plugins."""
+    registered = set()
+    for plugin in plugins:
+        for name, schema in plugin.schemas.items():
+            qualified = f"{plugin.namespace}::{name}"
+            if qualified in registered:
+                raise PluginError(f"the library has several plugins or versions for the operator `{qualified}`; compile them into libraries of their own")
+            if hasattr(getattr(torch.ops, plugin.namespace), name):
+                raise PluginError(f"the operator `{qualified}` exists already: another loaded library has this plugin")
+            registered.add(qualified)
+            try:
+                torch._C.parse_schema(f"{plugin.namespace}::{schema}")
+            except RuntimeError as error:
+                raise PluginError(f"PyTorch rejects the schema `{schema}` of {plugin.full_name}: {error}") from error
 
 
 class _Input:
@@ -129,14 +154,15 @@ class _Call:
             tensors[aliases[i]] if i in aliases else empty(shape, steps, dtype=dtype, device=device)
             for i, (shape, steps, dtype) in enumerate(self.outputs)
         ]
+        CONTEXT.ensure(self.index)
         stream = raw_stream(self.index)
         while True:
-            workspace, address = None, None
-            if self.workspace_bytes:
-                workspace = torch.empty(self.workspace_bytes, dtype=torch.uint8, device=device)
-                address = workspace.data_ptr()
-            needed = self.native.run(tensors, outputs, address, self.workspace_bytes, stream)
-            if needed <= self.workspace_bytes:
+            # Other threads change it.
+            size = self.workspace_bytes
+            workspace = torch.empty(size, dtype=torch.uint8, device=device) if size else None
+            address = workspace.data_ptr() if size else None
+            needed = self.native.run(tensors, outputs, address, size, stream)
+            if needed <= size:
                 break
             self.workspace_bytes = needed
         if plugin.sizes:
@@ -147,7 +173,7 @@ class _Call:
         """Waits for the sizes that depend on data, and returns the outputs with their shapes."""
         sizes = [outputs[i].item() if i in self.plugin.sizes else -1 for i in range(len(outputs))]
         shapes = self.operator.output_shapes(self.shapes, sizes)
-        return [output.reshape(-1)[: math.prod(shape)].view(shape) for output, shape in zip(outputs, shapes)]
+        return [cut(output, shape) for output, shape in zip(outputs, shapes)]
 
 
 class _Plugin:
@@ -158,7 +184,7 @@ class _Plugin:
         self.full_name = f"{self.domain}::{self.name}"
         roles = {role: [one for one in described["interface"] if one["role"] == role] for role in ("input", "output", "attribute")}
         self.inputs, self.outputs, self.attributes = [_Input(one) for one in roles["input"]], roles["output"], roles["attribute"]
-        self.defaults = {one["name"]: one["default"] for one in self.attributes if "default" in one}
+        self.keys = {one["name"]: key_of(one["types"][0]) for one in self.attributes}
         self.tensors = [i for i, one in enumerate(self.inputs) if not one.has_values]
         self.has_values = len(self.tensors) < len(self.inputs)
         names = [self.inputs[i].name for i in self.tensors]
@@ -166,24 +192,26 @@ class _Plugin:
         self.aliases = {i: names.index(out["alias"]) for i, out in enumerate(self.outputs) if "alias" in out}
         self.sizes = [i for i, out in enumerate(self.outputs) if "size" in out]
 
+    @property
+    def schemas(self):
+        """Returns the schemas of the operators by name; the second changes its inputs."""
+        names = [self.name] + ([self.name + "_"] if self.aliases else [])
+        return {name: self.schema(name, in_place) for name, in_place in zip(names, (False, True))}
+
     def packet(self, name):
         return getattr(getattr(torch.ops, self.namespace), name)
 
-    def check_unregistered(self):
-        if hasattr(getattr(torch.ops, self.namespace), self.name):
-            raise PluginError(f"the operator `{self.namespace}::{self.name}` exists already: another loaded library has this plugin")
-
     def register(self):
-        """Registers the operators, and returns their names."""
         # Operators exist as long as this object.
         self.library = torch.library.Library(self.namespace, "FRAGMENT")
-        names = {self.name: False} | ({self.name + "_": True} if self.aliases else {})
-        for name, in_place in names.items():
-            self.library.define(self.schema(name, in_place), tags=(torch.Tag.pt2_compliant_tag,))
-            self.library.impl(name, self.kernel(in_place), "CUDA")
-            self.library.impl(name, self.no_kernel, "CPU")
+        for name, schema in self.schemas.items():
+            in_place = name != self.name
+            self.library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+            # Without a tensor there is no device to dispatch on.
+            self.library.impl(name, self.kernel(in_place), "CUDA" if self.tensors else "CompositeExplicitAutograd")
+            if self.tensors:
+                self.library.impl(name, self.no_kernel, "CPU")
             torch.library.register_fake(f"{self.namespace}::{name}", self.fake(in_place), lib=self.library)
-        return names
 
     def schema(self, name, in_place):
         changed = {self.tensors[tensor] for tensor in self.aliases.values()} if in_place else set()
@@ -199,16 +227,17 @@ class _Plugin:
         return [i for i in range(len(self.outputs)) if not (in_place and i in self.aliases)]
 
     def given(self, attributes):
-        return {**self.defaults, **{name: value for name, value in attributes.items() if value is not None}}
+        """Returns the values that a caller gives, by name; the library knows the defaults."""
+        return {name: value for name, value in attributes.items() if value is not None}
 
-    def values(self, attributes):
-        """Returns the attributes in the plugin's order, hashable."""
+    def key(self, attributes):
+        """Returns a hashable key, in which 0.0 and -0.0 differ and NaN equals itself."""
+        return tuple([(name, self.keys[name](value)) for name, value in attributes.items()])
+
+    def operator(self, device, dtypes, attributes):
         given = self.given(attributes)
-        values = (given[one["name"]] for one in self.attributes)
-        return tuple(tuple(value) if isinstance(value, (list, tuple)) else value for value in values)
-
-    def operator(self, device, dtypes, values):
-        operator = self.operators.get((device, dtypes, values))
+        key = (device, dtypes, self.key(given))
+        operator = self.operators.get(key)
         if operator is None:
             unknown = [dtype for dtype in dtypes if dtype not in NUMBERS]
             if unknown:
@@ -216,9 +245,15 @@ class _Plugin:
             types = [TYPES[one.types[0]] for one in self.inputs]
             for index, dtype in zip(self.tensors, dtypes):
                 types[index] = NUMBERS[dtype]
-            attributes = [(one["name"], one["types"][0], value) for one, value in zip(self.attributes, values)]
-            operator = _runtime.Operator(self.native, self.full_name, attributes, types, len(self.outputs))
-            self.operators[device, dtypes, values] = operator
+            kinds = {one["name"]: one["types"][0] for one in self.attributes}
+            fields = [(name, kinds[name], value) for name, value in given.items()]
+            name = f"{self.full_name}@{self.version}"
+            operator = _runtime.Operator(self.native, name, fields, types, len(self.outputs))
+            if any(number not in OF_NUMBERS for number in operator.output_types):
+                raise PluginError(f"{self.full_name}: PyTorch has no type for an output")
+            if len(self.operators) >= MAX_CALLS:
+                self.operators.clear()
+            self.operators[key] = operator
         return operator
 
     def shapes(self, args):
@@ -238,12 +273,13 @@ class _Plugin:
     def fake(self, in_place):
         def fake(*args, **attributes):
             tensors, shapes = [args[i] for i in self.tensors], self.shapes(args)
-            operator = self.operator(None, tuple([tensor.dtype for tensor in tensors]), self.values(attributes))
-            if self.sizes or not all(type(extent) is int for shape in shapes for extent in shape):
+            operator = self.operator(None, tuple([tensor.dtype for tensor in tensors]), attributes)
+            are_known = all(type(extent) is int for shape in shapes for extent in shape)
+            # Also checks the shapes.
+            found = operator.output_shapes(shapes) if are_known else None
+            if found is None or self.sizes:
                 size = lambda output: torch.library.get_ctx().new_dynamic_size()
                 found = operator.symbolic_shapes(shapes, size, torch.sym_max, torch.sym_min)
-            else:
-                found = operator.output_shapes(shapes)
             device = tensors[0].device if tensors else torch.device("cuda")
             types = [OF_NUMBERS[number] for number in operator.output_types]
             made = [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in zip(found, types)]
@@ -253,19 +289,24 @@ class _Plugin:
 
     def kernel(self, in_place):
         calls, has_values, has_attributes = self.calls, self.has_values, bool(self.attributes)
-        current_device = torch.cuda.current_device
+        current_device, is_grad_enabled = torch.cuda.current_device, torch.is_grad_enabled
 
         def kernel(*args, **attributes):
             tensors = [args[i] for i in self.tensors] if has_values else args
-            values = self.values(attributes) if has_attributes else ()
-            key = (values, *[(tensor.dtype, tensor.shape, tensor.get_device()) for tensor in tensors])
+            key = (self.key(attributes) if has_attributes else (), *[(tensor.dtype, tensor.shape, tensor.get_device()) for tensor in tensors])
             if has_values:
-                key += tuple(self.shapes(args))
-            call = calls.get(key) or self.prepare(key, args, tensors)
+                key += (current_device(), *self.shapes(args))
+            call = calls.get(key) or self.prepare(key, args, tensors, attributes)
+            for tensor in tensors:
+                if tensor.requires_grad and is_grad_enabled():
+                    raise PluginError(f"{self.full_name} has no gradient: call it under `torch.no_grad()`, or detach its inputs")
             for tensor in tensors:
                 if not tensor.is_contiguous():
                     tensors = self.contiguous(tensors, in_place)
                     break
+            if in_place:
+                changed = [tensors[tensor] for tensor in set(self.aliases.values())]
+                torch.autograd.graph.increment_version([tensor for tensor in changed if not tensor.is_inference()])
             if call.index == current_device():
                 return call.run(tensors, in_place)
             with torch.cuda.device(call.device):
@@ -273,12 +314,12 @@ class _Plugin:
 
         return kernel
 
-    def prepare(self, key, args, tensors):
+    def prepare(self, key, args, tensors, attributes):
         devices = list(dict.fromkeys(tensor.device for tensor in tensors))
         if len(devices) > 1:
             raise PluginError(f"{self.full_name}: the inputs are on {' and '.join(map(str, devices))}; move them to one device")
         device = devices[0] if devices else torch.device("cuda", torch.cuda.current_device())
-        operator = self.operator(device, tuple([tensor.dtype for tensor in tensors]), key[0])
+        operator = self.operator(device, tuple([tensor.dtype for tensor in tensors]), attributes)
         if len(self.calls) >= MAX_CALLS:
             self.calls.clear()
         call = self.calls[key] = _Call(self, operator, self.shapes(args), device)
@@ -314,14 +355,24 @@ class _Plugin:
         def translate(*args, **attributes):
             return _onnx_node(self, args, attributes)
 
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters = [inspect.Parameter(one.name, kind) for one in self.inputs]
-        for one in self.attributes:
-            default = one.get("default", inspect.Parameter.empty)
-            parameters.append(inspect.Parameter(one["name"], inspect.Parameter.KEYWORD_ONLY, default=default))
+        names = [one.name for one in self.inputs] + [one["name"] for one in self.attributes]
         translate.__name__ = self.name
-        translate.__signature__ = inspect.Signature(parameters)
+        # Without a signature, the exporter warns and passes the arguments on.
+        if not any(map(keyword.iskeyword, names)):
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters = [inspect.Parameter(one.name, kind) for one in self.inputs]
+            for one in self.attributes:
+                default = one.get("default", inspect.Parameter.empty)
+                parameters.append(inspect.Parameter(one["name"], inspect.Parameter.KEYWORD_ONLY, default=default))
+            translate.__signature__ = inspect.Signature(parameters)
         return translate
+
+
+def cut(output, shape):
+    """Returns the first elements as a tensor of a shape; copied if it is much smaller, to free memory."""
+    count = math.prod(shape)
+    result = output.reshape(-1)[:count].view(shape)
+    return result.clone() if 2 * count < output.numel() else result
 
 
 def strides(shape):
@@ -336,15 +387,27 @@ def attribute_schema(attribute):
     schema += type_name[len(element) :]
     if "default" not in attribute:
         return f"{schema} {name}"
-    # PyTorch has no defaults for lists of these.
-    return f"{schema}? {name}=None" if schema in ("str[]", "bool[]") else f"{schema} {name}={literal(attribute['default'])}"
+    default = literal(attribute["default"])
+    # PyTorch has no defaults for lists of these, nor for other texts.
+    is_none = schema in ("str[]", "bool[]") or not default.isascii() or "\\" in default
+    return f"{schema}? {name}=None" if is_none else f"{schema} {name}={default}"
+
+
+def key_of(kind):
+    """Returns the function that makes a hashable key of an attribute's value."""
+    is_float = kind.startswith("f")
+    if kind.endswith("[]"):
+        return (lambda value: struct.pack(f"{len(value)}d", *value)) if is_float else tuple
+    if kind == "bytes":
+        return tuple
+    return struct.Struct("d").pack if is_float else lambda value: value
 
 
 def literal(value):
     """Returns a default as PyTorch's schemas write it."""
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def _onnx_node(plugin, args, attributes):
@@ -355,7 +418,7 @@ def _onnx_node(plugin, args, attributes):
     inputs = [_vector(op18, one, arg) if one.has_values else arg for one, arg in zip(plugin.inputs, args)]
     values = plugin.given(attributes)
     for one in plugin.attributes:
-        if one["types"] == ["bytes"]:
+        if one["types"] == ["bytes"] and one["name"] in values:
             values[one["name"]] = bytes(values[one["name"]]).decode()
     values |= {"plugin_namespace": plugin.domain, "plugin_version": plugin.version, "aot": 1}
     if plugin.has_values:

@@ -1,12 +1,16 @@
-"""Measures an eager call of a plugin through `torch.ops`, beside a C++ extension and an operator in Python that launch
-the same kernel.
+"""Host time of an eager call of a plugin through `torch.ops`, beside a C++ extension and an operator in Python that launch the same kernel.
 
-    torch_bench.py LIBRARY OUT
+    python3 torch_bench.py FOLDER [--rounds 21] [--count 5000] [--out DIR]
 
-LIBRARY has the plugin `mine::add_one` of the README. Needs a GPU, nvcc and a C++ compiler."""
+`cargo xtask bench torch --prepare FOLDER` writes FOLDER. Bursts of calls alternate in one process; ratios are computed per round. Writes DIR/torch.json for
+`cargo xtask bench publish`. Needs a GPU, PyTorch, nvcc and a C++ compiler; cuda-python for the operator in Python.
+"""
 
+import argparse
 import ctypes
+import json
 import pathlib
+import platform
 import statistics
 import subprocess
 import sys
@@ -14,11 +18,10 @@ import tempfile
 import time
 
 import bench_run
-import cubinder.torch
+import cubinder._runtime
 import torch
 from torch.utils import cpp_extension
 
-ROUNDS, CALLS = 21, 5000
 SHAPE = (4, 256)
 
 KERNEL = """
@@ -98,41 +101,72 @@ def in_python(cubin):
     return torch.ops.rival_python.add_one
 
 
-def timed(call, x):
+def timed(call, x, count):
     torch.cuda.synchronize()
     start = time.perf_counter()
-    for _ in range(CALLS):
+    for _ in range(count):
         call(x)
     elapsed = time.perf_counter() - start
     torch.cuda.synchronize()
-    return elapsed / CALLS * 1e6
+    return elapsed / count * 1e6
 
 
-def main(library, out):
-    x = torch.randn(SHAPE, device="cuda")
-    folder = pathlib.Path(tempfile.mkdtemp())
-    (folder / "k.cu").write_text(KERNEL)
+def contenders(folder):
+    """Returns the operators by name, the plugin's first."""
+    program = folder / "program"
+    program.chmod(0o755)
+    cubinder._runtime.program = lambda: program
+    import cubinder.torch
+
+    work = pathlib.Path(tempfile.mkdtemp())
+    (work / "k.cu").write_text(KERNEL)
     major, minor = torch.cuda.get_device_capability()
-    subprocess.run(["nvcc", "-cubin", f"-arch=sm_{major}{minor}", "-o", "k.cubin", "k.cu"], cwd=folder, check=True)
-    contenders = {"Cubinder": cubinder.torch.load(library).add_one, "C++ extension": in_cpp(folder / "k.cubin")}
+    subprocess.run(["nvcc", "-cubin", f"-arch=sm_{major}{minor}", "-o", "k.cubin", "k.cu"], cwd=work, check=True)
+    found = {"Cubinder": cubinder.torch.load(folder / "libadd_one.so").add_one, "C++": in_cpp(work / "k.cubin")}
     try:
-        contenders["Python and cuda-python"] = in_python(folder / "k.cubin")
+        found["Python"] = in_python(work / "k.cubin")
     except ImportError as error:
-        print(f"skipped cuda-python: {error}", flush=True)
-    for name, call in contenders.items():
+        print(f"skipped the operator in Python: {error}", flush=True)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--out", default="out")
+    args = parser.parse_args()
+    folder = args.folder.resolve()
+    # PyTorch makes its context current.
+    x = torch.randn(SHAPE, device="cuda")
+    calls = contenders(folder)
+    for name, call in calls.items():
         assert torch.equal(call(x), x + 1), name
-    times = {name: [] for name in contenders}
-    for _ in range(ROUNDS):
-        for name, call in contenders.items():
-            times[name].append(timed(call, x))
-    ours = statistics.median(times["Cubinder"])
-    rows = []
-    for name, found in times.items():
-        ratio = [a / b for a, b in zip(times["Cubinder"], found)]
-        bound = bench_run.upper_bound(ratio)
-        rows.append([name, f"{statistics.median(found):.2f}", f"{ours / statistics.median(found):.3f}", f"{bound:.3f}"])
-        print(*rows[-1], flush=True)
+    times = {name: [] for name in calls}
+    for _ in range(args.rounds):
+        for name, call in calls.items():
+            times[name].append(timed(call, x, args.count))
+    columns, row = ["Cubinder, us"], [f"{statistics.median(times['Cubinder']):.3g}"]
+    for name in list(calls)[1:]:
+        ratios = [a / b for a, b in zip(times["Cubinder"], times[name])]
+        columns += [f"{name}, us", f"Cubinder / {name}, mean", "95 % bound"]
+        row += [f"{statistics.median(times[name]):.3g}", f"{statistics.mean(ratios):.3f}", f"{bench_run.upper_bound(ratios):.3f}"]
+    print(json.dumps(dict(zip(columns, row))), flush=True)
+    table = {
+        "title": "Eager call",
+        "text": (
+            f"Host time of one call through `torch.ops` with one tensor of {SHAPE[0]}x{SHAPE[1]} floats, including the allocation of the result and the launch. {args.rounds} rounds of bursts of {args.count} calls. "
+            "The C++ operator is registered with `TORCH_LIBRARY`, the one in Python with `torch.library.custom_op`; it launches with cuda-python."
+        ),
+        "columns": columns,
+        "rows": [row],
+    }
+    machine = f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Python {platform.python_version()}"
+    command = bench_run.command("torch", rounds=args.rounds, count=args.count)
+    versions = json.loads((folder / "torch.json").read_text())["versions"]
+    bench_run.write(bench_run.report("torch", command, machine, versions, [table]), args.out)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -15,6 +15,7 @@ mod measure;
 mod page;
 mod published;
 mod report;
+mod torch;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,6 +41,8 @@ pub(crate) enum Table {
     Engine(Preparation),
     /// Host time of an enqueue with 1 and 16 arguments, 1 and 3 launches, also in a CUDA graph, compared with hand-written plugins in C++ and Python; needs a GPU
     Enqueue(Preparation),
+    /// An eager call of a plugin in PyTorch, compared with operators in C++ and Python that launch the same kernel; needs a GPU, PyTorch, nvcc and a C++ compiler
+    Torch(Preparation),
     /// Device time of the shipped plugins, compared with PyTorch, torch.compile and Triton; needs a GPU, PyTorch and Triton
     Kernels {
         #[command(flatten)]
@@ -79,6 +82,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
         Table::Build(options) => save((engine::measure(&tools, options)?, Vec::new())),
         Table::Engine(to) => on_a_gpu(&tools, table, to, engine::prepare),
         Table::Enqueue(to) => on_a_gpu(&tools, table, to, engine::prepare_enqueue),
+        Table::Torch(to) => on_a_gpu(&tools, table, to, torch::prepare),
         Table::Kernels { to, .. } => on_a_gpu(&tools, table, to, kernels::prepare),
         Table::Launch(to) => on_a_gpu(&tools, table, to, prepare_launch),
         Table::Publish { .. } => Ok(()),
@@ -98,6 +102,7 @@ fn on_a_gpu(
         Table::Launch(_) => ("bench-launch", LAUNCH, None),
         Table::Kernels { .. } => ("bench-kernels", SCRIPT, Some("kernels --publish")),
         Table::Enqueue(_) => ("bench-enqueue", SCRIPT, Some("publish")),
+        Table::Torch(_) => ("bench-torch", SCRIPT, Some("publish")),
         _ => ("bench-engine", SCRIPT, Some("publish")),
     };
     if let Some(folder) = &preparation.prepare {
@@ -110,7 +115,7 @@ fn on_a_gpu(
     prepare(tools, &folder)?;
     let mut command = Command::new("sh");
     // The other tables need TensorRT-RTX's bindings.
-    if !matches!(table, Table::Kernels { .. }) {
+    if !matches!(table, Table::Kernels { .. } | Table::Torch(_)) {
         let python = tools.toolchain.python_command()?;
         command.env("PYTHON", python.get_program());
         command.envs(python.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -1,22 +1,24 @@
 //! Compares an engine's outputs with expected values: of a file, a Python function, or an ONNX model.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use cubinder_node::trial::reference::{Call, Computation, Python, Returned};
-use cubinder_node::trial::{self, Array, DataFile, Element, FunctionRef, Mismatch, Tolerance};
-use cubinder_node::trial::{check_reference, default_tolerance, elements, is_close, npy};
+use cubinder_node::trial::{self, Array, FunctionRef, Mismatch, Tolerance};
+use cubinder_node::trial::{check_reference, default_tolerance, npy};
 use cubinder_source::diagnostic::{Diagnostic, suggest};
 use cubinder_source::source;
 use cubinder_source::words::quoted;
 
-use super::errors::{NoExpectation, NoOp, NoOutput, NoTolerance, NotComputed};
+use super::errors::{NoExpectation, NoOutput, NotComputed};
 use super::{NamedArray, Outcome};
 
 /// The source of expected outputs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Expectation {
-    /// A `.npz` file with the outputs by name.
-    File(PathBuf),
+    /// A `.npz` file with the outputs by name, opened before the run.
+    File(PathBuf, npy::Archive<BufReader<File>>),
     /// A function of the inputs, in the engine's order.
     Function(FunctionRef),
     /// An ONNX model, with functions for its plugin nodes.
@@ -24,88 +26,97 @@ pub enum Expectation {
 }
 
 impl Expectation {
-    /// Parses `--reference`.
-    ///
-    /// # Errors
-    /// Not a Python file with this function.
-    pub fn function(text: &str) -> Result<Expectation, Diagnostic> {
-        let what = format!("--reference {text}");
-        match function(text) {
-            Ok(function) => Ok(Expectation::Function(function)),
-            Err(why) => {
-                Err(NoExpectation { what, why, help: "use the form `--reference FILE.py:FUNCTION`" }.into())
-            }
-        }
-    }
-
-    /// Checks the path of a model, and parses each `--op`.
-    ///
-    /// # Errors
-    /// An unreadable model; not an op and a Python file with this function.
-    pub fn model(path: &Path, ops: &[String]) -> Result<Expectation, Vec<Diagnostic>> {
-        let readable = readable("--onnx", path);
-        let mut errors: Vec<Diagnostic> = readable.err().into_iter().collect();
-        let mut found = Vec::new();
-        for text in ops {
-            let pair = text.split_once('=').ok_or_else(|| "expected an op and a function".to_owned());
-            match pair.and_then(|(op, text)| Ok((op.to_owned(), function(text)?))) {
-                Ok(op) => found.push(op),
-                Err(why) => errors.push(NoOp { text, why }.into()),
-            }
-        }
-        if errors.is_empty() { Ok(Expectation::Model(path.to_owned(), found)) } else { Err(errors) }
-    }
-
-    /// Checks the path of a file of outputs.
+    /// Opens a file of outputs.
     ///
     /// # Errors
     /// An unreadable file.
     pub fn file(path: &Path) -> Result<Expectation, Diagnostic> {
-        readable("--expect", path).map(|()| Expectation::File(path.to_owned()))
+        let archive = npy::Archive::open(BufReader::new(open("--expect", path)?));
+        Ok(Expectation::File(path.to_owned(), archive.map_err(|why| unusable(path, why))?))
+    }
+
+    /// Uses a model.
+    ///
+    /// # Errors
+    /// An unreadable model.
+    pub fn model(path: &Path, ops: &[(String, FunctionRef)]) -> Result<Expectation, Diagnostic> {
+        open("--onnx", path)?;
+        Ok(Expectation::Model(path.to_owned(), ops.to_vec()))
+    }
+
+    /// Returns the files that are read.
+    #[must_use]
+    pub fn files(&self) -> Vec<&Path> {
+        match self {
+            Expectation::File(path, _) => vec![path],
+            Expectation::Function(function) => vec![&function.path],
+            Expectation::Model(path, ops) => {
+                ops.iter().map(|(_, function)| &*function.path).chain([&**path]).collect()
+            }
+        }
     }
 }
 
-fn readable(option: &str, path: &Path) -> Result<(), Diagnostic> {
+fn open(option: &str, path: &Path) -> Result<File, Diagnostic> {
     let why = |error: std::io::Error| NoExpectation {
         what: format!("{option} {}", path.display()),
         why: format!("cannot read the file: {error}"),
         help: "check the path, and the permissions of the file",
     };
-    source::open_file(path).map(drop).map_err(|error| why(error).into())
+    source::open_file(path).map_err(|error| why(error).into())
 }
 
-fn function(text: &str) -> Result<FunctionRef, String> {
+fn unusable(path: &Path, why: String) -> Diagnostic {
+    let help = "write it with `cubinder run --output`, or with `numpy.savez`";
+    NoExpectation { what: format!("--expect {}", path.display()), why, help }.into()
+}
+
+/// Parses `FILE.py:FUNCTION`, and finds the function.
+///
+/// # Errors
+/// Another form; not a Python file with this function.
+pub fn parse_function(text: &str) -> Result<FunctionRef, String> {
     let function = FunctionRef::parse(text, Path::new(""))?;
     check_reference(&function).map_err(|why| why.trim_start_matches("`reference`: ").to_owned())?;
     Ok(function)
 }
 
+/// Parses `DOMAIN::NAME=FILE.py:FUNCTION`.
+///
+/// # Errors
+/// Another form; not a Python file with this function.
+pub fn parse_op(text: &str) -> Result<(String, FunctionRef), String> {
+    let (op, function) =
+        text.split_once('=').ok_or("expected an op and a function: `mine::add_one=ops.py:add_one`")?;
+    Ok((op.to_owned(), parse_function(function)?))
+}
+
 /// Tolerances of the outputs.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, clap::Args)]
 pub struct Tolerances {
-    /// Absolute tolerance of all outputs.
+    /// Absolute tolerance of all outputs [default: of the type]
+    #[arg(long, value_name = "ATOL", value_parser = parse_number)]
     pub atol: Option<f64>,
-    /// Relative tolerance of all outputs.
+    /// Relative tolerance of all outputs [default: of the type]
+    #[arg(long, value_name = "RTOL", value_parser = parse_number)]
     pub rtol: Option<f64>,
-    /// Tolerances of single outputs.
+    /// Tolerance of one output: y=1e-3:1e-2
+    #[arg(long = "tolerance", value_name = "NAME=ATOL:RTOL", value_parser = parse_tolerance)]
     pub each: Vec<(String, Tolerance)>,
 }
 
-impl Tolerances {
-    /// Adds a tolerance: `y=1e-3:1e-2`.
-    ///
-    /// # Errors
-    /// Another form.
-    pub fn add(&mut self, text: &str) -> Result<(), Diagnostic> {
-        let parts = text.rsplit_once('=').and_then(|(name, pair)| Some((name.trim(), pair.split_once(':')?)));
-        let number = |text: &str| text.trim().parse().ok().filter(|value: &f64| *value >= 0.0);
-        let found = parts.and_then(|(name, (atol, rtol))| {
-            Some((name.to_owned(), Tolerance { atol: number(atol)?, rtol: number(rtol)? }))
-        });
-        self.each.push(found.ok_or_else(|| Diagnostic::from(NoTolerance { text }))?);
-        Ok(())
-    }
+fn parse_number(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
+    number.ok_or_else(|| "expected a finite number of at least 0".to_owned())
+}
 
+fn parse_tolerance(text: &str) -> Result<(String, Tolerance), String> {
+    let parts = text.rsplit_once('=').and_then(|(name, pair)| Some((name, pair.split_once(':')?)));
+    let (name, (atol, rtol)) = parts.ok_or("expected `NAME=ATOL:RTOL`, such as `y=1e-3:1e-2`")?;
+    Ok((name.trim().to_owned(), Tolerance { atol: parse_number(atol)?, rtol: parse_number(rtol)? }))
+}
+
+impl Tolerances {
     fn of(&self, output: &NamedArray) -> Tolerance {
         let own = self.each.iter().rfind(|(name, _)| *name == output.name).map(|(_, own)| *own);
         own.unwrap_or_else(|| {
@@ -133,8 +144,8 @@ pub enum Verdict {
     Equal,
     /// All elements are within the tolerance; with the largest absolute difference.
     Close(f64),
-    /// Elements exceed the tolerance; with the one that differs most.
-    Wrong(Mismatch, Element),
+    /// Elements exceed the tolerance.
+    Wrong(Mismatch),
     /// Found and expected shape.
     Shape(Vec<i64>, Vec<i64>),
     /// No values are expected.
@@ -155,7 +166,7 @@ impl Verdict {
 /// Expected values that cannot be computed or read; tolerances of unknown outputs.
 pub fn compare(
     outcome: &Outcome,
-    expectation: &Expectation,
+    expectation: &mut Expectation,
     tolerances: &Tolerances,
     python: PathBuf,
 ) -> Result<Vec<Comparison>, Diagnostic> {
@@ -175,11 +186,21 @@ pub fn compare(
 
 fn expected(
     outcome: &Outcome,
-    expectation: &Expectation,
+    expectation: &mut Expectation,
     python: PathBuf,
 ) -> Result<Vec<Option<Array>>, Diagnostic> {
     let (computation, help) = match expectation {
-        Expectation::File(path) => return of_file(outcome, path),
+        Expectation::File(path, archive) => {
+            let known = archive.names();
+            let array = |NamedArray { name, array }: &NamedArray| match known.contains(name) {
+                true => archive.tensor(name).and_then(|stored| stored.array(array.ty())).map(Some),
+                false => Ok(None),
+            };
+            let arrays = outcome.outputs.iter().map(|output| {
+                array(output).map_err(|why| unusable(path, format!("`{}`: {why}", output.name)))
+            });
+            return arrays.collect();
+        }
         Expectation::Function(function) => (
             Computation::Function(function),
             "correct the function; it is called with the engine's inputs, in order, as NumPy arrays",
@@ -205,50 +226,15 @@ fn expected(
     Python::new(python).call(&call).map_err(|why| NotComputed { why: first_line(why), help }.into())
 }
 
-fn of_file(outcome: &Outcome, path: &Path) -> Result<Vec<Option<Array>>, Diagnostic> {
-    let unreadable = |why: String| {
-        Diagnostic::from(NoExpectation {
-            what: format!("--expect {}", path.display()),
-            why,
-            help: "write it with `cubinder run --output`, or with `numpy.savez`",
-        })
-    };
-    let file = source::open_file(path).map_err(|error| unreadable(error.to_string()))?;
-    let known = npy::Archive::open(std::io::BufReader::new(file)).map_err(unreadable)?.names();
-    let array = |output: &NamedArray| {
-        if !known.contains(&output.name) {
-            return Ok(None);
-        }
-        let file = DataFile { path: path.to_owned(), member: Some(output.name.clone()) };
-        file.array(output.array.ty(), usize::MAX).map(Some).map_err(unreadable)
-    };
-    outcome.outputs.iter().map(array).collect()
-}
-
 pub(super) fn verdict(found: &Array, expected: &Array, tolerance: Tolerance) -> Verdict {
     if found.shape() != expected.shape() {
         return Verdict::Shape(found.shape().to_vec(), expected.shape().to_vec());
     }
-    match trial::compare(found, expected, tolerance, &[]).zip(worst(found, expected, tolerance)) {
-        Some((mismatch, worst)) => Verdict::Wrong(mismatch, worst),
+    match trial::compare(found, expected, tolerance, &[]) {
+        Some(mismatch) => Verdict::Wrong(mismatch),
         None => match trial::compare(found, expected, Tolerance::EXACT, &[]) {
             Some(differing) => Verdict::Close(differing.largest.unwrap_or(0.0)),
             None => Verdict::Equal,
         },
     }
-}
-
-/// Returns the element outside the tolerance that differs most; NaN and infinity differ more than all numbers.
-fn worst(found: &Array, expected: &Array, tolerance: Tolerance) -> Option<Element> {
-    let pairs = found.unlike(expected).into_iter().map(|at| (at, found.get(at), expected.get(at)));
-    let wrong = pairs.filter(|(_, found, expected)| !is_close(*found, *expected, tolerance));
-    let far = |found: f64, expected: f64| {
-        let difference = (found - expected).abs();
-        if difference.is_finite() { difference } else { f64::INFINITY }
-    };
-    let worst = wrong.reduce(|worst, one| {
-        let [most, new] = [worst, one].map(|(_, found, expected)| far(found.as_f64(), expected.as_f64()));
-        if new > most { one } else { worst }
-    })?;
-    elements(found, std::iter::once(worst))?.first.pop()
 }

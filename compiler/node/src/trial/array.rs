@@ -118,6 +118,12 @@ impl Array {
         &self.bytes
     }
 
+    /// Returns the bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -41,6 +41,8 @@ pub struct Mismatch {
     pub of: usize,
     /// First of them.
     pub first: Vec<Element>,
+    /// The element that differs most; NaN and infinity differ more than all numbers.
+    pub worst: Element,
     /// Largest finite difference.
     pub largest: Option<f64>,
 }
@@ -76,24 +78,26 @@ pub fn compare(
 /// Reports elements: index, found and expected number.
 #[must_use]
 pub fn elements(array: &Array, all: impl Iterator<Item = (usize, Number, Number)>) -> Option<Mismatch> {
-    let mut mismatch = Mismatch { count: 0, of: array.len(), first: Vec::new(), largest: None };
-    for (index, found, expected) in all {
-        let difference = difference(found, expected);
-        mismatch.count += 1;
-        mismatch.largest = match (mismatch.largest, difference) {
-            (Some(largest), Some(difference)) => Some(largest.max(difference)),
-            (one, other) => one.or(other),
-        };
-        if mismatch.first.len() < SHOWN {
-            mismatch.first.push(Element {
-                index: index_of(index, array.shape()),
-                found: text(array.ty(), found),
-                expected: text(array.ty(), expected),
-                difference,
-            });
+    let element = |(index, found, expected)| Element {
+        index: index_of(index, array.shape()),
+        found: text(array.ty(), found),
+        expected: text(array.ty(), expected),
+        difference: difference(found, expected),
+    };
+    let (mut count, mut first, mut worst, mut largest) = (0, Vec::new(), None, None::<f64>);
+    for one in all {
+        let difference = difference(one.1, one.2);
+        largest = largest.into_iter().chain(difference).reduce(f64::max);
+        let distance = difference.unwrap_or(f64::INFINITY);
+        if worst.is_none_or(|(_, most)| distance > most) {
+            worst = Some((one, distance));
         }
+        if first.len() < SHOWN {
+            first.push(element(one));
+        }
+        count += 1;
     }
-    (mismatch.count > 0).then_some(mismatch)
+    worst.map(|(worst, _)| Mismatch { count, of: array.len(), first, worst: element(worst), largest })
 }
 
 fn text(ty: DataType, number: Number) -> String {
@@ -177,6 +181,17 @@ mod tests {
         assert_eq!(found.largest, Some(2.0));
         assert_eq!(found.first[0].index, [1]);
         assert_eq!((found.first[0].found.as_str(), found.first[0].expected.as_str()), ("5.75", "4.0"));
+    }
+
+    #[test]
+    fn the_worst_element_differs_most() {
+        let expected = floats(&[1.0, 2.0, 3.0, 4.0]);
+        let worst = |numbers: &[f64]| {
+            let found = compare(&floats(numbers), &expected, Tolerance { atol: 0.5, rtol: 0.0 }, &[]).unwrap();
+            (found.count, found.first[0].index[0], found.worst.index[0], found.largest)
+        };
+        assert_eq!(worst(&[2.0, 2.5, 3.0, 9.0]), (2, 0, 3, Some(5.0)));
+        assert_eq!(worst(&[2.0, f64::NAN, f64::INFINITY, 9.0]), (4, 0, 1, Some(5.0)));
     }
 
     #[test]

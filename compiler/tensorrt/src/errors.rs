@@ -33,6 +33,11 @@ cubinder_source::diagnostics! {
         help: "repair the installation, or choose another one with `--with`";
     }
 
+    pub(crate) struct UnknownEvent { program: String, line: String }
+    error "`{program}` printed a result that cannot be read: `{line}`" {
+        help: "use a release of TensorRT that docs/compatibility.md lists: `--with PATH`";
+    }
+
     pub(crate) struct RejectsPlugins { found: String, why: &'static str, help: &'static str }
     error "{found} cannot build engines with plugins" {
         note: "{why}";

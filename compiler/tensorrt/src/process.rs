@@ -1,22 +1,22 @@
 //! Runs a child process and reads its output.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
 
 use cubinder_source::diagnostic::Diagnostic;
 
-use crate::errors::NotStarted;
+use crate::errors::{NotStarted, UnknownEvent};
 use crate::log::{Event, LogLine, Step};
 
 /// What a child process shows while it runs.
 pub trait Watch {
     /// The command, before it starts.
-    fn command(&mut self, text: &str);
+    fn command(&mut self, _text: &str) {}
     /// A line of TensorRT's log.
     fn log(&mut self, line: &LogLine);
     /// A completed step.
-    fn step(&mut self, step: &Step);
+    fn step(&mut self, _step: &Step) {}
 }
 
 /// A process that ended.
@@ -37,7 +37,10 @@ impl Ended {
 /// Maximum number of log lines kept besides errors and warnings.
 const KEPT: usize = 64;
 
-/// Runs a command; `answer` returns the lines to write after an event. With `has_events`, standard output has events.
+/// Maximum number of characters shown of an unknown event.
+const SHOWN: usize = 120;
+
+/// Runs a command; `answer` returns the whole input, after some event. With `has_events`, standard output has events.
 pub(crate) fn follow(
     command: &mut Command,
     has_events: bool,
@@ -51,7 +54,7 @@ pub(crate) fn follow(
     // Without a reader the child's writes fail, so it ends.
     read_lines(child.stdout.take(), has_events, sender.clone()).map_err(not_started)?;
     read_lines(child.stderr.take(), false, sender).map_err(not_started)?;
-    let (mut stdin, mut failed, mut log) = (child.stdin.take(), None, Vec::new());
+    let (mut stdin, mut failed, mut unknown, mut log) = (child.stdin.take(), None, None, Vec::new());
     for event in lines {
         match event {
             Heard::Line(line) => {
@@ -60,23 +63,31 @@ pub(crate) fn follow(
             }
             Heard::Event(Event::Step { name, step, steps }) => watch.step(&Step { name, step, steps }),
             Heard::Event(Event::Failed { stage, texts }) => failed = Some((stage, texts)),
-            Heard::Event(event) => write(&mut stdin, answer(event)),
+            Heard::Event(event) => {
+                if let Some((mut stdin, answer)) = answer(event).and_then(|text| Some((stdin.take()?, text)))
+                {
+                    // A child that does not read it ends with its own error.
+                    let _ = writeln!(stdin, "{answer}");
+                }
+            }
+            Heard::Unknown(line) => {
+                unknown = Some(line);
+                // A child that waits for an answer ends.
+                stdin = None;
+            }
         }
     }
     let status = child.wait().map_err(not_started)?;
-    Ok(Ended { log, failed, status })
-}
-
-/// Writes an answer. A child that does not read it ends with its own error.
-fn write(stdin: &mut Option<ChildStdin>, answer: Option<String>) {
-    if let (Some(stdin), Some(answer)) = (stdin, answer) {
-        let _ = writeln!(stdin, "{answer}");
+    match unknown {
+        Some(line) => Err(UnknownEvent { program, line: line.chars().take(SHOWN).collect() }.into()),
+        None => Ok(Ended { log, failed, status }),
     }
 }
 
 enum Heard {
     Line(LogLine),
     Event(Event),
+    Unknown(String),
 }
 
 /// Reads lines in another thread, because a full pipe stops the child.
@@ -95,6 +106,7 @@ fn read_lines(
                     Heard::Line(LogLine::new(&severity, &text))
                 }
                 Ok(event) if has_events => Heard::Event(event),
+                _ if has_events && line.starts_with("{\"event\":") => Heard::Unknown(line.into_owned()),
                 _ => Heard::Line(LogLine::of_program(line.trim_end())),
             };
             if sender.send(heard).is_err() {
@@ -112,5 +124,41 @@ fn keep(log: &mut Vec<LogLine>, line: LogLine) {
         && let Some(oldest) = log.iter().position(is_other)
     {
         log.remove(oldest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Watch for Silent {
+        fn log(&mut self, _: &LogLine) {}
+    }
+
+    fn followed(script: &str) -> Result<Ended, String> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped());
+        let answer = &mut |_| Some("answer".to_owned());
+        follow(&mut command, true, &mut Silent, answer).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn the_input_ends_after_the_answer() {
+        let ended = followed(r#"echo '{"event":"loaded"}'; cat >&2; exit 3"#).unwrap();
+        assert_eq!((ended.log, ended.status.code()), (vec![LogLine::new("", "answer")], Some(3)));
+    }
+
+    #[test]
+    fn an_unknown_event_is_an_error_and_ends_a_child_that_waits() {
+        for event in [r#"{"event":"tensors","tensors":[{}]}"#, r#"{"event": "other"}"#, r#"{"event":"ran","#]
+        {
+            let error = followed(&format!("echo '{event}'; read line; exit 1")).err().unwrap();
+            assert_eq!(error, format!("`sh` printed a result that cannot be read: `{event}`"));
+        }
+        // Other output is part of the log.
+        let ended = followed(r#"echo '{"other":1}'; echo event"#).unwrap();
+        assert_eq!(ended.log, ["{\"other\":1}", "event"].map(|text| LogLine::new("", text)));
     }
 }

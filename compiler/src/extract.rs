@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cubinder_manifest::manifest::toml_reader::is_identifier;
 use cubinder_model::container;
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::words::quoted;
@@ -117,8 +118,11 @@ fn native_text(kernel: &NativeReport, bytes: &[u8]) -> Option<ExtractedCode> {
     })
 }
 
+/// Returns the name of a file in the output folder; names in untrusted files may contain folders.
 fn file_name(plugin: &str, target: &str, digest: &str, form: CodeForm) -> String {
     let digest = digest.get(..8).unwrap_or(digest);
+    let [plugin, target] = [(plugin, "code"), (target, "target")]
+        .map(|(name, other)| if is_identifier(name) { name } else { other });
     format!("{plugin}.{target}.{digest}.{}", form.extension())
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use cubinder_compiler::extract::{CodeForm, ExtractedCode, extract};
 use cubinder_model::Target;
 use cubinder_source::atomic_file::{self, AtomicFile, file_error, parent_folder};
-use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::diagnostic::{Diagnostic, harmless};
 use cubinder_source::path::is_same_file;
 
 use super::inspect::{keep_plugin, read_report};
@@ -80,7 +80,7 @@ fn only(code: &[ExtractedCode]) -> Result<&ExtractedCode, Diagnostic> {
 
 fn show(code: &[ExtractedCode]) {
     for ExtractedCode { name, bytes, .. } in code {
-        print(&format!("// {name}\n"));
+        print(&format!("// {}\n", harmless(name, false)));
         print_bytes(bytes);
         print("\n");
     }

@@ -57,6 +57,28 @@ fn the_code_of_a_library_and_an_engine_is_written_unchanged() {
 }
 
 #[test]
+fn names_in_untrusted_files_are_no_paths() {
+    let Some(project) = Project::new() else { return };
+    project.compile(&["--target", "compute_80"]);
+    let (_, bundle) = contents(&project);
+    let Container::Bundle(mut bundle) = container::read(&bundle).unwrap().container else {
+        panic!("no bundle")
+    };
+    for name in ["../../escaped", "/escaped", "\u{1b}[2J"] {
+        bundle.plugins[0].name = name.to_owned();
+        project.write("bad.bundle", container::write_bundle(&bundle));
+        project.run(&["extract", "bad.bundle", "--as", "ptx", "--out-dir", "a/b/out"]).assert_ok();
+        for entry in fs::read_dir(project.path("a/b/out")).unwrap() {
+            let file = entry.unwrap().file_name().into_string().unwrap();
+            assert!(file.starts_with("code.compute_80."), "{file}");
+        }
+        let printed = project.run(&["extract", "bad.bundle", "--as", "ptx"]);
+        assert!(printed.stdout.starts_with("// code.compute_80."), "{}", printed.stdout);
+    }
+    assert!(!project.path("a/escaped").exists());
+}
+
+#[test]
 fn one_code_object_is_written_to_a_named_file() {
     let Some(project) = Project::new() else { return };
     project.edit("manifests/scale.toml", "T = [\"f32\", \"f16\"]", "T = [\"f32\"]");

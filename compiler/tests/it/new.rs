@@ -75,6 +75,13 @@ fn every_template_is_right_as_it_stands() {
         inside(&["compile", "--deny-warnings"]);
         assert!(project.path(template).join("build/libwave.so").is_file());
     }
+    for template in ["reduction", "data-dependent"] {
+        project.edit(&format!("{template}/manifests/wave.toml"), "BLOCK = 256", "BLOCK = 48");
+        let mut command = project.command(&["compile"]);
+        let run = Run::of(command.current_dir(project.path(template)).output().unwrap());
+        run.assert_refused(template);
+        assert!(run.stderr.contains("BLOCK must be a multiple of 32"), "{}", run.stderr);
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ template <typename T>
 __global__ void __launch_bounds__(manifest::BLOCK)
 @NAME@_write(const T* x, const int* counts, T* y, long long* count, long long size, long long part, float threshold)
 {
+    static_assert(manifest::BLOCK % 32 == 0, "BLOCK must be a multiple of 32: a block consists of whole warps");
     __shared__ int warps[manifest::BLOCK / 32];
     const unsigned lane = threadIdx.x % 32;
     const unsigned warp = threadIdx.x / 32;

@@ -5,6 +5,7 @@ template <typename T>
 __global__ void __launch_bounds__(manifest::BLOCK)
 @NAME@_kernel(const T* x, T* y, long long columns)
 {
+    static_assert(manifest::BLOCK % 32 == 0, "BLOCK must be a multiple of 32: a block consists of whole warps");
     __shared__ float warps[manifest::BLOCK / 32];
     const T* const row = x + blockIdx.x * columns;
     float sum = 0.0f;

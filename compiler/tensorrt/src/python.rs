@@ -53,7 +53,7 @@ impl Client {
     /// The folder of temporary files is full or read-only.
     pub fn new() -> Result<Client, Diagnostic> {
         let write = || {
-            let folder = tempfile::Builder::new().prefix("cubinder-build-").tempdir()?;
+            let folder = tempfile::Builder::new().prefix("cubinder-").tempdir()?;
             for (name, text) in SCRIPTS {
                 std::fs::write(folder.path().join(name), text)?;
             }

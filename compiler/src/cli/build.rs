@@ -159,16 +159,20 @@ fn summary(arguments: &Arguments, outcome: &Outcome) -> String {
         ));
     }
     for (name, shape) in &outcome.built.outputs {
-        let dims: Vec<String> =
-            shape.iter().map(|dim| if *dim < 0 { "?".to_owned() } else { dim.to_string() }).collect();
-        let shape = if dims.is_empty() { "scalar".to_owned() } else { dims.join("x") };
-        text.push_str(&format!("output {name} {shape}\n"));
+        text.push_str(&format!("output {name} {}\n", shape_text(shape)));
     }
     text.push_str(&format!("wrote {} ({})\n", arguments.output.display(), size(outcome.bytes)));
     if let Some(kept) = &outcome.kept {
         text.push_str(&format!("kept {} for the printed command\n", kept.display()));
     }
     harmless(&text, false)
+}
+
+/// Formats a shape: `?x8`, `scalar`.
+pub(super) fn shape_text(shape: &[i64]) -> String {
+    let dims: Vec<String> =
+        shape.iter().map(|dim| if *dim < 0 { "?".to_owned() } else { dim.to_string() }).collect();
+    if dims.is_empty() { "scalar".to_owned() } else { dims.join("x") }
 }
 
 pub(super) fn described(installation: &cubinder_tensorrt::Installation) -> Value {
@@ -196,7 +200,7 @@ fn summary_json(arguments: &Arguments, outcome: &Outcome, elapsed: Duration) -> 
 }
 
 /// Prints a line on standard error, which may be closed.
-fn print_error(text: &str) {
+pub(super) fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", harmless(text, false));
 }
 

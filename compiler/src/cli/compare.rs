@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::run::{Comparison, Expectation, Tolerances, Verdict, compare};
-use cubinder_launch::shape_text;
-use cubinder_node::trial::{Element, Tolerance};
+use cubinder_compiler::run::{
+    Comparison, Expectation, Tolerances, Verdict, compare, parse_function, parse_op,
+};
+use cubinder_node::trial::{Element, FunctionRef, Mismatch, Tolerance};
 use cubinder_source::diagnostic::{Diagnostic, harmless};
 use serde_json::{Value, json};
 
-use super::output::{environment_path, fail, print};
+use super::build::shape_text;
+use super::output::{MessageFormat, environment_path, fail, print};
 use super::run::RunOptions;
 
 /// Run an engine as `cubinder run` does, and compare its outputs with expected values.
@@ -27,36 +29,22 @@ pub(super) struct Arguments {
     #[command(flatten)]
     options: RunOptions,
     /// Python function that computes the outputs from the inputs, in the engine's order
-    #[arg(long, value_name = "FILE:FUNCTION")]
-    reference: Option<String>,
+    #[arg(long, value_name = "FILE:FUNCTION", value_parser = parse_function)]
+    reference: Option<FunctionRef>,
     /// ONNX model that computes the outputs
     #[arg(long, value_name = "MODEL")]
     onnx: Option<PathBuf>,
     /// Python function for the nodes of a plugin in the model, called with their inputs, and attributes by name: mine::add_one=ops.py:add_one
-    #[arg(long = "op", value_name = "OP=FILE:FUNCTION", requires = "onnx")]
-    ops: Vec<String>,
+    #[arg(long = "op", value_name = "OP=FILE:FUNCTION", value_parser = parse_op, requires = "onnx")]
+    ops: Vec<(String, FunctionRef)>,
     /// `.npz` file with the outputs by name, such as one of `cubinder run --output`
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
-    /// Absolute tolerance of all outputs [default: of the type]
-    #[arg(long, value_name = "ATOL", value_parser = not_negative)]
-    atol: Option<f64>,
-    /// Relative tolerance of all outputs [default: of the type]
-    #[arg(long, value_name = "RTOL", value_parser = not_negative)]
-    rtol: Option<f64>,
-    /// Tolerance of one output: y=1e-3:1e-2
-    #[arg(long = "tolerance", value_name = "NAME=ATOL:RTOL")]
-    tolerances: Vec<String>,
+    #[command(flatten)]
+    tolerances: Tolerances,
     /// Python with NumPy that computes the expected outputs [default: CUBINDER_PYTHON, else python3]
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-}
-
-fn not_negative(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|value| *value >= 0.0)
-        .ok_or_else(|| "expected a number of at least 0".to_owned())
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
@@ -68,30 +56,26 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn perform(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
-    let Arguments { options, reference, onnx, ops, expect, .. } = arguments;
-    let expectation = match (reference, onnx, expect) {
-        (Some(text), _, _) => Expectation::function(text)?,
+    let Arguments { options, reference, onnx, ops, expect, tolerances, python } = arguments;
+    let mut expectation = match (reference, onnx, expect) {
+        (Some(function), _, _) => Expectation::Function(function.clone()),
         (_, Some(path), _) => Expectation::model(path, ops)?,
         (_, _, Some(path)) => Expectation::file(path)?,
         (None, None, None) => return Err(Diagnostic::error("no source of expected outputs").into()),
     };
-    let mut tolerances = Tolerances { atol: arguments.atol, rtol: arguments.rtol, each: Vec::new() };
-    for text in &arguments.tolerances {
-        tolerances.add(text)?;
-    }
-    let outcome = options.run()?;
-    let python = arguments.python.clone().or_else(|| environment_path("CUBINDER_PYTHON"));
+    let outcome = options.run(&expectation.files())?;
+    let python = python.clone().or_else(|| environment_path("CUBINDER_PYTHON"));
     let python = python.unwrap_or_else(|| PathBuf::from("python3"));
-    let comparisons = compare(&outcome, &expectation, &tolerances, python)?;
+    let comparisons = compare(&outcome, &mut expectation, tolerances, python)?;
     let is_right = comparisons.iter().all(|one| one.verdict.is_right());
     print(&match options.format() {
-        super::output::MessageFormat::Json => {
+        MessageFormat::Json => {
             let result = if is_right { "as_expected" } else { "not_as_expected" };
             let mut report = options.report(result, &outcome);
             report.insert("comparisons".to_owned(), comparisons.iter().map(comparison_json).collect());
             json!(report).to_string() + "\n"
         }
-        super::output::MessageFormat::Human => {
+        MessageFormat::Human => {
             let lines: String = comparisons.iter().map(comparison_text).collect();
             options.text(&outcome) + &harmless(&lines, false)
         }
@@ -107,10 +91,9 @@ fn comparison_text(comparison: &Comparison) -> String {
         Verdict::Close(largest) => {
             format!("ok      {name}: largest difference {largest:e}, within the tolerance {within}\n")
         }
-        Verdict::Wrong(mismatch, worst) => {
-            let first = mismatch.first.first().filter(|first| *first != worst);
+        Verdict::Wrong(Mismatch { count, of, first, worst, .. }) => {
+            let first = first.first().filter(|first| *first != worst);
             let first = first.map(|first| element("first", first)).unwrap_or_default();
-            let (count, of) = (mismatch.count, mismatch.of);
             let worst = element("worst", worst);
             format!(
                 "WRONG   {name}: {count} of {of} elements differ more than the tolerance {within}\n{first}{worst}"
@@ -135,7 +118,7 @@ fn comparison_json(comparison: &Comparison) -> Value {
     let (kind, more) = match verdict {
         Verdict::Equal => ("equal", json!({})),
         Verdict::Close(largest) => ("within_tolerance", json!({"largest": largest})),
-        Verdict::Wrong(mismatch, worst) => ("wrong", json!({"elements": mismatch, "worst": worst})),
+        Verdict::Wrong(mismatch) => ("wrong", json!({"elements": mismatch})),
         Verdict::Shape(_, expected) => ("shape", json!({"expected_shape": expected})),
         Verdict::Missing => ("missing", json!({})),
     };

@@ -1,14 +1,11 @@
 //! `cubinder run`.
 
-use std::ffi::OsString;
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_compiler::run::{NamedArray, Outcome, Request, Summary, Times, run as run_engine};
 use cubinder_expr::Value;
-use cubinder_launch::shape_text;
 use cubinder_node::eval::value_json;
 use cubinder_node::trial::Number;
 use cubinder_nvrtc::installation::Installation;
@@ -16,10 +13,10 @@ use cubinder_source::columns::{Align, columns};
 use cubinder_source::diagnostic::{Diagnostic, harmless};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::words::counted;
-use cubinder_tensorrt::{Choice, LogLine, Search, Step, Watch};
+use cubinder_tensorrt::{LogLine, Search, Watch};
 use serde_json::{Map, json};
 
-use super::build::{described, of_tensorrt};
+use super::build::{described, of_tensorrt, print_error, shape_text};
 use super::output::{MessageFormat, fail, print, show};
 use super::paths::runtime_library;
 
@@ -42,41 +39,8 @@ pub(super) struct Arguments {
 /// Options of `run` and `compare`.
 #[derive(Args)]
 pub(super) struct RunOptions {
-    /// Engine (TensorRT plan)
-    plan: PathBuf,
-    /// NumPy file of an input: x=x.npy, x=data.npz or x=data.npz:NAME
-    #[arg(long = "input", value_name = "NAME=FILE")]
-    input: Vec<String>,
-    /// `.npz` file with all inputs by name
-    #[arg(long, value_name = "FILE")]
-    inputs: Option<PathBuf>,
-    /// Shape of a random input: x=4x256 [default: the optimum of the engine's profile]
-    #[arg(long = "shape", value_name = "NAME=SHAPE")]
-    shapes: Vec<String>,
-    /// Seed of random inputs
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-    /// Plugin library to load, besides those that the nodes of Cubinder need; repeat or separate with commas
-    #[arg(long, short, value_name = "LIBRARY", value_delimiter = ',')]
-    plugins: Vec<PathBuf>,
-    /// Measure the time on the GPU of N runs
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    iterations: u32,
-    /// Launch a CUDA graph in measured runs
-    #[arg(long, requires = "iterations")]
-    cuda_graph: bool,
-    /// Allow the engine to run code on the CPU that is not Cubinder's, such as an embedded library of others
-    #[arg(long)]
-    allow_host_code: bool,
-    /// Write all outputs into a `.npz` file
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// TensorRT to use: `rtx`, `tensorrt`, a Python or its environment
-    #[arg(long, value_name = "WHICH")]
-    with: Option<OsString>,
-    /// Print TensorRT's whole log
-    #[arg(long, short)]
-    verbose: bool,
+    #[command(flatten)]
+    request: Request,
     /// Print JSON Lines: messages, then the result
     #[arg(long)]
     json: bool,
@@ -84,7 +48,7 @@ pub(super) struct RunOptions {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let options = &arguments.options;
-    match options.run() {
+    match options.run(&[]) {
         Ok(outcome) => {
             let text = match options.json {
                 true => json!(options.report("ran", &outcome)).to_string() + "\n",
@@ -102,26 +66,12 @@ impl RunOptions {
         MessageFormat::new(self.json)
     }
 
-    /// Runs the engine, and shows warnings.
-    pub(super) fn run(&self) -> Result<Outcome, Vec<Diagnostic>> {
+    /// Runs the engine, and shows warnings; `others` are files that the caller reads.
+    pub(super) fn run(&self, others: &[&Path]) -> Result<Outcome, Vec<Diagnostic>> {
         let installation = Installation::of_this_program();
-        let search = Search::from_env(installation.program.as_deref().and_then(std::path::Path::parent));
-        let request = Request {
-            plan: self.plan.clone(),
-            plugins: self.plugins.clone(),
-            inputs: self.input.clone(),
-            archive: self.inputs.clone(),
-            shapes: self.shapes.clone(),
-            seed: self.seed,
-            iterations: self.iterations,
-            cuda_graph: self.cuda_graph,
-            allow_host_code: self.allow_host_code,
-            output: self.output.clone(),
-            choice: self.with.clone().map(Choice::from),
-            verbose: self.verbose,
-        };
-        let mut log = Log { is_verbose: self.verbose };
-        let outcome = run_engine(&request, runtime_library(&installation), &search, &mut log)?;
+        let search = Search::from_env(installation.program.as_deref().and_then(Path::parent));
+        let library = runtime_library(&installation);
+        let outcome = run_engine(&self.request, others, library, &search, &mut Log(self.request.verbose))?;
         show(&mut of_tensorrt(outcome.installation.kind, &outcome.warnings), self.format());
         Ok(outcome)
     }
@@ -146,13 +96,13 @@ impl RunOptions {
         let left = [Align::Left; 4];
         text.push_str(&columns(&rows, 0, &[&left[..], &[Align::Right; 4]].concat()));
         if let Some(Times { median, p99, least }) = outcome.times {
-            let how = if self.cuda_graph { ", as a CUDA graph" } else { "" };
+            let how = if self.request.cuda_graph { ", as a CUDA graph" } else { "" };
             text.push_str(&format!(
                 "GPU time: median {median:.1} us, 99 % {p99:.1} us, min {least:.1} us ({} runs{how})\n",
-                self.iterations
+                self.request.iterations
             ));
         }
-        if let Some(output) = &self.output {
+        if let Some(output) = &self.request.output {
             text.push_str(&format!("wrote {}\n", output.display()));
         }
         harmless(&text, false)
@@ -169,14 +119,14 @@ impl RunOptions {
         };
         let library = |library: &cubinder_compiler::run::LoadedLibrary| json!({"path": ReportedPath::from(&library.path), "nodes": library.nodes});
         let times = outcome.times.map(|Times { median, p99, least }| {
-            json!({"iterations": self.iterations, "cuda_graph": self.cuda_graph, "median": median, "p99": p99, "min": least})
+            json!({"iterations": self.request.iterations, "cuda_graph": self.request.cuda_graph, "median": median, "p99": p99, "min": least})
         });
         let fields = json!({
             "result": result,
             "errors": 0,
             "warnings": outcome.warnings.len(),
-            "file": ReportedPath::from(&self.plan),
-            "output": self.output.as_ref().map(ReportedPath::from),
+            "file": ReportedPath::from(&self.request.plan),
+            "output": self.request.output.as_ref().map(ReportedPath::from),
             "tensorrt": described(&outcome.installation),
             "libraries": outcome.libraries.loaded.iter().map(library).collect::<Vec<_>>(),
             "inputs": outcome.inputs.iter().map(tensor).collect::<Vec<_>>(),
@@ -221,19 +171,13 @@ fn number(number: Number) -> serde_json::Value {
     })
 }
 
-/// Shows TensorRT's log.
-struct Log {
-    is_verbose: bool,
-}
+/// Shows TensorRT's log, if verbose.
+struct Log(bool);
 
 impl Watch for Log {
-    fn command(&mut self, _: &str) {}
-
     fn log(&mut self, line: &LogLine) {
-        if self.is_verbose {
-            let _ = writeln!(std::io::stderr(), "{}", harmless(&line.text, false));
+        if self.0 {
+            print_error(&line.text);
         }
     }
-
-    fn step(&mut self, _: &Step) {}
 }

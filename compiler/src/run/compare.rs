@@ -192,14 +192,14 @@ fn expected(
     let (computation, help) = match expectation {
         Expectation::File(path, archive) => {
             let known = archive.names();
-            let array = |NamedArray { name, array }: &NamedArray| match known.contains(name) {
-                true => archive.tensor(name).and_then(|stored| stored.array(array.ty())).map(Some),
-                false => Ok(None),
+            let array = |NamedArray { name, array }: &NamedArray| {
+                if !known.contains(name) {
+                    return Ok(None);
+                }
+                let read = archive.tensor(name).and_then(|stored| stored.array(array.ty()));
+                read.map(Some).map_err(|why| unusable(path, format!("`{name}`: {why}")))
             };
-            let arrays = outcome.outputs.iter().map(|output| {
-                array(output).map_err(|why| unusable(path, format!("`{}`: {why}", output.name)))
-            });
-            return arrays.collect();
+            return outcome.outputs.iter().map(array).collect();
         }
         Expectation::Function(function) => (
             Computation::Function(function),

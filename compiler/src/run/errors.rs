@@ -6,6 +6,11 @@ cubinder_source::diagnostics! {
         help: "pass it with `--plugins`, or set `CUBINDER_RUNTIME_LIBRARY`";
     }
 
+    pub(super) struct OutputIsRead { output: String }
+    error "the output `{output}` is a file that this command reads" {
+        help: "choose another file with `--output`";
+    }
+
     pub(super) struct NoCodeLibrary { nodes: String, bundle: String, found: Vec<String> }
     error "cannot find the code library with digest {bundle} beside the plan, for {nodes}" {
         note *found: "found {found}";
@@ -17,11 +22,6 @@ cubinder_source::diagnostics! {
         note: "its inputs are {inputs}";
         help: "correct the name, or remove the option";
         help ?near: "did you mean `{near}`?";
-    }
-
-    pub(super) struct NoData<'a> { text: &'a str, why: String }
-    error "`--input {text}`: {why}" {
-        help: "use the form `--input x=FILE.npy` or `--input x=FILE.npz:NAME`, once for each input";
     }
 
     pub(super) struct BadData<'a> { name: &'a str, why: String }
@@ -55,19 +55,9 @@ cubinder_source::diagnostics! {
         help: "{help}";
     }
 
-    pub(super) struct NoOp<'a> { text: &'a str, why: String }
-    error "`--op {text}`: {why}" {
-        help: "use the form `--op mine::add_one=FILE.py:FUNCTION`";
-    }
-
     pub(super) struct NotComputed { why: String, help: &'static str }
     error "cannot compute the expected outputs: {why}" {
         help: "{help}";
-    }
-
-    pub(super) struct NoTolerance<'a> { text: &'a str }
-    error "`--tolerance {text}`: expected two numbers of at least 0" {
-        help: "use the form `--tolerance y=ATOL:RTOL`, such as `--tolerance y=1e-3:1e-2`";
     }
 
     pub(super) struct NoOutput<'a> { name: &'a str, outputs: String, near: Option<&'a str> }

@@ -1,6 +1,6 @@
 //! The inputs of a run: files, or random numbers from a seed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cubinder_expr::DataType;
 use cubinder_launch::shape_text;
@@ -11,76 +11,63 @@ use cubinder_source::words::quoted;
 use cubinder_tensorrt::Tensor;
 
 use super::Request;
-use super::errors::{BadData, NoData, NoFormat, NoInput, NoType, OtherShape, OutOfRange};
+use super::errors::{BadData, NoFormat, NoInput, NoType, OtherShape, OutOfRange};
 
 pub(super) struct GivenInputs<'a> {
-    /// Names with files.
-    files: Vec<(&'a str, DataFile)>,
+    request: &'a Request,
     shapes: Vec<(String, Vec<i64>)>,
-    archive: Option<&'a PathBuf>,
-    seed: u64,
 }
 
 impl<'a> GivenInputs<'a> {
     pub(super) fn parse(request: &'a Request) -> Result<GivenInputs<'a>, Vec<Diagnostic>> {
-        let query = Query::parse(&[(Part::Shape, &request.shapes)]);
         let mut errors = Vec::new();
-        let mut files: Vec<(&str, DataFile)> = Vec::new();
-        for text in &request.inputs {
-            match file(text) {
-                Ok((name, _)) if files.iter().any(|(known, _)| *known == name) => {
-                    errors.push(NoData { text, why: format!("`{name}` has a file already") }.into());
-                }
-                Ok(file) => files.push(file),
-                Err(why) => errors.push(NoData { text, why }.into()),
+        for (number, (name, _)) in request.files.iter().enumerate() {
+            if request.files.iter().take(number).any(|(known, _)| known == name) {
+                errors.push(BadData { name, why: "expected one file, found two".to_owned() }.into());
             }
         }
         let with_help = |error: Diagnostic| match error.help {
             Some(_) => error,
             None => error.help("use the form `--shape x=4x256`, once for each input"),
         };
+        let query = Query::parse(&[(Part::Shape, &request.shapes)]);
         let query = query.map_err(|found| errors.extend(found.into_iter().map(with_help)));
         let shapes = query.unwrap_or_default().shapes;
-        let archive = request.archive.as_ref();
-        if errors.is_empty() {
-            Ok(GivenInputs { files, shapes, archive, seed: request.seed })
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(GivenInputs { request, shapes }) } else { Err(errors) }
     }
 
-    /// Returns the arrays of the engine's inputs.
-    pub(super) fn arrays(&self, tensors: &[Tensor]) -> Result<Vec<Array>, Vec<Diagnostic>> {
+    /// Sets the shapes and data of the inputs.
+    pub(super) fn fill(&self, tensors: &mut [Tensor]) -> Result<(), Vec<Diagnostic>> {
         let mut errors: Vec<Diagnostic> = tensors.iter().filter_map(|tensor| check(tensor).err()).collect();
-        let inputs: Vec<&Tensor> = tensors.iter().filter(|tensor| tensor.is_input).collect();
-        let named = self.files.iter().map(|(name, _)| ("--input", *name));
-        let shaped = self.shapes.iter().map(|(name, _)| ("--shape", name.as_str()));
-        for (option, name) in named.chain(shaped) {
-            let names = || inputs.iter().map(|input| input.name.as_str());
-            if !names().any(|known| known == name) {
-                let inputs = quoted(names());
-                errors.push(NoInput { option, name, inputs, near: suggest(name, names()) }.into());
+        let inputs = || tensors.iter().filter(|tensor| tensor.is_input).map(|tensor| tensor.name.as_str());
+        let named = self.request.files.iter().map(|(name, _)| ("--input", name));
+        for (option, name) in named.chain(self.shapes.iter().map(|(name, _)| ("--shape", name))) {
+            if !inputs().any(|known| known == name) {
+                let near = suggest(name, inputs());
+                errors.push(NoInput { option, name, inputs: quoted(inputs()), near }.into());
             }
         }
         if !errors.is_empty() {
             return Err(errors);
         }
-        let mut arrays = Vec::new();
-        for input in inputs {
+        for input in tensors.iter_mut().filter(|tensor| tensor.is_input) {
             match self.array(input) {
-                Ok(array) => arrays.push(array),
+                Ok(array) => {
+                    array.shape().clone_into(&mut input.shape);
+                    input.bytes = array.into_bytes();
+                }
                 Err(error) => errors.push(error),
             }
         }
-        if errors.is_empty() { Ok(arrays) } else { Err(errors) }
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
     fn array(&self, input: &Tensor) -> Result<Array, Diagnostic> {
         let (ty, name) = (element_type(input)?, input.name.as_str());
         let bad = |why: String| Diagnostic::from(BadData { name, why });
         let given = self.shapes.iter().find(|(known, _)| known == name).map(|(_, shape)| shape);
-        let own = self.files.iter().find(|(known, _)| *known == name).map(|(_, file)| file.clone());
-        let member = || DataFile { path: self.archive?.clone(), member: Some(name.to_owned()) }.into();
+        let own = self.request.files.iter().find(|(known, _)| known == name).map(|(_, file)| file.clone());
+        let member = || Some(DataFile { path: self.request.archive.clone()?, member: Some(name.to_owned()) });
         if let Some(file) = own.or_else(member) {
             let shape = file.shape().map_err(bad)?;
             if let Some(given) = given.filter(|given| **given != shape) {
@@ -101,15 +88,16 @@ impl<'a> GivenInputs<'a> {
             return Array::of_numbers(ty, shape.clone(), values.iter().copied().map(Number::Int))
                 .map_err(bad);
         }
-        data::random(ty, shape, data::default_range(ty), data::seed_of(self.seed, name)).map_err(bad)
+        data::random(ty, shape, data::default_range(ty), data::seed_of(self.request.seed, name)).map_err(bad)
     }
 }
 
-fn file(text: &str) -> Result<(&str, DataFile), String> {
-    let pair = text.split_once('=').filter(|(name, _)| !name.trim().is_empty());
-    let (name, file) = pair.ok_or("expected `NAME=FILE`")?;
-    let name = name.trim();
-    Ok((name, DataFile::parse(file.trim(), name, Path::new(""))?))
+/// Parses `NAME=FILE`.
+pub(super) fn parse_file(text: &str) -> Result<(String, DataFile), String> {
+    let pair = text.split_once('=').map(|(name, file)| (name.trim(), file.trim()));
+    let pair = pair.filter(|(name, _)| !name.is_empty());
+    let (name, file) = pair.ok_or("expected a name and a file: `x=x.npy` or `x=data.npz:y`")?;
+    Ok((name.to_owned(), DataFile::parse(file, name, Path::new(""))?))
 }
 
 fn check(tensor: &Tensor) -> Result<(), Diagnostic> {

@@ -8,45 +8,59 @@ mod errors;
 mod inputs;
 mod libraries;
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-use cubinder_node::trial::{Array, Number, npy};
+use cubinder_node::trial::{Array, DataFile, Number, npy};
 use cubinder_source::atomic_file::{AtomicFile, file_error};
 use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::path::is_same_file;
 use cubinder_source::source;
-use cubinder_tensorrt::{Choice, Client, HostTensor, Installation, RunRequest, Search, Tensor, Watch};
+use cubinder_tensorrt::{Choice, Client, Installation, RunRequest, Search, Watch};
 
 use crate::build::check_output;
-pub use compare::{Comparison, Expectation, Tolerances, Verdict, compare};
-use inputs::{GivenInputs, element_type};
+pub use compare::{Comparison, Expectation, Tolerances, Verdict, compare, parse_function, parse_op};
+use errors::OutputIsRead;
+use inputs::{GivenInputs, element_type, parse_file};
 pub use libraries::{Libraries, LoadedLibrary};
 
-/// What to run.
-#[derive(Debug, Clone, Default)]
+/// What to run, as options.
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct Request {
-    /// The engine.
+    /// Engine (TensorRT plan)
     pub plan: PathBuf,
-    /// Plugin libraries, besides those that the nodes need.
-    pub plugins: Vec<PathBuf>,
-    /// Files of inputs: `NAME=FILE`.
-    pub inputs: Vec<String>,
-    /// A `.npz` file with the other inputs.
+    /// NumPy file of an input: x=x.npy, x=data.npz or x=data.npz:NAME
+    #[arg(long = "input", value_name = "NAME=FILE", value_parser = parse_file)]
+    pub files: Vec<(String, DataFile)>,
+    /// `.npz` file with all inputs by name
+    #[arg(long = "inputs", id = "inputs", value_name = "FILE")]
     pub archive: Option<PathBuf>,
-    /// Shapes of random inputs: `NAME=SHAPE`.
+    /// Shape of a random input: x=4x256 [default: the optimum of the engine's profile]
+    #[arg(long = "shape", value_name = "NAME=SHAPE")]
     pub shapes: Vec<String>,
-    /// Seed of random inputs.
+    /// Seed of random inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Number of timed runs.
+    /// Plugin library to load, besides those that the nodes of Cubinder need; repeat or separate with commas
+    #[arg(long, short, value_name = "LIBRARY", value_delimiter = ',')]
+    pub plugins: Vec<PathBuf>,
+    /// Measure the time on the GPU of N runs
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub iterations: u32,
-    /// Whether timed runs launch a CUDA graph.
+    /// Launch a CUDA graph in measured runs
+    #[arg(long, requires = "iterations")]
     pub cuda_graph: bool,
-    /// Whether the plan may run code on the CPU that is not Cubinder's.
+    /// Allow the engine to run code on the CPU that is not Cubinder's, such as an embedded library of others
+    #[arg(long)]
     pub allow_host_code: bool,
-    /// A `.npz` file to write the outputs to.
+    /// Write all outputs into a `.npz` file
+    #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Which TensorRT.
+    /// TensorRT to use: `rtx`, `tensorrt`, a Python or its environment
+    #[arg(long = "with", value_name = "WHICH")]
     pub choice: Option<Choice>,
-    /// Whether TensorRT logs everything.
+    /// Print TensorRT's whole log
+    #[arg(long, short)]
     pub verbose: bool,
 }
 
@@ -87,56 +101,51 @@ pub struct Times {
     pub least: f64,
 }
 
-/// Runs an engine.
+/// Runs an engine; `others` are files that the caller reads, which the output must not replace.
 ///
 /// # Errors
 /// Everything that is wrong before TensorRT starts, or TensorRT's failure.
 pub fn run(
     request: &Request,
+    others: &[&Path],
     runtime_library: Result<PathBuf, Diagnostic>,
     search: &Search,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Diagnostic>> {
     let plan = &request.plan;
-    if let Some(output) = &request.output {
-        check_output(output, "out.npz")?;
-    }
     let given = GivenInputs::parse(request)?;
     let bytes = source::read(plan, source::LARGEST_BINARY).map_err(|error| {
         file_error("read", plan, &error).help("pass the path of an engine, such as `cubinder build` writes")
     })?;
     let libraries = libraries::choose(plan, &bytes, &request.plugins, runtime_library)?;
     drop(bytes);
+    if let Some(output) = &request.output {
+        check_output(output, "out.npz")?;
+        let files = request.files.iter().map(|(_, file)| &file.path).chain(&request.archive);
+        let files = files.chain(libraries.loaded.iter().map(|library| &library.path)).chain([plan]);
+        if files.map(PathBuf::as_path).chain(others.iter().copied()).any(|file| is_same_file(file, output)) {
+            return Err(OutputIsRead { output: output.display().to_string() }.into());
+        }
+    }
     let client = Client::new()?;
     let installation = installation(search.find(request.choice.as_ref(), &client)?);
     let own = RunRequest {
-        plan: plan.clone(),
-        plugins: libraries.loaded.iter().map(|library| library.path.clone()).collect(),
+        plan,
+        plugins: libraries.loaded.iter().map(|library| library.path.as_path()).collect(),
         host_code: request.allow_host_code || libraries.carried > 0,
         iterations: request.iterations,
         cuda_graph: request.cuda_graph,
         verbose: request.verbose,
     };
-    let (mut inputs, mut output_tensors) = (Vec::new(), Vec::new());
-    let mut prepare = |tensors: &[Tensor]| {
-        let arrays = given.arrays(tensors)?;
-        let data = arrays
-            .iter()
-            .map(|array| HostTensor { shape: array.shape().to_vec(), bytes: array.bytes().to_vec() });
-        let data = data.collect();
-        let names = tensors.iter().filter(|tensor| tensor.is_input).map(|tensor| tensor.name.clone());
-        inputs = names.zip(arrays).map(|(name, array)| NamedArray { name, array }).collect();
-        output_tensors = tensors.iter().filter(|tensor| !tensor.is_input).cloned().collect();
-        Ok(data)
-    };
-    let ran = cubinder_tensorrt::run(&installation, &own, &client, watch, &mut prepare)?;
-    let output = |(tensor, HostTensor { shape, bytes }): (&Tensor, HostTensor)| {
-        let array = Array::new(element_type(tensor)?, shape, bytes);
-        let array = array.map_err(|why| Diagnostic::error(format!("the output `{}`: {why}", tensor.name)))?;
-        Ok(NamedArray { name: tensor.name.clone(), array })
-    };
-    let outputs =
-        output_tensors.iter().zip(ran.outputs).map(output).collect::<Result<Vec<_>, Diagnostic>>()?;
+    let fill = &mut |tensors: &mut [_]| given.fill(tensors);
+    let ran = cubinder_tensorrt::run(&installation, &own, &client, watch, fill)?;
+    let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+    for tensor in ran.tensors {
+        let array = Array::new(element_type(&tensor)?, tensor.shape, tensor.bytes);
+        let array = array.map_err(|why| Diagnostic::error(format!("the tensor `{}`: {why}", tensor.name)))?;
+        let list = if tensor.is_input { &mut inputs } else { &mut outputs };
+        list.push(NamedArray { name: tensor.name, array });
+    }
     if let Some(file) = &request.output {
         write(file, &outputs)?;
     }
@@ -185,17 +194,26 @@ impl Summary {
     /// Summarizes a tensor.
     #[must_use]
     pub fn of(array: &Array) -> Summary {
-        let numbers = || array.numbers().filter(|number| !number.as_f64().is_nan());
-        let by_value = |one: &Number, other: &Number| one.as_f64().total_cmp(&other.as_f64());
-        let count = numbers().count();
-        #[allow(clippy::cast_precision_loss)] // only shown
-        let mean = (count > 0).then(|| numbers().map(Number::as_f64).sum::<f64>() / count as f64);
-        Summary {
-            least: numbers().min_by(by_value),
-            most: numbers().max_by(by_value),
-            mean,
-            nan: array.len() - count,
+        let mut summary = Summary { least: None, most: None, mean: None, nan: 0 };
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (number, value) in array.numbers().map(|number| (number, number.as_f64())) {
+            if value.is_nan() {
+                summary.nan += 1;
+                continue;
+            }
+            (sum, count) = (sum + value, count + 1.0);
+            let is = |order, known: Option<Number>| {
+                known.is_none_or(|known| value.total_cmp(&known.as_f64()) == order)
+            };
+            if is(Ordering::Less, summary.least) {
+                summary.least = Some(number);
+            }
+            if is(Ordering::Greater, summary.most) {
+                summary.most = Some(number);
+            }
         }
+        summary.mean = (count > 0.0).then_some(sum / count);
+        summary
     }
 }
 

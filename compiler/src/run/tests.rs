@@ -29,18 +29,18 @@ fn a_summary_leaves_nan_out() {
 }
 
 #[test]
-fn the_worst_element_differs_most() {
+fn outputs_are_compared_with_a_tolerance() {
     let tolerance = Tolerance { atol: 0.5, rtol: 0.0 };
     let expected = floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
     let judge = |numbers: &[f64]| verdict(&floats(&[2, 2], numbers), &expected, tolerance);
     assert_eq!(judge(&[1.0, 2.0, 3.0, 4.0]), Verdict::Equal);
     assert_eq!(judge(&[1.0, 2.25, 3.0, 3.5]), Verdict::Close(0.5));
     let index = |verdict| match verdict {
-        Verdict::Wrong(mismatch, worst) => (mismatch.count, mismatch.first[0].index.clone(), worst.index),
+        Verdict::Wrong(mismatch) => (mismatch.count, mismatch.worst.index),
         other => panic!("{other:?}"),
     };
-    assert_eq!(index(judge(&[2.0, 2.5, 3.0, 9.0])), (2, vec![0, 0], vec![1, 1]));
-    assert_eq!(index(judge(&[2.0, f64::NAN, 3.0, 9.0])), (3, vec![0, 0], vec![0, 1]));
+    assert_eq!(index(judge(&[2.0, 2.5, 3.0, 9.0])), (2, vec![1, 1]));
+    assert_eq!(index(judge(&[2.0, f64::NAN, 3.0, 9.0])), (3, vec![0, 1]));
     let row = floats(&[1, 4], &[1.0, 2.0, 3.0, 4.0]);
     assert_eq!(verdict(&row, &expected, tolerance), Verdict::Shape(vec![1, 4], vec![2, 2]));
 }

@@ -58,7 +58,7 @@ pub(crate) enum Event {
     Ran { shapes: Vec<Vec<i64>>, microseconds: Vec<f64> },
 }
 
-/// An input or output of an engine.
+/// An input or output of an engine, and its data.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Tensor {
     /// Name.
@@ -70,7 +70,7 @@ pub struct Tensor {
     /// TensorRT's name of the type: `FLOAT`.
     #[serde(rename = "type")]
     pub ty: String,
-    /// Shape (-1: dynamic).
+    /// Shape (-1: dynamic, before the run).
     pub shape: Vec<i64>,
     /// TensorRT's name of the format: `LINEAR`.
     pub format: String,
@@ -78,6 +78,9 @@ pub struct Tensor {
     pub profile: Vec<Vec<i64>>,
     /// Minimum, optimum and maximum of the values of an input in host memory; empty if unknown.
     pub values: Vec<Vec<i64>>,
+    /// Data, in row-major order.
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]

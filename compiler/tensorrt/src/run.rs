@@ -1,6 +1,6 @@
 //! Runs an engine once, and measures its time.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use cubinder_source::diagnostic::Diagnostic;
@@ -9,19 +9,18 @@ use crate::command::{quoted, set_library_path};
 use crate::errors::{NoBindings, NoRoom};
 use crate::explain::Failure;
 use crate::installation::{Installation, Route};
-use crate::log::Event;
-pub use crate::log::Tensor;
+use crate::log::{Event, Tensor};
 use crate::process::{Watch, follow};
 use crate::python::{Client, RUNNER};
 use crate::run_failures::not_run;
 
 /// A run.
-#[derive(Debug, Clone, Default)]
-pub struct RunRequest {
+#[derive(Debug)]
+pub struct RunRequest<'a> {
     /// The engine.
-    pub plan: PathBuf,
+    pub plan: &'a Path,
     /// Plugin libraries to load, in order.
-    pub plugins: Vec<PathBuf>,
+    pub plugins: Vec<&'a Path>,
     /// Whether the engine may run embedded code on the CPU.
     pub host_code: bool,
     /// Number of timed runs.
@@ -32,39 +31,30 @@ pub struct RunRequest {
     pub verbose: bool,
 }
 
-/// A tensor's shape and bytes, in row-major order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostTensor {
-    /// Shape.
-    pub shape: Vec<i64>,
-    /// Bytes.
-    pub bytes: Vec<u8>,
-}
-
 /// Results of a run.
 #[derive(Debug)]
 pub struct Ran {
-    /// The outputs, in the engine's order.
-    pub outputs: Vec<HostTensor>,
+    /// The inputs and outputs, in the engine's order.
+    pub tensors: Vec<Tensor>,
     /// GPU time of each timed run.
     pub microseconds: Vec<f64>,
     /// TensorRT's warnings.
     pub warnings: Vec<String>,
 }
 
-/// Returns the data of the inputs, in the engine's order.
-pub(crate) type Inputs<'a> = dyn FnMut(&[Tensor]) -> Result<Vec<HostTensor>, Vec<Diagnostic>> + 'a;
+/// Sets the shapes and the data of the inputs.
+pub(crate) type Fill<'a> = dyn FnMut(&mut [Tensor]) -> Result<(), Vec<Diagnostic>> + 'a;
 
-/// Runs an engine with the data that `inputs` returns.
+/// Runs an engine with the data that `fill` sets.
 ///
 /// # Errors
-/// TensorRT has no Python bindings, cannot be started, or fails; with an explanation. Errors of `inputs`.
+/// TensorRT has no Python bindings, cannot be started, or fails; with an explanation. Errors of `fill`.
 pub fn run(
     installation: &Installation,
-    request: &RunRequest,
+    request: &RunRequest<'_>,
     client: &Client,
     watch: &mut dyn Watch,
-    inputs: &mut Inputs<'_>,
+    fill: &mut Fill<'_>,
 ) -> Result<Ran, Vec<Diagnostic>> {
     let folder = client.tensors()?;
     let mut command = request.command(installation, client, &folder)?;
@@ -72,12 +62,9 @@ pub fn run(
     let ended = follow(&mut command, true, watch, &mut |event| match event {
         Event::Tensors { tensors: found } => {
             tensors = found;
-            let shapes = inputs(&tensors).and_then(|data| write(&folder, &tensors, &data));
+            let shapes = fill(&mut tensors).and_then(|()| Ok(write(&folder, &tensors)?));
             // An empty line ends the process.
-            Some(shapes.unwrap_or_else(|found| {
-                errors = found;
-                String::new()
-            }))
+            Some(shapes.map_err(|found| errors = found).unwrap_or_default())
         }
         Event::Ran { shapes, microseconds } => {
             ran = Some((shapes, microseconds));
@@ -90,35 +77,33 @@ pub fn run(
     }
     let warnings = ended.warnings();
     let Some((shapes, microseconds)) = ran else {
-        return Err(not_run(installation.kind, &request.plan, &Failure::of(ended)).into());
+        return Err(not_run(installation.kind, request.plan, &Failure::of(ended)).into());
     };
-    let numbers = tensors.iter().enumerate().filter(|(_, tensor)| !tensor.is_input).map(|(number, _)| number);
-    let read = |(number, shape): (usize, Vec<i64>)| {
+    let outputs = tensors.iter_mut().enumerate().filter(|(_, tensor)| !tensor.is_input);
+    for ((number, tensor), shape) in outputs.zip(shapes) {
         let file = folder.join(number.to_string());
-        let bytes = std::fs::read(&file).map_err(|error| no_room(&file, error))?;
-        Ok(HostTensor { shape, bytes })
-    };
-    let outputs = numbers.zip(shapes).map(read).collect::<Result<Vec<_>, Diagnostic>>()?;
-    Ok(Ran { outputs, microseconds, warnings })
+        tensor.bytes = std::fs::read(&file).map_err(|error| no_room(&file, error))?;
+        tensor.shape = shape;
+    }
+    Ok(Ran { tensors, microseconds, warnings })
 }
 
 /// Writes the inputs' bytes, and returns their shapes as JSON.
-fn write(folder: &Path, tensors: &[Tensor], data: &[HostTensor]) -> Result<String, Vec<Diagnostic>> {
-    let mut shapes = serde_json::Map::new();
-    let inputs = tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_input);
-    for ((number, tensor), data) in inputs.zip(data) {
+fn write(folder: &Path, tensors: &[Tensor]) -> Result<String, Diagnostic> {
+    let mut shapes = Vec::new();
+    for (number, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_input) {
         let file = folder.join(number.to_string());
-        std::fs::write(&file, &data.bytes).map_err(|error| no_room(&file, error))?;
-        shapes.insert(tensor.name.clone(), data.shape.clone().into());
+        std::fs::write(&file, &tensor.bytes).map_err(|error| no_room(&file, error))?;
+        shapes.push(tensor.shape.as_slice());
     }
-    Ok(serde_json::Value::from(shapes).to_string())
+    Ok(serde_json::Value::from_iter(shapes).to_string())
 }
 
 fn no_room(file: &Path, error: std::io::Error) -> Diagnostic {
     NoRoom { file: file.display().to_string(), error }.into()
 }
 
-impl RunRequest {
+impl RunRequest<'_> {
     fn command(
         &self,
         installation: &Installation,
@@ -129,7 +114,7 @@ impl RunRequest {
             return Err(self.no_bindings(installation));
         };
         let mut command = client.call(interpreter, RUNNER, "run");
-        command.arg("--module").arg(module).arg("--plan").arg(&self.plan).arg("--folder").arg(folder);
+        command.arg("--module").arg(module).arg("--plan").arg(self.plan).arg("--folder").arg(folder);
         for plugin in &self.plugins {
             command.arg("--plugin").arg(plugin);
         }
@@ -144,7 +129,7 @@ impl RunRequest {
     fn no_bindings(&self, installation: &Installation) -> Diagnostic {
         let option = |name: &str, path: &Path| quoted(&format!("{name}={}", path.display()));
         let mut words = vec![quoted(&installation.selector().display().to_string())];
-        words.push(option("--loadEngine", &self.plan));
+        words.push(option("--loadEngine", self.plan));
         words.extend(self.plugins.iter().map(|path| option("--dynamicPlugins", path)));
         words.extend(self.host_code.then(|| "--versionCompatible".to_owned()));
         let install = installation.kind.install_bindings();

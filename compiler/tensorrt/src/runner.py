@@ -3,7 +3,7 @@
     runner.py run --module MODULE --plan FILE --folder FOLDER ...
 
 Prints one JSON object per line: log lines, the engine's tensors, and the result. After the tensors it reads one line: the shapes of the
-inputs, whose bytes are in FOLDER, named by the tensor's number. It writes the outputs' bytes there.
+inputs in order, whose bytes are in FOLDER, named by the tensor's number. It writes the outputs' bytes there.
 """
 
 import argparse
@@ -51,13 +51,13 @@ class Cuda:
         address = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(size, 1)))
         self.call("cuMemsetD8Async", address, ctypes.c_ubyte(UNWRITTEN), ctypes.c_size_t(max(size, 1)), self.stream)
+        self.synchronize()
         return address.value
 
     def free(self, address):
         self.call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def upload(self, address, data):
-        self.synchronize()
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(len(data)))
 
     def download(self, address, size):
@@ -117,7 +117,6 @@ def allocator(trt, cuda, context, name):
                 if self.address:
                     cuda.free(self.address)
                 self.address, self.size = cuda.allocate(size), size
-                cuda.synchronize()
             return self.address
 
         def reallocate_output(self, tensor, memory, size, alignment):
@@ -152,16 +151,8 @@ class Tensor:
         self.allocator = self.host = None
 
     def described(self):
-        return {
-            "name": self.name,
-            "is_input": self.is_input,
-            "is_host": self.is_host,
-            "type": self.type,
-            "shape": self.shape,
-            "format": self.format,
-            "profile": self.profile,
-            "values": self.values,
-        }
+        names = ("name", "is_input", "is_host", "type", "shape", "format", "profile", "values")
+        return {name: getattr(self, name) for name in names}
 
     def reserve(self, cuda, data, length):
         if self.is_host:
@@ -181,8 +172,8 @@ class Tensor:
 
 def bind(trt, cuda, context, tensors, shapes, folder):
     inputs = [tensor for tensor in tensors if tensor.is_input]
-    for tensor in inputs:
-        if -1 in tensor.shape and not context.set_input_shape(tensor.name, shapes[tensor.name]):
+    for tensor, shape in zip(inputs, shapes):
+        if -1 in tensor.shape and not context.set_input_shape(tensor.name, shape):
             stop("shape", tensor.name)
         with open(os.path.join(folder, str(tensor.number)), "rb") as file:
             data = file.read()

@@ -159,8 +159,12 @@ fn an_engine_runs_with_random_inputs_and_with_files() {
     let file = scene.run(&["run", "model.plan", "--input", "x=x.npy"]);
     let shapes = scene.run(&["run", "resize.plan"]);
     let found = scene.run(&["run", "found.plan"]);
+    let [x, y] = [("x", "INPUT"), ("y", "OUTPUT")]
+        .map(|(name, mode)| json!({"name": name, "mode": mode, "type": "FLOAT", "shape": []}));
+    scene.engine("scalar.plan", &json!({"function": "scale", "tensors": [x, y]}), &[]);
+    let scalar = scene.run(&["run", "scalar.plan"]);
     let two = scene.run(&["run", "two.plan"]);
-    let all = [random, other, file, shapes, found, two].map(|run| {
+    let all = [random, other, file, shapes, found, scalar, two].map(|run| {
         run.assert_code(0);
         run.stdout + &run.stderr
     });
@@ -216,6 +220,41 @@ fn outputs_of_one_run_are_inputs_and_expectations_of_others() {
 }
 
 #[test]
+fn an_output_replaces_no_file_that_is_read() {
+    let Some(scene) = Scene::new() else { return };
+    scene.floats("x.npy", &[2, 8], &[1.0; 16]);
+    let library = scene.path("libcubinder.so");
+    fs::copy(&scene.runtime_library, &library).unwrap();
+    scene.run(&["run", "model.plan", "-o", "out.npz"]).assert_code(0);
+    fs::write(scene.path("model.onnx"), "model").unwrap();
+    std::os::unix::fs::symlink("out.npz", scene.path("link.npz")).unwrap();
+    for (output, arguments) in [
+        ("model.plan", &["run", "model.plan"][..]),
+        ("x.npy", &["run", "model.plan", "--input", "x=x.npy"]),
+        ("out.npz", &["run", "model.plan", "--inputs", "./out.npz"]),
+        ("libcubinder.so", &["run", "model.plan", "--plugins", "libcubinder.so"]),
+        ("out.npz", &["compare", "model.plan", "--expect", "out.npz"]),
+        ("link.npz", &["compare", "model.plan", "--expect", "out.npz"]),
+        ("reference.py", &["compare", "model.plan", "--reference", "reference.py:scale"]),
+        ("model.onnx", &["compare", "model.plan", "--onnx", "model.onnx"]),
+        (
+            "reference.py",
+            &["compare", "model.plan", "--onnx", "model.onnx", "--op", "a::b=reference.py:scale"],
+        ),
+    ] {
+        let before = fs::read(scene.path(output)).unwrap();
+        let run = scene.run(&[arguments, &["--output", output]].concat());
+        run.assert_code(1);
+        let error = format!("error: the output `{output}` is a file that this command reads\n");
+        assert!(run.stderr.starts_with(&error), "{arguments:?}: {}", run.stderr);
+        assert!(fs::read(scene.path(output)).unwrap() == before, "{arguments:?}");
+    }
+    // Expected values are opened before the run.
+    let broken = scene.run(&["compare", "other.plan", "--expect", "x.npy"]);
+    assert!(broken.stderr.starts_with("error: `--expect x.npy`: not a `.npz` file"), "{}", broken.stderr);
+}
+
+#[test]
 fn times_are_measured_with_and_without_a_graph() {
     let Some(scene) = Scene::new() else { return };
     for more in [&[][..], &["--cuda-graph"]] {
@@ -240,7 +279,7 @@ fn the_libraries_that_nodes_need_are_loaded() {
     let compile = |output: &str, target: &str| {
         let manifest = manifest.to_str().unwrap();
         let run =
-            scene.run(&["compile", manifest, "--embed", "--target", target, "--quiet", "--output", output]);
+            scene.run(&["compile", manifest, "--embed", "--target", target, "--quiet", "--out-dir", output]);
         run.assert_code(0);
         let library = scene.path(output).join("libcirc_pad_plugin-code.so");
         let bytes = fs::read(&library).unwrap();
@@ -330,11 +369,16 @@ fn outputs_are_compared_with_functions_models_and_files() {
     compare(1, "two.plan", &["--reference", "reference.py:named"]);
     compare(1, "two.plan", &["--reference", "reference.py:scale"]);
     compare(1, "model.plan", &["--reference", "reference.py:broken"]);
-    compare(1, "model.plan", &["--reference", "reference.py:scal"]);
-    compare(1, "model.plan", &["--onnx", "none.onnx", "--op", "scale"]);
+    compare(2, "model.plan", &["--reference", "reference.py:scal"]);
+    compare(1, "model.plan", &["--onnx", "none.onnx"]);
+    compare(2, "model.plan", &["--onnx", "none.onnx", "--op", "scale"]);
     compare(1, "model.plan", &["--expect", "none.npz"]);
     compare(1, "model.plan", &["--reference", "reference.py:scale", "--tolerance", "z=1:1"]);
-    compare(1, "model.plan", &["--reference", "reference.py:scale", "--tolerance", "y=1"]);
+    compare(2, "model.plan", &["--reference", "reference.py:scale", "--tolerance", "y=1"]);
+    compare(2, "model.plan", &["--reference", "reference.py:scale", "--tolerance", "y=1e999:0"]);
+    for number in ["inf", "1e999", "NaN", "-1"] {
+        compare(2, "model.plan", &["--reference", "reference.py:scale", &format!("--atol={number}")]);
+    }
     compare(2, "model.plan", &[]);
     insta::assert_snapshot!("compared", scene.plain(&text));
     let without = scene.run(&["compare", "model.plan", "--onnx", "model.onnx"]);

@@ -187,7 +187,8 @@ mod tests {
     fn the_worst_element_differs_most() {
         let expected = floats(&[1.0, 2.0, 3.0, 4.0]);
         let worst = |numbers: &[f64]| {
-            let found = compare(&floats(numbers), &expected, Tolerance { atol: 0.5, rtol: 0.0 }, &[]).unwrap();
+            let found =
+                compare(&floats(numbers), &expected, Tolerance { atol: 0.5, rtol: 0.0 }, &[]).unwrap();
             (found.count, found.first[0].index[0], found.worst.index[0], found.largest)
         };
         assert_eq!(worst(&[2.0, 2.5, 3.0, 9.0]), (2, 0, 3, Some(5.0)));

@@ -11,49 +11,49 @@ const OTHER_GPU: &str =
 /// Messages of TensorRT-RTX 1.7.1 and TensorRT 10.15.
 const KNOWN: [Known; 9] = [
     Known {
-        part: "exists already",
+        parts: &["exists already"],
         cause: "two libraries contain a plugin of one name and version",
         help: "pass only one of them with `--plugins`",
     },
     Known {
-        part: "is not supported in TensorRT-RTX",
+        parts: &["is not supported in TensorRT-RTX"],
         cause: "its ONNX parser rejects plugin nodes",
         help: "install TensorRT-RTX 1.7: `pip install tensorrt_rtx==1.7.1.116`",
     },
     Known {
-        part: "Plugin not found",
+        parts: &["Plugin not found"],
         cause: "no loaded library contains the plugin of a node",
         help: "pass its library with `--plugins`; `cubinder onnx list MODEL --plugins LIBRARY` shows differing names and versions",
     },
     Known {
-        part: "IPluginCreatorV3One creator only",
+        parts: &["IPluginCreatorV3One creator only"],
         cause: "it does not support plugins that TensorRT launches",
         help: "compile the plugin with `--route plugin`, or build with TensorRT: `--with tensorrt`",
     },
     Known {
-        part: "no optimization profile has been defined",
+        parts: &["no optimization profile has been defined"],
         cause: "the model has dynamic inputs without a shape",
         help: "add `--shape NAME=MIN:OPT:MAX`, or `--values` for inputs that determine shapes",
     },
     Known {
-        part: "ALIASED_PLUGIN_IO",
+        parts: &["ALIASED_PLUGIN_IO"],
         cause: "a plugin writes into its input, which this release does not permit",
         help: "use TensorRT 10.3 or newer, or TensorRT-RTX 1.7",
     },
     Known {
-        part: "Failed to parse the ONNX model",
+        parts: &["Failed to parse the ONNX model"],
         cause: "the model is not readable",
         help: "check it with `onnx.checker.check_model`, and export it again",
     },
-    Known { part: "Target GPU SM", cause: "it does not support this GPU", help: OTHER_GPU },
-    Known { part: "builder_resource", cause: "its files for this GPU are missing", help: OTHER_GPU },
+    Known { parts: &["Target GPU SM"], cause: "it does not support this GPU", help: OTHER_GPU },
+    Known { parts: &["builder_resource"], cause: "its files for this GPU are missing", help: OTHER_GPU },
 ];
 
 pub(crate) fn not_built(kind: Kind, request: &Request, failure: &Failure) -> NotBuilt {
     let model = request.model.display().to_string();
     let task = Task {
         known: &KNOWN,
-        cuda: Known { part: "CUDA", cause: "it cannot use a GPU", help: OTHER_GPU },
+        cuda: Known { parts: &["CUDA"], cause: "it cannot use a GPU", help: OTHER_GPU },
         needs_gpu: false,
         staged,
         own_help: format!(

@@ -23,37 +23,45 @@ impl Failure {
         Failure { stage, texts, log, status }
     }
 
+    /// Parses `stage | texts | log`, with `;` between texts and between lines.
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str, status: i32) -> Failure {
+        let list = |part: &str| {
+            part.split(';').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
+        };
+        let mut parts = text.split('|').map(list);
+        let mut part = || -> Vec<String> { parts.next().unwrap_or_default() };
+        let (stage, texts, log) = (part().concat(), part(), part());
+        let log = log.iter().map(|line| LogLine::of_program(line)).collect();
+        Failure { stage, texts, log, status: ExitStatus::from_raw(status) }
+    }
+
     pub(crate) fn text(&self, index: usize) -> &str {
         self.texts.get(index).map_or("", String::as_str)
     }
 }
 
 pub(crate) struct Known {
-    /// Part of a message.
-    pub(crate) part: &'static str,
+    /// Parts of messages.
+    pub(crate) parts: &'static [&'static str],
     pub(crate) cause: &'static str,
     pub(crate) help: &'static str,
 }
 
 /// Messages of all tasks.
-const COMMON: [Known; 4] = [
+const COMMON: [Known; 3] = [
     Known {
-        part: "cannot open shared object file",
+        parts: &["cannot open shared object file"],
         cause: "a shared library is missing",
         help: "install it or add its folder to `LD_LIBRARY_PATH`; `cubinder doctor` shows what is missing",
     },
     Known {
-        part: "undefined symbol",
+        parts: &["undefined symbol"],
         cause: "libraries of different releases are mixed",
         help: "remove other releases from `LD_LIBRARY_PATH`, or reinstall TensorRT",
     },
     Known {
-        part: "out of memory",
-        cause: "not enough memory",
-        help: "free memory of the machine or the GPU, or reduce the shapes",
-    },
-    Known {
-        part: "OutOfMemory",
+        parts: &["out of memory", "OutOfMemory"],
         cause: "not enough memory",
         help: "free memory of the machine or the GPU, or reduce the shapes",
     },
@@ -151,11 +159,11 @@ impl Task {
         if words.is_empty() && failure.status.signal().is_some() {
             return None;
         }
-        let matching =
-            |known: &Known| all.iter().find(|text| text.contains(known.part)).map(|text| (*text).to_owned());
+        let matching = |part: &&str| all.iter().find(|text| text.contains(part));
         let mut list = self.known.iter().chain(&COMMON).chain([&self.cuda]);
-        let (known, text) = list.find_map(|known| Some((known, matching(known)?)))?;
-        Some(Explanation { text: Some(text), ..Explanation::new(known.cause, known.help) })
+        let (known, text) = list.find_map(|known| Some((known, known.parts.iter().find_map(matching)?)))?;
+        let text = Some((*text).to_owned());
+        Some(Explanation { text, ..Explanation::new(known.cause, known.help) })
     }
 
     fn otherwise(&self, failure: &Failure, words: &[&str]) -> Explanation {

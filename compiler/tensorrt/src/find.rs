@@ -9,7 +9,8 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use crate::errors::{HomeWithoutProgram, NotATensorRt, NothingOfKind};
 use crate::installation::{Installation, Kind, Route};
-use crate::python::{Client, Modules};
+use crate::log::Modules;
+use crate::python::Client;
 use crate::version::Version;
 
 /// The value of `--with`.

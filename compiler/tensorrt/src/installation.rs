@@ -17,81 +17,64 @@ impl Kind {
     /// Both, in the order in which they are used.
     pub const ALL: [Kind; 2] = [Kind::Rtx, Kind::Full];
 
+    fn pick<T>(self, rtx: T, full: T) -> T {
+        match self {
+            Kind::Rtx => rtx,
+            Kind::Full => full,
+        }
+    }
+
     /// Returns NVIDIA's name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Rtx => "TensorRT-RTX",
-            Kind::Full => "TensorRT",
-        }
+    pub fn name(self) -> &'static str {
+        self.pick("TensorRT-RTX", "TensorRT")
     }
 
     /// Returns the value of `--with`.
     #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Kind::Rtx => "rtx",
-            Kind::Full => "tensorrt",
-        }
+    pub fn key(self) -> &'static str {
+        self.pick("rtx", "tensorrt")
     }
 
     /// Returns the program that builds engines.
     #[must_use]
-    pub const fn program(self) -> &'static str {
-        match self {
-            Kind::Rtx => "tensorrt_rtx",
-            Kind::Full => "trtexec",
-        }
+    pub fn program(self) -> &'static str {
+        self.pick("tensorrt_rtx", "trtexec")
     }
 
     /// Returns the environment variable with the folder of an unpacked release.
     #[must_use]
-    pub const fn home(self) -> &'static str {
-        match self {
-            Kind::Rtx => "TENSORRT_RTX_HOME",
-            Kind::Full => "TENSORRT_HOME",
-        }
+    pub fn home(self) -> &'static str {
+        self.pick("TENSORRT_RTX_HOME", "TENSORRT_HOME")
     }
 
     /// Says how to install it.
     #[must_use]
-    pub const fn install(self) -> &'static str {
-        match self {
-            Kind::Rtx => "install TensorRT-RTX with `pip install tensorrt_rtx==1.7.1.116`",
-            Kind::Full => "install TensorRT from https://developer.nvidia.com/tensorrt",
-        }
+    pub fn install(self) -> &'static str {
+        self.pick(
+            "install TensorRT-RTX with `pip install tensorrt_rtx==1.7.1.116`",
+            "install TensorRT from https://developer.nvidia.com/tensorrt",
+        )
     }
 
     /// Says how to install its Python bindings.
-    pub(crate) const fn install_bindings(self) -> &'static str {
-        match self {
-            Kind::Rtx => self.install(),
-            Kind::Full => "install the bindings of that release with `pip install tensorrt==VERSION`",
-        }
+    pub(crate) fn install_bindings(self) -> &'static str {
+        self.pick(self.install(), "install the bindings of that release with `pip install tensorrt==VERSION`")
     }
 
     /// Returns the Python modules that build and run engines, best first.
-    pub(crate) const fn modules(self) -> [&'static str; 2] {
-        match self {
-            Kind::Rtx => ["tensorrt_rtx", "tensorrt_rtx_bindings"],
-            Kind::Full => ["tensorrt", "tensorrt_bindings"],
-        }
+    pub(crate) fn modules(self) -> [&'static str; 2] {
+        self.pick(["tensorrt_rtx", "tensorrt_rtx_bindings"], ["tensorrt", "tensorrt_bindings"])
     }
 
     /// Returns the Python package with the libraries.
-    pub(crate) const fn library_package(self) -> &'static str {
-        match self {
-            Kind::Rtx => "tensorrt_rtx_libs",
-            Kind::Full => "tensorrt_libs",
-        }
+    pub(crate) fn library_package(self) -> &'static str {
+        self.pick("tensorrt_rtx_libs", "tensorrt_libs")
     }
 
     /// Returns the library under the name without a version.
-    pub(crate) const fn library(self) -> &'static str {
-        match self {
-            Kind::Rtx => "libtensorrt_rtx.so",
-            Kind::Full => "libnvinfer.so",
-        }
+    pub(crate) fn library(self) -> &'static str {
+        self.pick("libtensorrt_rtx.so", "libnvinfer.so")
     }
 }
 

@@ -48,7 +48,7 @@ impl LogLine {
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(crate) enum Event {
-    Found { python: String, modules: Vec<FoundModule> },
+    Found(Modules),
     Loaded,
     Log { severity: String, text: String },
     Step { name: String, step: u64, steps: u64 },
@@ -81,6 +81,12 @@ pub struct Tensor {
     /// Data, in row-major order.
     #[serde(skip)]
     pub bytes: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+pub(crate) struct Modules {
+    pub(crate) python: String,
+    pub(crate) modules: Vec<FoundModule>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::ending::ending;
 use crate::errors::{BrokenPython, NoTemporaryFolder};
 use crate::installation::{Installation, Kind, MissingLink, Route};
-use crate::log::{Event, FoundModule};
+use crate::log::{Event, FoundModule, Modules};
 
 const SCRIPTS: [(&str, &str); 3] = [
     ("client.py", include_str!("client.py")),
@@ -26,12 +26,6 @@ pub struct Client {
     folder: TempDir,
 }
 
-#[derive(Debug)]
-pub(crate) struct Modules {
-    pub(crate) python: String,
-    found: Vec<FoundModule>,
-}
-
 impl Modules {
     pub(crate) fn folder(&self, name: &str) -> Option<&Path> {
         self.named(name).map(|module| module.folder.as_path())
@@ -42,7 +36,7 @@ impl Modules {
     }
 
     fn named(&self, name: &str) -> Option<&FoundModule> {
-        self.found.iter().find(|module| module.module == name)
+        self.modules.iter().find(|module| module.module == name)
     }
 }
 
@@ -103,7 +97,7 @@ impl Client {
         let modules =
             kinds.into_iter().flat_map(|kind| kind.modules().into_iter().chain([kind.library_package()]));
         match answer(self.call(python, BUILDER, "find").args(modules)) {
-            Ok(Event::Found { python, modules }) => Ok(Modules { python, found: modules }),
+            Ok(Event::Found(modules)) => Ok(modules),
             Ok(_) => Err(broken(python, "its answer has another form".to_owned())),
             Err(why) => Err(broken(python, why)),
         }

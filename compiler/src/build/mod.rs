@@ -14,7 +14,7 @@ use cubinder_onnx::Model;
 use cubinder_onnx::nodes::{self, Plugins, Report, network_inputs};
 use cubinder_source::atomic_file::{AtomicFile, check_replaceable, file_error, parent_folder};
 use cubinder_source::diagnostic::{Diagnostic, has_errors};
-use cubinder_tensorrt::{Built, Choice, Client, Installation, Precision, Search, Watch};
+use cubinder_tensorrt::{Built, Choice, Client, Installation, Search, Watch};
 
 use errors::{NoOutputFolder, OutputIsFolder, with_help};
 use libraries::Libraries;
@@ -38,8 +38,8 @@ pub struct Request {
     pub values: Vec<String>,
     /// GPUs.
     pub gpus: Vec<ComputeCapability>,
-    /// Types that TensorRT may use.
-    pub precisions: Vec<Precision>,
+    /// Types that TensorRT may use, as options: `--fp16`.
+    pub precisions: Vec<&'static str>,
     /// Timing cache.
     pub timing_cache: Option<PathBuf>,
     /// Which TensorRT.

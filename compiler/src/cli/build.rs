@@ -13,7 +13,7 @@ use cubinder_nvrtc::installation::Installation;
 use cubinder_source::diagnostic::{Diagnostic, Severity, harmless};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::words::size;
-use cubinder_tensorrt::{Choice, Kind, LogLine, Precision, Search, Step, Watch};
+use cubinder_tensorrt::{Choice, Kind, LogLine, Search, Step, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Value, json};
 
@@ -107,10 +107,10 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 fn request(arguments: &Arguments) -> Request {
     let precisions = [
-        (arguments.fp16, Precision::Fp16),
-        (arguments.bf16, Precision::Bf16),
-        (arguments.int8, Precision::Int8),
-        (arguments.fp8, Precision::Fp8),
+        (arguments.fp16, "--fp16"),
+        (arguments.bf16, "--bf16"),
+        (arguments.int8, "--int8"),
+        (arguments.fp8, "--fp8"),
     ];
     Request {
         model: arguments.model.clone(),

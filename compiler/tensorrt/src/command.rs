@@ -20,32 +20,6 @@ pub struct InputRange {
     pub extents: [Vec<i64>; 3],
 }
 
-/// Permission to compute in another type, for networks that are not strongly typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
-    /// 16-bit floats.
-    Fp16,
-    /// bfloat16.
-    Bf16,
-    /// 8-bit integers.
-    Int8,
-    /// 8-bit floats.
-    Fp8,
-}
-
-impl Precision {
-    /// Returns the option, also of `trtexec`.
-    #[must_use]
-    pub const fn option(self) -> &'static str {
-        match self {
-            Precision::Fp16 => "--fp16",
-            Precision::Bf16 => "--bf16",
-            Precision::Int8 => "--int8",
-            Precision::Fp8 => "--fp8",
-        }
-    }
-}
-
 /// A build.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -63,8 +37,8 @@ pub struct Request {
     pub values: Vec<InputRange>,
     /// GPUs; empty: the default of TensorRT-RTX, or the GPU of this machine.
     pub gpus: Vec<ComputeCapability>,
-    /// Permitted types.
-    pub precisions: Vec<Precision>,
+    /// Types that networks may use if they are not strongly typed, as options of `trtexec`: `--fp16`.
+    pub precisions: Vec<&'static str>,
     /// Timing cache to read and write.
     pub timing_cache: Option<PathBuf>,
     /// Whether outputs share memory with inputs.
@@ -108,11 +82,7 @@ impl Request {
         }
         for precision in self.precisions.iter().filter(|_| is_rtx) {
             let help = "remove the option, and convert the model's tensors to that type";
-            reject(
-                precision.option(),
-                "its networks are strongly typed: the model determines the types",
-                help,
-            );
+            reject(precision, "its networks are strongly typed: the model determines the types", help);
         }
         if is_rtx && self.timing_cache.is_some() {
             reject("--timing-cache", "it does not measure kernels when it builds", "remove the option");
@@ -148,8 +118,7 @@ impl Request {
         self.shapes.iter().for_each(|range| option("--shape", range.joined().as_ref()));
         self.values.iter().for_each(|range| option("--values", range.joined().as_ref()));
         self.gpus.iter().for_each(|gpu| option("--gpu", format!("SM{}{}", gpu.major, gpu.minor).as_ref()));
-        let flags =
-            self.precisions.iter().map(|precision| precision.option().trim_start_matches('-').to_uppercase());
+        let flags = self.precisions.iter().map(|precision| precision.trim_start_matches('-').to_uppercase());
         flags.for_each(|flag| option("--flag", flag.as_ref()));
         self.timing_cache.iter().for_each(|path| option("--timing-cache", path.as_ref()));
         command.args(self.aliased.then_some("--aliased")).args(self.verbose.then_some("--verbose"));
@@ -180,7 +149,7 @@ impl Request {
             option("--computeCapabilities", gpus.join(",").as_ref());
         }
         self.timing_cache.iter().for_each(|path| option("--timingCacheFile", path.as_ref()));
-        command.args(self.precisions.iter().map(|precision| precision.option()));
+        command.args(&self.precisions);
         let embed: &[&str] =
             if self.serialize.is_empty() { &[] } else { &["--versionCompatible", "--excludeLeanRuntime"] };
         command.args(embed).args(self.aliased.then_some("--preview=+aliasedPluginIO1003"));

@@ -30,7 +30,7 @@ fn old_releases_reject_plugins_only() {
 fn options_of_the_other_product_are_rejected() {
     let both = Request {
         gpus: vec![ComputeCapability::from_number(89)],
-        precisions: vec![Precision::Fp16, Precision::Fp8],
+        precisions: vec!["--fp16", "--fp8"],
         timing_cache: Some("times".into()),
         ..request()
     };

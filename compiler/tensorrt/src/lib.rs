@@ -19,7 +19,7 @@ mod run_failures;
 mod version;
 
 pub use build::{Built, Output, build};
-pub use command::{InputRange, Precision, Request};
+pub use command::{InputRange, Request};
 pub use find::{Choice, Search};
 pub use installation::{Installation, Kind, MissingLink, Route};
 pub use log::{LogLine, Step, Tensor};

@@ -8,11 +8,11 @@ use cubinder_compiler::run::{
     Comparison, Expectation, Tolerances, Verdict, compare, parse_function, parse_op,
 };
 use cubinder_node::trial::{Element, FunctionRef, Mismatch, Tolerance};
-use cubinder_source::diagnostic::{Diagnostic, harmless};
+use cubinder_source::diagnostic::Diagnostic;
 use serde_json::{Value, json};
 
 use super::build::shape_text;
-use super::output::{MessageFormat, environment_path, fail, print};
+use super::output::{environment_path, fail};
 use super::run::RunOptions;
 
 /// Run an engine as `cubinder run` does, and compare its outputs with expected values.
@@ -68,18 +68,10 @@ fn perform(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let python = python.unwrap_or_else(|| PathBuf::from("python3"));
     let comparisons = compare(&outcome, &mut expectation, tolerances, python)?;
     let is_right = comparisons.iter().all(|one| one.verdict.is_right());
-    print(&match options.format() {
-        MessageFormat::Json => {
-            let result = if is_right { "as_expected" } else { "not_as_expected" };
-            let mut report = options.report(result, &outcome);
-            report.insert("comparisons".to_owned(), comparisons.iter().map(comparison_json).collect());
-            json!(report).to_string() + "\n"
-        }
-        MessageFormat::Human => {
-            let lines: String = comparisons.iter().map(comparison_text).collect();
-            options.text(&outcome) + &harmless(&lines, false)
-        }
-    });
+    let result = if is_right { "as_expected" } else { "not_as_expected" };
+    let lines: String = comparisons.iter().map(comparison_text).collect();
+    let list: Value = comparisons.iter().map(comparison_json).collect();
+    options.print(result, &outcome, &lines, json!({"comparisons": list}));
     Ok(is_right)
 }
 

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::run::{NamedArray, Outcome, Request, Summary, Times, run as run_engine};
-use cubinder_expr::Value;
+use cubinder_compiler::run::{
+    LoadedLibrary, NamedArray, Outcome, Request, Summary, Times, run as run_engine,
+};
+use cubinder_expr::Value as ElementValue;
 use cubinder_node::eval::value_json;
 use cubinder_node::trial::Number;
 use cubinder_nvrtc::installation::Installation;
@@ -14,7 +16,7 @@ use cubinder_source::diagnostic::{Diagnostic, harmless};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::words::counted;
 use cubinder_tensorrt::{LogLine, Search, Watch};
-use serde_json::{Map, json};
+use serde_json::{Value, json};
 
 use super::build::{described, of_tensorrt, print_error, shape_text};
 use super::output::{MessageFormat, fail, print, show};
@@ -50,11 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let options = &arguments.options;
     match options.run(&[]) {
         Ok(outcome) => {
-            let text = match options.json {
-                true => json!(options.report("ran", &outcome)).to_string() + "\n",
-                false => options.text(&outcome),
-            };
-            print(&text);
+            options.print("ran", &outcome, "", json!({}));
             ExitCode::SUCCESS
         }
         Err(errors) => fail(errors, options.format()),
@@ -70,13 +68,27 @@ impl RunOptions {
     pub(super) fn run(&self, others: &[&Path]) -> Result<Outcome, Vec<Diagnostic>> {
         let installation = Installation::of_this_program();
         let search = Search::from_env(installation.program.as_deref().and_then(Path::parent));
-        let library = runtime_library(&installation);
+        let library = &runtime_library(&installation);
         let outcome = run_engine(&self.request, others, library, &search, &mut Log(self.request.verbose))?;
         show(&mut of_tensorrt(outcome.installation.kind, &outcome.warnings), self.format());
         Ok(outcome)
     }
 
-    pub(super) fn text(&self, outcome: &Outcome) -> String {
+    /// Prints a result: `more` at its end, or the fields of `more_json` in it.
+    pub(super) fn print(&self, result: &str, outcome: &Outcome, more: &str, more_json: Value) {
+        print(&match self.format() {
+            MessageFormat::Human => self.text(outcome) + &harmless(more, false),
+            MessageFormat::Json => {
+                let mut report = self.report(result, outcome);
+                if let (Value::Object(report), Value::Object(more)) = (&mut report, more_json) {
+                    report.extend(more);
+                }
+                report.to_string() + "\n"
+            }
+        });
+    }
+
+    fn text(&self, outcome: &Outcome) -> String {
         let mut text = format!("ran with {}\n", outcome.installation.describe());
         for library in &outcome.libraries.loaded {
             let nodes = library.nodes.map(|nodes| format!("for {}", counted(nodes, "node")));
@@ -84,10 +96,8 @@ impl RunOptions {
             text.push_str(&format!("loaded {} {why}\n", library.path.display()));
         }
         if outcome.libraries.carried > 0 {
-            text.push_str(&format!(
-                "the plan carries the library of {} of its nodes\n",
-                outcome.libraries.carried
-            ));
+            let carried = outcome.libraries.carried;
+            text.push_str(&format!("the plan carries the library of {carried} of its nodes\n"));
         }
         let heading = ["", "name", "type", "shape", "min", "max", "mean", "NaN"].map(str::to_owned);
         let inputs = outcome.inputs.iter().map(|tensor| row("input", tensor));
@@ -108,33 +118,32 @@ impl RunOptions {
         harmless(&text, false)
     }
 
-    /// Returns the fields of the result.
-    pub(super) fn report(&self, result: &str, outcome: &Outcome) -> Map<String, serde_json::Value> {
-        let tensor = |tensor: &NamedArray| {
-            let Summary { least, most, mean, nan } = Summary::of(&tensor.array);
+    fn report(&self, result: &str, outcome: &Outcome) -> Value {
+        let Request { plan, output, iterations, cuda_graph, .. } = &self.request;
+        let tensor = |NamedArray { name, array }: &NamedArray| {
+            let Summary { least, most, mean, nan } = Summary::of(array);
+            let [least, most, mean] = [least, most, mean].map(|number| number.map(number_json));
             json!({
-                "name": tensor.name, "type": tensor.array.ty().name(), "shape": tensor.array.shape(),
-                "min": least.map(number), "max": most.map(number), "mean": mean.map(|mean| number(Number::Float(mean))), "nan": nan,
+                "name": name, "type": array.ty().name(), "shape": array.shape(),
+                "min": least, "max": most, "mean": mean, "nan": nan,
             })
         };
-        let library = |library: &cubinder_compiler::run::LoadedLibrary| json!({"path": ReportedPath::from(&library.path), "nodes": library.nodes});
+        let library = |library: &LoadedLibrary| json!({"path": ReportedPath::from(&library.path), "nodes": library.nodes});
         let times = outcome.times.map(|Times { median, p99, least }| {
-            json!({"iterations": self.request.iterations, "cuda_graph": self.request.cuda_graph, "median": median, "p99": p99, "min": least})
+            json!({"iterations": iterations, "cuda_graph": cuda_graph, "median": median, "p99": p99, "min": least})
         });
-        let fields = json!({
+        json!({
             "result": result,
             "errors": 0,
             "warnings": outcome.warnings.len(),
-            "file": ReportedPath::from(&self.request.plan),
-            "output": self.request.output.as_ref().map(ReportedPath::from),
+            "file": ReportedPath::from(plan),
+            "output": output.as_ref().map(ReportedPath::from),
             "tensorrt": described(&outcome.installation),
-            "libraries": outcome.libraries.loaded.iter().map(library).collect::<Vec<_>>(),
-            "inputs": outcome.inputs.iter().map(tensor).collect::<Vec<_>>(),
-            "outputs": outcome.outputs.iter().map(tensor).collect::<Vec<_>>(),
+            "libraries": outcome.libraries.loaded.iter().map(library).collect::<Value>(),
+            "inputs": outcome.inputs.iter().map(tensor).collect::<Value>(),
+            "outputs": outcome.outputs.iter().map(tensor).collect::<Value>(),
             "microseconds": times,
-        });
-        let serde_json::Value::Object(fields) = fields else { return Map::new() };
-        fields
+        })
     }
 }
 
@@ -148,7 +157,7 @@ fn row(role: &str, tensor: &NamedArray) -> [String; 8] {
         shape_text(tensor.array.shape()),
         text(least),
         text(most),
-        text(mean.map(Number::Float)),
+        text(mean),
         if nan == 0 { "-".to_owned() } else { nan.to_string() },
     ]
 }
@@ -164,10 +173,10 @@ fn short(number: Number) -> String {
     }
 }
 
-fn number(number: Number) -> serde_json::Value {
+fn number_json(number: Number) -> Value {
     value_json(&match number {
-        Number::Int(value) => Value::Int(value),
-        Number::Float(value) => Value::Float(value),
+        Number::Int(value) => ElementValue::Int(value),
+        Number::Float(value) => ElementValue::Float(value),
     })
 }
 

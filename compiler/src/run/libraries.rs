@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cubinder_library::Mode;
+use cubinder_model::ShortDigest;
 use cubinder_model::container::{self, Container};
-use cubinder_model::{Digest, ShortDigest};
 use cubinder_source::atomic_file::parent_folder;
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::words::counted;
@@ -30,43 +30,34 @@ pub struct LoadedLibrary {
     pub nodes: Option<usize>,
 }
 
-/// Nodes of a plan, without duplicates.
-#[derive(Default)]
-struct PlanNodes {
-    /// Number of nodes with their own code.
-    own: usize,
-    /// Number of nodes by the bundle that they refer to.
-    referring: BTreeMap<ShortDigest, usize>,
-    bundles: BTreeSet<ShortDigest>,
+/// A library that runs nodes.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    /// The runtime library, for nodes with their own code.
+    Runtime,
+    /// The library with the code of this bundle.
+    Code(ShortDigest),
 }
 
-impl PlanNodes {
-    fn read(plan: &[u8]) -> PlanNodes {
-        let (mut nodes, mut known) = (PlanNodes::default(), BTreeSet::new());
-        for (_, found) in container::scan(plan) {
-            // The library reports damaged containers when it loads them.
-            let Ok(found) = found else { continue };
-            if !known.insert(found.digest.to_string()) {
+/// Returns the libraries that a plan's nodes need, with their number, and those that it carries.
+fn roles(plan: &[u8]) -> (BTreeMap<Role, usize>, BTreeSet<Role>) {
+    let (mut needed, mut carried, mut known) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    // The library reports damaged containers when it loads them.
+    for found in container::scan(plan).filter_map(|(_, found)| found.ok()) {
+        let role = match found.container {
+            Container::Bundle(_) => {
+                carried.insert(Role::Code(found.digest.shortened()));
                 continue;
             }
-            match found.container {
-                Container::Bundle(_) => drop(nodes.bundles.insert(found.digest.shortened())),
-                Container::Node(_) => nodes.own += 1,
-                Container::NodeReference(reference) => {
-                    *nodes.referring.entry(reference.bundle).or_default() += 1;
-                }
-            }
+            Container::Node(_) => Role::Runtime,
+            Container::NodeReference(reference) => Role::Code(reference.bundle),
+        };
+        // TensorRT stores nodes twice.
+        if known.insert(found.digest.to_string()) {
+            *needed.entry(role).or_default() += 1;
         }
-        nodes
     }
-}
-
-/// What a library file is for the nodes of a plan.
-enum Provides {
-    /// The runtime library.
-    OwnCode,
-    CodeOf(ShortDigest),
-    Other,
+    (needed, carried)
 }
 
 /// Chooses the libraries for a plan.
@@ -77,46 +68,38 @@ pub(super) fn choose(
     plan: &Path,
     bytes: &[u8],
     named: &[PathBuf],
-    runtime_library: Result<PathBuf, Diagnostic>,
+    runtime_library: &Result<PathBuf, Diagnostic>,
 ) -> Result<Libraries, Vec<Diagnostic>> {
-    let nodes = PlanNodes::read(bytes);
     let (mut libraries, mut errors, mut provided) = (Libraries::default(), Vec::new(), Vec::new());
     for path in named {
         match provides(path) {
-            Ok(provides) => {
-                provided.push(provides);
+            Ok(role) => {
+                provided.extend(role);
                 libraries.add(path, None);
             }
             Err(error) => errors.push(error.help("check the path, and the permissions of the file")),
         }
     }
-    let count = |count: usize| counted(count, "node");
-    if nodes.own > 0 && !provided.iter().any(|one| matches!(one, Provides::OwnCode)) {
-        match runtime_library {
-            Ok(path) => libraries.add(&path, Some(nodes.own)),
-            Err(error) => {
-                errors.push(NoRuntimeLibrary { nodes: count(nodes.own), why: error.message }.into());
-            }
-        }
-    }
-    for (bundle, number) in nodes.referring {
-        if nodes.bundles.contains(&bundle) {
-            libraries.carried += number;
-            continue;
-        }
-        let is_it = |provides: &Provides| matches!(provides, Provides::CodeOf(digest) if *digest == bundle);
-        if provided.iter().any(is_it) {
-            continue;
-        }
-        let beside = code_libraries(parent_folder(plan));
-        match beside.iter().find(|(_, digest)| *digest == bundle) {
-            Some((path, _)) => libraries.add(path, Some(number)),
-            None => {
+    let (needed, carried) = roles(bytes);
+    for (role, number) in needed {
+        let nodes = counted(number, "node");
+        match &role {
+            _ if carried.contains(&role) => libraries.carried += number,
+            _ if provided.contains(&role) => {}
+            Role::Runtime => match runtime_library {
+                Ok(path) => libraries.add(path, Some(number)),
+                Err(error) => errors.push(NoRuntimeLibrary { nodes, why: error.message.clone() }.into()),
+            },
+            Role::Code(bundle) => {
+                let beside = code_libraries(parent_folder(plan));
+                if let Some((path, _)) = beside.iter().find(|(_, digest)| digest == bundle) {
+                    libraries.add(path, Some(number));
+                    continue;
+                }
                 let found =
                     beside.iter().map(|(path, digest)| format!("`{}` with digest {digest}", path.display()));
                 let found = found.collect();
-                let bundle = bundle.to_string();
-                errors.push(NoCodeLibrary { nodes: count(number), bundle, found }.into());
+                errors.push(NoCodeLibrary { nodes, bundle: bundle.to_string(), found }.into());
             }
         }
     }
@@ -131,23 +114,20 @@ impl Libraries {
     }
 }
 
-fn provides(path: &Path) -> Result<Provides, Diagnostic> {
+/// Returns the role of a library, if it has one.
+fn provides(path: &Path) -> Result<Option<Role>, Diagnostic> {
     let bytes = cubinder_library::read_file(path)?;
     Ok(match cubinder_library::read_bytes(path, &bytes) {
-        Ok(None) => Provides::OwnCode,
+        Ok(None) => Some(Role::Runtime),
         Ok(Some(attached)) if attached.mode == Mode::CodeLibrary => {
-            let range =
-                usize::try_from(attached.range.start).ok().zip(usize::try_from(attached.range.end).ok());
-            let digest = range.and_then(|(start, end)| digest(bytes.get(start..end)?));
-            digest.map_or(Provides::Other, Provides::CodeOf)
+            let [start, end] = [attached.range.start, attached.range.end].map(usize::try_from);
+            let bundle = start.ok().zip(end.ok()).and_then(|(start, end)| bytes.get(start..end));
+            let digest = bundle.and_then(|bundle| container::digest(bundle).ok());
+            digest.map(|(digest, _)| Role::Code(digest.shortened()))
         }
         // TensorRT reports unusable files.
-        Ok(Some(_)) | Err(_) => Provides::Other,
+        Ok(Some(_)) | Err(_) => None,
     })
-}
-
-fn digest(bundle: &[u8]) -> Option<ShortDigest> {
-    container::digest(bundle).ok().map(|(digest, _): (Digest, usize)| digest.shortened())
 }
 
 /// Returns the code libraries in a folder, with their bundles' digests.
@@ -157,7 +137,7 @@ fn code_libraries(folder: &Path) -> Vec<(PathBuf, ShortDigest)> {
     paths.retain(|path| path.to_string_lossy().ends_with("-code.so"));
     paths.sort();
     let code = |path: PathBuf| match provides(&path) {
-        Ok(Provides::CodeOf(digest)) => Some((path, digest)),
+        Ok(Some(Role::Code(digest))) => Some((path, digest)),
         _ => None,
     };
     paths.into_iter().filter_map(code).collect()

@@ -108,7 +108,7 @@ pub struct Times {
 pub fn run(
     request: &Request,
     others: &[&Path],
-    runtime_library: Result<PathBuf, Diagnostic>,
+    runtime_library: &Result<PathBuf, Diagnostic>,
     search: &Search,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Diagnostic>> {
@@ -185,7 +185,7 @@ pub struct Summary {
     /// Largest number.
     pub most: Option<Number>,
     /// Mean.
-    pub mean: Option<f64>,
+    pub mean: Option<Number>,
     /// Number of elements that are NaN.
     pub nan: usize,
 }
@@ -212,7 +212,7 @@ impl Summary {
                 summary.most = Some(number);
             }
         }
-        summary.mean = (count > 0.0).then_some(sum / count);
+        summary.mean = (count > 0.0).then_some(Number::Float(sum / count));
         summary
     }
 }

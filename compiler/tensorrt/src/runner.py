@@ -9,6 +9,7 @@ inputs in order, whose bytes are in FOLDER, named by the tensor's number. It wri
 import argparse
 import ctypes
 import json
+import math
 import os
 import sys
 
@@ -54,9 +55,6 @@ class Cuda:
         self.synchronize()
         return address.value
 
-    def free(self, address):
-        self.call("cuMemFree_v2", ctypes.c_uint64(address))
-
     def upload(self, address, data):
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(len(data)))
 
@@ -97,10 +95,7 @@ class Cuda:
 
 
 def size(dtype, shape):
-    count = 1
-    for extent in shape:
-        count *= extent
-    return (count * BITS[dtype] + 7) // 8
+    return (math.prod(shape) * BITS[dtype] + 7) // 8
 
 
 def allocator(trt, cuda, context, name):
@@ -114,8 +109,7 @@ def allocator(trt, cuda, context, name):
 
         def reallocate_output_async(self, tensor, memory, size, alignment, stream):
             if size > self.size or not self.address:
-                if self.address:
-                    cuda.free(self.address)
+                # Earlier memory is in use until the process ends.
                 self.address, self.size = cuda.allocate(size), size
             return self.address
 

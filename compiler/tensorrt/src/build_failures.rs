@@ -2,7 +2,7 @@
 
 use crate::command::Request;
 use crate::errors::NotBuilt;
-use crate::explain::{Explained, Explanation, Failure, Known, Task};
+use crate::explain::{Explanation, Failure, Known, Task};
 use crate::installation::Kind;
 
 const OTHER_GPU: &str =
@@ -61,7 +61,7 @@ pub(crate) fn not_built(kind: Kind, request: &Request, failure: &Failure) -> Not
         ),
         no_result: "it wrote no plan",
     };
-    let Explained { cause, words, help } = task.explain(kind, failure);
+    let Explanation { cause, words, help } = task.explain(kind, failure);
     NotBuilt { product: kind.name(), model, cause, words, help }
 }
 

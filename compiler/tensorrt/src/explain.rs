@@ -72,16 +72,17 @@ const VERBOSE: &str = "run the command again with `--verbose` for TensorRT's who
 /// Maximum number of TensorRT's messages shown.
 const SHOWN: usize = 4;
 
+/// A cause and a remedy.
 pub(crate) struct Explanation {
     pub(crate) cause: String,
     pub(crate) help: String,
-    /// Message that it explains.
-    text: Option<String>,
+    /// Messages of TensorRT, first the explained one.
+    pub(crate) words: Vec<String>,
 }
 
 impl Explanation {
     pub(crate) fn new(cause: impl Into<String>, help: impl Into<String>) -> Explanation {
-        Explanation { cause: cause.into(), help: help.into(), text: None }
+        Explanation { cause: cause.into(), help: help.into(), words: Vec::new() }
     }
 }
 
@@ -101,15 +102,8 @@ pub(crate) struct Task {
     pub(crate) no_result: &'static str,
 }
 
-/// A cause, other messages of TensorRT, and a remedy.
-pub(crate) struct Explained {
-    pub(crate) cause: String,
-    pub(crate) words: Vec<String>,
-    pub(crate) help: String,
-}
-
 impl Task {
-    pub(crate) fn explain(&self, kind: Kind, failure: &Failure) -> Explained {
+    pub(crate) fn explain(&self, kind: Kind, failure: &Failure) -> Explanation {
         let errors = failure.log.iter().filter(|line| line.is_error).map(|line| line.text.as_str());
         // At other stages the script's text is not TensorRT's.
         let is_reported = matches!(failure.stage.as_str(), "" | "parse" | "builder" | "import");
@@ -121,19 +115,17 @@ impl Task {
                 words.push(text);
             }
         }
-        let Explanation { cause, help, text } = self
+        let mut found = self
             .own(&words)
             .or_else(|| (self.staged)(failure))
             .or_else(|| self.known(kind, failure, &words))
             .unwrap_or_else(|| self.otherwise(failure, &words));
-        let others = words.iter().copied().filter(|word| text.as_deref() != Some(*word));
-        let words = text
-            .as_deref()
-            .into_iter()
-            .chain(others)
-            .filter(|word| !cause.contains(word) && !word.ends_with(&cause));
-        let words = words.take(SHOWN).map(|text| text.replace('\n', " ")).collect();
-        Explained { cause: cause.clone(), words, help }
+        words.retain(|word| found.words.iter().all(|known| known != word));
+        found.words.extend(words.into_iter().map(str::to_owned));
+        found.words.retain(|word| !found.cause.contains(word) && !word.ends_with(&found.cause));
+        found.words.truncate(SHOWN);
+        found.words.iter_mut().for_each(|word| *word = word.replace('\n', " "));
+        found
     }
 
     /// Returns whether a line explains nothing: it frames others, or TensorRT-RTX reports a GPU that it does not need.
@@ -162,8 +154,7 @@ impl Task {
         let matching = |part: &&str| all.iter().find(|text| text.contains(part));
         let mut list = self.known.iter().chain(&COMMON).chain([&self.cuda]);
         let (known, text) = list.find_map(|known| Some((known, known.parts.iter().find_map(matching)?)))?;
-        let text = Some((*text).to_owned());
-        Some(Explanation { text, ..Explanation::new(known.cause, known.help) })
+        Some(Explanation { words: vec![(*text).to_owned()], ..Explanation::new(known.cause, known.help) })
     }
 
     fn otherwise(&self, failure: &Failure, words: &[&str]) -> Explanation {

@@ -53,7 +53,7 @@ impl Client {
             }
             Ok(Client { folder })
         };
-        write().map_err(|error| NoTemporaryFolder { error }.into())
+        write().map_err(no_folder)
     }
 
     /// Keeps the folder, so that a printed command can be repeated; returns its path.
@@ -74,7 +74,7 @@ impl Client {
     /// Creates a folder for the tensors of a run.
     pub(crate) fn tensors(&self) -> Result<PathBuf, Diagnostic> {
         let folder = self.folder.path().join("tensors");
-        std::fs::create_dir_all(&folder).map_err(|error| Diagnostic::from(NoTemporaryFolder { error }))?;
+        std::fs::create_dir_all(&folder).map_err(no_folder)?;
         Ok(folder)
     }
 
@@ -88,7 +88,7 @@ impl Client {
                 folder.join(missing.link.file_name().unwrap_or_default()),
             )
         };
-        link().map_err(|error| Diagnostic::from(NoTemporaryFolder { error }))?;
+        link().map_err(no_folder)?;
         Ok(folder)
     }
 
@@ -114,6 +114,10 @@ impl Client {
             Err(why) => Some(why),
         }
     }
+}
+
+fn no_folder(error: std::io::Error) -> Diagnostic {
+    NoTemporaryFolder { error }.into()
 }
 
 fn broken(python: &Path, why: String) -> Diagnostic {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::errors::NotRun;
-use crate::explain::{Explained, Explanation, Failure, Known, Task};
+use crate::explain::{Explanation, Failure, Known, Task};
 use crate::installation::Kind;
 
 const SHAPE: &str =
@@ -71,7 +71,7 @@ pub(crate) fn not_run(kind: Kind, plan: &Path, failure: &Failure) -> NotRun {
                 .to_owned(),
         no_result: "it returned no result",
     };
-    let Explained { cause, words, help } = task.explain(kind, failure);
+    let Explanation { cause, words, help } = task.explain(kind, failure);
     NotRun { product: kind.name(), plan: plan.display().to_string(), cause, words, help }
 }
 

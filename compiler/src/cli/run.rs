@@ -4,12 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::run::{
-    LoadedLibrary, NamedArray, Outcome, Request, Summary, Times, run as run_engine,
-};
+use cubinder_compiler::run::{LoadedLibrary, Outcome, Request, Summary, Times, run as run_engine};
 use cubinder_expr::Value as ElementValue;
 use cubinder_node::eval::value_json;
-use cubinder_node::trial::Number;
+use cubinder_node::trial::{Array, Number};
 use cubinder_nvrtc::installation::Installation;
 use cubinder_source::columns::{Align, columns};
 use cubinder_source::diagnostic::{Diagnostic, harmless};
@@ -120,7 +118,7 @@ impl RunOptions {
 
     fn report(&self, result: &str, outcome: &Outcome) -> Value {
         let Request { plan, output, iterations, cuda_graph, .. } = &self.request;
-        let tensor = |NamedArray { name, array }: &NamedArray| {
+        let tensor = |(name, array): &(String, Array)| {
             let Summary { least, most, mean, nan } = Summary::of(array);
             let [least, most, mean] = [least, most, mean].map(|number| number.map(number_json));
             json!({
@@ -147,14 +145,14 @@ impl RunOptions {
     }
 }
 
-fn row(role: &str, tensor: &NamedArray) -> [String; 8] {
-    let Summary { least, most, mean, nan } = Summary::of(&tensor.array);
+fn row(role: &str, (name, array): &(String, Array)) -> [String; 8] {
+    let Summary { least, most, mean, nan } = Summary::of(array);
     let text = |number: Option<Number>| number.map_or_else(|| "-".to_owned(), short);
     [
         role.to_owned(),
-        tensor.name.clone(),
-        tensor.array.ty().name().to_owned(),
-        shape_text(tensor.array.shape()),
+        name.clone(),
+        array.ty().name().to_owned(),
+        shape_text(array.shape()),
         text(least),
         text(most),
         text(mean),

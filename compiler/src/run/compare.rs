@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use cubinder_expr::DataType;
 use cubinder_node::trial::reference::{Call, Computation, Python, Returned};
 use cubinder_node::trial::{self, Array, FunctionRef, Mismatch, Tolerance};
 use cubinder_node::trial::{check_reference, default_tolerance, npy};
@@ -11,8 +12,8 @@ use cubinder_source::diagnostic::{Diagnostic, suggest};
 use cubinder_source::source;
 use cubinder_source::words::quoted;
 
+use super::Outcome;
 use super::errors::{NoExpectation, NoOutput, NotComputed};
-use super::{NamedArray, Outcome};
 
 /// The source of expected outputs.
 #[derive(Debug)]
@@ -117,10 +118,10 @@ fn parse_tolerance(text: &str) -> Result<(String, Tolerance), String> {
 }
 
 impl Tolerances {
-    fn of(&self, output: &NamedArray) -> Tolerance {
-        let own = self.each.iter().rfind(|(name, _)| *name == output.name).map(|(_, own)| *own);
+    fn of(&self, output: &str, ty: DataType) -> Tolerance {
+        let own = self.each.iter().rfind(|(name, _)| name == output).map(|(_, own)| *own);
         own.unwrap_or_else(|| {
-            let Tolerance { atol, rtol } = default_tolerance(output.array.ty());
+            let Tolerance { atol, rtol } = default_tolerance(ty);
             Tolerance { atol: self.atol.unwrap_or(atol), rtol: self.rtol.unwrap_or(rtol) }
         })
     }
@@ -170,16 +171,15 @@ pub fn compare(
     tolerances: &Tolerances,
     python: PathBuf,
 ) -> Result<Vec<Comparison>, Diagnostic> {
-    let names = || outcome.outputs.iter().map(|output| output.name.as_str());
+    let names = || outcome.outputs.iter().map(|(name, _)| name.as_str());
     if let Some((name, _)) = tolerances.each.iter().find(|(name, _)| !names().any(|known| known == name)) {
         return Err(NoOutput { name, outputs: quoted(names()), near: suggest(name, names()) }.into());
     }
     let expected = expected(outcome, expectation, python)?;
-    let one = |(output, expected): (&NamedArray, Option<Array>)| {
-        let tolerance = tolerances.of(output);
-        let verdict =
-            expected.map_or(Verdict::Missing, |expected| verdict(&output.array, &expected, tolerance));
-        Comparison { name: output.name.clone(), tolerance, verdict }
+    let one = |((name, found), expected): (&(String, Array), Option<Array>)| {
+        let tolerance = tolerances.of(name, found.ty());
+        let verdict = expected.map_or(Verdict::Missing, |expected| verdict(found, &expected, tolerance));
+        Comparison { name: name.clone(), tolerance, verdict }
     };
     Ok(outcome.outputs.iter().zip(expected).map(one).collect())
 }
@@ -192,7 +192,7 @@ fn expected(
     let (computation, help) = match expectation {
         Expectation::File(path, archive) => {
             let known = archive.names();
-            let array = |NamedArray { name, array }: &NamedArray| {
+            let array = |(name, array): &(String, Array)| {
                 if !known.contains(name) {
                     return Ok(None);
                 }
@@ -211,10 +211,10 @@ fn expected(
         ),
     };
     let inputs: Vec<(&str, &Array)> =
-        outcome.inputs.iter().map(|input| (input.name.as_str(), &input.array)).collect();
-    let outputs = outcome.outputs.iter().map(|output| Returned {
-        name: &output.name,
-        ty: output.array.ty(),
+        outcome.inputs.iter().map(|(name, array)| (name.as_str(), array)).collect();
+    let outputs = outcome.outputs.iter().map(|(name, array)| Returned {
+        name,
+        ty: array.ty(),
         most: usize::MAX,
         is_size: false,
         is_needed: false,

@@ -64,15 +64,6 @@ pub struct Request {
     pub verbose: bool,
 }
 
-/// A tensor of a run.
-#[derive(Debug)]
-pub struct NamedArray {
-    /// Name.
-    pub name: String,
-    /// Data.
-    pub array: Array,
-}
-
 /// A finished run.
 #[derive(Debug)]
 pub struct Outcome {
@@ -80,10 +71,10 @@ pub struct Outcome {
     pub installation: Installation,
     /// The plugin libraries.
     pub libraries: Libraries,
-    /// Inputs.
-    pub inputs: Vec<NamedArray>,
-    /// Outputs.
-    pub outputs: Vec<NamedArray>,
+    /// Inputs by name.
+    pub inputs: Vec<(String, Array)>,
+    /// Outputs by name.
+    pub outputs: Vec<(String, Array)>,
     /// GPU time, if measured.
     pub times: Option<Times>,
     /// TensorRT's warnings.
@@ -144,7 +135,7 @@ pub fn run(
         let array = Array::new(element_type(&tensor)?, tensor.shape, tensor.bytes);
         let array = array.map_err(|why| Diagnostic::error(format!("the tensor `{}`: {why}", tensor.name)))?;
         let list = if tensor.is_input { &mut inputs } else { &mut outputs };
-        list.push(NamedArray { name: tensor.name, array });
+        list.push((tensor.name, array));
     }
     if let Some(file) = &request.output {
         write(file, &outputs)?;
@@ -159,10 +150,10 @@ fn installation(mut found: Vec<Installation>) -> Installation {
     found.swap_remove(first)
 }
 
-fn write(file: &Path, outputs: &[NamedArray]) -> Result<(), Diagnostic> {
+fn write(file: &Path, outputs: &[(String, Array)]) -> Result<(), Diagnostic> {
     let unwritten = |error| file_error("write", file, &error);
     let mut draft = AtomicFile::beside(file).map_err(unwritten)?;
-    let arrays = outputs.iter().map(|output| (output.name.as_str(), &output.array));
+    let arrays = outputs.iter().map(|(name, array)| (name.as_str(), array));
     npy::write_archive(arrays, draft.file_mut())
         .map_err(|why| Diagnostic::error(format!("cannot write `{}`: {why}", file.display())))?;
     draft.persist(file).map_err(unwritten)

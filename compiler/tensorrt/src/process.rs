@@ -64,7 +64,8 @@ pub(crate) fn follow(
             Heard::Event(Event::Step { name, step, steps }) => watch.step(&Step { name, step, steps }),
             Heard::Event(Event::Failed { stage, texts }) => failed = Some((stage, texts)),
             Heard::Event(event) => {
-                if let Some((mut stdin, answer)) = answer(event).and_then(|text| Some((stdin.take()?, text)))
+                if let Some(answer) = answer(event)
+                    && let Some(mut stdin) = stdin.take()
                 {
                     // A child that does not read it ends with its own error.
                     let _ = writeln!(stdin, "{answer}");
@@ -78,7 +79,8 @@ pub(crate) fn follow(
         }
     }
     let status = child.wait().map_err(not_started)?;
-    match unknown {
+    // A crash can truncate an event.
+    match unknown.filter(|_| status.code().is_some()) {
         Some(line) => Err(UnknownEvent { program, line: line.chars().take(SHOWN).collect() }.into()),
         None => Ok(Ended { log, failed, status }),
     }
@@ -157,6 +159,8 @@ mod tests {
             let error = followed(&format!("echo '{event}'; read line; exit 1")).err().unwrap();
             assert_eq!(error, format!("`sh` printed a result that cannot be read: `{event}`"));
         }
+        let crashed = followed(r#"echo '{"event":'; kill -9 $$"#).unwrap();
+        assert_eq!(crashed.status.code(), None);
         // Other output is part of the log.
         let ended = followed(r#"echo '{"other":1}'; echo event"#).unwrap();
         assert_eq!(ended.log, ["{\"other\":1}", "event"].map(|text| LogLine::new("", text)));

@@ -35,7 +35,7 @@ cubinder_source::diagnostics! {
 
     pub(crate) struct UnknownEvent { program: String, line: String }
     error "`{program}` printed a result that cannot be read: `{line}`" {
-        help: "use a release of TensorRT that docs/support.md lists, such as with `--with PATH`";
+        help: "use a release of TensorRT that docs/support.md lists; `--with PATH` selects one";
     }
 
     pub(crate) struct RejectsPlugins { found: String, why: &'static str, help: &'static str }

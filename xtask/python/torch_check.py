@@ -8,6 +8,7 @@ their input. Prints a line for each; exits with 1 on a difference."""
 
 import importlib
 import sys
+import threading
 
 import cubinder.torch
 import torch
@@ -104,9 +105,30 @@ def checks(name, operator, in_place, inputs, attributes, expected, tolerance):
         spread = [torch.stack([tensor, tensor], -1)[..., 0] for tensor in inputs]
         same(results(call(*spread)), eager)
 
+    def gradients():
+        floats = [tensor.clone().requires_grad_() if tensor.is_floating_point() else tensor for tensor in inputs]
+        try:
+            call(*floats)
+        except cubinder.torch.PluginError as error:
+            assert "has no gradient" in str(error), error
+        else:
+            raise AssertionError("a call that needs a gradient did not fail")
+        with torch.no_grad():
+            same(results(call(*floats)), eager)
+
+    def thread():
+        found = []
+        worker = threading.Thread(target=lambda: found.append(results(call(*inputs))))
+        worker.start()
+        worker.join()
+        torch.cuda.synchronize()
+        same(found[0], eager)
+
     def changed():
+        versions = [tensor._version for tensor in inputs]
         copies = [tensor.clone() for tensor in inputs]
         assert in_place(*copies, **attributes) is None
+        assert copies[0]._version == 1 and versions == [tensor._version for tensor in inputs], "the version counter"
         same(copies[:1], eager[:1])
         assert not torch.equal(copies[0], inputs[0])
         torch.library.opcheck(in_place.default, tuple(copies), attributes)
@@ -120,6 +142,8 @@ def checks(name, operator, in_place, inputs, attributes, expected, tolerance):
     yield "compiled", lambda: compiled(False)
     yield "compiled, dynamic", lambda: compiled(True)
     yield "strided inputs", strided
+    yield "gradients", gradients
+    yield "a new thread", thread
     if not has_sizes:
         yield "graph", graph
     if in_place is not None:

@@ -13,7 +13,7 @@ use super::measure;
 use super::page::{self, FOLDER, PAGE};
 use crate::tools::Tools;
 
-pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
+pub(super) const NAMES: [&str; 7] = ["compile", "check", "library", "build", "engine", "enqueue", "torch"];
 
 const IN_BARS: &str = "enqueue";
 

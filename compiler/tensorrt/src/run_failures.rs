@@ -10,11 +10,16 @@ const SHAPE: &str =
     "change `--shape` or the input files, or build the engine with another `--shape NAME=MIN:OPT:MAX`";
 
 /// Messages of TensorRT-RTX 1.7.1 and of TensorRT 11.4.
-const KNOWN: [Known; 8] = [
+const KNOWN: [Known; 9] = [
     Known {
         parts: &["kEXPECTED_MAGIC_TAG", "bufferSize >= minBufferSize"],
         cause: "the file is not an engine of this TensorRT",
         help: "pass a plan that this TensorRT built, or choose another TensorRT with `--with`",
+    },
+    Known {
+        parts: &["plan.header.size == blobSize"],
+        cause: "the file is not complete",
+        help: "copy the plan again, or build it again with `cubinder build`",
     },
     Known {
         parts: &["empty memory buffer"],
@@ -32,7 +37,12 @@ const KNOWN: [Known; 8] = [
         help: "build it again with this one (`cubinder build`), or choose the other release with `--with`",
     },
     Known {
-        parts: &["incompatible device", "got compute", "cannot run on this GPU"],
+        parts: &[
+            "incompatible device",
+            "got compute",
+            "cannot run on this GPU",
+            "CUDA error 209 loading a module",
+        ],
         cause: "it was built for another GPU",
         help: "build it for this GPU (`cubinder build --gpu`), or run it on the other one",
     },
@@ -115,6 +125,8 @@ deserialize | | [t] [E] IRuntime::deserializeCudaEngine: Error Code 3: API Usage
 deserialize | | [t] [E] Error Code 1: Serialization (Serialization assertion stdVersionRead == kSERIALIZATION_VERSION failed.Version tag does not match. Note: Current Version: 239, Serialized Engine Version: 213)
 deserialize | | [t] [E] The engine plan file is generated on an incompatible device, expecting compute 8.9 got compute 9.0, please rebuild.
 deserialize | | [t] [E] The engine cannot run on this GPU
+deserialize | | [t] [E] IRuntime::deserializeCudaEngine: Error Code 1: Serialization (Serialization assertion plan.header.size == blobSize failed. In parsePlan at /_src/runtime/dispatch/runtime.cpp:780)
+context | | [t] [E] ICudaEngine::createExecutionContext: Error Code 1: Myelin ([cudamod.cpp:31: CUDAMod] CUDA error 209 loading a module. In MyelinGraphContext at /_src/runtime/myelin/graphContext.cpp:79)
 deserialize | | [t] [E] Cannot deserialize engine with lean runtime since IRuntime::getEngineHostCodeAllowed() is false.
 deserialize | | [t] [E] Cannot register the library as plugin creator of Kernel2cubinder exists already.
 deserialize | | [t] [E] IPluginRegistry::getCreator: Error Code 4: API Usage Error (Cannot find plugin: Kernel2cubinder, version: 1, namespace:generic.)

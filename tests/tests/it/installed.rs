@@ -107,11 +107,18 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     let mut command = installed.command("python");
     command.args(["-m", "cubinder", "compile"]).arg(manifest).args(["--target", "sm_89"]);
     let said = capture(command.current_dir(&work))?;
-    assert!(said.stdout.contains("1 plugin") && work.join("libcirc_pad_plugin.so").is_file(), "{}", said.stdout);
+    assert!(
+        said.stdout.contains("1 plugin") && work.join("libcirc_pad_plugin.so").is_file(),
+        "{}",
+        said.stdout
+    );
     let script = "import cubinder as c; print(c.program(), c.runtime_library(), c.cmake_dir(), c.manifests_dir(), sep='\\n')";
     let said = capture(installed.command("python").args(["-c", script]))?;
     let said: Vec<&str> = said.stdout.lines().collect();
-    assert_eq!(said, ["program", "runtime_library", "cmake", "plugins"].map(|key| paths[key].as_str().unwrap()));
+    assert_eq!(
+        said,
+        ["program", "runtime_library", "cmake", "plugins"].map(|key| paths[key].as_str().unwrap())
+    );
     std::fs::remove_file(said[1])?;
     let lost =
         installed.command("python").args(["-c", "import cubinder; cubinder.runtime_library()"]).output()?;

@@ -12,7 +12,8 @@ use crate::workspace;
 
 const SCRIPTS: [&str; 4] = ["torch_bench.py", "bench_run.py", "gpu_test.py", "cuda_driver.py"];
 const PACKAGE: &str = "xtask/packaging/python/cubinder";
-const RUN: &str = "#!/bin/sh\ncd \"$(dirname \"$0\")\" && exec \"${PYTHON:-python3}\" torch_bench.py . --out out\n";
+const RUN: &str =
+    "#!/bin/sh\ncd \"$(dirname \"$0\")\" && exec \"${PYTHON:-python3}\" torch_bench.py . --out out\n";
 
 pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;

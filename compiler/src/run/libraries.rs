@@ -39,7 +39,7 @@ enum Role {
     Code(ShortDigest),
 }
 
-/// Returns the libraries that a plan's nodes need, with their number, and those that it carries.
+/// Returns the libraries that a plan's nodes need, with the number of nodes, and the carried libraries.
 fn roles(plan: &[u8]) -> (BTreeMap<Role, usize>, BTreeSet<Role>) {
     let (mut needed, mut carried, mut known) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     // The library reports damaged containers when it loads them.

@@ -31,6 +31,7 @@ fn everything_is_found_from_the_place_of_the_program() {
     let (_folder, root) = installed(&[
         "lib/libcubinder.so",
         "lib/cmake/cubinder/cubinder-config.cmake",
+        "share/cubinder/manifests/circ_pad_plugin.toml",
         "share/doc/cubinder/manifest.md",
         &files[0],
         &files[1],
@@ -40,6 +41,7 @@ fn everything_is_found_from_the_place_of_the_program() {
     insta::assert_snapshot!("installed", said.stdout.replace(root.to_str().unwrap(), "[ROOT]"));
     let object: Value = serde_json::from_str(&paths(&root, &["--json"]).stdout).unwrap();
     assert_eq!(object["runtime_library"], root.join("lib/libcubinder.so").to_str().unwrap());
+    assert_eq!(object["plugins"], root.join("share/cubinder/manifests").to_str().unwrap());
     assert_eq!(object["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(object["include"], Value::Null);
     let missing: Vec<&String> = object["missing"].as_object().unwrap().keys().collect();

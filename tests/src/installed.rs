@@ -84,6 +84,17 @@ impl Installed {
         Installed::with_home(folder, prefix).map(Some)
     }
 
+    /// Creates the environment of the wheel with links to NVIDIA's packages, in a third of the time of
+    /// [`Installed::wheel`] with its extra.
+    pub fn linked_wheel() -> Result<Option<Installed>> {
+        let Some(installed) = Installed::wheel(false)? else { return Ok(None) };
+        let site = installed.packages()?;
+        for package in packages().map_err(|error| anyhow::anyhow!("{}", error.message))? {
+            link(&unpacked(&package)?, &site)?;
+        }
+        Ok(Some(installed))
+    }
+
     fn with_home(folder: TempDir, prefix: PathBuf) -> Result<Installed> {
         std::fs::create_dir(folder.path().join("empty home"))?;
         Ok(Installed { folder, prefix })
@@ -139,12 +150,32 @@ with zipfile.ZipFile(wheel, 'w', zipfile.ZIP_STORED) as archive:
         else:
             archive.write(path, name)
 ";
+    let folder = unpacked(package)?;
+    let wheel = format!("{}-{}-py3-none-any.whl", package.name.replace('-', "_"), package.version);
+    capture(Command::new(python).args(["-c", SCRIPT]).arg(folder).arg(wheels.join(wheel))).map(drop)
+}
+
+/// Returns the folder to which `cargo xtask setup` unpacked a package.
+fn unpacked(package: &Package) -> Result<PathBuf> {
     let cache = std::env::var_os("CUBINDER_CACHE").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::home_dir().map(|home| home.join(".cache/cubinder")));
     let folder = cache.context("no cache folder")?.join("toolkit").join(package.folder());
     ensure!(folder.is_dir(), "`{}` does not exist; run `cargo xtask setup`", folder.display());
-    let wheel = format!("{}-{}-py3-none-any.whl", package.name.replace('-', "_"), package.version);
-    capture(Command::new(python).args(["-c", SCRIPT]).arg(folder).arg(wheels.join(wheel))).map(drop)
+    Ok(folder)
+}
+
+/// Links the files below a folder into another one.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(from)?.flatten() {
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            std::fs::create_dir_all(&place)?;
+            link(&path, &place)?;
+        } else if !place.exists() {
+            std::os::unix::fs::symlink(&path, &place)?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs a program that must succeed; errors have its output.

@@ -21,7 +21,7 @@ impl Reader {
         let python_path = variable("CUBINDER_TEST_PYTHONPATH")?;
         let libraries = variable("CUBINDER_TEST_LIBRARY_PATH")?;
         let trtexec = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/trtexec");
-        let installed = Installed::wheel(true).unwrap()?;
+        let installed = Installed::linked_wheel().unwrap()?;
         let programs = installed.work("programs").unwrap();
         let script = |name: &str, line: &str| {
             write_program(&programs.join(name), &format!("#!/bin/sh\n{line} \"$@\"\n"));

@@ -34,7 +34,7 @@ const _: () = {
 #[derive(Clone, Copy)]
 pub(crate) struct InputShapes<'a> {
     pub(crate) ranks: &'a [i32],
-    /// Of all inputs, one after the other.
+    /// Concatenated for all inputs.
     pub(crate) extents: &'a [i64],
 }
 

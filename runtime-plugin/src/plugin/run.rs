@@ -149,7 +149,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the workspace of the prepared launch; fails if none is prepared, because there is no driver or context.
+    /// Returns the workspace of the prepared launch; fails without a driver or a current context.
     pub(super) fn workspace_bytes(&self, node: &NamedNode) -> Result<u64> {
         match &self.state {
             State::Ready(shared) => Ok(shared.launch.workspace_bytes),

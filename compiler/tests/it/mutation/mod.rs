@@ -46,7 +46,7 @@ struct Examined {
 
 /// The damages of one kind to one key that a run examines: the first ones in the order of the manifests.
 /// `CUBINDER_ALL_MUTANTS`, which `cargo xtask test --release-checks` sets, removes the limit.
-const DAMAGES_OF_A_KIND: usize = 2;
+const DAMAGES_OF_A_KIND: usize = 3;
 
 static LIMIT: LazyLock<usize> = LazyLock::new(|| match std::env::var_os("CUBINDER_ALL_MUTANTS") {
     Some(_) => usize::MAX,

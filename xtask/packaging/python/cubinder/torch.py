@@ -207,7 +207,7 @@ class _Plugin:
         for name, schema in self.schemas.items():
             in_place = name != self.name
             self.library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-            # Without a tensor there is no device to dispatch on.
+            # PyTorch dispatches on the tensors' device.
             self.library.impl(name, self.kernel(in_place), "CUDA" if self.tensors else "CompositeExplicitAutograd")
             if self.tensors:
                 self.library.impl(name, self.no_kernel, "CPU")

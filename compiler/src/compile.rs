@@ -38,7 +38,7 @@ use jobs::CompileJobs;
 use write::Libraries;
 pub(crate) use write::draft_library;
 
-/// The inputs and outputs of a compile.
+/// Inputs and outputs of a compile.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Manifests with compile options.
@@ -203,7 +203,7 @@ fn run_phases(
     })
 }
 
-/// Returns machine code replaced by PTX, except on the native route, which always uses PTX.
+/// Returns machine code replaced by PTX; the native route always uses PTX.
 fn from_ptx(plugins: &[CheckedPlugin]) -> Vec<FromPtx> {
     let launched = plugins.iter().filter(|plugin| plugin.plan.route.route == Route::Plugin);
     let missing = launched.flat_map(|CheckedPlugin { resolved, plan }| {

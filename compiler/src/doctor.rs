@@ -34,7 +34,7 @@ pub struct Check {
     /// Release, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// File or folder, if there is one.
+    /// File or folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<ReportedPath>,
     /// What was found, or why nothing was.
@@ -87,7 +87,7 @@ pub fn checks(
     match Client::new() {
         Ok(client) => {
             for check in Kind::ALL.into_iter().flat_map(|kind| of_tensorrt(kind, search, &client)) {
-                // A Python that cannot be run is a problem of both.
+                // Reports a broken Python once for both.
                 if check.status != Status::Problem || checks.iter().all(|known| known.found != check.found) {
                     checks.push(check);
                 }
@@ -121,7 +121,7 @@ fn of_runtime_library(library: Result<PathBuf, Diagnostic>) -> Check {
     }
 }
 
-/// Checks NVRTC and the headers; returns NVRTC's release.
+/// Also returns NVRTC's release.
 fn of_compiler(overrides: &Overrides) -> (Vec<Check>, Option<drivers::Release>) {
     const NVRTC: &str = "NVRTC";
     const HEADERS: &str = "CUDA headers";

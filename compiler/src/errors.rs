@@ -1,5 +1,3 @@
-//! Diagnostics of the pipeline.
-
 use cubinder_manifest::manifest::DriverVersion;
 use cubinder_source::diagnostic::Span;
 
@@ -10,33 +8,28 @@ cubinder_source::diagnostics! {
         help: "fix them, or remove the option";
     }
 
-    /// `thin --output` for a library with a code library.
     pub(crate) struct OneFileForTwo { named: String, partner: String, folder: String }
     error "`--output` names one file, but two libraries change together" {
         note: "they are `{named}` and `{partner}`";
         help: "use `--out-dir {folder}`";
     }
 
-    /// `extract` of a file without code.
     pub(crate) struct NoCodeToExtract { file: String }
     error "`{file}` contains no code" {
         help: "extract from the library that `cubinder compile` wrote; engines built without `--embed` contain the code of their nodes";
     }
 
-    /// `extract` of other code than a file has.
     pub(crate) struct NoCodeOfForm { file: String, what: &'static str, targets: String, known: String }
     error "`{file}` contains no {what}{targets}" {
         note: "it contains code for {known}";
         help: "`--as ptx` is for `compute_*`, `--as cubin` and `--as sass` are for `sm_*`";
     }
 
-    /// A code object that cannot be unpacked.
     pub(crate) struct UnreadableCodeObject { digest: String, error: String }
     error "cannot read the code object {digest}: {error}" {
         help: "compile the library again";
     }
 
-    /// `nvdisasm` is missing.
     pub(crate) struct NoDisassembler
     error "`--as sass` requires `nvdisasm`" {
         note: "it is neither in `CUDA_HOME` nor in `PATH`";
@@ -54,14 +47,12 @@ cubinder_source::diagnostics! {
         help: "a newer `nvdisasm` may support the target: set `CUDA_HOME` to its CUDA toolkit";
     }
 
-    /// `--embed` with native plugins only.
     pub(crate) struct NothingToEmbed
     error(NO_NATIVE_ROUTE) "no code to embed: TensorRT launches all plugins" {
         note: "without `--embed`, such engines contain the kernels' PTX and need no library";
         help: "remove `--embed`";
     }
 
-    /// A kernel attribute that its wrapper cannot have.
     pub(crate) struct LostAttribute { kernel: String, span: Span, attribute: &'static str }
     error(NO_NATIVE_ROUTE) "TensorRT cannot launch `{kernel}`: the kernel has {attribute}" {
         at span: "this kernel";
@@ -69,7 +60,6 @@ cubinder_source::diagnostics! {
         help: "remove it, or remove `route` so that the plugin library launches the kernel";
     }
 
-    /// A kernel that does not compile inside of a wrapper.
     pub(crate) struct NotADeviceFunction { kernel: String, span: Span }
     error(NO_NATIVE_ROUTE) "TensorRT cannot launch `{kernel}`: it does not compile as a device function" {
         at span: "this kernel";
@@ -82,7 +72,6 @@ cubinder_source::diagnostics! {
         at span: "{label}";
     }
 
-    /// Precompiled PTX that is unreadable after renaming.
     pub(crate) struct RenamedPtx { kernel: String, error: String, span: Span }
     error "cannot read the PTX of `{kernel}` after renaming it: {error}" {
         at span: "this kernel";
@@ -95,27 +84,23 @@ cubinder_source::diagnostics! {
         help: "{help}";
     }
 
-    /// `--target native` without a GPU or driver.
     pub(crate) struct NoGpuForNative { why: String }
     error "`--target native` requires a GPU in this machine" {
         note: "{why}";
         help: "name the GPU's architecture, such as `--target sm_89`, or use `--target all-major`";
     }
 
-    /// `--target native` with a driver or GPU that does not work.
     pub(crate) struct UnusableGpuForNative { why: String }
     error "`--target native` cannot query the GPUs: {why}" {
         help: "check them with `cubinder doctor`, or name the architecture, such as `--target sm_89`";
     }
 
-    /// `--arch` with an unconfigured target.
     pub(crate) struct TargetNotConfigured { target: String, configured: String }
     error "`{target}` is not a target of this project" {
         note: "the targets are {configured}";
         help: "`--arch` selects some of them; use `--target {target}` to override the targets";
     }
 
-    /// `--arch` excludes all targets.
     pub(crate) struct NothingLeft { only: String, span: Span, left_out: String }
     error "`--arch {only}` excludes all targets" {
         at span: "of this plugin";
@@ -123,7 +108,6 @@ cubinder_source::diagnostics! {
         help: "add one of them to `--arch`";
     }
 
-    /// A target newer than this version.
     pub(crate) struct UnknownTarget { target: String, span: Option<Span> }
     warning "unknown target `{target}`" {
         note: "this version of cubinder does not know its limits and does not check them; NVRTC may reject the target";
@@ -150,7 +134,7 @@ cubinder_source::diagnostics! {
         related of_targets ?of_targets: "the targets";
     }
 
-    /// A driver too old for the code, or an unknown NVRTC.
+    /// Also for an unknown NVRTC.
     pub(crate) struct DriverTooOld {
         finding: String, major: i32, minor: i32, span: Span,
         from_cubins: Option<DriverVersion>, from_ptx: Option<DriverVersion>, unknown: Option<&'static str>, help: String,
@@ -163,7 +147,6 @@ cubinder_source::diagnostics! {
         help: "{help}";
     }
 
-    /// A CUDA version instead of a driver version.
     pub(crate) struct NotADriver { written: String, span: Span, help: String }
     error(DRIVER_TOO_OLD) "`{written}` is not a version of NVIDIA's driver" {
         at span: "this looks like a CUDA version";

@@ -44,7 +44,7 @@ impl CodeForm {
 /// A code object in the requested form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedCode {
-    /// File name: plugin, target and the start of its digest.
+    /// File name: plugin, target and start of the digest.
     pub name: String,
     /// Target: `sm_90`.
     pub target: String,
@@ -52,7 +52,7 @@ pub struct ExtractedCode {
     pub bytes: Vec<u8>,
 }
 
-/// Extracts the code of a report about `bytes`, each object once; `targets` selects some, unless empty.
+/// Extracts unique code objects of a report about `bytes`; `targets` selects some, unless empty.
 ///
 /// # Errors
 /// No code of the form and targets; a damaged code object; a missing or failing `nvdisasm`.
@@ -118,7 +118,7 @@ fn native_text(kernel: &NativeReport, bytes: &[u8]) -> Option<ExtractedCode> {
     })
 }
 
-/// Returns the name of a file in the output folder; names in untrusted files may contain folders.
+/// Returns a name for the output folder; names in untrusted files may contain folders.
 fn file_name(plugin: &str, target: &str, digest: &str, form: CodeForm) -> String {
     let digest = digest.get(..8).unwrap_or(digest);
     let [plugin, target] = [(plugin, "code"), (target, "target")]
@@ -142,7 +142,6 @@ fn nothing(report: &Report, form: CodeForm, targets: &[String]) -> Diagnostic {
     NoCodeOfForm { file, what, targets, known: quoted(known) }.into()
 }
 
-/// Replaces machine code by the text of `nvdisasm`.
 fn disassemble(code: &mut [ExtractedCode]) -> Result<(), Diagnostic> {
     let program = nvdisasm().ok_or_else(|| Diagnostic::from(NoDisassembler {}))?;
     for code in code {

@@ -139,7 +139,7 @@ impl Project {
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
     }
 
-    /// Drops tuning files of `cubinder.toml` if it does not list the manifests: plugins of equal names may be others.
+    /// Drops a `cubinder.toml`'s tuning files if it does not list the manifests: equal names may mean other plugins.
     fn with_own_tuning(mut self) -> Project {
         let listed = self.config.as_ref().and_then(|config| config.manifest_paths().ok()).unwrap_or_default();
         let is_listed = |manifest: &PathBuf| listed.iter().any(|path| is_same_file(path, manifest));

@@ -1,4 +1,4 @@
-//! Targets of the command line, which may depend on this machine: its GPUs, its NVRTC.
+//! Targets of the command line, which may depend on this machine's GPUs and NVRTC.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -80,7 +80,7 @@ fn supported(overrides: &Overrides) -> Result<Vec<u32>, Vec<Diagnostic>> {
     Ok(session.in_processes_of(overrides.workers.clone()).supported_archs()?)
 }
 
-/// Returns the lowest architecture of each major version, and PTX for the highest of them, as `nvcc -arch=all-major`.
+/// Returns each major version's lowest architecture, and PTX for the highest, as `nvcc -arch=all-major`.
 fn all_major(archs: &[u32]) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     for arch in archs {

@@ -1,4 +1,4 @@
-//! Removes other GPUs' code from compiled libraries that belong together, all or none. Never compiles or changes code.
+//! Removes other GPUs' code from libraries that belong together, all or none. Never compiles or changes code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ struct RetainedCode<'a> {
     ptx: bool,
 }
 
-/// Keeps code of some GPUs in a library of ops and its code library, of which `library` is one. `ptx` keeps PTX
-/// that these GPUs can compile.
+/// Keeps some GPUs' code in a library of ops and its code library; `library` is either. `ptx` keeps PTX that these GPUs
+/// can compile.
 ///
 /// # Errors
 /// A missing bundle or partner library; a kernel without code for a GPU; one file for two libraries; I/O errors.

@@ -1,19 +1,17 @@
-//! The manifest that tests of the crates use: one input `x`, one output `y` of its shape, one launch.
+//! A manifest for tests: one input `x`, one output `y` of its shape, one launch.
 
-/// The parts of the manifest that a test changes; [`Sample::PLAIN`] has the defaults.
+/// The parts that a test changes; [`Sample::PLAIN`] has the defaults.
 #[derive(Clone, Copy)]
 pub(crate) struct Sample<'a> {
-    /// The type of `x` and `y`.
+    /// Type of `x` and `y`.
     pub(crate) element: &'a str,
-    /// More tables before the launch: `[types]`, `[attributes.n]`, `[constants]`.
+    /// More tables: `[types]`, `[attributes.n]`, `[constants]`.
     pub(crate) tables: &'a str,
-    /// The kernel's file.
     pub(crate) source: &'a str,
-    /// The kernel's name.
     pub(crate) kernel: &'a str,
-    /// The launch's block and shared memory.
+    /// Block and shared memory.
     pub(crate) launch: &'a str,
-    /// The lines of `[launches.args]`.
+    /// Lines of `[launches.args]`.
     pub(crate) args: &'a str,
 }
 
@@ -27,7 +25,6 @@ impl Sample<'_> {
         args: "x = \"x\"\ny = \"y\"",
     };
 
-    /// Returns the manifest's text.
     pub(crate) fn text(&self) -> String {
         let Sample { element, tables, source, kernel, launch, args } = self;
         format!(

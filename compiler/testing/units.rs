@@ -1,4 +1,4 @@
-//! NVRTC, if installed; units built from short texts; and diagnostics as text.
+//! NVRTC, if installed; units of short texts; diagnostics as text.
 
 // Each crate uses only some of these items.
 #![allow(dead_code)]
@@ -14,7 +14,7 @@ use crate::diagnostic::{Colour, Diagnostic, Source, Span, render};
 use crate::resolve::{self, Resolved, Unit};
 use crate::toolkit::{Overrides, Toolkit};
 
-/// Resolves a manifest that must be valid; `path` is its name.
+/// `path` is the manifest's name.
 #[track_caller]
 pub(crate) fn resolved(path: &str, text: &str) -> Resolved {
     match resolve::compile(&Source::new(path, text)) {
@@ -23,7 +23,7 @@ pub(crate) fn resolved(path: &str, text: &str) -> Resolved {
     }
 }
 
-/// Returns the toolkit from the environment. If it is missing, reports that the test is skipped, or panics with
+/// Returns the environment's toolkit. If missing, reports the skipped test, or panics with
 /// `CUBINDER_REQUIRE_TOOLKIT=1`.
 pub(crate) fn toolkit(test: &str) -> Option<Toolkit> {
     match Toolkit::locate(&Overrides::from_env(None)) {
@@ -38,7 +38,7 @@ pub(crate) fn toolkit(test: &str) -> Option<Toolkit> {
     }
 }
 
-/// Returns the toolkit and its NVRTC, loaded once for all tests of the process.
+/// Returns the toolkit and its NVRTC, loaded once per process.
 pub(crate) fn nvrtc(test: &str) -> Option<(Toolkit, &'static Arc<Nvrtc>)> {
     static LOADED: OnceLock<Arc<Nvrtc>> = OnceLock::new();
     let toolkit = toolkit(test)?;
@@ -82,7 +82,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
     (draft, Source::new(path, text))
 }
 
-/// Formats diagnostics: severity, message, positions with the marked text, notes, help.
+/// Formats severity, message, positions with the marked text, notes, help.
 pub(crate) fn show(diagnostics: &[Diagnostic]) -> String {
     let mut out = String::new();
     for diagnostic in diagnostics {

@@ -1,5 +1,3 @@
-//! A node's attributes from TensorRT's fields; [`cubinder_model::field`] converts values.
-
 use cubinder_expr::Value;
 use cubinder_model::field::{Field as Passed, FieldType, attribute_value};
 use cubinder_model::{Attribute, AttributeElement, AttributeType, Plugin};

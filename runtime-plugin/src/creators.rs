@@ -1,10 +1,8 @@
-//! The creators that a plugin library registers, by kind.
+//! The creators that a plugin library registers:
 //!
-//! | library | registers |
-//! |---|---|
-//! | `libcubinder.so`, no bundle | `Kernel`: runs engines whose nodes carry their code; rejects older ones |
-//! | `lib<name>.so` | its bundle's ops |
-//! | `lib<name>-code.so` | `Kernel-<digest>`: runs engines whose nodes refer to its bundle |
+//! - `libcubinder.so`, without a bundle: `Kernel`, for engines whose nodes carry their code; rejects older ones
+//! - `lib<name>.so`: its bundle's ops
+//! - `lib<name>-code.so`: `Kernel-<digest>`, for engines whose nodes refer to its bundle
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;

@@ -1,5 +1,3 @@
-//! A plugin object's definition: a model and its code.
-
 use std::sync::{Arc, OnceLock};
 
 use cubinder_expr::{DataType, Format, Value};
@@ -45,7 +43,7 @@ impl OwnBundle {
         OwnBundle { bundle, digest, sections, record: OnceLock::new() }
     }
 
-    /// Returns the provenance record, parsed once for all nodes.
+    /// Parsed once for all nodes.
     fn record(&self) -> Option<&ContainerRecord> {
         let read = || ContainerRecord::find(self.sections, self.digest, &self.bundle.code);
         self.record.get_or_init(read).as_ref()
@@ -78,7 +76,7 @@ pub(crate) enum Definition {
     Node {
         node: Arc<Node>,
         digest: Digest,
-        /// The container, and the sections after it, kept to serialize the node again.
+        /// The container and the sections after it, to serialize the node again.
         field: Arc<[u8]>,
         /// The container's.
         length: usize,
@@ -112,7 +110,7 @@ impl Definition {
         }
     }
 
-    /// Returns the variants for the attributes and `kinds`, with their indices; `None` allows any types and formats.
+    /// Returns the variants for the attributes and `kinds` (`None`: any), with their indices.
     pub(crate) fn reachable_rows(
         &self,
         kinds: Option<&TensorKinds>,
@@ -141,7 +139,7 @@ impl Definition {
         }
     }
 
-    /// Returns the serialized node, with its provenance record.
+    /// Includes the provenance record.
     pub(crate) fn field(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Vec<u8> {
         let node = self.node(known, attributes);
         let mut bytes = container::write_node(&node);

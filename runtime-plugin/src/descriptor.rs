@@ -29,7 +29,7 @@ static NOTE: Note = Note(slot::NOTE);
 /// A library written by another version of the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownDescriptor {
-    /// The unknown mode.
+    /// Unknown mode.
     pub mode: u32,
 }
 
@@ -42,8 +42,8 @@ impl std::fmt::Display for UnknownDescriptor {
 /// Returns this library's bundle and mode; `None` in the generic library. The reader checks the bundle.
 pub fn attached() -> Result<Option<(Mode, &'static [u8])>, UnknownDescriptor> {
     let descriptor = &raw const DESCRIPTOR.0;
-    // SAFETY: statics of these types, never written in this process. Volatile, because the file's bytes differ from
-    // the initializers; reading the note keeps the linker from dropping it.
+    // SAFETY: statics of these types, never written in this process. Volatile: the file's bytes differ from the
+    // initializers. Reading the note keeps the linker from dropping it.
     let (words, _) = unsafe { (descriptor.read_volatile(), (&raw const NOTE.0).read_volatile()) };
     let (mode, delta, length) = slot::own_words(&words);
     if (mode, delta, length) == (0, 0, 0) {

@@ -14,7 +14,7 @@ pub(crate) struct Exclusive<T> {
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
-    /// Calls `use_it` with the value; `None` if another thread, or an outer call, uses the value.
+    /// Calls `use_it` with the value; `None` if it is in use.
     #[inline]
     pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.busy.swap(true, Ordering::Acquire) {

@@ -1,6 +1,10 @@
 //! The C interface: a library's plugins without TensorRT. `include/cubinder_runtime.h` documents it.
 //!
 //! Functions return null, or an error's text that the caller frees.
+//!
+//! # Safety
+//! Pointers are null or valid: strings end in NUL, arrays have as many elements as their counts say, results are
+//! writable, operators exist.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -43,7 +47,7 @@ fn message(body: impl FnOnce() -> Result<()>) -> *mut c_char {
 unsafe fn slice<'a, T>(data: *const T, count: i32, what: &str) -> Result<&'a [T]> {
     match usize::try_from(count) {
         Ok(0) => Ok(&[]),
-        // SAFETY: the pointer is not null; the caller guarantees the rest.
+        // SAFETY: not null; the caller guarantees the rest.
         Ok(count) if !data.is_null() => Ok(unsafe { std::slice::from_raw_parts(data, count) }),
         _ => Err(Error::invalid(format!("{what}: a null pointer, or the count {count}"))),
     }
@@ -81,7 +85,7 @@ unsafe fn fill<T: Copy>(place: *mut T, capacity: usize, values: &[T]) -> Result<
 }
 
 /// # Safety
-/// `ranks` and `extents` are null or have as many elements as their counts say.
+/// The module's contract.
 unsafe fn given<'a>(
     ranks: *const i32,
     count: i32,
@@ -111,7 +115,7 @@ unsafe extern "C" fn cubinder_free_message(text: *mut c_char) {
 }
 
 /// # Safety
-/// `plugin` is a C string; the arrays have as many elements as their counts say; `created` is valid for a write.
+/// The module's contract.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_operator_create(
     plugin: *const c_char,
@@ -125,7 +129,7 @@ unsafe extern "C" fn cubinder_operator_create(
         if plugin.is_null() {
             return Err(Error::invalid("the plugin's name is null"));
         }
-        // SAFETY: the pointer is not null; the caller guarantees a C string.
+        // SAFETY: not null; the caller guarantees a C string.
         let plugin = unsafe { CStr::from_ptr(plugin) }.to_string_lossy();
         // SAFETY: the caller guarantees the arrays.
         let attributes = unsafe { slice(attributes, attribute_count, "attributes") }?;
@@ -155,7 +159,7 @@ unsafe extern "C" fn cubinder_operator_destroy(operator: *mut Operator) {
 }
 
 /// # Safety
-/// `operator` is valid; `types` has room for `count` elements.
+/// The module's contract.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_operator_output_types(
     operator: *const Operator,
@@ -172,9 +176,7 @@ unsafe extern "C" fn cubinder_operator_output_types(
 }
 
 /// # Safety
-/// `operator` is valid; the inputs' arrays have as many elements as their counts say; `sizes` is null or has
-/// `output_count` elements; `output_ranks` has room for `output_count` elements, `output_extents` for eight times as
-/// many.
+/// The module's contract; `output_extents` has room for eight times `output_count` elements.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_operator_output_shapes(
     operator: *const Operator,
@@ -212,8 +214,7 @@ unsafe extern "C" fn cubinder_operator_output_shapes(
 }
 
 /// # Safety
-/// `operator` is valid; `ranks` has `count` elements; `words` is null or has room for `capacity` elements; `length` is
-/// valid for a write.
+/// The module's contract.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_operator_shape_program(
     operator: *const Operator,
@@ -257,8 +258,7 @@ struct Call {
 }
 
 /// # Safety
-/// `operator` is valid; `call` is null or valid, its arrays have as many elements as their counts say; `needed` is valid
-/// for a write; addresses, workspace and stream are what [`Operator::run`] requires.
+/// The module's contract; addresses, workspace and stream are what [`Operator::run`] requires.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_operator_run(
     operator: *const Operator,

@@ -1,5 +1,5 @@
-//! TensorRT plugins from a bundle or serialized fields: as `libcubinder.so` this library runs engines; with a bundle
-//! (see [`descriptor`]) it is a library of ops or of code.
+//! TensorRT plugins from a bundle or serialized fields: `libcubinder.so` runs engines; with a bundle
+//! ([`descriptor`]), this library has ops or code.
 //!
 //! Invariants:
 //! - Never depends on the compiler; knows no operator.

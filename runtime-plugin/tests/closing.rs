@@ -19,7 +19,7 @@ fn allocated() -> usize {
     info.uordblks + info.hblkhd
 }
 
-/// Forks to get a single thread: the harness's allocates while it waits.
+/// Forks to get a single thread: the harness's allocates.
 #[test]
 fn opening_and_closing_leaks_nothing() {
     let path = library();
@@ -37,7 +37,7 @@ fn opening_and_closing_leaks_nothing() {
     assert_eq!(status, 0, "memory has grown");
 }
 
-/// Returns the growth in bytes over 100 cycles of opening and closing.
+/// Returns the growth in bytes over 100 cycles.
 fn growth(path: &CStr) -> usize {
     let cycle = || {
         // SAFETY: a C string, TensorRT's signature, unused after closing.

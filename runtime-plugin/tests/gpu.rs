@@ -127,7 +127,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     assert_eq!(found, expected);
 }
 
-/// Loads in another thread during a global-mode capture, which forbids other threads' unsafe calls.
+/// Loads during another thread's global-mode capture, which forbids unsafe calls.
 fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
     let create = driver_function!(c"cuStreamCreate", *mut CUstream, c_uint);
     let begin = driver_function!(c"cuStreamBeginCapture_v2", CUstream, c_int);

@@ -82,7 +82,7 @@ class Maker:
 
     def pick(self, wanted=lambda type, dims: True):
         names = [n for n in self.known if (d := self.dims(n)) is not None and wanted(self.type(n), d)]
-        # Prefers recent tensors, for longer chains.
+        # For longer chains.
         names = names[-4:] + names
         return self.rng.choice(names) if names else None
 

@@ -122,6 +122,6 @@ assert attributes == {
 }, attributes
 attributes = {one.name: onnx.helper.get_attribute_value(one) for one in nodes["attributes_plugin"].attribute}
 assert attributes["modes"] == [b"a", b"b"] and attributes["table"] == b"cd" and attributes["half"] == 0.25, attributes
-# Defaults of the manifest may have more precision than ONNX.
+# Manifest defaults may have more precision than ONNX.
 assert "double" not in attributes, attributes
 print("all checks passed")

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A plugin library with planted faults (`ORACLE_FAULT`), which the oracle must find. Two plugins have no kernel: every
-// enqueue fails, as without a driver.
+// A plugin library with planted faults (`ORACLE_FAULT`) for the oracle. Two plugins have no kernel: every enqueue
+// fails, as without a driver.
 #include "broken_attributes.hpp"
 #include "broken_everything.hpp"
 
@@ -586,7 +586,7 @@ EXPORTED void setLoggerFinder(ILoggerFinder* finder)
     gFinder = finder;
     if (fault("stays mapped"))
     {
-        // Its destructor keeps the library loaded until the thread exits.
+        // Its destructor keeps the library loaded until thread exit.
         static thread_local Resident resident;
         asm volatile("" : : "r"(&resident));
     }

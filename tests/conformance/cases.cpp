@@ -8,7 +8,7 @@
 namespace oracle
 {
 
-// `Kernel2` for code in fields; `Kernel-` and 16 digits of the bundle's digest for a plan with the library.
+// `Kernel2` for code in fields; `Kernel-` and 16 digits of the bundle's digest for a library.
 std::string cubinderCoreFault(Identity const& core)
 {
     if (core.version != "2" || core.space != "cubinder")
@@ -113,7 +113,7 @@ Facts elemwiseAdd()
     return facts;
 }
 
-// The output shares the input's memory. Single precision may be channels-last.
+// Shares the input's memory. Single precision may be channels-last.
 Facts elemwiseAddInPlace()
 {
     Facts facts;
@@ -140,7 +140,7 @@ Facts elemwiseAddInPlace()
     return facts;
 }
 
-// Outputs: one row per nonzero element, and their count.
+// One row per nonzero element, and their count.
 Facts nonZero()
 {
     constexpr uint64_t kALIGNMENT = 256;
@@ -173,7 +173,7 @@ Facts nonZero()
     return facts;
 }
 
-// The handwritten plugin of `tests/reference-plugin`: one creator, float32 only.
+// The handwritten plugin of `tests/reference-plugin`, float32 only.
 Facts reference()
 {
     Facts facts = circPad();

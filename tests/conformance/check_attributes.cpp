@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Attributes of every kind, valid and invalid. The plugin of `tests/data/run/attributes.toml` rejects nodes whose
-// `show` is 1 with all values.
+// Attributes of every kind, valid and invalid. `tests/data/run/attributes.toml` rejects nodes whose `show` is 1 with
+// all values.
 #include "check_library.hpp"
 #include "subject.hpp"
 

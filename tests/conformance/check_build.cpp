@@ -113,7 +113,7 @@ void checkCreation(Subject const& subject)
         {
             return;
         }
-        // The ONNX parser passes `[]` as length 0 and null. Only lists may accept it.
+        // The ONNX parser passes `[]` as length 0 and null, valid only for lists.
         Collection const collection(facts.attributesOf({}));
         Owned plugin(subject.op.createPlugin("node", collection.get(), TensorRTPhase::kBUILD));
         bool const isList = facts.attributesFor(1).front().empty();

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Damaged engines: for every change to the fields, createPlugin(kRUNTIME) returns null and logs an error.
+// Damaged engines: for every change to the fields, createPlugin(kRUNTIME) returns null and logs.
 #include "subject.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using nvinfer1::TensorRTPhase;
 namespace
 {
 
-// Every byte of a short field; both ends and a sample of a long one.
+// Every byte of a short field; ends and a sample of a long one.
 constexpr size_t kSHORT = 2048;
 constexpr size_t kENDS = 96;
 constexpr size_t kSAMPLE = 96;
@@ -69,8 +69,7 @@ void eachField(Bench const& bench, std::function<void(size_t, std::string const&
     }
 }
 
-//! Whether a provenance record (`bundle/src/provenance.rs`) begins here: the bytes before it are a complete node
-//! without one.
+//! Whether a provenance record (`model/src/provenance.rs`) begins here, after a complete node without one.
 bool beginsSection(std::vector<uint8_t> const& bytes, size_t at)
 {
     static constexpr std::string_view kMAGIC{"\x93" "CUBSEC\n", 8};
@@ -122,7 +121,7 @@ void checkDamage(Subject const& subject)
         eachField(bench, [&](size_t which, std::string const& name) {
             auto const length = static_cast<size_t>(bench.fields[which].length);
             Fields damaged = bench.fields;
-            // Damage is placed from the end, because truncation also truncates the memory.
+            // From the end, because truncation also truncates the memory.
             std::vector<size_t> lengths = positions(subject, length);
             std::reverse(lengths.begin(), lengths.end());
             for (size_t shorter : lengths)

@@ -224,7 +224,7 @@ void checkRoundTrip(Subject const& subject)
         } while (std::next_permutation(order.begin(), order.end()));
     });
     subject.check("destroyed in place, and destroyed and freed", [&](Probe& probe) {
-        // Slot 2 destroys without freeing, slot 3 also frees. This memory leaks.
+        // Slot 2 destroys without freeing; slot 3 also frees. This leaks.
         Owned plugin = subject.create(probe);
         IPluginV3* clone = cloneOf(probe, *plugin).release();
         clone->~IPluginV3();

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Compares the headers' layout with the numbers in `runtime-plugin/abi`, measured on binaries of TensorRT 10.15 to
-// 11.4 and TensorRT-RTX 1.3 to 1.7. If equal, results also apply to releases without headers.
+// Compares the headers' layout with the numbers in `runtime-plugin/abi`, measured on TensorRT 10.15 to 11.4 and
+// TensorRT-RTX 1.3 to 1.7. If equal, results also apply to releases without headers.
 #include "check_library.hpp"
 #include "quick.hpp"
 #include "versions.hpp"
@@ -25,7 +25,7 @@ static_assert(offsetof(DynamicPluginTensorDesc, max) == 160 && offsetof(DynamicP
 static_assert(sizeof(DimsExprs) == 72 && sizeof(PluginField) == 24 && sizeof(PluginFieldCollection) == 16);
 static_assert(sizeof(InterfaceInfo) == 16 && std::is_trivially_copyable_v<InterfaceInfo>);
 
-// A virtual method's vtable offset: in the Itanium C++ ABI its pointer is the offset plus 1.
+// A virtual method's vtable offset; in the Itanium C++ ABI its pointer is 1 more.
 template <class M>
 uint64_t slot(M method)
 {

@@ -77,7 +77,7 @@ public:
 
 std::string const kSTRANGE = "no_such_field";
 
-// The library must survive any fields; with `logger`, rejections must log a reason.
+// Any fields must be survived; with `logger`, rejections must log a reason.
 void askStrangely(Probe& probe, Creator& creator, Logger* logger = nullptr)
 {
     Field bytes;

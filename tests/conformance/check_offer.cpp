@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A plugin's answers to the builder: types, formats, tactics, workspace, timing cache IDs, aliased outputs.
+// A plugin's answers to the builder.
 #include "subject.hpp"
 #include "versions.hpp"
 
@@ -18,7 +18,7 @@ using nvinfer1::TensorFormat;
 namespace
 {
 
-// These exceed every type and format in the headers, to try values of later releases.
+// Above the headers' types and formats, to try later releases' values.
 constexpr int32_t kDATA_TYPES = 16;
 constexpr int32_t kFORMATS = 18;
 constexpr int32_t kNO_TYPE = 99;

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Quick plugins, called as full TensorRT calls them during a build.
+// Quick plugins, called as by full TensorRT's builds.
 #include "check_library.hpp"
 #include "expressions.hpp"
 #include "quick.hpp"

@@ -89,7 +89,7 @@ void checkAttaching(Subject const& subject)
     subject.check("setTactic rejects tactics that were not offered", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         std::set<int32_t> const offered(attached.tactics.begin(), attached.tactics.end());
-        // INT32_MAX leaves the choice open, as 0 does: engines may store it for a node with one remaining variant.
+        // INT32_MAX, like 0, leaves the choice open: engines store it for nodes with one variant.
         for (int32_t tactic : {-1, 123456789, INT32_MAX - 1, INT32_MIN})
         {
             if (offered.count(tactic) == 0)
@@ -114,7 +114,7 @@ void checkRunning(Subject const& subject)
         int32_t const first = shapeChange(subject, attached, node);
         if (first != 0)
         {
-            // Valid without a driver if the launch depends on loaded code.
+            // Valid without a driver if the launch depends on code.
             probe.that(!driverPresent(), "onShapeChange " + show(first), "0");
             subject.expectError(probe);
         }

@@ -114,7 +114,7 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
 {
     Facts const& facts = subject.facts;
     Owned plugin = subject.create(probe, facts.attributesOf(given.attribute));
-    // Twice: the builder asks a clone again; no state may remain.
+    // The builder asks a clone again; no state may remain.
     for (int32_t round = 0; round < 2; ++round)
     {
         Expressions expressions(facts.outputs);

@@ -12,7 +12,7 @@ using nvinfer1::PluginFieldType;
 namespace
 {
 
-// More fields mean a broken plugin or a misread collection.
+// More mean a broken plugin or a misread collection.
 constexpr int32_t kMOST_FIELDS = 4096;
 constexpr size_t kALIGNMENT = 16;
 
@@ -43,7 +43,7 @@ Field floats(std::string const& name, std::vector<float> const& values)
 
 size_t elementSize(PluginFieldType type)
 {
-    // Numbers: older headers lack newer names. 12 and 13 pack two elements into a byte.
+    // Numbers: older headers lack names. 12 and 13 pack two elements into a byte.
     switch (static_cast<int32_t>(type))
     {
     case 0: return 2;                      // kFLOAT16

@@ -66,8 +66,8 @@ Facts levelled(std::string const& label)
     return facts;
 }
 
-// All features: x, w and shape input `target`; y aliases x, z's shape depends on all inputs, `indices` has `count`
-// rows. x is linear or channels-last.
+// All features: y aliases x, z's shape depends on all inputs, `indices` has `count` rows. x is linear or
+// channels-last; `target` is a shape input.
 Facts everything()
 {
     Facts facts = levelled("everything");

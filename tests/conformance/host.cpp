@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
-// Plugin libraries look for it in the logger finder's library: the logger's layout depends on the version.
-// `ORACLE_VERSION` selects a release of the same layout.
+// Plugin libraries read it from the finder's library: the logger's layout depends on it. `ORACLE_VERSION` selects a
+// release of the same layout.
 #ifndef ORACLE_VERSION
 #define ORACLE_VERSION NV_TENSORRT_VERSION
 #endif

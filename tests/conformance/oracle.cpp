@@ -5,10 +5,10 @@
 //   oracle --library LIB.so [--runtime-library LIB2.so] [--case CASE]... [--damage sample|all]
 //
 // `--library` has the plugins for ONNX models, `--runtime-library` the creator for engines if separate. A case is a
-// plugin with known semantics (`cases.cpp`, `general_cases.cpp`); the default, `any`, selects all in the library.
-// `--damage all` damages every byte of an engine's fields. Exit code: 0 passed, 1 a check failed, 2 invalid arguments.
+// plugin with known semantics (`cases.cpp`, `general_cases.cpp`); default: all in the library (`any`). `--damage all`
+// damages every byte of an engine's fields. Exit code: 0 passed, 1 a check failed, 2 invalid arguments.
 //
-// A shared library with a small program: plugin libraries read TensorRT's version from the logger finder's library.
+// A shared library with a small program: plugin libraries read TensorRT's version from the finder's library.
 #include "check_library.hpp"
 #include "subject.hpp"
 

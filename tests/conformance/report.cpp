@@ -33,7 +33,7 @@ void setCurrent(std::string const& name, std::string const& place)
 
 std::string gName;
 
-// `dprintf` is not async-signal-safe, but the process exits anyway.
+// `dprintf` is not async-signal-safe, but the process exits.
 void onFatal(int signal)
 {
     char const* what = signal == SIGALRM ? "no answer within 120 s" : strsignal(signal);

@@ -256,7 +256,7 @@ std::vector<void*> devicePointers(size_t count)
     std::vector<void*> pointers;
     for (size_t i = 0; i < count; ++i)
     {
-        // Aligned to 512 bytes like device addresses; unmapped, so host reads crash.
+        // Aligned to 512 bytes like device addresses; unmapped: host reads crash.
         pointers.push_back(reinterpret_cast<void*>(0x0000'7A00'0000'0000ULL + i * 0x1000'0000ULL));
     }
     return pointers;

@@ -1,4 +1,4 @@
-// A plugin without work, to measure TensorRT's cost of a node with one input and one output. Field `tactics`: their
+// A plugin without work, to measure TensorRT's cost of a node with one input and output. Field `tactics`: their
 // number.
 #include "NvInferRuntime.h"
 

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Equal nodes of an engine, in one context and in several: what they share, and what they do not.
+// Equal nodes of an engine, in one context and in several.
 #include "checks.hpp"
 
 #include <map>
@@ -23,7 +23,7 @@ std::map<std::string, size_t> counted(Session const& session)
     return calls;
 }
 
-// Creates, attaches and prepares a node; returns its calls of the driver by name.
+// Prepares a node; returns its driver calls by name.
 std::map<std::string, size_t> add(Session const& session, Probe& probe, Session::Stored const& stored, Tensors const& node,
     std::vector<Running>& nodes)
 {

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A builder that times every type, format and tactic; engines run in TensorRT's and in hostile orders.
+// A builder that times every type, format and tactic; engines run in any order.
 #include "general.hpp"
 #include "../conformance/heap.hpp"
 

@@ -18,7 +18,7 @@ enum class ContextFrom
     kSTREAM
 };
 
-// Each step is repeated after its failure and must then succeed.
+// Each step is repeated after its failure and must succeed.
 class Life
 {
 public:
@@ -46,7 +46,7 @@ public:
         Running const running = attach(*loaded);
         for (Shape const& shape : mPlugin.shapes)
         {
-            // Starts with the previous shapes' tactic, so it changes between onShapeChange and enqueue.
+            // Starts with the previous shapes' tactic: it changes before enqueue.
             mTactics.assign(mPlugin.tactics.rbegin(), mPlugin.tactics.rend());
             mTactics.insert(mTactics.begin(), mTactics.back());
             live(running, shape);
@@ -156,7 +156,7 @@ private:
 
 void checkEveryCall(Bench const& bench, Launching const& plugin, int32_t code, ContextFrom context)
 {
-    // Fewer calls would miss steps; more mean an endless loop.
+    // Fewer calls miss steps; more mean an endless loop.
     constexpr int32_t kLEAST_CALLS = 20;
     constexpr int32_t kMOST_CALLS = 500;
     std::string const name = "every driver call may fail once with error " + show(code)

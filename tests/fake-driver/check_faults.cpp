@@ -37,7 +37,7 @@ constexpr int32_t kDRIVER_GONE = 4;
 constexpr int32_t kBAD_VALUE = 1;
 constexpr int32_t kGREATEST_CALL = 500;
 constexpr int32_t kLEAST_REACHED = 40;
-// From this call on nothing allocates for the first time.
+// From here on nothing allocates for the first time.
 constexpr int32_t kWARM = 10;
 
 using Script = std::vector<std::vector<std::string>>;
@@ -269,7 +269,7 @@ private:
         }
     }
 
-    // The driver reports the end of the parameters as an invalid value: the kernel has fewer.
+    // The driver reports the end of the parameters as an invalid value.
     void endWhereParametersEnd(FakeEvent const& failed) const
     {
         if (mFault.code == kBAD_VALUE && std::strcmp(failed.call, "cuKernelGetParamInfo") == 0)
@@ -438,7 +438,7 @@ void checkFaults(Bench const& bench, Workload const& workload)
                 }
                 if (nth == kWARM)
                 {
-                    // The last life has no fault either: an early end leaves other blocks.
+                    // Without a fault: an early end leaves other blocks.
                     liveOnce(bench, workload, fault, kGREATEST_CALL, script, probe);
                     before = heapBlocks();
                 }

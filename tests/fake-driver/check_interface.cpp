@@ -38,7 +38,6 @@ public:
         dlclose(mLibrary);
     }
 
-    // Returns an error's text; empty without one.
     std::string text(char* message) const
     {
         std::string const text = message == nullptr ? "" : message;
@@ -66,7 +65,7 @@ private:
     void* mLibrary;
 };
 
-// An operator with linear tensors. In these plugins shape inputs follow the others.
+// With linear tensors. In these plugins shape inputs follow the others.
 class Operator
 {
 public:
@@ -118,7 +117,7 @@ public:
         return shapes;
     }
 
-    // Returns an error's text; empty without one.
+    // Returns the error's text.
     std::string run(Given const& given, Memory const& memory, uint64_t workspace, uint64_t& needed) const
     {
         Inputs const in(given);
@@ -186,7 +185,7 @@ bool hasInterface(std::string const& path)
     return has;
 }
 
-// Returns the shapes that the facts say, with data-dependent sizes at their bounds.
+// Returns the expected shapes, with data-dependent sizes at their bounds.
 std::vector<Shape> bounded(Facts const& facts, Given const& given)
 {
     std::vector<Shape> shapes = facts.outputShapes(given);
@@ -255,7 +254,7 @@ void checkMistakes(Session const& session, Probe& probe, Interface const& interf
     std::string const error = op.run(other, Memory(facts, combination, given, 0), 0, needed);
     probe.that(error.find("is impossible") != std::string::npos, show(error), "a rejected shape");
     expectQueued(session, probe, {});
-    // The needed workspace is not known without a context.
+    // Without a context the workspace is unknown.
     bench.driver.context = 0;
     session.forget();
     std::string const homeless = op.run(given, Memory(facts, combination, given, 0), 0, needed);

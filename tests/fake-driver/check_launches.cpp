@@ -36,7 +36,7 @@ void run(Session const& session, Probe& probe, Running const& running, Launching
     session.forget();
     probe.equal("enqueue", running.enqueue(node), 0);
     expectLaunch(session, probe, plugin.launch(shape, dataType, tactic));
-    // The rest is onShapeChange's: the stream may be capturing.
+    // Nothing else: the stream may be capturing.
     probe.equal("calls of enqueue", session.events().size(), size_t{1});
 }
 

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// NVTX ranges: one around each enqueue; nodes run whatever the profiler does.
+// NVTX ranges: one around each enqueue, whatever the profiler does.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 #include "tool.h"

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Threads use the same engines in random order while driver calls fail and copies of the library open and close.
+// Threads use the same engines in random order while driver calls fail and library copies open and close.
 #include "workload.hpp"
 #include "../conformance/heap.hpp"
 
@@ -24,7 +24,7 @@ constexpr size_t kMOST_HELD = 6;
 constexpr int32_t kCOPIES = 12;
 constexpr int32_t kENDLESS = 4;
 constexpr uint32_t kENOUGH = 100;
-// Kept by threads; hundreds of failures would leak more.
+// Kept by threads; failures would leak more.
 constexpr int64_t kBLOCKS_OF_THREADS = 64;
 
 struct Shared

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The cost of announcing unchanged shapes, which TensorRT-RTX does before every enqueue.
+// The cost of unchanged shapes, which TensorRT-RTX announces before every enqueue.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 

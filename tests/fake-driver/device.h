@@ -48,7 +48,7 @@ int graphsHas(void const* stream);
 
 void graphsBreak(void* stream);
 
-// Invalidates the capture, as `cuThreadExchangeStreamCaptureMode` documents.
+// As `cuThreadExchangeStreamCaptureMode` documents.
 int graphsForbid(int32_t mode);
 
 struct FakeSignature const* deviceSignatures(uint32_t* count);

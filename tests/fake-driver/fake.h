@@ -69,7 +69,7 @@ struct FakeZone
     uint64_t bytes;
 };
 
-// The singleton behind `fakeDriver`. Tests access it from the first thread, while no other calls the driver.
+// Behind `fakeDriver`. Tests access it from the first thread, while no other calls the driver.
 struct FakeDriver
 {
     // From 1; 0: none; -1: not initialized.
@@ -94,8 +94,7 @@ struct FakeDriver
     // Per multiprocessor, and per device.
     int32_t activeBlocks;
     int32_t activeClusters;
-    // Existing memory, if any. Fills, copies and device addresses in arguments (`fakeIsAddress`) outside it are
-    // `strays`.
+    // Existing memory, if any. Fills, copies and addresses in arguments outside it (`fakeIsAddress`) are `strays`.
     uint32_t zoneCount;
     struct FakeZone zones[kMOST_ZONES];
     uint32_t strays;
@@ -105,7 +104,7 @@ struct FakeDriver
     struct FakeEvent events[kMOST_EVENTS];
 };
 
-// Scope of a lasting error: calls that use the device, or all, as after a shutdown.
+// Scope of a lasting error: calls that use the device, or all (a shutdown).
 enum
 {
     kNO_CALL = 0,

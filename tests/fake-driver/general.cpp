@@ -86,7 +86,7 @@ std::string extents(uint32_t const* values)
     return show(std::vector<int64_t>(values, values + 3));
 }
 
-// Counts into scratch, writes the counts to two outputs, fills a third from w.
+// Counts into scratch, then two outputs; fills a third from w.
 std::vector<Queued> everythingSteps(Combination const& combination, Given const& given, int32_t tactic, Memory const& memory)
 {
     std::string const type = combination.types[0] == 0 ? "f" : "6__half";
@@ -219,7 +219,7 @@ Memory::Memory(Facts const& facts, Combination const& combination, Given const& 
         bool const isAlias = i >= mInputs && output < facts.aliases.size() && facts.aliases[output] >= 0 && !apart;
         mAddresses.push_back(isAlias ? mAddresses[static_cast<size_t>(facts.aliases[output])] : kFIRST + i * kAPART);
     }
-    // TensorRT aligns workspaces to 512 bytes; this one to no more.
+    // TensorRT aligns workspaces to 512 bytes.
     mWorkspace = kFIRST + shapes.size() * kAPART + 512;
 }
 

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Plugin libraries with a stand-in driver: loading, launching, failures. Needs no GPU; does not judge kernels.
+// Plugin libraries with a stand-in driver: loading, launching, failures. Does not judge kernels.
 //
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      a library without code for the device

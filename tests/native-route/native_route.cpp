@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Acts as full TensorRT for plugins that it launches itself. Never: knows a plugin or the expected results. Reads nodes
-// from standard input and answers each with lines that end with `end`.
+// Full TensorRT for plugins that it launches itself. Never: knows a plugin or the expected results. Reads nodes from
+// standard input and answers each with lines that end with `end`.
 //
 //   node NAME NAMESPACE VERSION
 //   attr NAME TYPE COUNT VALUE...        (TensorRT's number of the type; i32, i64, f32, f64, i8, and char by its code)
@@ -17,7 +17,7 @@
 //   refused TEXT
 //   end
 //
-// A shared library for the same reason as the conformance oracle.
+// A shared library, as is the conformance oracle.
 #include "../conformance/expressions.hpp"
 #include "../conformance/fields.hpp"
 #include "../conformance/host.hpp"
@@ -51,7 +51,7 @@ struct Node
     Fields attributes;
     std::vector<Tensor> inputs;
     std::vector<Tensor> outputs;
-    // Concatenated extents of all inputs: the node's, then others.
+    // All inputs' extents: the node's, then others.
     std::vector<Shape> points;
 };
 

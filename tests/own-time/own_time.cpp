@@ -5,8 +5,8 @@
 //
 //     own_time LIBRARY.so libcubinder.so
 //
-// LIBRARY contains `elemwise_add_plugin` and `circ_pad_plugin`. The program replaces `dlsym` to observe the launch.
-// Prints a JSON object per case; the ratio is taken per round, with Student's one-sided 95 % bound.
+// LIBRARY has `elemwise_add_plugin` and `circ_pad_plugin`. Replaces `dlsym` to observe the launch. Prints a JSON
+// object per case; the ratio is taken per round, with Student's one-sided 95 % bound.
 //
 // Reads one parameter more than each kernel has, to find their number: compute-sanitizer reports that.
 #include <NvInferRuntime.h>
@@ -105,7 +105,7 @@ void* realSymbol(void* library, char const* name)
 {
     using Lookup = void* (*)(void*, char const*);
     static Lookup const lookup = [] {
-        // libc has it since glibc 2.34; before, its version is that of the architecture's first glibc.
+        // libc has it since glibc 2.34; before, with the version of the architecture's first glibc.
         for (char const* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"})
         {
             if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version))

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Full TensorRT loads plugin libraries and parses ONNX models; compares the results with a list (`README.md`). Never:
-// knows a plugin or the expected results.
+// Full TensorRT loads plugin libraries and parses ONNX models; compares with a list (`README.md`). Never: knows a
+// plugin or the expected results.
 #include "list.hpp"
 #include "report.hpp"
 
@@ -354,7 +354,7 @@ int32_t run(proof::Options const& options)
     proof::Report report(options);
     Log log;
     report.versions(getInferLibVersion(), getNvOnnxParserVersion());
-    // Registry and plugin libraries use the first builder's logger. Without a GPU it is null.
+    // Registry and plugin libraries use the first builder's logger; null without a GPU.
     std::unique_ptr<IBuilder> const builder(createInferBuilder(log));
     report.said("builder", keptOf(log.take()));
     auto& registry = *getPluginRegistry();

@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "xtask/python"))
 from write_model import TYPES  # noqa: E402
 
-# `NetworkDefinitionCreationFlag` bits of TensorRT 10.15 (`NvInfer.h`).
+# `NetworkDefinitionCreationFlag` of TensorRT 10.15 (`NvInfer.h`).
 STRONGLY_TYPED, PREFER_JIT, PREFER_AOT = 2, 4, 8
 
 LISTS = {

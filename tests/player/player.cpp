@@ -1,9 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
 // TensorRT's role for programs in other languages: from the creator to `enqueue` on the caller's stream, with the
-// first tactic.
-//
-// Functions return null or -1 on failure; `player_error` returns the reason. Not thread-safe.
+// first tactic. Functions return null or -1 on failure; `player_error` returns the reason. Not thread-safe.
 #include <NvInferRuntime.h>
 
 #include <dlfcn.h>
@@ -43,7 +41,7 @@ namespace
 
 std::string lastError;
 
-// Puts the plugin's message before the failed call's name.
+// Puts the plugin's message before the call's name.
 class Log final : public ILogger
 {
 public:
@@ -228,7 +226,7 @@ PLAYER_API char const* player_error()
     return lastError.c_str();
 }
 
-// Fixed shapes and types; `libraries` are paths. Lives until the process exits.
+// Fixed shapes and types; `libraries` are paths. Never freed.
 PLAYER_API void* player_node(char const* const* libraries, int32_t libraryCount, char const* op, PlayerField const* fields, int32_t fieldCount,
     PlayerTensor const* tensors, int32_t inputCount, int32_t outputCount)
 {

@@ -1,8 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A handwritten C++ plugin for circular padding: the baseline for Cubinder's `enqueue`, and a test of the oracle.
-//
-// Attribute `pads` (INTS: before and after, last dimension first); float32, linear, ranks 1 to 8.
+// A handwritten circular padding: the baseline for Cubinder's `enqueue`, and a test of the oracle. Attribute `pads`
+// (INTS: before and after, last dimension first); float32, linear, ranks 1 to 8.
 #include "driver.hpp"
 
 #include <NvInferRuntime.h>
@@ -273,7 +272,7 @@ private:
             && std::memcmp(x.dims.d, mDims.d, sizeof(mDims.d[0]) * static_cast<size_t>(mDims.nbDims)) == 0;
     }
 
-    // Fills the launch record; false if the output exceeds the kernel's counter.
+    // Fills the launch record; false above the kernel's counter.
     bool describe(Dims const& dims)
     {
         int32_t outer = 0;
@@ -328,7 +327,7 @@ private:
     PluginField mField;
     PluginFieldCollection mFields;
 
-    // The prepared launch for the shape `mDims`; not prepared if `mKernel` is null.
+    // For the shape `mDims`; not prepared if `mKernel` is null.
     Kernel* mKernel{nullptr};
     Dims mDims{};
     uint32_t mBlocks{0};

@@ -1,9 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Drives plugin registries of full TensorRT by commands on standard input, one per line. Several releases can be open
-// at once. Needs no GPU.
-//
-// Owns: TensorRT's side. Never: judges answers; `tests/tests/it/registry.rs` does.
+// Drives plugin registries of full TensorRT by commands on standard input, one per line. Several releases can be open.
+// Needs no GPU. Never: judges answers; `tests/tests/it/registry.rs` does.
 //
 //   open T FILE                      opens a TensorRT library as T
 //   close T                          closes it; "gone" or "still mapped"

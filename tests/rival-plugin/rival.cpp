@@ -1,11 +1,9 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Handwritten element-wise C++ plugins, the baseline for Cubinder's. Each launches the kernel of its name once or
-// several times.
+// Handwritten element-wise C++ plugins, the baseline for Cubinder's. Each launches its kernel once or several times.
 //
 // One linear float32 input and an output of its shape. `RIVAL_OPS` names a file with a line `{name, arguments,
-// launches},` for each; `RIVAL_CODE` a fat binary with all kernels, of blocks of 256 threads and one of these parameter
-// lists:
+// launches},` for each; `RIVAL_CODE` a fat binary with all kernels, of blocks of 256 threads and these parameters:
 //   1: float* y                                          (y has a multiple of 256 elements)
 //   3: float const* x, float* y, long long count
 //   16: those of 3, and 13 of type int: 0, 1, 2, ...
@@ -268,7 +266,7 @@ public:
     }
 
 private:
-    // The prepared launch for the shape `mDims`; not prepared if `mKernel` is null.
+    // For the shape `mDims`; not prepared if `mKernel` is null.
     void* mKernel{nullptr};
     Dims mDims{};
     uint32_t mBlocks{0};

@@ -36,7 +36,7 @@ impl Application {
         })
     }
 
-    /// Prepends `folder` to the package path and removes `unlisted` from the loader's. Fails if either contains the
+    /// Prepends `folder` to the package path; removes `unlisted` from the loader's. Fails if either contains the
     /// separator.
     pub fn with_packages(&self, folder: &Path, unlisted: &Path) -> Result<Application> {
         let others = std::env::split_paths(&self.python_path);

@@ -1,4 +1,4 @@
-//! Compiles this repository's plugins in both forms, by `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
+//! Compiles this repository's plugins in both forms.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// Inputs of a compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
-    /// Manifests relative to the repository; if empty, those of `cubinder.toml`.
+    /// Relative to the repository; if empty, those of `cubinder.toml`.
     pub manifests: &'a [&'a str],
     /// Targets of the kernels.
     pub targets: &'a [&'a str],
@@ -33,7 +33,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Returns the libraries in `CUBINDER_TEST_LIBRARIES`, otherwise compiles `recipe`; `None` if neither is possible.
+    /// Returns the libraries in `CUBINDER_TEST_LIBRARIES`, otherwise compiles `recipe`, if possible.
     pub fn from_environment(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let generic = variable("CUBINDER_RUNTIME_LIBRARY");

@@ -9,7 +9,7 @@ use cubinder_model::Digest;
 
 use crate::headers::Generation;
 
-/// Deprecation warnings are off: NVIDIA's headers use their own deprecated declarations.
+/// No deprecation warnings: NVIDIA's headers use their own deprecated declarations.
 const OPTIONS: [&str; 8] = [
     "-std=c++17",
     "-g1",

@@ -56,7 +56,7 @@ pub enum Subject {
     Plugins,
     /// The tiles of `tests/data/run` for `sm_75` and `sm_90a`.
     OtherDevices,
-    /// [`Subject::Plugins`] with a profiler; with `EXPECTED_WARNING`, no ranges and that warning, if not empty.
+    /// [`Subject::Plugins`] with a profiler; with `EXPECTED_WARNING`, no ranges and that warning.
     Ranges,
     /// The tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
     Faults,

@@ -1,4 +1,4 @@
-//! Runs programs with a failing file call, killed before one, or without new threads (`tests/fault-shim`).
+//! Runs programs with a failing file call, killed before one, or without new threads.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

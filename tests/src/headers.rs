@@ -1,4 +1,4 @@
-//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`, neither built nor copied.
+//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`, not built.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,9 +20,8 @@ pub struct Generation {
     pub version: Option<u32>,
 }
 
-/// Releases with headers, oldest first per product.
-///
-/// TensorRT 10 has none; to plugin libraries it looks like TensorRT-RTX 1.4 (loggers without a base class).
+/// Releases with headers, oldest first per product. TensorRT 10 has none; to plugin libraries it looks like
+/// TensorRT-RTX 1.4 (loggers without a base class).
 pub const GENERATIONS: [Generation; 7] = [
     rtx("rtx-1.3", "TRT-RTX-1.3"),
     rtx("rtx-1.4", "TRT-RTX-1.4"),
@@ -43,7 +42,7 @@ pub const GENERATIONS: [Generation; 7] = [
     },
 ];
 
-/// Variable: a folder of further releases, such as `10.8`, each with NVIDIA's `include`.
+/// Variable: a folder of further releases (`10.8`), each with NVIDIA's `include`.
 pub const MORE: &str = "CUBINDER_TEST_HEADERS";
 
 /// Returns [`GENERATIONS`] and those in [`MORE`].
@@ -68,7 +67,7 @@ pub fn generations() -> Result<Vec<Generation>> {
     Ok(all)
 }
 
-/// The primary release.
+/// Primary release.
 pub const RTX_1_7: Generation = GENERATIONS[4];
 
 const fn rtx(name: &'static str, folder: &'static str) -> Generation {

@@ -1,5 +1,5 @@
-//! Cubinder installed from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL`, offline: NVIDIA's packages are repacked
-//! from `cargo xtask setup`.
+//! Cubinder from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL`, offline: NVIDIA's packages are repacked from
+//! `cargo xtask setup`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -84,8 +84,7 @@ impl Installed {
         Installed::with_home(folder, prefix).map(Some)
     }
 
-    /// Creates the environment of the wheel with links to NVIDIA's packages, in a third of the time of
-    /// [`Installed::wheel`] with its extra.
+    /// Creates the wheel's environment with links to NVIDIA's packages, three times as fast as [`Installed::wheel`].
     pub fn linked_wheel() -> Result<Option<Installed>> {
         let Some(installed) = Installed::wheel(false)? else { return Ok(None) };
         let site = installed.packages()?;
@@ -155,7 +154,7 @@ with zipfile.ZipFile(wheel, 'w', zipfile.ZIP_STORED) as archive:
     capture(Command::new(python).args(["-c", SCRIPT]).arg(folder).arg(wheels.join(wheel))).map(drop)
 }
 
-/// Returns the folder to which `cargo xtask setup` unpacked a package.
+/// Unpacked by `cargo xtask setup`.
 fn unpacked(package: &Package) -> Result<PathBuf> {
     let cache = std::env::var_os("CUBINDER_CACHE").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::home_dir().map(|home| home.join(".cache/cubinder")));
@@ -164,7 +163,6 @@ fn unpacked(package: &Package) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Links the files below a folder into another one.
 fn link(from: &Path, to: &Path) -> Result<()> {
     for entry in std::fs::read_dir(from)?.flatten() {
         let (path, place) = (entry.path(), to.join(entry.file_name()));

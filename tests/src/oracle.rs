@@ -1,4 +1,4 @@
-//! Builds and runs the conformance oracle for a TensorRT release and parses its output.
+//! Builds and runs the conformance oracle, and parses its output.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::headers::{self, Generation};
 
 pub(crate) const SEPARATE: [&str; 3] = ["main.cpp", "heap.cpp", "broken.cpp"];
 
-/// The conformance oracle, built for the headers of one release, with a faulty plugin library.
+/// The oracle for one release's headers, with a faulty plugin library.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// The simulated release.
+    /// Simulated release.
     pub generation: Generation,
     folder: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Builds the handwritten C++ baseline (`tests/reference-plugin`) and its kernel with Cubinder's NVRTC.
+//! Builds the handwritten C++ baseline (`tests/reference-plugin`) and its kernel.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

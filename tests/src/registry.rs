@@ -36,7 +36,7 @@ pub struct Session {
     pub answers: Vec<String>,
     /// Standard error, also of plugin libraries.
     pub errors: String,
-    /// The signal that ended the program, if any.
+    /// Signal that ended the program, if any.
     pub signal: Option<i32>,
 }
 

@@ -4,8 +4,7 @@
 //!   `.sh`.
 //! - Bash runs other `sh` blocks in one folder per page; they must succeed. `sh gpu` needs a GPU, `sh elsewhere`
 //!   resources that tests lack (a package index, a server).
-//! - A `text` block after an `sh` block is its expected output: each line must occur, in order. `...` matches any
-//!   lines.
+//! - A `text` block after an `sh` block is its output: each line must occur, in order. `...` matches any lines.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,9 +23,9 @@ pub enum Step {
     },
     /// Runs commands.
     Commands {
-        /// The requirements of the commands.
+        /// Requirements of the commands.
         needs: Needs,
-        /// The commands.
+        /// Commands.
         text: String,
         /// Expected lines in order.
         prints: Vec<String>,
@@ -53,7 +52,7 @@ struct Block<'a> {
     line: usize,
 }
 
-/// Parses a page; fails for unterminated blocks, unknown info strings, and scripts named as other files.
+/// Parses a page; fails for unterminated blocks, unknown info strings, scripts named otherwise.
 pub fn steps(text: &str) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut follows_commands = false;
@@ -124,8 +123,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
     Ok(blocks)
 }
 
-/// Runs `steps` in `folder` with only `variables` and system programs; describes skipped ones. Output must match the
-/// page.
+/// Runs `steps` in `folder` with only `variables` and system programs; describes skipped ones. Checks output.
 pub fn follow(
     steps: &[Step],
     folder: &Path,

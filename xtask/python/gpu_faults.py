@@ -147,7 +147,7 @@ def faults_case(directory, case):
                 raise RuntimeError(f"{place}: wrong results") from problem
             failures += 1
             if code == INVALID_VALUE and call == "cuKernelGetParamInfo":
-                # The driver reports the end of the parameters this way: the kernel has fewer.
+                # The driver reports the end of the parameters this way.
                 continue
             told = life.errors() + (life.warnings() if is_unclear else [])
             if not is_named(told, call, code, lasts):

@@ -277,7 +277,7 @@ def cycles_case(directory, case, cycles):
     print(f"{cycles} engines: GPU memory {gone:+d} bytes, resident memory {grown:+d} bytes, {len(mappings())} mappings")
     if gone > 0:
         raise RuntimeError(f"{gone} bytes of GPU memory leaked")
-    # The allocator's arenas vary by about 250 kB; leaking 1 kB per engine would be 800 kB in a thousand rounds.
+    # The allocator's arenas vary by about 250 kB; 1 kB per engine would be 800 kB in a thousand rounds.
     if grown > 400 * cycles:
         raise RuntimeError(f"resident memory grew by {grown} bytes in {cycles - start} rounds")
 

@@ -14,7 +14,7 @@ import sys
 
 def ptx(path):
     """Returns the PTX version of an NVRTC."""
-    # NVRTC opens its built-in headers by bare name, which finds a loaded library.
+    # NVRTC opens it by bare name, which finds a loaded library.
     for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.*")):
         ctypes.CDLL(builtins)
     nvrtc = ctypes.CDLL(path)

@@ -150,7 +150,7 @@ def tensor(number, last):
 
 
 NETWORKS = {
-    # x -> circular padding -> circular padding -> add one -> y, in batches of images.
+    # x -> circular padding, twice -> add one -> y, in batches.
     "chain": Network(
         lambda s: [
             pad_node(["x"], ["a"], [1, 1, 2, 2]),
@@ -163,7 +163,7 @@ NETWORKS = {
         lambda s: [pad_node(["x"], ["y"], s["pads"])],
         lambda i, s: {"y": circ_pad(i["x"], s["pads"])},
     ),
-    # Three instances, two of them alike with separate inputs.
+    # Three, two alike with separate inputs.
     "pads": Network(
         lambda s: [
             pad_node(["x"], ["y"], s["pads"]),
@@ -178,12 +178,11 @@ NETWORKS = {
         lambda s: [add_node(["x"], ["y"], s["block_size"])],
         lambda i, s: {"y": add(i["x"], 1)},
     ),
-    # A chain of any length.
     "adds": Network(
         lambda s: [add_node([tensor(i, s["nodes"])], [tensor(i + 1, s["nodes"])]) for i in range(s["nodes"])],
         lambda i, s: {"y": functools.reduce(lambda x, _: add(x, 1), range(s["nodes"]), i["x"])},
     ),
-    # A chain of plugins that work in place.
+    # In place.
     "inplace": Network(
         lambda s: [inplace_node(["x"], ["t"], s["delta"]), inplace_node(["t"], ["y"], 2 * s["delta"])],
         lambda i, s: {"y": add(add(i["x"], s["delta"]), 2 * s["delta"])},
@@ -213,7 +212,7 @@ NETWORKS = {
     ),
 }
 
-# Plugins of several steps (tests/data/run): sums of eighths are exact in any order.
+# Several steps (tests/data/run): sums of eighths are exact in any order.
 NETWORKS["sum"] = Network(
     lambda s: [("sum_plugin", ["x"], ["y", "mark"], {"aot": 1})],
     lambda i, s: {
@@ -235,7 +234,7 @@ for name, of in (
         namespace="test",
     )
 
-# In place, by each name of the memory (tests/data/run/aliases), once and twice in a row. Eighths stay exact.
+# In place, by each name of the memory (tests/data/run/aliases), once and twice.
 WEIGHT = 0.25
 
 
@@ -279,7 +278,7 @@ NETWORKS["approach"] = Network(
     namespace="test",
 )
 
-# Through the requested types and formats, and back (numbers in tests/data/run/pack.toml; BOOL keeps no number).
+# Through the requested types and formats (numbers in tests/data/run/pack.toml; BOOL keeps no number).
 BOOL = 27
 
 
@@ -304,7 +303,7 @@ NETWORKS["flip"] = Network(
     namespace="test",
 )
 
-# 4-bit weights in the network: an even number, or TensorRT-RTX 1.7 fails internally.
+# An even number, or TensorRT-RTX 1.7 fails internally.
 WEIGHTS = np.array([-8, 7, 0, -1, 3, 1, -5, 2, 6, -3, 4, -7], np.int8)
 NETWORKS["weigh"] = Network(
     lambda s: [("weigh_plugin", ["x", "weights"], ["y"], {"aot": 1})],
@@ -345,8 +344,7 @@ NETWORKS["stretch"] = Network(
     shape_inputs={"target": [2], "times": [1]},
 )
 
-# Triton's kernels (tests/data/other_compilers/kernels_triton.py). Results are exact in both types, except sums:
-# rounded once.
+# Triton's kernels (tests/data/other_compilers/kernels_triton.py). Only sums are inexact: rounded once.
 for name, attributes, of in (
     ("sum_along", lambda s: {"axis": s["axis"]}, lambda x, s: x.sum(axis=s["axis"], dtype=np.float32, keepdims=True)),
     ("clip", lambda s: {"least": -20.5, "most": 31.25}, lambda x, s: np.clip(x, -20.5, 31.25)),
@@ -357,8 +355,7 @@ for name, attributes, of in (
         lambda i, s, of=of: {"y": of(i["x"], s).astype(i["x"].dtype)},
     )
 
-# Variants chosen by shapes and addresses (tests/data/run/vectors.toml): each one's results. The plain name is the
-# model's, the same for all.
+# Each variant's results (tests/data/run/vectors.toml); the plain name is the model's.
 for variant in (None, 1, 2, 3):
     NETWORKS["vectors" if variant is None else f"vectors-{variant}"] = Network(
         lambda s: [("vectors_plugin", ["x"], ["y"], {"aot": 1})],

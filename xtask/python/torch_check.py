@@ -49,7 +49,7 @@ def nodes():
     yield "nms", [boxes, normal(150), integers([0, 1] * 75)], {"iou_threshold": 0.3}, EXACT
 
 
-# Reference functions whose names differ from the plugin's.
+# Reference functions with other names.
 NAMES = {"circ_pad_plugin": "circ_pad", "elemwise_add_plugin": "add_one", "elemwise_add_plugin_": "add", "non_zero_plugin": "non_zero"}
 DEFAULTS = {"rms_norm": {"epsilon": 1e-5}, "add_rms_norm": {"epsilon": 1e-5}, "pillar_scatter": {"batch": 1}, "nms": {"score_threshold": -3.4028234663852886e38}}
 
@@ -86,7 +86,7 @@ def checks(name, operator, in_place, inputs, attributes, expected, tolerance):
 
     def compiled(dynamic):
         torch._dynamo.reset()
-        # Sizes that depend on data are symbols without a graph break.
+        # Data-dependent sizes are symbols without a graph break.
         with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
             same(results(torch.compile(call, fullgraph=True, dynamic=dynamic)(*inputs)), eager)
 

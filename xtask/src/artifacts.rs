@@ -1,5 +1,3 @@
-//! The release build of the compiler and the runtime library, at the paths that cargo reports.
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,7 +12,7 @@ pub(crate) struct Artifacts {
     pub(crate) runtime_library: PathBuf,
 }
 
-/// Builds both. With `CUBINDER_PREBUILT`, returns the files named by `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
+/// With `CUBINDER_PREBUILT`, returns the files named by `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     if std::env::var_os(PREBUILT).is_some() {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
@@ -26,7 +24,7 @@ pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     Artifacts::among(&built)
 }
 
-/// Arguments of cargo. It applies link-time optimization only if it builds no `rlib` of the package.
+/// cargo applies link-time optimization only if it builds no `rlib` of the package.
 pub(crate) const BUILDS: [&[&str]; 2] = [
     &["rustc", "--package", "cubinder-plugin", "--profile", "runtime", "--lib", "--crate-type", "cdylib"],
     &["build", "--package", "cubinder", "--profile", "release"],

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: costs, measured side by side in turns of one run, because machines are noisy.
+//! `cargo xtask bench`: costs, measured in turns of one run, because machines are noisy.
 
 #![allow(clippy::cast_precision_loss)] // three digits are shown
 

@@ -1,5 +1,3 @@
-//! `cargo xtask book`: the documentation as HTML.
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

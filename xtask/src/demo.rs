@@ -1,5 +1,3 @@
-//! `cargo xtask demo`: from manifests to an engine with the machine code. Checks what it prints.
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

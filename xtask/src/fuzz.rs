@@ -1,5 +1,3 @@
-//! `cargo xtask fuzz`: libFuzzer with inputs in `tests/fuzz/corpus`, which `cargo xtask test` replays.
-
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -97,7 +95,7 @@ impl Target {
         self.fuzz.join(kind).join(&self.name)
     }
 
-    /// Returns a folder that git ignores; `found` has all inputs that reached new code.
+    /// Returns a folder that git ignores; `found` has inputs that reached new code.
     fn work(&self, folder: &str) -> PathBuf {
         self.folder("work").join(folder)
     }
@@ -113,7 +111,7 @@ impl Target {
         process::inherit(command.arg(&self.name).arg(&seeds))
     }
 
-    /// Runs the built target: `cargo fuzz run` would rebuild after a change.
+    /// `cargo fuzz run` would rebuild after a change.
     fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(workspace::root()).args(folders);
@@ -213,7 +211,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Reads `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`, or at the end
+    /// Reads `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`, finally
     /// `stat::number_of_executed_units: 1000`.
     fn read(&mut self, line: &str) {
         if let Some(runs) = line.strip_prefix("stat::number_of_executed_units:") {

@@ -1,6 +1,3 @@
-//! `cargo xtask gpu-test`: runs engines built without a GPU. Needs the prepared folder, Python with TensorRT-RTX's
-//! bindings, optionally `TRTEXEC`.
-
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -193,8 +190,8 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Tests aliased outputs by the input's name, the output's, or both, in guards and later steps: one or two
-    /// addresses of any alignment, CUDA graphs, several outputs.
+    /// Aliased outputs by either name or both, in guards and later steps: one or two addresses of any alignment, CUDA
+    /// graphs, several outputs.
     fn aliases(&mut self) -> Result<()> {
         const NETWORKS: &str = "lerp_by_input_1 lerp_by_input_2 lerp_by_output_1 lerp_by_output_2 lerp_by_both_1 \
                                 lerp_by_both_2 lerp_guarded_1 lerp_guarded_2 lerp_then_read approach";
@@ -254,7 +251,7 @@ impl CaseList<'_> {
 
     /// Results identify the variant; unaligned vectors fault.
     fn variants(&mut self) -> Result<()> {
-        // Shape, both tensors' offset in bytes, variant of tests/data/run/vectors.toml.
+        // Shape, both tensors' offset, variant of tests/data/run/vectors.toml.
         const RUNS: [(&str, u32, &str); 10] = [
             ("64,64", 0, "vectors-1"),
             ("64,64", 16, "vectors-2"),
@@ -343,8 +340,8 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Tests every type between plugins, all but i8 as network input and output, every rank, 4-bit weights. Without
-    /// non-linear formats and i8 inputs: TensorRT-RTX 1.7 adds kernels for them, only for the announced GPU.
+    /// Every type between plugins, all but i8 in the network's interface, every rank, 4-bit weights. No non-linear
+    /// formats and i8 inputs: TensorRT-RTX 1.7 adds kernels for them, only for the announced GPU.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));

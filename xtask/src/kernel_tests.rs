@@ -1,5 +1,5 @@
-//! `kernel_tests.py` on a GPU: planted faults, shipped plugins, test plugins, and [every route](routes). Compiles
-//! everything beforehand: the GPU's machine may lack NVRTC.
+//! `kernel_tests.py` on a GPU: planted faults, shipped plugins, test plugins, [every route](routes). Compiles
+//! everything beforehand: that machine may lack NVRTC.
 
 mod routes;
 
@@ -140,7 +140,7 @@ fn write_runs(folder: &Path, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Fills and several launches in one graph, data-dependent sizes, programmatic launches.
+/// Fills, several launches in a graph, data-dependent sizes, programmatic launches.
 fn tuning(inner: &Path) -> Result<Vec<Run>> {
     files::copy_all(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
     let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {

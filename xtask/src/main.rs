@@ -1,6 +1,5 @@
-//! Set-up, demo, tests and benchmarks. Product logic is in the `cubinder` program.
-//!
-//! A command is a module with a `run` function, a variant of [`Command`] and an arm in [`run`].
+//! Set-up, demo, tests and benchmarks, without product logic. A command is a module with a `run` function, a variant of
+//! [`Command`] and an arm in [`run`].
 
 mod artifacts;
 mod bench;
@@ -272,7 +271,6 @@ fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails if a name is not `known`.
 fn check_names<'a>(noun: &str, names: &[String], known: impl IntoIterator<Item = &'a String>) -> Result<()> {
     let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
     let unknown = names.iter().find(|name| !known.contains(&name.as_str()));

@@ -1,5 +1,3 @@
-//! `cargo xtask mutants`: changes to deciding code that no test detects (cargo-mutants).
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 const TAIL_LINES: usize = 20;
 
-/// Merges both outputs. `on_line` gets lines without newlines, invalid UTF-8 replaced.
+/// Merges both outputs into lines without newlines, invalid UTF-8 replaced.
 pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     let line = command_line(command);
     let (reader, writer) = std::io::pipe().context("cannot create a pipe")?;

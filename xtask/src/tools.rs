@@ -1,5 +1,4 @@
-//! Builds libraries, ONNX models, engines and references. The Python clients in `xtask/python/` do not know Cubinder,
-//! like TensorRT's users'.
+//! Builds libraries, ONNX models, engines and references. The Python clients in `xtask/python/` do not know Cubinder.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -62,7 +61,7 @@ impl Network {
 pub(crate) struct Engine<'a> {
     pub(crate) plugins: &'a [&'a Path],
     pub(crate) serialize: &'a [&'a Path],
-    /// For each profile, `NAME=MIN:OPT:MAX` of each dynamic input.
+    /// For each profile, each dynamic input's `NAME=MIN:OPT:MAX`.
     pub(crate) profiles: &'a [Vec<String>],
     pub(crate) aliased: bool,
     pub(crate) verbose: bool,

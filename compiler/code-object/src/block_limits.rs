@@ -5,10 +5,9 @@ use cubinder_model::Arch;
 /// 32-bit registers per block from 7.0 on (CUDA C++ Programming Guide 13.0, technical specifications; in no header).
 pub const MAX_BLOCK_REGISTERS: i64 = 65_536;
 
-/// Returns the maximum bytes of a block's shared memory; `None` for unknown architectures.
-///
-/// Source: CUDA C++ Programming Guide 13.0, technical specifications. Equals the largest carve-out in
-/// `cuda_occupancy.h` 13.0.96 (`cudaOccAlignUpShmemSizeVoltaPlus`), less the driver's 1 KiB from 8.0 on.
+/// Returns the maximum bytes of a block's shared memory, if known: those of the CUDA C++ Programming Guide 13.0,
+/// technical specifications. Equals the largest carve-out in `cuda_occupancy.h` 13.0.96
+/// (`cudaOccAlignUpShmemSizeVoltaPlus`), less the driver's 1 KiB from 8.0 on.
 #[must_use]
 pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
     let kib = match (arch.major, arch.minor) {

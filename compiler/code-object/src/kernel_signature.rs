@@ -26,7 +26,7 @@ pub struct Param {
 /// A parameter's type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParamType {
-    /// A pointer.
+    /// Pointer.
     Pointer {
         /// Name without `const`.
         pointee: String,
@@ -37,11 +37,11 @@ pub enum ParamType {
         /// Parts of the pointee.
         leaf: Leaf,
     },
-    /// A number or boolean.
+    /// Number or boolean.
     Scalar(ScalarType),
     /// An enumeration, as sufficient integers: DWARF 2 of NVRTC 13.0 lacks its type.
     Enum(ScalarType),
-    /// A struct with only an array: `cubinder::array<int, 8>`.
+    /// Struct with only an array: `cubinder::array<int, 8>`.
     Array {
         /// Element type.
         element: ScalarType,
@@ -75,7 +75,7 @@ pub enum Leaf {
     Half,
     /// `__nv_bfloat16`, `__nv_bfloat162`
     Bfloat16,
-    /// An enumeration.
+    /// Enumeration.
     Enum {
         /// Bytes.
         bytes: u8,

@@ -12,7 +12,7 @@ use crate::kernel_signature::Signature;
 pub struct LoadedCode {
     /// Its target.
     pub target: Target,
-    /// The code; PTX without NUL.
+    /// Code; PTX without NUL.
     pub bytes: Vec<u8>,
     /// Kernels by symbol; at least one.
     pub kernels: Vec<KernelFacts>,
@@ -20,15 +20,15 @@ pub struct LoadedCode {
     pub rules: BTreeMap<String, LaunchRules>,
     /// Parameters by symbol, from debug information.
     pub signatures: BTreeMap<String, Signature>,
-    /// A cubin's CUDA release, if known.
+    /// Cubin's CUDA release, if known.
     pub release: Option<(u32, u32)>,
-    /// A cubin's compiler, if known.
+    /// Cubin's compiler, if known.
     pub tool: String,
     /// PTX version and facts.
     pub ptx: Option<((u32, u32), PtxOrigin)>,
     /// Triton's `NAME.ttir` beside the file.
     pub triton: Option<Function>,
-    /// Whether the suffix is unknown, so that only the header's architecture is certain.
+    /// Whether the suffix is unknown: only the header's architecture is certain.
     pub is_alone: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Function {
     pub place: Option<(String, u32)>,
 }
 
-/// A Triton kernel's parameter.
+/// Triton kernel parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
     /// Name.

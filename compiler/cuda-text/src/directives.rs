@@ -1,14 +1,12 @@
-//! Finds possible includes of a CUDA text, with false positives but no omissions.
-//!
-//! Works on bytes with continued lines joined, ignoring conditions, comments and strings. Computed includes
-//! (`#include MACRO`) and time macros prevent caching. [`Pasting`] finds pieces of pasted words (`__has_ ##
-//! include`).
+//! Finds possible includes of a CUDA text, with false positives but no omissions. Works on bytes with continued lines
+//! joined, ignoring conditions, comments and strings. Computed includes (`#include MACRO`) and time macros prevent
+//! caching. [`Pasting`] finds pieces of pasted words (`__has_ ## include`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A dependency of a compile.
+/// Dependency of a compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
     /// Byte offset of the word.
@@ -54,8 +52,7 @@ pub fn includes_only_cuda_headers(text: &str) -> bool {
     })
 }
 
-/// Returns whether a text may ask for the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`, or a
-/// pasted name.
+/// Returns whether a text may ask for the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`, pasted names.
 pub fn may_name_architecture(text: impl AsRef<[u8]>) -> bool {
     let text = Joined::new(text.as_ref()).text;
     let has = |part: &[u8]| text.windows(part.len()).any(|bytes| bytes == part);
@@ -107,9 +104,9 @@ fn is_named_as_lookup(word: &str) -> bool {
 pub struct Pasting {
     /// Parts of relevant words: `__has_`, `TIME__`.
     pub piece: bool,
-    /// The word `_` or `__`.
+    /// Word `_` or `__`.
     pub underscore: bool,
-    /// The operator `##`.
+    /// Operator `##`.
     pub operator: bool,
 }
 

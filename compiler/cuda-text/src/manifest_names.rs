@@ -1,5 +1,4 @@
-//! Finds the generated header's names in CUDA text. Files that paste the word `manifest` (`mani ## fest`) are
-//! unsupported.
+//! Finds the generated header's names in CUDA text. Files that paste the word `manifest` (`mani ## fest`) are unsupported.
 
 use std::collections::BTreeSet;
 

@@ -64,10 +64,7 @@ impl<'c> Code<'c> {
         Code { context, objects, loaded: RefCell::default() }
     }
 
-    /// Returns the launch's kernel from the first accepted code object.
-    ///
-    /// # Errors
-    /// One reason per code object.
+    /// Returns the launch's kernel from the first accepted code object; errors have one reason per code object.
     pub(crate) fn kernel(&self, launch: &Launch) -> Result<Kernel, String> {
         let targets: Vec<Target> = launch.code.iter().map(|code| code.target).collect();
         let mut refused = Vec::new();

@@ -32,17 +32,11 @@ pub struct DeviceInfo {
 
 impl DeviceInfo {
     /// Describes a device without a context.
-    ///
-    /// # Errors
-    /// A missing or unusable device.
     pub fn query(driver: Driver, ordinal: u32) -> Result<DeviceInfo, NoDriver> {
         find(driver, ordinal).map(|(_, info)| info).map_err(NoDriver::Unusable)
     }
 
-    /// Describes all devices.
-    ///
-    /// # Errors
-    /// No device, or an unusable one.
+    /// Describes all devices; fails without one.
     pub fn query_all(driver: Driver) -> Result<Vec<DeviceInfo>, NoDriver> {
         match driver.device_count().map_err(NoDriver::Unusable)? {
             0 => Err(NoDriver::NoDevice { ordinal: 0, count: 0 }),
@@ -79,9 +73,6 @@ pub struct Context {
 
 impl Context {
     /// Retains the primary context and makes it current.
-    ///
-    /// # Errors
-    /// A missing or unusable device.
     pub fn open(driver: Driver, ordinal: u32) -> Result<Context, NoDriver> {
         let count = driver.device_count().map_err(NoDriver::Unusable)?;
         if ordinal >= count {
@@ -91,7 +82,7 @@ impl Context {
         let mut context = null_mut();
         // SAFETY: `context` has room for a handle; unknown devices return errors.
         unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }.map_err(NoDriver::Unusable)?;
-        // SAFETY: the context was retained above, so it is valid.
+        // SAFETY: the context was retained above.
         if let Err(error) = unsafe { call!(cuCtxPushCurrent_v2(context)) } {
             // SAFETY: the context was retained above and is not used later. Only the first error is reported.
             let _ = unsafe { call!(cuDevicePrimaryCtxRelease_v2(device)) };
@@ -119,10 +110,7 @@ impl Context {
         &self.info
     }
 
-    /// Waits for all queued work.
-    ///
-    /// # Errors
-    /// The driver's error, possibly of an earlier launch.
+    /// Waits for all queued work; the error may be an earlier launch's.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         // SAFETY: the call has no arguments.
         unsafe { call!(cuCtxSynchronize()) }

@@ -1,6 +1,5 @@
-//! Calls of the CUDA driver, with `cudarc`'s types and signatures.
-//!
-//! `cudarc`'s own functions panic if the driver lacks one, and its enum lacks newer errors. [`call!`] returns errors.
+//! Calls of the CUDA driver, with `cudarc`'s types and signatures. `cudarc`'s own functions panic if the driver lacks
+//! one, and its enum lacks newer errors. [`call!`] returns errors.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
@@ -120,15 +119,12 @@ fn unloaded(words: String) -> NoDriver {
     if is_absent { NoDriver::NotFound(words) } else { NoDriver::Unloadable(words) }
 }
 
-/// The initialized driver. Never closed: it starts threads.
+/// Initialized driver. Never closed: it starts threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver(());
 
 impl Driver {
     /// Finds and initializes the driver.
-    ///
-    /// # Errors
-    /// A missing or old driver, or no usable device.
     pub fn load() -> Result<Driver, NoDriver> {
         // SAFETY: NVIDIA's initializers can run in any process.
         let library = unsafe { Library::new(LIBRARY) };
@@ -152,9 +148,6 @@ impl Driver {
     }
 
     /// Returns the driver's CUDA version: 1000 * major + 10 * minor.
-    ///
-    /// # Errors
-    /// Driver errors.
     pub fn version(self) -> Result<i32, DriverError> {
         let mut version = 0;
         // SAFETY: `version` has room for an `int`.
@@ -163,9 +156,6 @@ impl Driver {
     }
 
     /// Returns the number of visible devices.
-    ///
-    /// # Errors
-    /// Driver errors.
     pub fn device_count(self) -> Result<u32, DriverError> {
         let mut count = 0;
         // SAFETY: `count` has room for an `int`.

@@ -1,5 +1,3 @@
-//! Errors of the driver and of runs.
-
 pub use cubinder_driver::result::DriverError;
 use cubinder_driver::result::NO_DEVICE;
 

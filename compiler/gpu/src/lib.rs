@@ -1,5 +1,4 @@
-//! The CUDA driver for tools that run plugins: one GPU, guarded memory, launches, times. Never panics without a
-//! driver.
+//! The CUDA driver for tools that run plugins: one GPU, guarded memory, launches, times. Never panics without a driver.
 //!
 //! Kernels can write into host memory on some GPUs: run unknown ones in a child process, as `cubinder test` does.
 

@@ -1,7 +1,6 @@
-//! Measures a plugin's variants on the GPU for one node.
-//!
-//! A time is the device time of a variant's runs, queued back to back ([`crate::timing`]) with warm caches.
-//! Variants take turns, so that clock changes affect all equally. Never reads files, prints, or compares results.
+//! Measures a plugin's variants on the GPU for one node: the device time of runs, queued back to back
+//! ([`crate::timing`]) with warm caches. Variants take turns, so that clock changes affect all equally. Never reads
+//! files, prints, or compares results.
 
 #![deny(unsafe_code)]
 
@@ -40,11 +39,11 @@ fn failure<E: Into<RunError>>(variant: &Variant) -> impl Fn(E) -> Failure {
 /// Environment of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Bench<'b> {
-    /// The device.
+    /// Device.
     pub context: &'b Context,
-    /// The plugin's code.
+    /// Plugin code.
     pub code: &'b Code<'b>,
-    /// A capturing stream.
+    /// Capturing stream.
     pub stream: &'b Stream<'b>,
 }
 
@@ -54,7 +53,7 @@ pub struct Bench<'b> {
 pub enum Step {
     /// A variant's first run.
     Begins(i32),
-    /// A run of each variant.
+    /// Run of each variant.
     Round,
 }
 
@@ -83,7 +82,7 @@ impl Default for Effort {
 /// Times of a variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// The variant's id.
+    /// Variant id.
     pub variant: i32,
     /// Types, formats and constants.
     pub label: String,
@@ -113,10 +112,7 @@ struct Ready<'b> {
 }
 
 /// Measures all variants that serve the node with aligned addresses. `held` is each input's data, repeated if
-/// shorter. Calls `report` before each step.
-///
-/// # Errors
-/// A variant that cannot run, no valid variant, and the driver's errors.
+/// shorter. Calls `report` before each step. Fails if a variant cannot run, or none is valid.
 pub fn measure(
     bench: Bench<'_>,
     node: &Node<'_>,

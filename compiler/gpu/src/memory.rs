@@ -1,7 +1,5 @@
-//! Device memory between guard bands.
-//!
-//! Writes up to [`BAND`] bytes outside of a buffer change its bands. Reads there make results depend on the
-//! pattern.
+//! Device memory between guard bands. Writes up to [`BAND`] bytes outside of a buffer change its bands. Reads there
+//! make results depend on the pattern.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -15,13 +13,13 @@ use crate::error::DriverError;
 /// Bytes of a band, a multiple of all alignments.
 pub const BAND: usize = 64 * 1024;
 
-/// A buffer with its bands.
+/// Buffer with its bands.
 #[derive(Debug)]
 pub struct Guarded<'c> {
     context: &'c Context,
     base: CUdeviceptr,
     whole: usize,
-    /// Bytes from the start of the allocation to the buffer.
+    /// Bytes from the allocation to the buffer.
     offset: usize,
     bytes: usize,
     pattern: u8,
@@ -30,9 +28,9 @@ pub struct Guarded<'c> {
 /// Side of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// At addresses below the buffer.
+    /// Below the buffer.
     Before,
-    /// At addresses above the buffer.
+    /// Above the buffer.
     Behind,
 }
 
@@ -50,9 +48,6 @@ pub struct Stray {
 impl<'c> Guarded<'c> {
     /// Allocates a buffer, filled with `pattern` like its bands, at a multiple of `alignment`: a power of two up to
     /// [`BAND`]. With `is_exact`, no larger power divides its address.
-    ///
-    /// # Errors
-    /// Driver errors, such as out of memory.
     pub fn new(
         context: &'c Context,
         bytes: usize,
@@ -91,9 +86,6 @@ impl<'c> Guarded<'c> {
     }
 
     /// Fills buffer and bands with `pattern`.
-    ///
-    /// # Errors
-    /// Driver errors.
     pub fn fill(&mut self, pattern: u8) -> Result<(), DriverError> {
         self.pattern = pattern;
         // SAFETY: the allocation has `whole` bytes; null is the default stream.
@@ -101,9 +93,6 @@ impl<'c> Guarded<'c> {
     }
 
     /// Writes `data`, truncated to the buffer's size.
-    ///
-    /// # Errors
-    /// Driver errors.
     pub fn write(&mut self, data: &[u8]) -> Result<(), DriverError> {
         let data = data.get(..self.bytes).unwrap_or(data);
         if data.is_empty() {
@@ -114,9 +103,6 @@ impl<'c> Guarded<'c> {
     }
 
     /// Fills the buffer with repeated `data`.
-    ///
-    /// # Errors
-    /// Driver errors.
     pub fn repeat(&mut self, data: &[u8]) -> Result<(), DriverError> {
         self.write(data)?;
         let mut there = data.len().min(self.bytes);
@@ -130,18 +116,12 @@ impl<'c> Guarded<'c> {
         Ok(())
     }
 
-    /// Returns the contents after all queued work.
-    ///
-    /// # Errors
-    /// Driver errors, including those of earlier work.
+    /// Returns the contents after all queued work; the error may be earlier work's.
     pub fn read(&self) -> Result<Vec<u8>, DriverError> {
         self.part(self.offset, self.bytes)
     }
 
-    /// Returns writes outside of the buffer since the fill.
-    ///
-    /// # Errors
-    /// The errors of [`Guarded::read`].
+    /// Returns writes outside of the buffer since the fill; fails as [`Guarded::read`].
     pub fn strays(&self) -> Result<Vec<Stray>, DriverError> {
         let before = self.part(0, self.offset)?;
         let end = self.offset.saturating_add(self.bytes);

@@ -7,7 +7,7 @@ use crate::error::RunError;
 /// A node's inputs, then outputs, with shapes.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'n> {
-    /// The plugin.
+    /// Plugin.
     pub plugin: &'n Plugin,
     /// Attribute values.
     pub attributes: &'n [Value],
@@ -47,7 +47,7 @@ impl Node<'_> {
         bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(RunError::TooLarge)
     }
 
-    /// Returns the bytes of device inputs and outputs, including those in place.
+    /// Device inputs and outputs, including those in place.
     pub(crate) fn all_bytes(&self) -> Result<u64, RunError> {
         let is_on_host =
             |tensor: &usize| self.plugin.inputs.get(*tensor).is_some_and(|input| input.values.is_some());

@@ -1,5 +1,3 @@
-//! Memory of tensors and scratch buffers.
-
 use std::marker::PhantomData;
 
 use cubinder_model::{Output, Plugin};
@@ -41,11 +39,7 @@ impl NodeAddresses<'_> {
 }
 
 impl<'c> NodeMemory<'c> {
-    /// Allocates tensors filled with `pattern`. Alignments are exact, except that [`ALIGNMENT`], the default, is a
-    /// minimum.
-    ///
-    /// # Errors
-    /// A too large tensor, and the driver's.
+    /// Allocates tensors filled with `pattern`. Alignments are exact, except that [`ALIGNMENT`], the default, is a minimum.
     pub fn new(
         context: &'c Context,
         node: &Node<'_>,
@@ -74,9 +68,6 @@ impl<'c> NodeMemory<'c> {
     }
 
     /// Enlarges the scratch buffers for a variant.
-    ///
-    /// # Errors
-    /// A too large buffer, and the driver's.
     pub fn extend(&mut self, prepared: &Prepared<'_>) -> Result<(), RunError> {
         for (index, bytes) in prepared.scratch_bytes().enumerate() {
             let bytes = usize::try_from(bytes).map_err(|_| RunError::TooLarge)?;

@@ -19,7 +19,7 @@ use crate::driver::call;
 use crate::error::{DriverError, RunError};
 use crate::stream::Stream;
 
-/// A variant that lacks only addresses.
+/// Variant that lacks only addresses.
 #[derive(Debug)]
 pub struct Prepared<'k> {
     steps: Vec<Step>,
@@ -56,9 +56,6 @@ struct Work {
 
 impl<'k> Prepared<'k> {
     /// Evaluates the steps of `variant`, loads their kernels and checks the launches.
-    ///
-    /// # Errors
-    /// [`RunError`].
     pub fn new(
         code: &'k Code<'k>,
         plugin: &Plugin,
@@ -123,9 +120,6 @@ impl<'k> Prepared<'k> {
     }
 
     /// Queues all steps. Device errors appear in later calls. Missing addresses are 0.
-    ///
-    /// # Errors
-    /// The driver's immediate errors.
     pub fn run(&self, addresses: Addresses<'_>, stream: &Stream<'_>) -> Result<(), DriverError> {
         self.steps.iter().try_for_each(|step| match step {
             Step::Launch(work) => work.launch(addresses, stream),
@@ -145,7 +139,7 @@ impl<'k> Prepared<'k> {
 
 impl Work {
     fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: EvaluatedLaunch) -> Work {
-        // The runtime library does the same: code for older devices does not wait.
+        // As in the runtime library: code for older devices does not wait.
         let waits = context.device().capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS;
         let numbers = words(&evaluated.numbers);
         let (cooperative, programmatic) = (launch.cooperative, launch.programmatic && waits);

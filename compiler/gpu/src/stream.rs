@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::driver::call;
 use crate::error::DriverError;
 
-/// A queue of work on the device.
+/// Queue of work on the device.
 #[derive(Debug)]
 pub struct Stream<'c> {
     context: &'c Context,
@@ -24,9 +24,6 @@ impl<'c> Stream<'c> {
     }
 
     /// Creates a non-blocking stream.
-    ///
-    /// # Errors
-    /// Driver errors.
     pub fn new(context: &'c Context) -> Result<Stream<'c>, DriverError> {
         let mut handle = null_mut();
         // SAFETY: `handle` has room for a handle.
@@ -34,10 +31,7 @@ impl<'c> Stream<'c> {
         Ok(Stream { context, handle })
     }
 
-    /// Waits for all queued work.
-    ///
-    /// # Errors
-    /// Driver errors, including errors of the queued work.
+    /// Waits for all queued work; the error may be that work's.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         // SAFETY: the handle is this driver's and live.
         unsafe { call!(cuStreamSynchronize(self.handle)) }
@@ -68,7 +62,6 @@ pub(crate) struct Graph<'c> {
 }
 
 impl<'c> Graph<'c> {
-    /// Captures work without running it.
     pub(crate) fn capture(
         stream: &Stream<'c>,
         work: impl FnOnce() -> Result<(), DriverError>,
@@ -94,7 +87,7 @@ impl<'c> Graph<'c> {
         captured
     }
 
-    /// Launches the graph. The caller keeps memory and code until its work has ended.
+    /// The caller keeps memory and code until the work has ended.
     pub(crate) fn launch(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
         // SAFETY: both handles are this driver's; the caller keeps kernels and memory until the work has ended.
         unsafe { call!(cuGraphLaunch(self.handle, stream.handle())) }

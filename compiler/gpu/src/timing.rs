@@ -1,7 +1,5 @@
-//! Device times of queued work, without host overhead.
-//!
-//! One graph repeats the work to outlast the gap between graphs. It also runs before the first event, to keep the
-//! device busy while the host queues.
+//! Device times of queued work, without host overhead. One graph repeats the work to outlast the gap between graphs.
+//! It also runs before the first event, to keep the device busy while the host queues.
 
 use std::marker::PhantomData;
 
@@ -19,9 +17,9 @@ const AIMED: f64 = 500.0;
 const CORRECTIONS: u32 = 5;
 /// Maximum duration of a graph of several runs, in microseconds.
 const MOST: f64 = 5000.0;
-/// Minimum number of runs in a graph, if they fit into [`MOST`].
+/// Minimum runs in a graph, if they fit into [`MOST`].
 const FEW: u32 = 20;
-/// Maximum number of runs in a graph.
+/// Maximum runs in a graph.
 const MANY: u32 = 1000;
 
 /// Work that can be timed while everything that it refers to is alive:
@@ -58,10 +56,7 @@ pub struct Repeated<'s, 'c, 'w> {
 }
 
 impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
-    /// Runs `work` once, then captures and runs repetitions. `work` must borrow its buffers.
-    ///
-    /// # Errors
-    /// The errors of `work` and of the driver; queued work has ended.
+    /// Runs `work` once, then captures and runs repetitions. `work` must borrow its buffers. On errors, queued work has ended.
     pub fn new(
         stream: &'s Stream<'c>,
         work: impl Fn() -> Result<(), DriverError> + 'w,
@@ -100,10 +95,7 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
         self.runs
     }
 
-    /// Returns the mean microseconds of one run.
-    ///
-    /// # Errors
-    /// Driver errors, including errors of the queued work.
+    /// Returns the mean microseconds of one run; the error may be the queued work's.
     pub fn time(&self) -> Result<f64, DriverError> {
         self.graph.launch(self.stream)?;
         self.start.record(self.stream)?;
@@ -132,7 +124,7 @@ fn runs(microseconds: f64, least: f64) -> u32 {
 /// Distribution of times.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Spread {
-    /// The median.
+    /// Median.
     #[serde(rename = "microseconds")]
     pub median: f64,
     /// The shortest.
@@ -168,9 +160,6 @@ impl Spread {
 }
 
 /// Measures device copies: bytes read and written per second.
-///
-/// # Errors
-/// Driver errors, such as out of memory.
 pub fn copy_rate(
     context: &Context,
     stream: &Stream<'_>,

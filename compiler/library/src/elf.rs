@@ -25,10 +25,10 @@ pub(super) const PAGE: u64 = 0x1000;
 const ET_DYN: u16 = 3;
 /// `SHN_LORESERVE`: greater values are stored separately.
 const RESERVED_COUNT: u16 = 0xff00;
-/// Maximum size of a table of names; larger tables are rejected as invalid.
+/// Maximum bytes of a table of names; larger ones are invalid.
 const NAMES_LIMIT: u64 = 16 << 20;
 
-/// Little-endian and without padding.
+/// Little-endian without padding.
 macro_rules! record {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $ty:ty,)* }) => {
         $(#[$doc])*
@@ -253,7 +253,7 @@ fn read_names(library: &[u8], elf: &Elf) -> Result<Vec<u8>, Problem> {
     Ok(bytes(library, section.offset, section.size, "the names of the sections")?.to_vec())
 }
 
-/// Returns bytes; `what` names them in errors.
+/// `what` names the bytes in errors.
 pub(super) fn bytes<'l>(
     library: &'l [u8],
     offset: u64,
@@ -271,7 +271,7 @@ pub(super) fn bytes<'l>(
     })
 }
 
-/// Does the same as [`bytes`] for a constant length.
+/// [`bytes`] of constant length.
 pub(super) fn array<const N: usize>(library: &[u8], offset: u64, what: &str) -> Result<[u8; N], Problem> {
     bytes(library, offset, N as u64, what)?
         .try_into()
@@ -280,15 +280,13 @@ pub(super) fn array<const N: usize>(library: &[u8], offset: u64, what: &str) -> 
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notes {
-    /// Only our note.
     Ours,
     /// Our note among others.
     Merged,
-    /// Other notes.
     Foreign,
 }
 
-/// Finds our note by its bytes, because linkers pad notes differently.
+/// Finds our note by its bytes: linkers pad notes differently.
 pub(super) fn notes_in(bytes: &[u8]) -> Notes {
     if bytes == slot::NOTE {
         return Notes::Ours;

@@ -1,5 +1,3 @@
-//! Errors of reading and writing libraries.
-
 use std::io;
 use std::path::{Path, PathBuf};
 

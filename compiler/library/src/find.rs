@@ -24,7 +24,7 @@ impl Slot {
     }
 }
 
-/// Finds the descriptor by section name, then by magic in read-only memory.
+/// Searches by section name, then for the magic in read-only memory.
 pub(super) fn slot(library: &[u8], elf: &Elf) -> Result<Slot, Problem> {
     let named: Vec<_> = elf.sections_named(slot::SECTION).collect();
     let address = match *named.as_slice() {

@@ -59,7 +59,7 @@ pub fn draft(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<Atomi
 /// Writes the original of `library` to `out`, which may be `library`.
 ///
 /// # Errors
-/// `library` has no bundle or was changed since; or those of [`draft`].
+/// `library` has no bundle or was changed; or those of [`draft`].
 pub fn detach(library: &Path, out: &Path) -> Result<(), LibraryError> {
     let (attached, permissions) = open(library)?;
     let restored = restore(&attached).map_err(LibraryError::for_file(library))?;
@@ -74,7 +74,7 @@ pub fn read(path: &Path) -> Result<Option<Attached>, LibraryError> {
     read_bytes(path, &read_file(path)?)
 }
 
-/// Returns the file's bytes for [`read_bytes`].
+/// Returns the bytes for [`read_bytes`].
 ///
 /// # Errors
 /// Unreadable files and folders.

@@ -1,4 +1,4 @@
-//! Plans how offsets, addresses and program headers change with a bundle. Must not do I/O.
+//! Plans changes of offsets, addresses and program headers. Must not do I/O.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Plans the addition of a bundle; the descriptor stores `undo`.
+    /// The descriptor stores `undo`.
     pub(super) fn attach(&self, mode: Mode, length: u64, undo: Option<Undo>) -> Result<Plan, Problem> {
         let layout = layout(self.length, length)?;
         let mut segments = self.elf.segments.clone();
@@ -127,7 +127,7 @@ impl Target<'_> {
     }
 }
 
-/// Plans the removal; fails if the original cannot be restored.
+/// Fails if the original cannot be restored.
 pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Patch>), &'static str> {
     let attachment = slot.attachment.as_ref().ok_or("it has no bundle")?;
     let undo = attachment.undo.as_ref().ok_or("its bundle was replaced after that")?;

@@ -1,5 +1,3 @@
-//! Errors of NVRTC options, library names and files.
-
 use crate::diagnostic::Span;
 
 cubinder_source::diagnostics! {

@@ -8,14 +8,14 @@ use crate::diagnostic::Diagnostic;
 use crate::errors::OtherKindOfFile;
 use crate::path;
 
-/// A kind of TOML file.
+/// Kind of TOML file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Plugin manifest.
     Manifest,
     /// Test cases for `cubinder eval --cases`.
     Cases,
-    /// A `cubinder.toml`.
+    /// `cubinder.toml`.
     Config,
     /// Tuning file.
     Tuning,

@@ -101,7 +101,7 @@ pub fn read_no_file(options: &[String]) -> bool {
     })
 }
 
-/// Returns the errors of user options by index. A value may follow as its own element (`-D`, `X=1`).
+/// Returns the errors of user options by index. A value may be the next element (`-D`, `X=1`).
 #[must_use]
 pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
     let mut refused = Vec::new();
@@ -137,7 +137,7 @@ fn standard(option: &str) -> Option<&str> {
     option.strip_prefix("--std=").or_else(|| option.strip_prefix("-std="))
 }
 
-/// Returns the macros that `-DN=4`, `-D N=4`, `--define-macro=N` or `-D`, `N` define, with their indices.
+/// Returns the macros that `-DN=4`, `-D N=4`, `--define-macro=N` or `-D`, `N` define, by index.
 #[must_use]
 pub fn defined_names<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, &'o str)> {
     let mut names = Vec::new();

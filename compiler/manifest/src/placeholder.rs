@@ -1,12 +1,12 @@
 //! Placeholders in imported manifests, in capitals, for values that users must supply. Owns their spelling.
 
-/// The type of a tensor's elements.
+/// Type of a tensor's elements.
 pub const ELEMENT: &str = "TYPE_OF_ELEMENTS";
-/// The blocks of a grid.
+/// Blocks of a grid.
 pub const BLOCKS: &str = "NUMBER_OF_BLOCKS";
-/// The programs of a Triton grid.
+/// Programs of a Triton grid.
 pub const PROGRAMS: &str = "NUMBER_OF_PROGRAMS";
-/// The threads of a block.
+/// Threads of a block.
 pub const THREADS: &str = "NUMBER_OF_THREADS";
 /// Dynamic shared memory.
 pub const SHARED_BYTES: &str = "BYTES_OF_SHARED_MEMORY";

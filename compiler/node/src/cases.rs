@@ -1,27 +1,5 @@
-//! Test files: nodes with shapes and optional expectations.
-//!
-//! Owns their syntax ([`read()`]) and comparison ([`run`]).
-//!
-//! ```toml
-//! manifest = "../manifests/scale.toml"     # or a library, bundle or engine
-//!
-//! [[cases]]
-//! name = "a vector of four"
-//! shapes = { x = [2, 4] }
-//! attributes = { factor = 2.0 }
-//! types = { T = "f16" }
-//! aligned = { x = 16 }
-//! [cases.expect]
-//! shapes = { y = [2, 4] }
-//! variant = 1
-//! grid = [1]
-//! block = [256]
-//! shared_bytes = 0
-//! args = { count = 8 }
-//! # error = "part of why the node is refused"
-//! ```
-//!
-//! Tensor values (`data`) are for `cubinder test`, which runs on a GPU ([`Cases::trial`]).
+//! Test files: nodes with shapes and optional expectations. Owns their syntax (`docs/cases.md`, [`read()`]) and
+//! comparison ([`run`]). Tensor values (`data`) are for `cubinder test`, which runs on a GPU ([`Cases::trial`]).
 
 mod data;
 mod read;
@@ -42,7 +20,7 @@ use data::CaseData;
 
 pub use read::read;
 
-/// A test file.
+/// Test file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cases {
     /// Text.
@@ -55,19 +33,17 @@ pub struct Cases {
     data: CaseData,
 }
 
-/// A case.
+/// Case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
     /// Name.
     pub name: String,
-    /// Source position.
     range: Range<usize>,
     query: Query,
     places: Places,
     expected: Vec<(Range<usize>, Expected)>,
     error: Option<(Range<usize>, String)>,
     data: CaseData,
-    /// Expected values of outputs.
     outputs: Vec<(String, DataFile)>,
 }
 
@@ -80,7 +56,7 @@ impl Case {
 }
 
 impl Cases {
-    /// Returns the node of a case with its data; fails if a file for an input's shape is invalid.
+    /// Returns a case's node with its data; fails if a file for an input's shape is invalid.
     pub fn trial(&self, case: &Case) -> Result<Trial, Difference> {
         let data = case.data.or(&self.data);
         self.query(case).map(|query| Trial {
@@ -183,12 +159,12 @@ enum Expected {
     Arg(String, Value),
 }
 
-/// The result of a case.
+/// Result of a case.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Verdict {
-    /// The case's name.
+    /// Case name.
     pub name: String,
-    /// The failed expectations; empty if the case passes.
+    /// Failed expectations; empty if the case passes.
     pub differences: Vec<Difference>,
 }
 
@@ -198,7 +174,7 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// A failed expectation.
+/// Failed expectation.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     /// Position: `tests/scale.toml:12:9`.
@@ -251,7 +227,7 @@ pub fn verdict(
     Verdict { name: case.name.clone(), differences }
 }
 
-/// Returns device-independent errors in a case: unknown names, invalid or missing data.
+/// Returns device-independent errors in a case.
 #[must_use]
 pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference> {
     let query = match cases.query(case) {
@@ -340,7 +316,7 @@ fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Cl
     format!("unknown {what} `{name}`; expected {list}{hint}")
 }
 
-/// Compares values; integers equal floats.
+/// Integers equal floats.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Array(found), Value::Array(expected)) => {

@@ -1,5 +1,3 @@
-//! Errors and warnings.
-
 use cubinder_model::MAX_VARIANT_ID;
 use cubinder_model::fit::ComputeCapability;
 use cubinder_model::validate::{MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};

@@ -1,5 +1,4 @@
-//! Queries: shapes, attributes, types and alignments. Owns their syntax and conversion to attribute types;
-//! [`crate::eval`] matches names.
+//! Queries: shapes, attributes, types and alignments. Owns their syntax and conversion to attribute types.
 
 pub(crate) mod read;
 
@@ -10,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 
 const MAX_RANK: usize = cubinder_model::model::MAX_RANK as usize;
 
-/// A node with its shapes, possibly incomplete.
+/// Node with its shapes, possibly incomplete.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Query {
     /// Shapes of inputs.
@@ -19,9 +18,9 @@ pub struct Query {
     pub values: Vec<(String, Vec<i64>)>,
     /// Values of attributes.
     pub attributes: Vec<(String, RawAttributeValue)>,
-    /// Types of type parameters or of tensors.
+    /// Types of parameters or tensors.
     pub types: Vec<(String, String)>,
-    /// Formats of format parameters or of tensors.
+    /// Formats of parameters or tensors.
     pub formats: Vec<(String, String)>,
     /// Alignments in bytes; default: [`DEFAULT_ALIGNMENT`].
     pub aligned: Vec<(String, u64)>,
@@ -29,8 +28,7 @@ pub struct Query {
     pub device: Vec<(String, i64)>,
 }
 
-/// Alignment of memory from `cudaMalloc` and TensorRT, in bytes (CUDA C++ programming guide 13.0, "device memory
-/// accesses": at least 256).
+/// Alignment of memory from `cudaMalloc` and TensorRT, in bytes (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
 pub const DEFAULT_ALIGNMENT: u64 = 256;
 
 /// An attribute's value before its type is known.
@@ -38,11 +36,11 @@ pub const DEFAULT_ALIGNMENT: u64 = 256;
 pub enum RawAttributeValue {
     /// Text from the command line.
     Text(String),
-    /// A value from a file.
+    /// Value from a file.
     Value(Value),
 }
 
-/// A part of a query.
+/// Part of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Shape.
@@ -62,7 +60,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the command-line option, an example value, and the key in files.
+    /// Command-line option, example value, key in files.
     const fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Part::Shape => ("--shape", "x=10x3x32x32", "shapes"),
@@ -86,7 +84,7 @@ impl Part {
     }
 }
 
-/// An error in a query.
+/// Error in a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mistake {
     /// Part with the error.
@@ -170,7 +168,7 @@ fn pair(text: &str, part: Part) -> Result<(&str, &str), Diagnostic> {
     }
 }
 
-/// Parses `10x3x32x32`, `10,3,32,32` or `[10, 3]`; for rank 0 `scalar`, `[]` or an empty string.
+/// Parses `10x3x32x32`, `10,3,32,32` or `[10, 3]`; for rank 0 `scalar`, `[]` or nothing.
 pub fn shape(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = match inner.strip_prefix('[') {
@@ -191,7 +189,7 @@ pub fn shape(text: &str) -> Result<Vec<i64>, String> {
     check_shape(inner.split(['x', ',']).map(dimension).collect::<Result<_, _>>()?)
 }
 
-/// Parses `4,8`, `[4, 8]`, one number, or an empty string.
+/// Parses `4,8`, `[4, 8]`, one number, or nothing.
 pub fn integers(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inner).trim();
@@ -217,7 +215,7 @@ pub(crate) fn alignment(bytes: u64) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
 
-/// Converts a value, without checking constraints.
+/// Does not check constraints.
 pub(crate) fn attribute(ty: AttributeType, given: &RawAttributeValue) -> Result<Value, String> {
     let value = match given {
         RawAttributeValue::Text(text) => typed(ty, text)?,

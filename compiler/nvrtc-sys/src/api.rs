@@ -22,7 +22,7 @@ pub(crate) type ProgramHandle = *mut c_void;
 
 macro_rules! api {
     ($($name:literal $visibility:vis $field:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// A loaded NVRTC, usable from several threads. Never unloaded: it registers exit handlers.
+        /// Loaded NVRTC, usable from several threads. Never unloaded: it registers exit handlers.
         #[derive(Debug, Clone, Copy)]
         pub struct Nvrtc {
             version: (i32, i32),
@@ -62,10 +62,7 @@ api! {
 
 impl Nvrtc {
     /// Loads the library at the absolute `path`, and `libnvrtc-builtins.so.<major>.<minor>` beside it, which NVRTC
-    /// would search by bare name at the first compile.
-    ///
-    /// # Errors
-    /// If it is not NVRTC, or lacks a function or its built-in headers.
+    /// would search by bare name at the first compile. Fails if it is not NVRTC, or lacks a function or that file.
     pub fn load(path: &Path) -> Result<Nvrtc, LoadError> {
         if !path.is_absolute() {
             return Err(LoadError::NotAbsolute(path.to_owned()));

@@ -1,11 +1,9 @@
-//! Errors of loading and compiling.
-
 use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The oldest supported release: 11.2 added `nvrtcGetSupportedArchs` (its release notes).
+/// Oldest supported release: 11.2 added `nvrtcGetSupportedArchs` (its release notes).
 pub const OLDEST: (i32, i32) = (11, 2);
 
 /// Why a file cannot be used as NVRTC.

@@ -1,7 +1,6 @@
 //! NVRTC's C interface, loaded by absolute path, as [`Nvrtc`]. Every failure is a value.
 //!
-//! Never searches for libraries, reads the environment, adds options or panics. Source: `nvrtc.h` of CUDA 13.0,
-//! tested with 13.0.88.
+//! Never searches for libraries, reads the environment, adds options or panics. Source: `nvrtc.h` of CUDA 13.0, tested with 13.0.88.
 
 mod api;
 mod error;

@@ -1,4 +1,3 @@
-//! Runs one compile.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{COMPILATION, INVALID_OPTION, Nvrtc, ProgramHandle, ResultCode, SUCCESS};
 use crate::error::CompileError;
 
-/// The input of a compile.
+/// Input of a compile.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Program {
     /// Source text.
@@ -25,7 +24,7 @@ pub struct Program {
     pub name_expressions: Vec<String>,
 }
 
-/// The result of a compile.
+/// Result of a compile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Warnings and remarks.

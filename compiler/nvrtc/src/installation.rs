@@ -1,15 +1,13 @@
-//! Locates an installed `cubinder`'s files from the program's path, without other parts of the environment.
+//! Locates an installed `cubinder`'s files from the program's path. Must not read other parts of the environment.
 //!
 //! `cargo xtask dist` and pip install `bin/cubinder`, `lib/libcubinder.so`, `lib/cmake/cubinder` and
 //! `share/doc/cubinder`; Python packages are beside `cubinder`.
-//!
-//! Must not read other parts of the environment.
 
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 
-/// The file name of the prebuilt runtime library.
+/// File name of the prebuilt runtime library.
 pub const RUNTIME_LIBRARY: &str = "libcubinder.so";
 
 cubinder_source::diagnostics! {
@@ -28,10 +26,10 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// An installed program.
+/// Installed program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installation {
-    /// The program's resolved path, if known.
+    /// Program's resolved path, if known.
     pub program: Option<PathBuf>,
 }
 
@@ -52,7 +50,7 @@ impl Installation {
         self.folder().filter(|folder| folder.ends_with("bin")).and_then(Path::parent)
     }
 
-    /// Returns the runtime library, beside the program or in `../lib`; if missing, the paths and how to set it.
+    /// Returns the runtime library, beside the program or in `../lib`.
     pub fn runtime_library(&self) -> Result<PathBuf, Diagnostic> {
         let places = self.folder().map_or_else(Vec::new, |folder| {
             let lib = self.prefix().map_or_else(|| folder.join("../lib"), |prefix| prefix.join("lib"));
@@ -68,17 +66,17 @@ impl Installation {
         })
     }
 
-    /// Returns the CMake package's folder, or the missing path.
+    /// Returns the CMake package's folder.
     pub fn cmake_package(&self) -> Result<PathBuf, Diagnostic> {
         self.packed("cannot find the CMake package", "lib/cmake/cubinder", "cubinder-config.cmake")
     }
 
-    /// Returns the folder that messages call `docs/...`, or the missing path.
+    /// Returns the folder that messages call `docs/...`.
     pub fn documentation(&self) -> Result<PathBuf, Diagnostic> {
         self.packed("cannot find the documentation", "share/doc/cubinder", "manifest.md")
     }
 
-    /// Returns the folder with the manifests of the included plugins, or the missing path.
+    /// Returns the folder of the included plugins' manifests.
     pub fn plugins(&self) -> Result<PathBuf, Diagnostic> {
         let folder = "share/cubinder/manifests";
         self.packed("cannot find the included plugins", folder, "circ_pad_plugin.toml")

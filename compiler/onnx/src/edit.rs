@@ -61,7 +61,7 @@ impl<'m> Edits<'m> {
         self.set(node.places.span, node.places.op_type.clone(), field);
     }
 
-    /// Sets an attribute of a node: replaces the one that [`crate::Node::attribute`] returns, or adds one.
+    /// Sets an attribute: replaces the one that [`crate::Node::attribute`] returns, or adds one.
     pub fn set_attribute(&mut self, id: NodeId, attribute: &AttributeProto) {
         let Some(node) = self.model.node(id) else { return };
         let field = bytes_field(number::NODE_ATTRIBUTE, &attribute.encode_to_vec());
@@ -142,7 +142,7 @@ impl<'m> Edits<'m> {
     }
 }
 
-/// An edited model: ranges of the file and new bytes.
+/// Edited model: ranges of the file and new bytes.
 #[derive(Debug)]
 pub struct EditedModel<R> {
     reader: R,

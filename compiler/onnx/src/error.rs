@@ -1,5 +1,3 @@
-//! Errors of reading and changing models.
-
 /// Why a model cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -23,7 +21,7 @@ pub enum Error {
         at: u64,
         /// Message being read.
         message: &'static str,
-        /// The missing part.
+        /// Missing part.
         what: String,
     },
     /// The bytes are valid but contain no graph.
@@ -34,7 +32,7 @@ pub enum Error {
     Limit {
         /// Byte offset in the file.
         at: u64,
-        /// The part that is too large.
+        /// Part that is too large.
         what: String,
     },
 }

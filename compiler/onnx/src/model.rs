@@ -1,11 +1,9 @@
-//! A model as read: everything but weights.
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::proto::{NodeProto, OperatorSetIdProto, TensorProto, TypeProto};
 
-/// A model without its weights.
+/// Model without its weights.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     /// Format version.
@@ -29,20 +27,20 @@ pub(crate) struct Span {
     pub(crate) payload: Range<u64>,
 }
 
-/// The owner of a graph.
+/// Owner of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Owner {
-    /// The network itself.
+    /// Network.
     #[default]
     Model,
-    /// A node's attribute: a branch of `If`, the body of `Loop` or `Scan`.
+    /// Node attribute: a branch of `If`, the body of `Loop` or `Scan`.
     Node {
         /// Node.
         node: NodeId,
-        /// The attribute's name.
+        /// Attribute name.
         attribute: String,
     },
-    /// A function, which replaces nodes of its name.
+    /// Function, which replaces nodes of its name.
     Function {
         /// Domain.
         domain: String,
@@ -64,7 +62,7 @@ impl Owner {
 /// Nodes and their described tensors.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// The graph's owner.
+    /// Graph owner.
     pub owner: Owner,
     /// Name.
     pub name: String,
@@ -82,7 +80,7 @@ pub struct Graph {
     pub(crate) imports_end: u64,
 }
 
-/// A tensor with its description.
+/// Tensor with its description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value {
     /// Name.
@@ -91,7 +89,7 @@ pub struct Value {
     pub ty: Option<TypeProto>,
 }
 
-/// A node.
+/// Node.
 #[derive(Debug, Clone)]
 pub struct Node {
     /// Message, without graphs, sparse tensors and large data.
@@ -104,7 +102,7 @@ pub(crate) struct Places {
     pub(crate) span: usize,
     pub(crate) domain: Option<Range<u64>>,
     pub(crate) op_type: Option<Range<u64>>,
-    /// Byte ranges of the attributes, in order.
+    /// Byte ranges, in order.
     pub(crate) attributes: Vec<Range<u64>>,
 }
 
@@ -147,7 +145,7 @@ impl Model {
         self.enclosing(graph).last().filter(|root| *root < self.graphs.len())
     }
 
-    /// Returns a graph and its enclosing graphs, innermost first.
+    /// Includes the graph; innermost first.
     pub(crate) fn enclosing(&self, graph: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(graph), |graph| self.graphs.get(*graph)?.owner.graph())
     }

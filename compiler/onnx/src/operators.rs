@@ -1,5 +1,4 @@
-//! Names of standard ONNX operators, including functions and deprecated ones. Generated from the pinned `onnx`
-//! package (`tests/generated.rs`).
+//! Names of standard ONNX operators, including functions and deprecated ones. Generated from the pinned `onnx` package (`tests/it/generated.rs`).
 
 const TEXT: &str = include_str!("generated/operators.txt");
 
@@ -21,7 +20,7 @@ pub fn is_domain(domain: &str) -> bool {
         || (domain.starts_with("ai.onnx.") && operators().any(|(known, _)| known == domain))
 }
 
-/// Returns whether the standard has an operator; the default domain is empty.
+/// Returns whether the standard has an operator.
 #[must_use]
 pub fn is_operator(domain: &str, name: &str) -> bool {
     operators().any(|operator| operator == (domain, name))

@@ -1,5 +1,4 @@
-//! Copies nodes and tensors without tensor data above [`SMALL_BYTES`], sparse tensors, and graphs, whose byte ranges
-//! it returns.
+//! Copies nodes and tensors without tensor data above [`SMALL_BYTES`], sparse tensors, and graphs, whose byte ranges it returns.
 
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -36,7 +35,7 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct FoundGraph {
     pub(crate) attribute: usize,
-    /// The attribute's length offset and byte range.
+    /// Attribute's length offset and byte range.
     pub(crate) around: (u64, Range<u64>),
     /// Graph's, likewise.
     pub(crate) graph: (u64, Range<u64>),

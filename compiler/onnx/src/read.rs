@@ -1,5 +1,4 @@
-//! Reads a file into a [`Model`]: descends into graphs, functions and nodes; decodes or skips all else. Reads each
-//! byte at most twice, at any depth.
+//! Reads a file into a [`Model`]: descends into graphs, functions and nodes; decodes or skips all else. Reads each byte at most twice, at any depth.
 
 use std::fs::File;
 use std::io::{Read, Seek};

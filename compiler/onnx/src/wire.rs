@@ -97,7 +97,7 @@ impl<R: Read + Seek> Source<R> {
         Err(wrong(start, message, "a number exceeds 64 bits"))
     }
 
-    /// Returns the field at `at` of a message that ends at `end`, and advances `at`. Does not read payloads.
+    /// Reads the field at `at` of a message up to `end`, without its payload; advances `at`.
     pub(crate) fn field(
         &mut self,
         at: &mut u64,
@@ -165,7 +165,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(Content::Other)
     }
 
-    /// Skips a group. ONNX has none, but unknown fields may be nested groups.
+    /// ONNX has no groups, but unknown fields may be nested ones.
     fn group(&mut self, number: u32, end: u64, message: &'static str) -> Result<Content, Error> {
         let mut open = vec![number];
         while let Some(last) = open.last().copied() {

@@ -22,15 +22,12 @@ const RANDOM: usize = 6;
 /// Attempts if another process deletes the draft.
 const TRIES: usize = 16;
 
-/// A draft, deleted on drop.
+/// Draft, deleted on drop.
 #[derive(Debug)]
 pub struct AtomicFile(NamedTempFile);
 
 impl AtomicFile {
-    /// Sweeps the folder and creates an empty draft beside `place`.
-    ///
-    /// # Errors
-    /// A missing or read-only folder; `place` is a pipe, device or socket.
+    /// Sweeps the folder and creates an empty draft beside `place`, which must not be a pipe, device or socket.
     pub fn beside(place: &Path) -> io::Result<AtomicFile> {
         may_replace(place)?;
         sweep(parent_folder(place));
@@ -38,9 +35,6 @@ impl AtomicFile {
     }
 
     /// Creates a draft without checking its target or sweeping.
-    ///
-    /// # Errors
-    /// A missing or read-only folder.
     pub fn in_folder(folder: &Path) -> io::Result<AtomicFile> {
         let new = |builder: &mut tempfile::Builder<'_, '_>| {
             builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
@@ -57,10 +51,7 @@ impl AtomicFile {
         Err(io::Error::other("another process removes new files in this folder"))
     }
 
-    /// Creates a draft with `bytes`.
-    ///
-    /// # Errors
-    /// The errors of [`AtomicFile::beside`], or a full disk.
+    /// Creates a draft with `bytes`, as [`AtomicFile::beside`].
     pub fn with_bytes(place: &Path, bytes: &[u8]) -> io::Result<AtomicFile> {
         let mut draft = AtomicFile::beside(place)?;
         draft.file_mut().write_all(bytes)?;
@@ -84,10 +75,7 @@ impl AtomicFile {
         self.0.as_file()
     }
 
-    /// Replaces `place`.
-    ///
-    /// # Errors
-    /// A failed sync or rename.
+    /// Syncs the draft and replaces `place`.
     pub fn persist(self, place: &Path) -> io::Result<()> {
         // Some file systems detect a full disk only now; unsynced files may be empty after power failure.
         self.file().sync_all()?;
@@ -95,9 +83,6 @@ impl AtomicFile {
     }
 
     /// Replaces `place` without syncing, for contents that readers verify.
-    ///
-    /// # Errors
-    /// A failed rename.
     pub fn persist_unsynced(self, place: &Path) -> io::Result<()> {
         self.put(place).map(drop)
     }
@@ -108,7 +93,7 @@ impl AtomicFile {
     }
 }
 
-/// A failed placement.
+/// Failed placement.
 #[derive(Debug)]
 pub struct NotPersisted {
     /// Its path.
@@ -133,11 +118,8 @@ impl From<NotPersisted> for Diagnostic {
     }
 }
 
-/// Replaces all files or none, in order, never interleaved with another process. A killed process leaves the first
-/// ones replaced.
-///
-/// # Errors
-/// The first failure. Previous files are restored if the file system has hard links.
+/// Replaces all files or none, in order, never interleaved with another process. Returns the first failure, and
+/// restores previous files if the file system has hard links. A killed process leaves the first ones replaced.
 pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
     replace_files(files, |draft, place, is_last| {
         let before = match is_last {
@@ -150,18 +132,14 @@ pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), No
     })
 }
 
-/// Creates all files or none, in order.
-///
-/// # Errors
-/// The first failure, including existing files.
+/// Creates all files or none, in order. Returns the first failure, including existing files.
 pub fn persist_all_new<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
     replace_files(files, |draft, place, _| {
         Ok(Placed { file: put_new(draft, place)?, place: place.to_owned(), before: Before::Absent })
     })
 }
 
-/// Renames without replacing, or links (`persist_noclobber`); where neither works, as on 9P under Windows, uses
-/// [`claim`].
+/// Renames without replacing, or links (`persist_noclobber`); where neither works, as on 9P under Windows, uses [`claim`].
 fn put_new(draft: AtomicFile, place: &Path) -> io::Result<File> {
     draft.0.persist_noclobber(place).or_else(|refused| put_otherwise(refused, place))
 }
@@ -173,8 +151,7 @@ fn put_otherwise(refused: PersistError, place: &Path) -> io::Result<File> {
     }
 }
 
-/// Matches errors of unsupported calls (link(2), rename(2)). If the cause is a missing permission, the next call
-/// fails too.
+/// Unsupported calls (link(2), rename(2)). If the cause is a missing permission, the next call fails too.
 fn is_unknown_there(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let unknown = [Errno::PERM, Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL];
@@ -198,7 +175,7 @@ struct Placed {
 
 enum Before {
     Absent,
-    /// A locked file, which is never swept.
+    /// Locked file, which is never swept.
     Kept(TempPath, File),
     Unknown,
 }
@@ -230,7 +207,7 @@ fn replace_files<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Restores the previous file; returns its path on failure. Keeps other processes' newer files.
+/// Returns the path on failure. Keeps other processes' newer files.
 fn undo(placed: Placed) -> Option<PathBuf> {
     let Placed { file, place, before } = placed;
     if !is_at(&file, &place) {
@@ -244,8 +221,7 @@ fn undo(placed: Placed) -> Option<PathBuf> {
     (!is_undone).then_some(place)
 }
 
-/// Rejects pipes, devices, sockets, and links to them: replacing `/dev/null` affects all programs. Other links
-/// are replaced, not their targets.
+/// Rejects pipes, devices, sockets, and links to them: replacing `/dev/null` affects all programs. Replaces other links, not their targets.
 fn may_replace(place: &Path) -> io::Result<()> {
     if fs::read_link(place).is_ok_and(|named| named.starts_with("/proc")) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular));
@@ -268,8 +244,7 @@ const PAUSES: usize = 1000;
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Excludes other processes that place several files, until dropped. Continues unlocked on failure: each file is
-/// still atomic.
+/// Excludes other processes that place several files, until dropped. Continues unlocked on failure: each file is still atomic.
 fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
     // A fixed order prevents deadlocks.
     let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
@@ -328,7 +303,7 @@ fn sweep_one(path: &Path, shared: &[FsWord]) {
     }
 }
 
-/// Returns the flag for opening without blocking: a pipe may have replaced the file.
+/// A pipe may have replaced the file.
 fn nonblock() -> i32 {
     rustix::fs::OFlags::NONBLOCK.bits().cast_signed()
 }
@@ -397,11 +372,8 @@ pub fn write_help(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Rejects pipes, devices, sockets and read-only files, which a rename would replace. Messages contain `shown`, and
-/// `other` as another way to name a file. Libraries are not checked, as by linkers.
-///
-/// # Errors
-/// An existing file that is not regular, not writable, or another user's.
+/// Rejects pipes, devices, sockets, and files that are read-only or another user's: a rename would replace them.
+/// Messages contain `shown`, and `other` as another way to name a file. Libraries are not checked, as by linkers.
 pub fn check_replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
     may_replace(place).map_err(|error| file_error("write", shown, &error))?;
     let Some(facts) = fs::metadata(place).ok().filter(fs::Metadata::is_file) else { return Ok(()) };

@@ -14,9 +14,7 @@ pub enum Align {
     Right,
 }
 
-/// Formats rows as indented columns, two spaces apart.
-///
-/// Columns without `align` are left-aligned. A left-aligned last cell does not widen its column.
+/// Formats rows as indented columns, two spaces apart, left-aligned without `align`. A left-aligned last cell does not widen its column.
 #[must_use]
 pub fn columns<Row: AsRef<[Cell]>, Cell: AsRef<str>>(rows: &[Row], indent: usize, align: &[Align]) -> String {
     let align = |column: usize| align.get(column).copied().unwrap_or(Align::Left);

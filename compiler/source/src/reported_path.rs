@@ -1,5 +1,4 @@
-//! Paths for JSON output (`docs/json.md`) and worker processes. They may be invalid UTF-8, which serde rejects, and
-//! on which `json!` panics.
+//! Paths for JSON output (`docs/json.md`) and worker processes. They may be invalid UTF-8, which serde rejects, and on which `json!` panics.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-/// A path in a report: a string if UTF-8, else an object with `text` (`U+FFFD` for invalid bytes) and `bytes`, an
-/// array of numbers.
+/// Path in a report: a string if UTF-8, else an object with `text` (`U+FFFD` for invalid bytes) and `bytes`, an array of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportedPath(PathBuf);
 
@@ -36,7 +34,7 @@ impl Serialize for ReportedPath {
     }
 }
 
-/// A path between `cubinder` processes, for `#[serde(with = "as_bytes")]`.
+/// Path between `cubinder` processes, for `#[serde(with = "as_bytes")]`.
 pub mod as_bytes {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -45,17 +43,11 @@ pub mod as_bytes {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     /// Writes the path's bytes.
-    ///
-    /// # Errors
-    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         path.as_os_str().as_bytes().serialize(serializer)
     }
 
     /// Reads a path from [`serialize`].
-    ///
-    /// # Errors
-    /// The errors of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         Ok(OsString::from_vec(Vec::deserialize(deserializer)?).into())
     }

@@ -17,10 +17,7 @@ pub const LARGEST_TEXT: usize = 64 << 20;
 /// Maximum bytes of a library, engine or bundle.
 pub const LARGEST_BINARY: usize = 1 << 37;
 
-/// Opens a regular file, or a folder, which fails when read.
-///
-/// # Errors
-/// Unopenable files, pipes, devices and sockets.
+/// Opens a regular file, or a folder, which fails when read. Rejects pipes, devices and sockets.
 pub fn open(path: &Path) -> io::Result<File> {
     // Opening some devices has side effects.
     check_kind(&std::fs::metadata(path)?)?;
@@ -42,10 +39,7 @@ fn check_kind(facts: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Opens a regular file.
-///
-/// # Errors
-/// The errors of [`open`], or a folder.
+/// Opens a regular file, as [`open`]; rejects folders.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     match file.metadata()?.is_dir() {
@@ -54,18 +48,12 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a regular file.
-///
-/// # Errors
-/// Unreadable, or above `most` bytes or this machine's memory.
+/// Reads a regular file; fails above `most` bytes or this machine's memory.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     read_opened(&open(path)?, most)
 }
 
-/// Reads an opened file.
-///
-/// # Errors
-/// The errors of [`read`].
+/// Reads an opened file, as [`read`].
 pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
     // Files of `/proc` state size zero.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
@@ -85,10 +73,7 @@ pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
     if bytes.len() > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads a regular file; messages name it.
-///
-/// # Errors
-/// The errors of [`read`].
+/// Reads a regular file, as [`read`]; messages name it.
 pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     read(path, most).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => format!("`{}` exceeds {most} bytes", shown(path).display()),
@@ -96,10 +81,7 @@ pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads a text without byte order mark; messages use its [`shown`] path.
-///
-/// # Errors
-/// Unreadable, not regular, not UTF-8, or above 64 MiB.
+/// Reads a text without byte order mark; messages use its [`shown`] path. Fails if not UTF-8, or above 64 MiB.
 pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let name = shown(path);
     let bytes = read(path, LARGEST_TEXT).map_err(|error| {

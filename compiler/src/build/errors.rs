@@ -1,5 +1,3 @@
-//! Diagnostics of builds.
-
 use cubinder_source::diagnostic::Diagnostic;
 
 cubinder_source::diagnostics! {
@@ -87,7 +85,7 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Adds what to do if a file cannot be read.
+/// Adds a remedy for unreadable files.
 pub(super) fn with_help(error: Diagnostic) -> Diagnostic {
     match error.help {
         Some(_) => error,

@@ -1,4 +1,4 @@
-//! The plugin libraries of a build, and the code libraries to put into the plan.
+//! A build's plugin libraries, and the code libraries for the plan.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ pub(super) struct Libraries(Vec<Library>);
 
 struct Library {
     path: PathBuf,
-    /// Empty for libraries of others, which only unchecked builds accept.
+    /// Empty for foreign libraries, which only unchecked builds accept.
     plugins: Vec<Plugin>,
-    /// Library to put into the plan.
+    /// Library for the plan.
     code: Option<PathBuf>,
 }
 

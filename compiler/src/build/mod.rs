@@ -1,5 +1,5 @@
-//! Builds an engine with the installed TensorRT: checks the model, the libraries and the shapes, chooses a TensorRT,
-//! runs it, and replaces the plan.
+//! Builds an engine with the installed TensorRT: checks the model, libraries and shapes, runs TensorRT, and replaces
+//! the plan.
 //!
 //! `cubinder-tensorrt` knows TensorRT; this module knows models and plugin libraries.
 
@@ -30,7 +30,7 @@ pub struct Request {
     pub plugins: Vec<PathBuf>,
     /// Whether to put the code libraries into the plan.
     pub embed: bool,
-    /// Whether to skip the check of the model and the libraries.
+    /// Whether to skip checking the model and libraries.
     pub unchecked: bool,
     /// Shapes, `NAME=SHAPE` or `NAME=MIN:OPT:MAX`.
     pub shapes: Vec<String>,
@@ -53,22 +53,22 @@ pub struct Request {
 pub struct Outcome {
     /// TensorRT that built it.
     pub installation: Installation,
-    /// Other installations that could have been used.
+    /// Other usable installations.
     pub others: Vec<Installation>,
     /// Facts that TensorRT reported.
     pub built: Built,
     /// Size of the plan, bytes.
     pub bytes: u64,
-    /// Warnings about the model and the libraries.
+    /// Warnings about the model and libraries.
     pub warnings: Vec<Diagnostic>,
-    /// Folder with the files of the printed command, if it was kept.
+    /// Folder with the printed command's files, if kept.
     pub kept: Option<PathBuf>,
 }
 
 /// Builds the plan of a request.
 ///
 /// # Errors
-/// Everything that is wrong before TensorRT starts, or TensorRT's failure; the previous plan is unchanged.
+/// Errors found before TensorRT starts, or TensorRT's failure; the previous plan is unchanged.
 pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Result<Outcome, Vec<Diagnostic>> {
     let mut problems: Vec<Diagnostic> = Vec::new();
     let mut note = |found: Result<(), Vec<Diagnostic>>| problems.extend(found.err().unwrap_or_default());

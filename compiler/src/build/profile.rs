@@ -37,10 +37,7 @@ impl Part {
     }
 }
 
-/// Returns the ranges of shapes and of values.
-///
-/// # Errors
-/// Malformed, contradictory and missing ranges.
+/// Returns the ranges of shapes and values; rejects malformed, contradictory and missing ones.
 pub(super) fn ranges(
     inputs: &[NetworkInput],
     shapes: &[String],

@@ -1,5 +1,3 @@
-//! `cubinder build`.
-
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -128,7 +126,7 @@ fn request(arguments: &Arguments) -> Request {
     }
 }
 
-/// Returns TensorRT's warnings, without duplicates.
+/// Removes duplicates.
 pub(super) fn of_tensorrt(kind: Kind, warnings: &[String]) -> Vec<Diagnostic> {
     let product = kind.name();
     let mut texts: Vec<&String> = Vec::new();
@@ -199,7 +197,7 @@ fn summary_json(arguments: &Arguments, outcome: &Outcome, elapsed: Duration) -> 
     })
 }
 
-/// Prints a line on standard error, which may be closed.
+/// Ignores a closed stderr.
 pub(super) fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", harmless(text, false));
 }

@@ -1,5 +1,3 @@
-//! `cubinder check`.
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr as _;

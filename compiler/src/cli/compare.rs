@@ -1,5 +1,3 @@
-//! `cubinder compare`.
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,5 +1,3 @@
-//! `cubinder compile`.
-
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

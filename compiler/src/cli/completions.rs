@@ -1,5 +1,3 @@
-//! `cubinder completions`.
-
 use clap::Args;
 use clap_complete::Shell;
 use cubinder_source::diagnostic::Diagnostic;

@@ -1,5 +1,3 @@
-//! `cubinder doctor`.
-
 use clap::Args;
 use cubinder_compiler::doctor::{Check, Status, checks};
 use cubinder_nvrtc::installation::Installation;

@@ -1,5 +1,3 @@
-//! `cubinder eval`.
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr as _;
@@ -110,7 +108,7 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     Ok(result == "evaluated")
 }
 
-/// Opens a file's subjects; manifests get the route and the project's measurements.
+/// Manifests get the route and the project's measurements.
 fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> {
     let mut subjects = eval::open(path)?;
     let is_manifest = |subject: &Subject| matches!(subject.origin, SubjectOrigin::Manifest(_));
@@ -182,7 +180,6 @@ fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Co
     Ok(Compiler::new(Environment { arch, overrides, ..environment }))
 }
 
-/// Plans a manifest's compile with the `cubinder.toml` above it.
 fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Environment, Vec<Diagnostic>> {
     let asked = ProjectOptions {
         manifests: vec![file.to_owned()],

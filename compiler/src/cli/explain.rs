@@ -1,5 +1,3 @@
-//! `cubinder explain`.
-
 use clap::Args;
 use clap::builder::StringValueParser;
 use cubinder_source::diagnostic::Diagnostic;

@@ -1,5 +1,3 @@
-//! `cubinder extract`.
-
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 

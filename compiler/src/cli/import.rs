@@ -1,5 +1,3 @@
-//! `cubinder import`.
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

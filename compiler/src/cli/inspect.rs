@@ -1,5 +1,3 @@
-//! `cubinder inspect`.
-
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -54,7 +52,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     Ok(report.damaged.is_empty())
 }
 
-/// Keeps one plugin's or node's part of a report.
 pub(super) fn keep_plugin(report: &mut inspect::Report, name: &str, path: &Path) -> Result<(), Diagnostic> {
     let names = report.names();
     if report.keep(name) {
@@ -65,7 +62,6 @@ pub(super) fn keep_plugin(report: &mut inspect::Report, name: &str, path: &Path)
         .note(format!("it contains {contents}")))
 }
 
-/// Reads a file; returns its report and its bytes.
 pub(super) fn read_report(path: &Path) -> Result<(inspect::Report, Vec<u8>), Diagnostic> {
     let name = path.display();
     let bytes = source::read(path, source::LARGEST_BINARY)

@@ -1,5 +1,3 @@
-//! `cubinder man`.
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -48,7 +46,6 @@ pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<b
     Ok(true)
 }
 
-/// Collects a command and all commands below it.
 fn collect<'c>(command: &'c clap::Command, commands: &mut Vec<&'c clap::Command>) {
     commands.push(command);
     let inner = command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set());

@@ -165,7 +165,7 @@ mod tests {
         found
     }
 
-    /// Collects options with a short form, and all options of the same long names.
+    /// Collects options with a short form, and others of the same long names.
     fn options(command: &clap::Command, found: &mut BTreeSet<(Option<char>, String)>) {
         const LONG: [&str; 7] = ["define", "include", "jobs", "output", "plugins", "quiet", "verbose"];
         let named =

@@ -1,5 +1,3 @@
-//! `cubinder new`.
-
 use std::path::{Path, PathBuf};
 
 use clap::Args;

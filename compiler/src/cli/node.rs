@@ -1,5 +1,3 @@
-//! Shared arguments that select and describe a node.
-
 use std::path::Path;
 
 use clap::Args;

@@ -18,7 +18,6 @@ pub(super) fn overrides(nvrtc: Option<PathBuf>) -> Overrides {
     Overrides { workers: program, ..Overrides::from_env(nvrtc) }
 }
 
-/// Compiles for a parent if this process is a worker.
 pub(super) fn as_worker() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let nvrtc = arguments.next().filter(|argument| argument == WORKER).and_then(|_| arguments.next())?;
@@ -30,7 +29,7 @@ pub(super) fn as_worker() -> Option<ExitCode> {
 }
 
 fn work(nvrtc: &Path) -> std::io::Result<()> {
-    // NVRTC prints to stdout; send that to stderr.
+    // NVRTC prints to stdout.
     let answers: File = std::io::stdout().as_fd().try_clone_to_owned()?.into();
     rustix::stdio::dup2_stdout(std::io::stderr())?;
     // Without the thread, the worker exits after the compile.

@@ -1,5 +1,3 @@
-//! Shows launch obligations as text and JSON.
-
 use std::collections::BTreeMap;
 
 use cubinder_analysis::check::Obligation;
@@ -14,11 +12,11 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) proved: usize,
-    /// Violated by an allowed launch; reported as a diagnostic.
+    /// Violated by an allowed launch.
     pub(super) refuted: usize,
-    /// Checked by the plugin library at run time.
+    /// Checked by the plugin library.
     pub(super) at_run_time: usize,
-    /// On the native route: checked when an engine is built.
+    /// On the native route.
     pub(super) when_built: usize,
     is_all_native: bool,
 }

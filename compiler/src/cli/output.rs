@@ -88,7 +88,7 @@ pub(super) fn open_project(options: ProjectOptions) -> Result<Option<Project>, V
     Ok(Project::open_around(options, &current_folder()?)?.pop())
 }
 
-/// Prints indented JSON; `what` names it in errors.
+/// `what` names the value in errors.
 pub(super) fn print_pretty(value: &impl Serialize, what: &str) -> Result<(), Diagnostic> {
     print_text(serde_json::to_string_pretty(value), what)
 }
@@ -114,7 +114,7 @@ pub(super) fn environment_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Rejects a file as output folder: `--out-dir libfoo.so`.
+/// Rejects files: `--out-dir libfoo.so`.
 pub(super) fn check_folder(path: &Path) -> Result<(), Diagnostic> {
     let is_library = path.extension().is_some_and(|extension| extension == "so");
     let is_file = std::fs::metadata(path).is_ok_and(|facts| !facts.is_dir());
@@ -129,7 +129,7 @@ pub(super) fn check_folder(path: &Path) -> Result<(), Diagnostic> {
     })
 }
 
-/// Rejects a folder as output file: `--output build`.
+/// Rejects folders: `--output build`.
 pub(super) fn check_file(path: &Path) -> Result<(), Diagnostic> {
     if !path.is_dir() {
         return Ok(());
@@ -173,10 +173,9 @@ pub(super) fn ending(code: ExitCode) -> ExitCode {
     }
 }
 
-/// The choice of `--color`.
 static COLOUR: OnceLock<ColorChoice> = OnceLock::new();
 
-/// Finds `--color` in the words of a command line, before help or an error is printed in colour.
+/// Finds `--color` before help or an error is printed.
 pub(super) fn choose_colour(words: impl Iterator<Item = OsString>) -> ColorChoice {
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let value = |at: usize| match words[at].strip_prefix("--color")? {

@@ -1,5 +1,3 @@
-//! `cubinder paths`.
-
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};

@@ -1,5 +1,3 @@
-//! `cubinder run`.
-
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -62,7 +60,7 @@ impl RunOptions {
         MessageFormat::new(self.json)
     }
 
-    /// Runs the engine, and shows warnings; `others` are files that the caller reads.
+    /// Also shows warnings; the caller reads `others`.
     pub(super) fn run(&self, others: &[&Path]) -> Result<Outcome, Vec<Diagnostic>> {
         let installation = Installation::of_this_program();
         let search = Search::from_env(installation.program.as_deref().and_then(Path::parent));
@@ -160,7 +158,6 @@ fn row(role: &str, (name, array): &(String, Array)) -> [String; 8] {
     ]
 }
 
-/// Formats a number for the table.
 fn short(number: Number) -> String {
     match number {
         Number::Float(value) if value.is_finite() && value != 0.0 && !(1e-4..1e6).contains(&value.abs()) => {
@@ -178,7 +175,6 @@ fn number_json(number: Number) -> Value {
     })
 }
 
-/// Shows TensorRT's log, if verbose.
 struct Log(bool);
 
 impl Watch for Log {

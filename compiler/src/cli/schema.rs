@@ -1,5 +1,3 @@
-//! `cubinder schema`.
-
 use clap::Args;
 use cubinder_manifest::manifest::json_schema::json_schema;
 use cubinder_source::diagnostic::Diagnostic;

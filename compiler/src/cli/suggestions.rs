@@ -1,4 +1,4 @@
-//! Values that completions offer for arguments that accept others too.
+//! Values that completions offer for open-ended arguments.
 
 use std::ffi::OsStr;
 use std::sync::LazyLock;
@@ -9,7 +9,6 @@ use cubinder_compiler::target_choice::TargetChoice;
 use cubinder_model::fit::KNOWN;
 use cubinder_source::rules;
 
-/// Adds values for completions to a parser.
 #[derive(Clone)]
 pub(super) struct Suggesting<P> {
     parser: P,
@@ -37,17 +36,15 @@ fn known(values: &'static [String]) -> impl Iterator<Item = PossibleValue> {
     values.iter().map(|value| PossibleValue::new(value.as_str()))
 }
 
-/// Offers GPUs: `sm_89`.
 pub(super) fn gpu<P>(parser: P) -> Suggesting<P> {
     Suggesting { parser, values: || known(&GPUS).collect() }
 }
 
-/// Offers targets: `sm_89`, `compute_80`.
 pub(super) fn target<P>(parser: P) -> Suggesting<P> {
     Suggesting { parser, values: || known(&GPUS).chain(known(&PTX)).collect() }
 }
 
-/// Offers values of `--target` that are resolved on this machine, and targets.
+/// Includes values that are resolved on this machine.
 pub(super) fn target_choice<P>(parser: P) -> Suggesting<P> {
     let values = || {
         let words = TargetChoice::WORDS.into_iter().map(PossibleValue::new);
@@ -56,7 +53,6 @@ pub(super) fn target_choice<P>(parser: P) -> Suggesting<P> {
     Suggesting { parser, values }
 }
 
-/// Offers the codes of rules with their titles.
 pub(super) fn rule_code<P>(parser: P) -> Suggesting<P> {
     let values = || {
         let code = |rule: &rules::Rule| PossibleValue::new(rule.code.0).help(rule.title());

@@ -1,5 +1,3 @@
-//! `cubinder thin`.
-
 use std::path::PathBuf;
 
 use clap::Args;

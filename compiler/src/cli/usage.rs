@@ -1,5 +1,3 @@
-//! Command-line errors, shown like other diagnostics.
-
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use cubinder_source::diagnostic::{Diagnostic, suggest};
 
@@ -37,7 +35,6 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     Some(diagnostic.help(help))
 }
 
-/// Suggests the option of another command or compiler.
 fn of_another_command(error: &clap::Error) -> Option<&'static str> {
     if error.kind() != ErrorKind::UnknownArgument {
         let both = [ContextKind::InvalidArg, ContextKind::PriorArg]
@@ -85,8 +82,7 @@ fn message(error: &clap::Error) -> String {
     }
 }
 
-/// Returns clap's suggestions; only the nearest if one typo away. Clap's Jaro distance prefers `schema` to `check`
-/// for `chekc`.
+/// Returns only the nearest suggestion if one typo away: clap's Jaro distance prefers `schema` to `check` for `chekc`.
 fn suggested(error: &clap::Error, kind: ContextKind) -> Option<String> {
     let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg, ContextKind::InvalidValue];
     let wrong = wrong.into_iter().find_map(|kind| match error.get(kind)? {

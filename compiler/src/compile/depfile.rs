@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cubinder_source::diagnostic::Diagnostic;
 
-/// Returns the rules; fails on line breaks in paths, which cannot be escaped.
+/// Returns the rules; rejects line breaks in paths, which cannot be escaped.
 pub(super) fn text<'p>(
     outputs: impl IntoIterator<Item = &'p Path>,
     inputs: impl IntoIterator<Item = &'p Path>,

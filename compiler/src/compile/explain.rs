@@ -1,5 +1,5 @@
 //! Adds manifest locations to NVRTC errors that a manifest causes: undeclared names, options, include folders.
-//! Decides on causes ([`Cause`]), never on texts.
+//! Decides on [`Cause`]s, never on texts.
 
 use std::ops::Range;
 
@@ -119,7 +119,6 @@ pub(super) fn with_kernel(errors: Vec<Diagnostic>, unit: &TranslationUnit) -> Ve
     errors.into_iter().map(with_place).collect()
 }
 
-/// Returns the names for kernels and template arguments.
 fn names(manifest: &Manifest) -> Vec<&Located<String>> {
     let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     let constants = manifest.constants.iter().chain(of_variants).map(|decl| &decl.name);

@@ -50,12 +50,12 @@ pub(super) struct CompileJobs<'p> {
 /// A plugin's jobs. Launches of a kernel with equal used types and constants share one.
 pub(super) struct PluginJobs<'p> {
     pub(super) plugin: &'p CheckedPlugin,
-    /// The range of the plugin's jobs in [`CompileJobs::jobs`].
+    /// Range in [`CompileJobs::jobs`].
     pub(super) jobs: Range<usize>,
     pub(super) units: Vec<UnitJob<'p>>,
 }
 
-/// Indices of the jobs that one NVRTC program compiles.
+/// Indices of the jobs of one NVRTC program.
 pub(super) type Program = Vec<usize>;
 
 /// A unit and its index in [`CompileJobs::jobs`]; `None` if precompiled.
@@ -69,9 +69,9 @@ pub(super) type SignatureResult = Option<Result<Signature, Vec<CompileMessage>>>
 
 pub(super) struct CompiledJob<'j> {
     pub(super) job: &'j Job<'j>,
-    /// Signatures, each with a target of its architecture; a single one serves all targets.
+    /// Each with a target of its architecture; a single one serves all targets.
     pub(super) signatures: Vec<(Target, SignatureResult)>,
-    /// Compiled code in the order of the plan's targets.
+    /// In the order of the plan's targets.
     pub(super) codes: Vec<(Target, Result<CompiledKernel, Vec<CompileMessage>>)>,
 }
 
@@ -167,7 +167,7 @@ impl<'p> CompileJobs<'p> {
 
 /// A file's facts, which all units of a plugin share.
 struct TextFacts {
-    /// The manifest names that it uses, if known.
+    /// Manifest names that it uses, if known.
     names: Option<BTreeSet<String>>,
     signature_targets: Vec<Target>,
     length: usize,
@@ -285,7 +285,7 @@ fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, si
     }
 }
 
-/// Counts a compile. The bar appears after 250 ms.
+/// The bar appears after 250 ms.
 fn step(progress: &ProgressBar, compiled: String) {
     if progress.elapsed() < Duration::from_millis(250) {
         progress.update(|state| state.set_pos(state.pos() + 1));
@@ -313,7 +313,7 @@ fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &Prog
     }
 }
 
-/// Compiles a program. If it fails, each kernel is compiled alone for its own errors; for its own warnings, too.
+/// Compiles a program; if it fails or shares warnings, also each kernel alone, for its own messages.
 fn codes(
     session: &Session,
     jobs: &[Job<'_>],
@@ -363,7 +363,7 @@ fn signatures(
     group.into_iter().zip(found).collect()
 }
 
-/// Retries a failed group without the failing kernel, then the remaining ones separately for their errors.
+/// Retries a failed group without the failing kernel, then the rest separately for their errors.
 fn compile_missing_signatures(
     session: &Session,
     jobs: &[Job<'_>],

@@ -10,7 +10,7 @@ use cubinder_nvrtc::codegen::{TranslationUnit, display_name, without_detours};
 use cubinder_nvrtc::nvrtc::{Settings, has_line_information, include_folders};
 use cubinder_source::diagnostic::Diagnostic;
 
-/// Returns include folders with machine-dependent names; none with line information, which documents such paths.
+/// Returns include folders with machine-dependent names; none with line information, which documents them.
 pub(super) fn include_folders_of_machine(
     unit: &TranslationUnit,
     settings: &Settings,

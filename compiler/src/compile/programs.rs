@@ -10,7 +10,6 @@ use cubinder_model::{Digest, Plugin, Variant};
 use super::jobs::{CompileJobs, Job, PluginJobs, Program, UnitJob};
 
 impl CompileJobs<'_> {
-    /// Groups the jobs of each plugin.
     pub(super) fn programs(&self) -> Vec<Program> {
         let of_plugin = |plugin: &PluginJobs<'_>| {
             let jobs = self.jobs.get(plugin.jobs.clone()).unwrap_or_default();
@@ -20,7 +19,7 @@ impl CompileJobs<'_> {
     }
 }
 
-/// Groups a plugin's jobs, of which `first` is the number of the first. Sorts a program by kernel.
+/// Groups a plugin's jobs, of which the first is number `first`. Sorts a program by kernel.
 fn programs(plugin: &Plugin, units: &[UnitJob<'_>], jobs: &[Job<'_>], first: usize) -> Vec<Program> {
     // NVRTC emits all kernels of a text except templates, whichever are named: rows do not divide those.
     let is_template = |unit: &Unit| unit.kernel.contains('<');
@@ -63,7 +62,7 @@ fn programs(plugin: &Plugin, units: &[UnitJob<'_>], jobs: &[Job<'_>], first: usi
     programs
 }
 
-/// Numbers the variants by the first one that serves the same nodes: engines contain the code of those.
+/// Numbers variants by the first one that serves the same nodes: engines contain code per node.
 fn rows(variants: &[Variant]) -> Vec<usize> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let row = |(index, variant): (usize, &Variant)| {
@@ -74,13 +73,12 @@ fn rows(variants: &[Variant]) -> Vec<usize> {
     variants.iter().enumerate().map(row).collect()
 }
 
-/// Kernels in a program cost NVRTC about as much as in programs of their own, so a group is divided until its text,
-/// once for each kernel, is as short as this. Starting a program costs as much as 10 to 15 kernels of 300 bytes
-/// (NVRTC 13.0).
+/// A group is divided until its text, counted once per kernel, is this short: kernels cost NVRTC about the same in any
+/// program. Starting a program costs as much as 10 to 15 kernels of 300 bytes (NVRTC 13.0).
 const TEXT_PER_PROGRAM: usize = 48 << 10;
 
-/// The number of programs grows with the square root of the number of kernels: 2 for more than 40, 8 for 1000, so
-/// that processors stay busy and starting programs costs less than a tenth.
+/// The number of programs grows with the square root of the number of kernels (2 above 40, 8 for 1000): processors
+/// stay busy, and starting programs costs less than a tenth.
 const KERNELS_OF_ONE: usize = 40;
 
 /// Returns the number of programs for `kernels` of a text of `length` bytes: each kernel alone, or a power of two, which
@@ -94,7 +92,7 @@ fn parts(kernels: usize, length: usize) -> usize {
     parts.min(kernels)
 }
 
-/// Returns the part of a kernel, which no other kernel changes.
+/// Returns a kernel's part, which other kernels do not change.
 fn part(kernel: &str, parts: usize) -> usize {
     let [a, b, c, d, ..] = Digest::compute(kernel.as_bytes()).0;
     u32::from_le_bytes([a, b, c, d]) as usize % parts

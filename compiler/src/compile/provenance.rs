@@ -14,7 +14,7 @@ use cubinder_source::source;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::Project;
 
-/// Builds the record; `origins` are per code object.
+/// `origins` are per code object.
 pub(super) fn record(
     project: &Project,
     plugins: &[CheckedPlugin],
@@ -121,7 +121,7 @@ pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Optio
     })
 }
 
-/// Names a file relative to the project or an include folder, else by its file name.
+/// Names a file relative to the project or an include folder, else by file name.
 fn name(path: &Path, root: &Path, include: &[std::path::PathBuf]) -> String {
     let way = display_name(path, root);
     if is_below(&way) {

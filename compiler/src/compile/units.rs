@@ -259,11 +259,10 @@ fn finish_unit(
     Ok(CompiledUnit { variant: unit.variant, step: unit.step, bound, cluster, code })
 }
 
-/// Results of [`dynamic_shared`] by code and symbol.
 type DynamicShared = HashMap<(Digest, String), Dynamic>;
 
-/// Returns whether the kernel has dynamic shared memory. If another kernel of its program has some, the cubin lists it
-/// for all, and the kernel is compiled alone. Static shared memory hides it in any case.
+/// Returns whether the kernel has dynamic shared memory. If one kernel of a program has some, the cubin lists it for
+/// all, so the kernel is compiled alone. Static shared memory always hides it.
 fn dynamic_shared(
     session: Option<&Session>,
     job: &Job<'_>,
@@ -288,7 +287,6 @@ fn explained(resolved: &Resolved, errors: &[CompileMessage]) -> Vec<Diagnostic> 
     errors.iter().map(|error| explain::with_places(resolved, error)).collect()
 }
 
-/// Returns the signatures, each with a target of its architecture.
 fn usable<'s>(
     resolved: &Resolved,
     unit: &Unit,

@@ -1,5 +1,3 @@
-//! Writes libraries and the depfile, all or none.
-
 use std::path::{Path, PathBuf};
 
 use cubinder_launch::native::is_native;
@@ -63,10 +61,8 @@ impl<'r> Libraries<'r> {
         Ok(Libraries { depfile: depfile.transpose()?, libraries })
     }
 
-    /// Replaces all files or none.
-    ///
-    /// Renames the library of ops last: build systems compare its age, so they find it outdated after an
-    /// interruption.
+    /// Replaces all files or none; the library of ops last: build systems compare its age, so they find it outdated
+    /// after an interruption.
     pub(super) fn persist(self) -> Result<Vec<WrittenLibrary>, Diagnostic> {
         let (drafts, written): (Vec<AtomicFile>, Vec<WrittenLibrary>) = self.libraries.into_iter().unzip();
         let libraries = drafts.into_iter().zip(written.iter().map(|library| library.path.as_path())).rev();
@@ -75,7 +71,7 @@ impl<'r> Libraries<'r> {
     }
 }
 
-/// Writes library `base` with `bundle` to a temporary file beside `place`; also returns its size.
+/// Writes `base` with `bundle` to a temporary file beside `place`; also returns its size.
 pub(crate) fn draft_library(
     base: &Path,
     bundle: &[u8],

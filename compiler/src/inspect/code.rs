@@ -1,5 +1,3 @@
-//! Reports code objects, their kernels and launches.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use cubinder_model::{CodeObject, Digest, KernelFacts, Plugin, Variant};

@@ -1,11 +1,9 @@
-//! Formats attributes and tensors, one per line.
-
 use serde_json::Value;
 
 use super::interface::each_once;
 use super::{DeclaredReport, DimsReport, LimitsReport, PluginReport, Range, VariantReport, Verbosity};
 
-/// Maximum listed values, unless all are requested.
+/// Maximum listed values, unless `Full`.
 const SHOWN_VALUES: usize = 16;
 
 /// Formats `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`.
@@ -32,8 +30,8 @@ pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String 
     format!("attribute {name}: {ty}{given}{}{}", joined(facts), doc(declared))
 }
 
-/// Formats `input x: f32 or f16, linear or hwc8, rank 4, dims 1..=64  # what is scaled`; or existing pairs: `f32
-/// linear or f16 hwc8`.
+/// Formats `input x: f32 or f16, linear or hwc8, rank 4, dims 1..=64  # what is scaled`, or pairs: `f32 linear or f16
+/// hwc8`.
 pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> String {
     let DeclaredReport { role, name, types, formats, .. } = declared;
     let pairs = pairs(name, variants);
@@ -64,7 +62,7 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
     format!("{role} {name}: {kinds}{}{}", joined(facts), doc(declared))
 }
 
-/// Returns the rows' pairs of type and format: `f16 hwc8`.
+/// Returns pairs of type and format: `f16 hwc8`.
 fn pairs(tensor: &str, variants: &[VariantReport]) -> Vec<String> {
     let rows = variants.iter().flat_map(|variant| &variant.tensors);
     each_once(rows.filter(|row| row.name == tensor).map(|row| format!("{} {}", row.ty, row.format)))

@@ -1,5 +1,3 @@
-//! Reports attributes and tensors as declared.
-
 use cubinder_expr::print;
 use cubinder_expr::{Format, Interval, Value};
 use cubinder_model::{Attribute, Output, Plugin, ShapeLimits};
@@ -46,7 +44,7 @@ report! {
         [optional] size: Option<SizeReport>,
         /// Whether kernels determine an output's shape.
         [optional] depends_on_data: bool,
-        /// The author's description.
+        /// Author's description.
         [optional] doc: String,
     }
 
@@ -124,7 +122,7 @@ report! {
     }
 }
 
-/// Reports attributes, inputs and outputs with a node's attribute `values`, if any.
+/// Reports attributes and tensors, with a node's attribute `values` if any.
 pub(super) fn interface(plugin: &Plugin, values: &[Value]) -> Vec<DeclaredReport> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, it)| attribute(plugin, index, it, values.get(index)));
@@ -209,7 +207,6 @@ fn limits(limits: &ShapeLimits) -> Option<LimitsReport> {
     (dims.is_some() || numel.is_some()).then_some(LimitsReport { dims, numel })
 }
 
-/// Removes duplicates, keeping the first.
 pub(super) fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut once: Vec<T> = Vec::new();
     for item in items {

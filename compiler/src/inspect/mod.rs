@@ -100,8 +100,8 @@ report! {
 }
 
 impl Report {
-    /// Keeps the plugins with this name (`namespace::name` or `name`) and the containers whose digest starts with it
-    /// (at least 4 digits), with their code. Returns whether any is left.
+    /// Keeps plugins with this name (`namespace::name` or `name`) and containers whose digest starts with it (at least
+    /// 4 digits), with their code. Returns whether any remains.
     pub fn keep(&mut self, name: &str) -> bool {
         const SHORTEST_DIGEST: usize = 4;
         self.containers.retain_mut(|container| {
@@ -122,7 +122,7 @@ impl Report {
         !(self.containers.is_empty() && self.native.is_empty())
     }
 
-    /// Returns names for [`Report::keep`]: of plugins, and the digests of references without their bundle.
+    /// Returns names for [`Report::keep`]: plugins, and digests of references without their bundle.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let plugins = self.containers.iter().flat_map(|container| &container.plugins);
@@ -194,7 +194,7 @@ report! {
         namespace: String,
         /// Plugin version.
         version: String,
-        /// The author's description.
+        /// Author's description.
         [optional] summary: String,
         /// Attributes and tensors; a node's undecided parts.
         [optional] interface: Vec<DeclaredReport>,
@@ -334,7 +334,7 @@ pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectEr
     }
 }
 
-/// Sets the creator that a library registers, or that its engines request.
+/// Sets the creator that a library registers or its engines request.
 fn name_cores(mode: Option<Mode>, bundle: Option<Digest>, report: &mut Report) {
     let of_bundle = bundle.map(|digest| core_name::of_library(digest.shortened()));
     // Nodes on the native route request no creator.
@@ -496,7 +496,7 @@ fn known_devices() -> impl Iterator<Item = ComputeCapability> {
     fit::KNOWN.into_iter().map(ComputeCapability::from_number)
 }
 
-/// Returns whether every launch of a plugin has code for a device.
+/// Returns whether every launch has code for a device.
 pub(crate) fn runs_on(plugin: &Plugin, device: ComputeCapability) -> bool {
     plugin.variants.iter().flat_map(Variant::launches).all(|launch| thin::serves(&launch.code, device))
 }

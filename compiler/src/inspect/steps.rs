@@ -1,5 +1,3 @@
-//! Reports a variant's steps and scratch memory.
-
 use cubinder_expr::{Expr, print};
 use cubinder_model::{Arg, ArgValue, Guard, Launch, Memory, Plugin, Step, Variant, Work};
 use cubinder_node::eval::arg_type;
@@ -148,7 +146,6 @@ fn scratch_name(variant: &Variant, index: u32) -> String {
     variant.scratch.get(index as usize).map_or_else(|| "?".to_owned(), |scratch| scratch.name.clone())
 }
 
-/// Returns whether the only step is a plain launch.
 pub(super) fn is_plain(steps: &[StepReport]) -> bool {
     let plain =
         |launch: &LaunchReport| launch.cluster.is_none() && !launch.cooperative && !launch.programmatic;

@@ -1,5 +1,3 @@
-//! The default output: one row per plugin or node.
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -10,7 +8,7 @@ use cubinder_source::words::size;
 use super::table::{bare_code, damage, heading, qualified, requirement, short};
 use super::{ContainerReport, FileKind, PluginReport, Report};
 
-/// Formats one row per plugin or node with a final newline. Escapes control characters.
+/// Formats the default output: one row per plugin or node. Escapes control characters.
 #[must_use]
 pub fn summary(report: &Report) -> String {
     let mut text = heading(report);
@@ -74,8 +72,8 @@ fn rows(container: &ContainerReport) -> Vec<[String; 6]> {
     container.plugins.iter().map(row).collect()
 }
 
-/// Names the compute capabilities on which every plugin runs, as ranges of known ones. Empty if code is unknown.
-/// TensorRT's code in an engine may run on fewer.
+/// Names the known compute capabilities on which every plugin runs, as ranges; empty if code is unknown. TensorRT's
+/// own code may run on fewer.
 fn runs_on(report: &Report) -> String {
     let plugins: Vec<_> = report.containers.iter().flat_map(|container| &container.plugins).collect();
     let is_unknown = |it: &ContainerReport| it.refers_to.is_some() && it.plugins.is_empty();

@@ -119,7 +119,7 @@ fn container_table(container: &ContainerReport, has_ops: bool, detail: Verbosity
     text
 }
 
-/// Names the creator that a node requires, and where to find it.
+/// Names the creator that a node requires, and its source.
 pub(super) fn requirement(container: &ContainerReport) -> Option<String> {
     let name = container.asks_for.as_ref()?;
     let source = match container.refers_to.is_some() && !container.plugins.is_empty() {
@@ -129,7 +129,6 @@ pub(super) fn requirement(container: &ContainerReport) -> Option<String> {
     Some(format!("requires `{name}`: {source}"))
 }
 
-/// Names the library that registers this creator.
 fn source_of(core_name: &str) -> String {
     if core_name::GENERIC.to_bytes() == core_name.as_bytes() {
         "load `libcubinder.so` before the engine".to_owned()
@@ -149,7 +148,7 @@ fn built(container: &ContainerReport) -> Option<String> {
     (!facts.is_empty()).then(|| format!("built for {}", facts.join(", with ")))
 }
 
-/// Formats a plugin, with an ONNX node if `is_op`.
+/// Includes an ONNX node if `is_op`.
 fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String {
     let mut text = String::new();
     let name = qualified(&plugin.namespace, &plugin.name);
@@ -244,7 +243,6 @@ fn row_table(row: &VariantReport, indent: &str, detail: Verbosity) -> String {
     text
 }
 
-/// Formats the name for ONNX and TensorRT.
 pub(super) fn qualified(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") }
 }

@@ -56,7 +56,7 @@ impl Template {
         }
     }
 
-    /// Returns an attribute of the plugin with a value, as `cubinder eval` reads it.
+    /// Returns an attribute with a value, as `cubinder eval` reads it.
     #[must_use]
     pub fn attribute(self) -> Option<&'static str> {
         match self {
@@ -79,8 +79,8 @@ pub struct Plan {
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// Plans plugin `name` in a new or existing project `folder`; by default in the project around `here`, else in a
-/// new folder `name`.
+/// Plans plugin `name` in a new or existing project `folder`; default: the project around `here`, else a new folder
+/// `name`.
 ///
 /// # Errors
 /// An invalid name.

@@ -1,5 +1,3 @@
-//! The compile plan of a manifest.
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -14,7 +12,7 @@ use crate::errors::UnknownTarget;
 /// How a manifest's kernels are compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Unique targets, at least one.
+    /// Unique targets.
     pub targets: Vec<PlannedTarget>,
     /// Targets that the command line excludes.
     pub left_out: Vec<Target>,
@@ -24,7 +22,7 @@ pub struct Plan {
     pub min_driver: Option<(DriverVersion, Span)>,
     /// Whether precompiled PTX may replace machine code.
     pub ptx_serves: bool,
-    /// The route, which determines whether the plugin library or TensorRT launches the kernels.
+    /// Whether the plugin library or TensorRT launches the kernels.
     pub route: PlannedRoute,
 }
 
@@ -42,13 +40,13 @@ pub struct PlannedRoute {
 pub struct PlannedTarget {
     /// The target.
     pub target: Target,
-    /// The target's location; `None` from the command line.
+    /// Location; `None` from the command line.
     pub span: Option<Span>,
 }
 
 impl Plan {
-    /// Returns the native route's code: PTX for the lowest architecture. It is specific to a chip or family (`a`,
-    /// `f`) only if all targets are.
+    /// Returns the native route's code: PTX for the lowest architecture, with a chip or family suffix (`a`, `f`) only
+    /// if all targets have it.
     #[must_use]
     pub fn lowest_ptx(&self) -> Option<Target> {
         let archs = || self.targets.iter().map(|planned| planned.target.arch);
@@ -60,7 +58,7 @@ impl Plan {
     /// Returns one target per architecture.
     #[must_use]
     pub fn architectures(&self) -> Vec<Target> {
-        // The PTX target may lack the suffix (`a`, `f`) of the planned targets, and is then another architecture.
+        // The PTX target may lack the planned targets' suffix (`a`, `f`), and is then another architecture.
         let native = self.lowest_ptx().filter(|_| self.route.route == Route::Native);
         let mut seen = BTreeSet::new();
         self.targets().into_iter().chain(native).filter(|target| seen.insert(target.arch)).collect()

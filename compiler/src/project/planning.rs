@@ -21,9 +21,9 @@ use super::{Plan, PlannedRoute, PlannedTarget, Project};
 impl Project {
     /// Plans the compile of a possibly invalid manifest; errors go to `sink`.
     ///
-    /// Targets are the command line's, else the manifest's, else the library's; `code` filters the last two.
-    /// Include folders are searched in that order; options follow in reverse, so that the command line's override.
-    /// `needs_targets` makes missing targets an error.
+    /// Targets are the command line's, else the manifest's, else the library's; `code` filters the last two. Include
+    /// folders are in that order; options are in reverse, so that the command line's override. `needs_targets` makes
+    /// missing targets an error.
     #[must_use]
     pub fn plan(&self, plugin: &Resolved, needs_targets: bool, sink: &Sink) -> Plan {
         let decl = &plugin.manifest.compile;
@@ -72,7 +72,7 @@ impl Project {
         (targets, left_out)
     }
 
-    /// Returns errors of rejected NVRTC options. Checks them together, because one may be the value of another.
+    /// Returns errors of NVRTC options, checked together because one may be another's value.
     fn wrong_options(&self, plugin: &Resolved) -> Vec<Diagnostic> {
         let options = &plugin.manifest.compile.options;
         let of_config: &[String] = self.config.as_ref().map_or(&[], |config| &config.options);
@@ -137,7 +137,7 @@ impl Project {
     }
 }
 
-/// Returns headers' names visible to kernels, and declared ones; empty if no option could define them.
+/// Returns headers' names visible to kernels, and declared ones; empty without options.
 fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTreeSet<String>) {
     let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
     let tables: BTreeSet<String> =

@@ -35,7 +35,7 @@ impl Project {
             || code.iter().any(|kind| kind.value == CodeKind::Ptx)
     }
 
-    /// Returns targets of the command line, else the manifest's, else the library's; `code` filters the last two.
+    /// `code` filters the manifest's and the library's targets.
     pub(super) fn targets(&self, plugin: &Resolved, errors: &Sink) -> Vec<PlannedTarget> {
         let located = |targets: &[Located<Target>], source| -> Vec<PlannedTarget> {
             let planned = |target: &Located<Target>| PlannedTarget {

@@ -15,10 +15,10 @@ use cubinder_source::words::quoted;
 use super::Outcome;
 use super::errors::{NoExpectation, NoOutput, NotComputed};
 
-/// The source of expected outputs.
+/// Source of expected outputs.
 #[derive(Debug)]
 pub enum Expectation {
-    /// A `.npz` file with the outputs by name, opened before the run.
+    /// A `.npz` file with outputs by name, opened before the run.
     File(PathBuf, npy::Archive<BufReader<File>>),
     /// A function of the inputs, in the engine's order.
     Function(FunctionRef),
@@ -130,7 +130,7 @@ impl Tolerances {
 /// An output and its expected values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The output's name.
+    /// Output name.
     pub name: String,
     /// Tolerance.
     pub tolerance: Tolerance,
@@ -143,7 +143,7 @@ pub struct Comparison {
 pub enum Verdict {
     /// All elements are equal.
     Equal,
-    /// All elements are within the tolerance; with the largest absolute difference.
+    /// Within tolerance; with the largest absolute difference.
     Close(f64),
     /// Elements exceed the tolerance.
     Wrong(Mismatch),

@@ -1,5 +1,3 @@
-//! Diagnostics of runs.
-
 cubinder_source::diagnostics! {
     pub(super) struct NoRuntimeLibrary { nodes: String, why: String }
     error "cannot find `libcubinder.so` for {nodes}: {why}" {

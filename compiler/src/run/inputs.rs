@@ -1,4 +1,4 @@
-//! The inputs of a run: files, or random numbers from a seed.
+//! A run's inputs: files, or random numbers from a seed.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ impl<'a> GivenInputs<'a> {
         if errors.is_empty() { Ok(GivenInputs { request, shapes }) } else { Err(errors) }
     }
 
-    /// Sets the shapes and data of the inputs.
+    /// Sets the inputs' shapes and data.
     pub(super) fn fill(&self, tensors: &mut [Tensor]) -> Result<(), Vec<Diagnostic>> {
         let mut errors: Vec<Diagnostic> = tensors.iter().filter_map(|tensor| check(tensor).err()).collect();
         let inputs = || tensors.iter().filter(|tensor| tensor.is_input).map(|tensor| tensor.name.as_str());

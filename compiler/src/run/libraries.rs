@@ -1,4 +1,4 @@
-//! The plugin libraries of a run: those that the plan's nodes need, and those of the user.
+//! Plugin libraries of a run: the nodes' and the user's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::errors::{NoCodeLibrary, NoRuntimeLibrary};
 pub struct Libraries {
     /// Libraries.
     pub loaded: Vec<LoadedLibrary>,
-    /// Number of nodes whose library is in the plan.
+    /// Number of nodes whose library the plan contains.
     pub carried: usize,
 }
 
@@ -33,13 +33,13 @@ pub struct LoadedLibrary {
 /// A library that runs nodes.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
-    /// The runtime library, for nodes with their own code.
+    /// For nodes with their own code.
     Runtime,
-    /// The library with the code of this bundle.
+    /// Has this bundle's code.
     Code(ShortDigest),
 }
 
-/// Returns the libraries that a plan's nodes need, with the number of nodes, and the carried libraries.
+/// Returns the libraries that nodes need, with the number of nodes, and the carried ones.
 fn roles(plan: &[u8]) -> (BTreeMap<Role, usize>, BTreeSet<Role>) {
     let (mut needed, mut carried, mut known) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     // The library reports damaged containers when it loads them.
@@ -107,14 +107,13 @@ pub(super) fn choose(
 }
 
 impl Libraries {
-    /// Adds an absolute path: the loader searches its path for names without a folder.
+    /// Adds an absolute path, because the loader searches its path for bare names.
     fn add(&mut self, path: &Path, nodes: Option<usize>) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         self.loaded.push(LoadedLibrary { path, nodes });
     }
 }
 
-/// Returns the role of a library, if it has one.
 fn provides(path: &Path) -> Result<Option<Role>, Diagnostic> {
     let bytes = cubinder_library::read_file(path)?;
     Ok(match cubinder_library::read_bytes(path, &bytes) {
@@ -130,7 +129,6 @@ fn provides(path: &Path) -> Result<Option<Role>, Diagnostic> {
     })
 }
 
-/// Returns the code libraries in a folder, with their bundles' digests.
 fn code_libraries(folder: &Path) -> Vec<(PathBuf, ShortDigest)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

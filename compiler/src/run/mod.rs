@@ -1,5 +1,5 @@
-//! Runs an engine with the installed TensorRT: chooses the plugin libraries and the inputs, and reads the outputs.
-//! [`compare()`] compares them with expected values.
+//! Runs an engine with the installed TensorRT: chooses plugin libraries and inputs, reads outputs, and compares them
+//! ([`compare()`]).
 //!
 //! `cubinder-tensorrt` knows TensorRT; this module knows plugin libraries and NumPy files.
 
@@ -86,16 +86,16 @@ pub struct Outcome {
 pub struct Times {
     /// Median.
     pub median: f64,
-    /// 99 % of the runs take at most this time.
+    /// 99th percentile.
     pub p99: f64,
     /// Shortest.
     pub least: f64,
 }
 
-/// Runs an engine; `others` are files that the caller reads, which the output must not replace.
+/// Runs an engine; its output must not replace `others`, which the caller reads.
 ///
 /// # Errors
-/// Everything that is wrong before TensorRT starts, or TensorRT's failure.
+/// Errors found before TensorRT starts, or TensorRT's failure.
 pub fn run(
     request: &Request,
     others: &[&Path],
@@ -144,7 +144,7 @@ pub fn run(
     Ok(Outcome { installation, libraries, inputs, outputs, times, warnings: ran.warnings })
 }
 
-/// Returns the first installation that can run engines, else the first, for its error.
+/// Returns the first installation that runs engines, else the first, for its error.
 fn installation(mut found: Vec<Installation>) -> Installation {
     let first = found.iter().position(|one| one.module().is_some()).unwrap_or(0);
     found.swap_remove(first)
@@ -168,7 +168,7 @@ impl Times {
     }
 }
 
-/// Extremes and mean of the numbers of a tensor; `None` if it has none.
+/// Extremes and mean of a tensor's numbers; `None` without numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Smallest number.
@@ -177,7 +177,7 @@ pub struct Summary {
     pub most: Option<Number>,
     /// Mean.
     pub mean: Option<Number>,
-    /// Number of elements that are NaN.
+    /// Number of NaN elements.
     pub nan: usize,
 }
 

@@ -1,5 +1,3 @@
-//! Runs a build.
-
 use std::path::Path;
 
 use cubinder_source::diagnostic::Diagnostic;
@@ -18,7 +16,7 @@ pub type Output = (String, Vec<i64>);
 /// A finished build.
 #[derive(Debug)]
 pub struct Built {
-    /// Outputs with shapes (-1: dynamic), if they were reported.
+    /// Outputs with shapes (-1: dynamic), if reported.
     pub outputs: Vec<Output>,
     /// TensorRT's warnings.
     pub warnings: Vec<String>,
@@ -27,7 +25,7 @@ pub struct Built {
 /// Builds an engine into `request.plan`, shown as `plan`.
 ///
 /// # Errors
-/// TensorRT cannot be started, or fails; with an explanation.
+/// TensorRT cannot be started, or fails.
 pub fn build(
     installation: &Installation,
     request: &Request,

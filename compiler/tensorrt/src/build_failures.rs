@@ -1,5 +1,3 @@
-//! Explains why a build failed.
-
 use crate::command::Request;
 use crate::errors::NotBuilt;
 use crate::explain::{Explanation, Failure, Known, Task};
@@ -94,7 +92,7 @@ fn staged(failure: &Failure) -> Option<Explanation> {
     Some(Explanation::new(cause, help))
 }
 
-/// Returns the number in TensorRT's name of a GPU: `SM89`.
+/// Parses `SM89`.
 fn gpu_number(name: &str) -> Option<u32> {
     name.strip_prefix("SM")?.parse().ok()
 }

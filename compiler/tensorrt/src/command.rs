@@ -1,5 +1,3 @@
-//! The command line of a build.
-
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +9,7 @@ use crate::errors::{NoSuchOption, RejectsPlugins};
 use crate::installation::{Installation, Kind, Route};
 use crate::python::{BUILDER, Client};
 
-/// Shapes, or values, of a network input: minimum, optimum, maximum.
+/// Shapes or values of a network input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRange {
     /// Name.
@@ -37,7 +35,7 @@ pub struct Request {
     pub values: Vec<InputRange>,
     /// GPUs; empty: the default of TensorRT-RTX, or the GPU of this machine.
     pub gpus: Vec<ComputeCapability>,
-    /// Types that networks may use if they are not strongly typed, as options of `trtexec`: `--fp16`.
+    /// Types for networks that are not strongly typed, as options of `trtexec`: `--fp16`.
     pub precisions: Vec<&'static str>,
     /// Timing cache to read and write.
     pub timing_cache: Option<PathBuf>,
@@ -47,12 +45,12 @@ pub struct Request {
     pub verbose: bool,
 }
 
-/// First releases with plugins of the interface `IPluginV3` in ONNX models.
+/// First releases with `IPluginV3` plugins in ONNX models.
 const FIRST_RTX: (u32, u32) = (1, 7);
 const FIRST_FULL: (u32, u32) = (10, 0);
 
 impl Request {
-    /// Rejects releases and options that the build would fail with.
+    /// Rejects unsupported releases and options.
     ///
     /// # Errors
     /// Every unsupported option.
@@ -168,7 +166,7 @@ fn extents(shape: &[i64]) -> String {
     shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
-/// Adds the folders of TensorRT's libraries that the loader does not find.
+/// Adds folders of TensorRT's libraries that the loader does not find.
 pub(crate) fn set_library_path(
     command: &mut Command,
     installation: &Installation,
@@ -192,7 +190,7 @@ fn library_path(folders: &[PathBuf]) -> OsString {
     std::env::join_paths(folders.iter().chain(&inherited)).unwrap_or_default()
 }
 
-/// Formats a command for a shell, with `plan` as the plan's path.
+/// Formats a command for a shell; `plan` is the plan's path.
 pub(crate) fn for_shell(command: &Command, draft: &Path, plan: &Path) -> String {
     let text = |text: &OsStr| {
         let text = text.to_string_lossy().replace(&*draft.to_string_lossy(), &plan.to_string_lossy());

@@ -1,7 +1,6 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-/// Describes how a process ended.
 pub(crate) fn ending(status: ExitStatus) -> String {
     const NAMES: [(i32, &str); 6] =
         [(4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS"), (8, "SIGFPE"), (9, "SIGKILL"), (11, "SIGSEGV")];

@@ -1,5 +1,3 @@
-//! Diagnostics.
-
 cubinder_source::diagnostics! {
     pub(crate) struct NothingOfKind { kind: &'static str, searched: Vec<String>, install: &'static str }
     error "cannot find {kind}" {

@@ -1,4 +1,4 @@
-//! Explains why a child process failed: TensorRT's messages, exceptions of Python, and signals.
+//! Explains failures of child processes by TensorRT's messages, Python's exceptions, and signals.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -9,7 +9,7 @@ use crate::log::LogLine;
 use crate::process::Ended;
 
 pub(crate) struct Failure {
-    /// Stage in which the script stopped; empty if it or a program ended otherwise.
+    /// Stage in which the script stopped; else empty.
     pub(crate) stage: String,
     pub(crate) texts: Vec<String>,
     pub(crate) log: Vec<LogLine>,
@@ -23,7 +23,7 @@ impl Failure {
         Failure { stage, texts, log, status }
     }
 
-    /// Parses `stage | texts | log`, with `;` between texts and between lines.
+    /// Parses `stage | texts | log`; `;` separates texts and lines.
     #[cfg(test)]
     pub(crate) fn parse(text: &str, status: i32) -> Failure {
         let list = |part: &str| {
@@ -48,7 +48,7 @@ pub(crate) struct Known {
     pub(crate) help: &'static str,
 }
 
-/// Messages of all tasks.
+/// For all tasks.
 const COMMON: [Known; 3] = [
     Known {
         parts: &["cannot open shared object file"],
@@ -69,14 +69,13 @@ const COMMON: [Known; 3] = [
 
 const VERBOSE: &str = "run the command again with `--verbose` for TensorRT's whole log";
 
-/// Maximum number of TensorRT's messages shown.
+/// Maximum messages of TensorRT shown.
 const SHOWN: usize = 4;
 
-/// A cause and a remedy.
 pub(crate) struct Explanation {
     pub(crate) cause: String,
     pub(crate) help: String,
-    /// Messages of TensorRT, first the explained one.
+    /// TensorRT's messages, first the explained one.
     pub(crate) words: Vec<String>,
 }
 
@@ -86,15 +85,14 @@ impl Explanation {
     }
 }
 
-/// The work of a child process.
 pub(crate) struct Task {
     /// Messages, before [`COMMON`]; the first that occurs is used.
     pub(crate) known: &'static [Known],
-    /// Message that other messages of CUDA mean.
+    /// Meaning of other CUDA messages.
     pub(crate) cuda: Known,
     /// Whether TensorRT-RTX needs a GPU for it.
     pub(crate) needs_gpu: bool,
-    /// Explains the failures of a stage.
+    /// Explains failures of a stage.
     pub(crate) staged: fn(&Failure) -> Option<Explanation>,
     /// Remedy for messages of a Cubinder plugin.
     pub(crate) own_help: String,
@@ -108,7 +106,7 @@ impl Task {
         // At other stages the script's text is not TensorRT's.
         let is_reported = matches!(failure.stage.as_str(), "" | "parse" | "builder" | "import");
         let texts = failure.texts.iter().map(String::as_str).filter(|_| is_reported);
-        // Errors of the plugin precede those that follow from them.
+        // The plugin's errors precede their consequences.
         let mut words: Vec<&str> = Vec::new();
         for text in errors.chain(texts).filter(|text| !self.is_noise(kind, text)) {
             if !words.iter().any(|known| known.contains(text)) {
@@ -128,7 +126,7 @@ impl Task {
         found
     }
 
-    /// Returns whether a line explains nothing: it frames others, or TensorRT-RTX reports a GPU that it does not need.
+    /// Returns whether a line frames others, or reports a GPU that TensorRT-RTX does not need.
     fn is_noise(&self, kind: Kind, text: &str) -> bool {
         if kind == Kind::Rtx && !self.needs_gpu && text.contains("catchCudaError") {
             return true;

@@ -18,7 +18,7 @@ use crate::version::Version;
 pub enum Choice {
     /// Any installation of a product.
     Kind(Kind),
-    /// A program, a Python interpreter, an unpacked release, or a Python environment.
+    /// A program, Python interpreter, unpacked release, or Python environment.
     Path(PathBuf),
 }
 
@@ -41,7 +41,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Reads the environment. `beside` is the folder of this program, which may be part of a Python environment.
+    /// Reads the environment. `beside` is this program's folder, which may be in a Python environment.
     #[must_use]
     pub fn from_env(beside: Option<&Path>) -> Search {
         Search::from_variables(beside, &|name| std::env::var_os(name))
@@ -66,10 +66,10 @@ impl Search {
         Search { homes: Kind::ALL.into_iter().filter_map(home).collect(), pythons, path }
     }
 
-    /// Finds the installations of a choice, in the order in which they are used.
+    /// Finds the installations of a choice, in order of use.
     ///
     /// # Errors
-    /// Nothing is found, or a named folder or program is unusable.
+    /// Nothing is found; a named folder or program is unusable.
     pub fn find(
         &self,
         choice: Option<&Choice>,
@@ -90,7 +90,7 @@ impl Search {
         Err(NothingOfKind { kind, searched, install }.into())
     }
 
-    /// Finds the installations of some products, in the order in which they are used, and what was searched in vain.
+    /// Finds installations of products, in order of use, and what was searched in vain.
     ///
     /// # Errors
     /// A home without its program; nothing is found because Python cannot be run.
@@ -217,12 +217,12 @@ fn program_in(home: &Path, kind: Kind) -> Option<PathBuf> {
     places.into_iter().find(|program| is_program(program))
 }
 
-/// Finds a program; a path with a folder is not searched for.
+/// A path with a folder is not searched for.
 fn on_path(path: &[PathBuf], program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return is_program(program).then(|| program.to_owned());
     }
-    // An empty entry is the current folder.
+    // Empty entries mean the current folder.
     let folders = path.iter().filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join(program)).find(|program| is_program(program))
 }

@@ -24,7 +24,6 @@ impl Machine {
         path
     }
 
-    /// Writes a Python that has some modules, with their versions.
     fn python(&self, name: &str, modules: &[(&str, &str)]) -> PathBuf {
         let folder = self.folder.path().display();
         let modules: Vec<String> = modules

@@ -1,5 +1,3 @@
-//! An installed TensorRT or TensorRT-RTX.
-
 use std::path::{Path, PathBuf};
 
 use crate::version::Version;
@@ -14,7 +12,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Both, in the order in which they are used.
+    /// Both, in order of use.
     pub const ALL: [Kind; 2] = [Kind::Rtx, Kind::Full];
 
     fn pick<T>(self, rtx: T, full: T) -> T {
@@ -42,7 +40,7 @@ impl Kind {
         self.pick("tensorrt_rtx", "trtexec")
     }
 
-    /// Returns the environment variable with the folder of an unpacked release.
+    /// Returns the environment variable of an unpacked release's folder.
     #[must_use]
     pub fn home(self) -> &'static str {
         self.pick("TENSORRT_RTX_HOME", "TENSORRT_HOME")
@@ -57,22 +55,20 @@ impl Kind {
         )
     }
 
-    /// Says how to install its Python bindings.
     pub(crate) fn install_bindings(self) -> &'static str {
         self.pick(self.install(), "install the bindings of that release with `pip install tensorrt==VERSION`")
     }
 
-    /// Returns the Python modules that build and run engines, best first.
+    /// Returns the Python modules, best first.
     pub(crate) fn modules(self) -> [&'static str; 2] {
         self.pick(["tensorrt_rtx", "tensorrt_rtx_bindings"], ["tensorrt", "tensorrt_bindings"])
     }
 
-    /// Returns the Python package with the libraries.
     pub(crate) fn library_package(self) -> &'static str {
         self.pick("tensorrt_rtx_libs", "tensorrt_libs")
     }
 
-    /// Returns the library under the name without a version.
+    /// Returns the library's name without version.
     pub(crate) fn library(self) -> &'static str {
         self.pick("libtensorrt_rtx.so", "libnvinfer.so")
     }
@@ -105,7 +101,7 @@ pub struct Installation {
     pub libraries: Option<PathBuf>,
 }
 
-/// A library under a name that the release lacks.
+/// A library name that the release lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingLink {
     /// Missing path.
@@ -136,7 +132,7 @@ impl Installation {
         }
     }
 
-    /// Returns the Python module, if it is one.
+    /// Returns the Python module, if any.
     #[must_use]
     pub fn module(&self) -> Option<&str> {
         match &self.route {

@@ -1,4 +1,4 @@
-//! Lines of TensorRT's log, from events of the scripts or from the output of `trtexec`.
+//! TensorRT's log, from events of the scripts or output of `trtexec`.
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// A step of a phase of the build.
+/// A step of a build phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Phase: `Optimizing graph`.
@@ -34,7 +34,7 @@ impl LogLine {
         }
     }
 
-    /// Reads a line of `trtexec`: `[11/28/2026-05:29:53] [E] [TRT] text`.
+    /// Parses `[11/28/2026-05:29:53] [E] [TRT] text` of `trtexec`.
     pub(crate) fn of_program(line: &str) -> LogLine {
         let parts = line.split_once("] [").and_then(|(_, rest)| rest.split_once("] "));
         match parts.filter(|(severity, _)| severity.len() == 1 && line.starts_with('[')) {
@@ -58,7 +58,7 @@ pub(crate) enum Event {
     Ran { shapes: Vec<Vec<i64>>, microseconds: Vec<f64> },
 }
 
-/// An input or output of an engine, and its data.
+/// An engine's input or output, with data.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Tensor {
     /// Name.
@@ -67,16 +67,16 @@ pub struct Tensor {
     pub is_input: bool,
     /// Whether it is in host memory: its values are shapes.
     pub is_host: bool,
-    /// TensorRT's name of the type: `FLOAT`.
+    /// TensorRT's type name: `FLOAT`.
     #[serde(rename = "type")]
     pub ty: String,
     /// Shape (-1: dynamic, before the run).
     pub shape: Vec<i64>,
-    /// TensorRT's name of the format: `LINEAR`.
+    /// TensorRT's format name: `LINEAR`.
     pub format: String,
     /// Minimum, optimum and maximum of an input's shape; empty if unknown.
     pub profile: Vec<Vec<i64>>,
-    /// Minimum, optimum and maximum of the values of an input in host memory; empty if unknown.
+    /// The same for the values of an input in host memory.
     pub values: Vec<Vec<i64>>,
     /// Data, in row-major order.
     #[serde(skip)]

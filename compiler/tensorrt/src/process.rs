@@ -1,5 +1,3 @@
-//! Runs a child process and reads its output.
-
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -9,7 +7,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use crate::errors::{NotStarted, UnknownEvent};
 use crate::log::{Event, LogLine, Step};
 
-/// What a child process shows while it runs.
+/// Shows a child process's output.
 pub trait Watch {
     /// The command, before it starts.
     fn command(&mut self, _text: &str) {}
@@ -19,11 +17,10 @@ pub trait Watch {
     fn step(&mut self, _step: &Step) {}
 }
 
-/// A process that ended.
 pub(crate) struct Ended {
     /// Last lines, and all errors and warnings.
     pub(crate) log: Vec<LogLine>,
-    /// Stage and texts of a failure that the script reported.
+    /// Stage and texts of a reported failure.
     pub(crate) failed: Option<(String, Vec<String>)>,
     pub(crate) status: ExitStatus,
 }
@@ -34,13 +31,13 @@ impl Ended {
     }
 }
 
-/// Maximum number of log lines kept besides errors and warnings.
+/// Maximum log lines besides errors and warnings.
 const KEPT: usize = 64;
 
-/// Maximum number of characters shown of an unknown event.
+/// Maximum characters shown of an unknown event.
 const SHOWN: usize = 120;
 
-/// Runs a command; `answer` returns the whole input, after some event. With `has_events`, standard output has events.
+/// Runs a command; `answer` returns the whole input after some event. With `has_events`, stdout has events.
 pub(crate) fn follow(
     command: &mut Command,
     has_events: bool,
@@ -92,7 +89,7 @@ enum Heard {
     Unknown(String),
 }
 
-/// Reads lines in another thread, because a full pipe stops the child.
+/// Reads in another thread, because a full pipe stops the child.
 fn read_lines(
     pipe: Option<impl Read + Send + 'static>,
     has_events: bool,

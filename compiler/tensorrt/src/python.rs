@@ -20,7 +20,7 @@ const SCRIPTS: [(&str, &str); 3] = [
 pub(crate) const BUILDER: &str = "builder.py";
 pub(crate) const RUNNER: &str = "runner.py";
 
-/// The scripts and the links of child processes, in a temporary folder.
+/// Temporary folder with the scripts and the links of child processes.
 #[derive(Debug)]
 pub struct Client {
     folder: TempDir,
@@ -44,7 +44,7 @@ impl Client {
     /// Writes the scripts.
     ///
     /// # Errors
-    /// The folder of temporary files is full or read-only.
+    /// The temporary folder is full or read-only.
     pub fn new() -> Result<Client, Diagnostic> {
         let write = || {
             let folder = tempfile::Builder::new().prefix("cubinder-").tempdir()?;
@@ -56,13 +56,13 @@ impl Client {
         write().map_err(no_folder)
     }
 
-    /// Keeps the folder, so that a printed command can be repeated; returns its path.
+    /// Keeps the folder, for the printed command; returns its path.
     #[must_use]
     pub fn keep(self) -> PathBuf {
         self.folder.keep()
     }
 
-    /// Returns a call of a script. The script's own folder is first on Python's path, not the current one.
+    /// The script's own folder is first on Python's path, not the current one.
     pub(crate) fn call(&self, python: &Path, script: &str, command: &str) -> Command {
         let mut call = Command::new(python);
         call.arg(self.folder.path().join(script)).arg(command).stdin(Stdio::null());
@@ -71,14 +71,12 @@ impl Client {
         call
     }
 
-    /// Creates a folder for the tensors of a run.
     pub(crate) fn tensors(&self) -> Result<PathBuf, Diagnostic> {
         let folder = self.folder.path().join("tensors");
         std::fs::create_dir_all(&folder).map_err(no_folder)?;
         Ok(folder)
     }
 
-    /// Returns a folder that contains the missing link.
     pub(crate) fn link(&self, missing: &MissingLink) -> Result<PathBuf, Diagnostic> {
         let folder = self.folder.path().join("lib");
         let link = || {
@@ -103,7 +101,7 @@ impl Client {
         }
     }
 
-    /// Imports the module of an installation in a child process; returns why it cannot be imported.
+    /// Imports an installation's module in a child process; returns why it cannot be imported.
     #[must_use]
     pub fn import_error(&self, installation: &Installation) -> Option<String> {
         let Route::Python { interpreter, module } = &installation.route else { return None };
@@ -131,7 +129,7 @@ fn answer(call: &mut Command) -> Result<Event, String> {
     event.ok_or_else(|| last_words(output.status, &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Returns the last line of standard error, such as Python's exception, and how the process ended.
+/// Returns the last line of stderr, such as Python's exception, and how the process ended.
 fn last_words(status: ExitStatus, stderr: &str) -> String {
     let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     let ending = ending(status);

@@ -1,4 +1,4 @@
-//! Runs an engine once, and measures its time.
+//! Runs an engine once, and measures it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ pub struct RunRequest<'a> {
 /// Results of a run.
 #[derive(Debug)]
 pub struct Ran {
-    /// The inputs and outputs, in the engine's order.
+    /// Inputs and outputs, in the engine's order.
     pub tensors: Vec<Tensor>,
     /// GPU time of each timed run.
     pub microseconds: Vec<f64>,
@@ -42,13 +42,13 @@ pub struct Ran {
     pub warnings: Vec<String>,
 }
 
-/// Sets the shapes and the data of the inputs.
+/// Sets the inputs' shapes and data.
 pub(crate) type Fill<'a> = dyn FnMut(&mut [Tensor]) -> Result<(), Vec<Diagnostic>> + 'a;
 
 /// Runs an engine with the data that `fill` sets.
 ///
 /// # Errors
-/// TensorRT has no Python bindings, cannot be started, or fails; with an explanation. Errors of `fill`.
+/// TensorRT has no Python bindings, cannot be started, or fails; errors of `fill`.
 pub fn run(
     installation: &Installation,
     request: &RunRequest<'_>,
@@ -88,7 +88,7 @@ pub fn run(
     Ok(Ran { tensors, microseconds, warnings })
 }
 
-/// Writes the inputs' bytes, and returns their shapes as JSON.
+/// Writes the inputs; returns their shapes as JSON.
 fn write(folder: &Path, tensors: &[Tensor]) -> Result<String, Diagnostic> {
     let mut shapes = Vec::new();
     for (number, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_input) {

@@ -1,5 +1,3 @@
-//! Explains why an engine did not run.
-
 use std::path::Path;
 
 use crate::errors::NotRun;
@@ -9,7 +7,7 @@ use crate::installation::Kind;
 const SHAPE: &str =
     "change `--shape` or the input files, or build the engine with another `--shape NAME=MIN:OPT:MAX`";
 
-/// Messages of TensorRT-RTX 1.7.1 and of TensorRT 11.4.
+/// Messages of TensorRT-RTX 1.7.1 and TensorRT 11.4.
 const KNOWN: [Known; 9] = [
     Known {
         parts: &["kEXPECTED_MAGIC_TAG", "bufferSize >= minBufferSize"],

@@ -1,11 +1,10 @@
 //! Tests from data: `cargo test -p cubinder --test cases NAME`.
 //!
-//! - `ok/NAME`, `manifests/NAME`, `bad/...`: manifests of the corpus ([`manifests`]).
-//! - `rules/CODE`: rules' pages and their examples ([`rules`]).
+//! - `ok/NAME`, `manifests/NAME`, `bad/...`: [`manifests`].
+//! - `rules/CODE`: rules' pages and examples ([`rules`]).
 //! - `mistakes/NAME`, `accepted/NAME`: changes of one plugin ([`mistakes`]).
 //!
-//! `INSTA_UPDATE=always` rewrites changed snapshots. A separate program, because the tests need a common current
-//! folder.
+//! `INSTA_UPDATE=always` rewrites changed snapshots. A separate program: the tests need a common current folder.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 

@@ -1,5 +1,3 @@
-//! User errors in the circular padding example, and valid edits.
-
 use std::fs;
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! Every rule's page has examples: the bad one is reported with the rule's code and no other error, the good one
-//! yields no diagnostic.
+//! The bad example on a rule's page yields only the rule's code, the good one no diagnostic.
 //!
 //! Pages with a kernel are compiled, which needs NVRTC and the runtime library.
 
@@ -24,7 +23,7 @@ enum Language {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Example {
     language: Language,
-    /// `None` if it belongs to good and bad examples.
+    /// `None` if for good and bad examples.
     is_bad: Option<bool>,
     text: &'static str,
 }

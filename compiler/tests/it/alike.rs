@@ -1,5 +1,3 @@
-//! Variants with equal kernel texts share compiles.
-
 use std::fmt::Write as _;
 
 use crate::support::{Project, Run};
@@ -58,7 +56,6 @@ fn kernels_of_one_text_are_one_program() {
     assert_eq!(calls(&project, &["--no-cache"]), (9, 6), "each variant has its own header");
 }
 
-/// The library depends on the project alone.
 #[test]
 fn programs_are_the_same_for_any_number_of_jobs_and_any_cache() {
     let numbers: Vec<i32> = (-59..=40).collect();
@@ -102,7 +99,6 @@ fn the_kernel_with_dynamic_shared_memory_is_known() {
     insta::assert_snapshot!("dynamic_shared_memory", project.plain(&run.stderr));
 }
 
-/// The parameters are compared for each architecture on which they may depend.
 #[test]
 fn parameters_of_one_architecture_do_not_serve_another() {
     let Some(project) = project(&[1], &kernel("N")) else { return };

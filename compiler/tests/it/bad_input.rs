@@ -78,7 +78,7 @@ fn run_within_bounds(project: &Project, arguments: &[&str]) -> Run {
     Run::of(shell.output().unwrap())
 }
 
-/// `flipped` and `then garbage` may keep the text valid.
+/// `flipped` and `then garbage` may stay valid.
 #[test]
 fn compile_refuses_what_it_cannot_read() {
     let Some(project) = Project::new() else { return };
@@ -220,7 +220,7 @@ fn inspect_refuses_what_it_cannot_read() {
             let run = run_within_bounds(&project, &["inspect", name]);
             let what = format!("{name}: {what}");
             match run.code {
-                // No digest covers bytes outside of containers, a cubin's instructions, or PTX's text.
+                // No digest covers bytes outside containers, a cubin's instructions, or PTX's text.
                 Some(0) => assert!(
                     what.ends_with("flipped")
                         || what.ends_with("garbage")

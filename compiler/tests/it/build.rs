@@ -1,5 +1,3 @@
-//! `cubinder build` with stand-ins for TensorRT.
-
 use std::fs;
 use std::path::Path;
 
@@ -11,14 +9,13 @@ use serde_json::Value;
 const BUILT: &str = r#"echo plan > "$plan"
 echo '{"event": "built", "outputs": [["y", [-1, 8]]]}'"#;
 
-/// The error of a parser that finds no plugin, as TensorRT-RTX 1.7.1 reports it.
+/// A parser's error of TensorRT-RTX 1.7.1.
 const NO_PLUGIN: &str = r#"echo '{"event": "log", "severity": "ERROR", "text": "ModelImporter.cpp:140: While parsing node number 0 [scale_plugin -> y]:"}'
 echo '{"event": "failed", "stage": "parse", "texts": ["creator && Plugin not found, are the plugin name, version, and namespace correct?"]}'
 exit 1"#;
 
 const ABORTED: &str = "echo 'terminate called without an active exception' >&2\nkill -6 $$";
 
-/// Compiles the plugin; writes a static and a dynamic model.
 fn machine(arguments: &[&str]) -> Option<Machine> {
     let project = Project::new()?;
     project.compile(arguments);
@@ -33,7 +30,6 @@ fn build(machine: &Machine, model: &str, more: &[&str]) -> Run {
     machine.run(&[&["build", model, "-o", "model.plan"], plugins, more].concat())
 }
 
-/// Returns the names of files beside the plan, and of temporary files.
 fn leftovers(machine: &Machine) -> Vec<String> {
     let names = |folder: &Path| {
         let entries =
@@ -121,7 +117,6 @@ fn programs_get_the_options_of_nvidia() {
     insta::assert_snapshot!("programs", plain.join("\n"));
 }
 
-/// Replaces the names of drafts and of temporary folders.
 fn without_random_names(line: &str) -> String {
     match line.split_once("--saveEngine=").filter(|(before, _)| before.is_empty()) {
         Some(_) => "--saveEngine=[DRAFT]".to_owned(),

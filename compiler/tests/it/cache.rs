@@ -1,5 +1,3 @@
-//! The cache with parallel processes, damage, read-only folders and SIGKILL.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +7,7 @@ use crate::support::{self, KERNEL, Project, Run};
 
 const LIBRARY: &str = "build/libscale.so";
 
-/// Returns all entries; `.NAME` is a draft.
+/// `.NAME` is a draft.
 fn entries(project: &Project) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for shard in fs::read_dir(project.outer("cache/code")).unwrap() {
@@ -48,7 +46,7 @@ fn eight_processes_fill_one_cache() {
     assert!(project.compile(&[]).stdout.contains("no NVRTC calls"));
 }
 
-/// The include scan cannot evaluate the toolkit header's macro.
+/// The include scan cannot evaluate the header's macro.
 #[test]
 fn a_file_that_only_nvrtc_finds_is_not_cached() {
     let Some(project) = Project::new() else { return };

@@ -1,5 +1,3 @@
-//! One run reports a manifest's independent errors by location.
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -86,7 +84,7 @@ template <typename T>
 __global__ void scale(const T* x, T* y, float* sums, long long count, float factor, int steps) {}
 ";
 
-/// An edit and the violated rule. Errors with a common word in `about` may hide each other.
+/// Errors with a common word in `about` may hide each other.
 struct Mistake {
     edit: (&'static str, &'static str),
     code: &'static str,

@@ -142,7 +142,7 @@ fn measured(plugin: &Plugin) -> TunedDevice {
     TunedDevice { name: "NVIDIA H200".to_owned(), capability: 90, sms: 132, points }
 }
 
-/// Returns a plugin with the features of the format that [`plugin`] lacks. Tests never evaluate it.
+/// Has the features that [`plugin`] lacks; never evaluated.
 fn rich() -> Plugin {
     let mut plugin = plugin();
     plugin.name = "rich".to_owned();

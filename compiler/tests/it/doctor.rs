@@ -1,12 +1,9 @@
-//! `cubinder doctor` with stand-ins for TensorRT.
-
 use std::fs;
 
 use crate::support::Project;
 use crate::support::tensorrt::{FOUND, Machine};
 use serde_json::Value;
 
-/// Returns the checks of one subject.
 fn of(report: &Value, subject: &str) -> Vec<Value> {
     let checks = report["checks"].as_array().unwrap().iter();
     checks.filter(|check| check["subject"] == subject).cloned().collect()
@@ -56,7 +53,7 @@ fn what_is_wrong_is_a_problem_with_a_fix() {
             .env("CUBINDER_RUNTIME_LIBRARY", "/none");
         let run = crate::support::run_copy(&mut command);
         assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
-        // The driver is that of the machine.
+        // The driver is the machine's.
         let lines: Vec<&str> = run.stdout.split("\nCUDA driver").collect();
         let cache = run.stdout.rsplit("\ncache").next().unwrap();
         machine.project.plain(&format!("{}\ncache{cache}", lines[0]))

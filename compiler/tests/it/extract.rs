@@ -6,7 +6,7 @@ use cubinder_model::container::{self, Container};
 
 use crate::support::{Project, Run};
 
-/// Returns the library's code objects by target, and its bundle.
+/// Code objects by target, and the bundle.
 fn contents(project: &Project) -> (BTreeMap<String, Vec<Vec<u8>>>, Vec<u8>) {
     let library = project.read("build/libscale.so");
     let (start, found) = container::scan(&library).next().expect("a bundle");

@@ -208,7 +208,7 @@ fn what_triton_compiled_becomes_a_manifest() {
     project.write("manifests/axpy.toml", filled(&written, &words));
     let run = project.run(&["check", "manifests/axpy.toml"]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
-    // Only the sidecar metadata describes the pointees.
+    // Only the sidecar describes pointees.
     let word = "pointee types of `x_ptr`, `y_ptr`, `out_ptr` in `axpy` are assumed from the manifest";
     assert!(!run.stdout.contains("assumed from the manifest"), "{}", run.stdout);
     for entry in std::fs::read_dir(&cache).unwrap() {
@@ -620,7 +620,7 @@ fn cubins_and_ptx_of_one_kernel_become_a_manifest() {
     insta::assert_snapshot!("imports_that_are_refused", shown.join("\n"));
 }
 
-/// External shared memory comes from the launch; PTX beside a cubin supplies missing facts.
+/// The launch supplies external shared memory; PTX beside a cubin supplies missing facts.
 #[test]
 fn shared_memory_of_the_launch_is_asked_for() {
     let project = Project::without_tools();

@@ -74,7 +74,7 @@ fn floats_of_8_bits_are_of_several_kinds() {
     }
 }
 
-/// Returns PTX that reads and writes through parameters without `.ptr`, as NVRTC 13.0 writes it.
+/// Returns PTX that accesses parameters without `.ptr`, as NVRTC 13.0 writes it.
 fn copy(target: &str, order: [&str; 3]) -> String {
     let params: Vec<String> = order.iter().map(|name| format!("\t.param .u64 copy_{name}")).collect();
     format!(

@@ -97,7 +97,7 @@ fn every_changed_byte_and_every_truncation_of_one_container_is_told() {
     }
 }
 
-/// Intact copies (a plan has each field twice) must not hide damage.
+/// Intact copies (plans have each field twice) must not hide damage.
 #[test]
 fn every_changed_byte_of_a_plans_fields_is_told() {
     let engine = |text: &str| text.as_bytes().to_vec();

@@ -108,7 +108,7 @@ fn every_command_names_a_folder_that_is_not_utf8() {
     fs::write(root.join("model.onnx"), &models::right()[0].model).unwrap();
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let plugins = models::MANIFESTS.map(|name| manifests.join(name).display().to_string()).join(",");
-    // `{}` is the folder; the number is the minimum of path objects. `test` and `tune` need a GPU.
+    // `{}` is the folder; the number is the minimum of paths. `test` and `tune` need a GPU.
     let runs: [(&str, &[&str], usize); 15] = [
         ("compile", &["{}/manifests/scale.toml", "--out-dir", "{}/build", "--target", "sm_80,sm_90"], 1),
         ("check", &["{}/manifests/scale.toml", "-v"], 1),

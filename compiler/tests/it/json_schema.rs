@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Project, corpus};
 
-/// The schema must reject every violation. It cannot express the meaning of texts, relations between keys
+/// The schema must reject every violation, but cannot express texts' meaning, relations between keys
 /// (`BAD_CONSTRAINT`, `DECLARED_TWICE`), or exact numbers (`BAD_DEFAULT`).
 const OF_FORM: [Code; 7] = [
     rules::SCHEMA_EDITION,
@@ -33,7 +33,7 @@ fn as_json(path: &Path) -> Option<Value> {
     Some(serde_json::to_value(table).expect("it is JSON"))
 }
 
-/// Replaces infinities, which JSON cannot represent.
+/// JSON cannot represent infinities.
 fn make_finite(value: &mut toml::Value) {
     match value {
         toml::Value::Float(number) if !number.is_finite() => *number = 0.0,
@@ -143,7 +143,7 @@ const VALUES: [&str; 28] = [
     "['inf']",
 ];
 
-/// Replaces leaf `at` in depth-first order; returns whether the tree has it.
+/// `at` is in depth-first order; returns whether the leaf exists.
 fn replace(tree: &mut toml::Value, at: &mut usize, value: &toml::Value) -> bool {
     let inner: Vec<&mut toml::Value> = match tree {
         toml::Value::Table(table) if !table.is_empty() => table.iter_mut().map(|(_, value)| value).collect(),

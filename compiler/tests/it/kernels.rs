@@ -35,7 +35,7 @@ fn manifest(case: &Case) -> String {
 const ORDER_BY_ARCHITECTURE: &str =
     "#if __CUDA_ARCH__ >= 900\n#define ORDER int m, int n\n#else\n#define ORDER int n, int m\n#endif\n";
 
-/// Compiles a case. If the runtime library is missing, the only error allowed is that it is missing.
+/// If the runtime library is missing, expects only this error.
 fn compiled(case: &Case) -> Result<(), String> {
     const MISSING: &str = "no-such-runtime-library.so";
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,3 @@
-//! Options that mean the same in several commands.
-
 use serde_json::Value;
 
 use crate::support::{Project, Run};

@@ -149,7 +149,7 @@ fn what_is_alike_is_compiled_once() {
         ]);
         let result = json(run.stdout.lines().last().unwrap());
         assert_eq!(result["result"], "compiled", "{}", run.stdout);
-        // One call for the parameters, and one for the code of each target.
+        // One call for parameters, one for each target's code.
         assert_eq!(result["nvrtc_calls"], units * 3, "{variants}{launches}");
         assert_eq!(result["code_objects"], units.min(1) * 2, "{variants}{launches}");
     }

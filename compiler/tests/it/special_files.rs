@@ -30,7 +30,7 @@ fn special_files(folder: &Path) -> Vec<&'static str> {
     let mut names = vec!["pipe", "socket"];
     // The numbers of `/dev/zero`.
     if make("mknod", "device", &["c", "1", "5"]) {
-        // The file system may be mounted without devices.
+        // The file system may forbid devices.
         if fs::File::open(folder.join("device")).is_ok() {
             names.push("device");
         }

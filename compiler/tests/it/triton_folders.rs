@@ -1,5 +1,3 @@
-//! `import triton` of unrelated folders, or with wrong options.
-
 use crate::support::{Project, Run};
 use cubinder_skip::skip;
 use serde_json::{Value, json};
@@ -10,7 +8,7 @@ struct Compile<'a> {
     element: &'a str,
     has_n: bool,
     arch: u32,
-    /// The size of `tl.arange`.
+    /// Size of `tl.arange`.
     block: u32,
     more: &'a str,
     line: u32,

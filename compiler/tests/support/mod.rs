@@ -98,7 +98,7 @@ impl Run {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{}", self.stdout);
     }
 
-    /// Expects exit code 1, an empty stdout, and an error on stderr.
+    /// Expects exit code 1, no stdout, and an error on stderr.
     #[track_caller]
     pub fn assert_refused(&self, what: &str) {
         assert_eq!(self.code, Some(1), "{what}: {}{}", self.stdout, self.stderr);
@@ -133,7 +133,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// Creates a project; `None` without NVRTC or the runtime library.
+    /// `None` without NVRTC or the runtime library.
     pub fn new() -> Option<Project> {
         let project = Project::without_tools();
         toolkit()?;

@@ -1,5 +1,4 @@
-//! Valid and invalid models. Snapshots have `cubinder onnx list`'s output; `tests/tests/it/onnx.rs` includes this
-//! file and runs TensorRT.
+//! Models for `cubinder onnx list`; `tests/tests/it/onnx.rs` includes this file and runs TensorRT.
 
 // Each test program uses a part.
 #![allow(dead_code, unreachable_pub)]
@@ -291,7 +290,7 @@ pub fn wrong() -> Vec<Case> {
     ]
 }
 
-/// Returns a model in which a rule fails for all values of a named dimension: the parser accepts it, each run fails.
+/// A rule fails for all values of a named dimension: the parser accepts it, each run fails.
 pub fn never_right() -> Vec<u8> {
     with(network("n,0", pad(pads())))
 }
@@ -381,7 +380,7 @@ pub fn foreign() -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// Returns a model as exporters write it: named dimensions, computed shapes, plugins between ordinary operators.
+/// As exporters write it: named dimensions, computed shapes, plugins between ordinary operators.
 pub fn dynamic() -> Vec<u8> {
     let standard =
         |op: &str, inputs: &[&str], output: &str, attributes| node(("", op), inputs, &[output], attributes);
@@ -455,7 +454,7 @@ fn stale(element: i32, shape: &str) -> Vec<u8> {
     with(GraphProto { value_info: vec![value("t", element, shape), value("u", element, shape)], ..graph })
 }
 
-/// Returns a model with a dynamic input whose tensor `t` still has the shape from before.
+/// The input is dynamic, but tensor `t` still has its old shape.
 pub fn made_dynamic() -> Vec<u8> {
     let nodes = vec![
         node(("", "Relu"), &["x"], &["t"], vec![]),

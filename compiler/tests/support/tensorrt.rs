@@ -7,12 +7,12 @@ use std::process::Command;
 
 use super::{Project, Run};
 
-/// A project and the folder of its programs.
+/// A project and its programs' folder.
 pub struct Machine {
     pub project: Project,
 }
 
-/// Answers of a Python with TensorRT-RTX, as `builder.py` prints them; `$1` is the script, `$2` the command.
+/// Answers of a Python with TensorRT-RTX to `builder.py`; `$1` is the script, `$2` the command.
 pub const FOUND: &str = r#"{"event": "found", "python": "3.11.7", "modules": [{"module": "tensorrt_rtx", "folder": "/p/tensorrt_rtx", "version": null}, {"module": "tensorrt_rtx_bindings", "folder": "/p/tensorrt_rtx_bindings", "version": "1.7.1.116"}]}"#;
 
 impl Machine {
@@ -25,14 +25,14 @@ impl Machine {
         self.project.outer("bin").join(name)
     }
 
-    /// Writes a program with the text of a shell script.
+    /// Writes a shell script.
     pub fn install(&self, name: &str, script: &str) {
         let path = self.program(name);
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Installs a Python that prints `found`, and runs `build` for builds, with the path of the plan in `$plan`.
+    /// Installs a Python that prints `found`, and runs `build` for builds, with the plan's path in `$plan`.
     pub fn python(&self, found: &str, build: &str) {
         let script = format!(
             "if [ \"$2\" = find ]; then echo '{found}'; exit; fi\n\

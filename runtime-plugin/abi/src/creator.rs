@@ -1,4 +1,4 @@
-//! Creators: safe traits, and the thunks of the registered objects.
+//! Safe traits of creators, and their thunks.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
@@ -87,7 +87,7 @@ const fn versioned<K: CreatorKind>() -> VersionedSlots {
     }
 }
 
-/// A library's creators, as an array of `IPluginCreatorInterface*`.
+/// A library's creators: an array of `IPluginCreatorInterface*`.
 #[derive(Default)]
 pub struct CreatorList {
     all: Orders,
@@ -115,7 +115,7 @@ impl Orders {
 
 // SAFETY: the list owns its creators, whose implementors are `Send`.
 unsafe impl Send for CreatorList {}
-// SAFETY: shared references to the list only share its creators, whose implementors are `Sync`.
+// SAFETY: the list shares only its creators, whose implementors are `Sync`.
 unsafe impl Sync for CreatorList {}
 
 impl CreatorList {
@@ -156,7 +156,7 @@ impl CreatorList {
         &self.all.forward
     }
 
-    /// Returns the creators to register. An older TensorRT would reject the library, or misuse a quick creator.
+    /// Returns the creators to register: an older TensorRT rejects the library or misuses quick creators.
     pub(crate) fn for_registering(&self, has_quick: bool) -> &[This] {
         if has_quick { &self.all.forward } else { &self.plain.forward }
     }
@@ -181,8 +181,7 @@ fn op_name(Identity { name, namespace, .. }: &Identity) -> String {
 impl Drop for CreatorList {
     fn drop(&mut self) {
         for (this, free) in self.all.forward.drain(..).zip(&self.free) {
-            // SAFETY: `add` stored `free` for this creator's type, and the list is dropped, so the creator is not
-            // used later.
+            // SAFETY: `add` stored `free` for this creator's type; the list is dropped, so no use follows.
             unsafe { free(this) };
         }
     }
@@ -233,10 +232,10 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     fields: *const PluginFieldCollection,
     phase: TensorRTPhase,
 ) -> This {
-    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let creator = unsafe { creator::<V3One<C>>(this) };
     call::<V3One<C>, _>(creator, ptr::null_mut(), |creator| {
-        // SAFETY: each pointer is null, which the functions check, or valid during the call (TensorRT's contract).
+        // SAFETY: each pointer is null, which the functions check, or valid (TensorRT's contract).
         let (name, fields) = unsafe { (text(name), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, &fields, phase).map(plugin::into_raw)
     })
@@ -245,7 +244,7 @@ unsafe extern "C" fn create_plugin<C: Creator>(
 /// # Safety
 /// `text` is null or a C string that lives for `'a`.
 unsafe fn text<'a>(text: *const c_char) -> &'a CStr {
-    // SAFETY: the pointer is not null; the caller guarantees the rest.
+    // SAFETY: not null; the caller guarantees the rest.
     if text.is_null() { c"" } else { unsafe { CStr::from_ptr(text) } }
 }
 
@@ -255,7 +254,7 @@ unsafe fn read_fields<'a>(
     collection: *const PluginFieldCollection,
     are_needed: bool,
 ) -> Result<Vec<Field<'a>>> {
-    // SAFETY: the collection is null or valid, as the caller guarantees.
+    // SAFETY: the caller guarantees null or a valid collection.
     let Some(collection) = (unsafe { collection.as_ref() }) else {
         // Defaults would hide missing fields.
         return if are_needed { Err(Error::invalid("the field collection is null")) } else { Ok(Vec::new()) };
@@ -264,17 +263,17 @@ unsafe fn read_fields<'a>(
     if count < 0 || (count > 0 && collection.fields.is_null()) {
         return Err(Error::invalid(format!("the field collection has {count} fields but no data")));
     }
-    // SAFETY: the array has `nb_fields` fields, as the caller guarantees; negative counts were rejected.
+    // SAFETY: the caller guarantees `nb_fields` fields; negative counts were rejected.
     let fields = unsafe { slice(collection.fields, collection.nb_fields) };
     let read = |(index, field): (usize, &PluginField)| {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         unsafe { Field::from_raw(field) }.ok_or_else(|| Error::invalid(format!("field {index} has no name")))
     };
     fields.iter().enumerate().map(read).collect()
 }
 
 unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let creator = unsafe { creator::<K>(this) };
     call::<K, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
 }
@@ -282,15 +281,15 @@ unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const Plugi
 /// Returns a text of the creator; empty after a panic.
 ///
 /// # Safety
-/// The caller upholds the contract of [`creator`].
+/// As [`creator`].
 unsafe fn creator_text<K: CreatorKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
-    // SAFETY: the caller upholds this function's contract, which includes the callee's.
+    // SAFETY: the caller upholds the callee's contract.
     let creator = unsafe { creator::<K>(this) };
     call::<K, _>(creator, c"".as_ptr(), |creator| Ok(text(creator.identity()).as_ptr()))
 }
 
 unsafe extern "C" fn get_plugin_name<K: CreatorKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     unsafe { creator_text::<K>(this, |identity| &identity.name) }
 }
 

@@ -1,8 +1,8 @@
 //! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents during a build. Never folds constants.
 //!
-//! NVIDIA's virtual methods are not `noexcept`, hence "C-unwind": an exception may unwind Rust frames, but not reach
-//! `getOutputShapes`, which is `noexcept`. Operations known to throw or crash are rejected first; other misuse returns
-//! null and logs (seen with RTX 1.7).
+//! NVIDIA's methods are not `noexcept`, hence "C-unwind": an exception may unwind Rust frames, but not reach
+//! `getOutputShapes` (`noexcept`). Operations known to throw or crash are rejected first; other misuse returns null
+//! and logs (seen with RTX 1.7).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -92,7 +92,7 @@ impl<'b> ExprBuilder<'b> {
 
     /// Returns a constant.
     pub fn constant(&self, value: i64) -> Result<Expr<'b>> {
-        // SAFETY: the builder is live for `'b` and owns the expression that it returns.
+        // SAFETY: the builder lives for `'b` and owns the returned expression.
         let expr = unsafe { Expr::from_raw((self.slots.constant)(self.this, value)) };
         expr.ok_or_else(|| Error::internal(format!("TensorRT rejected the constant {value}")))
     }
@@ -106,7 +106,7 @@ impl<'b> ExprBuilder<'b> {
         if op.name().is_none() {
             return Err(Error::internal(format!("{op:?} is not a TensorRT operation")));
         }
-        // SAFETY: the builder and the operands live for `'b`, and the builder owns the expression that it returns.
+        // SAFETY: builder and operands live for `'b`; the builder owns the returned expression.
         let expr = unsafe {
             Expr::from_raw((self.slots.operation)(self.this, op, first.raw.as_ptr(), second.raw.as_ptr()))
         };
@@ -114,12 +114,12 @@ impl<'b> ExprBuilder<'b> {
     }
 
     /// Returns the size that the kernels write to output `output`, an INT32 or INT64 scalar
-    /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`). TensorRT assumes 0 to `upper`, optimizes for `opt` and
+    /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`). TensorRT assumes 0 to `upper`, optimizes for `opt`,
     /// rejects arithmetic on it.
     pub fn declare_size_tensor(&self, output: usize, opt: Expr<'b>, upper: Expr<'b>) -> Result<Expr<'b>> {
         let index = i32::try_from(output)
             .map_err(|_| Error::internal(format!("output {output} does not fit into 32 bits")))?;
-        // SAFETY: the builder and the operands live for `'b`, and the builder owns the expression that it returns.
+        // SAFETY: builder and operands live for `'b`; the builder owns the returned expression.
         let expr = unsafe {
             Expr::from_raw((self.slots.declare_size_tensor)(
                 self.this,
@@ -132,8 +132,7 @@ impl<'b> ExprBuilder<'b> {
     }
 }
 
-/// Rejects divisions that TensorRT cannot evaluate: it throws for zero, and `i64::MIN / -1` raises SIGFPE (seen with
-/// RTX 1.7).
+/// TensorRT throws for zero, and `i64::MIN / -1` raises SIGFPE (seen with RTX 1.7).
 fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Result<()> {
     match (first, second) {
         (_, Some(0)) => Err(Error::invalid(format!("{purpose} divides by zero"))),

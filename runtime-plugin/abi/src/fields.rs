@@ -31,13 +31,13 @@ impl<'a> Field<'a> {
         if field.name.is_null() {
             return None;
         }
-        // SAFETY: the pointer is not null; the caller guarantees the rest.
+        // SAFETY: not null; the caller guarantees the rest.
         let name = unsafe { CStr::from_ptr(field.name) };
         let size = usize::try_from(field.length).ok().and_then(|length| field.field_type.bytes(length));
         let bytes = match size {
             Some(0) => Some(&[][..]),
             Some(size) if !field.data.is_null() => {
-                // SAFETY: the pointer is not null; the caller guarantees the rest.
+                // SAFETY: not null; the caller guarantees the rest.
                 Some(unsafe { std::slice::from_raw_parts(field.data.cast::<u8>(), size) })
             }
             _ => None,
@@ -134,7 +134,7 @@ pub struct FieldSet {
 
 // SAFETY: the pointers refer to memory that the set owns and never changes.
 unsafe impl Send for FieldSet {}
-// SAFETY: the pointers refer to memory that the set owns, without interior mutability.
+// SAFETY: as above.
 unsafe impl Sync for FieldSet {}
 
 impl FieldSet {

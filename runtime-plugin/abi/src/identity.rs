@@ -15,7 +15,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Creates a constant identity.
+    /// Creates an identity.
     pub const fn new(name: &'static CStr, version: &'static CStr, namespace: &'static CStr) -> Self {
         Self {
             name: Cow::Borrowed(name),

@@ -1,7 +1,5 @@
-//! The program and shared libraries of this process. Never loads one.
-//!
-//! Uses `dl_iterate_phdr`: `dladdr` needs the lock under which glibc runs destructors, which may wait for a thread
-//! that looks up an address.
+//! The program and shared libraries of this process. Never loads one. Uses `dl_iterate_phdr`: `dladdr` needs the lock
+//! under which glibc runs destructors, which may wait for a thread that looks up an address.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::Range;
@@ -35,7 +33,7 @@ unsafe impl Sync for Pin {}
 const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
 
 impl Image {
-    /// Returns the image that contains `address`; `None` for other memory and other loader namespaces.
+    /// `None` for other memory and other loader namespaces.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
         find_listed(address).map(|listed| listed.image())
     }
@@ -83,7 +81,6 @@ impl Drop for Pin {
 struct ListedImage {
     file: *const c_char,
     base: usize,
-    /// The segment that contains the address.
     segment: Range<usize>,
 }
 
@@ -100,9 +97,9 @@ fn find_listed(address: *const c_void) -> Option<ListedImage> {
         place: Option<ListedImage>,
     }
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid entry, and the pointer to `Search` passed below, which no one else uses.
+        // SAFETY: the loader passes a valid entry and the `Search` passed below, which no one else uses.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: the program headers are mapped during the call, and the loader states their number.
+        // SAFETY: the program headers are mapped during the call; the loader states their number.
         let headers = unsafe { slice(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let place = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         let segments = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
@@ -155,8 +152,7 @@ pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
         segment: Range<usize>,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
-        // SAFETY: the unwinder passes a live context, and the pointer to `Search` passed below, which no one else
-        // uses.
+        // SAFETY: the unwinder passes a live context and the `Search` passed below, which no one else uses.
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
         // A return address may be just after the function.

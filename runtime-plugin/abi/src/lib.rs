@@ -1,5 +1,5 @@
-//! TensorRT's C++ plugin interfaces (V3One, and the quick ones of ahead-of-time plugins) in Rust, without a C++
-//! compiler or NVIDIA headers.
+//! TensorRT's C++ plugin interfaces (V3One, and quick ones of ahead-of-time plugins) in Rust, without a C++ compiler
+//! or NVIDIA headers.
 //!
 //! A plugin library implements [`Creator`] and [`Plugin`], or [`QuickCreator`] and [`QuickPlugin`], and passes its
 //! creators to [`plugin_library!`].

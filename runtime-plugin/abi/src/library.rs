@@ -105,7 +105,7 @@ impl Library {
         panics::install_silent_hook();
         let creators = caught(|| Ok(self.creators_for(logger::caller()))).unwrap_or(&[]);
         if !count.is_null() {
-            // SAFETY: the pointer is not null; the caller guarantees the rest.
+            // SAFETY: not null; the caller guarantees the rest.
             unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
         }
         creators.as_ptr()
@@ -114,11 +114,11 @@ impl Library {
     /// Implements `setLoggerFinder`.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`logger::set_finder`].
+    /// As [`logger::set_finder`].
     pub unsafe fn set_logger_finder(&self, finder: *mut c_void) {
         panics::install_silent_hook();
         let _silent = caught(|| {
-            // SAFETY: the caller upholds this function's contract, which includes the callee's.
+            // SAFETY: the caller upholds the callee's contract.
             unsafe { logger::set_finder(finder) };
             Ok(())
         });

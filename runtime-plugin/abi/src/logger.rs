@@ -2,23 +2,18 @@
 //! while no logger exists.
 //!
 //! # Two generations
-//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of interfaces
-//! derived from `IVersionedInterface` (version 1.0):
-//!
-//! | library | `getInferLibVersion` | slot |
-//! |---|---|---|
-//! | TensorRT-RTX 1.3, 1.4 | 10300, 10400 | 0 |
-//! | TensorRT-RTX 1.5 to 1.7 | 10500 to 10799 | 4 |
-//! | TensorRT Enterprise 10.x | 100000 to 109999 | 0 |
-//! | TensorRT Enterprise 11.x | 110000 and up | 4 |
+//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base in TensorRT-RTX 1.3 and 1.4
+//! (`getInferLibVersion` 10300, 10400) and Enterprise 10.x (100000 to 109999), and slot 4 of interfaces derived from
+//! `IVersionedInterface` (version 1.0) in TensorRT-RTX 1.5 to 1.7 (10500 to 10799) and Enterprise 11.x (110000 and
+//! up).
 //!
 //! Later releases count as the second; their kind and major version are checked first. Older ones are never called: a
 //! wrong slot would destroy the logger.
 //!
 //! # Several TensorRTs
-//! A finder's version is that of its vptr's image, which is pinned during calls (this waits for the loader's lock)
-//! because another thread may close it. The calling TensorRT's finder comes first, without a pin: its image is on the
-//! call stack.
+//! A finder's version is that of its vptr's image, pinned during calls (waiting for the loader's lock) because
+//! another thread may close it. The calling TensorRT's finder comes first, without a pin: its image is on the call
+//! stack.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +32,7 @@ enum Generation {
 }
 
 impl Generation {
-    /// Returns the generation of a release; `None` if its layout is unknown.
+    /// `None` if the layout is unknown.
     fn of_version(version: i32) -> Option<Self> {
         match version {
             10_300..10_500 | 100_000..110_000 => Some(Self::Bare),
@@ -49,7 +44,7 @@ impl Generation {
     /// # Safety
     /// `this` is a live object of this generation whose one method is an `F`.
     unsafe fn method<F: Copy>(self, this: *mut c_void) -> F {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         unsafe {
             match self {
                 Self::Bare => (*vptr::<BareSlots<F>>(this)).method,
@@ -85,7 +80,7 @@ type Log = unsafe extern "C" fn(*mut c_void, Severity, *const c_char);
 /// `finder` is null, or an `ILoggerFinder` that lives while its image is mapped, or until removed or replaced; no
 /// thread logs while it is destroyed.
 pub unsafe fn set_finder(finder: *mut c_void) {
-    // SAFETY: the caller upholds this function's contract, which includes the callee's.
+    // SAFETY: the caller upholds the callee's contract.
     unsafe { FINDERS.set(finder) };
 }
 
@@ -167,14 +162,14 @@ impl Finders {
     }
 
     /// # Safety
-    /// The caller upholds the contract of [`set_finder`].
+    /// As [`set_finder`].
     unsafe fn set(&self, object: *mut c_void) {
         if object.is_null() {
             return self.clear();
         }
         // SAFETY: the object is not null; the caller guarantees that it is a live finder.
         let Some(finder) = (unsafe { Finder::new(object) }) else { return };
-        // Applications may reopen TensorRT. Querying the loader may run destructors, hence unlocked.
+        // Applications may reopen TensorRT. Loader queries may run destructors, hence unlocked.
         let mut gone = self.list().clone();
         gone.retain(|known| known.image.pin().is_none());
         let mut list = self.list();
@@ -265,7 +260,7 @@ impl Finder {
         Some(Self { object, generation, version, image, pin })
     }
 
-    /// Logs through the finder; `is_mapped`: the image stays mapped during the call.
+    /// Logs through the finder; `is_mapped`: its image stays mapped.
     fn log(&self, is_mapped: bool, severity: Severity, text: &CStr) -> Delivery {
         let pin = if is_mapped { None } else { self.image.pin() };
         if !is_mapped && pin.is_none() {
@@ -308,14 +303,14 @@ unsafe fn log_through(
 /// # Safety
 /// `this` is a live C++ object whose vtable starts with `Slots`.
 unsafe fn vptr<Slots>(this: *mut c_void) -> *const Slots {
-    // SAFETY: the object is live, and the first word of a polymorphic object is its vptr.
+    // SAFETY: the first word of a live polymorphic object is its vptr.
     unsafe { *this.cast::<*const Slots>() }
 }
 
 /// # Safety
 /// `this` derives from `IVersionedInterface` and is live.
 unsafe fn is_first_version(this: *mut c_void, kind: &CStr) -> bool {
-    // SAFETY: the caller upholds this function's contract, which includes the callee's.
+    // SAFETY: the caller upholds the callee's contract.
     let info: InterfaceInfo = unsafe { ((*vptr::<VersionedSlots>(this)).get_interface_info)(this) };
     // SAFETY: `kind` is not null, as checked before, and a constant C string.
     !info.kind.is_null() && info.major == 1 && unsafe { CStr::from_ptr(info.kind) } == kind
@@ -329,7 +324,7 @@ fn version_of(image: &Pin) -> Option<i32> {
     Some(unsafe { get() })
 }
 
-/// Converts to a C string; NULs become spaces.
+/// NULs become spaces.
 fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
@@ -346,7 +341,7 @@ impl Notes {
         Self { without_logger: AtomicBool::new(false), without_finder: AtomicBool::new(false) }
     }
 
-    /// Returns the line for stderr; without a finder only the first.
+    /// Line for stderr; without a finder only the first.
     fn line(&self, delivery: Delivery, severity: Severity, text: &CStr) -> Option<Vec<u8>> {
         if severity.0 > Severity::WARNING.0 {
             return None;

@@ -1,5 +1,5 @@
-//! A silent panic hook that stores each thread's last panic location. Rust's hook has a `thread_local` with a
-//! destructor, which would keep the library mapped after `dlclose`.
+//! A silent panic hook that stores each thread's last location. Rust's hook has a `thread_local` with a destructor,
+//! which would keep the library mapped after `dlclose`.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -42,7 +42,7 @@ thread_local! {
 
 const _: () = assert!(!std::mem::needs_drop::<Cell<Location>>());
 
-/// Installs a silent panic hook. Only for plugin libraries: it would silence a Rust program's panics.
+/// Installs the hook. Only for plugin libraries: it would silence a Rust program's panics.
 pub(crate) fn install_silent_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(remember)));

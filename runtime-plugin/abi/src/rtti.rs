@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_void};
 
-/// Number of functions, more than any C++ runtime's `__class_type_info` has (9).
+/// More functions than any C++ runtime's `__class_type_info` has (9).
 const TYPE_INFO_SLOTS: usize = 16;
 
 /// An Itanium `__class_type_info`: vptr and mangled name.
@@ -22,7 +22,7 @@ pub struct TypeInfo {
 // SAFETY: the pointers refer to constants.
 unsafe impl Sync for TypeInfo {}
 
-/// The vtable of our `TypeInfo`, whose own `type_info*` is never read.
+/// Its `type_info*` is never read.
 #[repr(C)]
 struct TypeInfoVTable {
     offset_to_top: isize,

@@ -288,5 +288,5 @@ impl Creator for ProbeCreator {
     }
 }
 
-/// Locked by tests that change the process's finders.
+/// For tests that change the process's finders.
 pub(crate) static PROCESS_FINDERS: std::sync::Mutex<()> = std::sync::Mutex::new(());

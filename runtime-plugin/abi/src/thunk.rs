@@ -1,12 +1,10 @@
-//! All thunks' helpers: catching panics, slices from foreign pointers.
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::Result;
 use crate::panics;
 use crate::raw::{PluginField, PluginFieldCollection};
 
-/// Converts a panic to an error with its text. Unwind safety is asserted: implementors' locks are poisoned, and this
+/// Converts a panic to an error with its text. Asserts unwind safety: implementors' locks are poisoned, and this
 /// crate's state changes afterwards.
 #[inline]
 pub fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
@@ -16,7 +14,7 @@ pub fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// Runs the hook; its panics are ignored, because they cannot be reported.
+/// Ignores panics, which cannot be reported.
 #[cold]
 pub(crate) fn run_report_hook(report: impl FnOnce()) {
     let _silent = caught(|| {
@@ -32,7 +30,7 @@ pub(crate) fn run_report_hook(report: impl FnOnce()) {
 #[inline]
 pub(crate) unsafe fn slice<'a, T>(data: *const T, count: i32) -> &'a [T] {
     match usize::try_from(count) {
-        // SAFETY: the pointer is not null; the caller guarantees the rest.
+        // SAFETY: not null; the caller guarantees the rest.
         Ok(count) if !data.is_null() => unsafe { std::slice::from_raw_parts(data, count) },
         _ => &[],
     }
@@ -46,11 +44,10 @@ pub(crate) unsafe fn slice_to_fill<'a, T: Copy>(data: *mut T, count: i32, initia
     match usize::try_from(count) {
         Ok(count) if !data.is_null() => {
             for index in 0..count {
-                // SAFETY: `index` is less than `count`, for which the caller guarantees room; `write` does not read
-                // the old value.
+                // SAFETY: `index` is below `count`, for which the caller guarantees room; `write` reads nothing.
                 unsafe { data.add(index).write(initial) };
             }
-            // SAFETY: the loop initialized all elements, and the caller guarantees exclusive access for `'a`.
+            // SAFETY: all elements are initialized; the caller guarantees exclusive access for `'a`.
             unsafe { std::slice::from_raw_parts_mut(data, count) }
         }
         _ => &mut [],

@@ -1,5 +1,5 @@
-//! One slot struct per interface, with slots in the headers' order and NVIDIA's names in snake case; references are
-//! pointers here.
+//! One slot struct per interface, in the headers' order, with NVIDIA's names in snake case; references are pointers
+//! here.
 //!
 //! A vtable (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`; a vptr points at slot 0. A virtual
 //! destructor has two slots where it is declared: D1 (destroy) and D0 (destroy and free). Non-virtual bases come
@@ -35,7 +35,7 @@ pub struct VTable<Slots> {
     pub offset_to_top: isize,
     /// Never null: `dynamic_cast` reads it unchecked.
     pub type_info: *const TypeInfo,
-    /// The address point.
+    /// Address point.
     pub slots: Slots,
 }
 

@@ -1,5 +1,3 @@
-//! Safe wrappers of driver calls.
-
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -16,7 +14,7 @@ use super::table::Driver;
 
 const NAME_BYTES: c_int = 256;
 
-/// Bounds the number of a kernel's parameters, which have at most this many bytes in total.
+/// Bounds the number of parameters, which have at most this many bytes.
 const MAX_PARAMS: usize = 32764;
 
 impl Driver {
@@ -123,7 +121,7 @@ impl Driver {
     /// # Safety
     /// Its kernels are not used afterwards, including by captured graphs.
     pub unsafe fn unload_library(&self, library: CUlibrary) -> Result<()> {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         self.check("cuLibraryUnload", unsafe { (self.library_unload)(library) })
     }
 

@@ -1,5 +1,3 @@
-//! The calling thread's stream capture mode.
-
 use super::result::{DriverError, Result};
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode};
 use super::table::Driver;

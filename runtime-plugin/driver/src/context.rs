@@ -19,8 +19,7 @@ impl Driver {
         Ok((!context.is_null()).then_some(context))
     }
 
-    /// Returns the number of the calling thread's context, if any. No other context of the process gets the same
-    /// number, while the address of a destroyed one is reused.
+    /// Returns the number of the calling thread's context, if any: unique in the process, while addresses are reused.
     pub fn current_context_id(&self) -> Result<Option<u64>> {
         let mut id = 0;
         // SAFETY: `id` is writable; null is the current context.
@@ -77,7 +76,7 @@ impl EnteredContext<'_> {
 }
 
 impl Drop for EnteredContext<'_> {
-    /// Restores the context. Errors are ignored: unwinding cannot report them.
+    /// Restores the context. Unwinding cannot report errors.
     fn drop(&mut self) {
         let _ = self.driver.pop();
     }

@@ -1,5 +1,3 @@
-//! The error of a missing driver.
-
 /// Why no driver can be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverMissing {
@@ -14,7 +12,7 @@ pub enum DriverMissing {
     /// It lacks functions.
     #[error("the CUDA driver lacks `{}`; kernels require NVIDIA's driver for CUDA 12.0 or later", missing.join("`, `"))]
     TooOld {
-        /// The missing functions.
+        /// Missing functions.
         missing: Vec<&'static str>,
     },
 }

@@ -1,5 +1,3 @@
-//! Safe wrappers for queuing work, and occupancy queries.
-
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -59,7 +57,7 @@ impl Driver {
         params: *mut *mut c_void,
     ) -> Result<()> {
         if !configuration.attributes.is_empty() {
-            // SAFETY: the caller upholds this function's contract, which includes the callee's.
+            // SAFETY: the caller upholds the callee's contract.
             return unsafe { self.launch_with_attributes(kernel, configuration, stream, params) };
         }
         let Configuration { grid, block, shared_bytes, .. } = configuration;
@@ -84,7 +82,7 @@ impl Driver {
     }
 
     /// # Safety
-    /// The caller upholds the contract of [`Driver::launch`].
+    /// As [`Driver::launch`].
     unsafe fn launch_with_attributes(
         &self,
         kernel: CUkernel,
@@ -92,8 +90,7 @@ impl Driver {
         stream: CUstream,
         params: *mut *mut c_void,
     ) -> Result<()> {
-        // SAFETY: a `CUkernel` is a valid `CUfunction`, the configuration lives during the call, and the caller
-        // guarantees the rest.
+        // SAFETY: as above; the configuration lives during the call.
         let code = configuration.with_config(stream, |config| unsafe {
             (self.launch_kernel_ex)(config, kernel.as_function(), params, null_mut())
         });
@@ -105,7 +102,7 @@ impl Driver {
     /// # Safety
     /// `to` has `bytes` of device memory, valid until the work is done. `stream` is this driver's or null.
     pub unsafe fn fill(&self, to: CUdeviceptr, byte: u8, bytes: usize, stream: CUstream) -> Result<()> {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         let code = unsafe { (self.memset_d8_async)(to, byte, bytes, stream) };
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuMemsetD8Async", code) }
     }
@@ -113,7 +110,7 @@ impl Driver {
     /// Copies device memory, in stream order.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`Driver::fill`] for both addresses; the ranges do not overlap.
+    /// As [`Driver::fill`] for both addresses; the ranges do not overlap.
     pub unsafe fn copy(
         &self,
         to: CUdeviceptr,
@@ -121,12 +118,12 @@ impl Driver {
         bytes: usize,
         stream: CUstream,
     ) -> Result<()> {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         let code = unsafe { (self.memcpy_dtod_async)(to, from, bytes, stream) };
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuMemcpyDtoDAsync", code) }
     }
 
-    /// Returns the blocks resident at once on a multiprocessor of the current device.
+    /// Returns the blocks resident at once on the current device's multiprocessor.
     pub fn blocks_per_multiprocessor(&self, kernel: CUkernel, threads: u32, shared: u32) -> Result<u32> {
         let mut blocks = 0;
         let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
@@ -146,8 +143,8 @@ impl Driver {
     /// Returns the clusters resident at once on the current device.
     pub fn clusters_at_once(&self, kernel: CUkernel, configuration: &Configuration) -> Result<u32> {
         let mut clusters = 0;
-        // SAFETY: `clusters` is writable, a `CUkernel` is a valid `CUfunction`, and the configuration lives during
-        // the call.
+        // SAFETY: `clusters` is writable, a `CUkernel` is a valid `CUfunction`, the configuration lives during the
+        // call.
         let code = configuration.with_config(CUstream::NULL, |config| unsafe {
             (self.occupancy_max_active_clusters)(&raw mut clusters, kernel.as_function(), config)
         });

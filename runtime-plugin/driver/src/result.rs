@@ -38,7 +38,7 @@ pub type Result<T, E = DriverError> = std::result::Result<T, E>;
 pub struct DriverError {
     /// The function: `cuLibraryLoadData`.
     pub call: &'static str,
-    /// The returned `CUresult`.
+    /// Returned `CUresult`.
     pub code: i32,
     /// Its name: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
     pub name: Option<String>,

@@ -181,15 +181,15 @@ pub const CUDA_ERROR_NOT_FOUND: CUresult = 500;
 pub const CUDA_ERROR_ILLEGAL_ADDRESS: CUresult = 700;
 /// About the launch itself.
 pub const CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: CUresult = 701;
-/// The last error of a kernel or a lost context.
+/// The last of 700 to 720.
 pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
 /// The first error (802 to 810) about the driver's installation and MPS.
 pub const CUDA_ERROR_SYSTEM_NOT_READY: CUresult = 802;
-/// The last error about the driver's installation and MPS.
+/// The last of 802 to 810.
 pub const CUDA_ERROR_MPS_CLIENT_TERMINATED: CUresult = 810;
 /// The first error (900 to 908) about an active capture.
 pub const CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
-/// The last error about an active capture.
+/// The last of 900 to 908.
 pub const CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: CUresult = 908;
 
 /// Allows calls that other threads' captures forbid.

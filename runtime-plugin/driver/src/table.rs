@@ -14,8 +14,7 @@ const LIBRARY: &CStr = c"libcuda.so.1";
 macro_rules! function_at {
     ($address:expr, $ty:ty) => {{
         let address: *mut c_void = $address;
-        // SAFETY: both types are pointers, and null is `None`; the caller of `Driver::from_lookup` guarantees the
-        // function's type.
+        // SAFETY: both types are pointers, null is `None`; the caller of `Driver::from_lookup` guarantees the type.
         unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(address) }
     }};
 }

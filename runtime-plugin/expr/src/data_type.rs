@@ -128,7 +128,7 @@ pub enum ScalarType {
     F64,
     /// `bool`, one byte.
     Bool,
-    /// An enumeration's unknown integer type, which represents 0 to 2^`bits` - 1.
+    /// An enumeration's unknown integer type: 0 to 2^`bits` - 1.
     Natural {
         /// 7, 15, 31 or 63 for unknown signedness, 1 if possibly `bool`.
         bits: u8,

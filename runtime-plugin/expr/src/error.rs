@@ -1,5 +1,3 @@
-//! Errors in the text of expressions.
-
 pub(crate) type Span = std::ops::Range<usize>;
 
 /// Codes C0101 to C0106 of the compiler.
@@ -104,7 +102,7 @@ impl ExprError {
     }
 }
 
-/// Returns the most similar candidate if at most a third of the letters differ.
+/// At most a third of the letters differ.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_all(name, candidates).into_iter().next()
 }

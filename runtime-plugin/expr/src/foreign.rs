@@ -4,7 +4,7 @@ use super::error::ExprError;
 use super::node::Builtin;
 use super::scope::BUILTIN_FORMS;
 
-/// Operators of other languages; longer ones precede their prefixes.
+/// Longer ones precede their prefixes.
 const OPERATORS: [(&str, &str); 20] = [
     ("**", "powers are not supported: multiply, or use `prod`"),
     ("&&", "write `and`"),

@@ -69,8 +69,8 @@ impl Format {
         self.channel_from_end()
     }
 
-    /// Returns whether TensorRT supports the format for `ty` (observed with TensorRT-RTX 1.7;
-    /// `NvInferRuntimeBase.h` of TensorRT 11.4).
+    /// Returns whether TensorRT supports the format for `ty` (observed with TensorRT-RTX 1.7; `NvInferRuntimeBase.h`
+    /// of 11.4).
     #[must_use]
     pub const fn suits(self, ty: DataType) -> bool {
         use DataType::{Bf16, F8, F16, F32, I8, U8};

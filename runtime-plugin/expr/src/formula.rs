@@ -1,5 +1,3 @@
-//! Builds expressions from others.
-
 use super::{BinaryOp, Expr, Node, NodeId};
 use crate::interval::Interval;
 

@@ -1,5 +1,3 @@
-//! Splits text into tokens.
-
 use super::error::ExprError;
 use super::foreign;
 use super::syntax::KEYWORDS;

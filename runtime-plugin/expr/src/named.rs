@@ -1,5 +1,3 @@
-//! Enums with named variants and constants.
-
 /// Declares an enum with a name and a constant per variant, serialized by position: append only.
 macro_rules! named {
     (

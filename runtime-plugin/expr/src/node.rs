@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Index of a node, less than those of nodes that refer to it.
+/// Index of a node, less than its users'.
 pub type NodeId = u32;
 
 /// A resolved expression; the root is the last node.
@@ -54,7 +54,7 @@ pub enum Node {
     Bool(bool),
     /// String literal.
     Str(String),
-    /// An attribute, by index in the plugin. Its value is known when the node is created.
+    /// An attribute, by index in the plugin. Known at node time.
     Attribute(u32),
     /// Integer array. Known at shape time.
     Shape(u32),
@@ -73,7 +73,7 @@ pub enum Node {
     Device(DeviceFact),
     /// A shape input's values, an integer array. Known at shape time.
     Values(u32),
-    /// Size tensor's value. Known after the kernels have run, so only valid as a dimension.
+    /// Size tensor's value. Known after the kernels have run: only valid as a dimension.
     Size(u32),
     /// Enclosing comprehension's variable.
     Local(u32),
@@ -123,8 +123,7 @@ named! {
     pub range: (i64, i64) {
         /// Number of multiprocessors.
         Sms = "sms", (1, 1024);
-        /// Maximum dynamic shared memory of a block
-        /// (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
+        /// Maximum dynamic shared memory of a block (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
         SharedBytes = "shared_bytes", (48 << 10, 1 << 20);
         /// Compute capability: 90 for 9.0.
         Capability = "capability", (50, 999);
@@ -137,7 +136,7 @@ impl std::fmt::Display for DeviceFact {
     }
 }
 
-/// Precedence levels; larger numbers bind tighter.
+/// Larger numbers bind tighter.
 pub(super) mod level {
     pub(crate) const LOOSEST: u8 = 0;
     pub(crate) const CONDITIONAL: u8 = 1;

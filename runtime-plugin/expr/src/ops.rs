@@ -1,5 +1,5 @@
-//! Operators and built-in functions. Integers are checked `i64`; sums and products overflow only in total, so
-//! order is irrelevant. Floats follow IEEE 754, but nonfinite results of finite operands are errors.
+//! Operators and built-in functions. Integers are checked `i64`; sums and products overflow only in total, in any
+//! order. Floats follow IEEE 754, but nonfinite results of finite operands are errors.
 
 use super::node::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 use crate::value::Value;
@@ -35,12 +35,12 @@ pub enum EvalError {
         /// The array's length.
         len: usize,
     },
-    /// Operands of the wrong kind; never in compiled trees.
+    /// Operands of the wrong kind.
     #[error("`{operation}` does not accept {found}")]
     Kind {
         /// Operation.
         operation: &'static str,
-        /// The kinds of the operands.
+        /// Kinds of the operands.
         found: String,
     },
     /// Unknown attribute.
@@ -64,10 +64,10 @@ pub enum EvalError {
     /// [`super::Expr::validate`] rejects the tree.
     #[error("the expression is malformed")]
     Malformed,
-    /// An array is longer than [`ARRAY_LIMIT`].
+    /// Above [`ARRAY_LIMIT`].
     #[error("an array of {0} elements exceeds the limit of {ARRAY_LIMIT}")]
     ArrayTooLong(String),
-    /// The evaluation needs more than [`STEP_LIMIT`] steps.
+    /// Above [`STEP_LIMIT`].
     #[error("the evaluation exceeds {STEP_LIMIT} steps")]
     TooManySteps,
 }
@@ -268,7 +268,7 @@ fn truncate(value: f64) -> Option<i64> {
     (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
 }
 
-/// Returns an element; negative indices count from the end.
+/// Negative indices count from the end.
 pub(super) fn index<T>(items: &[T], index: i64) -> Result<&T, EvalError> {
     position(items.len(), index)
         .and_then(|at| items.get(at))
@@ -333,7 +333,7 @@ fn all_of_kind<T>(
     items.iter().map(|item| of_kind(item).ok_or_else(|| wrong_kind(operation, &[item]))).collect()
 }
 
-/// Returns the product, independent of the order of factors; `None` on overflow.
+/// Returns the product, independent of the factors' order; `None` on overflow.
 pub(super) fn exact_product(items: &[i64]) -> Option<i64> {
     if items.contains(&0) {
         return Some(0);

@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
 /// Boxed for small recursive frames.
 type Parsed = Result<Box<Syntax>, Box<ExprError>>;
 
-/// Parentheses use a level but are not in the tree; printed trees must be parsable.
+/// Parentheses use a level; printed trees must be parsable.
 const NESTING_LIMIT: usize = 2 * Expr::DEPTH_LIMIT;
 
 struct Parser<'t> {

@@ -1,5 +1,5 @@
-//! Prints a tree with minimal parentheses. [`super::compile`] of the text, over the same names, returns the
-//! tree that it compiled. Other lists of nodes print approximately.
+//! Prints a tree with minimal parentheses. [`super::compile`] restores its own trees from the text, over the same
+//! names. Other trees print approximately.
 
 use super::node::level::{COMPARISON, CONDITIONAL, DISJUNCTION, LOOSEST, NEGATE, PRIMARY};
 use super::node::{Expr, Node, NodeId, UnaryOp};

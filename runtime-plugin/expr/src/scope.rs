@@ -1,5 +1,3 @@
-//! Names in expressions, and kinds of values.
-
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -21,7 +19,7 @@ pub enum Kind {
     Bool,
     /// String.
     Str,
-    /// An array of elements of one kind; empty arrays default to integers.
+    /// An array of one kind; empty arrays default to integers.
     Array(Box<Kind>),
 }
 
@@ -87,7 +85,7 @@ pub struct Scope {
     pub(super) has_sizes: bool,
 }
 
-/// The kind of a tensor, which determines what expressions may read of it.
+/// The kind of a tensor: what expressions may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TensorKind {
     /// Its shape is known when shapes are computed.

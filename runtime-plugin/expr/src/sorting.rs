@@ -1,4 +1,4 @@
-//! Sorting with little code: `sort_unstable` has some 5 KB for each type, and the runtime library sorts short lists.
+//! Sorting with little code: `sort_unstable` has some 5 KB per type, and sorted lists are short.
 
 use std::collections::BinaryHeap;
 

@@ -1,5 +1,3 @@
-//! The syntax tree: unresolved names with places.
-
 use super::node::{BinaryOp, UnaryOp};
 use crate::error::Span;
 
@@ -14,7 +12,7 @@ pub struct Syntax {
     pub span: Span,
     /// Kind and parts.
     pub kind: SyntaxKind,
-    /// Height of the tree, at most the depth limit, so recursion is safe.
+    /// At most the depth limit, so recursion is safe.
     pub(super) height: usize,
 }
 

@@ -8,10 +8,10 @@ pub enum InvalidExpr {
     /// No root.
     #[error("the expression is empty")]
     Empty,
-    /// The number of nodes exceeds [`Expr::NODE_LIMIT`].
+    /// Above [`Expr::NODE_LIMIT`].
     #[error("the expression has {0} nodes, more than {limit}", limit = Expr::NODE_LIMIT)]
     TooManyNodes(usize),
-    /// The depth exceeds [`Expr::DEPTH_LIMIT`].
+    /// Above [`Expr::DEPTH_LIMIT`].
     #[error("node {0} is the root of more than {limit} levels", limit = Expr::DEPTH_LIMIT)]
     TooDeep(usize),
     /// A child after its parent.
@@ -53,7 +53,7 @@ pub enum InvalidExpr {
         /// Alignment.
         bytes: u32,
     },
-    /// A slot of two comprehensions, or a variable outside of its comprehension.
+    /// A slot of two comprehensions, or a variable outside.
     #[error("node {node}: slot {slot} is not the variable of exactly one comprehension around it")]
     Slot {
         /// Node.

@@ -66,7 +66,7 @@ impl Choice {
     }
 
     /// Returns an index in [`GuardDecision::candidates`]; `None` if no guard is true. `address` may return any number
-    /// of the same alignment.
+    /// of equal alignment.
     #[inline]
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
@@ -206,7 +206,7 @@ impl Environment for AlignmentEnvironment<'_> {
         Some(self.environment)
     }
 
-    /// Returns whether a tensor is aligned, if known. Alignment to 16 implies alignment to 8.
+    /// Returns whether a tensor is aligned, if known. 16 implies 8.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let answers = self.facts.iter().filter(|fact| fact.tensor == tensor);
         let answer = answers

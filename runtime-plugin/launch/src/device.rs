@@ -1,5 +1,3 @@
-//! Device facts that expressions can read.
-
 use cubinder_expr::DeviceFact;
 
 /// A value for each [`DeviceFact`].

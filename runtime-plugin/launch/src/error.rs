@@ -1,5 +1,3 @@
-//! Errors of launches.
-
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 use cubinder_model::code::Target;
@@ -10,11 +8,11 @@ use cubinder_model::code::Target;
 pub struct LaunchError {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// The failed operation.
+    /// Failed operation.
     pub subject: Subject,
-    /// The part of the operation.
+    /// Part of the operation.
     pub role: Role,
-    /// The problem with that part.
+    /// Problem with that part.
     pub problem: Problem,
     /// Shapes of inputs, then outputs, by name; `None` if unknown.
     pub shapes: Vec<(String, Option<Vec<i64>>)>,
@@ -76,10 +74,10 @@ pub enum Role {
     /// An element of an array argument.
     #[error("argument `{0}[{1}]`")]
     Element(String, usize),
-    /// The number of arguments.
+    /// Number of arguments.
     #[error("the number of arguments")]
     ArgumentCount,
-    /// The total size of the arguments.
+    /// Total size of the arguments.
     #[error("the size of all arguments in bytes")]
     Arguments,
 }
@@ -93,30 +91,30 @@ pub enum Problem {
     /// The value has another kind.
     #[error("is the {} {found}, expected {expected}", found.kind_name())]
     Kind {
-        /// The value.
+        /// Value.
         found: Value,
         /// The expected kind, with its article.
         expected: &'static str,
     },
-    /// The value is below CUDA's minimum.
+    /// Below CUDA's minimum.
     #[error("is {value}, the minimum is {least}")]
     TooSmall {
-        /// The value.
+        /// Value.
         value: i64,
-        /// The minimum.
+        /// Minimum.
         least: i64,
     },
-    /// The value exceeds a maximum.
+    /// Above a maximum.
     #[error("is {value}, the maximum{limit} is {most}")]
     TooLarge {
-        /// The value.
+        /// Value.
         value: i64,
-        /// The maximum.
+        /// Maximum.
         most: i64,
-        /// The source of the maximum.
+        /// Source of the maximum.
         limit: Limit,
     },
-    /// A grid of 0 although no tensor is empty.
+    /// A grid of 0 without an empty tensor.
     #[error("is 0, but no output is empty: the outputs would not be written")]
     NothingLaunched {
         /// Whether its expression rounds down.
@@ -131,10 +129,10 @@ pub enum Problem {
     /// Read before any executed step writes it.
     #[error("is read before a step that runs for these shapes writes it")]
     ReadUnwritten,
-    /// The value is not a multiple of the cluster's extent.
+    /// Not a multiple of the cluster's extent.
     #[error("is {value}, not a multiple of {of}, the cluster's extent")]
     NoMultiple {
-        /// The value.
+        /// Value.
         value: i64,
         /// The cluster's extent.
         of: u32,
@@ -150,12 +148,12 @@ pub enum Problem {
         /// Target of that code.
         target: Target,
     },
-    /// The value does not fit the kernel's type.
+    /// Outside of the kernel's type.
     #[error("is {value}, which does not fit its type {ty}{}", range_of(*ty))]
     DoesNotFit {
-        /// The value.
+        /// Value.
         value: Value,
-        /// The type.
+        /// Type.
         ty: ScalarType,
     },
     /// An array of another length.
@@ -166,7 +164,7 @@ pub enum Problem {
         /// The kernel's length.
         expected: u32,
     },
-    /// The model is damaged: no such tensor.
+    /// Damaged model: no such tensor.
     #[error("is tensor {index}, but the plugin has {count} tensors: its model is damaged")]
     NoSuchTensor {
         /// Its index.
@@ -174,7 +172,7 @@ pub enum Problem {
         /// Number of tensors.
         count: usize,
     },
-    /// The model is damaged: no such buffer.
+    /// Damaged model: no such buffer.
     #[error("is scratch buffer {index}, but the variant has {count} scratch buffers: its model is damaged")]
     NoSuchScratch {
         /// Its index.
@@ -182,7 +180,7 @@ pub enum Problem {
         /// Number of scratch buffers.
         count: usize,
     },
-    /// The model is damaged: another parameter.
+    /// Damaged model: another parameter.
     #[error("has {found} bytes, but the kernel's parameter has {expected}: code and model do not match")]
     ParameterBytes {
         /// Size of the argument.
@@ -190,7 +188,7 @@ pub enum Problem {
         /// Size of the parameter.
         expected: u32,
     },
-    /// The model is damaged: other parameters.
+    /// Damaged model: other parameters.
     #[error("is {found}, but the kernel has {expected} parameters: code and model do not match")]
     ParameterCount {
         /// Number of arguments.
@@ -200,7 +198,7 @@ pub enum Problem {
     },
 }
 
-/// The source of a limit.
+/// Source of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Limit {
     /// Every CUDA device.

@@ -1,5 +1,3 @@
-//! Evaluates a launch to the driver's numbers.
-
 use super::error::{Limit, Problem, Role};
 use super::pack;
 use super::steps::Steps;
@@ -40,11 +38,11 @@ impl LaunchLimits<'_> {
 /// Cluster sizes that a kernel can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clusters {
-    /// The kernel can use clusters of at most this many blocks.
+    /// At most this many blocks.
     Most(u32),
-    /// The kernel cannot use clusters because the device has none.
+    /// None: the device has no clusters.
     NotOnDevice,
-    /// The kernel cannot use clusters because code for this target has none.
+    /// None: code for this target has no clusters.
     NotInCode(Target),
 }
 
@@ -75,7 +73,7 @@ impl Clusters {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct EvaluatedLaunch {
-    /// Blocks in x, y and z. With a 0 nothing else is evaluated, and extents without a value are 0.
+    /// Blocks in x, y and z. With a 0 nothing else is evaluated; extents without a value are 0.
     pub grid: [u32; 3],
     /// Threads per block; 0 if empty.
     pub block: [u32; 3],
@@ -83,13 +81,13 @@ pub struct EvaluatedLaunch {
     pub shared_bytes: u32,
     /// Blocks of a cluster, if used.
     pub cluster: Option<[u32; 3]>,
-    /// Arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; no arguments for an empty launch.
+    /// Arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none for an empty launch.
     pub args: Vec<EvaluatedArgument>,
     /// Numeric arguments, aligned to their types, little-endian.
     pub numbers: Vec<u8>,
 }
 
-/// The value of an argument.
+/// Value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluatedArgument {
     /// Address of an input without aliases.
@@ -163,7 +161,7 @@ pub(super) fn evaluate_launch(
 }
 
 impl ExprContext<'_> {
-    /// Evaluates the grid. An extent of 0 makes it empty even if another extent has no value.
+    /// An extent of 0 makes the grid empty even if another has no value.
     fn grid(&mut self, memory: LaunchMemory<'_>, launch: &Launch) -> Checked<[u32; 3]> {
         let extents = [0, 1, 2].map(|axis| {
             self.bounded(Role::Grid(AXES[axis]), &launch.grid[axis], 0, MAX_GRID[axis], Limit::Cuda)
@@ -338,7 +336,7 @@ impl Arguments {
         self.end = self.end.next_multiple_of(alignment) + size;
     }
 
-    /// Checks sizes: the driver reads as many bytes as the kernel declares.
+    /// The driver reads as many bytes as the kernel declares.
     fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Checked<()> {
         let as_int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         at_most(Role::ArgumentCount, as_int(self.list.len()), as_int(MAX_ARGUMENTS), Limit::Cubinder)?;

@@ -1,5 +1,3 @@
-//! Known facts of a node.
-
 use super::device::Device;
 use cubinder_expr::value::Value;
 use cubinder_expr::{DeviceFact, Environment};
@@ -63,7 +61,7 @@ impl Environment for Facts<'_> {
 
 const SHOWN: usize = 64;
 
-/// Formats attributes and shapes as a message's end: `; k = 1, x is 2x3`. Empty if unknown.
+/// Formats attributes and shapes as a message's end, `; k = 1, x is 2x3`, if known.
 #[must_use]
 pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
     let attributes = plugin.attributes.iter().zip(facts.attributes);

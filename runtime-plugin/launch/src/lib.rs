@@ -1,7 +1,7 @@
 //! Evaluates a node with its shapes to launches, without a driver.
 //!
 //! Owns [`proof`]s, launches by TensorRT ([`native`]), rules ([`check`]), [`output_shapes`], the choice of a variant
-//! ([`in_order`], [`decide`]) and evaluated steps ([`sequence`]). Bounds its work ([`Steps`]): engines are untrusted.
+//! ([`in_order`], [`decide`]), evaluated steps ([`sequence`]). Bounds its work ([`Steps`]): engines are untrusted.
 //! Never truncates numbers or panics.
 
 mod choice;

@@ -1,8 +1,8 @@
 //! Launches that TensorRT makes itself: one kernel per node, no plugin library at run time.
 //!
 //! `IPluginV3QuickAOTBuild` (`impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4) accepts dimension expressions for
-//! grid, block, dynamic shared memory and 32-bit scalars. Arguments: the inputs' addresses, scalars, addresses of
-//! outputs without aliases.
+//! grid, block, dynamic shared memory and 32-bit scalars. Arguments: addresses of inputs, scalars, addresses of
+//! unaliased outputs.
 //!
 //! Owns which launches qualify ([`obstacles`], [`argument_mismatch`]) and their expressions ([`words`], [`lower`]).
 
@@ -36,7 +36,7 @@ pub use unproved::{Unproved, running, unproved, writes};
 /// A 32-bit parameter between inputs and outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Not 0 for an empty launch: TensorRT cannot launch an empty grid, so one block exits at once.
+    /// Not 0 for an empty launch: TensorRT cannot launch an empty grid, so one block exits.
     Nothing,
     /// An argument's element, or half of one.
     Element {
@@ -54,9 +54,9 @@ pub enum Word {
 pub enum WordPart {
     /// All bits.
     Whole,
-    /// The low 32 bits.
+    /// Low 32 bits.
     Low,
-    /// The high 32 bits.
+    /// High 32 bits.
     High,
 }
 
@@ -150,9 +150,9 @@ pub struct Lowered<D> {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{role}{cause}")]
 pub struct LoweringError<E> {
-    /// The part.
+    /// Part.
     pub role: Role,
-    /// The reason.
+    /// Reason.
     pub cause: LoweringProblem<E>,
 }
 
@@ -167,9 +167,8 @@ pub enum LoweringProblem<E> {
     Value(Problem),
 }
 
-/// Lowers a launch that runs if `when` is true or absent. `env` has attributes and ranks, `builder` the dimensions.
-///
-/// The launch is empty if a requirement in `required` is false. Stream order satisfies programmatic waits.
+/// Lowers a launch that runs if `when` is true or absent; it is empty if a requirement in `required` is false. `env`
+/// has attributes and ranks, `builder` the dimensions. Stream order satisfies programmatic waits.
 pub fn lower<B: ShapeBuilder>(
     plugin: &Plugin,
     when: Option<&Guard>,
@@ -389,7 +388,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    /// Returns 1 if the launch is skipped or its grid has a 0; `None` if neither is possible.
+    /// Returns 1 if the launch is skipped or its grid has a 0; `None` if impossible.
     fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
         let mut extents = Vec::new();
         for extent in grid {
@@ -454,7 +453,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         ])
     }
 
-    /// Checks known extents, which are not checked later.
+    /// Known extents are not checked later.
     fn extent(
         &mut self,
         expr: &Expr,

@@ -56,7 +56,7 @@ fn integer(value: &Value) -> Result<i64, Problem> {
     value.as_int().ok_or_else(|| Problem::Kind { found: value.clone(), expected: "an integer" })
 }
 
-/// Converts to a double; `None` for an integer that no double represents.
+/// `None` for an integer that no double represents.
 fn float(value: &Value) -> Result<Option<f64>, Problem> {
     match value {
         Value::Float(value) => Ok(Some(*value)),

@@ -1,5 +1,3 @@
-//! A node's rules before a launch, in order, and outputs' shapes.
-
 use super::facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
 use super::signature::check_specialized;
 use super::steps::Steps;
@@ -102,7 +100,7 @@ fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
     Err(Unmet(format!("input `{}` has rank {rank}, expected {expected}", input.name)))
 }
 
-/// Checks a shape's dimensions, then its elements. `place` follows the name in messages, after a blank or comma.
+/// Checks a shape's dimensions, then its elements. `place` follows the name, after a blank or comma.
 pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
     check_known_limits(name, shape, limits, place, &|_| false)
 }
@@ -132,7 +130,7 @@ fn check_known_limits(
     if (0..shape.len()).any(is_open) {
         return Ok(());
     }
-    // An extent of 0 makes the count 0, even if other products overflow.
+    // A 0 makes the count 0, even if other products overflow.
     let numel = if shape.contains(&0) {
         Some(0)
     } else {

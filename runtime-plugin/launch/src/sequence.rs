@@ -1,8 +1,8 @@
 //! Evaluates a variant for concrete shapes.
 //!
 //! A grid of 0 needs an empty output, or an empty input or scratch buffer of the launch; otherwise it was probably
-//! rounded down. A used nonempty output must be written before it is read; pointers to `const` only read. Exempt:
-//! outputs in place or of data-dependent shape.
+//! rounded down. A used nonempty output must be written before it is read (exempt: in place, data-dependent shape);
+//! pointers to `const` only read.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
 use super::evaluation::{
@@ -37,11 +37,11 @@ pub enum EvaluatedStep {
     Launch(EvaluatedLaunch),
     /// Fills memory.
     Fill {
-        /// The memory, in range.
+        /// Memory, in range.
         memory: Memory,
         /// 0 if empty.
         bytes: u64,
-        /// The value of each byte.
+        /// Value of each byte.
         byte: u8,
     },
 }
@@ -120,7 +120,7 @@ impl<'a> Sequencing<'a> {
         &self.sequence.scratch
     }
 
-    /// Evaluates and checks the next step; `limits` are its kernel's. After the last step, repeats it.
+    /// Evaluates and checks the next step; after the last, repeats it. `limits` are its kernel's.
     pub fn step(
         &mut self,
         limits: &LaunchLimits<'_>,

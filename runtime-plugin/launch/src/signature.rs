@@ -1,5 +1,3 @@
-//! Which variants serve a node.
-
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;
 use cubinder_expr::value::Value;

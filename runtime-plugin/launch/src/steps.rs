@@ -25,7 +25,7 @@ impl Steps {
         expr::evaluate_within(expr, environment, &mut self.left)
     }
 
-    /// Bounds each element of an integer array; `None` for an unknown length.
+    /// `None` for an unknown length.
     pub(super) fn bounds_each(
         &mut self,
         expr: &Expr,

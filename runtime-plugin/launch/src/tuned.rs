@@ -15,9 +15,8 @@ pub fn tuned_device<'p>(plugin: &'p Plugin, facts: &Facts<'_>) -> Option<&'p Tun
 }
 
 /// Returns a node's point: of its types, formats and ranks, first with its attributes, then with the nearest extents.
-/// `None` if device or shapes are unknown or not measured.
-///
-/// `serving` are the node's rows in table order, which saves comparing attributes.
+/// `None` if device or shapes are unknown or not measured. `serving`, the node's rows in table order, saves comparing
+/// attributes.
 #[must_use]
 pub fn nearest_point<'p>(
     plugin: &'p Plugin,
@@ -44,14 +43,14 @@ pub fn nearest_point<'p>(
     nearest.map(|(.., point)| point)
 }
 
-/// Returns whether a point ranks rows in the sorted `serving`; its rows all serve the same nodes.
+/// Returns whether a point ranks rows in the sorted `serving`; its rows serve equal nodes.
 #[must_use]
 pub fn is_served(point: &TunedPoint, serving: &[usize]) -> bool {
     point.ranking.first().is_some_and(|row| serving.binary_search(&(*row as usize)).is_ok())
 }
 
-/// Returns the product of the ratios of extents plus 1; `None` if ranks differ or the product reaches `below`. Unlike
-/// a sum of logarithms, it is equal on every machine.
+/// Returns the product of the ratios of extents plus 1; `None` if ranks differ or it reaches `below`. Unlike a sum of
+/// logarithms, it is equal on every machine.
 fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], below: Option<f64>) -> Option<f64> {
     // Unknown at run time for shape inputs.
     let has_extents = |tensor: usize| plugin.inputs.get(tensor).is_none_or(|input| input.values.is_none());
@@ -68,7 +67,7 @@ fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], below: Optio
     Some(product)
 }
 
-/// Returns one tensor's ratio, without data-dependent extents. The product of 8 extents of 63 bits fits a double.
+/// Returns one tensor's ratio, without data-dependent extents. 8 extents of 63 bits fit a double.
 fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     if shape.len() != measured.len() {
         return None;

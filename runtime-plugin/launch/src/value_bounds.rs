@@ -1,5 +1,3 @@
-//! Bounds of an output's shape when only TensorRT knows shape inputs' values.
-
 use super::facts::Facts;
 use super::facts::UNKNOWN_EXTENT;
 use super::rules::size_at;

@@ -1,5 +1,3 @@
-//! Which variants may run, in order.
-//!
 //! Guards are correctness, order is preference: the first true guard wins.
 
 use super::choice::{GuardDecision, UndecidedGuards};
@@ -19,8 +17,8 @@ pub const fn is_automatic(tactic: i32) -> bool {
     tactic == 0 || tactic == AUTO_TACTIC
 }
 
-/// Returns a node's variants: from the chosen one on, then from the first. Automatic tactics use the nearest
-/// measurement ([`put_in_order`]).
+/// Returns a node's variants: from the chosen one on, then from the first. Automatic tactics use measurements
+/// ([`put_in_order`]).
 pub fn in_order(
     plugin: &Plugin,
     node: &Signature<'_>,
@@ -47,9 +45,8 @@ pub fn in_order(
     Ok(order)
 }
 
-/// Decides which variants of `order` run for which addresses, ignoring addresses in `facts`.
-///
-/// If an automatic `tactic`'s guards exceed limits in measured order, uses the manifest's.
+/// Decides which variants of `order` run for which addresses, ignoring addresses in `facts`. If an automatic
+/// `tactic`'s guards exceed limits in measured order, uses the manifest's.
 pub fn decide(
     plugin: &Plugin,
     order: &[usize],

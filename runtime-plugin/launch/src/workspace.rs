@@ -1,4 +1,4 @@
-//! A node's maximum workspace, which an engine reserves at build time: the largest variant's rounded scratch buffers.
+//! A node's maximum workspace, reserved at build time: the largest variant's rounded scratch buffers.
 
 use crate::proof::{Domain, Greatest};
 use cubinder_expr::{Expr, Node, UnaryOp};
@@ -33,7 +33,7 @@ pub struct Unbounded {
 /// A GPU's address space.
 const MOST: u64 = 1 << 48;
 
-/// Returns the maximum workspace of `variants` over `domain` in bytes, without variants that provably never run.
+/// Returns the maximum workspace of `variants` over `domain` in bytes, without provably unused ones.
 pub fn workspace_bound<'p>(
     domain: &Domain<'p>,
     variants: impl IntoIterator<Item = &'p Variant>,

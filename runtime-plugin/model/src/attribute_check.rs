@@ -14,7 +14,7 @@ pub fn missing_attribute(attribute: &Attribute) -> Unmet {
     Unmet(format!("missing attribute `{}` (`{}`), which has no default", attribute.name, attribute.ty.name()))
 }
 
-/// Checks a value against type and rules; fails with the first violated rule.
+/// Checks a value; fails with the first violated rule.
 pub fn check_attribute(attribute: &Attribute, value: &Value) -> Result<(), Unmet> {
     attribute.check(value).map_err(|error| Unmet(format!("the {error}")))
 }

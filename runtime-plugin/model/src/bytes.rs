@@ -1,4 +1,4 @@
-//! Little-endian numbers in bytes; `None` out of bounds.
+//! Little-endian numbers; `None` out of bounds.
 
 pub(crate) fn put(bytes: &mut [u8], offset: usize, from: &[u8]) {
     bytes.iter_mut().skip(offset).zip(from).for_each(|(to, from)| *to = *from);

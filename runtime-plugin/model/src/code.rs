@@ -144,7 +144,7 @@ pub struct KernelParam {
     pub size: u32,
 }
 
-/// A code object's facts about a kernel; PTX lacks some.
+/// A code object's facts about a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
     /// Symbol for the driver.

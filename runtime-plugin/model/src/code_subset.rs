@@ -9,7 +9,7 @@ use crate::model::CodeRef;
 #[derive(Debug)]
 pub struct CodeSubset<'a> {
     all: &'a [CodeObject],
-    /// Maps indices in `all` to indices in `code`; a map, because `all` may be large.
+    /// Indices in `all` to indices in `code`; a map, because `all` may be large.
     new_indices: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }

@@ -25,7 +25,7 @@ pub enum Rule {
     /// The value has this type.
     #[error("expected `{}`", .0.name())]
     Type(AttributeType),
-    /// The float type represents the value exactly. The number is the nearest value that it represents, if any.
+    /// The type represents the float exactly. The number is the nearest one represented.
     #[error("{}", inexact(*.0, *.1))]
     Exact(AttributeType, Option<f64>),
     /// The value has an allowed number of elements or bytes.
@@ -98,7 +98,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl AttributeElement {
-    /// Returns the nearest float of this type, ties to even; `None` if it becomes infinite or loses its fraction.
+    /// Returns the nearest float, ties to even; `None` if it becomes infinite or loses its fraction.
     #[must_use]
     pub fn rounded(self, value: f64) -> Option<f64> {
         match self {
@@ -110,8 +110,8 @@ impl AttributeElement {
 }
 
 impl AttributeType {
-    /// Returns `value` with floats rounded to the type; `None` if one does not fit. Rounding is needed because ONNX
-    /// stores attributes such as 0.1 in 32 bits, also for half precision.
+    /// Returns `value` with floats rounded to the type; `None` if one does not fit. ONNX stores attributes such as
+    /// 0.1 in 32 bits, also for half precision.
     #[must_use]
     pub fn rounded(self, value: Value) -> Option<Value> {
         match value {
@@ -125,7 +125,7 @@ impl AttributeType {
 }
 
 impl Attribute {
-    /// Checks `value`; fails with the first violated rule: type, exactness, length, minimum, maximum, set.
+    /// Checks `value`; fails with the first violated rule.
     pub fn check(&self, value: &Value) -> Result<(), ConstraintError> {
         let broken = |rule| ConstraintError {
             attribute: self.name.clone(),
@@ -200,7 +200,7 @@ impl Attribute {
         }
     }
 
-    /// Checks that the rules suit the type, and that some value and the default satisfy them.
+    /// Checks that the rules suit the type, and some value and the default satisfy them.
     pub fn check_rules(&self) -> Result<(), String> {
         let name = &self.name;
         let element = self.ty.element;

@@ -1,28 +1,26 @@
-//! The binary format of bundles and nodes. They can be found in foreign files by scanning ([`scan`]); all checks
-//! precede any use ([`read`]).
+//! The binary format of bundles and nodes, found in foreign files by scanning ([`scan`]); all checks precede any use
+//! ([`read`]).
 //!
-//! Bundles and nodes, little endian, offsets in bytes:
-//!
-//! | offset | size | what |
-//! |---|---|---|
-//! | 0 | 16 | [`MAGIC`] |
-//! | 16 | 4 | [`FORMAT_VERSION`] |
-//! | 20 | 4 | kind: 1 bundle, 2 node |
-//! | 24 | 8 | length of the container |
-//! | 32 | 32 | BLAKE3 of everything but these 32 bytes |
-//! | 64 | 8 | length of the model |
-//! | 72 | | the model, in postcard's encoding |
-//! | | | code objects: compressed ones unaligned, others aligned to 64 with zero gaps |
+//! Little endian; offset, size and content in bytes. Bundles and nodes:
+//! ```text
+//!  0  16  MAGIC
+//! 16   4  FORMAT_VERSION
+//! 20   4  kind: 1 bundle, 2 node
+//! 24   8  length of the container
+//! 32  32  BLAKE3 of everything but these 32 bytes
+//! 64   8  length of the model
+//! 72      the model, in postcard's encoding
+//!         code objects: compressed ones unaligned, others aligned to 64 with zero gaps
+//! ```
 //!
 //! Node references:
-//!
-//! | offset | size | what |
-//! |---|---|---|
-//! | 0 | 8 | [`REFERENCE_MAGIC`] |
-//! | 8 | 2 | [`FORMAT_VERSION`] |
-//! | 10 | 4 | length of the container |
-//! | 14 | 8 | the first 8 bytes of the BLAKE3 of all other bytes |
-//! | 22 | | the model, in postcard's encoding, to the end |
+//! ```text
+//!  0   8  REFERENCE_MAGIC
+//!  8   2  FORMAT_VERSION
+//! 10   4  length of the container
+//! 14   8  the first 8 bytes of the BLAKE3 of all other bytes
+//! 22      the model, in postcard's encoding, to the end
+//! ```
 //!
 //! The encoding is canonical: readers reject any other. Compressed code is copied unchanged.
 //!
@@ -86,7 +84,7 @@ pub enum ReadError {
     /// The magic is missing.
     #[error("not a Cubinder container: it does not start with the magic bytes")]
     NoMagic,
-    /// The container has fewer bytes than the header states.
+    /// Fewer bytes than the header states.
     #[error("truncated: found {found} bytes, expected {expected}")]
     Truncated {
         /// The stated length, or the header's.
@@ -101,7 +99,7 @@ pub enum ReadError {
         /// Version in the header.
         found: u32,
     },
-    /// The digest in the header is wrong.
+    /// Wrong digest in the header.
     #[error("damaged: found the digest {found}, expected {expected}")]
     Digest {
         /// The digest in the header, hexadecimal.
@@ -112,7 +110,7 @@ pub enum ReadError {
     /// [`scan`] exceeded its work limit.
     #[error("the rest of the file was not inspected: too many false container headers")]
     TooManyBeginnings,
-    /// The content is not canonical or not valid.
+    /// Not canonical or not valid.
     #[error("malformed: {0}")]
     Malformed(String),
 }
@@ -186,7 +184,7 @@ pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     Ok(found)
 }
 
-/// Reads like [`read`], but shares `bytes`, and leaves compressed code, most of which never runs, to
+/// Reads like [`read`], but shares `bytes` and leaves compressed code, which mostly never runs, to
 /// [`CodeBytes::unpack`].
 pub fn read_shared(bytes: &Arc<[u8]>) -> Result<LocatedContainer, ReadError> {
     read_with(bytes, &|range| StoredBytes::Shared(Arc::clone(bytes), range))
@@ -240,8 +238,8 @@ fn read_with(
 /// Bytes hashed in vain, as a multiple of the file's size.
 const MOST_IN_VAIN: usize = 16;
 
-/// Finds every container in a file. Reports damaged ones, and ends with [`ReadError::TooManyBeginnings`] after too
-/// much work.
+/// Finds every container in a file. Reports damaged ones; after too much work, ends with
+/// [`ReadError::TooManyBeginnings`].
 pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<LocatedContainer, ReadError>)> + '_ {
     // Only hashing disproves a start that claims the file's length.
     let most = bytes.len().saturating_mul(MOST_IN_VAIN).max(1 << 20);
@@ -356,7 +354,7 @@ fn write(kind: Kind, model: &[u8], code: &[CodeObject]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes a value. If encoding fails, the result is empty, which readers reject.
+/// Encodes a value; empty on failure, which readers reject.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }

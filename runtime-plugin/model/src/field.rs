@@ -1,17 +1,15 @@
 //! Converts TensorRT's fields to a node's attributes.
 //!
 //! The ONNX parser passes declared fields with the node's types (TensorRT-RTX 1.7): INT and INTS as INT32 (truncated
-//! from 64 bits), FLOAT and FLOATS as FLOAT32, STRING as a CHAR whose length counts a NUL, STRINGS as one CHAR with
-//! a NUL after each, a TENSOR as its element type (FLOAT32 for double), an empty list with length 0 and without
-//! data. Applications may pass any type. So:
+//! from 64 bits), FLOAT and FLOATS as FLOAT32, STRING as a CHAR whose length counts a NUL, STRINGS as one CHAR with a
+//! NUL after each, a TENSOR as its element type (FLOAT32 for double), an empty list with length 0 and without data.
+//! Applications may pass any type. Accepted:
 //!
-//! | attribute | accepted fields |
-//! |---|---|
-//! | integers, `bool` | INT8, INT16, INT32, INT64, if every number fits the attribute's type |
-//! | floats | FLOAT32, FLOAT64, BF16, rounded to the attribute's type; `f16` also FLOAT16 |
-//! | `string` | CHAR; a final NUL is dropped |
-//! | `string[]` | CHAR; NULs after or between the strings |
-//! | `bytes` | CHAR, a final NUL is dropped; INT8 |
+//! - integers, `bool`: INT8, INT16, INT32, INT64, if every number fits the attribute's type
+//! - floats: FLOAT32, FLOAT64, BF16, rounded to the attribute's type; `f16` also FLOAT16
+//! - `string`: CHAR; a final NUL is dropped
+//! - `string[]`: CHAR; NULs after or between the strings
+//! - `bytes`: CHAR, a final NUL is dropped; INT8
 //!
 //! The parser also uses FLOAT16, 0, for unknown types (TENSOR of i64, u8, bool). A value and a list of one are
 //! interchangeable.
@@ -63,7 +61,7 @@ impl std::fmt::Debug for FieldType {
 /// A field of a node.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'a> {
-    /// Number of elements; for text, of bytes, which may include a NUL.
+    /// Type of the elements.
     pub ty: FieldType,
     /// Number of elements; for text of bytes, possibly with a NUL.
     pub length: i32,
@@ -84,7 +82,7 @@ pub fn attribute_value(attribute: &Attribute, field: Option<&Field<'_>>) -> Resu
     Ok(value)
 }
 
-/// Converts a field to a value. Error messages continue the attribute's name.
+/// Error messages continue the attribute's name.
 fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
     let bytes = if field.length == 0 { &[] } else { field.bytes.ok_or_else(|| unusable(field))? };
     if ty.element == AttributeElement::Bytes {

@@ -47,12 +47,12 @@ pub enum Fit {
     Unlikely,
 }
 
-/// Returns the indices of `targets` in the order in which a device tries them: by [`Fit`], nearest architecture, most
-/// specific (`a`, `f`, none), position.
+/// Returns the indices of `targets` in a device's order: by [`Fit`], nearest architecture, most specific (`a`, `f`,
+/// none), position.
 ///
-/// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and an equal or
-/// later minor, with `a` on that chip only, with `f` in its family; PTX runs on equal or later chips, except PTX of an
-/// `a` target.
+/// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and equal or later
+/// minors, with `a` on that chip only, with `f` in its family; PTX on equal or later chips, except that of an `a`
+/// target.
 #[must_use]
 pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     let ranks = targets.iter().enumerate().map(|(index, target)| (rank(device, *target), index));

@@ -1,5 +1,5 @@
-//! Rounding, and conversion between 16-bit floats and doubles. IEEE 754 binary16 has 5 exponent and 10
-//! fraction bits; bfloat16 is the upper half of a binary32.
+//! Rounding, and conversion between 16-bit floats and doubles. IEEE 754 binary16 has 5 exponent and 10 fraction bits;
+//! bfloat16 is a binary32's upper half.
 
 use std::ops::RangeInclusive;
 
@@ -82,7 +82,7 @@ fn round(value: f64, exponents: RangeInclusive<i32>, fraction: i32, largest: f64
     (rounded.abs() <= largest).then_some(rounded)
 }
 
-/// Returns a power of two; `exponent` is from -1022 to 1023.
+/// `exponent` is from -1022 to 1023.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }

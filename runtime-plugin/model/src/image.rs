@@ -42,7 +42,7 @@ pub enum Malformed {
     },
 }
 
-/// Checks that the driver would not read past the end of a code object, or as another format.
+/// Checks that the driver would not read past a code object's end, or as another format.
 pub fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
     if bytes.is_empty() {
         return Err(Malformed::Empty);
@@ -65,7 +65,7 @@ fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Checks an ELF64 file, little-endian (System V ABI, "ELF header", "sections" and "program header"), for machine 190
+/// Checks a little-endian ELF64 file (System V ABI, "ELF header", "sections", "program header") for machine 190
 /// (`EM_CUDA`). Header tables, sections with content and segments must be within the file, as in NVRTC 13.0's cubins,
 /// including NVIDIA's own types (from `0x70000000` on).
 fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
@@ -109,7 +109,7 @@ struct Table {
 }
 
 impl Table {
-    /// Returns the table's entries. A count of 0 with an offset means more headers than any cubin has.
+    /// Returns the table's entries. A count of 0 with an offset means more headers than cubins have.
     fn entries<'a>(&self, bytes: &'a [u8], expected: u16) -> Result<ChunksExact<'a, u8>, Malformed> {
         let size = usize::from(expected);
         if self.count == 0 && self.start == 0 {

@@ -15,7 +15,7 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
 use crate::digest::Digest;
 
-/// Maximum expansion of packed code, so that untrusted bytes cannot request much memory; cubins have 3 to 8.
+/// Maximum expansion of packed code, which is untrusted; cubins have 3 to 8.
 pub const MAX_RATIO: usize = 64;
 
 /// Maximum bytes of packed code. The largest known cubins have tens of megabytes.
@@ -41,7 +41,7 @@ pub(crate) enum StoredBytes {
 /// Why stored bytes do not unpack to the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadCode {
-    /// The code is not a deflate stream, or has another length.
+    /// Not a deflate stream, or another length.
     #[error("it does not decompress to {expected} bytes")]
     Packed {
         /// Length in the container.
@@ -66,7 +66,7 @@ impl CodeBytes {
         CodeBytes::packed(StoredBytes::owned(packed), raw.len()).unwrap_or_else(|| CodeBytes::from(raw))
     }
 
-    /// Inverts [`CodeBytes::stored`] and [`CodeBytes::unpacked_length`]; `None` for a form that is never written.
+    /// Inverts [`CodeBytes::stored`] and [`CodeBytes::unpacked_length`]; `None` for an impossible form.
     #[must_use]
     pub fn from_stored(stored: Vec<u8>, unpacked: Option<usize>) -> Option<CodeBytes> {
         let held = StoredBytes::owned(stored);
@@ -105,7 +105,7 @@ impl CodeBytes {
         self.unpacked.is_some()
     }
 
-    /// Returns the code. Checks the digest only of deflated bytes: others were checked when read.
+    /// Returns the code. Checks only deflated bytes' digest: others were checked when read.
     pub fn unpack(&self, digest: Digest) -> Result<Cow<'_, [u8]>, BadCode> {
         let Some(length) = self.unpacked else { return Ok(Cow::Borrowed(self.stored())) };
         let room = zeroed(length).ok_or(BadCode::Memory { bytes: length })?;

@@ -1,17 +1,16 @@
 //! The record of a bundle's or a node's inputs, in a *section* after the container, so that a bundle's digest does not
 //! depend on it.
 //!
-//! Readers skip sections of unknown kind or edition. Little endian, offsets in bytes:
-//!
-//! | offset | size | what |
-//! |---|---|---|
-//! | 0 | 8 | [`MAGIC`] |
-//! | 8 | 2 | kind: 1 the record |
-//! | 10 | 2 | edition of the kind: [`EDITION`] |
-//! | 12 | 4 | length of the section |
-//! | 16 | 8 | the first 8 bytes of the BLAKE3 of all other bytes |
-//! | 24 | 8 | the first 8 bytes of the digest of its container |
-//! | 32 | | the record, in postcard's encoding, to the end |
+//! Readers skip sections of unknown kind or edition. Little endian; offset, size and content in bytes:
+//! ```text
+//!  0  8  MAGIC
+//!  8  2  kind: 1 the record
+//! 10  2  edition of the kind: EDITION
+//! 12  4  length of the section
+//! 16  8  the first 8 bytes of the BLAKE3 of all other bytes
+//! 24  8  the first 8 bytes of the digest of its container
+//! 32     the record, in postcard's encoding, to the end
+//! ```
 //!
 //! The encoding is canonical. Origins are ordered by use, so thinning a record equals compiling only that code.
 //!
@@ -29,7 +28,7 @@ use crate::model::Node;
 
 /// A section's first bytes, unlike containers', so that scans ignore them.
 pub const MAGIC: [u8; 8] = *b"\x93CUBSEC\n";
-/// The only supported edition of the record.
+/// The only supported edition.
 pub const EDITION: u16 = 2;
 /// Maximum size of a section in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -101,9 +100,9 @@ pub enum Origin {
 /// Headers of a toolkit, equal for all users of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headers {
-    /// The number of files.
+    /// Number of files.
     pub count: u32,
-    /// The [`Read::together`] digest of their names and bytes.
+    /// The [`Read::together`] digest.
     pub digest: Digest,
 }
 
@@ -140,7 +139,7 @@ impl Headers {
 }
 
 impl Read {
-    /// Returns the number of the files, and the BLAKE3 of the list.
+    /// Returns the number of files, and their list's BLAKE3.
     #[must_use]
     pub fn together(&self) -> (u32, Digest) {
         match self {
@@ -256,7 +255,7 @@ pub struct ContainerRecord {
 }
 
 impl ContainerRecord {
-    /// Returns the record among `sections` of the container with digest `of` and code `all`, if readable.
+    /// Returns the record of the container with digest `of` and code `all`, if readable.
     #[must_use]
     pub fn find(sections: &[u8], of: Digest, all: &[CodeObject]) -> Option<ContainerRecord> {
         match find(sections, of) {
@@ -291,7 +290,7 @@ impl ContainerRecord {
     }
 }
 
-/// Writes the record of the container with digest `of`; empty above [`MAX_BYTES`].
+/// Writes the record of container `of`; empty above [`MAX_BYTES`].
 #[must_use]
 pub fn write(provenance: &Provenance, of: Digest) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -363,7 +362,7 @@ pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
     Ok(Section::Provenance(provenance))
 }
 
-/// Returns the record, or an unknown section, at the start of `bytes`. Fails as [`read`].
+/// Returns the record or an unknown section. Fails as [`read`].
 pub fn find(mut bytes: &[u8], of: Digest) -> Result<Option<Section>, String> {
     let mut unknown = None;
     while let Some((section, rest)) = split(bytes) {

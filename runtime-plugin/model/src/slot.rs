@@ -28,7 +28,7 @@ pub const SECTION: &str = ".cubinder.desc";
 pub const NOTE_SECTION: &str = ".note.cubinder";
 /// The first bytes of a descriptor, only once in the library's file.
 pub const MAGIC: [u8; 16] = *b"\x93cubinder slot\r\n";
-/// The version of the layout.
+/// Version of the layout.
 pub const VERSION: u32 = 1;
 /// Bytes of a descriptor.
 pub const SIZE: usize = 160;
@@ -66,7 +66,7 @@ pub enum Mode {
     Ops = 1,
     /// Registers its ops; engines get a serialized code library.
     OpsForLibrary = 2,
-    /// Registers only the core that runs engines whose code is in this library.
+    /// Registers only the core for engines whose code is in this library.
     CodeLibrary = 3,
 }
 
@@ -134,7 +134,7 @@ pub enum SlotError {
     Version(u32),
     /// The mode is unknown.
     Mode(u32),
-    /// A field has a value that the compiler never writes.
+    /// A field's value that the compiler never writes.
     Field(&'static str),
 }
 
@@ -240,7 +240,6 @@ const fn generic() -> [u8; SIZE] {
     const_put(const_put([0; SIZE], 0, &MAGIC), VERSION_AT, &VERSION.to_le_bytes())
 }
 
-/// Copies `part` into an array, at compile time.
 const fn const_put<const N: usize, const M: usize>(mut whole: [u8; N], at: usize, part: &[u8; M]) -> [u8; N] {
     let mut i = 0;
     while i < M {

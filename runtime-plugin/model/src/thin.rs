@@ -1,5 +1,5 @@
-//! Reduces a bundle to the code of some devices and keeps the compiler's order. If all kernels have the same targets,
-//! the result equals a compile for the remaining targets.
+//! Reduces a bundle to some devices' code, in the compiler's order. If all kernels have the same targets, the result
+//! equals a compile for the remaining ones.
 
 use crate::code::{Target, TargetKind};
 use crate::code_subset::CodeSubset;
@@ -21,8 +21,8 @@ pub struct NoCode {
     pub has_ptx: bool,
 }
 
-/// Returns the bundle with the code that `devices` would run: for each kernel and device the first machine code
-/// that the runtime tries, and with `ptx` also PTX. Fails if a kernel has no code for a device.
+/// Returns the bundle with the code that `devices` would run: for each kernel and device the first machine code, and
+/// with `ptx` also PTX. Fails if a kernel has no code for a device.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
     let mut kept = CodeSubset::new(&bundle.code);
@@ -71,7 +71,7 @@ pub fn serves(code: &[CodeRef], device: ComputeCapability) -> bool {
     lacks(code, device, true).is_none()
 }
 
-/// Returns whether the device could use PTX if no code remains for it; `None` if code remains.
+/// Returns whether the device could use PTX; `None` if code for it remains.
 fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool> {
     let has = |kind| first(code, device, kind).is_some();
     let as_ptx = |target: Target| Target { kind: TargetKind::Ptx, ..target };

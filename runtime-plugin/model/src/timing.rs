@@ -31,8 +31,8 @@ pub enum Decider {
     Size(usize),
 }
 
-/// Returns a digest of everything that affects a node's time: model, code, and the attributes in `attributes`
-/// (`None`: all) or read by [`deciders`].
+/// Returns a digest of everything that affects a node's time: model, code, and attributes in `attributes` (`None`:
+/// all) or read by [`deciders`].
 #[must_use]
 pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     let plugin = &node.plugin;
@@ -55,8 +55,8 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     Digest::compute(&encode(&depends))
 }
 
-/// Returns the expressions that decide which variants are tactics: guards, and the rules that restrict the shapes for
-/// their proofs. Empty without guards.
+/// Returns the expressions that decide which variants are tactics: guards, and rules that restrict shapes for their
+/// proofs. Empty without guards.
 #[must_use]
 pub fn deciders(plugin: &Plugin) -> Vec<(Decider, &Expr)> {
     let guards = plugin.variants.iter().enumerate();

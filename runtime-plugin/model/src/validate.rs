@@ -1,5 +1,4 @@
-//! Validates a model after reading: indices in range, lists of matching lengths. Code that runs models relies
-//! only on these checks.
+//! Validates a model after reading: indices, lengths of lists. Code that runs models relies only on these checks.
 
 mod expressions;
 mod tuning;
@@ -83,7 +82,7 @@ pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), Strin
     }
 }
 
-/// Cubins do not record whether `sm_120` or `sm_120f` was requested, so two targets may have the same bytes.
+/// Cubins do not record whether `sm_120` or `sm_120f` was requested, so their bytes may be equal.
 fn unique_code(code: &[CodeObject]) -> Result<(), String> {
     let mut keys = BTreeSet::new();
     match code.iter().find(|code| !keys.insert((code.digest, code.target))) {

@@ -1,5 +1,3 @@
-//! Errors of loading code.
-
 use std::fmt;
 
 use cubinder_model::{Arch, ArchSuffix, BadCode, Target, TargetKind};
@@ -14,31 +12,31 @@ pub enum LoadError {
     /// The driver fails at present (no memory, lost context, capture).
     #[error("cannot load the code of `{kernel}`: {error}")]
     Driver {
-        /// The kernel.
+        /// Kernel.
         kernel: String,
-        /// The failed call.
+        /// Failed call.
         error: DriverError,
     },
     /// All code objects were rejected, or none exists.
     #[error("no code of `{kernel}` runs on this GPU, {device}{}", lines(refused))]
     NothingFits {
-        /// The kernel.
+        /// Kernel.
         kernel: String,
-        /// The device.
+        /// Device.
         device: DeviceFacts,
-        /// The rejected candidates, in order.
+        /// Rejected candidates, in order.
         refused: Vec<Refused>,
     },
     /// The model names a missing code object.
     #[error("the plugin's model is damaged: the {target} code of `{kernel}` is number {index} of {count}")]
     NoSuchCode {
-        /// The kernel.
+        /// Kernel.
         kernel: String,
-        /// The target in the model.
+        /// Target in the model.
         target: Target,
-        /// The index.
+        /// Index.
         index: u32,
-        /// The number of code objects.
+        /// Number of code objects.
         count: usize,
     },
 }
@@ -49,7 +47,7 @@ pub enum LoadError {
 pub struct Refused {
     /// Its target.
     pub target: Target,
-    /// The reason.
+    /// Reason.
     pub reason: Reason,
 }
 
@@ -80,7 +78,7 @@ pub enum Reason {
 pub struct DeviceFacts {
     /// `NVIDIA H200`.
     pub name: String,
-    /// The reported compute capability.
+    /// Reported compute capability.
     pub capability: ComputeCapability,
     /// The newest supported CUDA, 1000 * major + 10 * minor, if known.
     pub cuda: Option<i32>,
@@ -136,7 +134,7 @@ impl LoadError {
 
 const DAMAGED: &str = "copy the engine and its library again, or rebuild them";
 
-/// Returns advice. Suggests more code only if the plugin lacks machine code for this device.
+/// Suggests more code only if the plugin lacks machine code for this device.
 fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
     if refused
         .iter()

@@ -1,5 +1,3 @@
-//! This library's loaded code objects and kernels.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::{CString, c_int};
@@ -18,7 +16,7 @@ use crate::driver::{
 /// A code object and a kernel in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// The target of the code.
+    /// Target of the code.
     pub target: Target,
     /// The code's checked digest.
     pub digest: Digest,
@@ -30,7 +28,7 @@ pub struct Candidate<'a> {
     pub facts: Option<&'a KernelFacts>,
 }
 
-/// Returns a launch's candidates in model order, from its bundle's or node's `code`.
+/// Returns a launch's candidates in model order.
 pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<Candidate<'a>>, LoadError> {
     let candidate = |reference: &'a cubinder_model::CodeRef| {
         let object = usize::try_from(reference.code).ok().and_then(|index| code.get(index));
@@ -76,7 +74,7 @@ pub struct LoadedKernel {
     pub refused: Vec<Refused>,
     /// Whether this call made it ready, to log once.
     pub is_first: bool,
-    /// Whether the driver always refuses the rejected candidates, so that later calls return the same kernel.
+    /// Whether later calls return the same kernel: its refusals are permanent.
     pub is_settled: bool,
 }
 
@@ -113,7 +111,7 @@ pub enum Loading {
     NoContext,
 }
 
-/// Code objects by digest, each loaded once under its own lock: PTX compiles slowly.
+/// Code objects by digest, each loaded once under its lock: PTX compiles slowly.
 #[derive(Debug)]
 pub struct CodeTable {
     /// Code objects by digest. Never locked while waiting for an entry.
@@ -177,8 +175,8 @@ impl CodeTable {
         Arc::clone(locked(&self.entries).entry(digest).or_default())
     }
 
-    /// Loads a kernel on the current device: the first of `candidates`, in the order of [`order`], that the driver
-    /// accepts. `kernel` names it in errors. Waits for threads that load the same code.
+    /// Loads a kernel on the current device: the first of `candidates`, in [`order`], that the driver accepts.
+    /// `kernel` names it in errors. Waits for threads that load the same code.
     pub fn load(
         &self,
         driver: &Driver,
@@ -250,7 +248,7 @@ impl CodeTable {
             let Some(library) = loaded.library.filter(|_| !is_shut_down) else {
                 return loaded.library.is_some();
             };
-            // SAFETY: the caller upholds this function's contract, which includes the callee's.
+            // SAFETY: the caller upholds the callee's contract.
             match unsafe { driver.unload_library(library) } {
                 Ok(()) => {
                     *loaded = LoadedCode::default();
@@ -272,9 +270,9 @@ impl CodeTable {
     /// Unloads all code when the library closes, retrying refusals once, and frees the table's memory.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`CodeTable::unload_all`].
+    /// As [`CodeTable::unload_all`].
     pub unsafe fn close(&self, driver: &Driver) {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         let unload = || unsafe { self.unload_all(driver) };
         if unload().is_err_and(|error| error.code != sys::CUDA_ERROR_DEINITIALIZED) {
             let _ = unload();
@@ -307,7 +305,7 @@ impl CodeTable {
     }
 }
 
-/// Locks a mutex. Poisoned locks are safe, because changes are single insertions.
+/// Poisoned locks are safe: changes are single insertions.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -347,7 +345,7 @@ impl LoadedCode {
         loaded
     }
 
-    /// Loads a kernel into the current context on every call: a new context may have the address of a destroyed one.
+    /// Loads a kernel on every call: a new context may have a destroyed one's address.
     fn load_steps(
         &mut self,
         driver: &Driver,
@@ -404,8 +402,7 @@ fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary,
     let image = Image::new(candidate.target.kind, &code)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
     drop(code);
-    // SAFETY: an `Image` is PTX with a final NUL, or an ELF file whose parts lie within it. The code itself is
-    // trusted.
+    // SAFETY: an `Image` is PTX with a final NUL, or an ELF file whose parts lie within it; the code is trusted.
     Ok(unsafe { driver.load_library(image.as_ptr()) }?)
 }
 
@@ -416,8 +413,7 @@ fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
 }
 
-/// Returns the parameters' sizes in the model. They only detect mismatched arguments: the model's author also wrote
-/// the code.
+/// Returns the parameters' sizes in the model, to detect mismatched arguments.
 fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
     candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
@@ -447,7 +443,7 @@ fn unsigned(value: c_int) -> u32 {
 enum Meaning {
     /// This code never runs on this device.
     Code,
-    /// The code may load later; meanwhile, another candidate might be chosen and stay slower.
+    /// The code may load later; meanwhile, another candidate might stay slower.
     Environment,
     Unknown,
 }

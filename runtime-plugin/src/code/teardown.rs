@@ -2,8 +2,8 @@
 //!
 //! The loader runs `.fini_array` after `dlclose`, and at process exit, when everything must stay: other threads may
 //! launch, TensorRT may call creators. A handler registered with `__cxa_atexit` at load distinguishes them: `exit`
-//! runs it before `.fini_array`, which removes it. Its handle is the library's own: zig's LLD does not link the start
-//! files that C's `atexit` needs. If registering fails, all stays.
+//! runs it before `.fini_array`, which removes it. Its handle is the library's: zig's LLD does not link the start
+//! files for C's `atexit`. If registering fails, all stays.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;

@@ -1,5 +1,3 @@
-//! Addresses of a node's tensors and workspace.
-
 use std::ffi::c_void;
 
 use super::error::{EnqueueError, Result};

@@ -1,5 +1,3 @@
-//! Errors of prepared launches, by the driver or the caller.
-
 use std::fmt;
 
 use crate::code::KernelLimits;
@@ -13,12 +11,12 @@ pub(super) type Result<T, E = EnqueueError> = std::result::Result<T, E>;
 /// A launch that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnqueueError {
-    /// The numbers of tensors are not the plugin's.
+    /// Other numbers of tensors than the plugin's.
     #[error("the launch has {found} {which}, but the plugin has {expected}")]
     Tensors {
         /// `inputs` or `outputs`.
         which: &'static str,
-        /// The given number.
+        /// Given number.
         found: usize,
         /// The plugin's number.
         expected: usize,
@@ -37,15 +35,15 @@ pub enum EnqueueError {
 /// An input and an output that overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlap {
-    /// The plugin's full name.
+    /// Full name.
     pub plugin: String,
     /// The output's name.
     pub output: String,
     /// The input's name; `None` for the aliased one.
     pub other: Option<String>,
-    /// The addresses of input and output.
+    /// Addresses of input and output.
     pub addresses: [usize; 2],
-    /// The size of the output in bytes.
+    /// Size of the output in bytes.
     pub bytes: usize,
 }
 
@@ -53,11 +51,11 @@ pub struct Overlap {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{plugin}` cannot {what}, {bytes} bytes: {error}")]
 pub struct MemoryRefusal {
-    /// The plugin.
+    /// Plugin.
     pub plugin: String,
     /// The operation: "fill `partial`".
     pub what: String,
-    /// The number of bytes.
+    /// Number of bytes.
     pub bytes: usize,
     /// The driver's error.
     pub error: DriverError,
@@ -66,9 +64,9 @@ pub struct MemoryRefusal {
 /// A launch as messages describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchDescription {
-    /// The plugin's full name.
+    /// Full name.
     pub plugin: Box<str>,
-    /// The kernel's name in its source.
+    /// Name in its source.
     pub kernel: Box<str>,
     /// Grid, block and shared memory.
     pub configuration: Configuration,
@@ -96,7 +94,7 @@ impl LaunchDescription {
     launch.configuration.shared_bytes, launch.options(), launch.limits.max_threads, launch.limits.max_shared_bytes
 )]
 pub struct Refusal {
-    /// The launch.
+    /// Launch.
     pub launch: LaunchDescription,
     /// The driver's error.
     pub error: DriverError,

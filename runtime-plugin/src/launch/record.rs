@@ -1,5 +1,3 @@
-//! One evaluated launch.
-
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
@@ -19,8 +17,8 @@ use crate::driver::{Configuration, Driver, DriverError};
 
 /// A launch that lacks only addresses, for any number of threads.
 ///
-/// `cuLaunchKernel` reads pointers to arguments, which are not copied: numbers are in the record, tensor addresses in
-/// TensorRT's array, scratch addresses on the stack.
+/// `cuLaunchKernel` reads pointers to arguments: numbers are in the record, tensor addresses in TensorRT's array,
+/// scratch addresses on the stack.
 #[derive(Debug, Clone)]
 pub struct LaunchRecord {
     pub(super) launch: LaunchDescription,
@@ -61,8 +59,8 @@ impl LaunchRecord {
     /// Creates the record of a launch evaluated for `kernel` with limits from [`takes`]; `scratch` has the buffers'
     /// offsets. `None` for an input that is not given, or `numbers` of another launch or kernel.
     ///
-    /// Before enqueuing, call [`crate::code::CodeTable::allow_shared`] with the `shared_bytes` of its
-    /// [`LaunchRecord::description`].
+    /// Before enqueuing, call [`crate::code::CodeTable::allow_shared`] with its [`LaunchRecord::description`]'s
+    /// `shared_bytes`.
     #[must_use]
     pub fn new(
         plugin: &Plugin,
@@ -161,8 +159,8 @@ impl LaunchRecord {
     /// Launches the kernel. Never allocates, locks or changes shared state, unless the driver refuses.
     ///
     /// # Safety
-    /// `at` holds device addresses of the tensors, with the evaluated shapes, and of the sequence's workspace, valid
-    /// until the kernel has run. `stream` is null or of the kernel's device. `driver` has the kernel loaded.
+    /// `at` holds device addresses of the tensors, with the evaluated shapes, and of the workspace, valid until the
+    /// kernel has run. `stream` is null or of the kernel's device. `driver` has loaded the kernel.
     pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         if self.is_empty() {
@@ -186,8 +184,8 @@ impl LaunchRecord {
             // The driver only reads; its type lacks `const`.
             pointer.write(place.cast_mut());
         }
-        // SAFETY: `pointers` has an initialized pointer per argument, to the parameter's bytes (`LaunchRecord::new`).
-        // The caller promises tensors and stream.
+        // SAFETY: `pointers` has a pointer per argument, to the parameter's bytes (`LaunchRecord::new`). The caller
+        // promises tensors and stream.
         let launched = unsafe {
             driver.launch(self.kernel, &self.launch.configuration, stream, pointers.as_mut_ptr().cast())
         };
@@ -224,12 +222,12 @@ fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bo
         && kernel.params.as_deref().is_none_or(are_its)
 }
 
-/// Returns whether the kernel can wait for the previous one: PTX for older targets lacks the instruction.
+/// PTX for older targets lacks the instruction.
 fn can_wait(kernel: &LoadedKernel) -> bool {
     kernel.capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS
 }
 
-/// Returns the launch's attributes; without programmatic dependent launch if the kernel cannot wait.
+/// Omits programmatic dependent launch if the kernel cannot wait.
 fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &EvaluatedLaunch) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));

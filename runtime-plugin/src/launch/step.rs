@@ -1,5 +1,3 @@
-//! A sequence's evaluated steps: launches, fills and copies.
-
 use cubinder_launch::{EvaluatedStep, Sequence, tensor_bytes};
 use cubinder_model::{Memory, Plugin, Variant};
 
@@ -60,13 +58,13 @@ impl StepRecord {
         }
     }
 
-    /// Queues the step, as [`LaunchRecord::enqueue`].
+    /// Queues the step.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`LaunchRecord::enqueue`].
+    /// As [`LaunchRecord::enqueue`].
     #[inline]
     pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         unsafe {
             match self {
                 StepRecord::Launch(record) => record.enqueue(driver, at, stream),
@@ -137,7 +135,7 @@ impl FillRecord {
     }
 
     /// # Safety
-    /// The caller upholds the contract of [`LaunchRecord::enqueue`].
+    /// As [`LaunchRecord::enqueue`].
     unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         let to = match self.to {
@@ -146,8 +144,7 @@ impl FillRecord {
             }
             FillTarget::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
         };
-        // SAFETY: the caller guarantees that all `bytes` are in device memory that stays valid until the work is
-        // done.
+        // SAFETY: the caller guarantees that all `bytes` are device memory, valid until the work is done.
         let filled = unsafe { driver.fill(to, self.byte, self.bytes, stream) };
         filled
             .map_err(|error| memory_refusal(&self.plugin, format!("fill `{}`", self.name), self.bytes, error))
@@ -156,7 +153,7 @@ impl FillRecord {
 
 /// An output that shares an input's memory, and the copy if it is bound to other memory.
 ///
-/// TensorRT-RTX 1.7 passes one address for both, unless the user binds the output elsewhere. Steps use the output's
+/// TensorRT-RTX 1.7 passes one address, unless the user binds the output elsewhere. Steps use the output's
 /// ([`Plugin::storage_of`]).
 #[derive(Debug, Clone)]
 pub struct AliasRecord {
@@ -224,7 +221,7 @@ impl AliasRecord {
     }
 
     /// Returns whether input and output have different memory; [`EnqueueError::Overlap`] if they overlap partially, or
-    /// the output overlaps another input.
+    /// the output another input.
     #[inline]
     pub fn needs_copy(&self, at: &Addresses<'_>) -> Result<bool> {
         at.check(self.inputs, self.outputs)?;
@@ -247,8 +244,7 @@ impl AliasRecord {
     /// Copies the input to the output.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true`
-    /// for these addresses.
+    /// As [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true` for these addresses.
     pub unsafe fn copy(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         let [from, to] = self.addresses(at);
         // SAFETY: the caller guarantees that both tensors have this size and do not overlap.

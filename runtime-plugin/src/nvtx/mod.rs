@@ -1,5 +1,5 @@
-//! NVTX ranges: each node's work in a profiler's timeline, under the node's name. Without a profiler, inference never
-//! fails; starting a range never allocates or locks.
+//! NVTX ranges: each node's work in a profiler's timeline. Without a profiler, inference never fails; starting a
+//! range never allocates or locks.
 //!
 //! A profiler names its library in [`TOOL_VARIABLE`]; we load it and pass the tables, as `nvtxInit.h` of NVTX 3.1.0
 //! does (NVIDIA/NVTX, `c/include/nvtx3/nvtxDetail`).
@@ -21,7 +21,7 @@ use crate::driver::last_loader_error;
 pub(crate) const VARIABLE: &str = "CUBINDER_NVTX";
 /// A 64-bit profiler's library: `nvtxInit.h`.
 const TOOL_VARIABLE: &str = "NVTX_INJECTION64_PATH";
-/// The entry point of a profiler's library: `nvtxInit.h`.
+/// Its entry point: `nvtxInit.h`.
 const ENTRY: &CStr = c"InitializeInjectionNvtx2";
 
 /// `NvtxInitializeInjectionNvtxFunc_t`: 0 is failure.
@@ -36,14 +36,14 @@ pub(crate) struct Entered {
 }
 
 impl Range {
-    /// Creates a range; `None` if ranges are disabled or not supported.
+    /// `None` if ranges are disabled or not supported.
     pub(crate) fn new(name: impl FnOnce() -> String) -> Option<Range> {
         takes_ranges().then(|| Range(CString::new(name().replace('\0', "\\0")).unwrap_or_default()))
     }
 
     #[inline]
     pub(crate) fn enter(&self) -> Entered {
-        // SAFETY: the slots are empty, or a profiler filled them, which the user trusts; the name is a C string.
+        // SAFETY: the slots are empty or from a profiler that the user trusts; the name is a C string.
         unsafe { tables::push(self.0.as_ptr()) };
         Entered { _not_send: PhantomData }
     }
@@ -52,12 +52,12 @@ impl Range {
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: this thread called `push` before, and the slots are as trusted as there.
+        // SAFETY: this thread called `push`; the slots are trusted as there.
         unsafe { tables::pop() };
     }
 }
 
-/// Returns whether a profiler accepts ranges. The first call attaches the profiler, or logs why it cannot.
+/// Returns whether a profiler accepts ranges. The first call attaches it, or logs why it cannot.
 fn takes_ranges() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| {
@@ -80,7 +80,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
     let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Unavailable::NoTool)?;
     let path = CString::new(tool.into_vec()).map_err(|_| Unavailable::NoTool)?;
     let shown = || path.to_string_lossy().into_owned();
-    // SAFETY: the path is a C string; by naming the library, the user allows its initializers to run.
+    // SAFETY: the path is a C string; by naming the library, the user allows its initializers.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
     if library.is_null() {
         return Err(Unavailable::NotLoaded { path: shown(), text: last_loader_error() });

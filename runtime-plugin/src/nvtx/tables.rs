@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function of the profiler; null if missing.
 type Slot = AtomicPtr<c_void>;
-/// An entry of a table; null at index 0 and after the last slot.
+/// Null at index 0 and after the last slot.
 type Entry = Option<&'static Slot>;
 
 /// `nvtxRangePushA`.
@@ -34,7 +34,7 @@ const VERSION: u32 = 3;
 /// `NVTX_CBID_..._SIZE` in the order of `NvtxCallbackModule`: core, CUDA, OpenCL, CUDA run time, core 2, sync.
 const SLOTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
-/// The tables, which are never freed, because a profiler may write to them later.
+/// The tables, never freed: a profiler may write to them later.
 struct Tables {
     callbacks: Callbacks,
     version: VersionInfo,
@@ -102,11 +102,11 @@ unsafe extern "C" fn module_function_table(
     let index = usize::try_from(module).ok().and_then(|module| module.checked_sub(CORE));
     let Some(found) = index.and_then(|index| tables().modules.get(index)) else { return 0 };
     if !size.is_null() {
-        // SAFETY: the pointer is not null, so the profiler passed a writable one.
+        // SAFETY: not null, so the profiler passed a writable pointer.
         unsafe { size.write(c_uint::try_from(found.slots.len()).unwrap_or(0)) };
     }
     if !table.is_null() {
-        // SAFETY: the pointer is not null, so the profiler passed a writable one.
+        // SAFETY: as above.
         unsafe { table.write(found.table.as_ptr()) };
     }
     1
@@ -143,13 +143,13 @@ pub(super) unsafe fn push(name: *const c_char) {
 /// Ends this thread's last range.
 ///
 /// # Safety
-/// The caller upholds the contract of [`push`], and this thread called `push` before.
+/// As [`push`], which this thread called before.
 #[inline]
 pub(super) unsafe fn pop() {
     if let Some(function) = function(RANGE_POP) {
         // SAFETY: profilers store a function of this type in this slot.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePop>(function) };
-        // SAFETY: the function requires only a range started by this thread, which the caller guarantees.
+        // SAFETY: the caller guarantees that this thread started a range.
         unsafe { function() };
     }
 }

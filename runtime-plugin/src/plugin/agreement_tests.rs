@@ -209,7 +209,7 @@ impl Case {
         evaluation
     }
 
-    /// Removes facts that the runtime does not know: it knows only the rank of a shape input.
+    /// Removes facts unknown to the runtime: it knows only a shape input's rank.
     fn as_seen(&self, mut refused: String) -> String {
         for ((input, shape), values) in self.plugin.inputs.iter().zip(&self.inputs).zip(&self.values) {
             if input.values.is_some() {

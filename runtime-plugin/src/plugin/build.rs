@@ -79,7 +79,7 @@ pub(super) fn kinds_of<'n, 't>(
     fitting.ok_or_else(|| no_variant(node, &types, &formats))
 }
 
-/// Returns the rank if it is below the format's minimum; `None` if it is unknown or high enough.
+/// Returns the rank if it is known and below the format's minimum.
 pub(super) fn rank_below(tensor: &PluginTensorDesc, format: Format) -> Option<usize> {
     usize::try_from(tensor.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
@@ -124,7 +124,7 @@ pub(super) fn check_counts(node: &NamedNode, inputs: usize, outputs: usize) -> R
     Ok(())
 }
 
-/// Advises to set the attribute by which TensorRT's ONNX parser finds shape inputs (TensorRT-RTX 1.7).
+/// TensorRT's ONNX parser finds shape inputs by an attribute (TensorRT-RTX 1.7).
 pub(super) fn shape_inputs_are_named(plugin: &Plugin) -> String {
     let all = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
     let indices: Vec<String> = all.map(|(index, _)| index.to_string()).collect();

@@ -35,8 +35,8 @@ fn row(id: i32, ty: DataType, format: Format, k: Option<i64>) -> Variant {
     }
 }
 
-/// Returns a plugin that, for `k` = 3, supports f32 row major by variants 1 and 2, f16 in HWC8 by 1, and f16 row
-/// major by 2 and 4.
+/// Returns a plugin that for `k` = 3 supports f32 row major by variants 1 and 2, f16 in HWC8 by 1, f16 row major by 2
+/// and 4.
 fn mixed() -> cubinder_model::Plugin {
     use DataType::{F16, F32};
     use Format::{Hwc8, Linear};
@@ -139,7 +139,6 @@ fn or_divides(op: BinaryOp, guard: &Guard) -> Guard {
     Guard { expr: Expr { nodes }, text: String::new() }
 }
 
-/// The builder's device says nothing about others.
 #[test]
 fn a_guard_that_reads_the_device_is_a_tactic_where_it_holds_for_every_device() {
     use DeviceFact::{Capability, SharedBytes, Sms};

@@ -1,4 +1,4 @@
-//! Proofs for every shape of the profile of a node that TensorRT launches: its engines check no shapes.
+//! Proofs for every shape of a profile: engines that TensorRT launches check no shapes.
 
 use cubinder_expr::{Builtin, Expr, Formula, Node};
 use cubinder_expr::{Interval, Value};
@@ -17,7 +17,6 @@ pub(super) struct BuiltFor {
     pub(super) profile: Profile,
     /// The kernel returns early if one is violated.
     pub(super) required: Vec<Requirement>,
-    /// Variants whose guards are proved.
     variants: Vec<Proved>,
 }
 
@@ -54,14 +53,14 @@ impl BuiltFor {
         self.variants.iter().find(|proved| proved.index == index)
     }
 
-    /// Returns whether the variant is offered. For other shapes its kernel returns early, or a warning was logged.
+    /// For other shapes its kernel returns early, or a warning was logged.
     pub(super) fn offers(&self, node: &NamedNode, variant: &Variant) -> bool {
         let is_proved =
             self.proved(node, variant).is_some_and(|proved| proved.open.iter().all(|open| !open.never));
         is_proved && (self.required.is_empty() || !is_own(variant))
     }
 
-    /// Returns claims to prove before TensorRT may launch the variant: its guard, always false claims, and precompiled
+    /// Returns claims to prove before TensorRT may launch the variant: its guard, always false claims, precompiled
     /// kernels' requirements.
     pub(super) fn asks_for(&self, node: &NamedNode, variant: &Variant) -> Vec<String> {
         let guard = variant.guard.iter().map(|guard| format!("`{}`", guard.text));
@@ -77,7 +76,7 @@ impl BuiltFor {
     }
 }
 
-/// Returns the claims that are not proved: that launch values are in range, and that outputs are written.
+/// Returns unproved claims: that launch values are in range, and outputs are written.
 fn open(node: &NamedNode, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
     let Some(launch) = variant.launch(0) else { return Vec::new() };
     let when = variant.steps.first().and_then(|step| step.when.as_ref());

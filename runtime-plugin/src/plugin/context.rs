@@ -1,4 +1,4 @@
-//! A CUDA context in which equal nodes share their variants' kernels and the prepared launches for recent shapes.
+//! A CUDA context in which equal nodes share kernels and recently prepared launches.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,8 +14,7 @@ const MAX_CONTEXTS: usize = 16;
 /// Maximum prepared launches of equal nodes in a context.
 const MAX_LAUNCHES: usize = 8;
 
-/// The contexts in which equal nodes run, least recently used first. No lock is held during a call of the driver or
-/// the logger.
+/// The contexts in which equal nodes run, least recently used first. Not locked during calls of driver or logger.
 #[derive(Debug, Default)]
 pub(super) struct Contexts(Mutex<VecDeque<Arc<Context>>>);
 
@@ -38,17 +37,17 @@ pub(super) struct ContextCache {
 
 pub(super) type SharedAny = Arc<dyn Any + Send + Sync>;
 
-/// Kernels by the variant's steps; `None` for a step that launches no kernel on this device.
+/// By the variant's steps; `None` for a step that launches no kernel on this device.
 pub(super) type Kernels = Vec<Option<LoadedKernel>>;
 
-/// Kernels by the variant's index.
+/// By the variant's index.
 pub(super) type VariantKernels = BTreeMap<usize, Arc<Kernels>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a value and makes it the most recently used.
+/// Also makes it the most recently used.
 fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&Arc<T>) -> bool) -> Option<Arc<T>> {
     let index = values.iter().rposition(matches)?;
     let value = values.remove(index)?;
@@ -56,7 +55,7 @@ fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&Arc<T>) -> b
     Some(value)
 }
 
-/// Adds a value, and removes the least recently used of more than `limit`.
+/// Adds a value; drops the least recently used of more than `limit`.
 fn add<T: ?Sized>(values: &mut VecDeque<Arc<T>>, value: Arc<T>, limit: usize) {
     values.push_back(value);
     if values.len() > limit {
@@ -87,7 +86,6 @@ impl ContextCache {
         find(&mut self.launches, matches)
     }
 
-    /// Adds a launch in place of `replaced` ones.
     pub(super) fn add_launch(&mut self, launch: SharedAny, replaced: impl Fn(&SharedAny) -> bool) {
         self.launches.retain(|launch| !replaced(launch));
         add(&mut self.launches, launch, MAX_LAUNCHES);

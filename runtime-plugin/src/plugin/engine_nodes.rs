@@ -1,5 +1,4 @@
-//! Nodes of engines. TensorRT-RTX creates each again for every execution context, and networks repeat nodes: equal
-//! ones are decoded once.
+//! Nodes of engines. TensorRT-RTX creates each again for every execution context; equal ones are decoded once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,14 +21,14 @@ pub(crate) struct EngineNodes {
 
 #[derive(Default)]
 struct KnownNodes {
-    /// Nodes in use, by the first bytes of their fields.
+    /// In use, by the first bytes of their fields.
     nodes: BTreeMap<Box<[u8]>, Weak<NodeData>>,
-    /// Number of nodes that the last purge kept.
+    /// After the last purge.
     kept: usize,
 }
 
 impl KnownNodes {
-    /// Adds a node. Purges whenever the table has doubled, so the total time is linear in the number of calls.
+    /// Adds a node. Purges whenever the table has doubled, so the total time is linear.
     fn insert(&mut self, node: &Arc<NodeData>) {
         if self.nodes.len() >= 2 * self.kept {
             self.nodes.retain(|_, node| node.strong_count() > 0);

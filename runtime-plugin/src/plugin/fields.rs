@@ -1,5 +1,3 @@
-//! The serialized fields of a node.
-
 use cubinder_model::container;
 use trt_abi::{Error, FieldSet, FieldValue, PluginFieldType, Result};
 

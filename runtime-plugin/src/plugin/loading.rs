@@ -1,5 +1,3 @@
-//! Loads the kernels of variants in the current context.
-
 use std::sync::Arc;
 
 use cubinder_launch as launch;
@@ -18,7 +16,7 @@ use crate::driver::sys::{
 use crate::driver::{Driver, DriverError};
 
 impl Context {
-    /// Returns the current context; `None` without driver or context.
+    /// `None` without driver or context.
     pub(super) fn current(node: &NamedNode) -> Result<Option<(&'static Driver, Arc<Context>)>> {
         let Ok(driver) = Driver::find() else { return Ok(None) };
         let failed = |error| not_initialized(node, &error);
@@ -31,8 +29,7 @@ impl Context {
     }
 
     /// Returns a variant's kernels, loaded if necessary; `None` without a context. Nodes share only kernels that later
-    /// loads also return; replacements after an unclear driver error go to `own`. `known` describes the node in
-    /// errors.
+    /// loads also return; replacements after an unclear driver error go to `own`. Errors contain `known`.
     pub(super) fn kernels(
         &self,
         node: &NamedNode,
@@ -68,8 +65,7 @@ pub(super) fn not_initialized(node: &NamedNode, error: &DriverError) -> Error {
     Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title()))
 }
 
-/// Loads the reachable variants in the current context, once for equal nodes. Skips variants whose guard is false on
-/// this device.
+/// Loads the reachable variants in the current context, once for equal nodes, unless a guard is false here.
 pub(super) fn preload(state: &NodeState) -> Result<()> {
     let node = &state.node;
     let Some((driver, context)) = Context::current(node)? else { return Ok(()) };
@@ -97,7 +93,7 @@ fn are_settled(kernels: &Kernels) -> bool {
     kernels.iter().flatten().all(|kernel| kernel.is_settled)
 }
 
-/// Loads all kernels; `None` without a context. Skips steps whose condition is false on this device.
+/// Loads all kernels; `None` without a context. Skips steps whose condition is false here.
 fn load_all(
     node: &NamedNode,
     driver: &'static Driver,

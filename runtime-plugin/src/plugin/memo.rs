@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Entries never move or disappear, so adding needs only a shared reference.
+/// Entries never move or disappear, so adding needs only `&self`.
 #[derive(Debug)]
 pub(super) struct Memo<K, V>(OnceLock<Box<Entry<K, V>>>);
 
@@ -20,7 +20,7 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: PartialEq, V> Memo<K, V> {
-    /// Returns the cached value, or makes it. Concurrent calls get the first value. Errors of `make` are not cached.
+    /// Concurrent calls get the first value. Errors of `make` are not cached.
     pub(super) fn get<E>(&self, key: K, make: impl FnOnce(&K) -> Result<V, E>) -> Result<&V, E> {
         let mut place = self;
         while let Some(entry) = place.0.get() {
@@ -42,7 +42,7 @@ impl<K: PartialEq, V> Memo<K, V> {
 }
 
 impl<K, V> Drop for Memo<K, V> {
-    /// Drops the list in a loop: dropping a long list recursively could overflow the stack.
+    /// Dropping a long list recursively could overflow the stack.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(mut entry) = next {

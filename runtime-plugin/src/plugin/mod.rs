@@ -1,5 +1,4 @@
-//! The plugin object: one node of a network, in builds and at run time. [`KernelPlugin`] holds the shared state;
-//! [`native`] is a node that TensorRT launches.
+//! The plugin object: one node of a network, in builds and at run time. [`native`] nodes are launched by TensorRT.
 
 macro_rules! node_plugin_methods {
     () => {
@@ -96,7 +95,7 @@ pub(crate) enum Form {
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
     state: NodeState,
-    /// Of the object, not of the node: only plugins for running load code.
+    /// Per object: only plugins for running load code.
     phase: TensorRTPhase,
     profile: Latest<Profile>,
     fields: SerializedFields,
@@ -171,7 +170,7 @@ impl Plugin for KernelPlugin {
         build::supports(&self.state.node, position, in_out, input_count)
     }
 
-    /// Returns the workspace for the configured profile, or for this call's tensors if none is configured.
+    /// Returns the workspace for the configured profile, otherwise for this call's tensors.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],

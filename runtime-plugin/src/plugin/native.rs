@@ -1,4 +1,4 @@
-//! Build answers of a node that TensorRT launches. Its tactics may run for every shape of the profile ([`BuiltFor`]).
+//! Build answers of a node that TensorRT launches, for every shape of the profile ([`BuiltFor`]).
 
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, OnceLock};

@@ -279,7 +279,7 @@ fn kernels_of_other_compilers_run_only_what_is_proved() {
     assert_eq!(offered(&beside, 4, 8), Ok(vec![2]));
 }
 
-/// Requests `x.shape[0] * 4096 * x.shape[1]` bytes of shared memory. TensorRT is not known to allow over 48 KiB.
+/// Requests `x.shape[0] * 4096 * x.shape[1]` bytes of shared memory; TensorRT may not allow over 48 KiB.
 fn hungry(id: i32) -> Variant {
     let mut hungry = variant(id, None);
     let dim = |axis, base| [Part::Shape(0), Part::Int(axis), Part::Index { array: base, index: base + 1 }];

@@ -1,5 +1,3 @@
-//! A node: the data that equal nodes share, and the node's own name.
-
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fmt::Display;
@@ -30,21 +28,20 @@ pub(crate) struct NodeData {
     pub(super) definition: Definition,
     pub(super) attributes: Vec<Value>,
     pub(super) form: Form,
-    /// The plugin's identity; for a native node, the identity of its op.
+    /// The plugin's identity; a native node's is that of its op.
     pub(super) core: Identity,
     pub(super) metadata: CString,
     timing_id: OnceLock<CString>,
-    /// Types and formats in the order of variants, without duplicates.
+    /// In the order of variants, without duplicates.
     pub(super) kinds: Vec<TensorKinds>,
     /// Indices of all tensors except shape inputs; inputs first.
     pub(super) counted: Vec<usize>,
     pub(super) contexts: Contexts,
-    /// The field of the engine and its settings; empty in a build.
+    /// The engine's field and settings; empty in a build.
     pub(super) field: Arc<[u8]>,
     pub(super) stored: EngineFacts,
 }
 
-/// A node of a network.
 #[derive(Debug, Clone)]
 pub(super) struct NamedNode {
     pub(super) data: Arc<NodeData>,

@@ -30,7 +30,7 @@ const _: () = {
     is_shared::<Operator>();
 };
 
-/// Shapes of the inputs, in the plugin's order; values instead for shape inputs.
+/// Shapes, in the plugin's order; values for shape inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct InputShapes<'a> {
     pub(crate) ranks: &'a [i32],
@@ -48,7 +48,6 @@ struct Running {
     outputs: Vec<PluginTensorDesc>,
 }
 
-/// Workspace that a caller provides.
 #[derive(Clone, Copy)]
 pub(crate) struct Workspace {
     pub(crate) address: *mut c_void,
@@ -56,7 +55,7 @@ pub(crate) struct Workspace {
 }
 
 impl Operator {
-    /// Creates the operator of a plugin `NAMESPACE::NAME` or `NAMESPACE::NAME@VERSION`. `input_types` are TensorRT's
+    /// Creates the operator of plugin `NAMESPACE::NAME` or `NAMESPACE::NAME@VERSION`. `input_types` are TensorRT's
     /// numbers.
     pub(crate) fn new(
         own: &Arc<OwnBundle>,
@@ -88,8 +87,8 @@ impl Operator {
         self.kinds.types.iter().skip(inputs).map(|ty| ty.tensorrt())
     }
 
-    /// Returns the outputs' checked shapes. Sizes that depend on data are those given, one for each output, or their
-    /// upper bounds.
+    /// Returns the outputs' checked shapes. Data-dependent sizes are those given, one for each output, or their upper
+    /// bounds.
     pub(crate) fn output_shapes(
         &self,
         given: InputShapes<'_>,
@@ -115,7 +114,7 @@ impl Operator {
         })
     }
 
-    /// Returns the upper bounds of sizes that depend on data, by output.
+    /// Returns upper bounds of data-dependent sizes, by output.
     fn bounds(&self, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Option<i64>>> {
         let bound = |output: &Output| {
             let Some(size) = &output.size else { return Ok(None) };
@@ -136,7 +135,7 @@ impl Operator {
             .map_err(|unmet| self.node.invalid(unmet))
     }
 
-    /// Checks input shapes, and calls `work` with them as facts.
+    /// Checks input shapes; calls `work` with them as facts.
     fn with_facts<T>(
         &self,
         given: InputShapes<'_>,
@@ -159,7 +158,7 @@ impl Operator {
         work(&facts, &mut steps)
     }
 
-    /// Returns the extents of each input, or its values.
+    /// Extents of each input, or its values.
     fn split<'a>(&self, InputShapes { ranks, extents }: InputShapes<'a>) -> Result<Vec<&'a [i64]>> {
         let inputs = &self.node.definition.plugin().inputs;
         self.check_count(ranks)?;
@@ -188,8 +187,8 @@ impl Operator {
         Err(self.node.invalid(format_args!("{found} inputs, the plugin expects {expected}")))
     }
 
-    /// Returns the output shapes as a program, for inputs of some ranks; the rank of a shape input is its number of
-    /// values. See `cubinder_operator_shape_program`.
+    /// Returns the output shapes as a program, for inputs of some ranks; a shape input's rank is its number of values.
+    /// See `cubinder_operator_shape_program`.
     pub(crate) fn shape_program(&self, ranks: &[i32]) -> Result<Vec<i64>> {
         let inputs = &self.node.definition.plugin().inputs;
         self.check_count(ranks)?;
@@ -214,13 +213,12 @@ impl Operator {
         Ok(words(&program))
     }
 
-    /// Launches the kernels in a stream, and returns the workspace that they need; nothing is launched if it is more
-    /// than given.
+    /// Launches the kernels and returns the workspace that they need; launches nothing if it is more than given.
     ///
     /// # Safety
     /// `inputs` (without shape inputs) and `outputs` are device addresses of linear tensors of the given shapes, with
-    /// data-dependent sizes at their bounds, and like the workspace valid until the work has run; `stream` is a live or
-    /// default stream of the current context, which is the same in all calls.
+    /// data-dependent sizes at their bounds; they and the workspace are valid until the work has run. `stream` is a
+    /// live or default stream of the current context, which is the same in all calls.
     pub(crate) unsafe fn run(
         &self,
         given: InputShapes<'_>,
@@ -251,7 +249,7 @@ impl Operator {
             return Ok(needed);
         }
         let addresses = Addresses { inputs, outputs, workspace: workspace.address };
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         unsafe { state.enqueue(&self.node, AUTO_TACTIC, &addresses, stream) }?;
         Ok(needed)
     }
@@ -287,7 +285,6 @@ impl Operator {
     }
 }
 
-/// Returns the index of a plugin.
 fn find(plugins: &[Plugin], name: &str) -> Result<usize> {
     let with_version = |plugin: &Plugin| format!("{}@{}", plugin.full_name(), plugin.version);
     let is_it = |(_, plugin): &(usize, &Plugin)| plugin.full_name() == name || with_version(plugin) == name;
@@ -302,7 +299,7 @@ fn find(plugins: &[Plugin], name: &str) -> Result<usize> {
     }
 }
 
-/// Returns the types and formats of a variant for linear tensors and these input types.
+/// Returns types and formats of a variant for linear tensors of these types.
 fn linear_kinds<'n>(node: &'n NamedNode, input_types: &[i32]) -> Result<&'n TensorKinds> {
     let inputs = node.definition.plugin().inputs.len();
     let types: Option<Vec<DataType>> = input_types.iter().map(|ty| DataType::from_tensorrt(*ty)).collect();
@@ -320,8 +317,7 @@ fn linear_kinds<'n>(node: &'n NamedNode, input_types: &[i32]) -> Result<&'n Tens
     })
 }
 
-/// Encodes a program: the number of instructions, three words for each, and for each output its rank and the
-/// instructions of its extents.
+/// Encodes a program: number of instructions, three words each, per output its rank and its extents' instructions.
 fn words(program: &ShapeProgram) -> Vec<i64> {
     let instruction = |instruction: &Instruction| match *instruction {
         Instruction::Constant(value) => [-1, value, 0],

@@ -57,7 +57,7 @@ impl Profile {
             })
     }
 
-    /// Bounds the workspace over all variants for these tensors: any of them may run.
+    /// Bounds the workspace over all variants for these tensors.
     pub(super) fn workspace_bytes(&self, node: &NamedNode, kinds: &TensorKinds) -> Result<u64> {
         let domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
         let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
@@ -102,7 +102,7 @@ const UNKNOWN: Interval = Interval::ANY_SIZE;
 /// Only the rank is known.
 const UNSEEN: [i64; MAX_RANK as usize] = [-1; MAX_RANK as usize];
 
-/// Returns the ranges of dimensions: TensorRT announces both ends of dynamic ones (-1).
+/// TensorRT announces both ends of dynamic dimensions (-1).
 fn ranges(node: &NamedNode, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>> {
     let extents = announced(node, &tensor.desc.dims)?;
     let (least, greatest) = (tensor.min.as_slice(), tensor.max.as_slice());

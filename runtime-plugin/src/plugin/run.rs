@@ -1,5 +1,3 @@
-//! Shape changes and enqueue.
-
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +45,7 @@ enum State {
     Ready(Arc<SharedLaunch>),
 }
 
-/// A launch and the tensors, ranks and tactic that it is prepared for. Equal nodes share it in a context.
+/// A launch, prepared for tensors, ranks and tactic. Equal nodes share it in a context.
 #[derive(Debug)]
 pub(super) struct SharedLaunch {
     descs: TensorDescs,
@@ -64,7 +62,7 @@ struct PreparedLaunch {
     aliases: Vec<AliasRecord>,
     workspace_bytes: u64,
     choice: Option<Box<Candidates>>,
-    /// Candidates by index in the plugin, with their kernels and ranges of `records`.
+    /// By index in the plugin, with kernels and ranges of `records`.
     variants: Vec<(usize, Arc<Kernels>, Range<usize>)>,
 }
 
@@ -88,7 +86,7 @@ impl Context {
         found?.downcast().ok()
     }
 
-    /// Shares a launch in place of an equal one, if it uses the shared kernels.
+    /// Shares a launch instead of an equal one, if it uses the shared kernels.
     fn share_launch(&self, launch: &Arc<SharedLaunch>) {
         let mut cache = self.cache();
         let is_shared = |(variant, kernels): (usize, &Arc<Kernels>)| {
@@ -128,8 +126,7 @@ impl Candidates {
 }
 
 impl RunState {
-    /// Prepares for new shapes. Unchanged shapes return early, so an object stays on the device of its first shapes,
-    /// as in TensorRT.
+    /// Prepares for new shapes. Unchanged ones return early, so an object stays on its first device, as in TensorRT.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NamedNode,
@@ -149,7 +146,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the workspace of the prepared launch; fails without a driver or a current context.
+    /// Returns the prepared launch's workspace; fails without driver or current context.
     pub(super) fn workspace_bytes(&self, node: &NamedNode) -> Result<u64> {
         match &self.state {
             State::Ready(shared) => Ok(shared.launch.workspace_bytes),
@@ -168,10 +165,10 @@ impl RunState {
         addresses: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<()> {
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         let stream = unsafe { CUstream::from_raw(stream) };
         if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
-            // SAFETY: the caller upholds this function's contract, which includes the callee's.
+            // SAFETY: the caller upholds the callee's contract.
             unsafe { self.prepare_late(node, tactic, stream) }?;
         }
         let State::Ready(shared) = &self.state else {
@@ -195,15 +192,15 @@ impl RunState {
         // Checks all bindings before queuing any work.
         for alias in ready.aliases.iter().filter(|_| needs_copies) {
             if alias.needs_copy(addresses).is_ok_and(|needs_copy| needs_copy) {
-                // SAFETY: the caller upholds this function's contract, which includes the callee's.
+                // SAFETY: the caller upholds the callee's contract.
                 unsafe { alias.copy(ready.driver, addresses, stream) }
                     .map_err(|error| self.failed(node, ready.driver, &error))?;
                 self.log.log_copy(node, alias.name());
             }
         }
         for record in running {
-            // SAFETY: the caller guarantees tensors and stream, kernels stay loaded until teardown, and
-            // `check_workspace` checked the workspace.
+            // SAFETY: the caller guarantees tensors and stream; kernels stay loaded until teardown; `check_workspace`
+            // succeeded.
             unsafe { record.enqueue(ready.driver, addresses, stream) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
@@ -224,7 +221,7 @@ impl RunState {
         }
         // The next enqueue may succeed with these shapes.
         self.state = State::Waiting;
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         let enter = |driver: &'static Driver| unsafe { driver.enter_context_of(stream) };
         let entered =
             Driver::find().ok().map(enter).transpose().map_err(|error| not_initialized(node, &error))?;
@@ -261,8 +258,7 @@ impl RunState {
         Ok(State::Ready(shared))
     }
 
-    /// Returns a launch that this node or an equal one prepared for these shapes, unless this node must report
-    /// something about it.
+    /// Returns a launch prepared for these shapes, unless this node must report something about it.
     fn shared(&self) -> Option<Arc<SharedLaunch>> {
         let EngineFacts { input_ranks, workspace_bytes, .. } = &self.built;
         self.context.as_ref()?.find_launch(|shared| {
@@ -279,7 +275,7 @@ impl RunState {
         device
     }
 
-    /// Returns `None` without driver or context, after the checks that need neither.
+    /// `None` without driver or context, after the checks that need neither.
     fn prepare_own(
         &mut self,
         node: &NamedNode,
@@ -440,7 +436,7 @@ pub(super) fn check_workspace(
     )))
 }
 
-/// Prepares the launches; `None` without driver or context, after the checks that need neither.
+/// `None` without driver or context, after the checks that need neither.
 fn prepare_launches(
     current: Option<(&'static Driver, &Context)>,
     node: &NamedNode,
@@ -512,7 +508,7 @@ fn prepare_launches(
     Ok(Some(ready))
 }
 
-/// Rejects cooperative launches whose blocks do not fit the device at once: they would deadlock.
+/// Rejects cooperative launches whose blocks do not fit at once: they would deadlock.
 fn check_at_once(node: &NamedNode, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
     if !record.description().cooperative {
         return Ok(());

@@ -16,7 +16,6 @@ pub(super) struct LogState {
     copied: bool,
 }
 
-/// Messages about a choice of variants.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChoiceLog {
     replaced_by: Option<usize>,
@@ -24,7 +23,7 @@ pub(super) struct ChoiceLog {
 }
 
 impl LogState {
-    /// Returns whether nothing about the choice remains to be logged.
+    /// Returns whether nothing remains to be logged.
     pub(super) fn covers(&self, choice: ChoiceLog) -> bool {
         (self.without_value || !choice.without_value)
             && (choice.replaced_by.is_none() || choice.replaced_by == self.replaced_by)
@@ -73,13 +72,13 @@ impl LogState {
     }
 }
 
-/// Returns the variant's name for logs and profilers: `variant 2 (T=f32 VEC=4)`.
+/// Returns the variant's name: `variant 2 (T=f32 VEC=4)`.
 pub(super) fn variant_name(variant: &Variant) -> String {
     let Variant { id, label, .. } = variant;
     if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }
 }
 
-/// Logs a prepared launch; equal nodes that share it log nothing.
+/// Equal nodes that share the launch log nothing.
 pub(super) fn log_running(node: &NamedNode, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (index, steps) in running {

@@ -1,5 +1,3 @@
-//! Shape changes and enqueues, without a driver and with the stand-in.
-
 use std::process::Command;
 use std::sync::Arc;
 
@@ -118,7 +116,7 @@ fn played_with(
     played_from(variants, cooperative, scratch_bytes, &["compute_80"], "")
 }
 
-/// `comment` makes the code of each target different from other nodes' code.
+/// `comment` makes each target's code unique.
 fn played_from(
     variants: &[(Option<&str>, &str)],
     cooperative: bool,
@@ -295,7 +293,6 @@ fn a_cooperative_launch_has_as_many_blocks_as_run_at_once() {
     check(false, 769).unwrap();
 }
 
-/// Returns an equal node with another name.
 fn alike(node: &NamedNode, name: &str) -> NamedNode {
     NamedNode::new(Arc::clone(&node.data), name)
 }
@@ -420,7 +417,7 @@ fn control(change: impl FnOnce(&mut FakeDriver)) {
     }
 }
 
-/// Prepares a node for which the driver refused the first code with an unclear error.
+/// Prepares a node whose first code the driver refused with an unclear error.
 fn prepared_with_replacement() -> (NamedNode, RunState) {
     for call in 1..100 {
         let targets = ["compute_89", "compute_80"];
@@ -453,7 +450,7 @@ fn replacements_after_an_unclear_error_are_not_shared() {
     let second = prepared(&node, 5);
     assert!(!second.has_own_kernels() && !second.shares_launch(&first), "it loads the refused code");
     assert!(prepared(&node, 5).shares_launch(&second));
-    // As if the second had loaded its kernels while the first prepared its launch.
+    // As if the second had loaded its kernels during the first's preparation.
     first.share_again();
     assert!(prepared(&node, 5).shares_launch(&second));
 }

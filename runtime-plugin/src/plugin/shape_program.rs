@@ -33,7 +33,7 @@ pub(super) struct InputPart {
 pub(super) struct ShapeProgram {
     inputs: Vec<InputPart>,
     pub(super) instructions: Vec<Instruction>,
-    /// Extents of outputs, which later shapes and launches may read.
+    /// Of outputs, which later shapes and launches may read.
     pub(super) outputs: Vec<Vec<Index>>,
 }
 
@@ -47,7 +47,7 @@ impl ShapeProgram {
         Ok(self.instructions.len() - 1)
     }
 
-    /// Returns the number of values of a shape input.
+    /// Counts a shape input's values.
     fn count(&self, tensor: u32) -> Result<usize> {
         let part = self.inputs.get(tensor as usize).filter(|part| part.has_values);
         let count = part.map(|part| part.length);

@@ -1,6 +1,6 @@
 //! Output shapes for TensorRT's builder: values if known, otherwise expressions.
 //!
-//! TensorRT counts shape inputs apart from others, each in node order (seen with TensorRT-RTX 1.7).
+//! TensorRT counts shape inputs apart from others, in node order (seen with TensorRT-RTX 1.7).
 
 use cubinder_expr as expr;
 use cubinder_expr::{LowerError, ShapeOp, sizes_of};
@@ -194,7 +194,7 @@ fn given<'b>(
 struct Replay<'a, 'b> {
     inputs: &'a [AnnouncedInput<'b>],
     builder: &'a ExprBuilder<'b>,
-    /// Each size with the index of its output.
+    /// With the index of its output.
     sizes: Vec<(usize, Expr<'b>)>,
     /// One for each instruction.
     made: Vec<Expr<'b>>,
@@ -213,7 +213,6 @@ impl<'a, 'b> Replay<'a, 'b> {
         ShapeProgram::new(self.inputs.iter().map(part).collect())
     }
 
-    /// Makes the expressions of instructions that were added to the program.
     fn extend(&mut self, program: &ShapeProgram) -> Result<()> {
         let new = program.instructions.get(self.made.len()..).unwrap_or_default();
         for instruction in new {

@@ -1,5 +1,3 @@
-//! TensorRT's settings of a plugin object, for both routes.
-
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,7 +42,7 @@ impl NodeState {
         self.node.reachable(self.kinds())
     }
 
-    /// Returns a variant's id, or 0 or `AUTO_TACTIC`, which try variants in order.
+    /// Returns a variant's id, or 0 or `AUTO_TACTIC`: variants in order.
     #[inline]
     pub(super) fn tactic(&self) -> i32 {
         self.tactic.load(Ordering::Relaxed)

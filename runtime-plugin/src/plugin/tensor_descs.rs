@@ -88,7 +88,7 @@ impl TensorDescs {
         tensors.into_iter().all(matches)
     }
 
-    /// Returns the announced types and formats in the order that `facts` needs. A hidden tensor matches any type.
+    /// Returns the announced types and formats in `facts`' order. A hidden tensor matches any type.
     pub(super) fn in_order(
         &self,
         node: &NamedNode,
@@ -114,7 +114,7 @@ impl TensorDescs {
     /// Returns the checked shapes as the build knew them: for others a kernel would write out of bounds. A hidden
     /// shape input has only its rank.
     ///
-    /// TensorRT-RTX 1.7 announces a 0-d tensor as shape [1]; undone by the build's rank or the plugin's output shape.
+    /// TensorRT-RTX 1.7 announces a 0-d tensor as [1]; undone by the build's rank or the plugin's output shape.
     pub(super) fn shapes<'a>(
         &'a self,
         node: &NamedNode,
@@ -166,7 +166,7 @@ fn without_tail(mut dims: Dims) -> Dims {
     dims
 }
 
-/// Returns an output's expected shape; empty if it depends on hidden values.
+/// Empty if it depends on hidden values.
 fn expected_shape(
     node: &NamedNode,
     output: &Output,
@@ -230,7 +230,7 @@ fn holds(possible: &[Interval], found: &[i64]) -> bool {
     }
 }
 
-/// Compares shapes: TensorRT-RTX 1.7 announces a data-dependent dimension as -1, or 0 if that is its maximum (seen).
+/// TensorRT-RTX 1.7 announces a data-dependent dimension as -1, or 0 if that is its maximum (seen).
 fn fits(expected: &[i64], found: &[i64]) -> bool {
     let fits = |(expected, found): (&i64, &i64)| {
         expected == found || (*expected == UNKNOWN_EXTENT && *found >= UNKNOWN_EXTENT)

@@ -1,4 +1,4 @@
-//! Plugins without a driver. Each grid is -1, so a shape change's error names the chosen variant's kernel.
+//! Plugins without a driver. Each grid is -1, so errors name the chosen variant's kernel.
 
 use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
 use cubinder_expr::{DataType, Format, Interval};
@@ -17,7 +17,7 @@ fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
 }
 
-/// Returns the guard `x.shape[-1] % divisor == 0`, optionally with the alignment of `x` in bytes.
+/// Returns `x.shape[-1] % divisor == 0`, optionally with an alignment of `x` in bytes.
 pub(super) fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
     let mut nodes = vec![
         Part::Shape(0),
@@ -385,7 +385,7 @@ fn more_elements_than_64_bits_count_are_beyond_a_limit() {
     );
 }
 
-/// Returns `sum([i for i in range(60000)]) >= 0`, which is true but slow.
+/// `sum([i for i in range(60000)]) >= 0`: true but slow.
 fn slow() -> Guard {
     let nodes = vec![
         Part::Int(60_000),
@@ -520,7 +520,7 @@ fn sealed_damage_of_an_engine_is_answered() {
     assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
-/// Returns 0 if the field is rejected, 1 if the node or its shapes are, and 2 if all are accepted.
+/// Returns 0 if the field is rejected, 1 if the node or its shapes are, else 2.
 fn outcome(field: &[u8]) -> usize {
     let Ok(restored) = restore_node(&field.into()) else { return 0 };
     let phase = TensorRTPhase::RUNTIME;

@@ -1,5 +1,3 @@
-//! Nodes with equal timing ids have equal tactics.
-
 use cubinder_expr::Interval;
 use cubinder_manifest::resolve;
 use cubinder_source::diagnostic::Source;

@@ -1,5 +1,3 @@
-//! A plugin's tactics, and messages about replaced variants.
-
 use cubinder_launch::proof::Domain;
 use cubinder_launch::{Facts, GuardDecision, describe};
 use cubinder_model::{AUTO_TACTIC, Variant};
@@ -8,7 +6,7 @@ use trt_abi::Severity;
 use super::node::NamedNode;
 use super::profile::Profile;
 
-/// Maximum number of rows listed in a message; engines may have thousands.
+/// Maximum rows in a message; engines may have thousands.
 const MAX_LISTED: usize = 8;
 
 /// Returns the automatic tactic, because TensorRT-RTX uses the first; then variants that may run for every shape of

@@ -15,7 +15,7 @@ use cubinder_launch::{EvaluatedArgument, EvaluatedLaunch, EvaluatedStep, LaunchL
 use cubinder_model::{Arg, CodeBytes, Digest, Launch, Step, Variant};
 use proptest::prelude::*;
 
-/// Loads a kernel with at most 512 threads and 100352 bytes of shared memory.
+/// Loads a kernel with at most 512 threads, 100352 shared bytes.
 fn kernel(params: Vec<usize>) -> (Mock, LoadedKernel) {
     let mock = Mock::new(Device { params, ..Device::default() });
     let bytes = cubin("sm_86");
@@ -67,7 +67,7 @@ fn enqueue(mock: &Mock, record: &LaunchRecord) -> Result<(), EnqueueError> {
     let inputs: [*const c_void; 1] = [without_provenance_mut::<c_void>(0x1111_2222_3333_4400).cast_const()];
     let outputs: [*mut c_void; 1] = [without_provenance_mut(0x5555_6666_7777_8800)];
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: without_provenance_mut(0x9999_0000) };
-    // SAFETY: the mock reads arguments as a kernel would and accesses no tensor.
+    // SAFETY: the mock accesses no tensor.
     unsafe { record.enqueue(&mock.driver, &at, CUstream::from_raw(without_provenance_mut(0x42))) }
 }
 

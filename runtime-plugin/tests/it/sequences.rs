@@ -90,7 +90,7 @@ fn enqueue(mock: &Mock, records: &[StepRecord]) -> Result<(), EnqueueError> {
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace };
     // SAFETY: only the stand-in gets it.
     let stream = unsafe { CUstream::from_raw(without_provenance_mut(0x42)) };
-    // SAFETY: the mock reads arguments as a kernel would and accesses no tensor.
+    // SAFETY: the mock accesses no tensor.
     records.iter().try_for_each(|record| unsafe { record.enqueue(&mock.driver, &at, stream) })
 }
 

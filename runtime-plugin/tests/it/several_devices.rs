@@ -1,5 +1,4 @@
-//! Several GPUs, contexts and threads: code is loaded once per library, prepared once per device; errors stay in their
-//! context.
+//! Several GPUs, contexts and threads: code is loaded once per library, prepared once per device; errors stay local.
 
 use std::sync::Barrier;
 
@@ -128,7 +127,7 @@ fn code_is_made_ready_in_a_context_that_was_made_again() {
     assert_eq!((mock.count("cuLibraryLoadData"), mock.count("cuFuncLoad")), (1, 3));
 }
 
-/// Other code may be slower or lack clusters, so one context's errors do not select it.
+/// Other code may be slower or lack clusters.
 #[test]
 fn code_that_is_ready_on_a_device_is_not_replaced_there() {
     for code in [1, 209, 999] {

@@ -1,4 +1,4 @@
-//! Plays TensorRT's runtime around a plugin library and the stand-in driver. Never judges results.
+//! TensorRT's runtime around a plugin library and the stand-in driver. Never judges results.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Runs random manifests through the library and the stand-in driver, and compares memory with an executor.
+//! Runs random manifests with the stand-in driver, and compares memory with an executor.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -26,7 +26,7 @@ use manifest::{MOST_ARRAYS, MOST_ELEMENTS, Manifest};
 const MANIFESTS: u64 = 10_000;
 const IN_LIBRARY: u64 = 1_000;
 const RUNS: usize = 3;
-/// Size of the workspace in bytes; it follows the tensors.
+/// In bytes, after the tensors.
 const WORKSPACE: usize = 4096;
 /// Number of slots for tensors; each slot includes a margin.
 const PLACES: usize = 12;
@@ -111,7 +111,7 @@ impl Bench {
         Some(Bench { device, memory, _turn: turn })
     }
 
-    /// Compares all memory; false if the run was rejected. `expected`: the memory before and after.
+    /// Compares all memory, `expected` before and after; false if the run was rejected.
     fn run(
         &self,
         node: &Node,
@@ -203,7 +203,7 @@ fn what_a_node_does_is_what_its_manifest_means() {
     }
 }
 
-/// Outputs in place and apart, any alignment, captured or not; a second node behind the first.
+/// In place and apart, any alignment, captured or not; a second node.
 #[test]
 fn both_names_of_an_alias_mean_the_outputs_memory() {
     const EXTENT: usize = 8;

@@ -1,5 +1,3 @@
-//! Random manifests: structure, text, and model.
-
 use std::fmt;
 
 use cubinder_expr::Expr;
@@ -15,7 +13,7 @@ pub(crate) const MOST_ARRAYS: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Manifest {
-    /// For each input, whether an output aliases it. Aliasing outputs precede the others, in the inputs' order.
+    /// Whether an output aliases each input. Aliasing outputs come first, in the inputs' order.
     pub(crate) inputs: Vec<bool>,
     pub(crate) outputs: usize,
     pub(crate) variants: Vec<Row>,
@@ -114,8 +112,7 @@ impl Manifest {
         }
     }
 
-    /// Draws a valid variant: it writes scratch and unaliased outputs before reading them, and writes all such
-    /// outputs.
+    /// Draws a valid variant: it writes scratch and unaliased outputs before reading them, and all such outputs.
     fn row(&self, rng: &mut Rng, guard: Option<Condition>, size: usize) -> Row {
         let own = self.aliased().count()..self.output_count();
         let scratch = rng.usize(..=2);

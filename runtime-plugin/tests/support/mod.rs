@@ -21,7 +21,7 @@ pub(crate) use calls::lookup;
 pub(crate) struct Device {
     pub(crate) capability: (c_int, c_int),
     pub(crate) clusters: Clusters,
-    /// Further devices' capabilities; then machine code loads only where it fits.
+    /// Others' capabilities; then machine code loads only where it fits.
     pub(crate) others: Vec<(c_int, c_int)>,
     /// Whether one is current, or the error of `cuCtxGetCurrent`.
     pub(crate) context: Result<bool, CUresult>,

@@ -9,7 +9,7 @@ pub fn skip(reason: &str) {
     does_not_apply(reason);
 }
 
-/// Prints that a test is for another kind of machine or user; no tool is missing.
+/// Prints that a test is for another machine or user.
 pub fn does_not_apply(reason: &str) {
     println!("skipped: {reason}");
 }

@@ -1,5 +1,3 @@
-//! The documentation's contents, titles and links.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -54,7 +54,7 @@ impl Built {
             skip("no C++ compiler; install g++, or set `CXX`");
             return Ok(None);
         }
-        // Spaces are special in Make and Ninja. CMake does not support more.
+        // Spaces are special in Make and Ninja; CMake supports no more.
         let source = installed.work("the client")?;
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/cpp"), &source)?;
         let build = source.join("build");
@@ -104,8 +104,7 @@ impl Built {
         fs::read_to_string(self.source.join(name)).with_context(|| name.to_owned())
     }
 
-    /// Returns whether a build is needed after an edit. The client loads the library by path, so it is never
-    /// relinked.
+    /// Returns whether an edit requires a build. The client loads the library by path, so it is never relinked.
     fn rebuilds(&self) -> Result<bool> {
         let client = modified(&self.build.join("client"))?;
         let before = self.made()?;

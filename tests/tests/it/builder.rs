@@ -1,4 +1,4 @@
-//! TensorRT-RTX's builder with plugins in Rust that use all features of the model, without a GPU.
+//! TensorRT-RTX's builder with plugins in Rust that use all features of the model.
 
 use std::path::{Path, PathBuf};
 
@@ -364,7 +364,7 @@ fn tensors_without_dimensions_and_without_elements_are_built() {
     assert_eq!(found, [(1, Some(vec![0, 2])), (2, Some(vec![2, 0]))]);
 }
 
-/// TensorRT-RTX 1.7 stores creators by name and namespace and removes the last: another order leaves dangling ones.
+/// TensorRT-RTX 1.7 removes the last creator of a name: another order leaves dangling ones.
 #[test]
 fn a_library_with_several_versions_of_an_op_leaves_nothing_behind() {
     let Some(workshop) = Workshop::new() else { return };

@@ -1,5 +1,4 @@
 //! Every writing command with a fault at each call: no space, no permission, read-only, SIGKILL (`tests/fault-shim`).
-//!
 //! Files are old or new, byte for byte; errors report what, where, why and the fix; an unwritable cache causes a
 //! warning; the next run succeeds and removes leftovers.
 
@@ -176,7 +175,7 @@ impl Scene {
             (_, Some(1)) => {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 let is_old = outputs(&now).eq(outputs(&self.before));
-                // Read-only from the second rename on: the first cannot be undone.
+                // From the second rename on: the first cannot be undone.
                 let is_old = is_old || (matches!(kind, Kind::Lasting(_)) && call.starts_with("rename"));
                 assert!(is_old || is_stream(call), "{place}");
                 // The report itself cannot be written.

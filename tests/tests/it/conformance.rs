@@ -1,6 +1,5 @@
-//! The conformance oracle on plugin libraries, for every release with headers.
-//!
-//! Skipped without `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`, or `CUBINDER_TEST_LIBRARIES`.
+//! The conformance oracle on plugin libraries, for every release with headers. Skipped without `CUBINDER_BIN` and
+//! `CUBINDER_RUNTIME_LIBRARY`, or `CUBINDER_TEST_LIBRARIES`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,7 +12,7 @@ use cubinder_tests::headers::{self, RTX_1_7};
 use cubinder_tests::oracle::{self, Oracle, Outcome, Run};
 use cubinder_tests::{cxx, reference_plugin};
 
-/// Faults of `broken.cpp` and `broken_everything.hpp`, each with a check that must find it.
+/// Each with a check that must find it.
 const FAULTS: &[(&str, &str)] = &[
     ("aborts", "circ_pad_plugin: a rejected configuration changes nothing"),
     ("alias", "circ_pad_plugin: getAliasedInput returns the aliased inputs"),

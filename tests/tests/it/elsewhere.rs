@@ -1,5 +1,5 @@
-//! Circular padding by nvcc, CuPy, Numba and Triton becomes the same plugin; Triton's specialized, autotuned and
-//! cluster kernels are imported and completed (`tests/data/other_compilers`). `cargo xtask gpu-test` runs the engines.
+//! Circular padding by nvcc, CuPy, Numba and Triton becomes one plugin; Triton's specialized, autotuned and cluster
+//! kernels are imported and completed (`tests/data/other_compilers`). `cargo xtask gpu-test` runs the engines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

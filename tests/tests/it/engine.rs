@@ -1,5 +1,5 @@
 //! From manifests to engines with TensorRT-RTX's registry, parser and builder, without a GPU. Plugin libraries log
-//! only through TensorRT.
+//! through TensorRT.
 
 use std::path::Path;
 
@@ -67,7 +67,6 @@ fn libraries_live_together_in_any_order() {
     }
 }
 
-/// An existing name rejects the whole library.
 #[test]
 fn the_same_op_twice_is_refused_whole() {
     let Some(scene) = Scene::new() else { return };
@@ -159,7 +158,7 @@ fn engines_hold_the_code_that_was_compiled() {
         }
         let plan = std::fs::read(case.plan(&scene, 1)).unwrap();
         let again = std::fs::read(case.plan(&scene, 2)).unwrap();
-        // TensorRT-RTX 1.7 numbers unknown sizes in varying order, also with C++ plugins: one build in eight differs.
+        // TensorRT-RTX 1.7 numbers unknown sizes in varying order, also with C++ plugins.
         assert!(plan == again || case.dynamic, "{name}: built twice, two plans");
         assert_eq!(plan.len(), again.len(), "{name}");
         let containers = |run| scene.inspect(&case.plan(&scene, run))["containers"].clone();

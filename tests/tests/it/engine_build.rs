@@ -1,5 +1,4 @@
-//! `cubinder build` and `cubinder doctor` with TensorRT-RTX's wheels, without a GPU and without the link that the
-//! wheels lack.
+//! `cubinder build` and `cubinder doctor` with TensorRT-RTX's wheels, which lack a link, without a GPU.
 
 use std::fs;
 use std::path::PathBuf;

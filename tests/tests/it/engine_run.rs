@@ -17,7 +17,6 @@ use crate::command::{self, Run, finish, root};
 use crate::engine_build;
 use cubinder_tests::fake_driver::{self, Age};
 
-/// A folder with plans, and TensorRT's stand-in.
 struct Scene {
     folder: TempDir,
     runtime_library: PathBuf,
@@ -50,7 +49,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// Writes a plan: a line for the stand-in, and the nodes' containers.
+    /// A line for the stand-in, and the nodes' containers.
     fn engine(&self, name: &str, engine: &Value, containers: &[Vec<u8>]) {
         let mut engine = engine.clone();
         let needs = engine["needs"].take();
@@ -76,7 +75,6 @@ impl Scene {
         finish(&mut self.command(arguments))
     }
 
-    /// Replaces the paths of this machine.
     fn plain(&self, text: &str) -> String {
         let python = std::env::var("CUBINDER_TEST_PYTHON").unwrap();
         let folder = self.folder.path().display().to_string();
@@ -122,7 +120,6 @@ def scaled(x, factor, mode):
     return x * numpy.float32(factor)
 ";
 
-/// Returns a node with the code of a bundle.
 fn node(bundle: &Bundle, pads: i64) -> Vec<u8> {
     container::write_node(&Node {
         producer: bundle.producer.clone(),

@@ -1,5 +1,3 @@
-//! Follows the pages of `examples/` without a GPU.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
 }
 
-/// Returns the names of the entries of a folder, sorted.
+/// Returns a folder's sorted names.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
@@ -33,7 +31,7 @@ fn page(example: &str) -> (String, Vec<Step>) {
     (text, steps)
 }
 
-/// Copies the files of an example. Folders contain what `build.sh` and Python wrote.
+/// Copies an example's files. Folders are what `build.sh` and Python wrote.
 fn copy(example: &str, folder: &Path) {
     for name in names(&root().join(example)) {
         let path = root().join(example).join(&name);
@@ -61,7 +59,6 @@ fn follow(example: &str, reader: &Reader) {
     assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""), "{example}");
 }
 
-/// Follows the examples of an environment.
 fn follow_all(python: Python, is_of_environment: impl Fn(&str) -> bool) {
     let Some(reader) = Reader::from_environment(python) else {
         return skip("the builds and packages of `cargo xtask test` are not set");

@@ -139,7 +139,6 @@ fn engines_of_both_forms() {
     }
 }
 
-/// Nodes with code have their part's provenance, plans with a library that library's record.
 #[test]
 fn engines_say_what_made_them() {
     let Some(scene) = Scene::new() else { return };

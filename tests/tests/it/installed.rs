@@ -1,4 +1,4 @@
-//! `cargo xtask dist` installed in empty folders: compiles the README's smallest plugin and locates files.
+//! `cargo xtask dist` in empty folders: compiles the README's smallest plugin.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ fn the_archive_works_where_it_is_unpacked() -> Result<()> {
     files.sort();
     let pages = files.iter().filter(|file| file.starts_with("share/man/man1/cubinder")).count();
     assert!(pages > 10, "{files:?}");
-    // Omits these pages: there is one per operator with published times.
+    // There is a page per operator with published times.
     files.retain(|file| {
         !file.starts_with("share/man/") && !file.starts_with("share/doc/cubinder/contributing/performance/")
     });

@@ -353,8 +353,7 @@ fn tensorrt_computes_what_evaluation_does() {
     assert_eq!(compared, all.len() * SHAPES.len());
 }
 
-/// TensorRT wraps silently; its builder throws on division by zero, which plugins report. Evaluation would reject
-/// these expressions.
+/// The builder throws on division by zero, which plugins report. Evaluation would reject these expressions.
 #[test]
 fn tensorrt_wraps_silently_and_is_never_asked_to_divide_by_zero() {
     for (text, _) in WRAPPING {

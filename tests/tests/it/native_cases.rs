@@ -1,6 +1,5 @@
-//! Checks that GPU cases fit the libraries of all routes, and how `kernel_tests.py` judges reports.
-//!
-//! Needs `CUBINDER_BIN` with NVRTC, and `CUBINDER_TEST_PYTHON`.
+//! Checks that GPU cases fit the libraries of all routes, and how `kernel_tests.py` judges reports. Needs
+//! `CUBINDER_BIN` with NVRTC, and `CUBINDER_TEST_PYTHON`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

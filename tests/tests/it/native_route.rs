@@ -1,8 +1,8 @@
 //! Native plugins' launches equal those of plugin libraries.
 //!
-//! `tests/native-route`, in TensorRT's role, evaluates its own expressions for shapes unknown when they are built.
-//! Grid, block, shared memory and reassembled numbers must equal this repository's evaluation; for shapes that a
-//! plugin library rejects, the kernel must exit at once.
+//! `tests/native-route` evaluates its own expressions, built before shapes are known. Grid, block, shared memory and
+//! reassembled numbers must equal this repository's evaluation; for shapes that a plugin library rejects, the kernel
+//! must exit at once.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -68,7 +68,7 @@ fn written(plugin: &Plugin, node: &Played) -> String {
     let variant = &plugin.variants[sizes.row];
     let mut text = format!("node {} {} {}\n", plugin.name, plugin.namespace, plugin.version);
     for (attribute, value) in plugin.attributes.iter().zip(&sizes.attributes) {
-        // A text's bytes; each of several ends in NUL, as from the ONNX parser.
+        // A text's bytes; several end in NUL each, as from the ONNX parser.
         let codes = |text: &String| text.bytes().map(|byte| Value::Int(byte.into())).collect::<Vec<_>>();
         let with_end = |value: &Value| match value {
             Value::Str(text) => [codes(text), vec![Value::Int(0)]].concat(),

@@ -230,7 +230,7 @@ fn engines_of_every_kind_are_built_without_a_gpu() {
     builds(&library, &networks);
 }
 
-/// The numbers of types and formats in tests/data/run/pack.toml; some need 5 dimensions.
+/// Types and formats in tests/data/run/pack.toml; some need 5 dimensions.
 const KINDS: usize = 29;
 const OF_VOLUMES: [usize; 5] = [3, 11, 12, 17, 22];
 

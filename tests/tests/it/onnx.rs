@@ -57,8 +57,7 @@ impl Scene {
         command.arg(self.library()).arg(model).output().unwrap().status.success()
     }
 
-    /// Returns the annotated model's path, and name, type and shape of each plugin output from `cubinder onnx
-    /// shapes`.
+    /// Returns the annotated model's path, and plugin outputs' names, types and shapes from `cubinder onnx shapes`.
     fn annotated(&self, name: &str, model: &[u8]) -> (PathBuf, Vec<(String, String, String)>) {
         let (from, to) = (self.write(name, model), self.folder.path().join(format!("{name}.annotated.onnx")));
         let run = |arguments: &[&str], model: &Path| {

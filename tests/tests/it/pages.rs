@@ -1,12 +1,9 @@
-//! Follows the step-by-step pages as written.
-
 use std::path::{Path, PathBuf};
 
 use cubinder_skip::skip;
 use cubinder_tests::installed::{Installed, capture};
 use cubinder_tests::walkthrough::{self, Step};
 
-/// An installation, and the programs that the pages need.
 pub(crate) struct Reader {
     pub(crate) installed: Installed,
     pub(crate) variables: Vec<(&'static str, String)>,

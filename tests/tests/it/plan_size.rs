@@ -63,7 +63,7 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
     for (name, op, attributes, tactics) in [
         ("add", "elemwise_add_plugin", json!({"block_size": 256, "aot": 1}), 0),
         ("pad", "circ_pad_plugin", json!({"pads": [0, 0, 0, 0], "aot": 1}), 0),
-        // The automatic one, small inputs', and the last two; others need address guards.
+        // The automatic one, small inputs', and the last two.
         ("variants", "circ_pad_plugin", json!({"pads": [0, 0, 0, 0], "aot": 1}), 4),
     ] {
         let libraries = [scene.ops(Form::Embedded, name), scene.code(name)];

@@ -1,7 +1,5 @@
 //! Plugin libraries in full TensorRT's lean runtimes, which without a GPU load libraries, list creators and create
-//! plugins.
-//!
-//! `CUBINDER_TEST_TENSORRT`: 11.4 in `cargo xtask test`, others in `cargo xtask matrix`.
+//! plugins. `CUBINDER_TEST_TENSORRT`: 11.4 in `cargo xtask test`, others in `cargo xtask matrix`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -244,8 +242,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
     }
 }
 
-/// Two TensorRTs share a plugin library. The second sets its logger finder last and is closed; then the first logs a
-/// rejected plugin.
+/// The second TensorRT sets its logger finder last and is closed; then the first logs a rejected plugin.
 #[test]
 fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
     let Some(bench) = bench(&[]) else { return };
@@ -359,7 +356,7 @@ fn compile(options: &[&str], out: &Path, source: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A linked TensorRT 10 has another finder layout than the shared TensorRT 11, whose version `dlsym` finds.
+/// A linked TensorRT 10 has another layout than the shared TensorRT 11, whose version `dlsym` finds.
 #[test]
 fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
     let (Some(generic), Some(linked)) = (variable("CUBINDER_RUNTIME_LIBRARY"), Linked::build()) else {

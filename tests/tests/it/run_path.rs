@@ -1,5 +1,3 @@
-//! Loading and launching in compiled plugins with `tests/fake-driver`.
-
 use anyhow::Result;
 use cubinder_skip::skip;
 use cubinder_tests::compiled::{Compiled, Pair, Recipe};
@@ -32,7 +30,7 @@ const FAULTS: Recipe<'_> = Recipe {
     targets: &["sm_89", "sm_90", "compute_80"],
 };
 
-/// Checks both forms, with a new and an old driver. `expected` has parts of required checks' names.
+/// Checks both forms, with a new and an old driver. `expected`: parts of required names.
 #[track_caller]
 fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     check_in(subject, recipe, expected, |_| vec![Vec::new()])

@@ -97,7 +97,7 @@ fn the_test_command_makes_random_shapes_and_the_smallest_that_fails() {
         (&report["passed"], &report["not_held_against_anything"]),
         (&Value::from(20), &Value::from(20))
     );
-    // Without a reference, `cubinder test` compares variants with each other.
+    // Without a reference, `cubinder test` compares variants.
     let node = ["tests/data/testing/planted.toml", "--shape", "x=64", "--json", "--attr", "fault=11"];
     let unlike = run(&node).expect("as before");
     unlike.assert_code(1);

@@ -1,4 +1,4 @@
-//! `cubinder.torch` of the wheel with PyTorch on the CPU. On a GPU `xtask/python/torch_check.py` runs the operators.
+//! `cubinder.torch` of the wheel with PyTorch on the CPU (on a GPU `xtask/python/torch_check.py`).
 
 use std::path::Path;
 

@@ -320,7 +320,7 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     let on = project.tune(&arguments).expect("as before");
     on.assert_code(0);
     assert_eq!(cases(&on.report()).len(), 2);
-    // Cases may name the library. Without a manifest the enclosing project decides.
+    // Cases may name the library; otherwise the enclosing project decides.
     project.write(
         "tests/sizes.toml",
         &project.read("tests/sizes.toml").replace("manifests/planted.toml", "libboth.so"),
@@ -428,7 +428,7 @@ fn a_variant_that_cannot_be_measured_is_named() {
 /// Only the first run can name a hanging variant.
 #[test]
 fn what_hangs_is_named_where_it_is_known() {
-    // This device has too little memory for copies so large that their launches do not count.
+    // This device's memory is too small for copies whose launches do not count.
     let small = ("FAKE_GPU_BYTES", "100000000");
     let hangs = |launch: &str| {
         let arguments = ["--case", "a vector", "--timeout", "2"];

@@ -31,7 +31,7 @@ NODES = (
     ("nms", {"boxes": [150, 4], "scores": [150], "classes": [150]}, {}, {"iou_threshold": 0.5}, {}),
 )
 DEFAULTS = {"rms_norm": {"epsilon": 1e-5}, "add_rms_norm": {"epsilon": 1e-5}, "rotary_embedding": {"interleaved": False}, "pillar_scatter": {"batch": 1}, "nms": {"score_threshold": -3.4028234663852886e38}}
-# Reference functions whose names differ from the plugin's.
+# Reference functions with other names.
 NAMES = {"circ_pad_plugin": "circ_pad"}
 
 

@@ -1,4 +1,4 @@
-//! The SVG figures of `docs/contributing/performance`: growth curves and ratios of times, on logarithmic axes.
+//! The SVG figures of `docs/contributing/performance`: growth and ratios of times, on logarithmic axes.
 
 use anyhow::{Result, ensure};
 use plotters::coord::Shift;
@@ -38,14 +38,14 @@ const RIVALS: [(&str, RGBColor); 7] = [
     ("bare NVRTC", RGBColor(95, 60, 160)),
     ("nvcc", RGBColor(125, 125, 125)),
 ];
-/// Lengths of the dashes of the first, second, ... curve of one contender; the first line is solid.
+/// Dashes of the first, second, ... curve of a contender; the first line is solid.
 const DASHES: [i32; 4] = [10_000, 14, 7, 3];
 
 fn colour(name: &str) -> RGBColor {
     RIVALS.iter().find(|(rival, _)| name.starts_with(rival)).map_or(CUBINDER, |(_, colour)| *colour)
 }
 
-/// Draws one panel for each unit in `y`, a list like "ms, MB". With several units, the name of a curve ends with its unit.
+/// Draws a panel for each unit in `y`, such as "ms, MB". With several, a curve's name ends with its unit.
 pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<String> {
     let units: Vec<&str> = y.split(", ").collect();
     let height = 30 + PANEL_HEIGHT * u32::try_from(units.len())?;
@@ -113,7 +113,7 @@ fn panel(root: &Area<'_>, area: &Area<'_>, [x, y]: [&str; 2], curves: &[(&str, &
     Ok(())
 }
 
-/// Moves sorted heights apart such that labels do not overlap.
+/// Moves sorted heights apart, so labels do not overlap.
 fn spread(mut heights: Vec<i32>) -> Vec<i32> {
     for label in 1..heights.len() {
         heights[label] = heights[label].max(heights[label - 1] + LABEL_HEIGHT);

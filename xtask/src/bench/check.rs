@@ -1,5 +1,3 @@
-//! `cargo xtask bench check`: the cost of `cubinder check`.
-
 use anyhow::Result;
 use clap::Args;
 
@@ -83,7 +81,7 @@ impl CheckRuns {
         median(self.costs.iter().map(|cost| cost.wall)) * 1e3
     }
 
-    /// Returns the shortest time, since other work on the machine only adds time.
+    /// Returns the shortest time: other work only adds time.
     fn best(&self) -> f64 {
         self.costs.iter().map(|cost| cost.wall).fold(f64::INFINITY, f64::min) * 1e3
     }

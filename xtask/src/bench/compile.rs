@@ -1,5 +1,3 @@
-//! `cargo xtask bench compile`: `cubinder compile` beside NVRTC and nvcc.
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -23,7 +21,7 @@ pub(super) const ARCHITECTURES: [&str; 8] =
 const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
 
-/// `MEMORY` of `compiler/nvrtc/src/nvrtc/workers.rs` (a test compares). NVRTC is measured with and without.
+/// `MEMORY` of `compiler/nvrtc/src/nvrtc/workers.rs` (a test compares). NVRTC runs with and without.
 const MEMORY: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
@@ -33,7 +31,7 @@ const MEMORY: [(&str, &str); 3] = [
 /// A sample costs milliseconds of a processor.
 const TIMED_SAMPLING: Duration = Duration::from_secs(2);
 const UNTIMED_SAMPLING: Duration = Duration::from_millis(5);
-/// Maximum kernels of compiles that run once more to measure memory.
+/// Maximum kernels of compiles repeated to measure memory.
 const MAX_UNTIMED_KERNELS: usize = 200;
 
 #[derive(Debug, Default)]
@@ -231,7 +229,7 @@ fn wall(costs: &[Cost]) -> f64 {
     median(costs.iter().map(|cost| cost.wall))
 }
 
-/// Returns the median ratio to the same turn's cold compile, so that other load cancels.
+/// Returns the median ratio to the same turn's cold compile, which cancels other load.
 fn ratio<T>(cold: &[Cost], others: &[T], ratio: fn(&Cost, &T) -> f64) -> f64 {
     median(cold.iter().zip(others).map(|(cold, other)| ratio(cold, other)))
 }

@@ -1,5 +1,3 @@
-//! Growth curves.
-
 use serde::{Deserialize, Serialize};
 
 /// Sorted by `x`, positive.

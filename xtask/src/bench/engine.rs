@@ -1,5 +1,4 @@
-//! `cargo xtask bench build`, `engine` and `enqueue`: engines with Cubinder's plugins beside hand-written ones. The
-//! latter two prepare a folder for a GPU machine.
+//! `bench engine` and `bench enqueue` prepare a folder for a GPU machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,12 +17,12 @@ use super::report::{Cell, Plot, Report, Table};
 use crate::files;
 use crate::tools::{Tools, last_line_as_json, scripts};
 
-/// Nodes; different plugins among them.
+/// Nodes; different plugins.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
 /// Only built: what unrelated plugins in a library cost.
 const LARGE: [(usize, usize); 1] = [(1000, 1000)];
 const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
-/// What the GPU of the measurement runs, so that the driver refuses no code.
+/// For the GPU of the measurement, so the driver refuses none.
 const MEASURED_CODE: [&str; 1] = ["sm_90"];
 const PTX: [&str; 1] = ["compute_80"];
 const SCRIPTS: [&str; 6] = [

@@ -1,5 +1,3 @@
-//! `cargo xtask bench kernels`: shipped plugins beside other implementations.
-//!
 //! `kernel_bench` measures nodes of `manifests/**/cases` whose names start with a size; `published` reads its result.
 
 use std::path::{Path, PathBuf};

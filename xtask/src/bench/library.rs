@@ -1,5 +1,3 @@
-//! `cargo xtask bench library`: size and load time of a large library beside a hand-written one.
-
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -88,7 +86,7 @@ fn measure_count(tools: &Tools, runs: usize, count: usize) -> Result<LibraryRuns
     Ok(both)
 }
 
-/// Returns the size of one plugin's code times the number of plugins, which differ only in a constant.
+/// Returns one plugin's code size times their number: they differ only in a constant.
 fn bare_code(tools: &Tools, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
     let mut bare = compile::bare(tools, folder, &first, None, &ARCHITECTURES)?;

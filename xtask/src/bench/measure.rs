@@ -1,7 +1,5 @@
-//! Cost of commands: time, processors, memory.
-//!
-//! [`crate::measured`] measures one process. Combined memory is sampled from `/proc`'s `smaps_rollup`, which counts
-//! shared memory proportionally.
+//! Cost of commands: time, processors, memory. [`crate::measured`] measures one process. Combined memory is sampled
+//! from `/proc`'s `smaps_rollup`, which counts shared memory proportionally.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +40,7 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     Ok((serde_json::from_str(&text).context("the cost of a command is not JSON")?, output))
 }
 
-/// Returns the largest sample of combined memory in megabytes, or one process's peak if higher.
+/// Returns the largest sample of combined memory in megabytes, or one process's higher peak.
 pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -93,7 +91,7 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 const LEAST_TURNS: usize = 3;
 
-/// Returns the number of turns: `most` for short work, [`LEAST_TURNS`] for long. `size` is in tenths of a second.
+/// Returns the number of turns: `most` for short work, [`LEAST_TURNS`] for long. `size`: tenths of a second.
 pub(super) fn repetitions(size: usize, most: usize) -> usize {
     let most = most.max(1);
     (most * 20 / size.max(1)).clamp(LEAST_TURNS.min(most), most)
@@ -132,7 +130,7 @@ pub(super) fn versions(tools: &Tools) -> Result<String> {
 }
 
 fn describe_versions(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
-    // `Cuda compilation tools, release 13.0, V13.0.88`, then a line about the build.
+    // `Cuda compilation tools, release 13.0, V13.0.88`, then another line.
     let release = nvcc.and_then(|output| output.split(", V").nth(1)?.split_whitespace().next());
     let nvcc = release.map_or_else(String::new, |release| format!(", nvcc {release}"));
     format!("Cubinder of {}, {}{nvcc}", commit.trim(), libraries.trim())

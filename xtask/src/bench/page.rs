@@ -1,4 +1,4 @@
-//! The results' page, `docs/contributing/performance.md`, and texts between markers.
+//! `docs/contributing/performance.md`, and texts between markers.
 
 use std::path::Path;
 

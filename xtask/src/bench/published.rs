@@ -1,4 +1,4 @@
-//! Results of `kernel_bench` in `docs/contributing/performance.md` and plugins' pages.
+//! Results of `kernel_bench` in the documentation.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,7 +46,7 @@ struct Node {
     types: BTreeMap<String, String>,
     /// Read and written; `None` if inputs could not be created.
     bytes: Option<u64>,
-    /// A copy of equal size in the same turns, for nodes larger than all caches.
+    /// Of equal size in the same turns, for nodes larger than all caches.
     copy_gigabytes_per_second: Option<f64>,
     ours: Outcome,
     rivals: Rivals,
@@ -86,7 +86,7 @@ impl Outcome {
     }
 }
 
-/// Returns whether the middle halves overlap, so that another run could reverse the order.
+/// Returns whether another run could reverse the order: the middle halves overlap.
 fn is_tie(own: &Outcome, rival: &Outcome) -> bool {
     own.middle_half
         .zip(rival.middle_half)

@@ -1,5 +1,3 @@
-//! A folder for measuring eager calls of a plugin in PyTorch.
-
 use std::path::Path;
 
 use anyhow::Result;

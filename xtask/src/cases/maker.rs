@@ -25,7 +25,7 @@ pub(crate) struct Recipe<'a> {
     pub(crate) library: &'a str,
     pub(crate) network: Network,
     pub(crate) form: Form,
-    /// For each profile, `NAME=MIN:OPT:MAX` of each dynamic input.
+    /// For each profile, each dynamic input's `NAME=MIN:OPT:MAX`.
     pub(crate) profiles: Vec<Vec<String>>,
     pub(crate) aliased: bool,
     pub(crate) shapes: Vec<String>,

@@ -1,4 +1,4 @@
-//! The cases of `gpu_test.py`: engines, inputs and references in one folder, with `cases.json`.
+//! The cases of `gpu_test.py`, in one folder with `cases.json`.
 
 mod maker;
 

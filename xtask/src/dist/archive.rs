@@ -1,4 +1,4 @@
-//! The `.tar.gz`: one folder, sorted files, no user or group, one time, two modes.
+//! The `.tar.gz`: one folder, sorted files, no owners, one time, two modes.
 
 use std::path::{Path, PathBuf};
 

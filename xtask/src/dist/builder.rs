@@ -47,7 +47,7 @@ impl Builder {
     /// cargo's arguments. maturin passes them, too, to avoid a rebuild.
     pub(super) const ARGUMENTS: [&str; 3] = ["--locked", "--target", TARGET];
 
-    /// Builds program and library separately: together features unify, and maturin builds only the program.
+    /// Builds program and library separately: features unify, and maturin builds only the program.
     pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
         let mut messages = Vec::new();
         for build in artifacts::BUILDS {
@@ -74,7 +74,7 @@ fn is_kept(name: &str) -> bool {
     })
 }
 
-/// Folders that rustc would put into panic messages, with replacements.
+/// rustc puts them into panic messages.
 fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
     let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -92,7 +92,7 @@ fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
     Ok(folders)
 }
 
-/// Returns `--remap-path-prefix` options in cargo's encoding; the last match applies.
+/// In cargo's encoding; the last match applies.
 fn remapped(folders: &[(PathBuf, String)]) -> OsString {
     let option = |(from, to): &(PathBuf, String)| {
         let mut text = OsString::from("--remap-path-prefix=");

@@ -14,7 +14,7 @@ use fs_err as fs;
 use crate::artifacts::Artifacts;
 use crate::{setup, workspace};
 
-/// The required glibc, which RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's wheels have.
+/// The glibc of RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's wheels.
 pub(crate) const GLIBC: &str = "2.28";
 
 /// 1980-01-01, zip's earliest.

@@ -1,4 +1,4 @@
-//! Lists all linked crates with their licences, and each licence text once.
+//! Lists all linked crates with licences, each text once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

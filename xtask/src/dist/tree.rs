@@ -1,4 +1,4 @@
-//! An installation's files, found by the compiler's `installation` module from the program's path.
+//! An installation's files, found by the compiler's `installation` module.
 
 use std::path::Path;
 use std::process::Command;
@@ -79,7 +79,7 @@ fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(found)
 }
 
-/// Reads the files of a folder that match a pattern, with paths relative to it.
+/// Reads a folder's matching files, with relative paths.
 fn matching(root: &Path, patterns: &[&str]) -> Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
     let folder = glob::Pattern::escape(root.to_str().context("the checkout has no UTF-8 path")?);

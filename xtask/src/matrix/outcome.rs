@@ -1,4 +1,4 @@
-//! Outcomes of matrix rows, compared with `docs/support.md`.
+//! Rows' outcomes, compared with `docs/support.md`.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,7 +13,7 @@ use crate::setup::packages::NotFetched;
 pub(super) enum Outcome {
     Works(String),
     Refused(String),
-    /// Ended without an answer.
+    /// Without an answer.
     Crashed(String),
     /// An earlier step failed.
     Failed(String),

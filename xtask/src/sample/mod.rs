@@ -1,5 +1,3 @@
-//! `cargo xtask sample`: samples of TensorRT's guides for Python plugins. `gpu_test.py` compares results.
-
 mod catalogue;
 mod options;
 

@@ -1,5 +1,3 @@
-//! `cargo xtask setup`: fetches tools into a cache outside the checkout.
-
 pub(crate) mod packages;
 mod pins;
 mod python;
@@ -132,7 +130,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
     cache_folder(&variable)
 }
 
-/// Returns `CUBINDER_CACHE`, or `cubinder` in the user's cache folder, as the compiler's `Overrides::from_env` does.
+/// Returns the cache's folder, as the compiler's `Overrides::from_env` does.
 fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = named("CUBINDER_CACHE") {
@@ -155,7 +153,7 @@ mod tests {
         cache_folder(&lookup).map(|path| path.display().to_string()).map_err(|error| error.to_string())
     }
 
-    /// Compares with the compiler's `toolkit`: both use one folder.
+    /// The compiler's `toolkit` uses the same folder.
     #[test]
     fn the_cache_is_where_the_user_says() {
         let home = ("HOME", "/users/me");

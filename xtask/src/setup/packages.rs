@@ -1,5 +1,3 @@
-//! Python packages in the cache, installed by pip.
-
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -6,13 +6,13 @@ use anyhow::{Result, bail};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Python {
-    /// Absolute path, not that of a version manager's launcher.
+    /// Absolute, not a version manager's launcher.
     pub(crate) path: PathBuf,
     pub(crate) version: String,
 }
 
 impl Python {
-    /// Returns the tag in the names of wheels: `cp312`.
+    /// `cp312`, in wheels' names.
     pub(crate) fn tag(&self) -> String {
         format!("cp{}", self.version.replace('.', ""))
     }
@@ -44,7 +44,7 @@ pub(crate) fn find(
     )
 }
 
-/// Inspects an interpreter; `None` if it does not run, such as a launcher of a missing version.
+/// `None` if it does not run, such as a launcher of a missing version.
 pub(crate) fn probe(program: &OsString) -> Option<Python> {
     let script = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
     // Quick and without the user's files.

@@ -1,5 +1,5 @@
-//! Folders of a cache, which are complete or absent: each is filled in `.staging` under a lock in `.locks`, then
-//! renamed. A marker file in the folder contains its recipe.
+//! A cache's folders are complete or absent: filled in `.staging` under a lock in `.locks`, then renamed. A marker
+//! file contains the recipe.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -66,7 +66,7 @@ impl Store {
         publish().with_context(|| self.unusable())
     }
 
-    /// Locks `name` until exit. Lock files stay: another run may have one open.
+    /// Locks `name` until exit. Lock files stay: another run may use one.
     fn lock(&self, name: &str) -> io::Result<File> {
         let locks = self.root.join(".locks");
         fs::create_dir_all(&locks)?;

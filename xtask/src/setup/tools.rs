@@ -1,5 +1,3 @@
-//! Tools that create and test installations.
-
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +20,7 @@ pub(crate) struct BuildSystems {
     pub(crate) ninja: PathBuf,
 }
 
-/// The first CMake release that supports depfiles with every generator.
+/// The first to support depfiles with every generator.
 const OLDEST_CMAKE: (u32, u32) = (3, 21);
 
 pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
@@ -52,7 +50,7 @@ pub(crate) fn build_systems() -> Result<BuildSystems> {
     Ok(BuildSystems { cmake, ninja })
 }
 
-/// Returns a linker script that calls cargo-zigbuild, which translates rustc's arguments.
+/// cargo-zigbuild translates rustc's arguments.
 fn linker_script(zig: &Path, zigbuild: &Path, cache: &Path, glibc: &str) -> String {
     let quoted = |path: &Path| quote(&path.to_string_lossy());
     format!(

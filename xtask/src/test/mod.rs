@@ -1,5 +1,3 @@
-//! `cargo xtask test`: the CI's [`steps`], and the tests' environment.
-
 mod report;
 mod results;
 mod second_build;
@@ -49,7 +47,7 @@ fn release_steps(report: &mut Report<impl Write>) {
 /// Continues after failures: tests report missing parts.
 fn steps(report: &mut Report<impl Write>) {
     let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
-    // Downloads wait for the network while the other steps compile.
+    // Downloads while the other steps compile.
     let frameworks = thread::spawn(setup::packages::test_environment);
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));

@@ -1,5 +1,3 @@
-//! Counts tests in cargo's and libtest's output.
-
 use std::collections::BTreeSet;
 
 const SKIPPED: &str = "skipped: ";

@@ -1,7 +1,7 @@
 //! Each crate's module graph, from paths that start with `crate::`, `super::`, `self::` or a child's name.
 //!
-//! An edge joins two children of one module if code in or below one names an item in or below the other. A module may
-//! name its children and parents. Skips `#[cfg(test)]`; resolves only modules and re-exports (`use`).
+//! An edge joins two children of one module if code in or below one names an item in or below the other. Children and
+//! parents may be named. Skips `#[cfg(test)]`; resolves only modules and re-exports (`use`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -64,7 +64,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Reads a module's file. `folder` has the children's files; `#[path]` is relative to the file's folder.
+    /// Reads a module's file. `folder` has the children's; `#[path]` is relative to the file's folder.
     fn read_file(&mut self, file: &Path, folder: &Path, at: ModulePath) -> Result<()> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;

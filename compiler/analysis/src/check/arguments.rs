@@ -1,5 +1,3 @@
-//! Claims that arguments fit the types of the kernel's parameters.
-
 use cubinder_expr::{BinaryOp, Expr, Interval, Kind, ScalarType, Value};
 use cubinder_launch::append;
 use cubinder_launch::proof::Case;
@@ -85,8 +83,7 @@ fn misfit(ty: ScalarType, value: &Value) -> Option<String> {
     }
 }
 
-/// Returns whether the type is a float, its range of exact integers, and its name. Larger floats are checked per
-/// value.
+/// Returns whether the type is a float, its range of exact integers, and its name. Larger floats are checked per value.
 fn range(ty: ScalarType) -> Option<(bool, Interval, String)> {
     let exact = |end: i64, name: &str| Some((true, Interval { min: -end, max: end }, name.to_owned()));
     let bits = ty.size() * 8;

@@ -1,6 +1,4 @@
-//! Claims: conditions, their domain and fixes.
-//!
-//! [`super::report`] reports them, [`super::verdicts`] proves them.
+//! Conditions, their domain and fixes. [`super::report`] reports them, [`super::verdicts`] proves them.
 
 use cubinder_expr::{Expr, Interval};
 use cubinder_launch::proof::{Case, Domain, Verdict};
@@ -31,7 +29,7 @@ impl Term {
         self.claim(rule, Must::Be(range + condition), Predicate::Within(allowed))
     }
 
-    /// Claims the same as [`Self::within`]; `None` for a constant within the range.
+    /// `None` for a constant within the range.
     pub(super) fn limit(&self, rule: Code, allowed: Interval, condition: &str) -> Option<Claim> {
         let is_kept = self.expr.constant().is_some_and(|value| allowed.contains(value));
         (!is_kept).then(|| self.within(rule, allowed, condition))
@@ -44,7 +42,7 @@ pub(super) struct Claim {
     pub(super) must: Must,
     pub(super) predicate: Predicate,
     pub(super) remedy: Remedy,
-    /// The consequence of a violation; `None` if it depends on the route.
+    /// Consequence of a violation; `None` if it depends on the route.
     pub(super) consequence: Option<&'static str>,
 }
 
@@ -89,7 +87,6 @@ pub(super) struct StepId {
 pub(super) enum When {
     /// The row's guard is satisfied.
     Chosen(usize),
-    /// The step runs.
     Launched(StepId),
     /// The step runs with a non-empty grid.
     Running(StepId),

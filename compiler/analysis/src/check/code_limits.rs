@@ -1,5 +1,4 @@
-//! Checks launches against compiled kernels: threads, dynamic shared memory. [`crate::verify::check_code`] checks
-//! constants; the runtime checks unproved claims with the driver's limits.
+//! Checks launches against compiled kernels: threads, dynamic shared memory. [`crate::verify::check_code`] checks constants.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Interval};
 use cubinder_launch::native::SHARED_BYTES;
@@ -27,7 +26,7 @@ struct Limit {
 #[derive(Clone, Copy, PartialEq)]
 enum Maximum {
     Fixed(i64),
-    /// The device's shared memory limit per block, less these bytes.
+    /// Device's shared memory limit per block, less these bytes.
     SharedBytesBut(i64),
 }
 
@@ -88,7 +87,7 @@ fn shared_memory(
     if term.expr.constant().is_some() && !view.is_native() {
         return Vec::new();
     }
-    // If the expression reads the limit, both values are of the same device.
+    // Both values are then of the same device.
     let follows = reads(&term.expr, DeviceFact::SharedBytes);
     let limits = limits(compiled, |target, kernel| {
         let fixed = i64::from(kernel.shared_bytes.filter(|fixed| *fixed > 0)?);

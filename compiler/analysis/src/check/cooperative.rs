@@ -13,13 +13,11 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Located;
 use crate::rules;
 
-/// Maximum per multiprocessor of any architecture (CUDA C++ programming guide 13.0, "technical specifications per
-/// compute capability").
+/// Maximum per multiprocessor of any architecture (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
 const MOST_THREADS: i64 = 2048;
 const MOST_BLOCKS: i64 = 32;
 
-/// Reports cooperative launches that may not fit. Also reports programmatic ones, which the driver accepts but
-/// delays (observed: 580.159 on an H100).
+/// Also reports programmatic ones, which the driver accepts but delays (observed: 580.159 on an H100).
 pub(super) fn check(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Diagnostic> {
     let decls = view.resolved.manifest.launches.iter().filter_map(|decl| decl.launch());
     let early = decls.filter_map(|decl| {

@@ -30,7 +30,7 @@ pub(super) fn running(targets: &[Target]) -> Devices {
     Devices { capability, shared_bytes, ..every }
 }
 
-/// Returns the maximum dynamic shared memory per block of an architecture's GPUs, if known.
+/// Returns the maximum over an architecture's GPUs.
 fn most_shared_bytes(arch: Arch) -> Option<i64> {
     max_shared_bytes(arch)?;
     let minors = (arch.minor..=9).map(|minor| Arch { minor, ..arch });

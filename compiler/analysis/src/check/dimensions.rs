@@ -33,8 +33,7 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     claims
 }
 
-/// Replaces kernel-written sizes, which cannot be checked, by 0, and describes them: `` but for `count` ``. `None`
-/// if no other part remains.
+/// Replaces kernel-written sizes, which cannot be checked, by 0, and describes them: `` but for `count` ``. `None` if no other part remains.
 fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)> {
     let sizes: Vec<(usize, u32)> = sizes_in(output).collect();
     let mut shape = output.shape.clone();

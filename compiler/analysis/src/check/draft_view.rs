@@ -16,9 +16,9 @@ use crate::verify::variant_name;
 /// Step budgets of proofs. The runtime checks claims that exceed them.
 pub(super) struct Pools {
     pub(super) proofs: Pool,
-    /// Steps for the search of limits that would fix a claim.
+    /// For limits that would fix a claim.
     pub(super) advice: Pool,
-    /// Steps for inputs that TensorRT rejects.
+    /// For inputs that TensorRT rejects.
     pub(super) beyond: Pool,
 }
 
@@ -35,7 +35,7 @@ impl Pools {
 
 /// When a step has an effect; `None`: always.
 struct StepConditions {
-    /// For each axis of the grid, the condition that it is above 0.
+    /// Per axis of the grid: it is above 0.
     filled: Vec<Option<Expr>>,
     /// Passed outputs and memory are not empty.
     given: Option<Expr>,
@@ -179,7 +179,7 @@ impl<'r> DraftView<'r> {
         diagnostic.note(format!("in {}", self.describe_all(rows)))
     }
 
-    /// Creates a view; `targets` override the manifest's.
+    /// `targets` override the manifest's.
     pub(super) fn new(
         resolved: &'r Resolved,
         targets: &[Target],
@@ -222,7 +222,6 @@ impl<'r> DraftView<'r> {
         self.steps.get(&step)?.given.as_ref()
     }
 
-    /// Returns per axis of the grid: it is above 0.
     pub(super) fn filled(&self, step: StepId) -> &[Option<Expr>] {
         self.steps.get(&step).map_or(&[], |step| &step.filled)
     }
@@ -248,7 +247,7 @@ impl<'r> DraftView<'r> {
         self.of_nodes.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether a row has no nodes. Claims then hold vacuously.
+    /// Claims then hold vacuously.
     pub(super) fn has_no_node(&self, row: usize) -> bool {
         let empty = self.empty.get_or_init(|| without_nodes(self));
         empty.get(row).copied().unwrap_or(false)
@@ -290,7 +289,7 @@ impl<'r> DraftView<'r> {
         }
     }
 
-    /// Returns whether two rows serve the same nodes, guards aside.
+    /// Ignores guards.
     pub(super) fn serve_alike(&self, first: usize, second: usize) -> bool {
         let nodes = |row: usize| {
             self.variant(row).map(|variant| (&variant.types, &variant.formats, &variant.specialized))
@@ -298,7 +297,7 @@ impl<'r> DraftView<'r> {
         nodes(first) == nodes(second)
     }
 
-    /// Returns the domain. Callers with several questions keep it, because it caches facts.
+    /// Callers with several questions keep the domain, because it caches facts.
     pub(super) fn domain(&self) -> Domain<'r> {
         self.domain_of(self.plugin).sharing(&self.pools.proofs)
     }
@@ -342,7 +341,6 @@ impl<'r> DraftView<'r> {
         all
     }
 
-    /// Narrows a domain to a claim's inputs.
     pub(super) fn narrow<'p>(&'p self, claim: &Claim, domain: Domain<'p>) -> Domain<'p> {
         match claim.term.when {
             When::BeforeOutputs => domain.before_outputs(),
@@ -414,7 +412,6 @@ pub(super) fn within<'p>(domain: &Domain<'p>, given: &[&'p Expr]) -> Domain<'p> 
 
 fn without_nodes(view: &DraftView<'_>) -> Vec<bool> {
     let domain = view.domain().hasty();
-    // Many rows have equal conditions.
     let mut known: HashMap<ExprKey<'_>, bool> = HashMap::new();
     let rows = view.of_nodes.iter().map(|given| {
         *known.entry(ExprKey::from(given.as_slice())).or_insert_with_key(|ExprKey(given)| {

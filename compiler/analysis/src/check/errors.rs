@@ -1,5 +1,3 @@
-//! Diagnostics of the rules about drafts. [`super::report`] renders claims.
-
 use cubinder_source::diagnostics;
 
 use super::remedy::A_FEW;

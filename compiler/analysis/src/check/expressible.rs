@@ -1,5 +1,4 @@
-//! Tests a shape's form: sound but incomplete. [`cubinder_expr::lower`] accepts passing shapes for all attributes
-//! and ranks.
+//! Tests a shape's form: sound but incomplete. [`cubinder_expr::lower`] accepts passing shapes for all attributes and ranks.
 
 use cubinder_expr::{Builtin, Expr, Kind, Node, NodeId};
 use cubinder_model::Plugin;
@@ -102,7 +101,6 @@ impl Classifier<'_> {
         Some(match builtin {
             Builtin::Range if all.varies => return None,
             Builtin::Range => Facts { is_compound: true, ..all },
-            // Lengths do not vary.
             Builtin::Len => Facts::default(),
             Builtin::Get => {
                 let [array, index, default] = args else { return None };
@@ -128,7 +126,7 @@ impl Classifier<'_> {
         Some(Facts { varies: elements.varies || index.varies, is_compound, is_float: elements.is_float })
     }
 
-    /// Returns whether elements may be arrays or strings: false only if they are certainly numbers or booleans.
+    /// False only if elements are certainly numbers or booleans.
     fn has_compound_elements(&self, array: NodeId) -> Option<bool> {
         Some(match self.shape.nodes.get(array as usize)? {
             Node::Shape(_) | Node::Values(_) | Node::Call(Builtin::Range, _) => false,

@@ -1,5 +1,3 @@
-//! Builds expressions for claims.
-
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
@@ -41,7 +39,6 @@ pub(super) fn is_there(value: &Expr) -> Expr {
     binary(BinaryOp::Eq, value, value)
 }
 
-/// Builds `value > 0`.
 pub(super) fn is_positive(value: &Expr) -> Expr {
     binary(BinaryOp::Gt, value, &int(0))
 }
@@ -51,7 +48,6 @@ pub(super) fn is_at_most(value: &Expr, most: &Expr) -> Expr {
     binary(BinaryOp::Or, &binary(BinaryOp::Le, value, most), &binary(BinaryOp::Lt, most, &int(0)))
 }
 
-/// Builds `attribute == value`.
 pub(super) fn has_value(attribute: u32, value: &Value) -> Option<Expr> {
     let node = Node::Attribute(attribute);
     let nodes = match value {
@@ -67,7 +63,6 @@ pub(super) fn rank(tensor: u32, op: BinaryOp, rank: i64) -> Expr {
     Expr { nodes: vec![Node::Rank(tensor), Node::Int(rank), Node::Binary(op, 0, 1)] }
 }
 
-/// Builds `value % divisor == 0`.
 pub(super) fn is_multiple(value: &Expr, divisor: &Expr) -> Expr {
     binary(BinaryOp::Eq, &binary(BinaryOp::Mod, value, divisor), &int(0))
 }
@@ -76,7 +71,6 @@ pub(super) fn divides(expr: &Expr) -> bool {
     expr.nodes.iter().any(|node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..)))
 }
 
-/// Builds `len(array)`.
 pub(super) fn length(array: &Expr) -> Expr {
     let mut formula = Formula::default();
     let array = formula.copy(array);
@@ -84,7 +78,6 @@ pub(super) fn length(array: &Expr) -> Expr {
     formula.finish()
 }
 
-/// Builds `rank(tensor) == rank and ...`.
 pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
     let equal = |(tensor, of): &(u32, u8)| rank(*tensor, BinaryOp::Eq, i64::from(*of));
     joined(BinaryOp::And, &ranks.iter().map(equal).collect::<Vec<Expr>>()).unwrap_or_else(truth)

@@ -1,5 +1,4 @@
-//! Reports guards that are always satisfied in all rows of a variant. In some rows that may be intended: `sizeof(T)
-//! == 2 or ...`.
+//! Reports guards that are always satisfied in all rows of a variant. In some rows that may be intended: `sizeof(T) == 2 or ...`.
 
 use cubinder_launch::proof::Verdict;
 

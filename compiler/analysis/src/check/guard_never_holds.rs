@@ -1,5 +1,4 @@
-//! Reports guards that are never satisfied: an error in all rows of a variant, otherwise a warning about useless
-//! rows.
+//! Reports guards that are never satisfied: an error in all rows of a variant, otherwise a warning.
 
 use std::collections::{BTreeSet, HashMap};
 

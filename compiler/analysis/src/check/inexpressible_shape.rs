@@ -1,7 +1,6 @@
-//! Reports output shapes that TensorRT's shape arithmetic cannot express.
-//!
-//! [`super::expressible`] accepts most by form. Others are lowered to a test double for every combination of ranks
-//! and one node's attributes, which proves only shapes without attributes.
+//! Reports output shapes that TensorRT's shape arithmetic cannot express. [`super::expressible`] accepts most by form.
+//! Others are lowered to a test double for every combination of ranks and one node's attributes, which proves only
+//! shapes without attributes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

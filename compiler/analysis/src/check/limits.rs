@@ -13,7 +13,7 @@ use crate::block_limits::max_shared_bytes;
 use crate::diagnostic::Code;
 use crate::rules;
 
-/// Returns the claims about the grid. Only if `shapes_are_known`, the grid must not be empty while outputs are not.
+/// Only if `shapes_are_known`, the grid must not be empty while outputs are not.
 pub(super) fn grid(launch: &LaunchView<'_>, shapes_are_known: bool) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (index, (axis, max)) in launch.grid().into_iter().zip(MAX_GRID).enumerate() {
@@ -85,7 +85,7 @@ pub(super) const FEWER_TARGETS: Remedy = Remedy::Limit(", or remove targets with
 pub(super) fn shared_memory(view: &DraftView<'_>, launch: &LaunchView<'_>) -> Vec<Claim> {
     const RULE: Code = rules::SHARED_MEMORY_LIMIT;
     let Some(term) = launch.shared_bytes("the dynamic shared memory") else { return Vec::new() };
-    // If the expression reads the limit, both values are of the same device.
+    // Both values are then of the same device.
     if reads(&term.expr, DeviceFact::SharedBytes) {
         let at_least = binary(BinaryOp::Ge, &term.expr, &int(0));
         let at_most = binary(BinaryOp::Le, &term.expr, &device(DeviceFact::SharedBytes));

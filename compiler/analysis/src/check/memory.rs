@@ -62,8 +62,7 @@ pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diag
     reported.map(|finding| finding.diagnostic).collect()
 }
 
-/// Reports, for compiled kernels, outputs that are only read, and memory that is read first. Supersedes
-/// [`outputs`].
+/// Reports, for compiled kernels, outputs that are only read, and memory that is read first. Supersedes [`outputs`].
 pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Diagnostic> {
     let rows = 0..view.plugin.variants.len();
     let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(view, row, Some(compiled))).collect();
@@ -85,7 +84,7 @@ pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<D
     found.into_iter().map(|finding| finding.diagnostic).collect()
 }
 
-/// Returns whether the memory of all steps is known: an invalid argument could be any output.
+/// An invalid argument could be any output.
 fn is_known(view: &DraftView<'_>) -> bool {
     let manifest = &view.resolved.manifest;
     let is_memory = |text: &Text| {
@@ -273,8 +272,7 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
     None
 }
 
-/// Returns the memory's name, the violated rule, and the condition that it is not empty. `None` for outputs in
-/// place.
+/// Returns name, violated rule, and the condition that it is not empty; `None` for outputs in place.
 fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
     match memory {
         Memory::Scratch(index) => {
@@ -318,7 +316,7 @@ struct Need<'r> {
     is_condition: bool,
 }
 
-/// Returns an effect's conditions, except those always satisfied.
+/// Omits conditions that are always satisfied.
 fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     let Some(decl) = view.step_decl(step) else { return Vec::new() };
     let condition = view.when(step).zip(decl.when.as_ref());

@@ -1,8 +1,6 @@
-//! Checks a plugin before its kernels are compiled: one file per rule.
-//!
-//! An obligation is a condition of every launch. It is proved ([`cubinder_launch::proof`]), refuted, or left to the
-//! runtime. A claim that is false for some shapes is a warning, for all an error. Never compiles, reads files or
-//! reports undecided claims.
+//! Checks a plugin before its kernels are compiled: one file per rule. An obligation is proved
+//! ([`cubinder_launch::proof`]), refuted, or left to the runtime. A claim that is false for some shapes is a warning,
+//! for all an error. Never compiles, reads files or reports undecided claims.
 
 mod arguments;
 mod claim;
@@ -53,7 +51,7 @@ use crate::verify::BoundArgs;
 use claim::{Claim, When};
 use draft_view::{DraftView, Pools};
 
-/// The result of [`check`].
+/// Result of [`check`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedDraft {
     /// Ordered by position.
@@ -62,7 +60,7 @@ pub struct CheckedDraft {
     pub obligations: Vec<Obligation>,
 }
 
-/// A condition of every launch. If unproved, plugin libraries check it at run time; the native route reports it.
+/// A condition of every launch. If unproved, plugin libraries check it; the native route reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obligation {
     /// Violated rule.
@@ -89,7 +87,7 @@ impl Obligation {
         Obligation { rule, statement, span, verdict, is_beyond: false, found: None, case: None, route }
     }
 
-    /// Returns the severity; higher is worse.
+    /// Higher is worse.
     pub(crate) fn severity(&self) -> u8 {
         match (&self.verdict, self.is_beyond) {
             (Verdict::Proved, _) => 0,
@@ -101,8 +99,7 @@ impl Obligation {
     }
 }
 
-/// Checks all but arguments, for `targets` (by default the manifest's) and `route`. Without targets, the largest
-/// GPUs' limits apply.
+/// Checks all but arguments, for `targets` (default: the manifest's; without any, the largest GPUs' limits) and `route`.
 #[must_use]
 pub fn check(resolved: &Resolved, targets: &[Target], route: Route) -> CheckedDraft {
     check_within(resolved, targets, route, &Pools::new())
@@ -137,7 +134,6 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     checked.diagnostics.extend(dimensions::limits(&view));
     checked.diagnostics.extend(timing::check(&view));
     checked.diagnostics.extend(memory::outputs(&view, &inexpressible));
-    // Claims over an empty domain hold vacuously.
     if unsatisfiable::is_empty(&view, view.plugin) {
         if !has_errors(&checked.diagnostics) {
             checked.diagnostics.extend(unsatisfiable::check(&view));
@@ -171,7 +167,7 @@ pub struct UnitCode<'a> {
     pub codes: Vec<(Target, &'a KernelFacts)>,
 }
 
-/// Checks arguments and launches against compiled kernels, one per unit, for [`check`]'s `targets` and `route`.
+/// Checks arguments and launches against each unit's compiled kernel, as [`check`].
 #[must_use]
 pub fn check_compiled(
     resolved: &Resolved,
@@ -190,7 +186,7 @@ pub fn check_compiled(
     finish(checked)
 }
 
-/// Checks arguments whose parameter types are known, one list per unit, for [`check`]'s `targets` and `route`.
+/// Checks each unit's arguments with known parameter types, as [`check`].
 #[must_use]
 pub fn check_arguments(
     resolved: &Resolved,

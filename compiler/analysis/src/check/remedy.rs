@@ -53,7 +53,6 @@ pub(super) fn help(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
         format!("{keys} of `{}`", attribute.name)
     }));
     if is_index {
-        // Lengths of lists come first.
         names.sort_by_key(|name| !name.starts_with("`length`"));
     }
     names.truncate(3);

@@ -1,5 +1,3 @@
-//! Reports settled claims: one message for each counterexample.
-
 use cubinder_expr::Value;
 use cubinder_launch::proof::{Case, Verdict};
 

@@ -1,5 +1,3 @@
-//! Reports rules that all or no nodes satisfy.
-
 use cubinder_expr::Node;
 use cubinder_launch::proof::Verdict;
 

@@ -44,7 +44,7 @@ pub fn check_route(
     left_out_of(plugin, &left_out).into_iter().collect()
 }
 
-/// Returns whether TensorRT can choose the variant at build time, without addresses and device.
+/// Returns whether TensorRT can choose the variant without addresses and device.
 #[must_use]
 pub fn can_be_chosen(plugin: &Plugin, variant: usize) -> bool {
     let obstacles =

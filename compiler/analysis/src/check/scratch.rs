@@ -1,4 +1,4 @@
-//! Checks sizes of scratch memory: at most a GPU's memory, above 0 if passed to a kernel, whole elements.
+//! Sizes of scratch memory: at most a GPU's memory, above 0 if passed to a kernel, whole elements.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Verdict;

@@ -1,5 +1,4 @@
-//! Reports attributes that affect the choice of variants but are missing in `timing`; the runtime counts them
-//! anyway.
+//! Reports attributes that affect the choice of variants but are missing in `timing`; the runtime counts them anyway.
 
 use cubinder_model::timing::{Decider, attributes_of, deciders};
 

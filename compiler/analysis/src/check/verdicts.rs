@@ -1,7 +1,5 @@
-//! Decides claims: proved, refuted or open.
-//!
-//! Limits the number of proofs: equal claims are proved once; proofs and counterexamples without a guard are reused
-//! with it; equal domains share facts.
+//! Decides claims. Limits the number of proofs: equal claims are proved once; proofs and counterexamples without a
+//! guard are reused with it; equal domains share facts.
 
 use std::collections::HashMap;
 
@@ -36,8 +34,7 @@ impl<'p> Domains<'p> {
     }
 }
 
-/// Decides claims: an obligation each, an error if always false, a warning for a counterexample that TensorRT
-/// accepts.
+/// Decides claims: an obligation each, an error if always false, a warning for a counterexample that TensorRT accepts.
 pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut CheckedDraft) {
     claims.retain(|claim| claim.conditioned_row().is_none_or(|row| !view.has_no_node(row)));
     let (mut groups, cases) = grouped(view, &claims);
@@ -102,7 +99,7 @@ fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Ve
     (groups, all_cases)
 }
 
-/// Settles one claim; `wider` is the result for a wider domain.
+/// `wider` is the result for a wider domain.
 fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> Settled {
     if let (Predicate::Within(allowed), Some(value)) = (&claim.predicate, claim.term.expr.constant()) {
         let is_right = allowed.contains(value);

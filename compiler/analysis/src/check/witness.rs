@@ -1,5 +1,3 @@
-//! Describes counterexamples.
-
 use std::collections::BTreeSet;
 
 use cubinder_expr::{DeviceFact, Environment, EvalError, Expr, evaluate};
@@ -9,7 +7,7 @@ use cubinder_model::Plugin;
 
 use super::formula::reads;
 
-/// A counterexample by names.
+/// Counterexample by names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedCase {
     /// Attribute values.

@@ -1,5 +1,4 @@
-//! Checks launches against the parsed text of their kernels. [`crate::verify`] compares arguments with certain
-//! types.
+//! [`crate::verify`] compares arguments with certain types.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ use crate::precompiled::{self, UncheckedPointers};
 use crate::resolve::{Resolved, Unit};
 use crate::verify::{self, BoundArgs};
 
-/// The result of a check.
+/// Result of a check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedText {
     /// Errors and warnings by position.
@@ -35,7 +34,7 @@ pub struct CheckedText {
     pub args: Vec<BoundArgs>,
 }
 
-/// A kernel that only a compile can check.
+/// Kernel that only a compile can check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncheckedKernel {
     /// Name for one row.
@@ -48,8 +47,8 @@ pub struct UncheckedKernel {
     pub doubt: Doubt,
 }
 
-/// Checks all launches against their kernels' text, for `targets` and NVRTC `options`: file, kernel, template
-/// arguments, and arguments by name and, if certain, kind. `open` reads a file.
+/// Checks all launches against their kernels' text: file, kernel, template arguments, and arguments by name and, if
+/// certain, kind. `open` reads a file.
 #[must_use]
 pub fn check(
     resolved: &Resolved,
@@ -137,7 +136,7 @@ pub fn check(
     checked
 }
 
-/// Warns about unused type parameters and constants. Empty if a file is unreadable or includes another.
+/// Warns about unused type parameters and constants, unless a file is unreadable or includes another.
 #[must_use]
 pub fn unused_names(resolved: &Resolved, open: &OpenSource<'_>) -> Vec<Diagnostic> {
     if resolved.unused_names.is_empty() {
@@ -207,7 +206,6 @@ impl Check<'_> {
         let mut args = BoundArgs::default();
         let params = self.kernel.params.iter().zip(&resolved).zip(&signature.params);
         for ((param, resolved), bound) in params.filter(|((_, resolved), _)| resolved.ty.is_some()) {
-            // The first argument with a name counts.
             let arg = self.unit.args.iter().find(|arg| arg.name == param.name);
             let Some(arg) = arg.filter(|arg| arg.broken.is_none()) else { continue };
             let problem = match verify::bind_argument(plugin, self.unit, &signature, arg, bound) {
@@ -227,7 +225,7 @@ impl Check<'_> {
         }
         found.extend(self.without_wait(plugin).into_iter().chain(self.restricted(plugin)));
         if has_errors(&found) {
-            // Errors may cause the warnings, so only errors remain.
+            // Errors may cause the warnings.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         }
         (found, args)

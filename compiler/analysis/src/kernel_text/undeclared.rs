@@ -1,5 +1,3 @@
-//! Reports undeclared template arguments. Never calls a compiler.
-
 use std::sync::Arc;
 
 use cubinder_expr::DataType;

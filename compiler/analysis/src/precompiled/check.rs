@@ -1,5 +1,4 @@
-//! Checks a launch against precompiled code: parameters against each file, arguments against parameters, the launch
-//! against the code's requirements.
+//! Checks a launch against precompiled code: parameters against each file, arguments against parameters, the launch against the code's requirements.
 
 use cubinder_expr::{Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, KernelFacts, Plugin, TargetKind};

@@ -1,5 +1,3 @@
-//! Checks that the oldest driver loads precompiled code.
-
 use super::errors::{DriverTooOld, UnknownDriver};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign::fold_file_errors;
@@ -23,7 +21,7 @@ fn release_of_ptx(version: (u32, u32)) -> Option<Release> {
     }
 }
 
-/// Returns errors for files that the driver cannot load.
+/// Reports files that the driver cannot load.
 #[must_use]
 pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();

@@ -1,5 +1,3 @@
-//! Diagnostics about precompiled code, without positions in files.
-
 use cubinder_source::diagnostics;
 
 use crate::diagnostic::Span;

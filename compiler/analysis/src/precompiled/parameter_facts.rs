@@ -17,7 +17,7 @@ use crate::verify;
 pub(super) enum ParameterFact {
     Unknown,
     Pointer(Pointer),
-    /// An integer type, spelled as in the file.
+    /// Integer type, spelled as in the file.
     Integer(String),
     Float(String),
     /// Points to other memory than a tensor.
@@ -41,7 +41,7 @@ impl ParameterFact {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pointer {
-    /// The type as the file spells it: `float const*`.
+    /// Type as the file spells it: `float const*`.
     spelling: String,
     /// `None` for bytes.
     to: Option<(Leaf, Option<u32>)>,
@@ -65,7 +65,6 @@ impl FactSource {
     }
 }
 
-/// Returns facts about each parameter, if the file has any.
 pub(super) fn parameter_facts(
     loaded: &LoadedCode,
     kernel: &KernelFacts,

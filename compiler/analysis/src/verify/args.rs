@@ -44,7 +44,7 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
 /// Arguments in the kernel's order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BoundArgs {
-    /// The arguments.
+    /// Arguments.
     pub args: Vec<Arg>,
     /// See [`read_only`].
     pub read_only: Vec<String>,
@@ -52,7 +52,7 @@ pub struct BoundArgs {
     pub number_bytes: Vec<(String, u32)>,
 }
 
-/// Returns the parameters that are pointers to `const`.
+/// Returns parameters that point to `const`.
 #[must_use]
 pub fn read_only(signature: &Signature) -> Vec<String> {
     let is_const = |param: &&Param| matches!(param.ty, ParamType::Pointer { is_const: true, .. });
@@ -78,7 +78,7 @@ pub fn bind_argument(
     Ok(Arg { name: param.name.clone(), value })
 }
 
-/// Warns about inputs that kernels could write: TensorRT shares them.
+/// Warns about writable inputs, which TensorRT shares.
 #[must_use]
 pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let bound = unit.args.iter().filter_map(|arg| Some((arg, signature.find(&arg.name)?.1)));
@@ -125,8 +125,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Reports names. Pairs that probably belong together are one error: misspelt names, unknown arguments for
-    /// nameless parameters.
+    /// Pairs that probably belong together are one error: misspelt names, unknown arguments for nameless parameters.
     fn problems(&self) -> Vec<Diagnostic> {
         let nameless = self.nameless();
         let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
@@ -349,7 +348,7 @@ pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     }
 }
 
-/// Returns a conversion of `kind` to `ty`. Integers may be passed as floats: launches reject inexact ones.
+/// Integers may be passed as floats: launches reject inexact ones.
 fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
     match (kind, ty) {
         (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),

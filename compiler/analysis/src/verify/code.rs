@@ -1,5 +1,3 @@
-//! Checks a code object against the manifest's launch.
-
 use cubinder_expr::Expr;
 use cubinder_model::cuda_limits::MAX_CLUSTER;
 use cubinder_model::{Arg, ArgValue, KernelFacts, Launch, Target};
@@ -19,9 +17,9 @@ use crate::resolve::Unit;
 /// Inputs of a check.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeCheck<'a> {
-    /// The compiled unit.
+    /// Compiled unit.
     pub unit: &'a Unit,
-    /// The launch.
+    /// Launch.
     pub launch: &'a Launch,
     /// Arguments from [`super::bind_args`].
     pub args: &'a [Arg],
@@ -31,21 +29,17 @@ pub struct CodeCheck<'a> {
     pub target: Target,
     /// Kernel facts in the code.
     pub kernel: &'a KernelFacts,
-    /// The code's launch rules.
+    /// Launch rules.
     pub rules: LaunchRules,
 }
 
-/// Maximum static shared memory per block that ptxas accepts, in bytes (NVRTC 13.0, compute capabilities 7.5 to 12.1:
-/// "0xc000 max").
+/// Maximum static shared memory per block that ptxas accepts, in bytes (NVRTC 13.0, compute capabilities 7.5 to 12.1: "0xc000 max").
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
 /// Maximum bytes of parameters: below compute capability 7.0 (release notes of CUDA 12.1), and since 7.0 (NVRTC 13.0,
 /// 7.5 to 12.1: "max 32764 bytes allowed").
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 
-/// Checks that the code accepts the arguments and the launch.
-///
-/// # Errors
-/// All mismatches, at the kernel's name.
+/// Returns all mismatches of the code with the arguments and the launch, at the kernel's name.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
     let checks = [parameters, parameter_bytes, shared, cluster, cluster_rank, threads];
     let problems: Vec<Diagnostic> = checks.into_iter().filter_map(|of| of(check)).collect();
@@ -135,8 +129,7 @@ pub fn no_shared(unit: &Unit, launch: &Launch, rules: LaunchRules) -> Option<Dia
     is_missing.then(|| NoDynamicSharedMemory { kernel: &unit.kernel, span: unit.kernel_span.clone() }.into())
 }
 
-/// Compares the kernel's clusters with the launch's. With `__block_size__` the grid would count clusters, which
-/// launches never do.
+/// Compares the kernel's clusters with the launch's. With `__block_size__` the grid would count clusters, which launches never do.
 fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let launched = check.launch.cluster.as_ref().map(|cluster| cluster.each_ref().map(Expr::constant));
     match (check.rules.cluster?, launched) {

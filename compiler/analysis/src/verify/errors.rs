@@ -1,5 +1,3 @@
-//! Diagnostics about arguments and code objects.
-
 use cubinder_source::diagnostics;
 
 use crate::diagnostic::Span;
@@ -9,7 +7,7 @@ const SAME_EVERYWHERE: &str =
     "declare the same parameters for every target: check `#if` around them, for example on `__CUDA_ARCH__`";
 
 diagnostics! {
-    /// An input passed as a pointer that is not `const`.
+    /// Input passed as a pointer that is not `const`.
     pub(super) struct WritableInput<'a> {
         input: &'a str, parameter: &'a str, spelling: &'a str, pointee: &'a str, in_place: String, span: Span
     }

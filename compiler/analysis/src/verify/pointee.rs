@@ -1,11 +1,8 @@
-//! Decides which tensors kernels may access through which pointers.
-
 use cubinder_expr::{DataType, ScalarType};
 
 use crate::kernel_signature::Leaf;
 
-/// Returns why elements of `ty` do not match a pointee of `size` bytes with parts `leaf`. `size` is `None` for
-/// `void` and incomplete types.
+/// Returns why elements of `ty` do not match a pointee of `size` bytes with parts `leaf`. `size` is `None` for `void` and incomplete types.
 ///
 /// The pointee must contain whole elements. Accepted are
 /// 1. numbers of the element's type or vectors of them: `float`, `float4` for `f32`;
@@ -47,7 +44,6 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
     }
 }
 
-/// Returns whether parts are CUDA's type for the element.
 fn is_own(ty: DataType, leaf: Leaf) -> bool {
     matches!(
         (ty, leaf),

@@ -1,5 +1,3 @@
-//! Merges rows' equal diagnostics, which differ in words: `scale<float>`, `scale<__half>`.
-
 use cubinder_model::{Plugin, Variant};
 
 use crate::diagnostic::Diagnostic;
@@ -27,8 +25,7 @@ struct Merged<'a> {
     differs: bool,
 }
 
-/// Merges rows' diagnostics in order of appearance. Names the rows of errors that some rows lack or that differ in
-/// words.
+/// Merges rows' diagnostics in order of appearance; names the rows of errors that some lack or word differently.
 #[must_use]
 pub fn merge_rows(entries: &[(String, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
     let mut rows: Vec<(&str, Vec<&Diagnostic>)> = Vec::new();

@@ -1,5 +1,3 @@
-//! Binds arguments once for all targets, whose signatures may differ.
-
 use cubinder_model::{Arg, Plugin, Target};
 
 use super::args::scalar_of;
@@ -11,10 +9,7 @@ use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
 
 /// Returns a unit's arguments in the kernel's order, which must be equal for all targets. Pointees may differ if
-/// the arguments fit all.
-///
-/// # Errors
-/// As [`bind_args`] if no signature accepts the arguments; otherwise names two different targets.
+/// the arguments fit all. Fails as [`bind_args`] if no signature accepts the arguments, else names two targets.
 pub fn bind_targets(
     plugin: &Plugin,
     unit: &Unit,

@@ -1,7 +1,6 @@
 use super::CubinError;
 
-/// Maximum total of names and notes, as a multiple of the file's length. In valid files they overlap only in shared
-/// ends of strings.
+/// Multiple of the file's length for names and notes. In valid files they overlap only in shared ends of strings.
 const MOST: usize = 2;
 /// Ten times CUTLASS's longest name.
 const LONGEST_NAME: usize = 1 << 16;

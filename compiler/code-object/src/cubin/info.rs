@@ -1,5 +1,4 @@
-//! Parses `.nv.info` and `.nv.info.<kernel>`: records of format (1 none, 2 byte, 3 half word, 4 sized), attribute,
-//! and two bytes of value or length.
+//! Parses `.nv.info` and `.nv.info.<kernel>`: records of format (1 none, 2 byte, 3 half word, 4 sized), attribute, and two bytes of value or length.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ const MAX_STACK_SIZE: u8 = 0x23;
 const REGISTER_COUNT: u8 = 0x2f;
 const CLUSTER_SIZE: u8 = 0x3d;
 const IS_CLUSTERED: u8 = 0x3e;
-/// A word for `.maxclusterrank` (ptxas 12.9 and 13.0).
+/// Word for `.maxclusterrank` (ptxas 12.9 and 13.0).
 const MAX_CLUSTER_RANK: u8 = 0x3f;
 const PARAM_INFO_V2: u8 = 0x45;
 

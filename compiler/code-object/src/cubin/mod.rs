@@ -1,7 +1,6 @@
 //! Reads cubins ([`read`]) and PTX ([`read_ptx`]). Any input must yield facts or an error, never a panic.
 //!
-//! NVIDIA does not document cubins; facts are from NVRTC 12.9 (ABI version 7 below 10.0, else 8) and 13.0 (version
-//! 8), for 5.2 to 12.1.
+//! NVIDIA does not document cubins; facts are from NVRTC 12.9 (ABI version 7 below 10.0, else 8) and 13.0 (version 8), for 5.2 to 12.1.
 
 mod budget;
 mod info;
@@ -53,10 +52,9 @@ pub struct LaunchRules {
     pub dynamic_shared: Dynamic,
 }
 
-/// Presence of dynamic shared memory (`extern __shared__`, `.extern .shared`).
-///
-/// Cubins have a section `.nv.shared.NAME` with the static bytes for any shared memory (ptxas 12.9 and 13.0), and
-/// for all kernels of a PTX module if one has dynamic shared memory.
+/// Presence of dynamic shared memory (`extern __shared__`, `.extern .shared`). Cubins have a section
+/// `.nv.shared.NAME` with the static bytes for any shared memory (ptxas 12.9 and 13.0), and for all kernels of a PTX
+/// module if one has dynamic shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dynamic {
     /// The kernel has no dynamic shared memory.
@@ -93,15 +91,15 @@ pub enum CubinError {
     /// ELF for another machine.
     #[error("an ELF file for machine {0}, not for NVIDIA GPUs (190)")]
     Machine(u16),
-    /// An unknown ABI version.
+    /// Unknown ABI version.
     #[error("unknown cubin ABI version {0}: expected 7 or 8")]
     Abi(u8),
     /// Invalid notes of a kernel.
     #[error("the attributes of `{kernel}` in the cubin are invalid: {what}")]
     Info {
-        /// The section's kernel.
+        /// Kernel.
         kernel: String,
-        /// The error.
+        /// Error.
         what: String,
     },
     /// Not PTX.
@@ -126,9 +124,6 @@ const RESERVED_SHARED_BYTES: u64 = 1024;
 const RESERVED_SHARED: &[u8] = b".nv.shared.reserved.0";
 
 /// Parses a cubin.
-///
-/// # Errors
-/// An unknown or invalid layout.
 pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     let header = Header::parse(bytes)?;
     let endian = header.endian()?;
@@ -180,9 +175,6 @@ fn arch_of(header: &Header) -> Result<u32, CubinError> {
 }
 
 /// Returns the kernels of a cubin or PTX, and their launch requirements by symbol.
-///
-/// # Errors
-/// The errors of [`read`] and [`read_ptx`].
 pub fn kernels(
     target: Target,
     bytes: &[u8],

@@ -45,9 +45,6 @@ pub fn is_fatbin(bytes: &[u8]) -> bool {
 }
 
 /// Parses a cubin's origin.
-///
-/// # Errors
-/// Unreadable ELF.
 pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
     let header = Header::parse(bytes)?;
     let (endian, arch) = (header.endian()?, super::arch_of(header)?);

@@ -30,10 +30,10 @@ pub struct PtxFacts {
     pub rules: BTreeMap<String, LaunchRules>,
 }
 
-/// The kind of a PTX parameter.
+/// Kind of a PTX parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PtxParam {
-    /// An address, by `.ptr` or use.
+    /// Address, by `.ptr` or use.
     Pointer,
     /// `.u32`, `.s64`: perhaps an address.
     Integer,
@@ -66,9 +66,6 @@ pub struct PtxOrigin {
 }
 
 /// Parses a PTX text's origin.
-///
-/// # Errors
-/// The errors of [`read_ptx`].
 pub fn ptx_origin(bytes: &[u8]) -> Result<PtxOrigin, CubinError> {
     let text = text_of(bytes)?;
     let module = scan::module(&text).map_err(|(_, error)| error)?;
@@ -105,8 +102,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(is_letter(c) || matches!(c, '$' | '%' | '.'))).filter(|word| !word.is_empty())
 }
 
-/// Returns used but undefined functions and variables. ptxas 12.9 and 13.0 reject them, but zero-fill sized
-/// variables with a warning, losing another file's data.
+/// ptxas 12.9 and 13.0 reject these, but zero-fill sized variables with a warning, losing another file's data.
 fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
     let of_module = || module.variables.iter().filter(|one| one.space != ".shared");
     let names = |is_extern: bool| {
@@ -134,10 +130,7 @@ fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
     order.into_iter().filter(is_used).map(str::to_owned).collect()
 }
 
-/// Parses PTX, with or without a final NUL.
-///
-/// # Errors
-/// Invalid `.version`, `.target` or parameters.
+/// Parses PTX, with or without a final NUL; fails for invalid `.version`, `.target` or parameters.
 pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
     let text = text_of(bytes)?;
     let module = module(&text);
@@ -186,7 +179,7 @@ fn without_comments(text: &str) -> String {
 
 #[derive(Debug)]
 struct Param<'t> {
-    /// The name; empty for arrays of bytes.
+    /// Name; empty for arrays of bytes.
     name: &'t str,
     offset: u32,
     size: u32,

@@ -34,17 +34,14 @@ impl From<gimli::Error> for SignatureError {
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 const MAX_DEPTH: usize = 64;
-/// Maximum length of a name. Longer names are truncated, because many entries can share one.
+/// Longer names are truncated, because many entries can share one.
 const MAX_NAME: usize = 4096;
-/// Maximum total length of names, as a multiple of the file's length.
+/// Total length of names, as a multiple of the file's length.
 const MOST_NAMES: usize = 64;
 /// Bytes per file.
 const MOST_TEXT: usize = 64 << 20;
 
 /// Parses signatures of PTX by symbol, if it has debug information.
-///
-/// # Errors
-/// Damaged debug information.
 pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String, Signature>, SignatureError> {
     let text = String::from_utf8_lossy(ptx);
     let sections = ptx::sections(&text);
@@ -55,9 +52,6 @@ pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String,
 }
 
 /// Parses a cubin like [`read_ptx`].
-///
-/// # Errors
-/// Damaged ELF or debug information.
 pub fn read_cubin(
     cubin: &[u8],
     symbols: &BTreeSet<&str>,
@@ -111,7 +105,7 @@ impl Budget {
     }
 }
 
-/// Leaf types by type offset, so that each type is inspected once.
+/// By type offset, so that each type is inspected once.
 type Leaves = HashMap<usize, Option<Leaf>>;
 
 #[derive(Debug, Default)]
@@ -127,7 +121,6 @@ struct Entry<'d> {
     count: Option<u64>,
     /// Minimum and maximum enumerator.
     named: Option<(i64, i64)>,
-    /// Offsets of the children.
     children: Vec<usize>,
 }
 
@@ -405,7 +398,7 @@ fn plain(name: &str) -> String {
     name.replace("__nv_bool", "bool").replace(',', ", ").replace(",  ", ", ")
 }
 
-/// Returns sufficient integers for the enumerators. NVRTC 13.0 writes 8-byte unsigned ones as signed.
+/// NVRTC 13.0 writes 8-byte unsigned enumerators as signed.
 fn of_enumeration(named: Option<(i64, i64)>, bytes: u8) -> ScalarType {
     let (least, most) = named.unwrap_or_default();
     let bits = bytes * 8 - 1;

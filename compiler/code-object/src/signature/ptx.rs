@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// An empty line table (DWARF 2, 6.2.4): length, version, header length, instruction length, statement flag,
-/// minimum step, steps, opcode base.
+/// An empty line table (DWARF 2, 6.2.4): length, version, header length, instruction length, statement flag, minimum step, steps, opcode base.
 const NO_LINES: [u8; 17] = [13, 0, 0, 0, 2, 0, 7, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0];
 
 /// Returns sections by name. Labels become zero, and assemblers write the line table; names and types need neither.
@@ -25,7 +24,6 @@ pub(super) fn sections(text: &str) -> BTreeMap<&str, Vec<u8>> {
     found
 }
 
-/// Returns the bytes per value, and the values.
 fn data(line: &str) -> Option<(usize, &str)> {
     let (directive, values) = line.split_once([' ', '\t'])?;
     let width = match directive {

@@ -6,7 +6,7 @@ use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
 
 pub(super) enum Declarator {
-    /// A kernel, without the namespaces around its declaration.
+    /// Kernel, without the namespaces around its declaration.
     Kernel(Box<Kernel>),
     /// `template __global__ void k<float>(...)`.
     Instantiation,
@@ -117,7 +117,7 @@ impl Reader<'_> {
         TemplateParam { name, kind, has_default: equals.is_some() }
     }
 
-    /// Reads a qualified name. Unknown tokens become a doubt, or end the declaration.
+    /// Unknown tokens become a doubt, or end the declaration.
     fn name(&mut self) -> Option<Name> {
         let mut parts = Vec::new();
         let mut at = self.at;

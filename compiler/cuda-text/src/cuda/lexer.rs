@@ -1,22 +1,21 @@
-//! Tokenizes C++ text and preprocessor lines in one pass, without comments. Ignores conditions. Must not decide which
-//! parts are compiled.
+//! Tokenizes C++ text and preprocessor lines in one pass, without comments. Ignores conditions. Must not decide which parts are compiled.
 
 use std::ops::Range;
 
-/// The kind of a token.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
-    /// A name or a keyword.
+    /// Name or keyword.
     Word,
-    /// A number.
+    /// Number.
     Number,
-    /// A quoted string or character.
+    /// Quoted string or character.
     Quoted,
     /// `::`, `...`, `->`, or another single character.
     Symbol,
 }
 
-/// A token.
+/// Token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// Its kind.
@@ -25,7 +24,7 @@ pub struct Token {
     pub range: Range<usize>,
 }
 
-/// A preprocessor line.
+/// Preprocessor line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
     /// Number of preceding tokens.
@@ -99,7 +98,7 @@ pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [
     Some(parts)
 }
 
-/// A tokenized text.
+/// Tokenized text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lexed {
     pub tokens: Vec<Token>,
@@ -238,7 +237,7 @@ impl Lexer<'_> {
         TokenKind::Number
     }
 
-    /// Skips a literal. Unclosed ones, possible in disabled text, end with the line.
+    /// Unclosed literals, possible in disabled text, end with the line.
     fn quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -285,7 +284,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Returns whether a byte belongs to a word. Non-ASCII bytes count as letters.
+/// Non-ASCII bytes count as letters.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }

@@ -97,7 +97,7 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
     })
 }
 
-/// Explains a kernel that the compiler did not find, by its `messages` and `undefined` names.
+/// Explains a kernel that the compiler did not find.
 #[must_use]
 pub fn explain_unknown(
     kernel: &str,

@@ -1,7 +1,5 @@
-//! Reads kernels of CUDA C++ without a compiler, in linear time.
-//!
-//! Macros, external types and includes are unknown; if they matter, the result is a [`Doubt`], not an error. Must not
-//! read files or fail; linear time.
+//! Reads kernels of CUDA C++ without a compiler, in linear time. Must not read files or fail: if unknown macros,
+//! external types or includes matter, the result is a [`Doubt`].
 
 mod declaration;
 mod lexer;
@@ -23,7 +21,7 @@ pub use surroundings::is_cuda_header;
 pub struct Kernels {
     /// Declarations in text order.
     pub kernels: Vec<Kernel>,
-    /// Reasons why there may be further kernels, without duplicates.
+    /// Unique reasons for possible further kernels.
     pub doubts: Vec<Doubt>,
     /// Functions, perhaps without `__global__`.
     pub functions: Vec<String>,
@@ -33,7 +31,7 @@ pub struct Kernels {
     pub own_types: Vec<String>,
 }
 
-/// A kernel declaration.
+/// Kernel declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
     /// Name.
@@ -54,7 +52,7 @@ pub struct Kernel {
     pub doubt: Option<Doubt>,
 }
 
-/// An enclosing namespace.
+/// Enclosing namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
     /// Name, possibly empty.
@@ -63,7 +61,7 @@ pub struct Namespace {
     pub is_transparent: bool,
 }
 
-/// A template parameter.
+/// Template parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateParam {
     /// Name, possibly empty.
@@ -77,15 +75,15 @@ pub struct TemplateParam {
 /// Kind of a template parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateKind {
-    /// A type.
+    /// Type.
     Type,
-    /// A number or boolean.
+    /// Number or boolean.
     Value,
-    /// A template, or unknown.
+    /// Template, or unknown.
     Other,
 }
 
-/// A parameter.
+/// Parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
     /// Name, possibly empty.
@@ -96,10 +94,10 @@ pub struct Param {
     pub ty: Type,
 }
 
-/// A type as written.
+/// Type as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Type {
-    /// The type without `const` and pointers: `unsigned int`, `cubinder::array<int, 4>`, `T`.
+    /// Type without `const` and pointers: `unsigned int`, `cubinder::array<int, 4>`, `T`.
     pub base: String,
     /// Pointers, including arrays.
     pub pointers: u8,
@@ -116,15 +114,15 @@ pub struct Type {
 pub enum Doubt {
     /// `#if` in or around the declaration.
     Conditional,
-    /// A macro or unknown word.
+    /// Macro or unknown word.
     Macro(String),
-    /// A macro with `__global__`.
+    /// Macro with `__global__`.
     KernelMacro(String),
-    /// An unread included file.
+    /// Unread included file.
     Include(String),
-    /// A parameter pack or template.
+    /// Parameter pack or template.
     Pack,
-    /// A template specialization.
+    /// Template specialization.
     Specialization,
     /// Several kernels with the name.
     Overloaded,

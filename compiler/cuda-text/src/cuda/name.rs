@@ -7,7 +7,7 @@ use super::parameter;
 use super::{Kernel, TemplateKind, Type};
 use crate::kernel_signature::{Leaf, ParamType};
 
-/// A name: `outer::scale<float, 4>`.
+/// Name: `outer::scale<float, 4>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// `outer::scale`
@@ -16,7 +16,7 @@ pub struct Name {
     pub arguments: Option<Vec<Argument>>,
 }
 
-/// A template argument.
+/// Template argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
     /// Text.
@@ -58,7 +58,7 @@ fn argument(text: &str, tokens: &[Token]) -> Argument {
     Argument { text: text.get(start..end).unwrap_or_default().to_owned(), kind }
 }
 
-/// A type after substitution.
+/// Type after substitution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     /// C++ spelling: `const float*`.
@@ -72,7 +72,7 @@ pub struct Resolved {
 /// Meanings of names in a row.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateContext<'a> {
-    /// The kernel.
+    /// Kernel.
     pub kernel: &'a Kernel,
     /// Template arguments.
     pub arguments: &'a [Argument],
@@ -156,7 +156,6 @@ fn put_in(base: &str, meanings: TemplateContext<'_>) -> String {
     out
 }
 
-/// Returns the type of a number or array, if certain.
 fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamType> {
     if let Some(array) = base.strip_prefix("cubinder::array<").and_then(|rest| rest.strip_suffix('>')) {
         let (element, len) = array.rsplit_once(',')?;

@@ -1,5 +1,3 @@
-//! Parses a kernel parameter.
-
 use super::lexer::{Token, TokenKind, after_angles, after_group, word};
 use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Param, Type};
@@ -126,7 +124,7 @@ impl Reader<'_> {
         Ok((name, is_const, false))
     }
 
-    /// Parses pointers and arrays; returns the name. `is_const` describes the type so far.
+    /// Returns the name. `is_const` describes the type so far.
     fn declarator(&mut self, ty: &mut Type, mut is_const: bool) -> Result<String, Doubt> {
         loop {
             match self.word() {

@@ -8,7 +8,7 @@ use super::lexer::{Directive, Lexed, TokenKind, word};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Macro {
-    /// A number.
+    /// Number.
     Number,
     /// The macro is empty, or `__restrict__`.
     Nothing,
@@ -101,7 +101,7 @@ impl Surroundings {
         self.add_macro(name, if has_parameters { Macro::Anything } else { meaning });
     }
 
-    /// Adds a macro. Macros with conflicting definitions may mean anything.
+    /// Macros with conflicting definitions may mean anything.
     fn add_macro(&mut self, name: &str, meaning: Macro) {
         let known = self.macros.entry(name.to_owned()).or_insert(meaning);
         if *known != meaning {

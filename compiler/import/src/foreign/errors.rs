@@ -1,5 +1,3 @@
-//! The diagnostics about files of precompiled code.
-
 use std::path::Display;
 
 use cubinder_model::Target;
@@ -18,7 +16,6 @@ cubinder_source::diagnostics! {
         help ?fix: "{fix}";
     }
 
-    /// The choice between equal targets would be arbitrary.
     pub(super) struct SameTarget<'a> {
         code: &'a str, target: Target, second: Span, first: Span, which: Option<&'static str>, assumed: String
     }

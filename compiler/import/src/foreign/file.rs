@@ -64,7 +64,7 @@ impl From<CubinError> for Unusable {
     }
 }
 
-/// The first architecture with suffixes: `sm_90a` (PTX ISA 9.0, `.target`).
+/// First architecture with suffixes: `sm_90a` (PTX ISA 9.0, `.target`).
 const FIRST_WITH_SUFFIX: u32 = 90;
 const ELF: &[u8] = b"\x7fELF";
 const ARCHIVE: &[u8] = b"!<arch>\n";

@@ -8,10 +8,10 @@ use crate::resolve;
 
 const MAX_SYMBOL: usize = 4096;
 
-/// A parameter in a symbol.
+/// Parameter in a symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mangled {
-    /// A pointer to this type, and whether it is `const`.
+    /// Pointer to this type, and whether it is `const`.
     Pointer(String, bool),
     /// Number and its bytes.
     Number(String, u32),
@@ -21,14 +21,14 @@ pub enum Mangled {
     Numba(String, usize, bool),
 }
 
-/// A demangled C++ symbol.
+/// Demangled C++ symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demangled {
     /// Unqualified name: `perm`.
     pub name: String,
     /// Qualified name: `ops::Outer<int>::perm`.
     pub qualified: String,
-    /// The name with template arguments: `ops::Outer<int>::perm<float, 1>`.
+    /// Name with template arguments: `ops::Outer<int>::perm<float, 1>`.
     pub full: String,
     /// Parameter types: `float const*`.
     pub params: Vec<String>,
@@ -172,7 +172,7 @@ pub fn element(text: &str) -> Option<String> {
     Some(number(text).map_or_else(|| text.to_owned(), |(name, _)| name))
 }
 
-/// Returns the element type of a pointee; `None` if no tensor has such elements.
+/// `None` if no tensor has such elements.
 pub(super) fn tensor_element(pointee: &str) -> Option<&'static str> {
     let (leaf, _) = resolve::element(pointee)?;
     DataType::from_name(&number_name(leaf)?).map(DataType::name)

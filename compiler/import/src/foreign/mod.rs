@@ -104,7 +104,7 @@ fn twice(code: &ForeignCode) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns the named or only kernel; `None` if no file was readable.
+/// `None` if no file was readable.
 fn symbol(code: &ForeignCode) -> Result<Option<String>, Vec<Diagnostic>> {
     let loaded = || code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?)));
     let Some((_, first)) = loaded().next() else { return Ok(None) };

@@ -1,5 +1,3 @@
-//! Resolves kernel names: symbols, or the C++ names that they encode. Ambiguous names resolve to none.
-
 use cubinder_model::KernelFacts;
 
 use super::mangled::{Demangled, demangle};
@@ -15,8 +13,8 @@ pub(in crate::foreign) enum Unclear<'k> {
     Unnamed,
 }
 
-/// Finds a symbol (`_Z4permIfLi1EEvPKf`), template instance (`perm<float, 1>`) or name (`perm`, `ops::perm`), or the
-/// only kernel. Unknown names are returned unchanged.
+/// Finds a symbol (`_Z4permIfLi1EEvPKf`), template instance (`perm<float, 1>`), name (`perm`, `ops::perm`), or the
+/// only kernel. Unknown names are unchanged.
 pub(in crate::foreign) fn symbol<'k>(
     kernels: &'k [KernelFacts],
     name: Option<&'k str>,

@@ -1,5 +1,3 @@
-//! Selects the code file for a target.
-
 use cubinder_model::fit::{ComputeCapability, Fit, fit, order};
 use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 
@@ -7,10 +5,8 @@ use super::errors::Unserved;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ForeignCode, ForeignFile, PluginDraft};
 
-/// Returns the index of the file for a target.
-///
-/// `sm_90` needs machine code for 9.0 or a lower minor version, else PTX if `ptx_serves`; `compute_80` PTX for 8.0 and
-/// newer.
+/// Returns the index of a target's file. `sm_90` needs machine code for 9.0 or a lower minor version, else PTX if
+/// `ptx_serves`; `compute_80` PTX for 8.0 and newer.
 #[must_use]
 pub fn serving(code: &ForeignCode, asked: Target, ptx_serves: bool) -> Option<usize> {
     let files: Vec<(usize, Target)> = code.files.iter().enumerate().filter_map(loaded).collect();
@@ -52,14 +48,14 @@ pub(super) fn taken_alone(target: Target) -> String {
     format!("does not record whether it was compiled only for {major}.{minor}, which is assumed")
 }
 
-/// A target that only PTX serves: the driver compiles it when loading an engine.
+/// Target that only PTX serves: the driver compiles it when loading an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromPtx {
-    /// The code's name in the manifest.
+    /// Code name in the manifest.
     pub code: String,
     /// Requested target.
     pub target: Target,
-    /// The PTX's target.
+    /// PTX target.
     pub ptx: Target,
 }
 

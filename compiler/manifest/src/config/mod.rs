@@ -1,5 +1,5 @@
-//! `cubinder.toml`: its syntax ([`read`]), and the search for it and its manifests ([`find`], [`load`],
-//! [`Config::manifest_paths`]). Never compiles.
+//! Reads `cubinder.toml` ([`read`], [`load`]), and finds it ([`find`]) and its manifests
+//! ([`Config::manifest_paths`]). Never compiles.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,9 +54,9 @@ table! {
 }
 
 value_types! {
-    /// A library's name.
+    /// Library name.
     LibraryName -> String: "string", json!({ "type": "string" }), library_name;
-    /// Patterns of manifest paths, at least one.
+    /// Manifest patterns, at least one.
     ManifestPatterns -> Vec<Located<String>>: "array of strings", strings(), manifest_patterns;
     /// Patterns of paths.
     Patterns -> Vec<Located<String>>: "array of strings", strings(), patterns;
@@ -66,7 +66,7 @@ value_types! {
     Folders -> Vec<Located<String>>: "array of strings", strings(), TomlReader::strings;
     /// NVRTC options.
     Options -> Vec<String>: "array of strings", strings(), options;
-    /// A folder.
+    /// Folder.
     Folder -> String: "string", json!({ "type": "string" }), output;
 }
 
@@ -74,14 +74,14 @@ fn strings() -> serde_json::Value {
     json!({ "type": "array", "items": { "type": "string" } })
 }
 
-/// The configuration of one library.
+/// Configuration of one library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The file's text.
+    /// File text.
     pub source: Arc<Source>,
     /// Base of relative paths.
     pub folder: PathBuf,
-    /// The library's name: `lib<name>.so`.
+    /// Library name: `lib<name>.so`.
     pub library: String,
     /// Patterns of manifest paths, as written.
     pub manifests: Vec<Located<String>>,
@@ -111,7 +111,7 @@ pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
     found.ok_or_else(|| NoConfig { name: FILE_NAME, folder: start.display().to_string() }.into())
 }
 
-/// Reads the file at `path`; reports all errors.
+/// Reads a file; reports all errors.
 pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let source = source::text(path)?;
     file_kind::expect(Kind::Config, path, &source.text).map_err(|error| vec![error])?;
@@ -237,7 +237,7 @@ impl Config {
         if wrong.is_empty() { Ok(paths) } else { Err(wrong) }
     }
 
-    /// Returns matching tuning files (possibly none), and errors about unreadable paths.
+    /// Returns tuning files, and errors about unreadable paths.
     #[must_use]
     pub fn tuning_paths(&self) -> (Vec<PathBuf>, Vec<Diagnostic>) {
         self.paths(&self.tuning, "tuning file", |pattern| pattern.contains(['*', '?', '[']))
@@ -277,7 +277,6 @@ impl Config {
             let why = format!("cannot search for a {what} in `{folder}`: the folder's name is not UTF-8");
             return Err(Box::new(refuse(why).help("run `cubinder` in that folder, without `--config`")));
         };
-        // Brackets in the folder's name are literal.
         let folder = glob::Pattern::escape(folder);
         let full = Path::new(&folder).join(&pattern.value);
         let matches = glob::glob(&full.to_string_lossy())

@@ -1,10 +1,8 @@
-//! `[compile]` as parsed.
-
 use cubinder_model::Target;
 
 use super::{Located, Text};
 
-/// `[compile]`: overrides of the library's options; empty lists override nothing.
+/// `[compile]`; empty lists override nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CompileDecl {
     /// Targets.
@@ -64,7 +62,7 @@ macro_rules! words {
 pub(super) use words;
 
 words! {
-    /// The component that launches kernels.
+    /// Component that launches kernels.
     #[derive(Default)]
     Route {
         /// `plugin`: a plugin library.
@@ -74,7 +72,7 @@ words! {
         Native = "native",
     }
 
-    /// A kind of code.
+    /// Kind of code.
     CodeKind {
         /// Machine code for targets `sm_*`.
         Cubin = "cubin",
@@ -83,7 +81,7 @@ words! {
     }
 }
 
-/// A release of NVIDIA's Linux driver: `580.65.06` is 580, 65, 6.
+/// Release of NVIDIA's Linux driver: `580.65.06` is 580, 65, 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DriverVersion(pub [u16; 3]);
 

@@ -1,10 +1,8 @@
-//! The description of a file's tables.
-
 use serde_json::{Map, Value, json};
 
 use super::json;
 
-/// A table of a file.
+/// Table of a file.
 #[derive(Debug)]
 pub struct Table {
     /// Path, `attributes.*`; empty for the file.
@@ -17,7 +15,7 @@ pub struct Table {
     pub keys: &'static [Key],
 }
 
-/// A key of a table.
+/// Key of a table.
 #[derive(Debug)]
 pub struct Key {
     /// Key.
@@ -49,7 +47,7 @@ pub enum Presence {
     Default(&'static str),
 }
 
-/// The tables in a value.
+/// Tables in a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Nested {
     /// The value is not a table.
@@ -60,18 +58,17 @@ pub enum Nested {
     Array(&'static Kinds),
     /// Tables with user-defined names.
     Named(&'static Kinds),
-    /// A table with user-defined keys.
+    /// Table with user-defined keys.
     Lines {
         /// Whether entries may be strings.
         strings: bool,
     },
 }
 
-/// The kinds of tables in one position.
+/// Kinds of tables in one position.
 #[derive(Debug)]
 pub struct Kinds {
-    /// Keys that determine the kind: the first present key selects the kind at its index; without any, the last kind
-    /// applies.
+    /// The first present key selects the kind at its index; without any, the last kind applies.
     pub keys: &'static [&'static str],
     /// Kinds; one more than `keys`.
     pub tables: &'static [&'static Table],

@@ -1,5 +1,3 @@
-//! Errors of the readers of manifests and `cubinder.toml`.
-
 use crate::diagnostic::Span;
 
 cubinder_source::diagnostics! {

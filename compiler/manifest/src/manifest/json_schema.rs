@@ -1,5 +1,4 @@
-//! JSON Schema (draft 7) of manifests. Accepts a superset of the reader's, except numbers such as `+0_8` in
-//! ranges.
+//! JSON Schema (draft 7) of manifests. Accepts a superset of the reader's, except numbers such as `+0_8` in ranges.
 
 use serde_json::{Value, json};
 

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// A string with its source range.
+/// String with its source range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// Value.
     pub value: String,
-    /// The literal's range, including quotes.
+    /// Literal's range, including quotes.
     pub range: Range<usize>,
     pieces: Vec<Piece>,
 }
@@ -57,7 +57,7 @@ impl From<&Text> for Range<usize> {
     }
 }
 
-/// Decodes a literal. The caller compares the value with the TOML parser's.
+/// The caller compares the value with the TOML parser's.
 fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let is_quoted = |quotes: &&str| literal.starts_with(*quotes) && literal.len() >= 2 * quotes.len();
     let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(is_quoted)?;

@@ -1,5 +1,4 @@
-//! Parses TOML into a spanned syntax tree ([`Manifest`]), resolved by [`crate::resolve`]. Must not read files.
-//! Lists keep the file's order.
+//! Parses TOML into a spanned syntax tree ([`Manifest`]), resolved by [`crate::resolve`]. Must not read files. Lists keep the file's order.
 
 mod compile;
 pub(crate) mod description;
@@ -29,12 +28,12 @@ pub use literal::Text;
 pub(crate) use table::MAX_TABLE_BYTES;
 pub use table::TableType;
 
-/// The newest schema edition.
+/// Newest schema edition.
 pub const NEWEST_SCHEMA: i64 = 1;
 
 pub(crate) use cubinder_model::model::MAX_RANK;
 
-/// A value with its source range.
+/// Value with its source range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<T> {
     /// Value.
@@ -49,7 +48,7 @@ impl<T> From<&Located<T>> for Range<usize> {
     }
 }
 
-/// A parsed manifest.
+/// Parsed manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// `[plugin]`.
@@ -140,7 +139,7 @@ pub struct AttributeDecl {
 pub struct InputDecl {
     /// Name.
     pub name: Located<String>,
-    /// A type parameter or an element type.
+    /// Type parameter or element type.
     pub ty: Located<String>,
     /// `None`: row major.
     pub format: Option<Located<String>>,
@@ -161,7 +160,7 @@ pub struct InputDecl {
 pub struct OutputDecl {
     /// Name.
     pub name: Located<String>,
-    /// A type parameter or an element type.
+    /// Type parameter or element type.
     pub ty: Located<String>,
     /// `None`: row major.
     pub format: Option<Located<String>>,
@@ -195,7 +194,7 @@ pub struct LimitsDecl {
     pub range: Range<usize>,
 }
 
-/// A type or format parameter with its alternatives.
+/// Type or format parameter with its alternatives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter<T> {
     /// Parameter.
@@ -212,7 +211,7 @@ pub type TypeDecl = Parameter<DataType>;
 /// One line of `[formats]`.
 pub type FormatDecl = Parameter<Format>;
 
-/// A value of type or format parameters.
+/// Value of type or format parameters.
 pub trait Alternative: Copy + Ord + 'static {
     /// `type`
     const WHAT: &'static str;
@@ -265,9 +264,9 @@ pub struct CombinationDecl {
 pub struct ConstantDecl {
     /// Name.
     pub name: Located<String>,
-    /// An integer, a float or a boolean.
+    /// Integer, float or boolean.
     pub value: Value,
-    /// The value's source range.
+    /// Value's source range.
     pub value_range: Range<usize>,
 }
 
@@ -312,7 +311,7 @@ pub struct TableDecl {
     pub values: TableValues,
 }
 
-/// The elements of a table.
+/// Elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableValues {
     /// Little-endian bytes.
@@ -344,7 +343,7 @@ pub struct StepDecl {
 }
 
 impl StepDecl {
-    /// Returns the launch if the step is one.
+    /// Returns the launch, if any.
     #[must_use]
     pub fn launch(&self) -> Option<&LaunchDecl> {
         match &self.work {
@@ -354,7 +353,7 @@ impl StepDecl {
     }
 }
 
-/// The work of a step.
+/// Work of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkDecl {
     /// Launches a kernel.
@@ -379,7 +378,7 @@ pub struct CodeDecl {
     pub name: Located<String>,
     /// `for`; omitted names are unrestricted.
     pub serves: Vec<ServeDecl>,
-    /// The kernel's symbol; optional in files with one kernel.
+    /// Kernel symbol; optional in files with one kernel.
     pub kernel: Option<Located<String>>,
     /// Parameters.
     pub parameters: Vec<ParameterDecl>,
@@ -404,7 +403,7 @@ pub struct ServeDecl {
     pub value: Located<Value>,
 }
 
-/// A parameter of a `[[code]]`.
+/// Parameter of a `[[code]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterDecl {
     /// Name.
@@ -424,14 +423,14 @@ pub enum ParameterKind {
     Fixed(Value),
 }
 
-/// A passed parameter.
+/// Passed parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedDecl {
     /// Type without `const`, `*` and length: `f32`, `T`.
     pub base: Located<String>,
     /// Whether it is a pointer.
     pub is_pointer: bool,
-    /// Whether it is a pointer to `const`.
+    /// Whether it points to `const`.
     pub is_const: bool,
     /// Length of a by-value array.
     pub len: Option<u32>,
@@ -460,7 +459,7 @@ pub struct LaunchDecl {
     pub cluster: Option<Vec<Text>>,
     /// Whether all blocks run at once.
     pub cooperative: Option<Located<bool>>,
-    /// Whether it may start before the preceding step ends.
+    /// Whether it may start early.
     pub programmatic: Option<Located<bool>>,
     /// Arguments.
     pub args: Option<Vec<ArgDecl>>,
@@ -471,13 +470,13 @@ pub struct LaunchDecl {
 /// `[launches.args]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgDecl {
-    /// The parameter's name.
+    /// Parameter name.
     pub name: Located<String>,
-    /// A tensor, a scratch buffer or an expression.
+    /// Tensor, scratch buffer or expression.
     pub value: Option<Text>,
 }
 
-/// A manifest without invalid parts, and its errors.
+/// Manifest without invalid parts, and its errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadManifest {
     /// `None` if too much is invalid.

@@ -1,5 +1,3 @@
-//! Tables and values of a TOML file, with spans.
-
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -9,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::Located;
 use super::description::{Nested, Table};
 
-/// A table while it is read.
+/// Table while it is read.
 pub struct Section<'t> {
     pub(super) name: String,
     /// Source position.
@@ -24,14 +22,14 @@ pub struct Section<'t> {
     pub(super) above: Option<&'static Table>,
 }
 
-/// A key with its value.
+/// Key with its value.
 #[derive(Clone)]
 pub struct Entry<'t> {
-    /// The key; for an element, the array's key.
+    /// Key; for an element, the array's key.
     pub key: String,
-    /// The key's source range.
+    /// Key's source range.
     pub key_range: Range<usize>,
-    /// The value's source range.
+    /// Value's source range.
     pub range: Range<usize>,
     pub(crate) example: &'static str,
     /// TOML value.
@@ -121,7 +119,7 @@ fn entry<'t>((name, value): (&Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)) 
 }
 
 impl<'t> Entry<'t> {
-    /// Returns the key as a name with its range.
+    /// Returns the key with its range.
     pub fn name(&self) -> Located<String> {
         Located { value: self.key.clone(), range: self.key_range.clone() }
     }

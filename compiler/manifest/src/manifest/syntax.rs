@@ -157,8 +157,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns by how many bytes a call extends beyond `range`, since the parser ends a word at a comma. 0 if it is
-    /// not closed on the line.
+    /// Returns the bytes of a call after `range`, as the parser ends a word at a comma; 0 if unclosed.
     fn call_behind(&self, range: &Range<usize>) -> usize {
         let text = self.text();
         let line = text.get(range.start..self.line_of(range.start).end).map_or("", without_comment);
@@ -392,7 +391,7 @@ fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     open
 }
 
-/// Returns a string's length in bytes, with quotes; `None` if it is not closed.
+/// Returns a string's length in bytes, with quotes; `None` if unclosed.
 fn string_length(rest: &str, quotes: &str) -> Option<usize> {
     let mut at = quotes.len();
     loop {

@@ -6,7 +6,7 @@ use cubinder_model::float;
 use super::compile::words;
 
 words! {
-    /// The element type of a table.
+    /// Element type of a table.
     TableType {
         /// IEEE single precision.
         F32 = "f32",
@@ -60,7 +60,7 @@ impl TableType {
         }
     }
 
-    /// Returns the range of an integer type; `None` for floats.
+    /// Returns an integer type's range.
     pub(crate) const fn integers(self) -> Option<(i64, i64)> {
         match self {
             TableType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
@@ -72,7 +72,7 @@ impl TableType {
         }
     }
 
-    /// Encodes a value. An error message continues the value's text. Floats round to nearest even; NaNs become quiet.
+    /// Floats round to nearest even; NaNs become quiet. An error continues the value's text.
     pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, String> {
         let name = self.name();
         match (self, value) {
@@ -112,7 +112,7 @@ impl TableType {
         (back(held) == i128::from(value)).then_some(held)
     }
 
-    /// Encodes a float; `None` if a finite value would become infinite.
+    /// `None` if a finite value would become infinite.
     fn float(self, value: f64) -> Option<Vec<u8>> {
         let is_finite = value.is_finite();
         let bits = match self {

@@ -364,7 +364,6 @@ impl TomlReader {
     ) -> Option<Vec<T>> {
         let mut items = Vec::new();
         for line in self.entries_of(entry)? {
-            // The misplaced key was already reported.
             let is_misplaced = self.misplaced.contains(&line.key_range.start);
             match if is_misplaced { None } else { read(self, &line) } {
                 Some(item) => items.push(item),

@@ -1,5 +1,3 @@
-//! Types of keys' values: reading and description.
-
 use std::marker::PhantomData;
 
 use serde_json::{Value as Json, json};
@@ -22,7 +20,6 @@ pub(crate) trait ValueType {
 pub(crate) trait Row<'t>: Sized {
     fn read(toml: &mut TomlReader, section: &Section<'t>) -> Self;
 
-    /// Reports unknown and missing keys.
     fn read_all(toml: &mut TomlReader, section: Section<'t>) -> Self {
         let row = Self::read(toml, &section);
         toml.finish(&section);
@@ -52,7 +49,7 @@ pub(crate) trait Declaration: Sized {
 }
 
 pub(crate) trait NamedDeclaration: Declaration {
-    /// The type's name in errors: `an attribute`.
+    /// Type name in errors: `an attribute`.
     const NAMED: &'static str;
     /// Whether each has its own header: `[attributes.NAME]`.
     const HAS_HEADER: bool = true;
@@ -245,15 +242,15 @@ macro_rules! value_types {
 pub(crate) use value_types;
 
 value_types! {
-    /// A string.
+    /// String.
     pub(crate) AnyText -> String: "string", json!({ "type": "string" }), |toml: &mut TomlReader, entry| Some(toml.string(entry)?.value);
-    /// A name for expressions and C++.
+    /// Name for expressions and C++.
     pub(crate) Identifier -> Located<String>: "identifier", json::identifier(), TomlReader::string;
-    /// An expression: a string, or a number or boolean literal.
+    /// String, or number or boolean literal.
     pub(crate) Expression -> Text: "expression", json::expression(), TomlReader::expression;
-    /// An expression that can only be a string.
+    /// Only a string.
     pub(crate) ExpressionText -> Text: "expression (a string)", json!({ "type": "string" }), TomlReader::text;
-    /// A file, relative to the manifest's folder.
+    /// File, relative to the manifest's folder.
     pub(crate) FilePath -> Located<String>: "path", json!({ "type": "string", "pattern": "\\S" }), file_path;
     /// `true` or `false`.
     pub(crate) Switch -> Located<bool>: "boolean", json!({ "type": "boolean" }), switch;
@@ -271,7 +268,7 @@ fn file_path(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>
     Some(file)
 }
 
-/// Reads a boolean. Its range includes the key.
+/// The range includes the key.
 fn switch(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<bool>> {
     let Some(value) = entry.value.as_bool() else {
         toml.report(toml.wrong_type(entry, "`true` or `false`"));

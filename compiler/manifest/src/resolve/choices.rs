@@ -1,5 +1,4 @@
-//! Chooses types and formats of parameters. TensorRT decides input types and formats; the variant must determine
-//! others.
+//! Chooses types and formats of parameters. TensorRT decides input types and formats; the variant must determine others.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,8 +19,7 @@ pub(super) struct Choice {
 
 const MAX_CHOICES: usize = 1 << 16;
 
-/// Returns the choices of each variant (the last parameter changes fastest, types before formats), or their number
-/// above the maximum.
+/// Returns the choices of each variant (the last parameter changes fastest, types before formats), or their number above the maximum.
 pub(super) fn of_variants(manifest: &Manifest) -> Result<Vec<Vec<Choice>>, usize> {
     let parameters = manifest.variants.iter().map(|variant| {
         (served(&manifest.types, &variant.types), served(&manifest.formats, &variant.formats))
@@ -58,7 +56,7 @@ fn named_alternatives<T: Copy>(parameters: &[Parameter<T>]) -> impl Iterator<Ite
     })
 }
 
-/// Returns the Cartesian product; the last list changes fastest.
+/// The last list changes fastest.
 pub(super) fn product<T: Clone>(lists: impl Iterator<Item = Vec<T>>) -> Vec<Vec<T>> {
     lists.fold(vec![Vec::new()], |all, list| {
         let extended = |chosen: &Vec<T>| -> Vec<Vec<T>> {
@@ -134,8 +132,7 @@ impl<'m> Decided<'m> {
         }
     }
 
-    /// Returns whether a value differs between choices that nodes do not distinguish. Output types precede formats,
-    /// which then do not count.
+    /// Returns whether a value differs between choices that nodes do not distinguish. Output types precede formats, which then do not count.
     fn leaves_open<'c, T: PartialEq>(
         &self,
         choices: impl IntoIterator<Item = &'c Choice>,

@@ -1,5 +1,3 @@
-//! Conditions of steps.
-
 use cubinder_expr::Node;
 use cubinder_model::Guard;
 

@@ -1,5 +1,3 @@
-//! Diagnostics about names, types and expressions.
-
 use cubinder_source::diagnostics;
 
 use cubinder_expr::Value;

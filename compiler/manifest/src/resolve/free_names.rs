@@ -1,5 +1,3 @@
-//! Free names of expressions.
-
 use cubinder_expr::{Syntax, SyntaxKind};
 
 /// Visits free names except `bound` and variables of comprehensions. The parser bounds the depth.

@@ -9,7 +9,7 @@ use super::foreign;
 use super::rows::Row;
 use crate::manifest::StepDecl;
 
-/// Compiles a guard; `None` if absent, invalid or of a duplicate id.
+/// `None` if absent, invalid or of a duplicate id.
 pub(super) fn guard(compiler: &mut Compiler<'_>, row: &Row) -> Option<Guard> {
     let variants = &compiler.declared.manifest.variants;
     let guard = match &variants.get(row.variant)?.guard {

@@ -1,6 +1,5 @@
-//! Instantiates kernel names: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`.
-//!
-//! Parses just enough C++ to replace names and accept only template arguments.
+//! Instantiates kernel names: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`. Parses just enough C++ to replace names
+//! and accept only template arguments.
 
 use std::ops::Range;
 
@@ -20,7 +19,7 @@ pub(super) struct Kernel {
     pub(super) used: Vec<String>,
 }
 
-/// Replaces the manifest's names among template arguments. `span` converts the text's byte ranges.
+/// `span` converts the text's byte ranges.
 pub(super) fn instantiate(
     text: &str,
     row: &Row,

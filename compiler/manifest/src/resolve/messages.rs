@@ -1,5 +1,4 @@
-//! Reports each error once with its rows, which are checked separately and may word it differently. Owns the
-//! equality of errors.
+//! Reports each error once with its rows, which are checked separately and may word it differently. Owns the equality of errors.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -59,8 +58,7 @@ impl Messages {
         }
     }
 
-    /// Returns all diagnostics. Those of some checked rows (`total`, unless settled) name the first: `variant 1
-    /// (T=f16)`.
+    /// Returns all diagnostics. Those of some checked rows (`total`, unless settled) name the first: `variant 1 (T=f16)`.
     pub(super) fn finish(
         mut self,
         total: usize,

@@ -1,7 +1,6 @@
-//! Resolves a manifest's names, types and expressions into a draft of the plugin model.
-//!
-//! Owns the table of variants (one row per variant and choice of types) and all checks that need only the manifest.
-//! Drafts lack code and kernel parameters. Never reads files.
+//! Resolves a manifest's names, types and expressions into a draft of the plugin model, without code and kernel
+//! parameters. Owns the table of variants (one row per variant and choice of types) and all checks that need only the
+//! manifest. Never reads files.
 
 mod choices;
 mod conditions;
@@ -49,14 +48,14 @@ pub use names::with_article;
 use rows::{Candidate, Exclusion, Row};
 pub use usage::UnusedName;
 
-/// A plugin before its kernels are compiled.
+/// Plugin before its kernels are compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginDraft {
     /// Model, without arguments and code.
     pub plugin: Plugin,
     /// One unit for each launch of each variant.
     pub units: Vec<Unit>,
-    /// For each variant and step, its index in the manifest's launches.
+    /// Per variant and step: index in the manifest's launches.
     pub steps: Vec<Vec<usize>>,
     /// Ids of variants with rows excluded by guards.
     pub narrowed: BTreeSet<i32>,
@@ -80,10 +79,10 @@ impl PluginDraft {
     }
 }
 
-/// A compile of one launch of one variant.
+/// Compile of one launch of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
-    /// Index of the variant in the plugin.
+    /// Index of the variant.
     pub variant: usize,
     /// Index among the variant's steps.
     pub step: usize,
@@ -93,15 +92,15 @@ pub struct Unit {
     pub foreign: Option<ForeignCode>,
     /// CUDA source; empty if invalid or absent.
     pub source: PathBuf,
-    /// The source's span in the manifest.
+    /// Source span in the manifest.
     pub source_span: Span,
     /// C++ name (`circ_pad<float, 4>`) or precompiled symbol; empty if invalid or unknown.
     pub kernel: String,
-    /// The kernel's span in the manifest.
+    /// Kernel span in the manifest.
     pub kernel_span: Span,
     /// Spans of the grid's given axes.
     pub grid_spans: Vec<Span>,
-    /// The block's span, if set.
+    /// Block span, if set.
     pub block_span: Option<Span>,
     /// Type parameters with their values.
     pub types: Vec<(String, DataType)>,
@@ -111,22 +110,21 @@ pub struct Unit {
     pub has_formats: bool,
     /// All types of the plugin, because variants share the source.
     pub plugin_types: Vec<DataType>,
-    /// The variant's specialized attributes and constants.
+    /// Variant's specialized attributes and constants.
     pub constants: Vec<(String, Value)>,
-    /// The manifest's tables, shared by all units.
+    /// Manifest tables, shared by all units.
     pub tables: Arc<[Table]>,
     /// Arguments, in the manifest's order.
     pub args: Vec<ArgDraft>,
     /// Span of the table of arguments.
     pub args_span: Span,
-    /// Outputs of several arguments, by index over inputs, then outputs: a pointer to `const` may read another
-    /// argument's writes.
+    /// Outputs of several arguments, by index over inputs, then outputs: a pointer to `const` may read another argument's writes.
     pub shared_outputs: Vec<u32>,
     /// Whether `args` is complete.
     pub args_are_known: bool,
 }
 
-/// Read-only data that is compiled into the code.
+/// Read-only data in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Name.
@@ -139,7 +137,7 @@ pub struct Table {
     pub file: Option<TableFile>,
 }
 
-/// A file with the elements of a table.
+/// File with the elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableFile {
     /// Path, resolved against the manifest's folder.
@@ -148,10 +146,10 @@ pub struct TableFile {
     pub span: Span,
 }
 
-/// An argument without its kernel parameter.
+/// Argument without its kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgDraft {
-    /// The parameter's name.
+    /// Parameter name.
     pub name: String,
     /// Span of the name.
     pub name_span: Span,
@@ -163,33 +161,31 @@ pub struct ArgDraft {
     pub broken: Option<Range<u32>>,
 }
 
-/// The value of an argument.
+/// Value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgDraftValue {
     /// Tensor, by index over inputs, then outputs.
     Tensor(u32),
     /// Scratch buffer, by index.
     Scratch(u32),
-    /// An expression.
+    /// Expression.
     Expr {
         /// Compiled expression.
         expr: Expr,
-        /// A number, a boolean or an array.
+        /// Number, boolean or array.
         kind: Kind,
     },
 }
 
-/// A valid manifest, or a partial one as the `sketch` of [`Unresolved`].
-///
-/// A sketch's placeholders for invalid parts satisfy every rule, so it allows more nodes: proofs about all nodes are
-/// valid, counterexamples are not.
+/// A valid manifest, or a partial one as the `sketch` of [`Unresolved`]. A sketch's placeholders for invalid parts
+/// satisfy every rule, so it allows more nodes: proofs about all nodes are valid, counterexamples are not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// The plugin's draft.
+    /// Plugin draft.
     pub draft: PluginDraft,
     /// Syntax tree, with spans.
     pub manifest: Manifest,
-    /// The manifest's text.
+    /// Manifest text.
     pub source: Arc<Source>,
     /// Span of the plugin's name.
     pub name_span: Span,
@@ -205,7 +201,7 @@ pub struct Resolved {
     pub shapes_are_known: bool,
 }
 
-/// A manifest with errors.
+/// Manifest with errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unresolved {
     /// Errors and warnings, ordered by position.
@@ -223,10 +219,7 @@ impl Resolved {
     }
 }
 
-/// Reads and resolves a manifest.
-///
-/// # Errors
-/// Every independent error, and the warnings.
+/// Reads and resolves a manifest; fails with every independent error, and the warnings.
 pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
     read(source).map_err(|unresolved| unresolved.errors)
 }
@@ -259,7 +252,7 @@ pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     Err(Unresolved { errors: diagnostics, sketch })
 }
 
-/// Resolves a manifest. Diagnostics may be incomplete after syntax errors.
+/// Diagnostics may be incomplete after syntax errors.
 fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     let declared = Declarations { manifest, source };
     let too_many = counts::check(declared);

@@ -1,5 +1,4 @@
-//! Checks that input types and specialized values determine output types, which TensorRT queries before formats and
-//! variants.
+//! Checks that input types and specialized values determine output types, which TensorRT queries before formats and variants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +9,7 @@ use super::errors::TwoOutputTypes;
 use super::rows::Row;
 use crate::diagnostic::Diagnostic;
 
-/// Reports types that differ between `rows` with equal inputs and values; without specialized attributes, `choices`
-/// does.
+/// Reports types that differ between `rows` with equal inputs and values; without specialized attributes, `choices` does.
 pub(super) fn check(
     declared: Declarations<'_>,
     rows: &[&Row],

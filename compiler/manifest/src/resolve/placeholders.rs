@@ -1,5 +1,4 @@
-//! Reports `cubinder import`'s placeholders as one error, without consequences. [`crate::placeholder`] owns their
-//! spelling.
+//! Reports `cubinder import`'s placeholders as one error, without consequences.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,5 +1,3 @@
-//! Computes the data of `[tables]`.
-
 use std::sync::Arc;
 
 use cubinder_expr as expr;

@@ -1,12 +1,10 @@
-//! Warns about unused names.
-
 use std::collections::BTreeSet;
 
 use super::declarations::{Declarations, tensors};
 use super::errors::{SameCodeForEachValue, UnusedInExpressions, UnusedInKernels, UnusedInput, UnusedScratch};
 use crate::diagnostic::Diagnostic;
 
-/// A name that the manifest does not use; kernels may.
+/// Name that the manifest does not use; kernels may.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnusedName {
     /// Name, as in `manifest::`.

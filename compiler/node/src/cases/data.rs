@@ -1,5 +1,3 @@
-//! Tensor values in test files.
-
 use std::path::Path;
 
 use toml::de::DeValue;

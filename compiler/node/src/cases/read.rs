@@ -1,5 +1,3 @@
-//! Parses test files.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -79,7 +77,7 @@ fn expect(toml: &mut TomlReader, mut table: Section<'_>, case: &mut Case, folder
     toml.finish(&table);
 }
 
-/// Reads up to three extents; omitted ones are 1.
+/// Omitted extents are 1.
 fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<[i64; 3]> {
     match integers(toml, entry, "an array of one to three numbers")?[..] {
         [x] => Some([x, 1, 1]),

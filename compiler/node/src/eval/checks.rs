@@ -8,7 +8,7 @@ use cubinder_model::{Attribute, Input, ShapeLimits};
 use super::report::Check;
 use super::subject::Subject;
 
-/// Checks a node. `facts` has the attributes and the inputs' shapes.
+/// `facts` has the attributes and the inputs' shapes.
 pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) -> Vec<Check> {
     let plugin = &subject.plugin;
     let alone = Facts { attributes: facts.attributes, ..Facts::default() };
@@ -34,7 +34,7 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
         list.extend(shown(&rule, result));
         list.extend(built_rank(subject, &rule, facts));
     }
-    // If a rank is invalid, later results are only consequences.
+    // Results after an invalid rank are consequences.
     if list.iter().any(|check: &Check| !check.holds) {
         return list;
     }
@@ -45,11 +45,10 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
     list
 }
 
-/// Returns a rule with its verdict; `None` if trivially satisfied.
+/// `None` if trivially satisfied.
 fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
     let text = match *rule {
         Rule::Attribute(_, attribute) => match rules(attribute) {
-            // Only mismatches are worth reporting.
             rules if rules.is_empty() && result.is_ok() => return None,
             rules if rules.is_empty() => format!("`{}` is `{}`", attribute.name, attribute.ty.name()),
             rules => format!("`{}` {rules}", attribute.name),
@@ -80,7 +79,6 @@ pub(super) fn allowed_ranks(input: &Input) -> String {
     }
 }
 
-/// Requires the rank of the engine's build.
 fn built_rank(subject: &Subject, rule: &Rule<'_>, facts: &Facts<'_>) -> Option<Check> {
     let Rule::Rank(index, input) = *rule else { return None };
     let built = *subject.input_ranks.as_ref()?.get(index)?;

@@ -37,7 +37,6 @@ pub struct Environment {
 pub(super) struct LaunchCode {
     /// Typed arguments, if known but not in the model.
     pub(super) args: Option<Vec<Arg>>,
-    /// Relevant machine code.
     pub(super) machine: Vec<MachineCode>,
     /// Target if compiling failed.
     pub(super) uncompiled: Option<Target>,
@@ -52,9 +51,7 @@ pub(super) struct LaunchCode {
 
 #[derive(Debug, Clone)]
 pub(super) struct MachineCode {
-    /// Architecture that runs it.
     pub(super) arch: Arch,
-    /// Target.
     pub(super) code: Target,
     pub(super) facts: KernelFacts,
 }
@@ -64,7 +61,7 @@ pub(super) struct MachineCode {
 pub struct Compiler {
     environment: Environment,
     session: OnceCell<Result<Session, String>>,
-    /// Compiled code by manifest, variant and launch.
+    /// By manifest, variant and launch.
     compiled: RefCell<HashMap<(PathBuf, usize, usize), LaunchCode>>,
 }
 

@@ -14,7 +14,6 @@ use crate::resolve::ArgDraftValue;
 
 pub(super) struct DeviceFacts {
     pub(super) device: Option<Device>,
-    /// Needed and known facts.
     pub(super) facts: Vec<FactReport>,
     pub(super) sms: Option<i64>,
     /// Device for measurements, without shared memory.

@@ -6,7 +6,7 @@ use cubinder_expr::{BinaryOp, Environment, Expr, Names, Node, NodeId, UnaryOp};
 use cubinder_launch::Steps;
 use serde::Serialize;
 
-/// A deciding part of a guard.
+/// Deciding part of a guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
     /// Part, with constants replaced by their values.

@@ -1,5 +1,3 @@
-//! Resolves attributes and inputs of a query.
-
 use cubinder_expr::Value;
 use cubinder_model::attribute_check::missing_attribute;
 use cubinder_model::{Input, Plugin};
@@ -47,7 +45,7 @@ pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mi
     values
 }
 
-/// Returns values of shape inputs; empty for others.
+/// Empty for other than shape inputs.
 pub(super) fn values(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {
     let shape_inputs = plugin.inputs.iter().filter(|input| input.values.is_some());
     let names: Vec<&str> = shape_inputs.map(|input| input.name.as_str()).collect();

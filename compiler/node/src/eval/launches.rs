@@ -1,5 +1,3 @@
-//! Evaluates one launch: numbers, arguments, occupancy.
-
 use std::cell::RefCell;
 
 use cubinder_expr::{Environment, Expr};
@@ -20,7 +18,6 @@ pub(super) struct Step<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) launch: &'a Launch,
     pub(super) scratch: &'a [Scratch],
-    /// The manifest's arguments.
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
     /// Whether the caller chose the architecture; if not, messages name it.
@@ -31,7 +28,7 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Returns the launch with the kernel's types. Without a compiled kernel, only pointers have types.
+    /// Without a compiled kernel, only pointers have types.
     pub(super) fn typed(&self) -> Launch {
         let mut launch = self.launch.clone();
         if let Some(args) = &self.code.args {
@@ -133,7 +130,6 @@ impl Step<'_> {
         Some(Unmet(format!("`{name}` cannot launch `{}`: {}", self.launch.kernel, why.join("; "))))
     }
 
-    /// Rejects cooperative launches that exceed the device, if known.
     fn too_many_at_once(&self, report: &LaunchReport) -> Option<Unmet> {
         let sms = self.sms.and_then(|sms| u64::try_from(sms).ok())?;
         let is_known = !self.code.has_ptx && report.occupancy.len() == self.code.machine.len();
@@ -280,7 +276,7 @@ fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> O
     })
 }
 
-/// Returns a pointer argument. Assumes that the kernel writes the memory.
+/// Assumes that the kernel writes the memory.
 fn memory(arg: &ArgDraft) -> Option<Arg> {
     let value = match arg.value {
         ArgDraftValue::Tensor(tensor) => ArgValue::Tensor(tensor),

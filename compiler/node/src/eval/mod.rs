@@ -1,5 +1,4 @@
-//! Evaluates launches without a GPU: the report ([`Report`]) and its printing ([`table()`]). [`cubinder_launch`],
-//! shared with the runtime, computes. Unknown facts become notes. Never requires NVRTC.
+//! Evaluates launches without a GPU, by [`cubinder_launch`], shared with the runtime. Unknown facts become notes. Never requires NVRTC.
 
 mod checks;
 mod code;

@@ -1,5 +1,3 @@
-//! Unknown names in a query.
-
 use crate::diagnostic::suggest;
 use crate::errors::UnknownName;
 use crate::query::{Mistake, Part};

@@ -23,7 +23,7 @@ use crate::errors::AlignmentsDiffer;
 use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query};
 use crate::resolve::ArgDraft;
 
-/// An evaluated node.
+/// Evaluated node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedNode {
     /// Report.
@@ -162,7 +162,7 @@ fn tensors(plugin: &Plugin, node: &ResolvedNode, first: usize, shapes: &[Vec<i64
     (first..).zip(shapes).filter_map(tensor).collect()
 }
 
-/// Completes the report, up to the runtime's first reason for rejecting the node.
+/// Stops at the runtime's first reason for rejecting the node.
 fn run(
     subject: &Subject,
     node: &ResolvedNode,

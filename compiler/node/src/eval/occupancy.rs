@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Threads per warp.
 pub const WARP: u32 = 32;
 
-/// 32-bit registers per multiprocessor, which is also the maximum per block.
+/// 32-bit registers per multiprocessor, and maximum per block.
 pub const REGISTERS: u32 = 65_536;
 
 /// Maximum registers per thread (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
@@ -19,7 +19,7 @@ const REGISTER_GRANULARITY: u32 = 256;
 /// Parts of a multiprocessor that divide its registers (`cudaOccSubPartitionsPerMultiprocessor`).
 const PARTITIONS: u32 = 4;
 
-/// The resources of a multiprocessor.
+/// Resources of a multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multiprocessor {
     /// Maximum resident threads.
@@ -66,7 +66,7 @@ impl Multiprocessor {
     }
 }
 
-/// The needs of a launch.
+/// Needs of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// Threads per block, at least 1.
@@ -77,7 +77,7 @@ pub struct Needs {
     pub shared_bytes: u64,
 }
 
-/// The occupancy of a multiprocessor.
+/// Occupancy of a multiprocessor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Occupancy {
     /// Resident blocks. 0: the launch is rejected.
@@ -90,7 +90,7 @@ pub struct Occupancy {
     pub limited_by: Vec<Limiter>,
 }
 
-/// A resource of a multiprocessor.
+/// Resource of a multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {
@@ -150,7 +150,7 @@ fn by_registers(registers: u32, warps: u32) -> u32 {
     (REGISTERS / PARTITIONS / warp) * PARTITIONS / warps
 }
 
-/// Returns the number of resident blocks that shared memory allows; `u32::MAX` if unlimited.
+/// Returns the blocks that shared memory allows; `u32::MAX` if unlimited.
 fn by_shared(multiprocessor: &Multiprocessor, shared_bytes: u64) -> u32 {
     let granularity = u64::from(multiprocessor.shared_granularity);
     let reserved = u64::from(multiprocessor.reserved_bytes);

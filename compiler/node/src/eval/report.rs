@@ -1,5 +1,3 @@
-//! Results of an evaluation, printed by [`super::table`] or as JSON.
-
 use cubinder_expr::Value;
 use serde::{Serialize, Serializer};
 
@@ -7,21 +5,21 @@ use super::guard::Reason;
 use super::occupancy::Occupancy;
 use crate::reported_path::ReportedPath;
 
-/// The evaluations of one file.
+/// Evaluations of one file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// File, as the user named it.
     pub file: ReportedPath,
-    /// The file's kind.
+    /// File kind.
     pub kind: &'static str,
     /// Evaluations, one per node or plugin.
     pub evaluations: Vec<Evaluation>,
 }
 
-/// The evaluation of one node.
+/// Evaluation of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// A node of an engine: its number, from 1, and the number of nodes.
+    /// Engine node's number, from 1, and the number of nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<(usize, usize)>,
     /// Plugin: `sample::circ_pad_plugin`.
@@ -47,7 +45,7 @@ pub struct Evaluation {
     /// Chosen variant's scratch buffers, by offset.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<ScratchReport>,
-    /// Workspace of all scratch buffers, in bytes.
+    /// Workspace in bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub workspace_bytes: u64,
     /// Chosen variant's steps, if not one plain launch.
@@ -55,7 +53,7 @@ pub struct Evaluation {
     pub steps: Vec<StepReport>,
     /// Chosen variant's launches, in order.
     pub launches: Vec<LaunchReport>,
-    /// The runtime's reason for rejecting the node.
+    /// Reason for rejecting the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// Facts that could not be determined.
@@ -63,7 +61,7 @@ pub struct Evaluation {
     pub notes: Vec<String>,
 }
 
-/// A type parameter.
+/// Type parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TypeReport {
     /// Name.
@@ -75,7 +73,7 @@ pub struct TypeReport {
     pub others: Vec<&'static str>,
 }
 
-/// A format parameter.
+/// Format parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FormatReport {
     /// Name.
@@ -86,7 +84,7 @@ pub struct FormatReport {
     pub others: Vec<&'static str>,
 }
 
-/// An attribute.
+/// Attribute.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AttributeReport {
     /// Name.
@@ -101,19 +99,19 @@ pub struct AttributeReport {
     pub from: Origin,
 }
 
-/// The origin of a value.
+/// Origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Query.
     Given,
-    /// The manifest's default.
+    /// Manifest default.
     Default,
     /// Engine.
     Engine,
 }
 
-/// A tensor.
+/// Tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TensorReport {
     /// Name.
@@ -129,7 +127,7 @@ pub struct TensorReport {
     pub shape: Vec<i64>,
     /// Number of elements, if it fits.
     pub elements: Option<u64>,
-    /// Size in memory in bytes, with padding.
+    /// Bytes in memory, with padding.
     pub bytes: Option<u64>,
     /// Assumed alignment in bytes.
     pub alignment: u64,
@@ -141,7 +139,7 @@ pub struct TensorReport {
     pub alias: Option<String>,
 }
 
-/// A fact about the device.
+/// Fact about the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FactReport {
     /// Name: `sms`.
@@ -152,7 +150,7 @@ pub struct FactReport {
     pub from: FactOrigin,
 }
 
-/// The origin of a device fact.
+/// Origin of a device fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactOrigin {
@@ -162,19 +160,19 @@ pub enum FactOrigin {
     Arch,
 }
 
-/// A check of the node.
+/// Check of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Condition.
     pub text: String,
     /// Whether it is satisfied.
     pub holds: bool,
-    /// The runtime's reason, if not.
+    /// Reason, if not satisfied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// A row of the table of variants.
+/// Row of the table of variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VariantReport {
     /// Tactic id.
@@ -191,7 +189,7 @@ pub struct VariantReport {
     pub reasons: Vec<Reason>,
 }
 
-/// The result of a guard.
+/// Result of a guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardReport {
@@ -210,7 +208,7 @@ fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-/// A scratch buffer.
+/// Scratch buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScratchReport {
     /// Name.
@@ -221,7 +219,7 @@ pub struct ScratchReport {
     pub bytes: u64,
 }
 
-/// A step.
+/// Step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepReport {
     /// Condition as written.
@@ -232,13 +230,13 @@ pub struct StepReport {
     pub does: StepDoes,
 }
 
-/// The effect of a step.
+/// Effect of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum StepDoes {
     /// Launches a kernel.
     Launch {
-        /// The launch's index, from 0.
+        /// Launch index, from 0.
         launch: usize,
     },
     /// Fills memory with a byte.
@@ -257,10 +255,10 @@ pub enum StepDoes {
     },
 }
 
-/// A launch.
+/// Launch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LaunchReport {
-    /// The kernel's name in its source.
+    /// Kernel name in its source.
     pub kernel: String,
     /// Blocks in x, y and z.
     pub grid: Option<[u32; 3]>,
@@ -289,10 +287,10 @@ pub struct LaunchReport {
     pub occupancy: Vec<OccupancyReport>,
 }
 
-/// An argument.
+/// Argument.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArgReport {
-    /// The parameter's name.
+    /// Parameter name.
     pub name: String,
     /// `tensor`, `scratch`, `i32` or `i64[4]`, if known.
     #[serde(rename = "type")]
@@ -305,7 +303,7 @@ pub struct ArgReport {
     pub value: Option<Value>,
 }
 
-/// The occupancy of a launch on an architecture.
+/// Occupancy of a launch on an architecture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OccupancyReport {
     /// Architecture: `sm_90`.
@@ -321,8 +319,7 @@ pub struct OccupancyReport {
     pub occupancy: Occupancy,
 }
 
-/// Converts a value to untagged JSON. Non-finite floats are `{"float": "inf"}`, `{"float": "-inf"}` or `{"float":
-/// "nan"}`, distinct from strings.
+/// Converts a value to untagged JSON. Non-finite floats are `{"float": "inf"}`, `{"float": "-inf"}` or `{"float": "nan"}`, distinct from strings.
 #[must_use]
 pub fn value_json(value: &Value) -> serde_json::Value {
     match value {

@@ -1,5 +1,3 @@
-//! Resolves a query's names.
-
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch::{Facts, Signature, Steps, output_shapes};
 use cubinder_model::Plugin;
@@ -11,12 +9,12 @@ use super::subject::Subject;
 use super::{inputs, types};
 use crate::query::{Mistake, Query};
 
-/// A resolved node, in the plugin's order.
+/// Resolved node, in the plugin's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedQuery {
     /// All attributes, with defaults.
     pub attributes: Vec<Value>,
-    /// The inputs' shapes.
+    /// Input shapes.
     pub inputs: Vec<Vec<i64>>,
     /// Values of shape inputs; empty for others.
     pub values: Vec<Vec<i64>>,

@@ -1,5 +1,4 @@
-//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted; their code is not
-//! loaded.
+//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted; their code is not loaded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +18,10 @@ use crate::resolve::{self, Resolved};
 use crate::source;
 use crate::tables;
 
-/// A file with its evaluable contents.
+/// File with its evaluable contents.
 #[derive(Debug, Clone)]
 pub struct Subjects {
-    /// The file's kind.
+    /// File kind.
     pub kind: &'static str,
     /// Plugins or nodes, in the file's order.
     pub list: Vec<Subject>,
@@ -43,18 +42,18 @@ impl Subjects {
     }
 }
 
-/// A plugin, or a node of it.
+/// Plugin, or a node of it.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// Model.
     pub plugin: Plugin,
     /// Origin.
     pub origin: Origin,
-    /// An engine's node, from 1, and the number of nodes.
+    /// Engine node's number, from 1, and number of nodes.
     pub number: Option<(usize, usize)>,
-    /// The node's attributes; `None` for a plugin.
+    /// Node attributes; `None` for a plugin.
     pub attributes: Option<Vec<Value>>,
-    /// Ranks of the inputs of an engine's node, if known.
+    /// Input ranks of an engine's node, if known.
     pub input_ranks: Option<Vec<u8>>,
     /// Overrides the manifest's route.
     pub route: Option<Route>,
@@ -79,21 +78,21 @@ impl Subject {
     }
 }
 
-/// The origin of a plugin.
+/// Origin of a plugin.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// A manifest, not compiled.
+    /// Manifest, not compiled.
     Manifest(Arc<Resolved>),
-    /// A library or an engine, with code.
+    /// Library or engine, with code.
     Compiled(Arc<[CodeObject]>),
 }
 
 /// Chooses among a file's plugins and nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Choice {
-    /// The plugin's name, with or without namespace.
+    /// Plugin name, with or without namespace.
     pub plugin: Option<String>,
-    /// The node's number, from 1.
+    /// Node number, from 1.
     pub node: Option<usize>,
 }
 
@@ -132,7 +131,7 @@ fn of_manifest(resolved: Resolved) -> Subjects {
     Subjects { kind: "manifest", list: vec![Subject::new(plugin, origin)], carried: Vec::new(), warnings }
 }
 
-/// Reads a library, a bundle or an engine.
+/// Reads a library, bundle or engine.
 pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
     contents(name, bytes).not_empty(name)
 }
@@ -208,8 +207,7 @@ fn of_node(plugin: Plugin, code: &[CodeObject], attributes: &[Value], ranks: Opt
     Subject { attributes, input_ranks, ..Subject::new(plugin, Origin::Compiled(code.into())) }
 }
 
-/// Returns a reference's plugin, with the variants of its types, and its bundle; `None` if not among the
-/// containers.
+/// Returns a reference's plugin, with the variants of its types, and its bundle, if among the containers.
 pub fn referred_plugin<'a>(
     reference: &NodeReference,
     all: &'a [LocatedContainer],

@@ -1,5 +1,3 @@
-//! Prints the report in columns.
-
 use std::fmt::Write as _;
 
 use cubinder_expr::Value;

@@ -1,5 +1,3 @@
-//! Notes about measured times.
-
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, Signature, shape_text};
 use cubinder_model::{Plugin, TunedDevice, TunedPoint};

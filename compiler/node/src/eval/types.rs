@@ -16,7 +16,7 @@ pub(super) struct ChosenRow<'p> {
     pub(super) formats: Vec<FormatReport>,
 }
 
-/// Chooses a variant, preferably one compiled for the attributes.
+/// Prefers a variant compiled for the attributes.
 pub(super) fn choose<'p>(
     plugin: &'p Plugin,
     attributes: &[Value],
@@ -37,7 +37,7 @@ pub(super) fn choose<'p>(
     };
     let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
     let suiting = || plugin.variants.iter().filter(suits);
-    // If no suitable variant is compiled for the attributes, the checks report it.
+    // The checks report attributes without compiled variant.
     let Some(variant) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
         mistakes.push(none_has(plugin, query));
         return None;

@@ -1,5 +1,3 @@
-//! Reads queries in files of cases and measured times.
-
 use std::ops::Range;
 
 use cubinder_expr::Value;

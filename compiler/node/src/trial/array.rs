@@ -1,9 +1,7 @@
-//! Tensors in host memory, row major.
-
 use cubinder_expr::DataType;
 use cubinder_model::float;
 
-/// A row-major tensor. The first of two elements in a byte is the lower half.
+/// Row-major tensor. The first of two elements in a byte is the lower half.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Array {
     ty: DataType,
@@ -11,12 +9,12 @@ pub struct Array {
     bytes: Vec<u8>,
 }
 
-/// An element.
+/// Element.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Number {
-    /// An element of an integer type or `bool`.
+    /// Element of an integer type or `bool`.
     Int(i64),
-    /// An element of a float type.
+    /// Element of a float type.
     Float(f64),
 }
 
@@ -76,7 +74,7 @@ impl Array {
         Array::try_of_numbers(ty, shape, numbers.map(Ok))
     }
 
-    /// Calls [`Array::of_numbers`] for fallible numbers.
+    /// As [`Array::of_numbers`].
     pub(super) fn try_of_numbers(
         ty: DataType,
         shape: Vec<i64>,
@@ -186,8 +184,7 @@ pub(super) fn decode(ty: DataType, code: u64) -> Number {
     }
 }
 
-/// Rounds to nearest even. Overflow becomes infinity or, in 8 bits, the maximum, as in CUDA. Fails for
-/// integers out of range.
+/// Rounds to nearest even. Overflow becomes infinity or, in 8 bits, the maximum, as in CUDA. Fails for integers out of range.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // assembles bits
 fn encode(ty: DataType, number: Number) -> Result<u64, String> {
     let infinite = |value: f64, bits: u16| bits | if value.is_sign_negative() { 0x8000 } else { 0 };

@@ -1,11 +1,9 @@
-//! Compares results with expected values.
-
 use cubinder_expr::DataType;
 use serde::{Deserialize, Serialize};
 
 use super::array::{Array, Number};
 
-/// A tolerance: `atol + rtol * |expected|`.
+/// Tolerance: `atol + rtol * |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     /// Absolute tolerance.
@@ -32,7 +30,7 @@ pub fn default_tolerance(ty: DataType) -> Tolerance {
     }
 }
 
-/// The elements that differ.
+/// Elements that differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// Number of differing elements.
@@ -41,13 +39,13 @@ pub struct Mismatch {
     pub of: usize,
     /// First of them.
     pub first: Vec<Element>,
-    /// The element that differs most; NaN and infinity differ more than all numbers.
+    /// Element that differs most; NaN and infinity differ more than all numbers.
     pub worst: Element,
     /// Largest finite difference.
     pub largest: Option<f64>,
 }
 
-/// An element that differs.
+/// Element that differs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Element {
     /// Index per dimension.

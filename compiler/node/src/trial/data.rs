@@ -31,8 +31,7 @@ pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Resu
     of_columns(ty, shape, &[range], seed)
 }
 
-/// Returns [`random`] numbers with a range per position of the last dimension; fails also for a wrong number
-/// of ranges.
+/// Returns [`random`] numbers with a range per position of the last dimension; fails for a wrong number of ranges.
 pub fn columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
     check_columns(ranges.len(), shape)?;
     of_columns(ty, shape, ranges, seed)

@@ -23,7 +23,7 @@ pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
     Ok(packed)
 }
 
-/// Reads a tensor from memory in `format`; fails if there are too few bytes.
+/// Reads a tensor from memory in `format`; fails for too few bytes.
 pub fn unpack(
     bytes: &[u8],
     ty: cubinder_expr::DataType,
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Returns the offset of an element. In `axes`, `v` is the position in a vector of channels.
+    /// In `axes`, `v` is the position in a vector of channels.
     fn offset(axes: &str, vector: usize, extents: [usize; 5], at: [usize; 5]) -> usize {
         let in_vectors = axes.contains('v');
         axes.chars().fold(0, |offset, axis| {

@@ -1,5 +1,4 @@
-//! Trials: host tensors ([`Array`]), NumPy files ([`npy`]), layouts ([`layout`]), random [`data`] and [`shapes`],
-//! checks ([`check()`]), comparisons ([`compare`]), Python references ([`mod@reference`]). Never uses a GPU.
+//! Data, checks, comparisons and Python references of a node's trial. Never uses a GPU.
 
 mod array;
 mod check;

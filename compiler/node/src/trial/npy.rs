@@ -1,8 +1,7 @@
-//! NumPy's `.npy` and `.npz` files (`numpy.lib.format`, versions 1.0 to 3.0).
-//!
-//! Other crates parse headers with unbounded recursion. Memory grows with the data, not with lengths in the file;
-//! [`StoredTensor::within`] limits inflated tensors. Reads `bf16`, `f8` and `i4` (one per byte) from `ml_dtypes`
-//! (`|V2`, `|V1`), integers of their size, or wider types (rounded).
+//! NumPy's `.npy` and `.npz` files (`numpy.lib.format`, versions 1.0 to 3.0). Other crates parse headers with unbounded
+//! recursion. Memory grows with the data, not with lengths in the file; [`StoredTensor::within`] limits inflated
+//! tensors. Reads `bf16`, `f8` and `i4` (one per byte) from `ml_dtypes` (`|V2`, `|V1`), integers of their size, or wider
+//! types (rounded).
 
 use std::io::{Read, Seek, Write};
 
@@ -11,10 +10,10 @@ use cubinder_expr::DataType;
 use super::array::{Array, Number, count, decode};
 
 const MAX_RANK: usize = 32;
-/// Maximum size of a header in bytes; NumPy writes a few hundred.
+/// In bytes; NumPy writes a few hundred.
 const MAX_HEADER: usize = 4096;
 
-/// A tensor with its header read.
+/// Tensor with its header read.
 pub struct StoredTensor<'f> {
     format: ElementFormat,
     is_fortran: bool,
@@ -25,7 +24,7 @@ pub struct StoredTensor<'f> {
 #[derive(Debug, Clone, Copy)]
 struct ElementFormat {
     kind: Kind,
-    /// Size of an element in bytes.
+    /// In bytes.
     size: usize,
     is_big_endian: bool,
 }
@@ -254,8 +253,7 @@ fn descr(ty: DataType) -> (&'static str, DataType) {
     }
 }
 
-/// Returns a `.npy` file. `bf16` and `f8` become 32-bit floats, `i4` 8-bit integers, without loss. Fails if a `bool`
-/// is not 0 or 1.
+/// Returns a `.npy` file. `bf16` and `f8` become 32-bit floats, `i4` 8-bit integers, without loss. Fails if a `bool` is not 0 or 1.
 pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     let (descr, ty) = descr(array.ty());
     let shape: String = array.shape().iter().map(|extent| format!("{extent}, ")).collect();
@@ -273,7 +271,7 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A `.npz` archive.
+/// `.npz` archive.
 #[derive(Debug)]
 pub struct Archive<R>(zip::ZipArchive<R>);
 

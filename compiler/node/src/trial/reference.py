@@ -1,5 +1,5 @@
-# Calls reference functions, which compute a plugin's or an engine's expected outputs, or evaluates an ONNX model: one request per
-# line on standard input, one answer per line on the original standard output. Output that the functions print goes to standard error.
+# Calls reference functions, which compute expected outputs, or evaluates an ONNX model: one request per line on standard input,
+# one answer per line on the original standard output. Output of the functions goes to standard error.
 import importlib.util
 import json
 import os

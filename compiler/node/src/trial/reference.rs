@@ -19,7 +19,7 @@ use crate::reported_path::ReportedPath;
 
 const SCRIPT: &str = include_str!("reference.py");
 
-/// A Python process, started at the first call.
+/// Python process, started at the first call.
 #[derive(Debug)]
 pub struct Python {
     program: PathBuf,
@@ -36,9 +36,9 @@ struct PythonProcess {
 /// What computes the outputs.
 #[derive(Debug, Clone, Copy)]
 pub enum Computation<'a> {
-    /// A function.
+    /// Function.
     Function(&'a FunctionRef),
-    /// An ONNX model, with functions for nodes of some ops: `domain::name`.
+    /// ONNX model, with functions for nodes of some ops: `domain::name`.
     Model(&'a Path, &'a [(String, FunctionRef)]),
 }
 
@@ -51,7 +51,7 @@ impl std::fmt::Display for Computation<'_> {
     }
 }
 
-/// The arguments of a call.
+/// Arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// Function or model.
@@ -64,10 +64,10 @@ pub struct Call<'a> {
     pub outputs: &'a [Returned<'a>],
 }
 
-/// The result expected for an output.
+/// Result expected for an output.
 #[derive(Debug, Clone, Copy)]
 pub struct Returned<'a> {
-    /// The output's name.
+    /// Output name.
     pub name: &'a str,
     /// Type.
     pub ty: DataType,
@@ -81,7 +81,7 @@ pub struct Returned<'a> {
 
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Returns the path by which other processes open an unnamed file (proc(5), `/proc/pid/fd`).
+/// Path by which other processes open an unnamed file (proc(5), `/proc/pid/fd`).
 fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
@@ -93,15 +93,13 @@ impl Python {
         Python { program, running: None }
     }
 
-    /// Calls a function; outputs may be omitted. Fails if Python does not start, NumPy is missing, the function
-    /// raises, or a result is invalid.
+    /// Calls a function; outputs may be omitted. Fails if Python does not start, NumPy is missing, the function raises, or a result is invalid.
     pub fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let mut running = match self.running.take() {
             Some(running) => running,
             None => PythonProcess::start(&self.program)?,
         };
         let result = running.call(call);
-        // Drops a process that exited.
         if running.child.try_wait().is_ok_and(|status| status.is_none()) {
             self.running = Some(running);
         }

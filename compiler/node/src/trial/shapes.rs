@@ -11,10 +11,10 @@ use fastrand::Rng;
 use super::array::count;
 use crate::query::{DEFAULT_ALIGNMENT, Query, RawAttributeValue};
 
-/// A node without its data.
+/// Node without its data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
-    /// The inputs' shapes.
+    /// Input shapes.
     pub shapes: Vec<Vec<i64>>,
     /// Values of shape inputs; empty for others.
     pub values: Vec<Vec<i64>>,
@@ -24,7 +24,7 @@ pub struct Sizes {
     pub row: usize,
 }
 
-/// Maximum number of elements of a tensor.
+/// Maximum elements of a tensor.
 pub const MOST_ELEMENTS: usize = 1 << 20;
 const ATTEMPTS: usize = 20_000;
 /// Around powers of two and block sizes.
@@ -141,7 +141,7 @@ fn extent(
     }
 }
 
-/// Draws a value for an attribute; it may be invalid.
+/// Draws a possibly invalid value.
 fn value(attribute: &Attribute, rank: usize, source: &mut Rng) -> Value {
     if let Some(default) = attribute.default.as_ref().filter(|_| source.bool()) {
         return default.clone();

@@ -12,14 +12,14 @@ use crate::query::Query;
 use crate::reported_path::as_bytes;
 use crate::source;
 
-/// A node with its data and expectations.
+/// Node with its data and expectations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trial {
     /// Description.
     pub name: String,
     /// Shapes, attributes, types, formats, alignments.
     pub query: Query,
-    /// The inputs' data; random by default.
+    /// Input data; random by default.
     pub inputs: Vec<(String, InputData)>,
     /// Expected values of outputs.
     pub outputs: Vec<(String, DataFile)>,
@@ -33,7 +33,7 @@ pub struct Trial {
     pub variant: Option<i32>,
 }
 
-/// The data of an input.
+/// Data of an input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum InputData {
     /// Contents of a file.
@@ -46,23 +46,23 @@ pub enum InputData {
     Columns(Vec<(f64, f64)>),
 }
 
-/// A tensor in a NumPy file.
+/// Tensor in a NumPy file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
-    /// The `.npy` or `.npz` file.
+    /// `.npy` or `.npz` file.
     #[serde(with = "as_bytes")]
     pub path: PathBuf,
     /// Tensor of a `.npz` file.
     pub member: Option<String>,
 }
 
-/// A function in a Python file.
+/// Function in a Python file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionRef {
     /// File.
     #[serde(with = "as_bytes")]
     pub path: PathBuf,
-    /// The function's name.
+    /// Function name.
     pub function: String,
 }
 

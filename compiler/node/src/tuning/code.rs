@@ -12,7 +12,7 @@ use crate::eval::{Subject, SubjectOrigin, resolve_query};
 /// Measured points of changed code.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct OutdatedMeasurement {
-    /// The plugin's name, with namespace.
+    /// Plugin name, with namespace.
     pub plugin: String,
     /// Measured GPU.
     pub device: String,
@@ -49,8 +49,7 @@ fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
     launch.code.get(*fit::order(capability, &targets).first()?)
 }
 
-/// Returns points whose code in a bundle changed. Skips bundles without code for exactly this GPU, which
-/// measured code has.
+/// Returns points whose code in a bundle changed. Skips bundles without code for exactly this GPU.
 #[must_use]
 pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     let mut all: Vec<OutdatedMeasurement> = Vec::new();
@@ -75,7 +74,7 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     all
 }
 
-/// Returns whether the code changed since the measurement; `false` after other errors, which are reported separately.
+/// `false` after errors, which are reported separately.
 fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
     let Ok(resolved) = resolve_query(subject, &point.query) else { return false };
     let node = resolved.signature();

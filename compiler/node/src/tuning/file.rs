@@ -1,5 +1,3 @@
-//! Files of measured times: names, merging, atomic writes.
-
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,7 +28,7 @@ pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
     read(&source)
 }
 
-/// Reads the file for a GPU, if it exists; fails if it is for another GPU.
+/// Reads a GPU's file, if it exists; fails for another GPU's.
 pub fn read_for_device(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnostic>> {
     if !path.exists() && !path.is_symlink() {
         return Ok(None);
@@ -45,7 +43,7 @@ pub fn read_for_device(path: &Path, device: &Device) -> Result<Option<Tuning>, V
     Ok(Some(known))
 }
 
-/// The points that new ones replace.
+/// Points that new ones replace.
 #[derive(Debug, Clone, Copy)]
 pub enum ReplacedPoints<'s> {
     /// All of their version and, if existing versions are given, of others.
@@ -88,7 +86,7 @@ pub fn is_same_node(one: &Point, other: &Point) -> bool {
     node(one) == node(other)
 }
 
-/// Compares two points' nodes, with defaults and rounding.
+/// Considers defaults and rounding.
 fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
     let resolved = |point: &Point| resolve_query(subject, &point.query).ok();
     is_same_node(one, other) || resolved(one).is_some_and(|node| resolved(other) == Some(node))

@@ -1,28 +1,6 @@
-//! Measured times of a plugin's variants for some shapes on one GPU.
-//!
-//! Owns the syntax of `tuning/*.toml` ([`read()`], [`write()`]), and its packing into models ([`pack`]).
-//! `cubinder tune` measures, [`cubinder_launch`] chooses variants.
-//!
-//! ```toml
-//! schema = 1
-//!
-//! [device]
-//! name = "NVIDIA H200"
-//! capability = "9.0"
-//! sms = 132
-//! driver = 13000                       # the driver's newest CUDA; informative
-//!
-//! [[points]]
-//! plugin = "cubinder::rms_norm"        # namespace::name
-//! version = "1"
-//! case = "rows of a large model"       # the shapes' origin; informative
-//! types = { T = "bf16" }
-//! attributes = { epsilon = 1e-5 }
-//! shapes = { x = [512, 4096], weight = [4096] }
-//! microseconds = { 6 = 3.02, 4 = 3.3 } # by the variants' ids
-//! ```
-//!
-//! Never measures or chooses variants ([`cubinder_launch`] does).
+//! Measured times of a plugin's variants for some shapes on one GPU. Owns the syntax of `tuning/*.toml`
+//! (`docs/tuning-files.md`, [`read()`], [`write()`]), and its packing into models ([`pack`]). Never measures or
+//! chooses variants: `cubinder tune` and [`cubinder_launch`] do.
 
 mod cases;
 mod code;
@@ -50,10 +28,10 @@ pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
 
-/// The schema edition of [`read()`] and [`write()`].
+/// Schema edition of [`read()`] and [`write()`].
 pub const SCHEMA: i64 = 1;
 
-/// The measurements on one GPU.
+/// Measurements on one GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
     /// GPU.
@@ -62,16 +40,16 @@ pub struct Tuning {
     pub points: Vec<Point>,
 }
 
-/// A GPU; measurements apply to all alike ones.
+/// GPU; measurements apply to all alike ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// The driver's name of it.
+    /// Driver's name of it.
     pub name: String,
     /// Compute capability.
     pub capability: ComputeCapability,
     /// Number of multiprocessors.
     pub sms: u32,
-    /// The driver's newest CUDA version (`cuDriverGetVersion`): 13000 for 13.0.
+    /// Driver's newest CUDA version (`cuDriverGetVersion`): 13000 for 13.0.
     pub driver: Option<u32>,
 }
 
@@ -83,7 +61,7 @@ impl std::fmt::Display for Device {
 }
 
 impl Device {
-    /// Returns whether compute capability and number of multiprocessors are equal.
+    /// Compares compute capability and number of multiprocessors.
     #[must_use]
     pub fn is_alike(&self, other: &Device) -> bool {
         (self.capability, self.sms) == (other.capability, other.sms)
@@ -121,14 +99,13 @@ impl Point {
     }
 }
 
-/// A tuning file with spans.
+/// Tuning file with spans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
     /// Text.
     pub source: Arc<Source>,
     /// Contents.
     pub tuning: Tuning,
-    /// Source positions of each point.
     places: Vec<Places>,
 }
 
@@ -151,7 +128,7 @@ enum PointKey<'n> {
 }
 
 impl File {
-    /// Returns a part's span, or the point's header.
+    /// Falls back to the point's header.
     fn span(&self, point: usize, key: PointKey<'_>) -> Span {
         let range = self.places.get(point).map(|places| {
             let found = match key {

@@ -104,7 +104,7 @@ impl RemainingRoom {
     }
 }
 
-/// Returns the entry of a device, added if it is new; `None` if there are too many kinds of GPUs.
+/// Adds the device's entry if it is new; `None` if there are too many kinds of GPUs.
 fn place<'t>(tuning: &'t mut Vec<TunedDevice>, device: &Device) -> Option<&'t mut TunedDevice> {
     let capability = u16::from(device.capability.major) * 10 + u16::from(device.capability.minor);
     let is_it = |known: &TunedDevice| (known.capability, known.sms) == (capability, device.sms);
@@ -176,7 +176,7 @@ fn of_point(
     Some(TunedPoint { attributes, shapes, ranking })
 }
 
-/// Ranks rows by time; those as fast as the fastest ([`ALIKE`]) keep their order.
+/// Rows as fast as the fastest ([`ALIKE`]) keep their order.
 pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     times.sort_by_key(|(row, _)| *row);
     let mut ranking = Vec::new();
@@ -187,7 +187,7 @@ pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     ranking
 }
 
-/// Returns inputs' shapes, then outputs', or the runtime's reason for rejecting the node.
+/// Fails with the runtime's reason for rejecting the node.
 fn shapes(subject: &Subject, resolved: &ResolvedQuery) -> Result<Vec<Vec<i64>>, String> {
     let outputs = match resolved.unmet(subject) {
         Some(why) => Err(why),

@@ -130,7 +130,6 @@ fn a_point_becomes_rows_in_the_order_of_their_times() {
     let first = &up.tuning[0].points[0];
     assert_eq!(first.attributes, [(0, Value::Int(2))], "timing attributes, without those of the row");
     assert_eq!(first.shapes, [vec![4, 16], vec![1], vec![8, 16]]);
-    // The runtime uses the packed times.
     let facts = Facts {
         shapes: &[&[4, 16], &[1], &[8, 16]],
         device: Some(launch::Device { sms: 132, shared_bytes: 0, capability: 90 }),

@@ -1,5 +1,3 @@
-//! Parses tuning files.
-
 use std::sync::Arc;
 
 use cubinder_model::MAX_VARIANT_ID;
@@ -117,7 +115,7 @@ fn point(toml: &mut TomlReader, mut section: Section<'_>) -> (Point, Places) {
     for each in [Part::Type, Part::Format, Part::Attribute] {
         part(toml, &mut section, each, query, parts);
     }
-    // Required, because a point without shapes would describe a node without inputs.
+    // A point without shapes would describe a node without inputs.
     let shapes = toml.require(&mut section, Part::Shape.key(), "{ NAME = [512, 4096] }");
     let shapes = shapes.and_then(|entry| toml.table(&entry, "[points.shapes]".to_owned()));
     for entry in shapes.map(|table| table.entries()).unwrap_or_default() {

@@ -77,7 +77,6 @@ impl Files {
         place
     }
 
-    /// Returns the first path that changed since it was read.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
         let known = self.states();
         let changed = known.iter().filter(|(path, place)| digest_of(path) != place.digest());
@@ -133,7 +132,7 @@ pub(crate) struct Dependencies {
     pub(crate) complete: bool,
     /// Project file has a computed include.
     pub(crate) computed: bool,
-    /// Included pipe or device, which may never end.
+    /// Included pipe or device.
     pub(crate) endless: Option<PathBuf>,
     /// A toolkit header has a computed include, so all are inputs.
     pub(crate) trusts_toolkit: bool,
@@ -221,8 +220,7 @@ impl Dependencies {
         })
     }
 
-    /// Returns whether a project's text may depend on the architecture: it may name it, or includes a header of
-    /// `toolkit` that defines macros for it.
+    /// Returns whether a project's text may name the architecture, or include a header of `toolkit` that defines macros for it.
     pub(crate) fn may_depend_on_architecture(&self, text: &str, toolkit: &[PathBuf]) -> bool {
         may_name_architecture(text) || self.uses_headers(&scan(text), toolkit)
     }
@@ -248,7 +246,7 @@ impl Dependencies {
         })
     }
 
-    /// Returns whether all files are unchanged; otherwise results must not be stored.
+    /// If `false`, results must not be stored.
     pub(crate) fn still_hold(&self) -> bool {
         self.places.iter().all(|(place, digest)| digest_of(place) == *digest)
     }

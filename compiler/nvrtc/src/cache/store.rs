@@ -27,13 +27,12 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// The store. Unreadable entries are misses; the first failed write disables writing with a warning.
+/// The store; the first failed write disables writing with a warning.
 #[derive(Debug)]
 pub struct Cache {
     root: Option<PathBuf>,
     /// First failure; `Some(None)` once reported.
     failure: Mutex<Option<Option<Diagnostic>>>,
-    /// Folders already swept.
     swept: Mutex<HashSet<PathBuf>>,
 }
 

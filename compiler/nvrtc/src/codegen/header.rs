@@ -1,7 +1,5 @@
-//! Writes `cubinder.h`, the manifest as kernels see it.
-//!
-//! Unused names must not change machine code. Known unused names are omitted, so variants that differ only in those
-//! share one text.
+//! Writes `cubinder.h`, the manifest as kernels see it. Unused names must not change machine code. Known unused names
+//! are omitted, so variants that differ only in those share one text.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +33,7 @@ pub fn header(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) 
     text
 }
 
-/// The type of array arguments, laid out like `T[N]`.
+/// Type of array arguments, laid out like `T[N]`.
 const ARRAY: &str = "\
 namespace cubinder {
 // N numbers passed by value.
@@ -109,10 +107,8 @@ fn formats() -> String {
     )
 }
 
-/// Writes a table's data as a template, which leaves no code if unused.
-///
-/// NVRTC reads strings five times as fast as numbers (a megabyte of `float`, 13.0). The NUL is an extra byte. Empty
-/// tables would compile to another kernel's code.
+/// Writes a table's data as a template, which leaves no code if unused. NVRTC reads strings five times as fast as
+/// numbers (a megabyte of `float`, 13.0). The NUL is an extra byte. Empty tables would compile to another kernel's code.
 fn data(table: &Table) -> String {
     let Table { name, data, .. } = table;
     if data.is_empty() {

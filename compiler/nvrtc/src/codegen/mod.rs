@@ -15,31 +15,29 @@ use crate::directives::includes_only_cuda_headers;
 use crate::manifest_names::{manifest_names, names_taken};
 use crate::resolve::{Table, Unit};
 
-/// The name that units include.
+/// Name that units include.
 pub const PRELUDE_NAME: &str = "cubinder.h";
 
-/// A text for NVRTC, with what diagnostics need.
+/// Text for NVRTC, with what diagnostics need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranslationUnit {
-    /// The file's name in messages and `__FILE__`.
+    /// File name in messages and `__FILE__`.
     pub name: String,
-    /// The prelude's include, then the user's file with its own line numbers.
+    /// Prelude's include, then the user's file with its own line numbers.
     pub text: String,
     /// Text of `cubinder.h`.
     pub prelude: Arc<Source>,
-    /// The user's file.
+    /// User's file.
     pub source: Arc<Source>,
-    /// The file's folder as the user writes it, first searched for quoted includes.
+    /// File's folder as the user writes it, first searched for quoted includes.
     pub folder: PathBuf,
-    /// The kernel's C++ name.
+    /// Kernel's C++ name.
     pub kernel: String,
-    /// The kernel's name in the manifest.
+    /// Kernel name in the manifest.
     pub kernel_span: Span,
 }
 
-/// Joins the prelude and the user's file.
-///
-/// `name` is its [`display_name`]; `names` are the header's manifest names ([`names_needed`]), all if `None`.
+/// Joins the prelude and the user's file. `name` is its [`display_name`]; `names` are the header's ([`names_needed`]), all if `None`.
 #[must_use]
 pub fn translation_unit(
     unit: &Unit,
@@ -89,8 +87,7 @@ pub fn names_needed(unit: &Unit, of_text: Option<&BTreeSet<String>>) -> Option<B
     names.iter().all(is_declared).then_some(names)
 }
 
-/// Returns the path from `root`, or the whole path if unrelated: compiled bytes must not depend on the project's
-/// location. `a/../b` becomes `b`.
+/// Returns the path from `root`, or the whole path if unrelated: compiled bytes must not depend on the project's location. `a/../b` becomes `b`.
 #[must_use]
 pub fn display_name(path: &Path, root: &Path) -> String {
     let whole = |path: &Path| {

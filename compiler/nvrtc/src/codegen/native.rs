@@ -11,7 +11,7 @@ use cubinder_model::{Arg, ArgValue, Launch, Plugin};
 
 use super::TranslationUnit;
 
-/// The launch bounds of the user's and the generated kernel.
+/// Launch bounds of the user's and the generated kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchBounds {
     /// Maximum threads of a block.
@@ -66,7 +66,7 @@ pub fn native_symbol(plugin: &Plugin) -> String {
     native::symbol(&plugin.namespace, &plugin.name)
 }
 
-/// Returns the unit of the generated kernel for `unit` and `launch`.
+/// Returns the generated kernel's unit.
 #[must_use]
 pub fn native_unit(
     unit: &TranslationUnit,

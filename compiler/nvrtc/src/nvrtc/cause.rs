@@ -1,7 +1,6 @@
-//! Classifies NVRTC's messages by the wording of 13.0, on which no other module may depend; others are
-//! [`Cause::Other`].
+//! Classifies NVRTC's messages by the wording of 13.0, on which no other module may depend; others are [`Cause::Other`].
 
-/// The cause of a message.
+/// Cause of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Cause {
     /// An included file is in no include folder.
@@ -47,11 +46,11 @@ pub enum Cause {
 /// A kernel's excess over a limit, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excess {
-    /// The kernel's bytes.
+    /// Kernel's bytes.
     pub needed: u64,
     /// Limit.
     pub limit: u64,
-    /// The kernel's mangled name.
+    /// Kernel's mangled name.
     pub symbol: Option<String>,
 }
 

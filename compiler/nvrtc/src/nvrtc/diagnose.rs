@@ -1,5 +1,3 @@
-//! Reports NVRTC's messages in the user's files.
-
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Label, Severity, Source, Span};
 use crate::rules;
 use crate::source;
 
-/// A compile message with its cause.
+/// Compile message with its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileMessage {
     /// Cause.
@@ -28,10 +26,10 @@ pub struct CompileMessage {
     pub diagnostic: Diagnostic,
 }
 
-/// The author of a text.
+/// Author of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// The kernel's author.
+    /// Kernel author.
     User,
     /// Cubinder (the generated header) or NVRTC (a built-in header).
     Compiler,
@@ -51,7 +49,7 @@ pub fn diagnostics(messages: Vec<CompileMessage>) -> Vec<Diagnostic> {
     messages.into_iter().map(|message| message.diagnostic).collect()
 }
 
-/// Reports a log; `library` is CUDA's include folders, which users cannot fix.
+/// `library` is CUDA's include folders, which users cannot fix.
 pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -> Vec<CompileMessage> {
     let mut files = Files { unit, library, opened: HashMap::new() };
     let (of_name, others): (Vec<&Message>, Vec<&Message>) =
@@ -282,8 +280,7 @@ impl Files<'_> {
         }
     }
 
-    /// Returns the end of the text before the marked token: NVRTC marks the token after the missing semicolon,
-    /// perhaps on a later line.
+    /// Returns the end of the text before the marked token, which follows the missing semicolon, perhaps on a later line.
     fn missing_semicolon(&self, cause: &Cause, error: &Diagnostic) -> Option<Span> {
         let is_of_syntax = matches!(cause, Cause::ExpectedSemicolon | Cause::Syntax);
         let span = error.primary.as_ref().map(|label| &label.span).filter(|_| is_of_syntax)?;
@@ -432,10 +429,8 @@ fn add(targets: &mut Vec<Target>, target: Target) {
 }
 
 struct Merged {
-    /// The diagnostic without notes.
     diagnostic: Diagnostic,
     targets: Vec<Target>,
-    /// Notes, each with its targets.
     notes: Vec<(String, Vec<Target>)>,
 }
 

@@ -1,5 +1,3 @@
-//! The diagnostics of compiles, except NVRTC's own about the user's text.
-
 use std::path::Display;
 
 use cubinder_model::Target;
@@ -7,9 +5,9 @@ use nvrtc_sys::CompileError;
 
 use crate::diagnostic::Span;
 
-/// The fix for too many parameter bytes.
+/// Fix for too many parameter bytes.
 pub const PASS_LESS: &str = "pass less by value: move large tables to an input tensor";
-/// The fix for too much static shared memory.
+/// Fix for too much static shared memory.
 pub const MAKE_IT_DYNAMIC: &str = "declare it `extern __shared__` and set `shared_bytes` in the launch";
 
 cubinder_source::diagnostics! {

@@ -6,19 +6,19 @@
 use super::cause::{Cause, required_arch};
 use crate::diagnostic::Severity;
 
-/// The file name that NVRTC 13.0 prints for errors in name expressions.
+/// File name that NVRTC 13.0 prints for errors in name expressions.
 const NAME_MAP: &str = "__nv_name_map";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) severity: Severity,
     pub(super) location: Option<Location>,
-    /// A warning's number: `174`.
+    /// Warning number: `174`.
     pub(super) number: Option<String>,
     pub(super) cause: Cause,
     /// Code is between backticks.
     pub(super) text: String,
-    /// Context of the message, one entry per step.
+    /// One entry per step.
     pub(super) context: Vec<Context>,
 }
 
@@ -110,7 +110,7 @@ impl Log {
     }
 }
 
-/// Parses a log; unrecognized lines go to [`Log::rest`].
+/// Unrecognized lines go to [`Log::rest`].
 pub(super) fn parse(text: &str) -> Log {
     let mut log = Log::default();
     let lines: Vec<&str> = text.lines().collect();

@@ -1,5 +1,4 @@
-//! Compiles units with NVRTC: options, calls, diagnostics, worker processes ([`workers`]) and the cached [`Session`].
-//! Never uses a GPU; `cubinder-analysis` checks the code.
+//! Compiles units with NVRTC. Never uses a GPU; `cubinder-analysis` checks the code.
 
 mod cause;
 mod diagnose;
@@ -36,8 +35,7 @@ use workers::{Ending, NvrtcInfo, WorkerFailure, WorkerOutput, Workers};
 /// `--no-source-include` would also hide headers beside headers (13.0). Messages use the text's `#line`.
 const PROGRAM_NAME: &str = "/dev/null/k.cu";
 
-/// Prints each opened file, indented by include depth. Undocumented; NVRTC 12.9, 13.0 and 13.5 accept it without
-/// changing code.
+/// Prints each opened file, indented by include depth. Undocumented; NVRTC 12.9, 13.0 and 13.5 accept it without changing code.
 const TRACE_INCLUDES: &str = "-Xcudafe=--trace_includes";
 
 /// Starts every trace.
@@ -46,7 +44,7 @@ const BUILT_IN_HEADER: &str = "__nv_nvrtc_builtin_header.h";
 /// Traced names without file.
 const BUILT_IN: [&str; 3] = [BUILT_IN_HEADER, "__nv_name_map", PRELUDE_NAME];
 
-/// The files that a compile read, according to NVRTC.
+/// Files that a compile read, according to NVRTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadFiles {
     /// Tracing is unavailable.
@@ -176,7 +174,7 @@ fn call_for(
     }
 }
 
-/// Runs `work` with a stack large enough for NVRTC. It returns its result and whether a compile failed.
+/// Runs `work` with a large enough stack; returns its result and whether a compile failed.
 ///
 /// A failed compile's thread stays: without it NVRTC 13.0, which keeps state, crashes at exit or in a later compile
 /// (seen above 32,764 parameter bytes).
@@ -224,7 +222,7 @@ fn failure(
     messages
 }
 
-/// Reports a rejected option, most likely the architecture: other options are checked before.
+/// Most likely the architecture: other options are checked before.
 fn rejected_option(log: &str, nvrtc: &NvrtcInfo, target: Target) -> CompileMessage {
     let (major, minor) = nvrtc.version;
     match log::rejected_option(log) {

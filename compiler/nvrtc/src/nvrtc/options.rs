@@ -1,5 +1,3 @@
-//! Compile settings and NVRTC's options.
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +19,6 @@ pub struct Settings {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Code for a target.
     Code(Target),
     /// Debug information of parameters as PTX, which compiles faster than a cubin.
     Signature(Arch),
@@ -46,7 +43,7 @@ fn non_empty(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }
 
-/// The first release with `--frandom-seed`.
+/// First release with `--frandom-seed`.
 const SEEDED: (i32, i32) = (13, 0);
 
 /// Warns about older releases, which are not reproducible.
@@ -74,8 +71,7 @@ pub(super) fn options(
     }));
     options.push("--modify-stack-limit=false".into());
     if version >= SEEDED {
-        // Without a seed, names with internal linkage contain a hash of the working folder and the process ID
-        // (tested).
+        // Without a seed, names with internal linkage contain a hash of the working folder and the process ID (tested).
         options.push(format!("--frandom-seed={}", seed(unit)).into());
         // NVRTC's cache looks for the GPU driver and writes into the home folder (tested).
         options.push("--no-cache".into());

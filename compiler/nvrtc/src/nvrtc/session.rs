@@ -36,7 +36,7 @@ const FORMAT: &str = "cubinder code 7";
 #[derive(Debug)]
 pub struct Session {
     toolkit: Toolkit,
-    /// Settings of units that have no settings of their own.
+    /// For units without settings.
     settings: Arc<Settings>,
     cache: Cache,
     base: Digest,
@@ -49,12 +49,12 @@ pub struct Session {
     statistics: Mutex<Statistics>,
 }
 
-/// A unit with its resolved includes.
+/// Unit with its resolved includes.
 #[derive(Debug, Clone)]
 pub struct PreparedUnit {
     /// Unit.
     pub unit: TranslationUnit,
-    /// The unit's folders and options.
+    /// Unit's folders and options.
     pub settings: Arc<Settings>,
     dependencies: Dependencies,
     key: Digest,
@@ -68,14 +68,14 @@ impl PreparedUnit {
     }
 }
 
-/// A kernel in the code of its program for one target.
+/// Kernel in the code of its program for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledKernel {
     /// Code object, shared by the kernels of a program.
     pub object: Arc<CodeObject>,
-    /// The kernel's symbol in [`CodeObject::kernels`].
+    /// Kernel symbol in [`CodeObject::kernels`].
     pub symbol: String,
-    /// The kernel's launch requirements.
+    /// Kernel's launch requirements.
     pub rules: LaunchRules,
     /// NVRTC's warnings, and one about an old release.
     pub warnings: Vec<Diagnostic>,
@@ -101,7 +101,7 @@ pub struct Statistics {
 }
 
 impl Session {
-    /// Starts a session without loading NVRTC. Fails if its file is unreadable, and for each reserved option.
+    /// Starts a session without loading NVRTC. Fails if its file is unreadable, and for reserved options.
     pub fn new(toolkit: Toolkit, settings: Settings, cache: Cache) -> Result<Session, Vec<Diagnostic>> {
         let options = settings.options.iter().map(String::as_str);
         let refused: Vec<Diagnostic> = check_options(options).into_iter().map(|(_, error)| error).collect();
@@ -174,8 +174,7 @@ impl Session {
         Some(names)
     }
 
-    /// Returns the length in bytes of the unit's source and the included files in the unit's and the settings' folders:
-    /// a number that does not depend on the place of the toolkit.
+    /// Returns the bytes of the unit's source and the included files in the unit's and the settings' folders, independent of the toolkit's location.
     #[must_use]
     pub fn text_length(&self, prepared: &PreparedUnit) -> usize {
         let folders = include_folders(&prepared.unit, &prepared.settings, &[]);
@@ -184,8 +183,8 @@ impl Session {
         prepared.unit.source.text.len() + included.map(|(file, _)| self.files.length(file)).sum::<usize>()
     }
 
-    /// Returns whether parameters of kernels may depend on the architecture: an option or a project file may name it
-    /// or use a header that defines macros for it, or not all files are known.
+    /// Returns whether kernel parameters may depend on the architecture: an option or a project file may name it or
+    /// use a header that defines macros for it, or not all files are known.
     #[must_use]
     pub fn may_depend_on_architecture(&self, prepared: &PreparedUnit) -> bool {
         let PreparedUnit { unit, settings, dependencies, .. } = prepared;
@@ -205,8 +204,8 @@ impl Session {
         self.compile_program(&[prepared], target)?.pop().ok_or_else(Vec::new)
     }
 
-    /// Compiles units that differ only in kernels as one program, or reads it from the cache. Returns the kernels in
-    /// the order of the units. Fails with NVRTC's errors in the user's files, or if NVRTC cannot be loaded.
+    /// Compiles units that differ only in kernels as one program, or reads it from the cache; returns their kernels in
+    /// order. Fails with NVRTC's errors in the user's files, or if NVRTC cannot be loaded.
     pub fn compile_program(
         &self,
         units: &[&PreparedUnit],
@@ -251,7 +250,7 @@ impl Session {
     }
 
     /// Returns the kernel's parameters for `target`'s architecture, from the cache or a compile with debug information.
-    /// Fails if the code does not compile, or if its debug information is unreadable.
+    /// Fails if the code does not compile, or if that information is unreadable.
     pub fn signature(
         &self,
         prepared: &PreparedUnit,
@@ -261,8 +260,7 @@ impl Session {
         found.pop().flatten().ok_or(errors)
     }
 
-    /// Returns each [`Session::signature`] of units that differ only in kernels, from one compile. If it fails,
-    /// uncached ones are `None`.
+    /// Returns each [`Session::signature`] of units that differ only in kernels, from one compile. If it fails, uncached ones are `None`.
     #[must_use]
     pub fn signatures(&self, units: &[&PreparedUnit], target: Target) -> Vec<Option<Signature>> {
         self.find_signatures(units, target).0
@@ -348,7 +346,7 @@ impl Session {
         compiler.as_ref().map_err(Clone::clone)
     }
 
-    /// Stops idle worker processes without waiting; later compiles start new ones.
+    /// Stops idle worker processes without waiting.
     pub fn stop_idle(&self) {
         self.workers.iter().for_each(|workers| workers.stop_idle());
     }
@@ -359,15 +357,13 @@ impl Session {
         prepared.dependencies.complete.then(|| self.found_files(prepared).map(|(file, _)| file).collect())
     }
 
-    /// Returns the included project files with digests, without computed includes
-    /// ([`PreparedUnit::has_computed_includes`]).
+    /// Returns the included project files with digests, without computed includes.
     pub fn found_files<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = (&'p Path, Digest)> {
         let of_toolkit = |file: &Path| self.toolkit.include.iter().any(|folder| file.starts_with(folder));
         prepared.dependencies.found().filter(move |(file, _)| !of_toolkit(file))
     }
 
-    /// Returns the possibly included toolkit headers with digests, without computed includes. Names are relative to
-    /// include folders, so the toolkit's location does not matter.
+    /// Returns the possibly included toolkit headers with digests, without computed includes. Names are relative to include folders.
     pub fn found_headers<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = (&'p Path, Digest)> {
         let of_toolkit = |file: &'p Path| {
             let names = self.toolkit.include.iter().filter_map(|folder| file.strip_prefix(folder).ok());

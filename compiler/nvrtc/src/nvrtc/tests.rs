@@ -91,7 +91,6 @@ fn a_kernel_compiles_to_machine_code_and_to_ptx() {
 #[test]
 fn the_same_text_gives_the_same_bytes_wherever_it_lies() {
     let Some((toolkit, nvrtc)) = nvrtc("the_same_text_gives_the_same_bytes_wherever_it_lies") else { return };
-    // NVRTC would put folder and process number into names with internal linkage.
     let text = "namespace { __device__ int counter; template <class T> __global__ void bump(T* p) { *p = counter; } }\n\
                 static __device__ const char* file() { return __FILE__; }\n\
                 __global__ void where(const char** p) { *p = file(); }\n";

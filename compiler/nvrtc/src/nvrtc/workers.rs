@@ -22,7 +22,7 @@ use super::{BUILT_IN, in_a_thread};
 /// A worker's first argument; NVRTC's path is the second.
 pub const WORKER: &str = "--nvrtc-worker";
 
-/// Maximum length of a message in bytes, far above real texts and code.
+/// In bytes, far above real texts and code.
 const MAX_MESSAGE: u32 = 1 << 30;
 
 /// Makes glibc (mallopt(3)) keep freed memory. NVRTC allocates tens of megabytes per program; their page faults cost a
@@ -67,7 +67,7 @@ pub struct Workers {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NvrtcInfo {
     pub(super) version: (i32, i32),
-    /// The supported architectures, or why they are unknown.
+    /// Supported architectures, or why they are unknown.
     pub(super) archs: Result<Vec<u32>, String>,
 }
 
@@ -105,7 +105,7 @@ const MAX_CHARACTERS: usize = 300;
 /// Bytes read from the end.
 const MAX_OUTPUT: u64 = 8 << 10;
 
-/// Returns the last lines, without the include trace.
+/// Omits the include trace.
 fn last_lines(mut output: &File) -> io::Result<Vec<String>> {
     let length = output.metadata()?.len();
     output.seek(SeekFrom::Start(length.saturating_sub(MAX_OUTPUT)))?;
@@ -136,8 +136,7 @@ impl Workers {
         }
     }
 
-    /// Starts a process without waiting, as loading NVRTC takes as long as a short compile. Failures are reported on
-    /// use.
+    /// Starts a process without waiting, as loading NVRTC takes as long as a short compile. Failures are reported on use.
     pub(super) fn start(&self) {
         if let Ok(worker) = Worker::start(&self.program, &self.nvrtc) {
             push(&self.starting, worker);
@@ -296,7 +295,7 @@ pub fn serve(
     })?
 }
 
-/// Answers programs in order; returns whether the last compile failed.
+/// Returns whether the last compile failed.
 fn answer(
     nvrtc: &Nvrtc,
     mut jobs: impl Read,

@@ -7,7 +7,7 @@
 
 use crate::manifest::DriverVersion;
 
-/// A CUDA release: 13.0 is `(13, 0)`.
+/// CUDA release: 13.0 is `(13, 0)`.
 pub type Release = (i32, i32);
 
 /// Each release's first driver, oldest first.

@@ -1,5 +1,3 @@
-//! The diagnostics about locating NVRTC and CUDA's headers.
-
 use std::io;
 use std::path::Display;
 
@@ -40,7 +38,7 @@ cubinder_source::diagnostics! {
         help: "specify a readable one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`";
     }
 
-    /// An untested combination of releases.
+    /// Untested combination of releases.
     pub(super) struct OtherHeaders<'a> {
         major: i32, minor: i32, nvrtc_major: i32, nvrtc_minor: i32, folder: Display<'a>, nvrtc: Display<'a>
     }

@@ -1,5 +1,4 @@
-//! Identifies an NVRTC without loading 110 MB: by GNU build ids of the library and its built-in headers, else by
-//! digest.
+//! Identifies an NVRTC without loading 110 MB: by GNU build ids of the library and its built-in headers, else by digest.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -55,7 +55,7 @@ impl Overrides {
     }
 }
 
-/// Maximum size of a header in bytes, above that of any CUDA header.
+/// In bytes, above any CUDA header.
 const MOST_OF_A_HEADER: usize = 16 << 20;
 
 /// NVRTC and its headers.
@@ -72,14 +72,11 @@ pub struct Toolkit {
 }
 
 impl Toolkit {
-    /// Finds NVRTC and its headers.
+    /// Finds NVRTC and its headers. Errors state what is missing, its purpose, and commands that help.
     ///
     /// NVRTC: `--nvrtc` or `CUBINDER_NVRTC`, `CUDA_HOME`, this installation's Python environment, the cache's pinned
     /// package. A named path without NVRTC is an error. Headers, which not all kernels need: `CUDA_HOME`, beside a
     /// named NVRTC, the Python environment if complete, the cache.
-    ///
-    /// # Errors
-    /// What is missing, its purpose, and commands that help.
     pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
         let nvrtc = locate_nvrtc(overrides)?;
         let installed = match named_headers(overrides, &nvrtc)? {
@@ -260,7 +257,6 @@ fn newest_in(folder: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(newest).ok()
 }
 
-/// Finds headers in `CUDA_HOME`, then beside a named NVRTC.
 fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     if let Some(home) = &overrides.cuda_home {
         check_home(home)?;
@@ -274,8 +270,7 @@ fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathB
     Ok(overrides.nvrtc.as_ref().and(beside).as_deref().and_then(headers_in))
 }
 
-/// Finds the Python packages' headers: pip installs all into one folder. Ignores incomplete sets, as they include each
-/// other.
+/// pip installs all headers into one folder. Ignores incomplete sets, as they include each other.
 fn headers_of_packages(overrides: &Overrides) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     let Some(folder) = &overrides.packages else { return Ok(None) };
     let mut include: Vec<PathBuf> = Vec::new();

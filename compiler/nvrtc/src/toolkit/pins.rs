@@ -20,7 +20,7 @@ pub enum Role {
     Headers,
 }
 
-/// A pinned package.
+/// Pinned package.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {

@@ -1,5 +1,4 @@
-//! Writes attributes that TensorRT needs into plugin nodes: namespace, version, `aot`, shape input indices,
-//! domain, and defaults.
+//! Writes attributes that TensorRT needs into plugin nodes: namespace, version, `aot`, shape input indices, domain, and defaults.
 //!
 //! Keeps existing values and, unless the user overrides (`Mapping`, `AnnotationScope`), other plugins' nodes.
 //! Never changes references to a function's call, or nodes with an ambiguous plugin.
@@ -58,7 +57,7 @@ pub struct Change {
     pub after: String,
 }
 
-/// An added operator set.
+/// Added operator set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Import {
     /// Function; `None` for the model.
@@ -75,8 +74,7 @@ pub struct Import {
 pub struct Mapping(HashMap<(String, String), usize>);
 
 impl Mapping {
-    /// Parses `DOMAIN::OP=PLUGIN`; domain and plugin namespace are optional. Rejects unknown or ambiguous
-    /// plugins.
+    /// Parses `DOMAIN::OP=PLUGIN`; domain and plugin namespace are optional. Rejects unknown or ambiguous plugins.
     pub fn parse(texts: &[String], plugins: &Plugins) -> Result<Mapping, Vec<Diagnostic>> {
         let mut mapping = Mapping::default();
         let mut errors = Vec::new();
@@ -219,7 +217,7 @@ fn is_text(node: &Node, name: &str, value: &str) -> bool {
     node.attribute(name).is_some_and(is_right)
 }
 
-/// Changes a plugin's node; if newly assigned (`becomes`), also namespace, version and domain.
+/// If newly assigned (`becomes`), also sets namespace, version and domain.
 fn change(edits: &mut Edits<'_>, id: NodeId, node: &Node, (plugin, becomes): (&Plugin, bool)) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut add = |what: &str, before: Option<String>, after: String| {
@@ -279,7 +277,7 @@ fn attribute_of(name: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.to_owned()), r#type: Some(kind as i32), ..AttributeProto::default() }
 }
 
-/// Returns an attribute's default; `None` if TensorRT's parser would change it.
+/// `None` if TensorRT's parser would change it.
 fn default(attribute: &Attribute) -> Option<AttributeProto> {
     let value = attribute.default.as_ref()?;
     let name = attribute.name.as_str();

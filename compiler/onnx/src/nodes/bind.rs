@@ -103,7 +103,7 @@ fn is_used(names: &BTreeSet<String>, name: &str) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Word<'t> {
     text: &'t str,
-    /// A function's name: a parenthesis follows.
+    /// Function name: a parenthesis follows.
     is_called: bool,
 }
 
@@ -114,8 +114,7 @@ impl Word<'_> {
     }
 }
 
-/// Splits into names, numbers and single characters. `-` without blanks is part of a name (`seq-len`): exporters
-/// write `s0 - s1`.
+/// Splits into names, numbers and single characters. `-` without blanks is part of a name (`seq-len`): exporters write `s0 - s1`.
 fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':');
     let is_first = |letter: char| letter.is_alphabetic() || letter == '_';
@@ -145,7 +144,7 @@ fn is_expression(text: &str) -> bool {
     !is_one && compile(text, next).is_some()
 }
 
-/// Compiles an expression with extents for its names; `None` if invalid or unknown.
+/// `None` if invalid or unknown.
 fn compile(text: &str, extent: impl Fn(&str) -> Option<i64>) -> Option<expr::Expr> {
     let mut numbers = String::new();
     for word in words(text) {
@@ -222,7 +221,6 @@ impl Bound {
         }
     }
 
-    /// Reports extents that contradict their expression.
     fn contradictions(&self) -> impl Iterator<Item = Diagnostic> {
         self.known.iter().filter_map(|(name, (extent, by))| {
             let computed = self.computed(name).filter(|computed| computed != extent)?;

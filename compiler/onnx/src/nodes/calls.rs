@@ -1,5 +1,4 @@
-//! Resolves `ref_attr_name` attributes from a function's calls; if calls differ or omit one, it stays a
-//! reference.
+//! Resolves `ref_attr_name` attributes from a function's calls; if calls differ or omit one, it stays a reference.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -53,7 +52,6 @@ impl<'m> Calls<'m> {
     }
 }
 
-/// Returns common attributes in one pass over many calls.
 fn agreed<'m>(calls: &[&'m Node]) -> HashMap<&'m str, &'m AttributeProto> {
     let mut agreed: Option<HashMap<&str, Option<&'m AttributeProto>>> = None;
     for node in calls {

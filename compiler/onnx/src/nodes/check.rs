@@ -1,5 +1,4 @@
-//! Checks a node against its plugin, in order. The runtime's code decides what a plugin rejects; this module
-//! adds what TensorRT's parser does before.
+//! Checks a node against its plugin, in order. The runtime's code decides what a plugin rejects; this module adds what TensorRT's parser does before.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +30,7 @@ pub(super) struct Checked {
     pub(super) outputs: Vec<Tensor>,
 }
 
-/// Checks a node; `inputs` has known facts about its inputs.
+/// `inputs` has known facts.
 pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = Vec::new();
     unknown_attributes(plugin, node, &mut findings);

@@ -1,5 +1,3 @@
-//! Findings and errors about models, one type per message.
-
 use super::finding::Finding;
 use super::plugin_fields::Loss;
 

@@ -1,7 +1,6 @@
 //! Finds a node's owner (the standard, a function of the model, or a plugin), or why it has none.
 //!
-//! Owns TensorRT's lookup order (observed with TensorRT-RTX 1.7.1). Plugins match by name, `plugin_version` (default
-//! `1`) and namespace:
+//! Owns TensorRT's lookup order (observed with TensorRT-RTX 1.7.1). Plugins match by name, `plugin_version` (default `1`) and namespace:
 //!
 //! 1. with the attribute `plugin_namespace`: in that namespace (the empty one if it is not text);
 //! 2. an operator of TensorRT of that name, in any domain;
@@ -77,17 +76,16 @@ pub(super) struct Finder<'a> {
 #[derive(Debug, Clone)]
 struct Meant {
     name: String,
-    /// The plugin's index, unless it is an operator.
+    /// Plugin index, unless it is an operator.
     place: Option<usize>,
 }
 
 const MOST_MEANT: usize = 64;
 
-/// TensorRT's operators outside of the standard, in any domain (`supportsOperator`, TensorRT-RTX 1.7.1); one name per
-/// line.
+/// TensorRT's operators outside of the standard, in any domain (`supportsOperator`, TensorRT-RTX 1.7.1).
 const BEYOND_THE_STANDARD: &str = include_str!("operators_of_tensorrt.txt");
 
-/// Standard operators that TensorRT lacks, so that plugins can replace them (TensorRT-RTX 1.7.1); one name per line.
+/// Standard operators that TensorRT lacks, so that plugins can replace them (TensorRT-RTX 1.7.1).
 const LACKED: &str = include_str!("operators_tensorrt_lacks.txt");
 
 impl<'a> Finder<'a> {

@@ -1,10 +1,8 @@
-//! Findings about nodes, as messages and as JSON.
-
 use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// A problem of a node.
+/// Problem of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Finding {
     /// Error if TensorRT would fail or compute wrong results.

@@ -8,7 +8,7 @@ use cubinder_model::{Output, Plugin};
 
 use super::tensors::{Dim, MOST_NAME_BYTES, Tensor, element};
 
-/// Returns the outputs of a valid node; `types` are those of all tensors.
+/// The node is valid; `types` are those of all tensors.
 pub(super) fn plugin_outputs(
     plugin: &Plugin,
     attributes: Option<&[Value]>,

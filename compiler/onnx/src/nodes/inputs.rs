@@ -7,7 +7,7 @@ use crate::proto::TensorProto;
 
 use super::tensors::{Dim, Tensor, Tensors};
 
-/// An input of the network.
+/// Input of the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkInput {
     /// Name.

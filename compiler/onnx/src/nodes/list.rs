@@ -1,5 +1,4 @@
-//! Lists a model's plugin nodes with owners, tensors and findings. Owns the walk in dataflow order, the report
-//! ([`Report`]) and its text ([`table()`]).
+//! Lists a model's plugin nodes: owns the walk in dataflow order, the report ([`Report`]) and its text ([`table()`]).
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -23,10 +22,10 @@ use crate::diagnostic::{Diagnostic, harmless};
 use crate::eval::Subject;
 use crate::reported_path::ReportedPath;
 
-/// The plugin nodes of a model.
+/// Plugin nodes of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The model's path, as the user wrote it.
+    /// Model path, as the user wrote it.
     pub file: ReportedPath,
     /// Number of nodes, including inner graphs and functions.
     pub nodes_in_all: usize,
@@ -37,7 +36,7 @@ pub struct Report {
     pub external_files: Vec<String>,
 }
 
-/// A node.
+/// Node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeReport {
     /// Name; `#3` for an unnamed third node of its graph.
@@ -49,9 +48,9 @@ pub struct NodeReport {
     pub op_type: String,
     /// Domain.
     pub domain: String,
-    /// The plugin it is checked against: `sample::circ_pad_plugin`; `None` without a similar one.
+    /// Plugin it is checked against: `sample::circ_pad_plugin`; `None` without a similar one.
     pub plugin: Option<String>,
-    /// The plugin's version.
+    /// Plugin version.
     pub version: Option<String>,
     /// Inputs.
     pub inputs: Vec<TensorReport>,
@@ -61,7 +60,7 @@ pub struct NodeReport {
     pub findings: Vec<Finding>,
 }
 
-/// A tensor of a node.
+/// Tensor of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TensorReport {
     /// Name in the model; empty if omitted.
@@ -138,8 +137,7 @@ pub(super) struct VisitedNode<'a> {
     pub(super) checked: Checked,
 }
 
-/// Visits nodes in dataflow order and adds outputs to `tensors`. Returns plugin nodes and nodes without an owner in
-/// file order.
+/// Adds outputs to `tensors` in dataflow order. Returns plugin nodes and nodes without an owner in file order.
 pub(super) fn walk<'a>(
     model: &'a Model,
     plugins: &'a Plugins,
@@ -230,7 +228,7 @@ fn difference(described: &Tensor, given: &Tensor) -> Option<Difference> {
     is_other.then(|| Some(Difference::Shape(described.shape_text()?, given.shape_text()?))).flatten()
 }
 
-/// Checks a node without an owner against the probable plugin; outputs stay unknown.
+/// Checks against the probable plugin; outputs stay unknown.
 fn of_nobody(nobody: &UnmatchedNode, plugins: &Plugins, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = vec![nobody.finding.clone()];
     let near = nobody.near.filter(|_| nobody.finding.is_error());

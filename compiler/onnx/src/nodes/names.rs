@@ -1,5 +1,3 @@
-//! Names and numbers in messages.
-
 pub(super) use cubinder_source::words::{counted, quoted};
 
 use crate::{Model, NodeId, Owner};
@@ -28,7 +26,7 @@ pub(super) fn node_name(model: &Model, id: NodeId) -> String {
     }
 }
 
-/// Returns the name of a graph for messages; `None` for the network.
+/// `None` for the network.
 pub(super) fn graph_name(model: &Model, graph: usize) -> Option<String> {
     match &model.graphs.get(graph)?.owner {
         Owner::Model => None,

@@ -46,7 +46,7 @@ impl ParsedField {
     }
 }
 
-/// Returns the parser's field; fails if it would differ from the attribute.
+/// Fails if the field would differ from the attribute.
 pub(super) fn parsed_field(attribute: &AttributeProto) -> Result<ParsedField, Loss> {
     if let Some(name) = reference(attribute) {
         return Err(Loss::OfCalls(name.to_owned()));
@@ -125,7 +125,7 @@ pub(super) fn elements(tensor: &TensorProto) -> Option<usize> {
     extents.into_iter().try_fold(1_usize, |product, extent| product.checked_mul(extent?))
 }
 
-/// Returns data as the parser passes it: doubles become 32-bit floats.
+/// Doubles become 32-bit floats.
 fn data(tensor: &TensorProto, element: DataType) -> Vec<u8> {
     let raw = tensor.raw_data();
     let numbers = || tensor.int32_data.iter();

@@ -26,8 +26,7 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// Reads the plugins of some files; fails if a file has none, or plugins of one name, namespace and version
-    /// differ.
+    /// Reads the plugins of some files; fails if a file has none, or plugins of one name, namespace and version differ.
     pub fn open(files: &[PathBuf]) -> Result<Plugins, Vec<Diagnostic>> {
         let mut plugins = Plugins::default();
         let mut errors = Vec::new();

@@ -22,10 +22,10 @@ use crate::eval::{self, Compiler, Evaluation, Subject};
 use crate::query::Query;
 use crate::reported_path::ReportedPath;
 
-/// The plugin nodes of a model with their shapes.
+/// Plugin nodes of a model with their shapes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShapesReport {
-    /// The model's path, as the user wrote it.
+    /// Model path, as the user wrote it.
     pub file: ReportedPath,
     /// Extents of dimension names, sorted by name.
     pub dims: Vec<(String, i64)>,
@@ -33,7 +33,7 @@ pub struct ShapesReport {
     pub nodes: Vec<EvaluatedNode>,
 }
 
-/// A node with its launches.
+/// Node with its launches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedNode {
     /// Node with its inferred shapes.
@@ -58,8 +58,7 @@ impl ShapesReport {
     }
 }
 
-/// Evaluates plugin nodes for shapes `given`; `query` has device facts, formats and alignments. Fails for
-/// values that cannot be bound.
+/// Evaluates plugin nodes for shapes `given`; `query` has device facts, formats and alignments. Fails for unbound values.
 pub fn shapes(
     file: impl AsRef<Path>,
     model: &Model,

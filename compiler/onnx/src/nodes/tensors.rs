@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use super::plugin_fields::{element_name, elements};
 
-/// Maximum number of known values per tensor. For comparison, TensorRT allows 8 dimensions.
+/// Known values per tensor. TensorRT allows 8 dimensions.
 pub(super) const MOST_VALUES: usize = 64;
 
-/// Maximum length of a name in bytes: names are copied between tensors.
+/// In bytes: names are copied between tensors.
 pub(super) const MOST_NAME_BYTES: usize = 64;
 
 /// One extent: in JSON a number, a name, or null.
@@ -82,7 +82,7 @@ impl Tensor {
         data_type(self.element?)
     }
 
-    /// Returns the manifest's name of the type, else ONNX's.
+    /// Prefers the manifest's name to ONNX's.
     pub(super) fn type_text(&self) -> Option<String> {
         let element = self.element?;
         Some(match data_type(element) {
@@ -170,7 +170,7 @@ const TYPES: [(DataType, Element); 11] = [
     (DataType::Bool, Element::Bool),
 ];
 
-/// Returns TensorRT's type; `None` if plugins cannot receive it.
+/// `None` if plugins cannot receive it.
 pub(super) fn data_type(element: Element) -> Option<DataType> {
     TYPES.into_iter().find(|(_, onnx)| *onnx == element).map(|(ty, _)| ty)
 }
@@ -216,7 +216,7 @@ impl Tensors {
         around.find(|graph| self.graphs.get(*graph).is_some_and(|known| known.contains_key(name)))
     }
 
-    /// Returns the graph with this tensor, preferring the network.
+    /// Prefers the network.
     pub(super) fn find(&self, model: &Model, name: &str) -> Option<usize> {
         (0..self.graphs.len()).find(|graph| {
             let is_known = self.graphs.get(*graph).is_some_and(|known| known.contains_key(name));
@@ -254,7 +254,7 @@ impl Tensors {
         }
     }
 
-    /// Adds a node's output, which overrides the model's description and is checked against user-supplied facts.
+    /// Overrides the model's description; checks user-supplied facts.
     pub(super) fn found(&mut self, graph: usize, name: &str, mut tensor: Tensor) {
         tensor.dims = tensor.dims.filter(|dims| dims.len() <= MOST_VALUES);
         tensor.values = tensor.values.filter(|values| values.len() <= MOST_VALUES);
@@ -300,7 +300,7 @@ fn described(graph: &Graph) -> HashMap<String, Tensor> {
     known
 }
 
-/// Converts a type; empty for non-tensors.
+/// Empty for non-tensors.
 pub(super) fn of_type(ty: &TypeProto) -> Tensor {
     let Some(Kind::TensorType(tensor)) = &ty.value else { return Tensor::default() };
     let dim = |dim: &crate::proto::tensor_shape_proto::Dimension| match &dim.value {

@@ -1,5 +1,3 @@
-//! Writes an edited model atomically.
-
 use std::fs;
 use std::io::BufWriter;
 use std::path::Path;

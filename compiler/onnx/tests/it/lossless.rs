@@ -168,7 +168,7 @@ fn field(number: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns an unknown field, number 200, in four encodings: a number, 4 bytes, 8 bytes and text.
+/// Field 200 in four encodings: a number, 4 bytes, 8 bytes and text.
 fn unknown() -> Vec<u8> {
     let key = |kind: u16| [0xc0 | kind as u8, 0x0c];
     [&key(0)[..], &[5], &key(5), &[1, 2, 3, 4], &key(1), &[9; 8], &key(2), &[3], b"???"].concat()

@@ -1,5 +1,4 @@
-/// Declares diagnostic types and converts each [`From`](std::convert::From) its fields into a
-/// [`Diagnostic`](super::Diagnostic) or a `Vec` of one.
+/// Declares diagnostic types and converts each [`From`](std::convert::From) its fields into a [`Diagnostic`](super::Diagnostic) or a `Vec` of one.
 ///
 /// The severity may name a rule. Each part calls the equally named method of [`Diagnostic`](super::Diagnostic); `at`
 /// and `related` need a [`Span`](super::Span) field. Texts are format strings over the fields. `?FIELD` adds the part

@@ -36,9 +36,6 @@ struct Location<'a> {
 }
 
 /// Returns all diagnostics as lines.
-///
-/// # Errors
-/// Failed serialization; no such text is known.
 pub fn to_json_lines(diagnostics: &[Diagnostic]) -> Result<String, serde_json::Error> {
     let mut text = String::new();
     for diagnostic in diagnostics {

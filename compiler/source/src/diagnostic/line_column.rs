@@ -1,14 +1,12 @@
-//! Converts bytes to lines and columns, and clamps ranges.
-
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// An editor position; columns are characters.
+/// Editor position; columns are characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineColumn {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The character, from 1; a tab is one.
+    /// Character, from 1; a tab is one.
     pub column: usize,
 }
 

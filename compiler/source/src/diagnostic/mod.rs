@@ -26,12 +26,12 @@ pub use render::{Colour, render, render_one};
 pub use sink::Sink;
 pub use suggest::{lacking_type, suggest, suggest_type};
 
-/// A text with its path.
+/// Text with its path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
     /// Path as the user wrote it.
     pub path: PathBuf,
-    /// The whole text.
+    /// Whole text.
     pub text: String,
     lines: Lines,
 }
@@ -50,10 +50,10 @@ impl Source {
     }
 }
 
-/// A byte range of a source, clamped when shown.
+/// Byte range of a source, clamped when shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The source.
+    /// Source.
     pub source: Arc<Source>,
     /// Byte range.
     pub range: Range<usize>,
@@ -76,7 +76,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A rule code, `C0101`, of [`crate::rules`].
+/// Rule code, `C0101`, of [`crate::rules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub &'static str);
 
@@ -86,16 +86,16 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// A labelled span.
+/// Labelled span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// The span.
+    /// Span.
     pub span: Span,
     /// Text: lower case, no full stop.
     pub text: String,
 }
 
-/// A message to the user.
+/// Message to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Error or warning.
@@ -110,7 +110,7 @@ pub struct Diagnostic {
     pub related: Vec<Label>,
     /// Explanatory facts.
     pub notes: Vec<String>,
-    /// The fix.
+    /// Fix.
     pub help: Option<String>,
     /// Declaration, if a later check may replace the diagnostic ([`Sink::supersede`]). Not shown.
     pub subject: Option<Span>,

@@ -1,5 +1,4 @@
-//! Renders diagnostics for terminals like rustc, without control characters. Labels appear on their first line,
-//! because manifest tables can be long. Control characters never reach the terminal.
+//! Renders diagnostics for terminals like rustc, without control characters. Labels appear on their first line, because manifest tables can be long.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -100,7 +99,7 @@ fn annotation(kind: AnnotationKind, label: &Label, offset: usize) -> Annotation<
 
 type Labels<'a> = Vec<(AnnotationKind, &'a Label)>;
 
-/// Groups labels by source; the primary label's source comes first.
+/// The primary label's source comes first.
 fn by_source(diagnostic: &Diagnostic) -> Vec<(&Arc<Source>, Labels<'_>)> {
     let primary = diagnostic.primary.iter().map(|label| (AnnotationKind::Primary, label));
     let related = diagnostic.related.iter().map(|label| (AnnotationKind::Context, label));
@@ -128,8 +127,7 @@ pub fn harmless(text: &str, one_line: bool) -> String {
     result
 }
 
-/// Replaces `U+0080` to `U+009F`, which can start escape sequences, by dots of equal length. The renderer replaces
-/// ASCII controls.
+/// Replaces `U+0080` to `U+009F`, which can start escape sequences, by dots of equal length. The renderer replaces ASCII controls.
 fn harmless_source(text: &str) -> Cow<'_, str> {
     let is_c1 = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
     if text.contains(is_c1) { Cow::Owned(text.replace(is_c1, "\u{b7}")) } else { Cow::Borrowed(text) }

@@ -2,9 +2,7 @@ use std::cell::RefCell;
 
 use super::{Diagnostic, dedup, has_errors, supersede};
 
-/// Collects diagnostics.
-///
-/// Not `Sync`: one per parallel task makes the order deterministic.
+/// Collects diagnostics. Not `Sync`: one per parallel task makes the order deterministic.
 #[derive(Debug, Default)]
 pub struct Sink(RefCell<Vec<Diagnostic>>);
 
@@ -27,10 +25,7 @@ impl Sink {
         self.0.borrow().is_empty()
     }
 
-    /// Returns `Ok` without errors.
-    ///
-    /// # Errors
-    /// All diagnostics.
+    /// Returns all diagnostics if one is an error.
     pub fn into_result(self) -> Result<(), Vec<Diagnostic>> {
         let all = self.into_diagnostics();
         if has_errors(&all) { Err(all) } else { Ok(()) }

@@ -28,7 +28,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Suggests a type, preferring other languages' names. See also [`lacking_type`].
+/// Suggests a type, preferring other languages' names.
 #[must_use]
 pub fn suggest_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();

@@ -1,9 +1,8 @@
-//! A rule's page in a Markdown subset: title, second-level headings, paragraphs, lists and fenced blocks, without
-//! wrapped lines.
+//! A rule's page in a Markdown subset: title, second-level headings, paragraphs, lists and fenced blocks, without wrapped lines.
 
 use crate::diagnostic::Code;
 
-/// A rule with its page.
+/// Rule with its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// Rule code.

@@ -1,4 +1,4 @@
-//! Shared code of the GPU commands. Kernels never run in the command's process, because a faulty one can end it.
+//! Shared code of the GPU commands. Kernels run in another process, because a faulty one can end it.
 
 pub(super) mod process;
 pub(super) mod protocol;

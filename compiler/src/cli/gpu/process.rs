@@ -1,5 +1,3 @@
-//! A worker process as the command sees it.
-
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -23,9 +21,9 @@ pub(in crate::cli) struct Process {
     child: Child,
     jobs: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// Already reaped, so its process number may be reused.
+    /// Reaped, so its process number may be reused.
     is_over: bool,
-    /// Its task, for messages: `runs kernels`.
+    /// For messages: `runs kernels`.
     purpose: &'static str,
 }
 
@@ -51,7 +49,7 @@ impl Process {
             .args(rest)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A process group, so that its children end with it.
+            // Its children end with it.
             .process_group(0)
             .spawn()
             .map_err(|error| Stopped::failed(format!("cannot start the worker process: {error}")))?;
@@ -94,7 +92,7 @@ impl Process {
 
     pub(in crate::cli) fn end_after(&mut self, lost: Lost, timeout: Duration) -> String {
         match lost {
-            // The exit status would be that of Cubinder's own signal.
+            // The exit status would be of Cubinder's own signal.
             Lost::Silent => {
                 self.end("");
                 format!("timed out after {} s", timeout.as_secs())
@@ -104,7 +102,7 @@ impl Process {
         }
     }
 
-    /// Ends the process group; returns `why` with the exit status.
+    /// Returns `why` with the exit status.
     pub(in crate::cli) fn end(&mut self, why: &str) -> String {
         self.kill();
         match self.wait() {

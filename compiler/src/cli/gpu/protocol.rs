@@ -12,7 +12,6 @@ pub(in crate::cli) fn heading(gpu: &DeviceInfo, path: &Path) -> String {
     format!("{} on {name} ({capability}, driver for CUDA {})\n", path.display(), gpu.driver_cuda())
 }
 
-/// A worker's first line of output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::cli) enum Greeting {

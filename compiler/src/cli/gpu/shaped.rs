@@ -15,7 +15,7 @@ pub(in crate::cli) struct Shaped<'a> {
     device: Device,
     /// Shapes; data-dependent extents are [`UNKNOWN_EXTENT`].
     shapes: Vec<Vec<i64>>,
-    /// Like `shapes`, with data-dependent extents at their maximum.
+    /// With data-dependent extents at their maximum.
     largest: Vec<Vec<i64>>,
     /// By output; `None` unless it is a size tensor.
     pub(in crate::cli) bounds: Vec<Option<i64>>,

@@ -1,5 +1,4 @@
-//! Starts a worker process. Jobs come from stdin; the original stdout is for events, all other output goes to
-//! stderr.
+//! Starts a worker process: jobs come from stdin, events go to the original stdout, all other output to stderr.
 
 use std::fs::File;
 use std::io::Write;
@@ -32,7 +31,7 @@ pub(in crate::cli) fn begin(
     open: impl FnOnce() -> Result<Opened, Vec<Diagnostic>>,
 ) -> Result<(Events, Context, Opened), ExitCode> {
     let events = Events::take().map_err(|_| ExitCode::FAILURE)?;
-    // A kernel may never end, so the worker must die with the command.
+    // A kernel may never end, so the worker dies with the command.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let context = match Driver::load().and_then(|driver| Context::open(driver, device)) {
         Ok(context) => context,
@@ -63,7 +62,7 @@ pub(in crate::cli) struct Events(File);
 
 impl Events {
     fn take() -> std::io::Result<Events> {
-        // The duplicate is not inherited by child processes.
+        // Child processes do not inherit the duplicate.
         let own = std::io::stdout().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdout(std::io::stderr())?;
         Ok(Events(own.into()))

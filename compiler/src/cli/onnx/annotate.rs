@@ -1,5 +1,3 @@
-//! `cubinder onnx annotate`.
-
 use std::path::{Path, PathBuf};
 
 use clap::Args;

@@ -1,5 +1,3 @@
-//! `cubinder onnx list`.
-
 use clap::Args;
 use cubinder_onnx::nodes;
 use cubinder_source::diagnostic::Diagnostic;

@@ -1,5 +1,3 @@
-//! `cubinder onnx shapes`.
-
 use std::str::FromStr as _;
 
 use clap::Args;
@@ -50,7 +48,6 @@ pub(super) struct Arguments {
     pub(super) json: bool,
 }
 
-/// Returns whether every plugin node can be launched.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (model, plugins) = arguments.subject.open()?;
     let mut query = Query::parse(&[

@@ -10,7 +10,7 @@ use cubinder_node::query::DEFAULT_ALIGNMENT;
 pub(super) struct Addresses(pub(super) Vec<u64>);
 
 impl Addresses {
-    /// Returns `None` if all have TensorRT's usual alignment.
+    /// `None` if all have TensorRT's usual alignment.
     pub(super) fn text(&self, plugin: &Plugin) -> Option<String> {
         let tensors = self.0.iter().enumerate().filter(|(_, bytes)| **bytes < DEFAULT_ALIGNMENT);
         let words: Vec<String> = tensors
@@ -19,7 +19,7 @@ impl Addresses {
         (!words.is_empty()).then(|| format!("with {}", words.join(", ")))
     }
 
-    /// Changes the address of a tensor, and of its alias, which shares the memory.
+    /// Also changes the tensor's alias, which shares the memory.
     fn with(&self, plugin: &Plugin, tensor: usize, bytes: u64) -> Addresses {
         let storage = plugin.storage_of(tensor);
         let each = self.0.iter().enumerate();

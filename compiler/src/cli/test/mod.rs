@@ -1,5 +1,3 @@
-//! `cubinder test`.
-//!
 //! Kernels run in a separate process ([`worker`]), which may crash; [`supervise`] sends jobs and collects results.
 
 mod addresses;

@@ -1,4 +1,4 @@
-//! The protocol between the command and its worker. Jobs are self-contained: a faulty kernel can end the worker.
+//! Jobs are self-contained: a faulty kernel can end the worker.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,15 @@ pub(super) struct Job {
     pub(super) skip: Vec<i32>,
 }
 
-/// A worker event, one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
     Refused(String),
     Differs(Vec<String>),
     Starts(i32),
-    /// A variant whose guard rejects all tried addresses.
+    /// The guard rejects all tried addresses.
     Unfit(i32),
-    /// A result; id 0 for the node itself.
+    /// Id 0 for the node itself.
     Ran(VariantResult),
     Done,
 }
@@ -34,7 +33,7 @@ pub(super) struct VariantResult {
     pub(super) addresses: usize,
     /// Hexadecimal digests of all outputs; more than one if results depend on addresses.
     pub(super) digests: BTreeSet<String>,
-    /// Output names with the source of their expected values.
+    /// Output names with the expected values' source.
     pub(super) held_against: Vec<(String, String)>,
     pub(super) faults: Vec<Fault>,
     pub(super) notes: Vec<String>,

@@ -1,5 +1,3 @@
-//! The test report: text as it runs, JSON at the end.
-
 use cubinder_gpu::DeviceInfo;
 use cubinder_node::trial::Mismatch;
 use cubinder_source::columns::{Align, columns};
@@ -189,7 +187,6 @@ fn text(case: &Case, unheld: &[&str]) -> String {
     text
 }
 
-/// Formats `1` or `2 at 5 alignments`.
 fn variant_text(ran: &VariantResult) -> String {
     match ran.addresses {
         0 | 1 => ran.id.to_string(),

@@ -1,7 +1,5 @@
-//! Runs a variant and checks its results.
-//!
-//! Each choice of addresses runs twice with different fill bytes, which reveals unwritten elements, stray writes
-//! and reads of uninitialized memory.
+//! Each choice of addresses runs twice with different fill bytes, which reveals unwritten elements, stray writes and
+//! reads of uninitialized memory.
 
 use cubinder_gpu::{Code, Context, Guarded, NodeMemory, Prepared, RunError, Side, Stray, Stream};
 use cubinder_launch as launch;
@@ -21,10 +19,10 @@ struct RunResult {
     faults: Vec<Fault>,
 }
 
-/// Results of the previous variant, expected if no other values exist.
+/// Results of the previous variant, expected if no others exist.
 pub(super) type Baseline = Option<(i32, Vec<Array>)>;
 
-/// Returns `None` if the guard rejects all addresses.
+/// `None` if the guard rejects all addresses.
 pub(super) fn variant(
     code: &Code<'_>,
     context: &Context,
@@ -77,7 +75,7 @@ impl Bench<'_, '_> {
             RunError::Refused(_) => (Kind::Refused, why.to_string()),
             RunError::TooLarge => (Kind::Memory, why.to_string()),
             RunError::Driver(error) => {
-                // A list of sticky errors would become outdated. Sticky errors occur again at synchronization.
+                // A list of sticky errors would become outdated; they recur at synchronization.
                 let lasts =
                     error.lasts() || error.call == "cuCtxSynchronize" || self.context.synchronize().is_err();
                 result.is_broken |= lasts;
@@ -101,7 +99,7 @@ impl Bench<'_, '_> {
         let (first, second) = (first?, second?);
         add(&mut result.faults, first.faults);
         add(&mut result.faults, second.faults);
-        // Unambiguous, because lengths are equal in all runs.
+        // Unambiguous: lengths are equal in all runs.
         result.digests.insert(Digest::compute(&first.outputs.concat()).to_string());
         if let Err(fault) = self.judge(&first.outputs, &second.outputs, result, baseline) {
             result.faults.push(fault);
@@ -291,7 +289,7 @@ impl Bench<'_, '_> {
             return;
         }
         let wrong = |array: &Array| compare(array, right, tolerance, &unwritten);
-        // A difference of the second run is already reported.
+        // Differences of the second run are already reported.
         let second = || if is_alike { wrong(&pair.other) } else { None };
         let found = match wrong(&pair.one) {
             Some(found) => Some((found, "")),

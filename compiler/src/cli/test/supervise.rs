@@ -1,5 +1,3 @@
-//! Starts workers, sends jobs, and replaces lost workers.
-
 use std::time::Duration;
 
 use cubinder_gpu::DeviceInfo;
@@ -132,7 +130,7 @@ struct JobState<'o> {
 }
 
 impl JobState<'_> {
-    /// Returns how the job ended, if it did. Rejects out-of-order events.
+    /// Rejects out-of-order events.
     fn take(&mut self, event: Event) -> Result<Option<Ended>, &'static str> {
         match (event, self.under_way) {
             (Event::Starts(variant), None) => self.under_way = Some(variant),

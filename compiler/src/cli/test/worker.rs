@@ -1,5 +1,3 @@
-//! The process that tests each variant of a node.
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 

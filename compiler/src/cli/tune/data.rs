@@ -1,5 +1,5 @@
-//! Input data for measurements: as in `cubinder test` if small, else a repeated part. Its value range is kept,
-//! because kernels may depend on it.
+//! Input data as in `cubinder test` if small, else a repeated part with the same value range, which kernels may
+//! depend on.
 
 use cubinder_launch::tensor_bytes;
 use cubinder_model::Input;

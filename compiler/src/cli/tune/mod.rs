@@ -1,5 +1,3 @@
-//! `cubinder tune`.
-//!
 //! Measures in a separate process ([`worker`]), which may crash.
 
 mod data;

@@ -1,5 +1,3 @@
-//! Notes about all measurements.
-
 use std::collections::BTreeSet;
 
 use cubinder_gpu::measure::{Measured, Timing};
@@ -30,7 +28,7 @@ pub(super) fn of_all(subject: &Subject, done: &[MeasuredCase], is_whole: bool) -
     notes
 }
 
-/// Returns never-fastest variants. All rows of an id must be measured.
+/// All rows of an id must be measured.
 fn never_fastest(subject: &Subject, done: &[MeasuredCase]) -> Vec<i32> {
     let plugin = &subject.plugin;
     let measured: BTreeSet<usize> = done.iter().flat_map(|done| rows(subject, done)).collect();
@@ -95,7 +93,7 @@ fn is_among_fastest(done: &MeasuredCase, id: i32) -> bool {
     best.zip(own).is_some_and(|(best, own)| own <= best * ALIKE)
 }
 
-/// Returns whether a variant is the fallback of some types, formats and attributes.
+/// Returns whether it is the fallback of some types, formats and attributes.
 fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
     let is_last = |own: &Variant| {
         let alike = |other: &&Variant| {

@@ -23,7 +23,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Opens the file; `None` in a dry run. Rejects other files and other GPUs' files.
+    /// `None` in a dry run. Rejects other files and other GPUs' files.
     pub(super) fn open(
         arguments: &Arguments,
         cases: &Cases,
@@ -82,11 +82,10 @@ pub(super) struct Written {
     /// Removed versions of the plugin.
     pub(super) gone: BTreeSet<String>,
     pub(super) unpacked: Option<Unpacked>,
-    /// Other GPUs' files with points of the plugin that match this GPU.
+    /// Other GPUs' files with the plugin's points that match this GPU.
     pub(super) alike: Vec<(PathBuf, String)>,
 }
 
-/// Returns the file of `--output`, or the GPU's file in `--out-dir` or the tuning folder.
 fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Result<PathBuf, Diagnostic> {
     if let Some(file) = &arguments.output {
         check_file(file)?;

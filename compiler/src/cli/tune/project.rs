@@ -1,5 +1,3 @@
-//! The manifest's project: its other manifests and tuning files.
-
 use std::path::{Path, PathBuf};
 
 use cubinder_compiler::project::{Project, ProjectOptions, config_above};
@@ -22,7 +20,7 @@ pub(super) struct MeasuredProject {
 /// Why no project packs the tuning file.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unpacked {
-    /// These patterns in `cubinder.toml` would match it.
+    /// These `cubinder.toml` patterns would match it.
     Unnamed { config: PathBuf, patterns: Vec<String> },
     /// No `cubinder.toml`; the manifest, if any.
     Alone(Option<PathBuf>),
@@ -71,7 +69,7 @@ impl MeasuredProject {
         Some(Unpacked::Unnamed { config: config.source.path.clone(), patterns })
     }
 
-    /// Returns other GPUs' files, with names, whose points mix with this file's.
+    /// Returns other GPUs' files whose points mix with this file's.
     pub(super) fn alike(&self, path: &Path, own: &Tuning) -> Vec<(PathBuf, String)> {
         let is_of_plugin = |point: &Point| own.points.iter().any(|known| known.plugin == point.plugin);
         let (files, _) = self.project.read_tuning();
@@ -101,8 +99,7 @@ fn beside(manifest: &Path) -> Option<Vec<PathBuf>> {
     Some(manifests)
 }
 
-/// Returns the `cubinder.toml` pattern that matches `file`: the tuning folder's pattern if it contains the file,
-/// otherwise the file's path.
+/// Returns the tuning folder's pattern if it contains the file, else the file's path.
 fn pattern(file: &Path, folder: &Path) -> String {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let below =

@@ -8,15 +8,15 @@ pub(super) enum Job {
     Node(Box<Trial>),
 }
 
-/// A worker event, one line of JSON. All but steps end the job.
+/// All but steps end the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
-    /// Bytes read and written per second; `None` without memory for it.
+    /// Bytes read and written per second; `None` if out of memory.
     CopyRate(Option<f64>),
     /// A step starts.
     Step(Step),
-    /// A node's measurements and its code ([`cubinder_node::tuning::code_of`]).
+    /// With the node's code ([`cubinder_node::tuning::code_of`]).
     Measured { measured: Measured, code: String },
     /// If broken, no more can run.
     Failed { variant: Option<i32>, why: String, is_broken: bool },

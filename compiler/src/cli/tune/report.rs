@@ -1,5 +1,3 @@
-//! The tuning report: text as it runs, JSON at the end.
-
 use cubinder_gpu::DeviceInfo;
 use cubinder_gpu::measure::Timing;
 use cubinder_gpu::timing::Spread;
@@ -53,7 +51,7 @@ impl<'a> Report<'a> {
         self.done.push(done);
     }
 
-    /// Returns the points of measurements with launches.
+    /// Skips measurements without launches.
     pub(super) fn points(&self) -> Vec<Point> {
         let time = |timed: &Timing| (timed.variant, timed.microseconds.median);
         let point = |done: &MeasuredCase| Point {
@@ -63,7 +61,7 @@ impl<'a> Report<'a> {
         self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
     }
 
-    /// Shows the rest; `errors` are already shown.
+    /// `errors` are already shown.
     pub(super) fn end(&self, of_cases: &[String], outcome: &TuningResult, errors: &[Diagnostic]) {
         let is_whole = self.is_whole && errors.is_empty();
         let mut notes = notes::of_all(&self.opened.subject, &self.done, is_whole);

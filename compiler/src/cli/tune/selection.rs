@@ -1,5 +1,3 @@
-//! Selects the cases to measure.
-
 use cubinder_gpu::DeviceInfo;
 use cubinder_node::cases::{self, Cases};
 use cubinder_node::eval::{self, SubjectOrigin, value_json};
@@ -23,7 +21,6 @@ pub(super) struct DescribedNode {
     pub(super) point: Point,
 }
 
-/// Returns the file's cases, or those that the manifest names.
 pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
     if let Some(cases) = &opened.cases {
         return Ok(cases.clone());
@@ -69,13 +66,13 @@ pub(super) fn select(
     if errors.is_empty() { Ok(Selection { list, notes }) } else { Err(errors) }
 }
 
-/// Removes alignments and reference, which do not affect times.
+/// Alignments and reference do not affect times.
 fn without_addresses(trial: Trial) -> Trial {
     let query = Query { aligned: Vec::new(), ..trial.query };
     Trial { query, reference: None, outputs: Vec::new(), ..trial }
 }
 
-/// Describes nodes as in a tuning file, without duplicates. Rejects nodes that the runtime would refuse.
+/// Removes duplicates; rejects nodes that the runtime would refuse.
 pub(super) fn describe_nodes(
     opened: &Opened,
     selected: Selection,

@@ -16,7 +16,7 @@ use crate::cli::gpu::protocol::{Greeting, receive};
 use crate::cli::gpu::shaped::Shaped;
 use crate::cli::gpu::worker::{Events, begin, objects};
 
-/// Bytes per copy, far above cache sizes.
+/// Far above cache sizes.
 const COPIED: usize = 256 << 20;
 const COPIES: u32 = 15;
 

@@ -1,6 +1,4 @@
-//! Compares documentation tables with the program, and compiles examples: keys and types (`docs/manifest.md`,
-//! `docs/cubinder-toml.md`), `docs/expressions.md`, `docs/rules.md`, `docs/cli.md`, and included plugins
-//! (`docs/plugins.md`, `docs/plugins/*.md`). `cargo xtask docs` writes the tables.
+//! Compares documentation tables with the program, and compiles examples. `cargo xtask docs` writes the tables.
 
 mod architecture;
 mod plugins;
@@ -22,7 +20,7 @@ use cubinder_source::rules;
 
 const END: &str = "<!-- end -->";
 
-/// Markers of tables that `cargo xtask bench kernels --publish` writes.
+/// Tables of `cargo xtask bench kernels --publish`.
 const OTHERS: [&str; 1] = ["<!-- times -->"];
 
 fn path() -> PathBuf {
@@ -116,7 +114,7 @@ fn head(cells: &[&str]) -> String {
     format!("{}|{}\n", row(cells), "---|".repeat(cells.len()))
 }
 
-/// Returns the table of keys. A kind, such as `[[launches]] with code`, omits keys equal to the table's.
+/// A kind, such as `[[launches]] with code`, omits keys equal to the table's.
 fn keys(table: &Table) -> String {
     let header = table.title.split_once(" with ").map(|(header, _)| header);
     let base = tables().into_iter().find(|base| Some(base.title) == header);
@@ -156,7 +154,7 @@ fn attribute_types() -> String {
     head(&["type", "list", "in expressions", "ONNX kind", "from ONNX"]) + &rows.collect::<String>()
 }
 
-/// Describes how TensorRT's parser converts ONNX values (TensorRT-RTX 1.7).
+/// Describes conversions by TensorRT's parser (TensorRT-RTX 1.7).
 fn conversion(element: AttributeElement) -> &'static str {
     match element {
         AttributeElement::I8 | AttributeElement::I16 => "wrapped to 32 bits, then checked",

@@ -17,7 +17,7 @@ fn releases(text: &str) -> BTreeSet<Release> {
     versions.split(',').map(|version| (family.to_owned(), version.trim().to_owned())).collect()
 }
 
-/// Returns the recommended and the rejected releases.
+/// Returns recommended and rejected releases.
 fn readme() -> [BTreeSet<Release>; 2] {
     let text = read("README.md");
     let line = text.lines().find_map(|line| line.strip_prefix("Use ")).expect("a line of releases");

@@ -1,5 +1,3 @@
-//! Plugins and nodes of libraries and engines evaluate like manifests.
-
 use cubinder_expr::Value;
 use cubinder_manifest::resolve;
 use cubinder_model::container::{write_bundle, write_node, write_node_reference};

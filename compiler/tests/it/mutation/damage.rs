@@ -9,7 +9,7 @@ pub(crate) struct Damage {
     pub(crate) range: Range<usize>,
     pub(crate) replacement: String,
     pub(crate) what: &'static str,
-    /// The damaged key, or the damaged value's; user-defined names are `*`: `attributes.*.doc`.
+    /// Key, or the damaged value's; user-defined names are `*`: `attributes.*.doc`.
     pub(crate) key: String,
     /// Innermost user-defined name: `x` for the rank of input `x`.
     pub(crate) name: Option<String>,
@@ -22,7 +22,7 @@ impl Damage {
         damaged
     }
 
-    /// Returns the range with one byte on each side, because removals are empty.
+    /// One byte on each side, because removals are empty.
     pub(crate) fn place(&self) -> Range<usize> {
         let end = self.range.start + self.replacement.len();
         self.range.start.saturating_sub(1)..end + 1

@@ -1,5 +1,5 @@
-//! Damages the good manifests one key, value, name or number at a time. Each mutant must change the output or be
-//! rejected with an error that shows the damage ([`judge::is_on`]); otherwise that part of the manifest is ignored.
+//! Damages good manifests one key, value, name or number at a time. Each mutant must change the output, or be rejected
+//! with an error that shows the damage ([`judge::is_on`]); otherwise a part of the manifest is ignored.
 
 mod damage;
 mod judge;
@@ -26,7 +26,7 @@ struct Exemption {
 
 const EXEMPTIONS: [Exemption; 0] = [];
 
-/// Shared by two tests that compile the corpus, so that they use one cache.
+/// Two tests that compile the corpus share one cache.
 static TOOLS: LazyLock<Option<Tools>> = LazyLock::new(Tools::find);
 
 enum Fate {
@@ -44,8 +44,8 @@ struct Examined {
     fates: Vec<(usize, Damage, Fate)>,
 }
 
-/// The damages of one kind to one key that a run examines: the first ones in the order of the manifests.
-/// `CUBINDER_ALL_MUTANTS`, which `cargo xtask test --release-checks` sets, removes the limit.
+/// Damages of one kind to one key that a run examines: the first, in the order of the manifests. `CUBINDER_ALL_MUTANTS`
+/// (set by `cargo xtask test --release-checks`) removes the limit.
 const DAMAGES_OF_A_KIND: usize = 3;
 
 static LIMIT: LazyLock<usize> = LazyLock::new(|| match std::env::var_os("CUBINDER_ALL_MUTANTS") {

@@ -1,5 +1,3 @@
-//! Creators of quick plugins, and the thunks of `IPluginCreatorV3Quick`.
-
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 use std::ptr;
@@ -20,7 +18,7 @@ pub trait QuickCreator: CreatorBase {
     type Plugin: QuickPlugin;
 
     /// Creates a plugin; `name` is the node's, `namespace` the plugin's. Reject
-    /// [`QuickPluginCreationRequest::STRICT_JIT`]: only ahead-of-time plugins are supported.
+    /// [`QuickPluginCreationRequest::STRICT_JIT`].
     fn create(
         &self,
         name: &CStr,
@@ -58,10 +56,10 @@ unsafe extern "C" fn create_plugin<C: QuickCreator>(
     phase: TensorRTPhase,
     request: QuickPluginCreationRequest,
 ) -> This {
-    // SAFETY: `this` is a live creator of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let creator = unsafe { creator::<Quick<C>>(this) };
     call::<Quick<C>, _>(creator, ptr::null_mut(), |creator| {
-        // SAFETY: each pointer is null, which the functions check, or valid during the call (TensorRT's contract).
+        // SAFETY: each pointer is null, which the functions check, or valid (TensorRT's contract).
         let (name, namespace, fields) =
             unsafe { (text(name), text(namespace), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, namespace, &fields, phase, request).map(quick::into_raw)

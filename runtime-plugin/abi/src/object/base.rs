@@ -1,5 +1,3 @@
-//! The build methods and thunks of both kinds of plugins.
-
 use std::ffi::{CStr, c_char};
 
 use super::{Build, Interface, PluginKind, code, object};
@@ -88,8 +86,7 @@ pub(crate) unsafe extern "C" fn configure_plugin<K: PluginKind>(
     outputs: *const DynamicPluginTensorDesc,
     output_count: i32,
 ) -> i32 {
-    // SAFETY: `this` is a live object of this kind, and the arrays are null or have these lengths (TensorRT's
-    // contract).
+    // SAFETY: `this` is live, and the arrays are null or have these lengths (TensorRT's contract).
     let (object, inputs, outputs) =
         unsafe { (object::<K, Build>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
@@ -105,8 +102,8 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
     output_count: i32,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: `this` is live and the arrays have these lengths, as in `configure_plugin`. `Shape` is transparent over
-    // `DimsExprs`; builder and expressions live during the call.
+    // SAFETY: as in `configure_plugin`; `Shape` is transparent over `DimsExprs`; builder and expressions live during
+    // the call.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
             object::<K, Build>(&this),
@@ -128,12 +125,12 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
 }
 
 pub(crate) unsafe extern "C" fn get_nb_outputs<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
 
-/// Implements `getValidTactics`. Fails if TensorRT requests more tactics than the plugin has.
+/// Implements `getValidTactics`. Fails if TensorRT requests too many.
 pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
     this: This,
     tactics: *mut i32,
@@ -157,21 +154,21 @@ pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
 }
 
 pub(crate) unsafe extern "C" fn get_nb_tactics<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
-/// Returns a string that the plugin owns and never moves.
+/// The plugin owns the string and never moves it.
 unsafe fn text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> Option<&CStr>) -> *const c_char {
-    // SAFETY: `this` is the build interface of a live object: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { object::<K, Build>(&this) };
     let failure = |_: &Error| std::ptr::null();
     object.call(failure, |plugin| Ok(text(plugin).map_or(std::ptr::null(), CStr::as_ptr)))
 }
 
 pub(crate) unsafe extern "C" fn get_timing_cache_id<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is the build interface of a live object: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     unsafe { text::<K>(this, K::Implementor::timing_cache_id) }
 }
 
@@ -181,7 +178,7 @@ pub(crate) unsafe extern "C" fn get_metadata_string<K: PluginKind>(this: This) -
 }
 
 pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, output: i32) -> i32 {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(
         |_| -1,
@@ -193,7 +190,7 @@ pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, out
 }
 
 pub(crate) unsafe extern "C" fn set_tactic<K: PluginKind, I: Interface>(this: This, tactic: i32) -> i32 {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { object::<K, I>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }

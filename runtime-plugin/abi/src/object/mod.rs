@@ -212,7 +212,7 @@ unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapability
 }
 
 unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { object::<K, PluginV3>(&this) };
     object.call(
         |_| release(Object::<K>::boxed(None, K::State::default())),
@@ -224,13 +224,13 @@ unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
 }
 
 unsafe fn core_text<K: PluginKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
-    // SAFETY: the functions below pass TensorRT's `this`, the core interface of a live object.
+    // SAFETY: the functions below pass TensorRT's `this`, a live object's core interface.
     let object = unsafe { object::<K, Core>(&this) };
     object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor.identity()).as_ptr()))
 }
 
 unsafe extern "C" fn get_plugin_name<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is the core interface of a live object: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     unsafe { core_text::<K>(this, |identity| &identity.name) }
 }
 

@@ -27,9 +27,9 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
 }
 
 /// # Safety
-/// The caller upholds the contract of [`object`].
+/// As [`object`].
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
-    // SAFETY: the caller upholds this function's contract, which includes the callee's.
+    // SAFETY: the caller upholds the callee's contract.
     unsafe { object::<V3One<P>, Build>(this) }
 }
 
@@ -40,8 +40,7 @@ unsafe extern "C" fn get_output_data_types<P: Plugin>(
     inputs: *const DataType,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: `this` is a live object of this kind; the arrays are null or have these lengths, and only this call
-    // uses them.
+    // SAFETY: `this` is live; the arrays are null or have these lengths, and only this call uses them.
     let (object, outputs, inputs) = unsafe {
         (this_object::<P>(&this), slice_to_fill(outputs, output_count, UNSET), slice(inputs, input_count))
     };
@@ -91,7 +90,7 @@ unsafe extern "C" fn get_workspace_size<P: Plugin>(
 }
 
 unsafe extern "C" fn get_format_combination_limit<P: Plugin>(this: This) -> i32 {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { this_object::<P>(&this) };
     object.call(|_| 0, |plugin| Ok(plugin.format_combination_limit()))
 }

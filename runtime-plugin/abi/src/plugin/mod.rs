@@ -68,9 +68,9 @@ pub trait Plugin: PluginBase {
     /// check in [`configure`](PluginBase::configure) if possible.
     fn fields_to_serialize(&self) -> Result<&FieldSet>;
 
-    /// Returns whether TensorRT accepts null from `attachToContext`; otherwise it gets an object whose methods all
-    /// fail. TensorRT-RTX 1.7 crashes for plugins with aliased outputs (`false` by default), or data-dependent ones,
-    /// which must return `false`.
+    /// Returns whether TensorRT accepts null from `attachToContext`; otherwise it gets an object whose methods fail.
+    /// TensorRT-RTX 1.7 crashes for plugins with aliased outputs (`false` by default) or data-dependent ones, which
+    /// must return `false`.
     fn tolerates_null_attach(&self) -> bool {
         (0..self.output_count()).all(|output| self.aliased_input(output).is_none())
     }
@@ -115,8 +115,7 @@ impl Default for Counts {
     }
 }
 
-/// Returns the build interface's version. Version 2 has `getAliasedInput`: full TensorRT since 10.3, TensorRT-RTX
-/// always.
+/// Returns the build interface's version. 2 has `getAliasedInput`: full TensorRT since 10.3, TensorRT-RTX always.
 fn build_version(full: Option<i32>) -> i32 {
     if full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
 }
@@ -143,7 +142,7 @@ impl<P: Plugin> PluginKind for V3One<P> {
     }
 }
 
-/// Attaches a clone to a context; null if that fails and TensorRT accepts null.
+/// Null if that fails and TensorRT accepts null.
 fn attach<P: Plugin>(object: &PluginObject<P>) -> This {
     let tolerates_null =
         caught(|| Ok(object.implementor.as_ref().is_some_and(Plugin::tolerates_null_attach)))

@@ -22,10 +22,10 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots 
 }
 
 /// # Safety
-/// The caller upholds the contract of [`object`].
+/// As [`object`].
 #[inline]
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
-    // SAFETY: the caller upholds this function's contract, which includes the callee's.
+    // SAFETY: the caller upholds the callee's contract.
     unsafe { object::<V3One<P>, Runtime>(this) }
 }
 
@@ -36,8 +36,7 @@ unsafe extern "C" fn on_shape_change<P: Plugin>(
     outputs: *const PluginTensorDesc,
     output_count: i32,
 ) -> i32 {
-    // SAFETY: `this` is a live object of this kind, and the arrays are null or have these lengths (TensorRT's
-    // contract).
+    // SAFETY: `this` is live, and the arrays are null or have these lengths (TensorRT's contract).
     let (object, inputs, outputs) =
         unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.state.set(input_count, output_count);
@@ -53,7 +52,7 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     workspace: Opaque,
     stream: Opaque,
 ) -> i32 {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| {
         let (input_count, output_count) = object.state.get()?;
@@ -73,13 +72,13 @@ unsafe extern "C" fn enqueue<P: Plugin>(
 }
 
 unsafe extern "C" fn attach_to_context<P: Plugin>(this: This, _context: Opaque) -> This {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { this_object::<P>(&this) };
     attach(object)
 }
 
 unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { this_object::<P>(&this) };
     object.call(
         |_| &raw const REFUSED.0,

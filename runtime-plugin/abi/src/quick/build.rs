@@ -36,13 +36,13 @@ pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickBui
 }
 
 /// # Safety
-/// The caller upholds the contract of [`object`].
+/// As [`object`].
 unsafe fn this_object<P: QuickPlugin>(this: &This) -> &QuickObject<P> {
-    // SAFETY: the caller upholds this function's contract, which includes the callee's.
+    // SAFETY: the caller upholds the callee's contract.
     unsafe { object::<Quick<P>, Build>(this) }
 }
 
-/// The tensors of a call. Too few tensors are an error, because implementors split the array.
+/// The tensors of a call. Too few are an error: implementors split the array.
 struct InOut<'a> {
     tensors: &'a [DynamicPluginTensorDesc],
     input_count: usize,
@@ -50,14 +50,14 @@ struct InOut<'a> {
 
 impl<'a> InOut<'a> {
     /// # Safety
-    /// The caller upholds the contract of [`slice()`] for an array with the sum of both counts.
+    /// As [`slice()`], for an array with the sum of both counts.
     unsafe fn from_raw(
         in_out: *const DynamicPluginTensorDesc,
         input_count: i32,
         output_count: i32,
     ) -> Result<Self> {
         let counts = usize::try_from(input_count).ok().zip(usize::try_from(output_count).ok());
-        // SAFETY: the caller upholds this function's contract, which includes the callee's.
+        // SAFETY: the caller upholds the callee's contract.
         let tensors = unsafe { slice(in_out, input_count.saturating_add(output_count)) };
         match counts {
             Some((inputs, outputs)) if tensors.len() == inputs.saturating_add(outputs) => {
@@ -79,8 +79,7 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     input_ranks: *const i32,
     input_count: i32,
 ) -> i32 {
-    // SAFETY: `this` is a live object of this kind; the arrays are null or have these lengths, and only this call
-    // uses them.
+    // SAFETY: `this` is live; the arrays are null or have these lengths, and only this call uses them.
     let (object, outputs, inputs, ranks) = unsafe {
         (
             this_object::<P>(&this),
@@ -95,7 +94,7 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     })
 }
 
-/// The value that NVIDIA's Python module returns on errors (`python/src/infer/pyPlugin.cpp`, TensorRT 10).
+/// NVIDIA's Python module returns it on errors (`python/src/infer/pyPlugin.cpp`, TensorRT 10).
 const NO_COMBINATION: i32 = -1;
 
 unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
@@ -129,8 +128,7 @@ unsafe extern "C" fn get_supported_format_combinations<P: QuickPlugin>(
             .filter(|wanted| *wanted <= rows.len() && (*wanted == 0 || !combinations.is_null()))
             .ok_or_else(|| refused_room(combination_count, combinations, rows.len()))?;
         for (index, desc) in rows[..wanted].iter().flatten().enumerate() {
-            // SAFETY: the buffer has room for `wanted` rows of `in_out`'s length, which is also the length of the
-            // plugin's rows.
+            // SAFETY: the buffer has room for `wanted` rows of `in_out`'s length, also that of the plugin's rows.
             unsafe { combinations.add(index).write(*desc) };
         }
         Ok(0)

@@ -31,7 +31,7 @@ unsafe extern "C" fn enqueue<P: QuickPlugin>(
     _output_count: i32,
     _stream: *mut c_void,
 ) -> i32 {
-    // SAFETY: `this` is a live object of this kind: TensorRT found this function in its vtable.
+    // SAFETY: `this` is live, and its vtable has this function.
     let object = unsafe { object::<Quick<P>, Runtime>(&this) };
     object.call(code, |_| {
         Err(Error::new(

@@ -60,7 +60,7 @@ fn dynamic() -> DynamicPluginTensorDesc {
     DynamicPluginTensorDesc { desc, min: dims, max: dims, opt: dims }
 }
 
-/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one. Call `refused`, counted over both from 0, returns `false`.
+/// `IKernelLaunchParamsImpl` and `ISymExprsImpl` in one. Call `refused`, counted over both from 0, fails.
 #[repr(C)]
 struct FakeImplementation<Slots> {
     vptr: *const Slots,
@@ -266,7 +266,7 @@ fn outputs_that_stay_unset_are_an_error() {
     delete(plugin);
 }
 
-/// Returns the number of combinations, then the return code and buffer of the call that fills `wanted` rows.
+/// Returns the number of combinations, then code and buffer of the call that fills `wanted` rows.
 fn combinations(plugin: This, wanted: i32) -> (i32, i32, Vec<i32>) {
     let (this, build) = build(plugin);
     let in_out = [dynamic(); 3];

@@ -132,7 +132,7 @@ macro_rules! wrappers {
             pub struct $name {
                 /// The wrapper's vtable: two destructor slots.
                 pub vptr: *const c_void,
-                /// The implementation object.
+                /// Implementation object.
                 pub implementation: $implementation,
             }
         )*

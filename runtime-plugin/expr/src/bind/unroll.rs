@@ -1,5 +1,3 @@
-//! Unrolls comprehensions over small known arrays.
-
 use super::write::LITERAL_LIMIT;
 use super::{Binding, Fold, Folder, Part};
 use crate::node::{Node, NodeId};

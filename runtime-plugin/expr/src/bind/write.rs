@@ -1,10 +1,8 @@
-//! Writes the folded tree within limits.
-
 use super::{Binding, Fold, Folder, Part, TooLarge};
 use crate::node::{Expr, Node, NodeId, height_of};
 use crate::value::Value;
 
-/// Maximum nodes of a literal; longer values keep their expression.
+/// Maximum nodes of a literal.
 pub(super) const LITERAL_LIMIT: usize = 1024;
 
 impl Folder<'_> {

@@ -1,5 +1,3 @@
-//! Sets of values.
-
 use super::ints::Ints;
 use crate::node::BinaryOp;
 use crate::ops;
@@ -29,7 +27,7 @@ pub enum Extent {
 
 const MOST_TEXTS: usize = 32;
 
-/// Maximum length of arrays with one set per element; longer arrays have one set for all elements.
+/// Maximum length of arrays with one set per element; longer ones have one set for all.
 const SPELLED_OUT: i64 = 64;
 
 impl Extent {
@@ -247,7 +245,6 @@ impl Extent {
         }
     }
 
-    /// Returns the maximum number of copied values.
     pub(super) fn most_values(&self) -> u64 {
         match self {
             Extent::List(element, length) => u64::try_from(length.high)
@@ -278,7 +275,7 @@ pub(super) fn less(left: &Extent, right: &Extent) -> Option<bool> {
     if left.high < right.low { Some(true) } else { (left.low >= right.high).then_some(false) }
 }
 
-/// Decides `left <= right`. For floats this is not the opposite of `right < left`, because of NaN.
+/// Decides `left <= right`, which for floats is not the opposite of `right < left`: NaN.
 pub(super) fn at_most(left: &Extent, right: &Extent) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.floats(), right.floats()) {
         return if left.1 <= right.0 { Some(true) } else { (left.0 > right.1).then_some(false) };

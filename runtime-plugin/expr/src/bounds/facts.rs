@@ -1,5 +1,3 @@
-//! Scoped facts about terms, such as on a conditional's side.
-
 use super::extent::Extent;
 use super::term::TermId;
 use crate::sorting::sorted_set;

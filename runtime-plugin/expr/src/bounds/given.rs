@@ -1,5 +1,3 @@
-//! Ranges known without assumptions.
-
 use super::extent::Extent;
 use crate::interval::MAX_RANK;
 use crate::node::DeviceFact;
@@ -10,7 +8,7 @@ pub trait RangeEnvironment {
     /// Returns an attribute, unless at most [`RangeEnvironment::attribute_range`] is known.
     fn attribute(&self, index: u32) -> Option<&Value>;
 
-    /// Returns an unknown attribute's range; `None` for any value.
+    /// An unknown attribute's range; `None` for any value.
     fn attribute_range(&self, _index: u32) -> Option<AttributeRange> {
         None
     }
@@ -41,7 +39,7 @@ pub trait RangeEnvironment {
         (0, i64::MAX)
     }
 
-    /// Returns the range of the number of elements; `None` if it may exceed 64 bits.
+    /// Returns the range of the number of elements; `None` above 64 bits.
     fn numel(&self, _tensor: u32) -> Option<(i64, i64)> {
         None
     }

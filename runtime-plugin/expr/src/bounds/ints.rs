@@ -1,7 +1,6 @@
 //! Sets of integers; operations return supersets.
 
-/// Integers from `low` to `high` that equal `rest` modulo `modulus`. Never empty; both ends are
-/// members.
+/// Integers from `low` to `high`, both included, that equal `rest` modulo `modulus`. Never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ints {
     /// Minimum.
@@ -184,7 +183,7 @@ pub(super) fn gcd(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Returns the congruence of the integers that satisfy both; `None` if no integer does. Moduli are at least 1.
+/// Returns the congruence of the integers that satisfy both, if any. Moduli are at least 1.
 fn both(m: i128, a: i128, n: i128, b: i128) -> Option<Grid> {
     let common = gcd(m, n).max(1);
     if (b - a) % common != 0 {
@@ -211,7 +210,7 @@ fn inverse(value: i128, modulus: i128) -> i128 {
     t
 }
 
-/// Returns the bounds of an operation that is monotone in each operand.
+/// For operations that are monotone in each operand.
 pub(super) fn corners(a: Wide, b: Wide, apply: impl Fn(i128, i128) -> i128) -> Wide {
     let all = [apply(a.0, b.0), apply(a.0, b.1), apply(a.1, b.0), apply(a.1, b.1)];
     let least = all.iter().copied().fold(all[0], i128::min);

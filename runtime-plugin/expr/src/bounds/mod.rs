@@ -1,4 +1,4 @@
-//! Interval bounds of expressions over ranges. Sound, not exact. Conditions narrow sides of `and`, `or` and
+//! Interval bounds of expressions over ranges. Sound, not exact. Conditions narrow sides of `and`, `or`,
 //! conditionals, and comprehensions' elements. Parts are equal only if written alike.
 
 mod extent;

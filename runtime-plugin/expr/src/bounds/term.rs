@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 use crate::ops::{self, EvalError};
 
-/// Index of a term, less than those of terms that refer to it.
+/// Index of a term, less than its users'.
 pub type TermId = u32;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,7 +48,6 @@ pub struct Terms {
     offset: usize,
     own: Vec<Term>,
     ids: HashMap<Term, TermId>,
-    /// Terms of shapes by tensor.
     shapes: HashMap<u32, TermId>,
     highest: u32,
 }
@@ -219,8 +218,7 @@ impl Terms {
         }
     }
 
-    /// Renumbers the variables of comprehensions, so that equal expressions get equal numbers; those of nested
-    /// comprehensions differ.
+    /// Renumbers variables so that equal expressions get equal numbers; nested comprehensions' differ.
     fn canonical_slots(&self, nodes: &[Node]) -> HashMap<u32, u32> {
         let mut slots = HashMap::new();
         let mut highest: Vec<u32> = Vec::with_capacity(nodes.len());
@@ -265,7 +263,7 @@ impl Terms {
     }
 }
 
-/// Orders the operands canonically, since both are evaluated in any order.
+/// Orders operands canonically: evaluation order is irrelevant.
 fn ordered(op: BinaryOp, left: TermId, right: TermId) -> Term {
     let (op, left, right) = match op {
         BinaryOp::Gt => (BinaryOp::Lt, right, left),

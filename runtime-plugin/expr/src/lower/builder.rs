@@ -1,5 +1,3 @@
-//! TensorRT's shape operations.
-
 use crate::node::NodeId;
 use crate::ops::{self, EvalError};
 
@@ -7,22 +5,21 @@ use crate::ops::{self, EvalError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ShapeOp {
-    /// The sum.
+    /// Sum.
     Sum = 0,
-    /// The product.
+    /// Product.
     Prod = 1,
-    /// The maximum.
+    /// Maximum.
     Max = 2,
-    /// The minimum.
+    /// Minimum.
     Min = 3,
-    /// The difference.
+    /// Difference.
     Sub = 4,
     /// 1 if equal, else 0.
     Equal = 5,
     /// 1 if the first is less, else 0.
     Less = 6,
-    /// The floor, also if negative: undocumented; `tests/tests/it/lowering.rs` verifies it with TensorRT-RTX
-    /// 1.7.1.
+    /// The floor, also if negative: undocumented; `tests/tests/it/lowering.rs` verifies it (TensorRT-RTX 1.7.1).
     FloorDiv = 7,
     /// The ceiling, verified likewise.
     CeilDiv = 8,
@@ -46,7 +43,7 @@ impl ShapeOp {
     }
 }
 
-/// Builds dimensions: TensorRT's builder, or a test double. Tensors are indexed over inputs, then outputs.
+/// Builds dimensions. Tensors are indexed over inputs, then outputs.
 pub trait ShapeBuilder {
     /// A possibly unknown dimension.
     type Dim: Clone;

@@ -1,5 +1,3 @@
-//! Lowers built-in functions and shape-dependent indices.
-
 use super::symbol::{Number, Symbol};
 use super::{FLOATS, LENGTH, Lowered, Lowerer, Num, ShapeBuilder, ShapeOp, Sym};
 use crate::node::{Builtin, NodeId};

@@ -1,5 +1,3 @@
-//! Resolves calls: built-in functions, [`super::forms`], and inlined helper functions.
-
 use super::errors::{NotAFunction, Recursion, UnknownFunction, WrongCount};
 use super::{Argument, Operand, Resolver};
 use crate::error::ExprError;

@@ -1,5 +1,3 @@
-//! Errors of names and types.
-
 use super::types::Type;
 use crate::error::Span;
 use crate::error::{ErrorClass, ExprError};

@@ -1,5 +1,3 @@
-//! Resolves `x.format`, `x.vector` and `x.padded`.
-
 use super::errors::FormatUnknown;
 use super::types::Type;
 use super::{Operand, Resolver};

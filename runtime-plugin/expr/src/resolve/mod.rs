@@ -1,5 +1,4 @@
-//! Resolves syntax to a typed tree. Integers convert to floats by `float(...)` in the tree, which rounds
-//! beyond 2^53.
+//! Resolves syntax to a typed tree. Integers convert to floats by `float(...)`, which rounds beyond 2^53.
 
 mod calls;
 mod errors;
@@ -28,14 +27,13 @@ use types::Type;
 pub struct Typed {
     /// Folded tree.
     pub expr: Expr,
-    /// The kind of the value.
+    /// Kind of the value.
     pub kind: Kind,
     /// When its value is known, after folding.
     pub time: BindingTime,
 }
 
-/// Compiles an expression. Returns the first syntax error, or all independent errors, also of parts that
-/// always fail.
+/// Compiles an expression. Returns the first syntax error, or all independent errors, also in parts that always fail.
 pub fn compile(text: &str, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let syntax = parse(text).map_err(|error| vec![error])?;
     compile_syntax(&syntax, scope)
@@ -164,7 +162,7 @@ struct Resolver<'a> {
     call_span: Option<Span>,
     depth: usize,
     errors: Vec<ExprError>,
-    /// Whether the tree is too large; if so, no nodes are added.
+    /// The tree is too large: no nodes are added.
     full: bool,
     addresses: bool,
     device: bool,

@@ -1,5 +1,3 @@
-//! Resolves names and fields.
-
 use super::errors::{DeviceAsValue, DeviceInShape, FieldOfValue, ShapeFromData, SizeInExpression};
 use super::errors::{TensorAsValue, TypeAsValue, TypesCompared, UnknownFact, UnknownField, UnknownVariable};
 use super::errors::{UnseenShapeInput, ValuesOfTensor};

@@ -43,7 +43,7 @@ impl Type {
         }
     }
 
-    /// Returns the kind; arrays of unknown elements are integer arrays.
+    /// Arrays of unknown elements are integer arrays.
     pub(super) fn kind(&self) -> Kind {
         match self {
             Type::Int | Type::Unknown => Kind::Int,

@@ -6,7 +6,7 @@ use crate::{
     Expr, RangeEnvironment, bind, bounds, compile_syntax, evaluate, lower, lower_scalar, parse, print,
 };
 
-/// Stack size of test threads and rayon's threads; optimized code uses a fraction of it.
+/// Stack of test threads and rayon's; optimized code uses a fraction.
 const STACK: usize = 2 * 1024 * 1024;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {

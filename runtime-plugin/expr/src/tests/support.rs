@@ -65,7 +65,7 @@ pub(super) fn scope() -> Scope {
 
 pub(super) struct World {
     pub(super) attributes: Vec<Value>,
-    /// Shapes of all tensors but the last, whose shape cannot be used.
+    /// Shapes, except the last tensor's.
     pub(super) shapes: Vec<Vec<i64>>,
     pub(super) values: Vec<i64>,
     pub(super) size: i64,
@@ -189,7 +189,7 @@ impl ShapeBuilder for Calculator<'_> {
     }
 }
 
-/// Returns the floor of `a / b`, computed by Euclidean division, unlike in the implementation.
+/// Returns the floor of `a / b` by Euclidean division, unlike the implementation.
 pub(super) fn floor(a: i128, b: i128) -> i128 {
     if b > 0 { a.div_euclid(b) } else { (-a).div_euclid(-b) }
 }

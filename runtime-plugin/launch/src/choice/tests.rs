@@ -64,7 +64,7 @@ fn numel_is(count: i64) -> Expr {
     binary(BinaryOp::Eq, &leaf(Node::Numel(0)), &int(count))
 }
 
-/// Returns `1 // (numel(x) - 24) == 0`, which has no value for 24 elements.
+/// `1 // (numel(x) - 24) == 0`: no value for 24 elements.
 fn broken() -> Expr {
     let zero = binary(BinaryOp::Sub, &leaf(Node::Numel(0)), &int(24));
     binary(BinaryOp::Eq, &binary(BinaryOp::FloorDiv, &int(1), &zero), &int(0))
@@ -248,8 +248,7 @@ fn what_looks_the_same_after_other_answers_is_decided_anew() {
         }
     }
 
-    // `aligned(x, 16) != (max(list[1 if aligned(z, 16) else 0], ... 17 times) == 1)` with 17 lists of 1000
-    // elements.
+    // `aligned(x, 16) != (max(list[1 if aligned(z, 16) else 0], ... 17 times) == 1)`, lists of 1000 elements.
     let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 16 }];
     let mut elements = Vec::new();
     for _ in 0..17 {

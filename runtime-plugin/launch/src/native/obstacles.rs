@@ -1,5 +1,3 @@
-//! Reasons why TensorRT cannot launch a variant.
-
 use crate::Role;
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::{BindingTime, Expr, binding_time};
@@ -14,7 +12,7 @@ pub enum Obstacle {
     /// A shape input.
     #[error("`{0}` is a shape input")]
     ShapeInput(String),
-    /// The variant does not have exactly one step.
+    /// Not exactly one step.
     #[error("it has {0} steps, but TensorRT launches only one kernel")]
     Steps(usize),
     /// The only step fills memory.

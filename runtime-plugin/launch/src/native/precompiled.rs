@@ -2,23 +2,23 @@
 
 use cubinder_model::model::{Arg, ArgValue, Plugin};
 
-/// Why parameters differ from TensorRT's: inputs' addresses, 32-bit integers, addresses of unaliased outputs.
+/// Why parameters differ from TensorRT's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentMismatch {
-    /// The parameter is not the address that TensorRT passes.
+    /// Not the address that TensorRT passes.
     #[error(
         "TensorRT passes the address of `{tensor}` as argument {number}, but the kernel expects {}",
         found.as_ref().map_or("fewer".to_owned(), |name| format!("`{name}` there"))
     )]
     Address {
-        /// Number of the parameter, from 1; one more than the last if it is missing.
+        /// From 1; one more than the last if missing.
         number: usize,
-        /// The tensor of the address.
+        /// Tensor of the address.
         tensor: String,
         /// The kernel's parameter.
         found: Option<String>,
     },
-    /// The parameter does not have 32 bits, or consists of several numbers.
+    /// Not 32 bits, or several numbers.
     #[error("`{name}` has {bytes} byte{}, but TensorRT passes 4-byte integers", if *bytes == 1 { "" } else { "s" })]
     Number {
         /// The parameter's name.

@@ -487,7 +487,6 @@ proptest! {
     }
 }
 
-/// TensorRT truncates without a check.
 #[test]
 fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     let unfit_of = |ty: ScalarType, text: &str, min: i64, max: i64| {

@@ -11,9 +11,9 @@ use cubinder_model::model::{ArgValue, Guard, Interval, Launch, Output, Plugin};
 /// A part without a proof of its range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unproved {
-    /// The part.
+    /// Part.
     pub role: Role,
-    /// The valid range.
+    /// Valid range.
     pub range: Interval,
     /// Whether it is always out of range.
     pub never: bool,
@@ -44,8 +44,8 @@ pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(St
     written.filter_map(statement).collect()
 }
 
-/// Returns the parts without a proof in the [`running`] cases of `domain`: TensorRT keeps 32 of 64 bits. `declared`:
-/// static shared bytes.
+/// Returns parts without a proof in the [`running`] cases: TensorRT keeps 32 of 64 bits. `declared`: static shared
+/// bytes.
 #[must_use]
 pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unproved> {
     let fits = |expr: &Expr, range| {

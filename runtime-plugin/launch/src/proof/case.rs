@@ -113,10 +113,10 @@ fn slices(lists: &[Vec<i64>]) -> Vec<&[i64]> {
 pub(super) struct Trial<'d, 'p> {
     domain: &'d Domain<'p>,
     claim: Claim<'d>,
-    /// Values to try as the address of all tensors; 0 satisfies every alignment.
+    /// Addresses to try for all tensors; 0 satisfies every alignment.
     alignments: &'static [u64],
     devices: Vec<Option<Device>>,
-    /// Whether an output has a data-dependent size; only the largest size is tried.
+    /// Whether an output has a data-dependent size; only the largest is tried.
     has_sizes: bool,
     caps: &'d [i64],
     pub(super) steps: usize,
@@ -271,7 +271,7 @@ impl<'d, 'p> Trial<'d, 'p> {
 
     fn fits_numel(&self, tensor: usize, shape: &[i64], limits: &ShapeLimits) -> bool {
         let count = shape.iter().try_fold(1_i64, |count, &dim| count.checked_mul(dim));
-        // An extent of 0 makes the count 0, even if other products overflow.
+        // A 0 makes the count 0, even if other products overflow.
         let count = if shape.contains(&0) { Some(0) } else { count };
         count.is_some_and(|count| {
             limits.numel.contains(count) && self.caps.get(tensor).is_some_and(|&cap| count <= cap)
@@ -299,7 +299,7 @@ pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
 }
 
 impl Case {
-    /// Describes it: `x = [1, 65536], target.values = [2], pads = [0, 1], device.sms = 14`.
+    /// Describes it: `x = [1, 65536], target.values = [2]`.
     #[must_use]
     pub fn describe(&self, plugin: &Plugin) -> String {
         let is_plain = |input: &usize| plugin.inputs.get(*input).is_some_and(|input| input.values.is_none());

@@ -1,5 +1,3 @@
-//! Devices in claims.
-
 use crate::device::{Device, PerDeviceFact};
 use cubinder_expr::DeviceFact;
 use cubinder_model::model::Interval;
@@ -15,7 +13,7 @@ impl Devices {
         capability: any(DeviceFact::Capability),
     };
 
-    /// Returns the devices to try: known devices in range, then each fact's minimum and maximum.
+    /// Returns known devices in range, then each fact's minimum and maximum.
     pub(super) fn tried(&self) -> Vec<Option<Device>> {
         let is_one = |device: &Device| {
             DeviceFact::ALL.iter().all(|fact| self.fact(*fact).contains(device.fact(*fact)))

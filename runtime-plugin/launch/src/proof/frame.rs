@@ -25,7 +25,7 @@ struct Ranges<'p> {
     rank_ranges: Vec<(usize, usize)>,
     dims: Vec<Vec<(i64, i64)>>,
     numel: Vec<(i64, i64)>,
-    /// Bounds of shape inputs' values, by input; `None` for other inputs.
+    /// Shape inputs' bounds, by input.
     values: Vec<Option<Interval>>,
     sizes: Vec<(i64, i64)>,
     devices: Devices,

@@ -1,5 +1,3 @@
-//! Upper bounds of integers over a domain.
-
 use super::frame::Frame;
 use super::pool::Meter;
 use super::{Domain, FEW_RANKS, choices};

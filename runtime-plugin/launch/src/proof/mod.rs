@@ -1,7 +1,7 @@
 //! Proofs about every node and shape of a plugin.
 //!
-//! Owns its cases ([`Domain`]) and sound verdicts within budgets. In every case, tensors' bytes fit 64 bits, lists
-//! have at most [`cubinder_expr::ARRAY_LIMIT`] elements, and addresses are unspecified.
+//! Owns its cases ([`Domain`]) and sound verdicts within budgets. Cases have tensors whose bytes fit 64 bits, lists
+//! of at most [`cubinder_expr::ARRAY_LIMIT`] elements, and unspecified addresses.
 
 mod case;
 mod devices;
@@ -100,10 +100,10 @@ impl<'p> RankFrames<'p> {
     }
 }
 
-/// Maximum rank choices that are checked individually.
+/// Maximum rank choices checked individually.
 const MOST_RANKS: usize = 128;
 
-/// The limit of [`Domain::proves`] instead of [`MOST_RANKS`].
+/// The same for [`Domain::proves`].
 const FEW_RANKS: usize = 9;
 
 impl<'p> Domain<'p> {
@@ -235,7 +235,7 @@ impl<'p> Domain<'p> {
         self.verdict(Claim::Always(condition))
     }
 
-    /// Decides whether a boolean is never true. Refuted if it is true.
+    /// Decides whether a boolean is never true.
     #[must_use]
     pub fn never(&self, condition: &Expr) -> Verdict {
         self.verdict(Claim::Never(condition))

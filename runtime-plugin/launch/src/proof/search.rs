@@ -1,4 +1,4 @@
-//! Searches for a refuting case, deterministically, within a budget: enumerates small regions (exact), samples others.
+//! Searches for a refuting case, deterministically, within a budget: enumerates small regions, samples others.
 
 use super::case::{Claim, Point, Trial, TrialOutcome};
 use super::frame::Region;
@@ -417,7 +417,7 @@ impl RegionSearch {
         Ok(())
     }
 
-    /// Returns a pseudorandom number (Marsaglia's xorshift), deterministically.
+    /// Marsaglia's xorshift.
     fn next(&mut self) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

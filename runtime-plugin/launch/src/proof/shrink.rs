@@ -5,7 +5,7 @@ use super::values::groups;
 use super::{Case, Domain};
 use cubinder_expr::value::Value;
 
-/// Returns the smallest case found, if the steps sufficed for `point`.
+/// Returns the smallest case found, if the steps sufficed.
 pub(super) fn shrink<'p>(
     domain: &Domain<'p>,
     trial: &mut Trial<'_, 'p>,
@@ -122,7 +122,7 @@ impl Shrinker<'_, '_, '_> {
         self.try_sizes(&sizes)
     }
 
-    /// Lowers the sizes of a group by binary search, which assumes that smaller cases also fail.
+    /// Lowers a group's sizes by binary search, assuming that smaller cases also fail.
     fn lower(&mut self, group: &[usize]) {
         let largest = |shrinker: &Self| {
             let sizes = shrinker.sizes();

@@ -1,5 +1,3 @@
-//! Values to try; groups of dimensions that change together.
-
 use cubinder_expr::sorted;
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,7 +6,7 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Extent, Ints, Node};
 use cubinder_model::model::{Attribute, AttributeElement};
 
-/// Maximum values of an attribute that are enumerated.
+/// Maximum enumerated values of an attribute.
 const FEW: usize = 512;
 
 const FEW_LISTS: usize = 64;

@@ -98,7 +98,6 @@ fn names_are_those_of_onnx() {
     assert_eq!(Plugin { namespace: String::new(), ..plugin }.full_name(), "scale");
 }
 
-/// `[s[0], 4]`, and a list of unknown length.
 #[test]
 fn extents_are_bounded_by_what_shape_inputs_may_hold() {
     let mut plugin = with_shape_input();

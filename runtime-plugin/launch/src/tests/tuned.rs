@@ -137,7 +137,7 @@ fn what_depends_on_data_and_shape_inputs_are_not_compared() {
     assert_eq!(of(&plugin, &[7]), 3, "nothing remains to compare, so the first decides");
 }
 
-/// Returns a guard that is true for an odd number of 16 aligned addresses: about 60 residuals.
+/// Returns a guard that is true for an odd number of 16 aligned addresses.
 fn odd() -> Guard {
     let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 2 }];
     for index in 1..16 {
@@ -163,7 +163,7 @@ fn a_node_that_runs_in_the_order_of_the_manifest_runs_in_that_of_times() {
     assert_eq!(by_manifest.candidates, [0]);
     assert_eq!(decided(Some(DEVICE), AUTO_TACTIC), Ok(by_manifest.clone()));
     assert_eq!(decided(Some(DEVICE), 0), Ok(by_manifest));
-    // If the caller chose the variant, exceeding the limit is an error.
+    // The caller chose the variant: exceeding the limit is an error.
     let error = decided(Some(DEVICE), 1).unwrap_err().to_string();
     assert!(error.contains("in more than 2048 combinations"), "{error}");
     plugin.variants.rotate_left(1);
@@ -218,7 +218,7 @@ prop_compose! {
     }
 }
 
-/// Returns the reference distance: differences of logarithms.
+/// By differences of logarithms.
 fn logarithms(one: &[i64], other: &[i64]) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let log = |extent: &i64| (*extent as f64 + 1.0).log2();

@@ -89,7 +89,6 @@ fn attributes_are_held_against_code_one_after_the_other() {
     assert_eq!(check(&[1, 20]), wrong("the attribute `n` is `20`, but the code is specialized for `10`"));
 }
 
-/// The measured order may exceed limits, unlike the manifest's.
 #[test]
 fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     let shapes: &[&[i64]] = &[&[2, 4], &[2, 4]];
@@ -124,7 +123,6 @@ fn where_the_order_of_times_asks_for_too_much_that_of_the_manifest_counts() {
     assert!(refused.contains("in more than 2048 combinations"), "{refused}");
 }
 
-/// Addresses change at every run.
 #[test]
 fn addresses_decide_nothing_beforehand() {
     let plugin = plugin();

@@ -1,5 +1,4 @@
-//! Container headers: long ones of bundles and nodes, short ones of references, which TensorRT-RTX 1.7 stores twice
-//! per node.
+//! Headers of bundles and nodes are long, those of references, which TensorRT-RTX 1.7 stores twice per node, short.
 
 use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError};
 use crate::bytes::{put, u16_at, u32_at, u64_at};
@@ -138,7 +137,7 @@ pub(super) enum Start {
     Damaged,
 }
 
-/// Programs and plans also contain the magic. Adds the hashed bytes to `hashed`.
+/// Programs and plans also contain the magic. Adds hashed bytes to `hashed`.
 pub(super) fn start(bytes: &[u8], hashed: &mut usize) -> Option<Start> {
     let plausible = if bytes.starts_with(&MAGIC) {
         is_plausible(u32_at(bytes, 16)) && is_plausible(u32_at(bytes, 20))
@@ -182,7 +181,7 @@ fn is_damaged(bytes: &[u8], hashed: &mut usize) -> bool {
     })
 }
 
-/// Finds the first magic. Also accepts damaged ones, of which four of the first eight bytes match.
+/// Finds the first magic, also damaged ones with four of the first eight bytes.
 pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     let second_half = |magic: &[u8]| [magic[4], magic[5], magic[6], magic[7]];
     let (first, second) = (second_half(&MAGIC), second_half(&REFERENCE_MAGIC));

@@ -1,5 +1,3 @@
-//! The attributes of a node: types and constraints.
-
 use serde::{Deserialize, Serialize};
 
 use super::Interval;
@@ -53,7 +51,7 @@ pub struct AttributeType {
     pub list: bool,
 }
 
-/// The type of one value.
+/// Type of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AttributeElement {
     /// `i8`: an 8-bit integer.

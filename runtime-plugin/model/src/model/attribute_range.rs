@@ -1,5 +1,3 @@
-//! Possible values of attributes, for bounds and proofs.
-
 use super::{Attribute, AttributeElement, Interval};
 use cubinder_expr::value::Value;
 use cubinder_expr::{ARRAY_LIMIT, AttributeRange, Extent, Ints};

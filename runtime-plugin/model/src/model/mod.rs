@@ -50,7 +50,7 @@ pub struct Node {
     pub code: Vec<CodeObject>,
 }
 
-/// A node in an engine, with its code in a library inside the plan.
+/// A node in an engine, with its code in the plan's library.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeReference {
     /// Shortened digest of the plugin's bundle.
@@ -133,8 +133,8 @@ pub struct Input {
     pub rank_max: u8,
     /// Limits of its shape.
     pub limits: ShapeLimits,
-    /// The limits of a shape input's values; `None` for other inputs. Shape inputs have up to one dimension of
-    /// integers (`i32` or `i64`) in host memory.
+    /// The limits of a shape input's values; `None` for other inputs. Shape inputs have up to one dimension of `i32`
+    /// or `i64` in host memory.
     pub values: Option<Interval>,
     /// Description in one sentence.
     pub doc: String,
@@ -186,7 +186,7 @@ pub struct Requirement {
 }
 
 impl Plugin {
-    /// Keeps only the variants with the types and formats of variant number `row`, if any.
+    /// Keeps only the variants with the types and formats of variant `row`, if any.
     pub fn keep_row(&mut self, row: Option<u32>) -> Result<(), String> {
         let Some(row) = row else { return Ok(()) };
         let count = self.variants.len();
@@ -216,7 +216,7 @@ impl Plugin {
         }
     }
 
-    /// Returns the tensor whose address `tensor` has: an aliased input's output.
+    /// Returns the tensor whose address `tensor` has.
     #[must_use]
     pub fn storage_of(&self, tensor: usize) -> usize {
         let shares = |output: &Output| output.alias.is_some_and(|input| input as usize == tensor);

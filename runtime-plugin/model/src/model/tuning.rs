@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use cubinder_expr::value::Value;
 
-/// The measurements on one kind of GPU.
+/// Measurements on one kind of GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedDevice {
     /// The GPU's name, for messages.
@@ -24,7 +24,7 @@ pub struct TunedPoint {
     pub attributes: Vec<(u32, Value)>,
     /// Shapes of inputs, then outputs; negative if data-dependent.
     pub shapes: Vec<Vec<i64>>,
-    /// Variants for one choice of types, formats and attributes, the fastest first.
+    /// Variants for equal types, formats and attributes, the fastest first.
     pub ranking: Vec<u32>,
 }
 

@@ -1,5 +1,3 @@
-//! The table of variants, with their conditions and steps.
-
 use serde::{Deserialize, Serialize};
 
 use crate::code::Target;
@@ -137,10 +135,10 @@ pub struct Guard {
 /// The tactic "the first variant whose guard is satisfied", which TensorRT-RTX uses.
 pub const AUTO_TACTIC: i32 = i32::MAX;
 
-/// The highest tactic id of a variant.
+/// Highest tactic id of a variant.
 pub const MAX_VARIANT_ID: i32 = 1_000_000;
 
-/// Maximum arguments: TensorRT's 192 inputs, 64 outputs, and as many numbers.
+/// Maximum arguments: TensorRT's 192 inputs, 64 outputs, as many numbers.
 pub const MAX_ARGUMENTS: usize = 512;
 
 /// Maximum bytes of a kernel's parameters from sm_70 on (CUDA C++ programming guide 13.0, "function parameters").
@@ -149,7 +147,7 @@ pub const MAX_PARAMETER_BYTES: usize = 32_764;
 /// One kernel launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
-    /// The kernel's name in its source: `circ_pad<float, 4>`.
+    /// Name in its source: `circ_pad<float, 4>`.
     pub kernel: String,
     /// Blocks (x, y, z); 0 skips the launch.
     pub grid: [Expr; 3],
@@ -178,30 +176,30 @@ impl Launch {
     }
 }
 
-/// The code of one launch for one target.
+/// Code of one launch for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeRef {
     /// Target of the code.
     pub target: Target,
     /// Index into the code objects of the bundle or node.
     pub code: u32,
-    /// The kernel's symbol in it.
+    /// Symbol in it.
     pub symbol: String,
 }
 
 /// One argument of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arg {
-    /// The parameter's name in the kernel.
+    /// Name in the kernel.
     pub name: String,
     /// Value.
     pub value: ArgValue,
 }
 
-/// The value of an argument.
+/// Value of an argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ArgValue {
-    /// Device pointer of a tensor, except shape inputs, by index over inputs, then outputs.
+    /// Device pointer of a tensor, except shape inputs, by index.
     Tensor(u32),
     /// Device pointer of a scratch buffer of the variant, by index.
     Scratch(u32),

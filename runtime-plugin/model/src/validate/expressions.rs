@@ -1,5 +1,3 @@
-//! The facts that an expression may read.
-
 use crate::model::{Input, MAX_SHAPE_VALUES, Output, Plugin, Variant};
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;

@@ -43,7 +43,7 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
     points().try_for_each(|point| validate_point(plugin, &mut kinds, point))
 }
 
-/// Groups of rows for the same nodes; rows are compared only within a group.
+/// Groups of rows for the same nodes, compared only within.
 struct Kinds<'p> {
     variants: &'p [Variant],
     representatives: Vec<usize>,

@@ -1,5 +1,5 @@
-//! Other compilers' code: readers never panic, and reject with a message. Accepted code imports into a readable
-//! manifest with the file's parameters. [`SECOND_FILE`] separates two files, whose order must not matter.
+//! Other compilers' code: readers never panic and reject with a message. Accepted code imports into a readable
+//! manifest with its parameters. [`SECOND_FILE`] separates two files in any order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> 
         (0..files.len()).map(|index| format!("\"{index}\"")).collect::<Vec<_>>().join(", "),
         args.collect::<String>()
     );
-    // Fails for what manifests cannot express, such as arrays of too many bytes.
+    // Fails for what manifests cannot express.
     let mut draft =
         resolve::compile(&Source::new("fuzz.toml", text)).map_err(|errors| show_refusal(&errors)).ok()?.draft;
     let mut unit = draft.units.pop().expect("one launch");

@@ -1,6 +1,5 @@
-//! Containers: readers never panic and accept only writers' output, usable by a runtime or `cubinder eval`.
-//!
-//! Inputs become bodies and models behind valid headers, lengths and digests.
+//! Containers: readers never panic and accept only writers' output, usable by a runtime or `cubinder eval`. Inputs
+//! become bodies and models behind valid headers, lengths and digests.
 
 use cubinder_compiler::inspect;
 use cubinder_expr as expr;
@@ -80,7 +79,7 @@ fn smallest() -> Vec<u8> {
     container::write_bundle(&Bundle { producer: String::new(), plugins: Vec::new(), code: Vec::new() })
 }
 
-/// Checks that an accepted section is what a writer writes, has a part for any code, and can be printed.
+/// Checks that an accepted section is what a writer writes, has parts for any code, and prints.
 fn read_record(section: &[u8]) {
     let _ = provenance::check(section, owner());
     let first = provenance::split(section).map(|(first, _)| first);
@@ -179,7 +178,7 @@ mod tests {
         assert!(sections.iter().filter(is_read).count() >= 2);
     }
 
-    /// Seeds must contain every kind of model: otherwise the target would only test the header.
+    /// Otherwise the target would only test the header.
     #[test]
     fn models_of_every_kind_are_read_behind_the_headers() {
         let (mut bundles, mut nodes, mut references) = (0, 0, 0);

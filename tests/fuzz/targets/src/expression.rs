@@ -285,7 +285,7 @@ fn run(bytes: &[u8]) {
         Ok(again) => assert_eq!(format!("{again:?}"), format!("{typed:?}"), "prints as {printed}"),
         Err(errors) => panic!("prints as {printed}, which does not compile: {errors:?}"),
     }
-    // The text selects a world, so slow inputs are slow in every build.
+    // The text selects a world, so slow inputs are always slow.
     let sum = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte)));
     let Some(world) = World::all().into_iter().nth(sum % 3) else { return };
     let value = expr::evaluate(&typed.expr, &world);

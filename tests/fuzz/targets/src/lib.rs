@@ -1,7 +1,6 @@
 //! Fuzz targets: one [`Target`] for each reader of untrusted input.
 //!
-//! Owns their claims (no panic, no run over [`LIMIT`]), [`seeds`] and mutations ([`mutate`]); independent of
-//! libFuzzer.
+//! Owns their claims (no panic, no run over [`LIMIT`]), [`seeds`] and mutations ([`mutate`]), without libFuzzer.
 //!
 //! A target is a module with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `tests/fuzz/`.
 
@@ -64,7 +63,7 @@ pub static TARGETS: [&Target; 13] = [
 
 /// A fuzz target.
 pub struct Target {
-    /// The name of the target and of its folder in `tests/fuzz/corpus`.
+    /// The name, also of its folder in `tests/fuzz/corpus`.
     pub name: &'static str,
     /// Runs one input. Panics if a claim is violated.
     pub run: fn(&[u8]),
@@ -89,8 +88,7 @@ impl Target {
         self.words.get_or_init(|| mutate::dictionary(self.dictionary).expect("the dictionary is well formed"))
     }
 
-    /// Runs one input, twice if over [`LIMIT`]: machines are shared. Panics if a claim is violated or both runs exceed
-    /// it.
+    /// Runs one input, twice if over [`LIMIT`]: machines are shared. Panics if a claim is violated or both are over.
     pub fn run_in_time(&self, bytes: &[u8]) {
         let started = Instant::now();
         (self.run)(bytes);
@@ -107,7 +105,7 @@ impl Target {
     }
 }
 
-/// Returns the processor time from Linux's `schedstat`, which is in nanoseconds.
+/// Returns the processor time: nanoseconds in Linux's `schedstat`.
 fn cpu_time() -> Duration {
     let text =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");

@@ -1,6 +1,6 @@
 //! Manifests: no text makes the compiler panic, messages can be shown, accepted manifests are consistent.
 //!
-//! Runs `cubinder check` and `cubinder eval` without files: every kernel's source is one text with all test kernels.
+//! Runs `cubinder check` and `cubinder eval` without files: every source is one text with all test kernels.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};

@@ -24,8 +24,7 @@ const NUMBERS: [&str; 16] = [
     "0.5",
 ];
 
-/// Parses lines of `name="word"` or `"word"` with `\\`, `\"`, `\xAB` and `#` comments. Fails for the first invalid
-/// line.
+/// Parses lines of `name="word"` or `"word"` with `\\`, `\"`, `\xAB` and `#` comments. Fails for an invalid line.
 pub fn dictionary(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| word(line).ok_or_else(|| format!("`{line}` is not a dictionary line"))).collect()
@@ -52,7 +51,7 @@ fn word(line: &str) -> Option<Vec<u8>> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Mutates the first `size` bytes of `data`; returns the new size, at most `most`, or `None` for libFuzzer's mutation.
+/// Mutates the first `size` bytes of `data`; returns the size, at most `most`, or `None` for libFuzzer's mutation.
 pub fn words(data: &mut [u8], size: usize, most: usize, seed: u32, dictionary: &[Vec<u8>]) -> Option<usize> {
     let mut random = Random(u64::from(seed));
     let text = std::str::from_utf8(data.get(..size)?).ok()?;

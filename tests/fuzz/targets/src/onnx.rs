@@ -1,5 +1,4 @@
-//! ONNX models: the reader and `cubinder onnx` never panic, models round-trip, `annotate` is idempotent, messages can
-//! be shown.
+//! ONNX models: reader and `cubinder onnx` never panic, models round-trip, `annotate` is idempotent, messages show.
 
 #[path = "../../../../compiler/tests/support/models.rs"]
 mod models;

@@ -15,7 +15,7 @@ use cubinder_source::diagnostic::Source;
 use crate::bundles::{bundle, packed_code};
 
 pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
-/// Separates texts of a Triton input: two compiles' JSON and IR, and lines of constants.
+/// Separates a Triton input's texts: two compiles' JSON and IR, and lines of constants.
 pub(crate) const SEPARATOR: u8 = 0x1e;
 
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -75,7 +75,7 @@ pub(crate) fn numpy() -> Vec<Vec<u8>> {
     all
 }
 
-/// Archives that inflate to 16 MiB: that tensor, a smaller one, an endless header.
+/// Archives that inflate to 16 MiB: a tensor, an endless header.
 fn bombs() -> Vec<Vec<u8>> {
     let npy = |shape: &str| {
         let header = format!("{{'descr': '|i1', 'fortran_order': False, 'shape': ({shape},), }}\n");

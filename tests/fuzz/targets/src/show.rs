@@ -1,5 +1,3 @@
-//! Shows diagnostics in every format.
-
 use cubinder_source::diagnostic::{Colour, Diagnostic, render, sort, to_json_lines};
 
 /// Messages have no control characters, JSON has one line each, spans are in their text.

@@ -1,4 +1,4 @@
-//! The command with a stand-in driver that executes the kernels of `tests/data/testing`.
+//! The command with a stand-in driver for `tests/data/testing`.
 
 #![allow(unreachable_pub)]
 

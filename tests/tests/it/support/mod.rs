@@ -1,5 +1,3 @@
-//! One library per op in both forms, and engines.
-
 #![allow(unreachable_pub)]
 use std::path::{Path, PathBuf};
 use std::process::Command;

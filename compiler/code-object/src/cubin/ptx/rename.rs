@@ -6,7 +6,7 @@
 pub fn renamed(text: &[u8], name: &str, new: &str) -> Vec<u8> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$%".contains(&byte);
     let mut out = Vec::with_capacity(text.len() + new.len());
-    // `begins`: the next word starts a statement. `guards`: the next word is the predicate of a guard (`@p`).
+    // Whether the next word starts a statement, or is a guard's predicate (`@p`).
     let (mut begins, mut guards) = (true, false);
     // Braces after `=` contain names.
     let mut is_value = false;

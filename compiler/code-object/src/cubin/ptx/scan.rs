@@ -6,7 +6,7 @@ use super::{CubinError, Entry, entry};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Head<'t> {
-    /// The word after `.version`.
+    /// Word after `.version`.
     pub(super) version: Option<&'t str>,
     pub(super) target: Option<&'t str>,
 }
@@ -22,13 +22,13 @@ pub(super) struct Module<'t> {
     pub(super) variables: Vec<Declaration<'t>>,
 }
 
-/// A module-level variable declaration.
+/// Module-level variable declaration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Declaration<'t> {
     pub(super) space: &'t str,
     /// Declared `.extern`: another file defines the variable, or the launch if it is shared memory.
     pub(super) is_extern: bool,
-    /// The declaration's text, from the state space to the semicolon.
+    /// From the state space to the semicolon.
     pub(super) text: &'t str,
 }
 
@@ -118,7 +118,6 @@ impl<'t> Tokens<'t> {
         Tokens { text, at: 0 }
     }
 
-    /// Returns the next sign or word.
     pub(super) fn next(&mut self) -> Option<&'t str> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at)?.is_ascii_whitespace() {
@@ -143,10 +142,9 @@ impl<'t> Tokens<'t> {
         self.next()
     }
 
-    /// Returns the text up to the closing parenthesis.
     pub(super) fn parentheses(&mut self) -> Option<&'t str> {
         let rest = self.text.get(self.at..)?;
-        // If the parenthesis is not closed, the text ends before a body or at the statement's end.
+        // An unclosed list ends before a body or with the statement.
         let end = rest.find([')', '{', ';']).unwrap_or(rest.len());
         self.at += end;
         let inner = rest.get(..end)?;
@@ -154,7 +152,7 @@ impl<'t> Tokens<'t> {
         Some(inner)
     }
 
-    /// Returns the text up to the matching brace or the end.
+    /// Up to the matching brace or the end.
     pub(super) fn braces(&mut self) -> &'t str {
         let from = self.at;
         let mut depth = 1_usize;

@@ -14,8 +14,7 @@ const LONGEST_DECLARATION: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SharedMemory {
-    /// A lower bound, because the order of aligned parts is unknown. ptxas 12.9 and 13.0 count all variables of
-    /// bodies, and named ones of the module.
+    /// A lower bound, because the order of aligned parts is unknown. ptxas 12.9 and 13.0 count all variables of bodies, and named ones of the module.
     pub(super) bytes: u32,
     pub(super) dynamic: Dynamic,
 }

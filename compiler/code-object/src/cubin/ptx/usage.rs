@@ -1,11 +1,10 @@
-//! Determines which parameters an entry uses as addresses and writes through. Registers need a single definition
-//! that leads to one parameter.
+//! Determines which parameters an entry uses as addresses and writes through. Registers need a single definition that leads to one parameter.
 
 use std::collections::HashMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ParamUse {
-    /// A global or generic address.
+    /// Global or generic address.
     pub(super) is_address: bool,
     /// Memory at or after it is written.
     pub(super) is_written: bool,
@@ -14,7 +13,7 @@ pub(super) struct ParamUse {
 #[derive(Debug, Clone, Copy)]
 enum Definition<'t> {
     Parameter(usize),
-    /// A copy, or the address in another state space.
+    /// Copy, or the address in another state space.
     Same(&'t str),
     Sum(&'t str, &'t str),
     Other,
@@ -59,7 +58,7 @@ impl<'t> Flow<'t> {
         None
     }
 
-    /// Returns the parameter on which an address is based, if only one operand of a sum is a parameter.
+    /// Returns the base parameter of an address, if only one operand of a sum is one.
     fn base(&self, mut register: &'t str) -> Option<usize> {
         let is_address = |param: &usize| self.uses.get(*param).is_some_and(|found| found.is_address);
         for _ in 0..MOST_STEPS {
@@ -164,7 +163,6 @@ impl<'t> Statement<'t> {
         register.filter(|_| is_access && !is_other)
     }
 
-    /// Returns the register of an address that changes its state space.
     fn converted(&self) -> Option<&'t str> {
         let is_global = !["shared", "local", "const", "param"].iter().any(|space| self.has(space));
         self.operand(1).filter(|_| self.is("cvta") && is_global)

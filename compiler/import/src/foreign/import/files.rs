@@ -1,5 +1,3 @@
-//! Reads one kernel's facts from cubins and PTX.
-
 use std::path::{Path, PathBuf};
 
 use cubinder_model::KernelFacts;
@@ -17,7 +15,7 @@ use crate::manifest::CodeKind;
 use crate::placeholder::{self, ELEMENT, unknown_type};
 use crate::source;
 
-/// Returns the facts about the named or only kernel; fails if it is ambiguous or a file lacks it.
+/// Returns facts about the named or only kernel; fails if ambiguous, or missing in a file.
 pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<FoundPlugin, Vec<Diagnostic>> {
     let mut loaded: Vec<(CodeKind, PathBuf, LoadedCode)> = Vec::new();
     let mut errors = Vec::new();
@@ -51,7 +49,7 @@ pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<FoundPlugin, Vec
     if errors.is_empty() { Ok(found(&symbol, loaded)) } else { Err(errors) }
 }
 
-/// Returns the kind by the first bytes; unreadable files are reported later.
+/// Unreadable files are reported later.
 fn kind_of(path: &Path) -> CodeKind {
     use std::io::Read;
     let mut magic = [0; 4];
@@ -118,7 +116,7 @@ fn kernel_of<'l>(loaded: &'l LoadedCode, symbol: &str) -> Option<&'l KernelFacts
     loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)
 }
 
-/// Returns the parameters, preferably from debug information, else from the symbol, else from sizes with PTX.
+/// Prefers debug information, then the symbol, then sizes with PTX.
 fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<FoundParam> {
     let Some(facts) = loaded.iter().find_map(|(_, _, loaded)| kernel_of(loaded, symbol)) else {
         return Vec::new();
@@ -177,7 +175,7 @@ fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
     FoundParam::new(&name, rest, role)
 }
 
-/// Derives parameters from a mangled symbol; `None` if their sizes differ from the file's.
+/// `None` if the symbol's sizes differ from the file's.
 fn of_symbol(types: &[String], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
     let mut params = Vec::new();
     for (at, ty) in types.iter().enumerate() {
@@ -207,7 +205,7 @@ fn of_symbol(types: &[String], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
     fits.then(|| params.into_iter().map(|(_, param)| param).collect())
 }
 
-/// Returns the parameters of a Numba array (`ArrayModel` of numba-cuda 0.30).
+/// `ArrayModel` of numba-cuda 0.30.
 fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<FoundParam> {
     let tensor = placeholder::tensor(name);
     let part = |part: &str, ty: &str, value: String| {

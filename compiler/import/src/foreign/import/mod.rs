@@ -13,14 +13,14 @@ use std::path::PathBuf;
 
 use crate::manifest::CodeKind;
 
-/// The facts about a plugin in its files.
+/// Facts about a plugin in its files.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundPlugin {
-    /// Name of the plugin and its code.
+    /// Name of plugin and code.
     pub name: String,
-    /// Compiler of the files; empty if unknown.
+    /// Compiler; empty if unknown.
     pub made_by: String,
-    /// Types of the parameter `T`; empty without it.
+    /// Types of `T`; may be empty.
     pub types: Vec<String>,
     /// Constants of all code, with values.
     pub constants: Vec<(String, String)>,
@@ -28,20 +28,20 @@ pub struct FoundPlugin {
     pub variants: Vec<FoundVariant>,
     /// Whether the grid counts Triton programs, each a cluster in x.
     pub counts_programs: bool,
-    /// Comments for the top of the manifest.
+    /// Comments for the manifest's top.
     pub remarks: Vec<String>,
 }
 
-/// A launch variant.
+/// Launch variant.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FoundVariant {
     /// One code per type `T`, or one code.
     pub codes: Vec<FoundCode>,
-    /// The variant's own constants, with values.
+    /// Own constants, with values.
     pub constants: Vec<(String, String)>,
     /// Condition, if known.
     pub guard: Option<String>,
-    /// A description that distinguishes the variant from the others.
+    /// Description that distinguishes it from other variants.
     pub about: String,
     /// Block, if known.
     pub block: Option<[u32; 3]>,
@@ -53,7 +53,7 @@ pub struct FoundVariant {
     pub cluster: Option<[u32; 3]>,
     /// Whether all blocks must run at once.
     pub cooperative: bool,
-    /// Whether it may start before the previous step ends.
+    /// Whether it may start early.
     pub programmatic: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct FoundVariant {
 pub struct FoundCode {
     /// Type `T`.
     pub ty: Option<String>,
-    /// The kernel's symbol.
+    /// Kernel symbol.
     pub kernel: String,
     /// Parameters.
     pub params: Vec<FoundParam>,
@@ -70,7 +70,7 @@ pub struct FoundCode {
     pub files: Vec<(CodeKind, PathBuf)>,
 }
 
-/// A kernel parameter.
+/// Kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundParam {
     /// Name.
@@ -94,7 +94,7 @@ impl FoundParam {
     }
 }
 
-/// The binding of a parameter.
+/// Binding of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Role {
     /// Input of this element type.

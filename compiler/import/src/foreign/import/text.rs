@@ -1,5 +1,3 @@
-//! Writes the manifest of a [`FoundPlugin`].
-
 use std::fmt::Write;
 use std::path::{Component, Display, Path, PathBuf};
 
@@ -8,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::placeholder::{self, unknown_type};
 
-/// Writes a manifest with file names relative to `folder`. `cubinder check` reports placeholders.
+/// Writes a manifest with file names relative to `folder`.
 #[must_use]
 pub fn write(found: &FoundPlugin, folder: &Path) -> String {
     let mut text = String::from(
@@ -269,8 +267,7 @@ fn grid(text: &mut String, found: &FoundPlugin, variant: &FoundVariant) {
             placeholder::PROGRAMS.to_owned(),
             format!("Triton's grid, such as \"ceil_div(numel(y), {unit})\""),
         ),
-        // CUDA counts blocks, Triton programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c,
-        // 3.9).
+        // CUDA counts blocks, Triton programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c, 3.9).
         (true, cluster) => (
             format!("{cluster} * {}", placeholder::PROGRAMS),
             format!(
@@ -323,7 +320,7 @@ pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Returns `file` relative to `folder`. Both must be absolute, or relative to the current folder.
+/// Both must be absolute, or relative to the current folder.
 fn relative(file: &Path, folder: &Path) -> PathBuf {
     let (file, folder) = (resolved(file), resolved(folder));
     let shared = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();

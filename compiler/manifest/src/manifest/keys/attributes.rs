@@ -1,4 +1,4 @@
-//! `[attributes.NAME]`: the attributes of nodes.
+//! `[attributes.NAME]`.
 
 use cubinder_model::AttributeType;
 
@@ -31,18 +31,18 @@ table! {
 
 // `constraints` reads these once the type is known.
 value_types! {
-    /// A type.
+    /// Type.
     TypeOfAttribute -> Located<AttributeType>: "attribute type",
         json!({ "enum": AttributeType::all().map(AttributeType::name).collect::<Vec<_>>() }), attribute_type;
-    /// A value of the attribute's type.
+    /// Value of the attribute's type.
     AttributeValue -> Entry<'t>: "value of the attribute's type",
         json!({ "type": ["integer", "number", "boolean", "string", "array"] }), TomlReader::unread;
-    /// Values of the attribute's type or, for lists, of its elements.
+    /// Values of the attribute's or element's type.
     AttributeValues -> Entry<'t>: "array of values",
         json!({ "type": "array", "minItems": 1, "uniqueItems": true }), TomlReader::unread;
-    /// A length or a range.
+    /// Length or range.
     Length -> Entry<'t>: "integer or range", json::size(), TomlReader::unread;
-    /// A number or a range.
+    /// Number or range.
     NumberRange -> Entry<'t>: "number or range", json!({ "type": ["integer", "number", "string"] }), TomlReader::unread;
 }
 

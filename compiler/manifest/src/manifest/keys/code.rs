@@ -34,12 +34,12 @@ table! {
 }
 
 value_types! {
-    /// The name of code.
+    /// Name of code.
     CodeName -> Located<String>: "identifier", json::identifier(), code_name;
-    /// A kernel's symbol in a file.
+    /// Symbol in a file.
     Symbol -> Located<String>: "symbol",
         json!({ "type": "string", "pattern": "^(\\S+|[^\\t\\n\\r]*<[^\\t\\n\\r]*)$" }), symbol;
-    /// Parameters of a precompiled kernel.
+    /// Parameters.
     Parameters -> Vec<ParameterDecl>: "array of `\"name: type\"` and `\"name == value\"`",
         json!({ "type": "array", "items": { "type": "string", "pattern": json::parameter() } }), parameters;
     /// Distinct files.

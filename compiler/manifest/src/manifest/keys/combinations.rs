@@ -1,4 +1,4 @@
-//! `[[combinations]]`: allowed types and formats.
+//! `[[combinations]]`.
 
 use super::names::{ElementTypes, Formats};
 use super::*;

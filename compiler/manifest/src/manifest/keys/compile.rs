@@ -1,4 +1,4 @@
-//! `[compile]`: deviations from the library's options for this plugin's kernels.
+//! `[compile]`.
 
 use cubinder_model::Target;
 use toml::de::DeValue;
@@ -44,9 +44,9 @@ value_types! {
     CodeKinds -> Vec<Located<CodeKind>>: "array of `\"cubin\"` and `\"ptx\"`", json!({
         "type": "array", "items": { "enum": CodeKind::ALL.map(CodeKind::name) }, "minItems": 1, "uniqueItems": true,
     }), code;
-    /// A driver release.
+    /// Driver release.
     Driver -> Located<DriverVersion>: "string, a driver version", json!({ "type": "string", "pattern": DRIVER }), min_driver;
-    /// A route.
+    /// Route.
     RouteName -> Located<Route>: "`\"plugin\"` or `\"native\"`", json!({ "enum": Route::ALL.map(Route::name) }), route;
 }
 

@@ -1,4 +1,4 @@
-//! `[[launches]]` and `[scratch]`: the steps, and the memory that they share.
+//! `[[launches]]` and `[scratch]`.
 
 use std::ops::Range;
 
@@ -93,13 +93,13 @@ launches! {
 }
 
 value_types! {
-    /// A name.
+    /// Name.
     Memory -> Text: "name of an output or a scratch buffer", json!({ "type": "string" }), TomlReader::text;
-    /// A byte.
+    /// Byte.
     Byte -> u8: "integer from 0 to 255", json!({ "type": "integer", "minimum": 0, "maximum": 255 }), byte;
-    /// A kernel's C++ name.
+    /// C++ name.
     Kernel -> Text: "string, C++", json!({ "type": "string" }), TomlReader::text;
-    /// One to three expressions: x, y and z.
+    /// In x, y and z.
     Extents -> Vec<Text>: "array of one to three expressions",
         json!({ "type": "array", "items": json::expression(), "minItems": 1, "maxItems": 3 }), extents;
 }
@@ -213,7 +213,7 @@ fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     Some(items.iter().filter_map(|item| toml.expression(item)).collect())
 }
 
-/// Suggests an array for one string: `["64", "2"]` for `"64, 2"`.
+/// Suggests `["64", "2"]` for `"64, 2"`.
 fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
     match entry.value {
         DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {

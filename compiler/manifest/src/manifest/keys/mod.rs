@@ -69,7 +69,7 @@ table! {
 }
 
 value_types! {
-    /// The schema edition, already read.
+    /// Schema edition, already read.
     Edition -> (): "the integer 1", json!({ "const": NEWEST_SCHEMA }), |_, _| Some(());
 }
 

@@ -51,17 +51,17 @@ macro_rules! lines {
 }
 
 lines! {
-    /// An entry of `[types]`.
+    /// Entry of `[types]`.
     TypeParameter -> TypeDecl: "table: name to array of element types",
         words::<DataType>(), schema::<DataType>(), parameter;
-    /// An entry of `[formats]`.
+    /// Entry of `[formats]`.
     FormatParameter -> FormatDecl: "table: name to array of formats", words::<Format>(), schema::<Format>(), parameter;
-    /// An entry of a variant's or combination's `types`.
+    /// Entry of a variant's or combination's `types`.
     ElementTypes -> TypeDecl: "table: name to array of element types",
         words::<DataType>(), schema::<DataType>(), alternatives;
-    /// An entry of a variant's or combination's `formats`.
+    /// Entry of a variant's or combination's `formats`.
     Formats -> FormatDecl: "table: name to array of formats", words::<Format>(), schema::<Format>(), alternatives;
-    /// An entry of any `constants`.
+    /// Entry of any `constants`.
     Constant -> ConstantDecl: "table: name to constant",
         Vec::new(), json!({ "type": ["integer", "number", "boolean"] }), constant;
 }
@@ -85,7 +85,7 @@ fn parameter<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option
     alternatives(toml, entry)
 }
 
-/// Reads the alternatives of a parameter; the caller checks its name.
+/// The caller checks the parameter's name.
 fn alternatives<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
     let items = toml.values(entry, &format!("an array of {}", T::MANY))?;

@@ -1,4 +1,4 @@
-//! `[plugin]`: the operator's name, namespace, version and rules.
+//! `[plugin]`.
 
 use super::*;
 use crate::manifest::json::{self, IDENTIFIER, MAX_NAME_BYTES};
@@ -33,14 +33,14 @@ table! {
 }
 
 value_types! {
-    /// An operator's name.
+    /// Operator name.
     PluginName -> Located<String>: "identifier", json::identifier(), plugin_name;
-    /// Identifiers separated by dots; may be empty.
+    /// May be empty.
     Namespace -> String: "identifiers separated by dots, or empty",
         json::text(&format!("^({IDENTIFIER}(\\.{IDENTIFIER})*)?$")), namespace;
     /// Letters, digits, `.`, `_`, `+`, `-`.
     Version -> String: "string of letters, digits, `.`, `_`, `+`, `-`", json::text("^[A-Za-z0-9._+-]+$"), version;
-    /// A string that is not empty.
+    /// Not empty.
     Message -> String: "non-empty string", json!({ "type": "string", "pattern": "\\S" }), message;
     /// Distinct attribute names.
     AttributeNames -> Located<Vec<Located<String>>>: "array of attribute names",

@@ -1,4 +1,4 @@
-//! `[tables]`: read-only data that is compiled into the code.
+//! `[tables]`.
 
 use cubinder_expr::Value;
 use toml::de::DeValue;
@@ -24,9 +24,9 @@ table! {
 }
 
 value_types! {
-    /// An element type of tables.
+    /// Element type.
     TypeOfElements -> Located<TableType>: "table type", json!({ "enum": TableType::ALL.map(TableType::name) }), element_type;
-    /// The elements of a table.
+    /// Elements.
     Elements -> Entry<'t>: "array of numbers or booleans, or an expression",
         json!({ "anyOf": [
             { "type": "string" },

@@ -106,43 +106,43 @@ table! {
 }
 
 value_types! {
-    /// An input's name.
+    /// Input name.
     InputName -> Located<String>: "identifier", json::identifier(), |toml, entry| tensor_name(toml, entry, "an input");
-    /// An output's name.
+    /// Output name.
     OutputName -> Located<String>: "identifier", json::identifier(), |toml, entry| tensor_name(toml, entry, "an output");
-    /// An element type or a type parameter.
+    /// Element type or type parameter.
     TensorType -> Located<String>: "element type or type parameter", json::identifier(),
         |toml, entry| type_or_format(toml, entry, "[types]", "T");
-    /// The type of a shape input with its integer range.
+    /// Shape input's type with its integer range.
     ShapeInputType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
         |toml, entry| integer_type(toml, entry, "a shape input");
-    /// The type of a size with its integer range.
+    /// Size's type with its integer range.
     SizeType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
         |toml, entry| integer_type(toml, entry, "a size");
-    /// A memory layout or format parameter; `None` if invalid.
+    /// Layout or format parameter; `None` if invalid.
     TensorFormat -> Option<Located<String>>: "format or format parameter", json::identifier(),
         |toml, entry| Some(type_or_format(toml, entry, "[formats]", "F"));
-    /// A rank or a range of ranks.
+    /// Rank or range of ranks.
     Rank -> Located<Interval>: "integer or range from 0 to 8", json!({ "anyOf": [
         { "type": "integer", "minimum": 0, "maximum": MAX_RANK },
         { "type": "string", "pattern": json::range(&format!("[0-{MAX_RANK}]")) },
     ] }), |toml, entry| RANK.read(toml, entry);
-    /// The rank of a shape input.
+    /// Shape input's rank.
     ShapeInputRank -> Located<u8>: "0 or 1", json!({ "type": "integer", "minimum": 0, "maximum": 1 }), single_rank;
     /// Only `true`.
     True -> (): "`true`", json!({ "const": true }), only_true;
     /// Parsed once the type is known.
     IntegerRange -> Entry<'t>: "integer or range",
         json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": json::range(json::INTEGER) }] }), TomlReader::unread;
-    /// A shape expression.
+    /// Shape expression.
     Shape -> Text: "expression (a string)", json!({ "type": "string" }), shape;
-    /// A size, a range, or one for each dimension.
+    /// Size, range, or one for each dimension.
     Dimensions -> WrittenDimensions: "integer, range, or array of them", json!({ "anyOf": [
         { "type": "integer", "minimum": 0 },
         { "type": "string", "pattern": json::range(json::SIZE) },
         { "type": "array", "items": json::size(), "maxItems": MAX_RANK },
     ] }), dimensions;
-    /// A size or a range of sizes.
+    /// Size or range of sizes.
     Count -> Located<Interval>: "integer or range", json::size(), |toml, entry| NUMEL.read(toml, entry);
 }
 
@@ -296,7 +296,7 @@ fn integer_type(
     Some((ty, all))
 }
 
-/// Reads an output with `alias`; [`inherit`] completes it.
+/// [`inherit`] completes the output.
 fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
         toml.report(KeyOfAlias { place: toml.span(entry.key_range), key: entry.key });
@@ -395,7 +395,7 @@ fn dimensions(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<WrittenDimensi
     Some(WrittenDimensions::Single(Located { value, range: entry.range.clone() }))
 }
 
-/// Checks limits; `ranks` is `None` for outputs.
+/// `ranks` is `None` for outputs.
 fn check_limits(toml: &mut TomlReader, written: Option<WrittenLimits>, ranks: Option<&Ranks>) -> LimitsDecl {
     let Some(written) = written else { return LimitsDecl::default() };
     let mut limits = ShapeLimits::default();

@@ -1,5 +1,3 @@
-//! Converts TOML values to attribute types.
-
 use std::ops::Range;
 
 use cubinder_expr::Value;
@@ -51,7 +49,7 @@ pub(super) fn unquoted<'e>(entry: &'e Entry<'_>, ty: AttributeType) -> Option<&'
     scalar(value.get_ref(), ty.element).is_ok().then_some(text.as_ref())
 }
 
-/// Reads a value. An error message continues a sentence about the found value.
+/// An error continues a sentence about the found value.
 fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, String> {
     match (value, element) {
         (DeValue::String(text), AttributeElement::String) => Ok(Value::Str(text.clone().into_owned())),
@@ -72,7 +70,7 @@ fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, Strin
     }
 }
 
-/// Converts a number; errors are those of [`scalar`].
+/// Errors are those of [`scalar`].
 pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, String> {
     let name = AttributeType { element, list: false }.name();
     match (value, element) {
@@ -94,7 +92,6 @@ pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, S
     }
 }
 
-/// Converts an integer to a float; `None` if that is inexact.
 fn exact(value: i64, element: AttributeElement) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
     let (float, back) = (value as f64, |float: f64| float as i128);

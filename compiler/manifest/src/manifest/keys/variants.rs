@@ -1,4 +1,4 @@
-//! `[[variants]]`: the rows of the table, in order of preference.
+//! `[[variants]]`.
 
 use cubinder_model::MAX_VARIANT_ID;
 
@@ -22,7 +22,7 @@ table! {
 }
 
 value_types! {
-    /// A variant's number.
+    /// Variant number.
     VariantId -> Located<i32>: "integer from 1 to 1000000",
         json!({ "type": "integer", "minimum": 1, "maximum": MAX_VARIANT_ID }), id;
 }

@@ -1,4 +1,4 @@
-//! Compiles expressions in their scopes and records used names; `diagnose` reports errors. Never reports consequences.
+//! Compiles expressions in their scopes and records used names; `diagnose` reports errors.
 
 mod diagnose;
 mod functions;
@@ -31,14 +31,14 @@ pub(super) enum Expected {
     Elements,
 }
 
-/// The usable names, and the row's index.
+/// Usable names, and the row's index.
 pub(super) struct RowScope {
     scope: Rc<Scope>,
     pub(super) row: Option<usize>,
     key: ScopeKey,
 }
 
-/// The first row with the same types and constants, and additional names.
+/// First row with the same types and constants, and additional names.
 type ScopeKey = (Option<usize>, ExtraNames);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,7 +151,7 @@ impl<'m> Compiler<'m> {
         RowScope { scope: Rc::clone(scope), row: row.map(|row| row.index), key }
     }
 
-    /// Compiles an expression and reports errors. Also `None` if a name in it is invalid.
+    /// Compiles an expression and reports errors; `None` also for invalid names.
     pub(super) fn expression(
         &mut self,
         text: &Text,

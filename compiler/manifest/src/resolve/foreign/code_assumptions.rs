@@ -1,5 +1,4 @@
-//! Adds assumptions of precompiled code to the guard: code compiled for multiples of 16 accesses wrong memory for
-//! other numbers.
+//! Adds assumptions of precompiled code to the guard: code compiled for multiples of 16 accesses wrong memory for other numbers.
 
 use cubinder_expr::Value;
 use cubinder_expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};

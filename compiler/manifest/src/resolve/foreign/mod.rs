@@ -29,14 +29,14 @@ pub use parameter::element;
 
 pub(super) use code_assumptions::{assumptions, conjoined, conjuncts};
 
-/// The precompiled code of one launch.
+/// Precompiled code of one launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignCode {
     /// Name in the manifest.
     pub name: String,
     /// Span of its `[[code]]`.
     pub name_span: Span,
-    /// The kernel's symbol, if declared.
+    /// Kernel symbol, if declared.
     pub kernel: Option<(String, Span)>,
     /// Declared parameters.
     pub signature: Signature,
@@ -48,7 +48,7 @@ pub struct ForeignCode {
     pub files: Vec<ForeignFile>,
 }
 
-/// A code file.
+/// Code file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignFile {
     /// Path, resolved against the manifest's folder.

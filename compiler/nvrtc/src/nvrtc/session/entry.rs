@@ -1,5 +1,3 @@
-//! The cache entries of compiles.
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -10,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cubin::{self, LaunchRules};
 
-/// A result with paths that only the compiler knows and the key lacks.
+/// Result with paths that only the compiler knows and the key lacks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Stored<T> {
     pub(super) value: T,
@@ -22,7 +20,7 @@ pub(super) struct Stored<T> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CodeEntry {
     pub(super) nvrtc: (i32, i32),
-    /// Symbols of the kernels, in the order of the units.
+    /// In the order of the units.
     pub(super) symbols: Vec<String>,
     pub(super) log: String,
     /// Digest of the unpacked code.
@@ -51,7 +49,6 @@ impl CodeEntry {
         Some(CodeEntry { nvrtc, symbols, log, digest, unpacked, stored: packed.stored().to_vec() })
     }
 
-    /// Reads the code of `count` kernels.
     pub(super) fn code(&self, target: Target, count: usize) -> Result<Code, String> {
         if self.symbols.len() != count {
             return Err(format!("{} symbols for {count} kernels", self.symbols.len()));

@@ -81,7 +81,7 @@ fn reshape(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(dims)
 }
 
-/// Returns the remaining extent; names on both sides cancel.
+/// Names on both sides cancel.
 fn left_over(input: &Tensor, dims: &[Dim], rest: usize) -> Dim {
     let Some(before) = &input.dims else { return Dim::Unknown };
     let mut before: Vec<Dim> = before.clone();

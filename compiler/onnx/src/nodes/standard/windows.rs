@@ -1,4 +1,4 @@
-//! Operators with windows and products: convolutions, poolings, matrix products.
+//! Convolutions, poolings, matrix products.
 
 use crate::Node;
 

@@ -88,16 +88,16 @@ impl TensorRt {
     }
 
     fn load_into(&self, finders: &Finders) {
-        // SAFETY: the finder is a static of the library, which is mapped.
+        // SAFETY: the finder is a static of the mapped library.
         unsafe { finders.set(self.finder()) };
     }
 
-    /// Calls `body` from C. It must not panic, because unwinding through C is undefined.
+    /// Calls `body` from C. It must not panic: unwinding through C is undefined.
     fn call(&self, mut body: &mut dyn FnMut()) {
         self.function::<Call>(c"callPlugin")(run_body, (&raw mut body).cast());
     }
 
-    /// Registers `body` to run when the library is unloaded; `body` must outlive the library.
+    /// Runs `body` at unload; it must outlive the library.
     fn at_unload(&self, body: &mut &mut dyn FnMut()) {
         type AtUnload = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void);
         self.function::<AtUnload>(c"atUnload")(run_body, (&raw mut *body).cast());
@@ -162,7 +162,7 @@ fn a_tensorrt_that_is_loaded_again_is_found_where_it_was_or_left_alone() {
     again.close();
 }
 
-/// After an unload, another file may be mapped at the finder's address, with other data or shorter.
+/// Another file, shorter or with other data, may be mapped there.
 #[test]
 fn what_lies_in_the_place_of_a_finder_is_checked() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -434,7 +434,7 @@ fn a_library_logs_through_its_finders_until_it_is_released() {
     let folder = Folder::new();
     let tensorrt = folder.open("eleven");
     assert_eq!(caller().full_version(), None);
-    // SAFETY: the finder is a static of the library, which is mapped.
+    // SAFETY: the finder is a static of the mapped library.
     unsafe { set_finder(tensorrt.finder()) };
     assert_eq!(caller().full_version(), Some(110_400));
     let logged = |log: &dyn Fn()| {

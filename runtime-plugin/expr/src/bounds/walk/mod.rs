@@ -12,8 +12,8 @@ use crate::ops::{self, EvalError, STEP_LIMIT};
 use crate::value::Value;
 use arrays::LONGEST;
 
-/// Why a walk has no result. A contradiction proves that the place is never evaluated, an error that
-/// evaluation always fails. A side's contradiction becomes `None`: only outer facts can contradict.
+/// Why a walk has no result. A contradiction proves that the place is never evaluated. A side's becomes `None`: only
+/// outer facts can contradict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// Evaluation always fails, or the walk cannot continue.
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
         self.with_facts(id, found, total)
     }
 
-    /// Combines the bounds with known facts. A term with a fact has a value.
+    /// Combines the bounds with known facts.
     fn with_facts(&mut self, id: TermId, found: Bounded, total: bool) -> Bounded {
         let range = match (found, self.facts.known(id)) {
             (Ok(range), None) => range,
@@ -229,7 +229,7 @@ impl<'a> Walk<'a> {
         Ok(Extent::array(dims))
     }
 
-    /// Bounds a dimension; also uses facts about the whole shape.
+    /// Also uses facts about the whole shape.
     fn dim(&mut self, tensor: u32, axis: u32) -> Bounded {
         let mut dim = between(self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX)))?;
         if let Some(known) = self.terms.find(&Term::Dim(tensor, axis)).and_then(|id| self.facts.known(id)) {

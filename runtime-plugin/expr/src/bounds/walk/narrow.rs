@@ -1,5 +1,3 @@
-//! Narrows terms by facts that follow from conditions.
-
 use super::{Stop, Walk};
 use crate::bounds::extent::Extent;
 use crate::bounds::ints::{Ints, Wide, floor};
@@ -385,7 +383,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Narrows a factor of a product; `other` bounds the product of the other factors.
+    /// Narrows a factor of a product; `other` bounds the other factors' product.
     fn factor(&mut self, id: TermId, product: Ints, other: (i128, i128)) -> Learned {
         if !product.contains(0) {
             self.not_zero(id)?;
@@ -482,8 +480,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Narrows the array of a comprehension from the comprehension's extent: without a condition both have the same
-    /// length; if the comprehension is empty, all elements of the array fail the condition.
+    /// Narrows a comprehension's array. Without a condition both have one length; if the comprehension is empty, all
+    /// elements fail the condition.
     fn refine_comprehension(
         &mut self,
         slot: u32,

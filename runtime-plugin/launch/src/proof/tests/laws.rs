@@ -1,5 +1,5 @@
-//! Laws over random plugins, checked independently: proofs hold in every case, refuting cases refute, few cases are
-//! decided exactly.
+//! Laws over random plugins, checked independently: proofs hold, refuting cases refute, few cases are decided
+//! exactly.
 
 use proptest::prelude::*;
 

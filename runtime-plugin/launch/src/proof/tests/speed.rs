@@ -72,7 +72,6 @@ fn a_guard_over_a_profile_is_quick() {
     assert!(spent < Duration::from_secs(1), "{spent:?}");
 }
 
-/// The cases of many inputs are large, and so is each shrinking step.
 #[test]
 fn many_inputs_are_quick() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];

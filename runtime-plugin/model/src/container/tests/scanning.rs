@@ -49,7 +49,6 @@ fn a_file_is_searched_until_a_megabyte_was_hashed_in_vain() {
     assert_eq!(found[40], Ok(Container::NodeReference(reference())));
 }
 
-/// Programs that read containers contain the magics, too.
 #[test]
 fn what_follows_a_magic_says_whether_it_is_a_beginning() {
     let long = |version: u32, kind: u32| {

@@ -1,5 +1,4 @@
-//! Manifests from bytes, with trees and enumerable domains. Expressions share parts, so that conditions affect each
-//! other.
+//! Manifests from bytes, with trees and enumerable domains. Expressions share parts, so conditions affect others.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -52,7 +51,7 @@ impl Manifest {
     }
 }
 
-/// Choices from the input's bytes. After the last byte, every choice is the first one, which ends expressions.
+/// Choices from the input's bytes; after the last, the first choice, which ends expressions.
 struct Tape<'a> {
     bytes: std::slice::Iter<'a, u8>,
     size: Size,

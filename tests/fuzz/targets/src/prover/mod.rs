@@ -1,6 +1,5 @@
-//! Proofs about random manifests hold for every node of their enumerable domain.
-//!
-//! `tree` evaluates expressions without the product's code.
+//! Proofs about random manifests hold for every node of their enumerable domain. `tree` evaluates expressions without
+//! the product's code.
 
 mod generate;
 mod meaning;
@@ -55,7 +54,7 @@ fn run(bytes: &[u8]) {
     try_bytes(bytes, SMALL, &Counts::default());
 }
 
-/// Checks these bytes' manifest; `thorough` runs all of `cubinder check` (a second in debug builds).
+/// Checks these bytes' manifest; `thorough` runs all of `cubinder check`.
 pub fn check_bytes(bytes: &[u8], thorough: bool, counts: &Counts) {
     try_bytes(bytes, if thorough { LARGE } else { SMALL }, counts);
 }
@@ -192,7 +191,7 @@ impl Trial<'_> {
         all
     }
 
-    /// Returns a variant's slot by ID, because the compiler drops variants that cannot run.
+    /// By ID, because the compiler drops variants that cannot run.
     fn variant_of(&self, row: usize) -> Option<&Slot> {
         self.manifest.with_role(Role::Guard(self.resolved.draft.plugin.variants.get(row)?.id)).next()
     }

@@ -1,5 +1,5 @@
 //! Evaluates expression trees after `docs/expressions.md`, without the product's code: 128-bit integers, checked
-//! against 64 bits after each operation.
+//! against 64 bits.
 
 use super::meaning::Meaning;
 use super::world::World;

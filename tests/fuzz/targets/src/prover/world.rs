@@ -1,5 +1,3 @@
-//! Enumerates all nodes of a manifest of [`super::generate`].
-
 use cubinder_expr::Value;
 use cubinder_expr::{DeviceFact, Environment};
 use cubinder_launch::proof::Case;
@@ -22,7 +20,7 @@ pub(super) struct World {
     /// Shapes in the order of [`TENSORS`]; the output's is empty until known.
     pub(super) shapes: [Vec<i64>; 4],
     pub(super) held: Vec<i64>,
-    /// Whether addresses of `x`, and of all others, are multiples of 256; otherwise odd.
+    /// Whether addresses of `x`, and of others, are multiples of 256; else odd.
     pub(super) aligned: [bool; 2],
     pub(super) multiprocessors: i64,
     pub(super) values: Vec<Value>,

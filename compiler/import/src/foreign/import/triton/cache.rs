@@ -125,7 +125,7 @@ fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<Unimported>), Diagnostic> {
     }
 }
 
-/// Returns whether a file is Triton's metadata: JSON beside the kernel's IR.
+/// Triton's metadata is JSON beside the kernel's IR.
 fn is_output(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".json") && !name.starts_with("__grp__") && file.with_extension("ttir").is_file()

@@ -1,5 +1,4 @@
-//! Assigns the user's values of `tl.constexpr` parameters, which Triton does not write, to compiles. Missing values
-//! are errors.
+//! Assigns the user's values of `tl.constexpr` parameters, which Triton does not write, to compiles. Missing values are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,13 +94,13 @@ impl Compiled {
 pub(super) type Values = BTreeMap<String, ConstantValue>;
 
 pub(super) struct Assigned {
-    /// Values of each compile, in the order of compiles.
+    /// In the order of compiles.
     pub(super) values: Vec<Values>,
     /// Compiles with values for their folder.
     scoped: BTreeSet<usize>,
 }
 
-/// Assigns values to compiles; fails for unknown names or folders, and ambiguous or missing values.
+/// Fails for unknown names or folders, and ambiguous or missing values.
 pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigned, Diagnostic> {
     names_are_known(all, constants)?;
     let mut known: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -158,7 +157,7 @@ fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagn
     Ok(())
 }
 
-/// Returns a compile's values; its folder's take precedence.
+/// Its folder's values take precedence.
 fn values_of(
     compiled: &Compiled,
     all: &[Compiled],

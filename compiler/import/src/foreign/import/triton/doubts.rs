@@ -21,7 +21,7 @@ enum Doubt {
     Numbers,
 }
 
-/// Checks a number. Sizes of `tl.arange` are powers of 2 (`triton/language/semantic.py`, 3.9: `arange`).
+/// Sizes of `tl.arange` are powers of 2 (`triton/language/semantic.py`, 3.9: `arange`).
 fn doubt(compiled: &Compiled, number: u64) -> Option<Doubt> {
     match number {
         // Flags, and numbers that leave no trace.

@@ -1,5 +1,3 @@
-//! The diagnostics about Triton's outputs.
-
 use std::path::Display;
 
 cubinder_source::diagnostics! {

@@ -1,5 +1,4 @@
-//! Resolves the folder `ABCD` of `--constant ABCD:BLOCK=512`. Ambiguous digests are errors: a value for the wrong
-//! compile silently breaks the grid.
+//! Resolves the folder `ABCD` of `--constant ABCD:BLOCK=512`. Ambiguous digests are errors: a value for the wrong compile silently breaks the grid.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

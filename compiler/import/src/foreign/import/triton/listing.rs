@@ -1,5 +1,3 @@
-//! Lists compiles by folder and definition.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -9,8 +7,7 @@ const MOST_SHOWN: usize = 4;
 
 pub(super) const OLDER: &str = "Triton's cache keeps code compiled from an older source: if this is the reason, import from a new cache, or specify only the newest folders";
 
-/// Lists the places that define the kernel; `None` if there is only one. Only file names are compared, because
-/// folders may differ between copies.
+/// `None` if only one place defines the kernel. Compares only file names, because folders may differ between copies.
 pub(super) fn definition_places(all: &[Compiled]) -> Option<String> {
     let mut places: BTreeMap<String, Vec<&Compiled>> = BTreeMap::new();
     for compiled in all {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     pub name: String,
-    /// The folder's name in another encoding.
+    /// Folder name in another encoding.
     #[serde(default, deserialize_with = "or_default")]
     pub hash: String,
     #[serde(default)]
@@ -46,7 +46,7 @@ pub(super) struct Launch {
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Target {
-    /// A number, or a string if the user passed one to `GPUTarget`.
+    /// Number, or a string if the user passed one to `GPUTarget`.
     arch: serde_json::Value,
     #[serde(default = "warp_size")]
     pub warp_size: u32,
@@ -96,7 +96,7 @@ pub(super) enum Unusable {
     Wrong(String),
 }
 
-/// Parses metadata; fails if invalid or not for NVIDIA GPUs.
+/// Fails if invalid or not for NVIDIA GPUs.
 pub(super) fn metadata(text: &str) -> Result<Metadata, Unusable> {
     let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
     let all: serde_json::Value = serde_json::from_str(text).map_err(wrong)?;

@@ -1,5 +1,4 @@
 //! Imports a kernel from Triton's cache: `NAME.json`, `NAME.ttir`, `NAME.cubin`, `NAME.ptx` in a folder per compile.
-//! [`cache`] finds files, [`variants`] combines compiles, [`constants`] assigns values.
 
 mod cache;
 mod constants;
@@ -44,13 +43,12 @@ struct Compiled {
     function: Function,
     /// Unique names in the manifest.
     names: Vec<String>,
-    /// The IR before any pass, which depends on `tl.constexpr` values, not on the architecture. Empty if missing.
+    /// IR before any pass, which depends on `tl.constexpr` values, not on the architecture. Empty if missing.
     source: String,
     /// Sizes of `tl.arange`.
     sizes: BTreeSet<u64>,
     /// All its integers.
     numbers: BTreeSet<u64>,
-    /// Fingerprint without types and constants.
     fingerprint: Fingerprint,
     /// Number of parameters in [`ADDED`] that the code has.
     added: usize,
@@ -85,8 +83,7 @@ impl Compiled {
     }
 }
 
-/// Reads the outputs of the named or only kernel; Triton does not write `constants`. Rejects unsupported launches
-/// and indistinguishable outputs.
+/// Reads the outputs of the named or only kernel; Triton does not write `constants`. Rejects unsupported launches and indistinguishable outputs.
 pub fn triton(
     paths: &[PathBuf],
     kernel: Option<&str>,
@@ -156,7 +153,7 @@ fn once<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     found
 }
 
-/// Returns the Python file's parameters, `None` if it no longer matches.
+/// `None` if the Python file no longer matches.
 fn signature(function: &Function) -> Option<Vec<Parameter>> {
     let (file, line) = function.place.as_ref()?;
     let path = Path::new(file);

@@ -7,15 +7,14 @@ use serde_json::Value;
 use super::Compiled;
 use super::listing::list_folders;
 
-/// Keys determined by architecture, result (`CUDAOptions` and `make_cubin` in `triton/backends/nvidia/compiler.py`,
-/// 3.9) or launch.
+/// Determined by architecture, result (`CUDAOptions`, `make_cubin`: `triton/backends/nvidia/compiler.py`, 3.9) or launch.
 const NO_OPTIONS: &str = "arch warp_size supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes allowed_dot_input_precisions \
                           max_num_imprecise_acc_default backend_name cluster_dims tmem_size global_scratch_align profile_scratch_align";
 
 /// May differ between GPUs.
 const VERSION: &str = "triton_version";
 
-/// Returns the options, with paths reduced to file names, as folders differ between machines.
+/// Reduces paths to file names, as folders differ between machines.
 fn options(compiled: &Compiled) -> impl Iterator<Item = (&str, String)> {
     let is_option = |key: &str| NO_OPTIONS.split(' ').all(|other| other != key);
     let rest = compiled.metadata.rest.iter().filter(move |(key, _)| is_option(key));

@@ -10,7 +10,7 @@ pub(super) struct Parameter {
 /// Maximum length in bytes.
 const LONGEST: usize = 1 << 16;
 
-/// Returns a function's parameters; `line` counts from 1. `None` without such a function of plain parameters.
+/// `line` counts from 1. `None` without such a function of plain parameters.
 pub(super) fn parameters(text: &str, line: u32, name: &str) -> Option<Vec<Parameter>> {
     let skipped = usize::try_from(line).ok()?.checked_sub(1)?;
     let start: usize = text.split_inclusive('\n').take(skipped).map(str::len).sum();

@@ -13,7 +13,7 @@ use crate::loaded::Function;
 use crate::manifest::CodeKind;
 use crate::source;
 
-/// Counts added parameters; fails if the code has fewer than the text, or too many more.
+/// Fails if the code has fewer parameters than the text, or too many more.
 pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnostic> {
     let taken = CodeKind::ALL.into_iter().find_map(|kind| parameters(json, kind, &function.name));
     // `cubinder check` reports missing code.

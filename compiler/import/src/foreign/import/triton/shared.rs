@@ -1,5 +1,4 @@
-//! Computes dynamic shared memory if architectures differ: the maximum of all code that runs on a GPU,
-//! whichever a library contains.
+//! Computes dynamic shared memory if architectures differ: the maximum of all code that runs on a GPU, whichever a library contains.
 
 use std::collections::BTreeMap;
 

@@ -167,7 +167,7 @@ fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagn
     Ok(varying)
 }
 
-/// The order of variants, whose compiles are equal; most requirements come first.
+/// The order of variants of equal compiles: most requirements first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
     /// Passed parameters without requirements.
@@ -391,7 +391,7 @@ impl Plugin<'_> {
     }
 }
 
-/// Returns an integer's bits, `None` if values do not show the length.
+/// `None` if values do not show the length.
 fn bits(argument: &Argument) -> Option<u32> {
     let bits = argument.ty.strip_prefix('i').filter(|_| !argument.is_pointer)?.parse().ok()?;
     [8, 16, 32, 64].contains(&bits).then_some(bits)

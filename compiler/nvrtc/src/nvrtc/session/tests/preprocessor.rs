@@ -12,7 +12,7 @@ use nvrtc_sys::{CompileError, Output, Program};
 use crate::nvrtc::workers::WorkerOutput;
 
 thread_local! {
-    /// A file to write during the compile: whether before the first read, path, bytes.
+    /// File to write during the compile: whether before the first read, path, bytes.
     pub(super) static WRITTEN_MEANWHILE: RefCell<Option<(bool, PathBuf, Vec<u8>)>> = const { RefCell::new(None) };
 }
 

@@ -84,7 +84,6 @@ pub(crate) enum Definition {
 }
 
 impl Definition {
-    #[cfg(test)]
     pub(crate) fn bare(node: Arc<Node>) -> Definition {
         Definition::Node { node, digest: Digest::compute(b""), field: [].into(), length: 0 }
     }

@@ -11,6 +11,7 @@
 
 pub mod code;
 pub mod descriptor;
+pub mod fuzzing;
 pub mod launch;
 
 pub use cubinder_driver as driver;

@@ -10,9 +10,12 @@ use crate::{process, workspace};
 pub(crate) struct Artifacts {
     pub(crate) compiler: PathBuf,
     pub(crate) runtime_library: PathBuf,
+    /// `libcubinder_torch.so`.
+    pub(crate) torch_kernels: PathBuf,
 }
 
-/// With `CUBINDER_PREBUILT`, returns the files named by `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`.
+/// With `CUBINDER_PREBUILT`, returns the files named by `CUBINDER_BIN`, `CUBINDER_RUNTIME_LIBRARY` and
+/// `CUBINDER_TORCH_KERNELS`.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     if std::env::var_os(PREBUILT).is_some() {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
@@ -25,7 +28,8 @@ pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
 }
 
 /// cargo applies link-time optimization only if it builds no `rlib` of the package.
-pub(crate) const BUILDS: [&[&str]; 2] = [
+pub(crate) const BUILDS: [&[&str]; 3] = [
+    &["build", "--package", "cubinder-torch", "--profile", "runtime"],
     &["rustc", "--package", "cubinder-plugin", "--profile", "runtime", "--lib", "--crate-type", "cdylib"],
     &["build", "--package", "cubinder", "--profile", "release"],
 ];
@@ -49,23 +53,35 @@ impl Artifacts {
             variables(name)
                 .with_context(|| format!("`{PREBUILT}` is set, but `{name}` does not name an existing file"))
         };
-        Ok(Self { compiler: named("CUBINDER_BIN")?, runtime_library: named("CUBINDER_RUNTIME_LIBRARY")? })
-    }
-
-    pub(crate) fn among(artifacts: &[Artifact]) -> Result<Self> {
-        let mut targets = artifacts.iter().filter(|artifact| artifact.target.name == "cubinder");
-        let compiler = targets.clone().find_map(|artifact| artifact.executable.clone());
-        let library = targets.find_map(|artifact| {
-            artifact.filenames.iter().find(|path| path.extension() == Some("so")).cloned()
-        });
         Ok(Self {
-            compiler: compiler.context("cargo built no program `cubinder`")?.into(),
-            runtime_library: library.context("cargo built no library `libcubinder.so`")?.into(),
+            compiler: named("CUBINDER_BIN")?,
+            runtime_library: named("CUBINDER_RUNTIME_LIBRARY")?,
+            torch_kernels: named("CUBINDER_TORCH_KERNELS")?,
         })
     }
 
-    pub(crate) fn environment(&self) -> [(&'static str, &Path); 2] {
-        [("CUBINDER_BIN", &self.compiler), ("CUBINDER_RUNTIME_LIBRARY", &self.runtime_library)]
+    pub(crate) fn among(artifacts: &[Artifact]) -> Result<Self> {
+        let of =
+            |target: &'static str| artifacts.iter().filter(move |artifact| artifact.target.name == target);
+        let library = |target: &'static str| {
+            let files = of(target).flat_map(|artifact| &artifact.filenames);
+            let library = files.filter(|path| path.extension() == Some("so")).map(PathBuf::from).next();
+            library.with_context(|| format!("cargo built no library `lib{target}.so`"))
+        };
+        let compiler = of("cubinder").find_map(|artifact| artifact.executable.clone());
+        Ok(Self {
+            compiler: compiler.context("cargo built no program `cubinder`")?.into(),
+            runtime_library: library("cubinder")?,
+            torch_kernels: library("cubinder_torch")?,
+        })
+    }
+
+    pub(crate) fn environment(&self) -> [(&'static str, &Path); 3] {
+        [
+            ("CUBINDER_BIN", &self.compiler),
+            ("CUBINDER_RUNTIME_LIBRARY", &self.runtime_library),
+            ("CUBINDER_TORCH_KERNELS", &self.torch_kernels),
+        ]
     }
 }
 
@@ -96,11 +112,15 @@ mod tests {
         };
         let messages = [
             artifact("cubinder", "cdylib", r#"["/t/libcubinder.rlib", "/t/libcubinder.so"]"#, "null"),
+            artifact("cubinder_torch", "cdylib", r#"["/t/libcubinder_torch.so"]"#, "null"),
             artifact("cubinder_compiler", "lib", r#"["/t/l.rlib"]"#, "null"),
             artifact("cubinder", "bin", r#"["/t/cubinder"]"#, "\"/t/cubinder\""),
         ];
-        let expected =
-            Artifacts { compiler: "/t/cubinder".into(), runtime_library: "/t/libcubinder.so".into() };
+        let expected = Artifacts {
+            compiler: "/t/cubinder".into(),
+            runtime_library: "/t/libcubinder.so".into(),
+            torch_kernels: "/t/libcubinder_torch.so".into(),
+        };
         assert_eq!(Artifacts::among(&messages).unwrap(), expected);
         let error = Artifacts::among(&messages[..1]).unwrap_err().to_string();
         assert_eq!(error, "cargo built no program `cubinder`");

@@ -80,6 +80,7 @@ enum Command {
     ///   CUBINDER_TEST_HEADERS       a folder with more headers of TensorRT, as for `cargo xtask matrix --headers`; not set here
     ///   CUBINDER_BIN                the release build of the program `cubinder`
     ///   CUBINDER_RUNTIME_LIBRARY    the release build of libcubinder.so
+    ///   CUBINDER_TORCH_KERNELS      the release build of libcubinder_torch.so
     ///   CUBINDER_TEST_ARCHIVE       the .tar.gz of `cargo xtask dist`
     ///   CUBINDER_TEST_WHEEL         the Python package of `cargo xtask dist`
     ///   CUBINDER_TEST_CMAKE         CMake, and

@@ -70,7 +70,7 @@ impl Operator {
         Operator::from_definition(definition, values, input_types)
     }
 
-    fn from_definition(
+    pub(crate) fn from_definition(
         definition: Definition,
         attributes: Vec<Value>,
         input_types: &[i32],

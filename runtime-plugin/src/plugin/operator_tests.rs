@@ -1,12 +1,10 @@
 use std::path::Path;
-use std::sync::OnceLock;
 
 use cubinder_expr::Format;
 use cubinder_launch::Device;
 use cubinder_model::{Node, Plugin};
 use cubinder_node::eval::read_subjects;
 use cubinder_node::trial::shapes::{Sizes, random};
-use proptest::prelude::{any, proptest};
 
 use super::*;
 
@@ -119,31 +117,4 @@ fn programs_compute_the_shapes() {
         }
     }
     assert!(checked > 200, "{checked} nodes");
-}
-
-proptest! {
-    /// The C interface passes on everything that its caller passes.
-    #[test]
-    fn any_shapes_types_and_sizes_have_a_result(
-        which in any::<usize>(),
-        seed in any::<u64>(),
-        types in proptest::collection::vec(-2..12_i32, 0..5),
-        ranks in proptest::collection::vec(-2..10_i32, 0..5),
-        extents in proptest::collection::vec(any::<i64>(), 0..12),
-        sizes in proptest::collection::vec(any::<i64>(), 0..3),
-    ) {
-        static PLUGINS: OnceLock<Vec<Plugin>> = OnceLock::new();
-        let all = PLUGINS.get_or_init(plugins);
-        let plugin = &all[which % all.len()];
-        let Some(possible) = random(plugin, DEVICE, &[], seed) else { return Ok(()) };
-        let _ = Operator::from_definition(bare(plugin), possible.attributes.clone(), &types);
-        let Some(operator) = operator(plugin, &possible) else { return Ok(()) };
-        let (own_ranks, own_extents) = flat(plugin, &possible);
-        for (ranks, extents) in [(&ranks, &extents), (&own_ranks, &extents), (&own_ranks, &own_extents)] {
-            let given = InputShapes { ranks, extents };
-            let _ = operator.output_shapes(given, None);
-            let _ = operator.output_shapes(given, Some(&sizes));
-            let _ = operator.shape_program(ranks);
-        }
-    }
 }

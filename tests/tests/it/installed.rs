@@ -199,7 +199,7 @@ fn old_systems_and_other_machines_will_do() -> Result<()> {
         skip(NOT_SET);
         return Ok(());
     };
-    for file in ["bin/cubinder", "lib/libcubinder.so"] {
+    for file in ["bin/cubinder", "lib/libcubinder.so", "lib/libcubinder_torch.so"] {
         let bytes = std::fs::read(installed.prefix().join(file))?;
         let versions = glibc_versions(&bytes);
         assert!(versions.contains(&(2, 28)) || versions.contains(&(2, 18)), "{file}: {versions:?}");

@@ -27,6 +27,7 @@ pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     }
     // The package reads libraries with it.
     fs::copy(&tools.artifacts.compiler, folder.join("program"))?;
+    fs::copy(&tools.artifacts.torch_kernels, folder.join("libcubinder_torch.so"))?;
     let versions = serde_json::json!({ "versions": measure::versions(tools)? });
     files::write(&folder.join("torch.json"), &(versions.to_string() + "\n"))?;
     files::write(&folder.join("run.sh"), RUN)

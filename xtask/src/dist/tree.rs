@@ -36,6 +36,7 @@ pub(super) fn lay_out(root: &Path, artifacts: &Artifacts) -> Result<Vec<File>> {
     let mut files = vec![
         File { is_executable: true, ..text(PROGRAM, fs::read(&artifacts.compiler)?) },
         File { is_executable: true, ..text("lib/libcubinder.so", fs::read(&artifacts.runtime_library)?) },
+        File { is_executable: true, ..text("lib/libcubinder_torch.so", fs::read(&artifacts.torch_kernels)?) },
         text(LICENSE, fs::read(root.join("LICENSE"))?),
         text(THIRD_PARTY, notices::third_party(root)?),
     ];

@@ -13,6 +13,7 @@ pub mod config;
 pub mod container;
 pub mod cuda;
 pub mod expression;
+pub mod interface;
 pub mod manifest;
 pub mod mutate;
 pub mod numpy;
@@ -45,13 +46,14 @@ pub const LIMIT: Duration = match cfg!(debug_assertions) {
 };
 
 /// Every target, by name.
-pub static TARGETS: [&Target; 13] = [
+pub static TARGETS: [&Target; 14] = [
     &cases::TARGET,
     &config::TARGET,
     &container::TARGET,
     &cubin::TARGET,
     &cuda::TARGET,
     &expression::TARGET,
+    &interface::TARGET,
     &manifest::TARGET,
     &numpy::TARGET,
     &onnx::TARGET,

@@ -25,6 +25,11 @@ def runtime_library() -> Path:
     return _installed("lib/libcubinder.so")
 
 
+def kernels_library() -> Path:
+    """The library with the kernels of `cubinder.torch`, `libcubinder_torch.so`."""
+    return _installed("lib/libcubinder_torch.so")
+
+
 def cmake_dir() -> Path:
     """The folder of the CMake package, which holds `cubinder-config.cmake`."""
     return _installed("lib/cmake/cubinder/cubinder-config.cmake").parent

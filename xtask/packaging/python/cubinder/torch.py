@@ -7,7 +7,7 @@
 Each plugin becomes the operator `torch.ops.NAMESPACE.NAME`: inputs in the manifest's order, then attributes by
 keyword; outputs as results. It runs the code of the library in the current stream, without TensorRT. If an output
 shares an input's memory, the operator copies the input first, and `NAME_` changes the input itself instead of
-returning the output. If a size depends on data, a call waits for the GPU.
+returning the output. If a size depends on data, a call waits for the GPU. A rejected call raises RuntimeError.
 
 `torch.compile` and `torch.export` see one operator with the manifest's shapes and types. For ONNX:
 
@@ -24,7 +24,7 @@ import struct
 
 import torch
 
-from . import _runtime
+from . import _runtime, kernels_library
 from ._runtime import PluginError
 
 __all__ = ["PluginError", "Plugins", "load"]
@@ -65,13 +65,20 @@ ONNX_ATTRIBUTES = {
     "tensorrt_plugin_shape_input_indices": "INTS",
 }
 
-# Calls with equal shapes and attributes reuse a prepared call. With more than this many, all are forgotten.
+# Calls with equal shapes and attributes reuse a prepared call. Above this, all are forgotten.
 MAX_CALLS = 4096
 
-# A tenth of the time of `torch.cuda.current_stream`; PyTorch's compiled code calls it, too. CPU builds lack it.
+# A tenth of the time of `torch.cuda.current_stream`; PyTorch's compiled code calls it. CPU builds lack it.
 raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 CONTEXT = _runtime.Context()
+
+KERNELS = kernels_library()
+try:
+    NATIVE = _runtime.Torch(KERNELS, pathlib.Path(torch.__file__).parent / "lib")
+except (OSError, AttributeError):
+    # No driver, or an older PyTorch: kernels are in Python.
+    NATIVE = None
 
 _loaded = {}
 
@@ -188,7 +195,7 @@ class _Plugin:
         self.tensors = [i for i, one in enumerate(self.inputs) if not one.has_values]
         self.has_values = len(self.tensors) < len(self.inputs)
         names = [self.inputs[i].name for i in self.tensors]
-        # The tensor that an output shares memory with.
+        # Each output's aliased tensor.
         self.aliases = {i: names.index(out["alias"]) for i, out in enumerate(self.outputs) if "alias" in out}
         self.sizes = [i for i, out in enumerate(self.outputs) if "size" in out]
 
@@ -208,10 +215,19 @@ class _Plugin:
             in_place = name != self.name
             self.library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
             # PyTorch dispatches on the tensors' device.
-            self.library.impl(name, self.kernel(in_place), "CUDA" if self.tensors else "CompositeExplicitAutograd")
+            if not self.is_implemented(name, in_place):
+                self.library.impl(name, self.kernel(in_place), "CUDA" if self.tensors else "CompositeExplicitAutograd")
             if self.tensors:
                 self.library.impl(name, self.no_kernel, "CPU")
             torch.library.register_fake(f"{self.namespace}::{name}", self.fake(in_place), lib=self.library)
+
+    def is_implemented(self, name, in_place):
+        """Implements the operator without Python, if its library's kernels can."""
+        kinds = {one["name"]: native_kind(one["types"][0]) for one in self.attributes}
+        if NATIVE is None or in_place or self.has_values or self.sizes or not self.tensors or None in kinds.values():
+            return False
+        plugin = f"{self.full_name}@{self.version}"
+        return NATIVE.implement(self.native, plugin, list(kinds.items()), len(self.tensors), len(self.outputs), self.namespace, name)
 
     def schema(self, name, in_place):
         changed = {self.tensors[tensor] for tensor in self.aliases.values()} if in_place else set()
@@ -391,6 +407,13 @@ def attribute_schema(attribute):
     # PyTorch has no defaults for lists of these, nor for other texts.
     is_none = schema in ("str[]", "bool[]") or not default.isascii() or "\\" in default
     return f"{schema}? {name}=None" if is_none else f"{schema} {name}={default}"
+
+
+def native_kind(kind):
+    """Returns the type of an attribute for kernels of the library, None if they do not support it."""
+    if kind.endswith("[]") or kind in ("string", "bytes"):
+        return None
+    return _runtime.INT8 if kind == "bool" else _runtime.FLOAT32 if kind.startswith("f") else _runtime.INT64
 
 
 def key_of(kind):

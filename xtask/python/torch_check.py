@@ -124,6 +124,19 @@ def checks(name, operator, in_place, inputs, attributes, expected, tolerance):
         torch.cuda.synchronize()
         same(found[0], eager)
 
+    def other_device():
+        moved = [tensor.to("cuda:1") for tensor in inputs]
+        found = results(call(*moved))
+        assert all(tensor.device.index == 1 for tensor in found) and torch.cuda.current_device() == 0
+        same([tensor.to(CUDA) for tensor in found], eager)
+        if len(inputs) > 1:
+            try:
+                call(*moved[:-1], inputs[-1])
+            except RuntimeError as error:
+                assert "move them to one device" in str(error), error
+            else:
+                raise AssertionError("inputs on two devices did not fail")
+
     def changed():
         versions = [tensor._version for tensor in inputs]
         copies = [tensor.clone() for tensor in inputs]
@@ -144,6 +157,8 @@ def checks(name, operator, in_place, inputs, attributes, expected, tolerance):
     yield "strided inputs", strided
     yield "gradients", gradients
     yield "a new thread", thread
+    if torch.cuda.device_count() > 1:
+        yield "another device", other_device
     if not has_sizes:
         yield "graph", graph
     if in_place is not None:

@@ -203,7 +203,7 @@ pub(super) fn report_never_done(compiler: &mut Compiler<'_>, rows: &[&Row], done
         if rows.is_empty() || done.iter().any(|row| row.decls.contains(&number)) {
             continue;
         }
-        // Already reported.
+        // Other conditions were reported when evaluated.
         let is_false = rows.iter().all(|row| {
             let scope = compiler.row_scope(row);
             matches!(condition(compiler, decl, &scope), Condition::Never)

@@ -134,7 +134,7 @@ pub(crate) struct Dependencies {
     pub(crate) computed: bool,
     /// Included pipe or device.
     pub(crate) endless: Option<PathBuf>,
-    /// A toolkit header has a computed include, so all are inputs.
+    /// A toolkit header has a computed include or the time, so all are inputs.
     pub(crate) trusts_toolkit: bool,
 }
 

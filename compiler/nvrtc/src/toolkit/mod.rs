@@ -155,7 +155,7 @@ fn pip_install() -> String {
     format!("pip install{}", pinned.collect::<String>())
 }
 
-/// Keep this list and the next equal to `cargo xtask setup`'s (`existing`).
+/// Keep this list and the next equal to `docs/install.md`.
 const HOME_FOLDERS: [&str; 3] = ["lib64", "targets/x86_64-linux/lib", "lib"];
 const NAMED_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"];
 

@@ -59,7 +59,6 @@ fn what_is_named_goes_first() {
     }
 }
 
-/// Keep equal to the test of `existing` in `cargo xtask setup`.
 #[test]
 fn the_folders_of_a_toolkit_have_an_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +97,7 @@ fn a_link_to_nvrtc_is_followed() {
     assert_eq!(toolkit.include, [root.join("cuda/include")]);
 }
 
-/// Keep equal to the test of `setup` in `cargo xtask setup`.
+/// Keep equal to the test of this name in `xtask/src/setup/mod.rs`.
 #[test]
 fn the_cache_is_where_the_user_says() {
     let cache = |variables: &[(&str, &str)]| {

@@ -127,7 +127,10 @@ fn of_compiler(overrides: &Overrides) -> (Vec<Check>, Option<drivers::Release>) 
     const HEADERS: &str = "CUDA headers";
     let toolkit = match Toolkit::locate(overrides) {
         Ok(toolkit) => toolkit,
-        Err(error) => return (vec![Check::from_error(NVRTC, Status::Problem, &error)], None),
+        Err(error) => {
+            let headers = Check::new(HEADERS, Status::NotFound).found("not checked without NVRTC");
+            return (vec![Check::from_error(NVRTC, Status::Problem, &error), headers], None);
+        }
     };
     let loaded = || {
         let session = Session::new(toolkit.clone(), Settings::default(), Cache::disabled())?;

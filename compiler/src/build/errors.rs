@@ -11,6 +11,11 @@ cubinder_source::diagnostics! {
         help: "create it with `mkdir -p {folder}`, or choose another `--output`";
     }
 
+    pub(super) struct OutputIsRead { output: String }
+    error "the output `{output}` is a file that this command reads" {
+        help: "choose another file with `--output`";
+    }
+
     pub(super) struct NotALibrary { file: String, why: String, help: String }
     error "`{file}` is not a plugin library" {
         note: "{why}";
@@ -39,9 +44,9 @@ cubinder_source::diagnostics! {
         help: "compile both again with `cubinder compile --embed`, and keep them in one folder";
     }
 
-    pub(super) struct NoCodeForGpu { file: String, plugin: String, gpu: String }
-    error "`{file}` has no code of `{plugin}` for `--gpu {gpu}`" {
-        help: "compile it for that GPU, too: `cubinder compile --target {gpu}`; or remove the GPU";
+    pub(super) struct NoCodeForGpu { file: String, plugin: String, missing: String, gpus: String }
+    error "`{file}` has no code of `{plugin}` for `--gpu {missing}`" {
+        help: "compile it for all GPUs of the build: `cubinder compile --target {gpus}`; or remove the GPU";
     }
 
     pub(super) struct NativeOnRtx { file: String, plugin: String }
@@ -67,10 +72,10 @@ cubinder_source::diagnostics! {
         help ?near: "did you mean `{near}`?";
     }
 
-    pub(super) struct OtherShape<'a> { option: &'a str, text: &'a str, name: &'a str, shape: String, why: String }
+    pub(super) struct OtherShape<'a> { option: &'a str, text: &'a str, name: &'a str, shape: String, why: String, help: String }
     error "`{option} {text}`: {why}" {
         note: "the shape of `{name}` in the model is {shape}";
-        help: "change the shape, or export the model with other dimensions";
+        help: "{help}";
     }
 
     pub(super) struct NotIntegers<'a> { name: &'a str }

@@ -34,7 +34,7 @@ impl Libraries {
         for path in paths {
             match open(path, embed) {
                 Ok(library) => opened.push(library),
-                Err(_) if unchecked => {
+                Err(_) if unchecked && path.exists() => {
                     opened.push(Library { path: path.clone(), plugins: Vec::new(), code: None });
                 }
                 Err(error) => errors.push(with_help(error)),
@@ -75,14 +75,24 @@ impl Libraries {
                 errors.push(NativeOnRtx { file, plugin: plugin_name }.into());
                 continue;
             }
-            let lacking = gpus.iter().filter(|gpu| !runs_on(plugin, **gpu));
-            errors.extend(lacking.map(|gpu| {
-                let gpu = format!("sm_{}{}", gpu.major, gpu.minor);
-                NoCodeForGpu { file: file.clone(), plugin: plugin_name.clone(), gpu }.into()
-            }));
+            let missing = targets(gpus.iter().filter(|gpu| !runs_on(plugin, **gpu)));
+            if !missing.is_empty() {
+                let gpus = targets(gpus.iter());
+                errors.push(NoCodeForGpu { file, plugin: plugin_name, missing, gpus }.into());
+            }
         }
         errors
     }
+}
+
+fn targets<'a>(gpus: impl Iterator<Item = &'a ComputeCapability>) -> String {
+    gpus.map(|gpu| format!("sm_{}{}", gpu.major, gpu.minor)).collect::<Vec<_>>().join(",")
+}
+
+/// Returns the path of the code library that `cubinder compile --embed` writes beside a library.
+pub(super) fn code_library(library: &Path) -> PathBuf {
+    let name = library.file_stem().unwrap_or_default().to_string_lossy();
+    library.with_file_name(format!("{name}-code.so"))
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -107,7 +117,7 @@ fn open(path: &Path, embed: bool) -> Result<Library, Diagnostic> {
         (Mode::Ops, true) => return Err(NotCompiledToEmbed { file, name: code_name }.into()),
         (Mode::OpsForLibrary, false) => return Err(EmbedMissing { file, name: code_name }.into()),
         (Mode::OpsForLibrary, true) => {
-            let code = path.with_file_name(&code_name);
+            let code = code_library(path);
             let unusable = |why: String| NoCodeLibrary { file: file.clone(), name: code_name.clone(), why };
             if !code.is_file() {
                 return Err(unusable(format!("`{}` does not exist", code.display())).into());

@@ -14,10 +14,11 @@ use cubinder_onnx::Model;
 use cubinder_onnx::nodes::{self, Plugins, Report, network_inputs};
 use cubinder_source::atomic_file::{AtomicFile, check_replaceable, file_error, parent_folder};
 use cubinder_source::diagnostic::{Diagnostic, has_errors};
+use cubinder_source::path::is_same_file;
 use cubinder_tensorrt::{Built, Choice, Client, Installation, Search, Watch};
 
-use errors::{NoOutputFolder, OutputIsFolder, with_help};
-use libraries::Libraries;
+use errors::{NoOutputFolder, OutputIsFolder, OutputIsRead, with_help};
+use libraries::{Libraries, code_library};
 
 /// What to build.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,9 @@ pub struct Outcome {
     pub kept: Option<PathBuf>,
 }
 
+/// A warning of TensorRT's ONNX parser.
+const AOT_NOT_FOUND: &str = "Attribute aot not found in plugin node";
+
 /// Builds the plan of a request.
 ///
 /// # Errors
@@ -72,7 +76,13 @@ pub struct Outcome {
 pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Result<Outcome, Vec<Diagnostic>> {
     let mut problems: Vec<Diagnostic> = Vec::new();
     let mut note = |found: Result<(), Vec<Diagnostic>>| problems.extend(found.err().unwrap_or_default());
-    note(check_output(&request.output, "model.plan").map_err(Vec::from));
+    let codes = request.plugins.iter().map(|library| code_library(library));
+    let read: Vec<PathBuf> = codes
+        .chain(request.plugins.iter().cloned())
+        .chain([request.model.clone()])
+        .chain(request.timing_cache.clone())
+        .collect();
+    note(check_output(&request.output, "model.plan", read.iter().map(PathBuf::as_path)).map_err(Vec::from));
     let libraries = Libraries::open(&request.plugins, request.embed, request.unchecked);
     let libraries = libraries.map_err(|errors| note(Err(errors))).ok();
     let model = nodes::open_model(&request.model).map_err(|error| note(Err(with_help(error).into()))).ok();
@@ -117,21 +127,31 @@ pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Resul
     // Programs without a missing link use no file of ours.
     let is_used = installation.module().is_some() || installation.missing_link().is_some();
     let kept = (request.verbose && is_used).then(|| client.keep());
-    let built = result?;
+    let mut built = result?;
+    // Plugins of Cubinder need no `aot`; others load only with `--no-check`.
+    built.warnings.retain(|warning| request.unchecked || !warning.contains(AOT_NOT_FOUND));
     let unwritten = |error| file_error("write", output, &error);
     let bytes = draft.file().metadata().map_err(unwritten)?.len();
     draft.persist(output).map_err(unwritten)?;
     Ok(Outcome { installation, others: found.collect(), built, bytes, warnings: problems, kept })
 }
 
-/// Rejects outputs that cannot be written; `example` is a name for a file.
-pub(crate) fn check_output(output: &Path, example: &str) -> Result<(), Diagnostic> {
+/// Rejects outputs that cannot be written, or that are one of the files that the command reads; `example` is a name for
+/// a file.
+pub(crate) fn check_output<'a>(
+    output: &Path,
+    example: &str,
+    mut read: impl Iterator<Item = &'a Path>,
+) -> Result<(), Diagnostic> {
     let folder = parent_folder(output);
     if output.is_dir() {
         return Err(OutputIsFolder { output: output.display().to_string(), example }.into());
     }
     if !folder.is_dir() {
         return Err(NoOutputFolder { folder: folder.display().to_string() }.into());
+    }
+    if read.any(|file| is_same_file(file, output)) {
+        return Err(OutputIsRead { output: output.display().to_string() }.into());
     }
     check_replaceable(output, output, "`--output`")
 }

@@ -3,7 +3,7 @@
 use cubinder_node::query;
 use cubinder_onnx::nodes::{Dim, NetworkInput};
 use cubinder_source::diagnostic::{Diagnostic, suggest};
-use cubinder_source::words::quoted;
+use cubinder_source::words::{counted, quoted};
 use cubinder_tensorrt::InputRange;
 
 use super::errors::{NoRange, NoShape, NotIntegers, OtherShape, RangeTwice, UnknownInput};
@@ -123,12 +123,18 @@ fn compared(
     }
     let Some(dims) = &input.dims else { return Ok(range) };
     let found = range.extents[0].len();
-    let differs = |why: String| OtherShape { option, text, name, shape: shape_text(input), why };
+    let differs = |why: String| {
+        let help = match part {
+            Part::Shape => "change the shape, or export the model with other dimensions".to_owned(),
+            Part::Values => format!("use the form `--values {}`, with all elements", part.example()),
+        };
+        OtherShape { option, text, name, shape: shape_text(input), why, help }
+    };
     match part {
         Part::Values => {
             let count: Option<i64> = dims.iter().map(known).product();
             if let Some(count) = count.filter(|count| usize::try_from(*count) != Ok(found)) {
-                return Err(differs(format!("{found} values, expected {count}")).into());
+                return Err(differs(format!("{}, expected {count}", counted(found, "value"))).into());
             }
         }
         Part::Shape => {

@@ -54,7 +54,8 @@ fn next(plan: &Plan, arguments: &Arguments, command: &clap::Command) -> String {
         "  cubinder eval manifests/{name}.toml --shape x=4x1024{attribute}\n  \
            cubinder eval --cases tests/{name}.toml\n  \
            cubinder test tests/{name}.toml --allow-no-gpu\n  \
-           cubinder compile\n  \
+           cubinder compile\n\
+         then, for a model with nodes of op type `{name}` in the domain `custom`:\n  \
            cubinder build model.onnx -o model.plan --plugins {}\n",
         library(plan)
     ));

@@ -60,7 +60,7 @@ pub(super) fn device(text: &str) -> Result<ComputeCapability, String> {
             Ok(ComputeCapability { major: target.arch.major, minor: target.arch.minor })
         }
         (TargetKind::Ptx | TargetKind::Native, _) => {
-            Err("expected a GPU, such as `sm_90`; PTX is kept unless `--no-ptx` is used".to_owned())
+            Err(format!("expected a GPU, such as `sm_{}{}`", target.arch.major, target.arch.minor))
         }
         (TargetKind::Cubin, _) => Err(format!(
             "expected a GPU, such as `sm_{}{}`: code for `a` and `f` is kept if that GPU can run it",

@@ -4,11 +4,6 @@ cubinder_source::diagnostics! {
         help: "pass it with `--plugins`, or set `CUBINDER_RUNTIME_LIBRARY`";
     }
 
-    pub(super) struct OutputIsRead { output: String }
-    error "the output `{output}` is a file that this command reads" {
-        help: "choose another file with `--output`";
-    }
-
     pub(super) struct NoCodeLibrary { nodes: String, bundle: String, found: Vec<String> }
     error "cannot find the code library with digest {bundle} beside the plan, for {nodes}" {
         note *found: "found {found}";

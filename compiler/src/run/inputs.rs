@@ -6,6 +6,7 @@ use cubinder_expr::DataType;
 use cubinder_launch::shape_text;
 use cubinder_node::query::{Part, Query};
 use cubinder_node::trial::{Array, DataFile, Number, count, data};
+use cubinder_source::atomic_file::file_error;
 use cubinder_source::diagnostic::{Diagnostic, suggest};
 use cubinder_source::words::quoted;
 use cubinder_tensorrt::Tensor;
@@ -26,6 +27,11 @@ impl<'a> GivenInputs<'a> {
                 errors.push(BadData { name, why: "expected one file, found two".to_owned() }.into());
             }
         }
+        let files = request.files.iter().map(|(_, file)| &file.path).chain(&request.archive);
+        let missing = files.filter_map(|file| Some((file, std::fs::metadata(file).err()?)));
+        errors.extend(missing.map(|(file, error)| {
+            file_error("read", file, &error).help("check the path after `--input` or `--inputs`")
+        }));
         let with_help = |error: Diagnostic| match error.help {
             Some(_) => error,
             None => error.help("use the form `--shape x=4x256`, once for each input"),

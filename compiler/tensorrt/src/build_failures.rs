@@ -7,7 +7,7 @@ const OTHER_GPU: &str =
     "build on a machine with a supported GPU and driver, or use TensorRT-RTX, which needs none: `--with rtx`";
 
 /// Messages of TensorRT-RTX 1.7.1 and TensorRT 10.15.
-const KNOWN: [Known; 9] = [
+const KNOWN: [Known; 10] = [
     Known {
         parts: &["exists already"],
         cause: "two libraries contain a plugin of one name and version",
@@ -32,6 +32,11 @@ const KNOWN: [Known; 9] = [
         parts: &["no optimization profile has been defined"],
         cause: "the model has dynamic inputs without a shape",
         help: "add `--shape NAME=MIN:OPT:MAX`, or `--values` for inputs that determine shapes",
+    },
+    Known {
+        parts: &["missing values for shape input tensor"],
+        cause: "the values of an input determine shapes, and `--values` is missing",
+        help: "add them, such as `--values NAME=1,8` or `--values NAME=MIN:OPT:MAX`",
     },
     Known {
         parts: &["ALIASED_PLUGIN_IO"],

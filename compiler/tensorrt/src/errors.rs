@@ -18,7 +18,7 @@ cubinder_source::diagnostics! {
 
     pub(crate) struct BrokenPython { python: String, why: String }
     error "cannot use the Python `{python}`: {why}" {
-        help: "repair it, or select another one with `--with PATH` or `CUBINDER_PYTHON`";
+        help: "repair it, correct or unset `CUBINDER_PYTHON`, or select another one: `--with PATH` of `cubinder build`";
     }
 
     pub(crate) struct NoTemporaryFolder { error: std::io::Error }

@@ -228,6 +228,21 @@ fn every_mistake_has_a_cause_and_a_remedy() {
         &machine.run(&["build", "model.onnx", "-o", "manifests", "--plugins", "build/libscale.so"]),
     );
     fails("no output", &machine.run(&["build", "model.onnx"]));
+    for read in
+        ["model.onnx", "manifests/../model.onnx", "build/libscale.so", "build/libscale-code.so", "times"]
+    {
+        project.write("times", "");
+        project.write("build/libscale-code.so", "");
+        let options =
+            ["build", "model.onnx", "--plugins", "build/libscale.so", "--timing-cache", "times", "-o", read];
+        fails(&format!("an output that is read: {read}"), &machine.run(&options));
+    }
+    machine.python(FOUND, r#"echo '{"event": "log", "severity": "ERROR", "text": "IBuilder::buildSerializedNetwork: Error Code 4: API Usage Error (Optimization profile 0 is missing values for shape input tensor size.)"}'; exit 1"#);
+    fails("missing values", &run("model.onnx", &[]));
+    fails(
+        "an absent library that is not checked",
+        &run("model.onnx", &["--no-check", "--plugins", "none.so"]),
+    );
     insta::assert_snapshot!("mistakes", project.plain(&text));
 }
 
@@ -290,6 +305,11 @@ fn warnings_of_tensorrt_are_warnings() {
     machine.python(FOUND, &format!("{warning}\n{warning}\n{BUILT}"));
     let run = build(&machine, "model.onnx", &[]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), "warning: TensorRT-RTX: slow\n\n"));
+    // Its text is longer; without `aot`, the plugins of libraries that were checked run, too.
+    let aot = r#"echo '{"event": "log", "severity": "WARNING", "text": "Attribute aot not found in plugin node!"}'"#;
+    machine.python(FOUND, &format!("{aot}\n{BUILT}"));
+    assert_eq!(build(&machine, "model.onnx", &[]).stderr, "");
+    assert!(build(&machine, "model.onnx", &["--no-check"]).stderr.contains("Attribute aot not found"));
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl TensorDescs {
     /// Returns the checked shapes as the build knew them: for others a kernel would write out of bounds. A hidden
     /// shape input has only its rank.
     ///
-    /// TensorRT-RTX 1.7 announces a 0-d tensor as [1]; undone by the build's rank or the plugin's output shape.
+    /// TensorRT-RTX 1.7 announces a 0-d tensor as `[1]`; undone by the build's rank or the plugin's output shape.
     pub(super) fn shapes<'a>(
         &'a self,
         node: &NamedNode,

@@ -164,7 +164,10 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
     if let Some(named) = &overrides.nvrtc {
         return named_nvrtc(named).ok_or_else(|| {
             let found = if named.exists() { "contains no `libnvrtc.so`" } else { "does not exist" };
-            let missing = missing(format!("`{}` {found}", named.display()));
+            let missing = NoNvrtc {
+                found: format!("`{}` {found}", named.display()),
+                help: "correct it, or remove it to use NVIDIA's Python packages, as `cubinder paths` shows".to_owned(),
+            };
             absent(&within(named, &NAMED_FOLDERS), missing).note("specified by `--nvrtc` or `CUBINDER_NVRTC`")
         });
     }

@@ -34,7 +34,7 @@ findings! {
     "the attribute `{name}{element}` is {value}, which exceeds 32 bits"
     { note: "TensorRT's parser passes {passed} instead, without a warning"; }
     "missing_attribute" error MissingAttribute { why: String, kind: &'static str } "{why}"
-    { note: "its ONNX type is {kind}"; }
+    { note: "its ONNX type is {kind}"; help: "set it in the node, or give it a `default` in the manifest"; }
     "attribute" error InvalidAttribute { why: String, kinds: Option<String> } "{why}" { note ?kinds: "{kinds}"; }
 
     "output_count" error OutputCount { found: String, expected: usize, names: String }
@@ -53,9 +53,11 @@ findings! {
     "shape_inputs" error ShapeInputsOfKind<'a> { name: &'a str, kind: &'static str, help: String }
     "the node's attribute `{name}` has the ONNX type {kind}, expected INTS" { help: "{help}"; }
     "input_type" error InputType<'a> { name: &'a str, ty: String, taken: String }
-    "the input `{name}` has type {ty}, the plugin accepts {taken}" {}
+    "the input `{name}` has type {ty}, the plugin accepts {taken}"
+    { help: "insert a `Cast` before the node, or add a combination of types to the manifest"; }
     "input_type" error NoVariant { why: String } "{why}" {}
-    "input_rank" error InputRank { why: String, shape: String } "{why}" { note: "its shape is {shape}"; }
+    "input_rank" error InputRank { why: String, shape: String } "{why}"
+    { note: "its shape is {shape}"; help: "change the model, such as with `Reshape`, or the `rank` in the manifest"; }
     "input_values" error InputValues { why: String } "{why}" {}
     "input_limits" error InputLimits { why: String } "{why}" {}
     "require" error UnmetRequirement { why: String } "{why}" {}

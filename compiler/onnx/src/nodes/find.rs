@@ -261,9 +261,12 @@ impl<'a> Finder<'a> {
         match &meant {
             Some(_) => {}
             None if self.plugins.is_empty() => {
-                help = Some("pass the plugin library or manifest: `--plugins FILE`".to_owned());
+                help = Some("pass the plugin library, such as `--plugins build/lib<name>.so`".to_owned());
             }
-            None => note = Some(format!("the plugins are {}", names(self.plugins))),
+            None => {
+                note = Some(format!("the plugins are {}", names(self.plugins)));
+                help = Some("pass the library with the plugin, too: repeat `--plugins`".to_owned());
+            }
         }
         let meant = meant.map(|meant| meant.name);
         UnmatchedNode { finding: UnknownOperator { message, near: meant, note, help }.into(), near }
@@ -315,7 +318,10 @@ fn lacks(node: &Node, plugin: &Plugin) -> bool {
 fn take_over(node: &Node, plugin: &Plugin) -> String {
     let (op, domain) = (short(node.op_type()), short(node.domain()));
     let from = full_op(&domain, &op);
-    format!("if the node is for the plugin, run `cubinder onnx annotate --map {from}={}`", plugin.full_name())
+    let to = plugin.full_name();
+    format!(
+        "if the node is for the plugin, run `cubinder onnx annotate --map {from}={to}` with the model, `--plugins` and `--output`"
+    )
 }
 
 fn names(plugins: &Plugins) -> String {

@@ -95,8 +95,9 @@ class Plugins:
     """The operators of a library by plugin name, and `onnx_translation_table`."""
 
     def __init__(self, path):
+        described = _runtime.describe(path)
         native = _runtime.Library(path)
-        plugins = [_Plugin(native, described) for described in _runtime.describe(path)]
+        plugins = [_Plugin(native, one) for one in described]
         check(plugins)
         self.names, self.operators, self.onnx_translation_table = [plugin.name for plugin in plugins], {}, {}
         for plugin in plugins:
@@ -109,6 +110,9 @@ class Plugins:
             return self.__dict__["operators"][name]
         except KeyError:
             raise AttributeError(f"this library has no plugin `{name}`; it has {', '.join(self.names)}") from None
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.operators]
 
     def __repr__(self):
         return f"<plugins {', '.join(self.names)}>"

@@ -47,8 +47,9 @@ fn release_steps(report: &mut Report<impl Write>) {
 /// Continues after failures: tests report missing parts.
 fn steps(report: &mut Report<impl Write>) {
     let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
-    // Downloads while the other steps compile.
-    let frameworks = thread::spawn(setup::packages::test_environment);
+    // Downloads, and the single-threaded parts of the release build, run beside the other steps.
+    let frameworks = in_background(|_| setup::packages::test_environment());
+    let dist = in_background(make_dist);
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     // rustdoc would mix program and library `cubinder`.
@@ -58,12 +59,9 @@ fn steps(report: &mut Report<impl Write>) {
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
     // The only release build, in installed form.
-    let dist = report.prepare("dist", make_dist);
+    let dist = report.prepare("dist", dist);
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
-    let frameworks = report.prepare("frameworks", |_| match frameworks.join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    });
+    let frameworks = report.prepare("frameworks", frameworks);
     let environment = environment(toolchain, frameworks, dist.as_ref(), build_systems.as_ref());
     report.check("demo", xtask("demo").env(artifacts::PREBUILT, "1").envs(environment.iter().cloned()));
     report.suite("tests", |filter| {
@@ -74,6 +72,22 @@ fn steps(report: &mut Report<impl Write>) {
         command.env("CARGO_TERM_COLOR", "never");
         command
     });
+}
+
+/// Starts a step. The returned step waits for it, and then prints its lines.
+fn in_background<T: Send + 'static>(
+    step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<T> + Send + 'static,
+) -> impl FnOnce(&mut dyn FnMut(&str)) -> Result<T> {
+    let thread = thread::spawn(|| {
+        let mut lines = Vec::new();
+        let result = step(&mut |line| lines.push(line.to_owned()));
+        (lines, result)
+    });
+    |echo| {
+        let (lines, result) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        lines.iter().for_each(|line| echo(line));
+        result
+    }
 }
 
 fn make_dist(echo: &mut dyn FnMut(&str)) -> Result<Dist> {

@@ -90,7 +90,7 @@ fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// Writes a kernel for `aoti_torch_library_impl` to `made`, null if there are no kernels left. It implements operators
+/// Writes a kernel for `aoti_torch_library_impl` to `made`, null if all are used. It implements operators
 /// with `tensors` tensors, the inputs of `plugin`, then attributes ([`Parameter`]); the results are all `outputs`. None
 /// may have a size that depends on data. Errors are C++ exceptions of PyTorch.
 ///

@@ -128,7 +128,7 @@ fn of_compiler(overrides: &Overrides) -> (Vec<Check>, Option<drivers::Release>) 
     let toolkit = match Toolkit::locate(overrides) {
         Ok(toolkit) => toolkit,
         Err(error) => {
-            let headers = Check::new(HEADERS, Status::NotFound).found("not checked without NVRTC");
+            let headers = Check::new(HEADERS, Status::NotFound).found("found with NVRTC");
             return (vec![Check::from_error(NVRTC, Status::Problem, &error), headers], None);
         }
     };

@@ -1,4 +1,4 @@
-//! The C interface with arbitrary arguments, for fuzz targets.
+//! Operators of the C interface with arbitrary arguments, for fuzz targets.
 
 use std::sync::Arc;
 

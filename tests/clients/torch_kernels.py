@@ -2,7 +2,7 @@
 
     torch_kernels.py LIBRARY
 
-LIBRARY has the plugin `test::scaled` of `tests/data/torch`. The stand-in driver runs its kernel if the input is in memory
+LIBRARY has the plugins of `tests/data/torch`. The stand-in driver runs its kernel if the input is in memory
 that the driver allocated."""
 
 import ctypes
@@ -17,9 +17,9 @@ native, driver = runtime.Library(sys.argv[1]), ctypes.CDLL("libcuda.so.1")
 operators = torch.library.Library("native", "FRAGMENT")
 
 
-def implement(plugin, schema, attributes, tensors=1, outputs=1):
+def implement(plugin, schema, attributes, tensors=1, outputs=1, key="CPU"):
     name = operators.define(schema)
-    arguments = (native, plugin, attributes, tensors, outputs, "native", name, "CPU")
+    arguments = (native, plugin, attributes, tensors, outputs, "native", name, key)
     return cubinder.torch.NATIVE.implement(*arguments) and getattr(torch.ops.native, name)
 
 
@@ -61,7 +61,7 @@ assert "test::scaled" in text and "`times` must be positive" in text, text
 text = message(scaled, torch.ones(1, 1, 1, 1, 2), factor=1.0)
 assert text == "test::scaled: input `x` has rank 5, expected 0 to 4", text
 assert "no variant" in message(scaled, x.half(), factor=1.0)
-assert "plugins have no type for number 9 of PyTorch's `c10::ScalarType`" in message(scaled, x.to(torch.complex64), factor=1.0)
+assert "plugins have no type for torch.complex64" in message(scaled, x.to(torch.complex64), factor=1.0)
 text = message(scaled, x, factor=1e300)
 assert "the attribute `factor` is 1e300, beyond the range of single precision" in text, text
 assert "`times`" in message(scaled, x, factor=1.0, times=1 << 40)
@@ -70,6 +70,17 @@ text = message(scaled, leaf, factor=1.0)
 assert text == "test::scaled has no gradient: call it under `torch.no_grad()`, or detach its inputs", text
 with torch.no_grad():
     assert scaled(leaf, factor=1.0).shape == x.shape
+# A kernel after a large shape allocates no more than for a small one: `marks` has a byte for each element.
+scaled(torch.empty(1 << 26), factor=1.0)
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    scaled(x, factor=1.0)
+allocated = sum(event.cpu_memory_usage for event in profile.events() if event.cpu_memory_usage > 0)
+assert allocated < 1 << 16, allocated
+text = message(scaled, torch.empty(1).expand(1 << 20, 1 << 28), factor=1.0)
+assert "`aoti_torch_empty_strided` failed: " in text and "you tried to allocate" in text, text
+mixed = implement("test::scaled@1", "mixed(Tensor x, Tensor y) -> Tensor", [], tensors=2, key="Meta")
+text = message(mixed, x, torch.empty(3, device="meta"))
+assert text == "test::scaled: the inputs are on cpu and the device type 14; move them to one device", text
 missing = implement("test::missing@1", "missing(Tensor x) -> Tensor", [])
 assert "this library has no plugin `test::missing@1`" in message(missing, x)
 two = implement("test::scaled@1", "two(Tensor x, *, float factor) -> (Tensor, Tensor)", ATTRIBUTES[:1], outputs=2)
@@ -91,7 +102,13 @@ for thread in threads:
     thread.join()
 assert not wrong, wrong
 
-made = 3
+ops = cubinder.torch.load(sys.argv[1])
+of_cuda = [line for line in torch._C._dispatch_dump("test::scaled").splitlines() if line.startswith("CUDA:")]
+assert len(of_cuda) == 1 and "_runtime.py" in of_cuda[0], "a kernel without Python"
+in_python = [line for line in torch._C._dispatch_dump("cubinder_plugins::exact").splitlines() if line.startswith("CUDA:")]
+assert len(in_python) == 1 and "_runtime.py" not in in_python[0], "the default of `factor` has more precision than ONNX"
+assert ops.exact(torch.empty(3, device="meta")).shape == (3,)
+made = 5
 while implement("test::scaled@1", f"scaled{made}(Tensor x, *, float factor) -> Tensor", ATTRIBUTES[:1]):
     made += 1
 assert made == 256, made

@@ -117,12 +117,13 @@ def contenders(folder):
     program = folder / "program"
     program.chmod(0o755)
     cubinder._runtime.program = lambda: program
-    cubinder.kernels_library = lambda: folder / "libcubinder_torch.so"
+    cubinder.installed = lambda end: folder / "libcubinder_torch.so"
     plugins = importlib.import_module("cubinder.torch").load(folder / "libadd_one.so")
     work = pathlib.Path(tempfile.mkdtemp())
     (work / "k.cu").write_text(KERNEL)
     major, minor = torch.cuda.get_device_capability()
     subprocess.run(["nvcc", "-cubin", f"-arch=sm_{major}{minor}", "-o", "k.cubin", "k.cu"], cwd=work, check=True)
+    assert sys.modules["cubinder.torch"].NATIVE is not None
     found = {"Cubinder": plugins.add_one, "C++": in_cpp(work / "k.cubin")}
     try:
         found["Python"] = in_python(work / "k.cubin")

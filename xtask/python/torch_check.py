@@ -166,6 +166,7 @@ def checks(name, operator, in_place, inputs, attributes, expected, tolerance):
 
 
 def main(library, folder):
+    assert cubinder.torch.NATIVE is not None, "kernels would be in Python"
     sys.path.insert(0, folder)
     references = importlib.import_module("reference")
     ops = cubinder.torch.load(library)

@@ -76,16 +76,11 @@ const AOT_NOT_FOUND: &str = "Attribute aot not found in plugin node";
 pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Result<Outcome, Vec<Diagnostic>> {
     let mut problems: Vec<Diagnostic> = Vec::new();
     let mut note = |found: Result<(), Vec<Diagnostic>>| problems.extend(found.err().unwrap_or_default());
-    let codes = request.plugins.iter().map(|library| code_library(library));
-    let read: Vec<PathBuf> = codes
-        .chain(request.plugins.iter().cloned())
-        .chain([request.model.clone()])
-        .chain(request.timing_cache.clone())
-        .collect();
-    note(check_output(&request.output, "model.plan", read.iter().map(PathBuf::as_path)).map_err(Vec::from));
     let libraries = Libraries::open(&request.plugins, request.embed, request.unchecked);
     let libraries = libraries.map_err(|errors| note(Err(errors))).ok();
     let model = nodes::open_model(&request.model).map_err(|error| note(Err(with_help(error).into()))).ok();
+    let read = read_files(request, model.as_ref());
+    note(check_output(&request.output, "model.plan", read.iter().map(PathBuf::as_path)).map_err(Vec::from));
     let mut profile = None;
     if let Some(model) = &model {
         let inputs = network_inputs(model);
@@ -134,6 +129,15 @@ pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Resul
     let bytes = draft.file().metadata().map_err(unwritten)?.len();
     draft.persist(output).map_err(unwritten)?;
     Ok(Outcome { installation, others: found.collect(), built, bytes, warnings: problems, kept })
+}
+
+/// Returns the files that this program or TensorRT reads.
+fn read_files(request: &Request, model: Option<&Model>) -> Vec<PathBuf> {
+    let codes = request.plugins.iter().filter(|_| request.embed).map(|library| code_library(library));
+    let folder = parent_folder(&request.model);
+    let weights = model.into_iter().flat_map(|model| &model.external_files).map(|file| folder.join(file));
+    let named = request.plugins.iter().chain([&request.model]).chain(&request.timing_cache);
+    named.cloned().chain(codes).chain(weights).collect()
 }
 
 /// Rejects outputs that cannot be written, or that are one of the files that the command reads; `example` is a name for

@@ -1,6 +1,7 @@
 //! A run's inputs: files, or random numbers from a seed.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use cubinder_expr::DataType;
 use cubinder_launch::shape_text;
@@ -28,7 +29,8 @@ impl<'a> GivenInputs<'a> {
             }
         }
         let files = request.files.iter().map(|(_, file)| &file.path).chain(&request.archive);
-        let missing = files.filter_map(|file| Some((file, std::fs::metadata(file).err()?)));
+        let files: BTreeSet<&PathBuf> = files.collect();
+        let missing = files.into_iter().filter_map(|file| Some((file, std::fs::metadata(file).err()?)));
         errors.extend(missing.map(|(file, error)| {
             file_error("read", file, &error).help("check the path after `--input` or `--inputs`")
         }));

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-use crate::kernel::Error;
+use crate::error::{Error, Reason};
 
 /// `AtenTensorHandle`: the address of an `at::Tensor`, which contains the address of a `c10::TensorImpl`.
 pub(crate) type Handle = *mut c_void;
@@ -42,8 +42,7 @@ pub(crate) struct Call {
 }
 
 /// The functions, in the order of `cubinder.torch`. Fields without a prefix are `aoti_torch_` functions of PyTorch's
-/// stable C interface (`torch/csrc/inductor/aoti_torch/c/shim.h`; PyTorch 2.11 and 2.15), which return 0, or print an
-/// error.
+/// stable C interface (`torch/csrc/inductor/aoti_torch/c/shim.h`; PyTorch 2.11 and 2.15), which return 0 on success.
 #[repr(C)]
 pub(crate) struct Functions {
     pub(crate) check: Check,
@@ -90,6 +89,8 @@ pub(crate) struct Functions {
     cu_device_primary_ctx_release: unsafe extern "C" fn(c_int) -> i32,
     cu_ctx_push_current: unsafe extern "C" fn(*mut c_void) -> i32,
     cu_ctx_pop_current: unsafe extern "C" fn(*mut *mut c_void) -> i32,
+    /// The text of the thread's last exception, since PyTorch 2.13.
+    torch_exception_get_what_without_backtrace: Option<unsafe extern "C" fn() -> *const c_char>,
 }
 
 impl Functions {
@@ -98,13 +99,26 @@ impl Functions {
         unsafe { (self.grad_mode_is_enabled)() }
     }
 
+    /// Returns the error of a function of PyTorch that returned `code`.
+    pub(crate) fn torch_error(&self, function: &'static str, code: i32) -> Result<(), Error> {
+        if code == 0 {
+            return Ok(());
+        }
+        let text = self.torch_exception_get_what_without_backtrace.and_then(|get| {
+            // SAFETY: the function has no arguments.
+            let text = unsafe { get() };
+            // SAFETY: it returns null or a C string, which lives until the thread's next exception.
+            (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+        });
+        Err(Error::Torch { function, reason: Reason(text) })
+    }
+
     /// Returns the current stream of a device.
     pub(crate) fn current_stream(&self, device: i32) -> Result<*mut c_void, Error> {
         let mut stream = null_mut();
         // SAFETY: `stream` is writable.
-        Error::of_torch("aoti_torch_get_current_cuda_stream", unsafe {
-            (self.get_current_cuda_stream)(device, &raw mut stream)
-        })?;
+        let code = unsafe { (self.get_current_cuda_stream)(device, &raw mut stream) };
+        self.torch_error("aoti_torch_get_current_cuda_stream", code)?;
         Ok(stream)
     }
 
@@ -120,10 +134,11 @@ impl Functions {
         Err(Error::Plugin(text))
     }
 
-    /// Makes a device's primary context current until the result is dropped. `None` if a context of the device is.
+    /// Makes a device's primary context current until the result is dropped. `None` if a context of the device is
+    /// already current, which is the primary one unless another library made its own.
     pub(crate) fn enter(&self, device: i32) -> Result<Option<Entered<'_>>, Error> {
         let mut current = -1;
-        // SAFETY: `current` is writable; without a context it stays.
+        // SAFETY: `current` is writable; without a context it is unchanged.
         let code = unsafe { (self.cu_ctx_get_device)(&raw mut current) };
         if code == 0 && current == device {
             return Ok(None);
@@ -135,12 +150,12 @@ impl Functions {
         })?;
         // SAFETY: the driver just returned the context.
         let pushed = unsafe { (self.cu_ctx_push_current)(context) };
+        let entered = (pushed == 0).then_some(Entered(self));
         // SAFETY: it was retained above. PyTorch keeps it alive.
-        Error::of_driver("cuDevicePrimaryCtxRelease", unsafe {
-            (self.cu_device_primary_ctx_release)(device)
-        })?;
+        let released = unsafe { (self.cu_device_primary_ctx_release)(device) };
+        Error::of_driver("cuDevicePrimaryCtxRelease", released)?;
         Error::of_driver("cuCtxPushCurrent", pushed)?;
-        Ok(Some(Entered(self)))
+        Ok(entered)
     }
 }
 

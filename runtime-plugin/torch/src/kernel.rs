@@ -1,46 +1,15 @@
 //! A plugin as a kernel of PyTorch.
 
+use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::device::Device;
+use crate::error::{Counts, Error};
 use crate::functions::{Attribute, Call, Functions, Operator};
-use crate::tensor::{Device, Shape, Tensor};
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error("{0}")]
-    Plugin(String),
-    #[error("PyTorch's `{0}` failed, and printed the reason")]
-    Torch(&'static str),
-    #[error("`{call}` returned the CUDA error {code}")]
-    Driver { call: &'static str, code: i32 },
-    #[error("{0}: {1} arguments and {2} results, which the plugin does not have")]
-    Count(String, usize, usize),
-    #[error("{0} has no gradient: call it under `torch.no_grad()`, or detach its inputs")]
-    Gradient(String),
-    #[error("{0}: the inputs are on cuda:{1} and cuda:{2}; move them to one device")]
-    Devices(String, i32, i32),
-    #[error("{0}: plugins have no type for number {1} of PyTorch's `c10::ScalarType`")]
-    InputType(String, i32),
-    #[error("{0}: PyTorch has no type for an output")]
-    OutputType(String),
-    #[error(
-        "the attribute `{0}` is {1:e}, beyond the range of single precision, in which ONNX stores floats"
-    )]
-    Single(String, f64),
-}
-
-impl Error {
-    pub(crate) fn of_torch(function: &'static str, code: i32) -> Result<(), Error> {
-        if code == 0 { Ok(()) } else { Err(Error::Torch(function)) }
-    }
-
-    pub(crate) fn of_driver(call: &'static str, code: i32) -> Result<(), Error> {
-        if code == 0 { Ok(()) } else { Err(Error::Driver { call, code }) }
-    }
-}
+use crate::tensor::{Shape, Tensor};
 
 /// `CUBINDER_MAX_RANK`.
 const MAX_RANK: usize = 8;
@@ -76,7 +45,7 @@ impl Parameter {
             #[expect(clippy::cast_possible_truncation, reason = "rounds; the range is checked next")]
             let single = value as f32;
             if value.is_finite() && !single.is_finite() {
-                return Err(Error::Single(self.name.to_string_lossy().into_owned(), value));
+                return Err(Error::Single { name: self.name.to_string_lossy().into_owned(), value });
             }
             let [a, b, c, d] = single.to_ne_bytes();
             data = [a, b, c, d, 0, 0, 0, 0];
@@ -91,20 +60,18 @@ pub(crate) struct Kernel {
     attributes: Vec<Parameter>,
     tensors: usize,
     outputs: usize,
-    prepared: Mutex<Vec<Arc<Prepared>>>,
+    prepared: Mutex<HashMap<Vec<i64>, Arc<Prepared>>>,
 }
 
 /// With more operators of a plugin than this, all are forgotten: an attribute may have another value in each call.
-const MAX_OPERATORS: usize = 256;
+const MAX_OPERATORS: usize = 4096;
 
 /// An operator of the library for a device, types and attributes.
 struct Prepared {
-    key: Vec<i64>,
     operator: Operator,
     destroy: unsafe extern "C" fn(Operator),
     types: Vec<i32>,
     last: Mutex<Arc<Shapes>>,
-    workspace_bytes: AtomicU64,
 }
 
 // SAFETY: the library's operators may be used by several threads.
@@ -125,6 +92,7 @@ struct Shapes {
     ranks: Vec<i32>,
     extents: Vec<i64>,
     outputs: Vec<Shape>,
+    workspace_bytes: AtomicU64,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -157,13 +125,15 @@ impl Kernel {
         results: usize,
     ) -> Result<(), Error> {
         let functions = &self.functions;
-        if (arguments, results) != (self.tensors + self.attributes.len(), self.outputs) {
-            return Err(Error::Count(self.name(), arguments, results));
-        }
-        let (words, attributes) = stack.split_at(self.tensors.min(stack.len()));
+        let (words, attributes) = stack.split_at(self.tensors.min(arguments).min(stack.len()));
         // SAFETY: the caller passes owned handles.
-        let own = |word: &u64| unsafe { Tensor::from_word(functions, *word) };
-        let tensors: Vec<Tensor<'_>> = words.iter().map(own).collect();
+        let tensor = |word: &u64| unsafe { Tensor::from_word(functions, *word) };
+        let tensors: Vec<Tensor<'_>> = words.iter().map(tensor).collect();
+        let found = Counts(arguments, results);
+        let expected = Counts(self.tensors + self.attributes.len(), self.outputs);
+        if found != expected {
+            return Err(Error::Count { plugin: self.name(), found, expected });
+        }
         if functions.is_grad_enabled() && tensors.iter().any(Tensor::requires_grad) {
             return Err(Error::Gradient(self.name()));
         }
@@ -184,40 +154,38 @@ impl Kernel {
     }
 
     fn device(&self, tensors: &[Tensor<'_>]) -> Result<Device, Error> {
-        let mut device = None;
-        for tensor in tensors {
-            let other = tensor.device()?;
-            match device.replace(other) {
-                Some(first) if first != other => {
-                    return Err(Error::Devices(self.name(), first.index, other.index));
-                }
-                _ => {}
-            }
+        let devices = tensors.iter().map(Tensor::device).collect::<Result<Vec<_>, _>>()?;
+        // `cubinder.torch` makes no kernels without tensors.
+        let first = devices.first().copied().unwrap_or(Device { kind: 0, index: -1 });
+        match devices.into_iter().find(|device| *device != first) {
+            Some(other) => Err(Error::Devices { plugin: self.name(), first, other }),
+            None => Ok(first),
         }
-        device.ok_or_else(|| Error::Count(self.name(), 0, self.outputs))
     }
 
     fn prepared(&self, device: Device, types: &[i32], attributes: &[u64]) -> Result<Arc<Prepared>, Error> {
-        let values = self.attributes.iter().zip(attributes).map(|(one, word)| one.bits(*word));
+        let values = self.attributes.iter().zip(attributes).map(|(parameter, word)| parameter.bits(*word));
         let head = [device.kind, device.index].into_iter().chain(types.iter().copied()).map(i64::from);
         let key: Vec<i64> = head.chain(values).collect();
         let mut all = locked(&self.prepared);
-        if let Some(found) = all.iter().find(|one| one.key == key) {
+        if let Some(found) = all.get(&key) {
             return Ok(Arc::clone(found));
         }
-        let made = Arc::new(self.prepare(key, types)?);
+        let prepared = Arc::new(self.prepare(&key, types)?);
         if all.len() >= MAX_OPERATORS {
             all.clear();
         }
-        all.push(Arc::clone(&made));
-        Ok(made)
+        all.insert(key, Arc::clone(&prepared));
+        Ok(prepared)
     }
 
-    fn prepare(&self, key: Vec<i64>, types: &[i32]) -> Result<Prepared, Error> {
+    fn prepare(&self, key: &[i64], types: &[i32]) -> Result<Prepared, Error> {
         let functions = &self.functions;
         let of_torch = |ty: &i32| {
             let found = TYPES.iter().find(|(torch, _)| torch == ty);
-            found.map(|(_, number)| *number).ok_or_else(|| Error::InputType(self.name(), *ty))
+            found
+                .map(|(_, number)| *number)
+                .ok_or_else(|| Error::InputType { plugin: self.name(), number: *ty })
         };
         let inputs = types.iter().map(of_torch).collect::<Result<Vec<i32>, _>>()?;
         let words = key.iter().skip(2 + types.len());
@@ -244,12 +212,10 @@ impl Kernel {
             )
         })?;
         let mut prepared = Prepared {
-            key,
             operator,
             destroy: functions.cubinder_operator_destroy,
             types: vec![0; self.outputs],
             last: Mutex::default(),
-            workspace_bytes: AtomicU64::new(0),
         };
         // SAFETY: the operator was just created, and the array has as many elements as its count says.
         functions.plugin_error(unsafe {
@@ -299,7 +265,8 @@ impl Kernel {
             let rank = usize::try_from(*rank).unwrap_or(0);
             Shape::new(row.get(..rank).unwrap_or_default())
         });
-        let made = Arc::new(Shapes { ranks, extents, outputs: outputs.collect() });
+        let outputs = outputs.collect();
+        let made = Arc::new(Shapes { ranks, extents, outputs, workspace_bytes: AtomicU64::new(0) });
         *locked(&prepared.last) = Arc::clone(&made);
         Ok(made)
     }
@@ -320,7 +287,7 @@ impl Kernel {
         let places = outputs.iter().map(Tensor::address).collect::<Result<Vec<*mut c_void>, _>>()?;
         loop {
             // Other threads change it.
-            let workspace_bytes = prepared.workspace_bytes.load(Ordering::Relaxed);
+            let workspace_bytes = shapes.workspace_bytes.load(Ordering::Relaxed);
             let memory = match workspace_bytes {
                 0 => None,
                 bytes => Some(Tensor::new(functions, &Shape::new(&[bytes.cast_signed()]), BYTE, device)?),
@@ -348,7 +315,7 @@ impl Kernel {
             if needed <= workspace_bytes {
                 return Ok(outputs);
             }
-            prepared.workspace_bytes.store(needed, Ordering::Relaxed);
+            shapes.workspace_bytes.store(needed, Ordering::Relaxed);
         }
     }
 }

@@ -4,6 +4,8 @@
 //! Never launches a kernel, never computes a shape, never calls Python.
 #![allow(unsafe_code)]
 
+mod device;
+mod error;
 mod functions;
 mod kernel;
 mod tensor;
@@ -20,10 +22,10 @@ use kernel::{Kernel, Parameter};
 /// The most operators in a process that have kernels.
 const MAX_KERNELS: usize = 256;
 
-/// The kernels, by number: PyTorch passes nothing else that tells operators apart.
+/// The kernels, by number: PyTorch does not tell a kernel its operator.
 static KERNELS: [AtomicPtr<Kernel>; MAX_KERNELS] = [const { AtomicPtr::new(null_mut()) }; MAX_KERNELS];
 
-/// A kernel as `aoti_torch_library_impl` takes it.
+/// The type of kernels in `aoti_torch_library_impl`.
 type Function = unsafe extern "C-unwind" fn(*mut u64, u64, u64);
 
 macro_rules! functions {
@@ -82,7 +84,11 @@ unsafe fn dispatch(number: usize, stack: *mut u64, arguments: usize, results: us
         Err(_) => c_text("a kernel of cubinder.torch panicked"),
     };
     let address = text.as_ptr();
-    LAST.set(text);
+    // While the thread ends, the text leaks.
+    let mut text = Some(text);
+    if LAST.try_with(|last| last.replace(text.take().unwrap_or_default())).is_err() {
+        std::mem::forget(text);
+    }
     Some(Failure { check: kernel.functions.check, text: address })
 }
 
@@ -90,7 +96,8 @@ fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// Writes a kernel for `aoti_torch_library_impl` to `made`, null if all are used. It implements operators
+/// Writes a kernel for `aoti_torch_library_impl` to `made`, null if all are used, or if the table of functions has
+/// another size. It implements operators
 /// with `tensors` tensors, the inputs of `plugin`, then attributes ([`Parameter`]); the results are all `outputs`. None
 /// may have a size that depends on data. Errors are C++ exceptions of PyTorch.
 ///
@@ -100,6 +107,7 @@ fn c_text(text: &str) -> CString {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_torch_kernel(
     functions: *const Functions,
+    function_count: usize,
     plugin: *const c_char,
     attributes: *const Attribute,
     count: usize,
@@ -108,6 +116,10 @@ unsafe extern "C" fn cubinder_torch_kernel(
     made: *mut Option<Function>,
 ) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
+    if function_count != size_of::<Functions>() / size_of::<usize>() {
+        // SAFETY: the caller guarantees the place.
+        return unsafe { made.write(None) };
+    }
     let attributes: &[Attribute] = match count {
         0 => &[],
         // SAFETY: the caller guarantees the elements.

@@ -3,24 +3,9 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
+use crate::device::Device;
+use crate::error::Error;
 use crate::functions::{Functions, Get, Handle};
-use crate::kernel::Error;
-
-/// `c10::DeviceType::CUDA`.
-const CUDA: i32 = 1;
-
-/// A device as PyTorch describes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Device {
-    pub(crate) kind: i32,
-    pub(crate) index: i32,
-}
-
-impl Device {
-    pub(crate) fn is_cuda(self) -> bool {
-        self.kind == CUDA
-    }
-}
 
 /// A contiguous tensor's shape.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,15 +64,16 @@ impl<'f> Tensor<'f> {
         let (extents, strides) = (shape.extents.as_ptr(), shape.strides.as_ptr());
         let (rank, Device { kind, index }) = (shape.extents.len() as i64, device);
         // SAFETY: both arrays have as many elements as the shape has dimensions, and the place is writable.
-        Error::of_torch("aoti_torch_empty_strided", unsafe {
-            (functions.empty_strided)(rank, extents, strides, dtype, kind, index, &raw mut handle)
-        })?;
+        let code =
+            unsafe { (functions.empty_strided)(rank, extents, strides, dtype, kind, index, &raw mut handle) };
+        functions.torch_error("aoti_torch_empty_strided", code)?;
         Ok(Tensor { functions, handle })
     }
 
     fn get<T>(&self, name: &'static str, get: Get<T>, mut value: T) -> Result<T, Error> {
         // SAFETY: the handle is valid, and `value` is writable.
-        Error::of_torch(name, unsafe { get(self.handle, &raw mut value) })?;
+        let code = unsafe { get(self.handle, &raw mut value) };
+        self.functions.torch_error(name, code)?;
         Ok(value)
     }
 
@@ -132,7 +118,8 @@ impl<'f> Tensor<'f> {
         }
         let copy = Tensor::new(self.functions, &Shape::new(self.extents()?), dtype, device)?;
         // SAFETY: both handles are valid.
-        Error::of_torch("aoti_torch_copy_", unsafe { (self.functions.copy_)(copy.handle, self.handle, 0) })?;
+        let code = unsafe { (self.functions.copy_)(copy.handle, self.handle, 0) };
+        self.functions.torch_error("aoti_torch_copy_", code)?;
         Ok(copy)
     }
 }

@@ -57,7 +57,8 @@ impl PyTorch {
 #[test]
 fn kernels_run_without_python() -> Result<()> {
     let Some(pytorch) = PyTorch::find()? else { return Ok(()) };
-    let library = pytorch.compile(&["tests/data/torch/scaled.toml"], "scaled")?;
+    let library =
+        pytorch.compile(&["tests/data/torch/scaled.toml", "tests/data/torch/exact.toml"], "scaled")?;
     pytorch.check("torch_kernels.py", &[&library], &[&driver_folder(Age::New)?])
 }
 

@@ -166,7 +166,7 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
             let found = if named.exists() { "contains no `libnvrtc.so`" } else { "does not exist" };
             let missing = NoNvrtc {
                 found: format!("`{}` {found}", named.display()),
-                help: "correct it, or remove it to use NVIDIA's Python packages, as `cubinder paths` shows".to_owned(),
+                help: "correct the path, or unset it to search the default locations, which docs/install.md lists".to_owned(),
             };
             absent(&within(named, &NAMED_FOLDERS), missing).note("specified by `--nvrtc` or `CUBINDER_NVRTC`")
         });

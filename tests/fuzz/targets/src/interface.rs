@@ -1,4 +1,4 @@
-//! The C interface of plugin libraries: any attributes, types and shapes have a result or an error.
+//! Operators of the C interface of plugin libraries: any attributes, types and shapes have a result or an error.
 //!
 //! An input is a list of numbers with 9 bytes: the place of the number, and its value (little endian).
 
@@ -56,8 +56,28 @@ struct Attribute {
     data: Vec<u8>,
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "any number will do")]
+impl Attribute {
+    /// Returns the bytes that type and length imply; `None` if these are too many.
+    fn bytes(&mut self) -> Option<&[u8]> {
+        let length = usize::try_from(self.length).ok()?;
+        let size = PluginFieldType(self.ty).bytes(length).filter(|size| *size <= 1 << 12)?;
+        self.data.resize(size, 0);
+        Some(&self.data)
+    }
+}
+
 fn run(bytes: &[u8]) {
+    let (plugin, called) = call(bytes);
+    let Ok((shapes, program)) = called else { return };
+    assert_eq!(shapes.len(), plugin.outputs.len());
+    assert!(shapes.iter().flatten().all(|extent| *extent >= 0), "{shapes:?}");
+    assert!(!program.is_empty());
+}
+
+type Called = trt_abi::Result<(Vec<Vec<i64>>, Vec<i64>)>;
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "any number will do")]
+fn call(bytes: &[u8]) -> (&'static Plugin, Called) {
     let (mut index, mut attributes): (usize, Vec<Attribute>) = (0, Vec::new());
     let (mut types, mut ranks, mut extents, mut sizes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for chunk in bytes.chunks_exact(9) {
@@ -83,29 +103,50 @@ fn run(bytes: &[u8]) {
             .expect("names have no NUL"),
     };
     let names: Vec<CString> = attributes.iter().map(name).collect();
-    let fields = attributes.iter().zip(&names);
-    let fields = fields.map(|(one, name)| Field::new(name, PluginFieldType(one.ty), one.length, &one.data));
+    let fields = attributes.iter_mut().zip(&names).filter_map(|(attribute, name)| {
+        let (ty, length) = (PluginFieldType(attribute.ty), attribute.length);
+        Some(Field::new(name, ty, length, attribute.bytes()?))
+    });
     let arguments = Arguments { fields: fields.collect(), types, ranks, extents, sizes };
-    let Ok((shapes, program)) = fuzzing::call(plugin, &arguments) else { return };
-    assert_eq!(shapes.len(), plugin.outputs.len());
-    assert!(shapes.iter().flatten().all(|extent| *extent >= 0), "{shapes:?}");
-    assert!(!program.is_empty());
+    (plugin, fuzzing::call(plugin, &arguments))
 }
 
 fn seeds() -> Vec<Vec<u8>> {
     let words = |words: &[(u8, i64)]| {
         words.iter().flat_map(|(place, number)| [*place].into_iter().chain(number.to_le_bytes())).collect()
     };
-    let shape = [(RANK, 3), (EXTENT, 2), (EXTENT, 3), (EXTENT, 4), (TYPE, 0)];
+    let shape = |ty: i64, extents: &[i64]| {
+        let extents = extents.iter().map(|extent| (EXTENT, *extent));
+        [(TYPE, ty), (RANK, extents.len() as i64)].into_iter().chain(extents).collect::<Vec<_>>()
+    };
+    let x = shape(0, &[2, 3, 4]);
     let pads = [(ATTRIBUTE, 0), (FIELD_TYPE, 10), (LENGTH, 2), (DATA, 1), (DATA, 1)];
     let delta = [(PLUGIN, 1), (ATTRIBUTE, 0), (FIELD_TYPE, 10), (LENGTH, 1), (DATA, 5)];
-    let stretch = [(RANK, 2), (EXTENT, 3), (EXTENT, 4), (TYPE, 0), (RANK, 2), (EXTENT, 6), (EXTENT, 8)];
-    let stretch_rest = [(TYPE, 8), (RANK, 1), (EXTENT, 2), (TYPE, 3), (PLUGIN, 5)];
+    let boxes = [shape(0, &[5, 4]), shape(0, &[5]), shape(3, &[5])].concat();
+    let threshold = [(PLUGIN, 3), (ATTRIBUTE, 0), (FIELD_TYPE, 1), (LENGTH, 1), (DATA, 0x3f00_0000)];
+    let angles =
+        [shape(0, &[2, 3, 5, 16]), shape(0, &[11, 8]), shape(0, &[11, 8]), shape(8, &[2, 5])].concat();
+    let stretch = [shape(0, &[3, 4]), shape(8, &[6, 8]), shape(3, &[2])].concat();
     vec![
-        words(&[shape.as_slice(), &pads].concat()),
-        words(&[shape.as_slice(), &delta].concat()),
-        words(&[shape.as_slice(), &[(PLUGIN, 2), (SIZE, 0), (SIZE, 5)]].concat()),
-        words(&[stretch.as_slice(), &stretch_rest].concat()),
-        words(&[shape.as_slice(), &[(PLUGIN, 6)]].concat()),
+        words(&[x.as_slice(), &pads].concat()),
+        words(&[x.as_slice(), &delta].concat()),
+        words(&[x.as_slice(), &[(PLUGIN, 2), (SIZE, 0), (SIZE, 5)]].concat()),
+        words(&[boxes.as_slice(), &threshold].concat()),
+        words(&[angles.as_slice(), &[(PLUGIN, 4)]].concat()),
+        words(&[stretch.as_slice(), &[(PLUGIN, 5)]].concat()),
+        words(&[x.as_slice(), &[(PLUGIN, 6)]].concat()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_have_results() {
+        for seed in seeds() {
+            let (plugin, called) = call(&seed);
+            assert!(called.is_ok(), "{}: {:?}", plugin.name, called.err());
+        }
+    }
 }

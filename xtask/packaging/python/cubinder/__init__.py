@@ -17,30 +17,25 @@ __all__ = ["cmake_dir", "manifests_dir", "program", "runtime_library"]
 
 def program() -> Path:
     """The program `cubinder`."""
-    return _installed("bin/cubinder")
+    return installed("bin/cubinder")
 
 
 def runtime_library() -> Path:
     """The prebuilt runtime library, `libcubinder.so`."""
-    return _installed("lib/libcubinder.so")
-
-
-def kernels_library() -> Path:
-    """The library with the kernels of `cubinder.torch`, `libcubinder_torch.so`."""
-    return _installed("lib/libcubinder_torch.so")
+    return installed("lib/libcubinder.so")
 
 
 def cmake_dir() -> Path:
     """The folder of the CMake package, which holds `cubinder-config.cmake`."""
-    return _installed("lib/cmake/cubinder/cubinder-config.cmake").parent
+    return installed("lib/cmake/cubinder/cubinder-config.cmake").parent
 
 
 def manifests_dir() -> Path:
     """The folder with the manifests of the included plugins."""
-    return _installed("share/cubinder/manifests/circ_pad_plugin.toml").parent
+    return installed("share/cubinder/manifests/circ_pad_plugin.toml").parent
 
 
-def _installed(end: str) -> Path:
+def installed(end: str) -> Path:
     """Returns the path of an installed file."""
     try:
         files = distribution("cubinder").files or []

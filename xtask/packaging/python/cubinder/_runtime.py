@@ -178,45 +178,62 @@ class Operator:
 class Torch:
     """Kernels of `libcubinder_torch.so`, which PyTorch calls without Python."""
 
-    # The order of `Functions` in the library.
+    # The order of `Functions` in `runtime-plugin/torch/src/functions.rs`, with the library of each part. Plugin libraries
+    # have those without one.
     FUNCTIONS = (
-        "aoti_torch_check aoti_torch_grad_mode_is_enabled _ZNK3c1010TensorImpl13requires_gradEv "
-        "aoti_torch_delete_tensor_object aoti_torch_get_dim aoti_torch_get_sizes aoti_torch_get_dtype "
-        "aoti_torch_get_device_type aoti_torch_get_device_index aoti_torch_get_data_ptr aoti_torch_is_contiguous "
-        "aoti_torch_empty_strided aoti_torch_copy_ aoti_torch_get_current_cuda_stream cubinder_free_message "
-        "cubinder_operator_create cubinder_operator_destroy cubinder_operator_output_types "
-        "cubinder_operator_output_shapes cubinder_operator_run cuCtxGetDevice cuDevicePrimaryCtxRetain "
-        "cuDevicePrimaryCtxRelease_v2 cuCtxPushCurrent_v2 cuCtxPopCurrent_v2"
+        ("libtorch_cpu.so", "aoti_torch_check aoti_torch_grad_mode_is_enabled"),
+        ("libc10.so", "_ZNK3c1010TensorImpl13requires_gradEv"),
+        (
+            "libtorch_cpu.so",
+            "aoti_torch_delete_tensor_object aoti_torch_get_dim aoti_torch_get_sizes aoti_torch_get_dtype "
+            "aoti_torch_get_device_type aoti_torch_get_device_index aoti_torch_get_data_ptr aoti_torch_is_contiguous "
+            "aoti_torch_empty_strided aoti_torch_copy_",
+        ),
+        ("libtorch_cuda.so", "aoti_torch_get_current_cuda_stream"),
+        (
+            None,
+            "cubinder_free_message cubinder_operator_create cubinder_operator_destroy cubinder_operator_output_types "
+            "cubinder_operator_output_shapes cubinder_operator_run",
+        ),
+        (
+            "libcuda.so.1",
+            "cuCtxGetDevice cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxPushCurrent_v2 cuCtxPopCurrent_v2",
+        ),
     )
 
-    def __init__(self, kernels, torch):
-        """`kernels` is `libcubinder_torch.so`, `torch` the folder of PyTorch's libraries. Fails with OSError or
-        AttributeError if a library or a function is missing."""
-        self.make = ctypes.CDLL(str(kernels)).cubinder_torch_kernel
+    def __init__(self, kernels, folder):
+        """`kernels` is `libcubinder_torch.so`, `folder` that of PyTorch's libraries. Fails with OSError if a library is
+        missing, with LookupError if a function is."""
         size = ctypes.c_size_t
-        self.make.argtypes, self.make.restype = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, size, size, size, ctypes.c_void_p], None
-        cpu, c10, cuda = (ctypes.CDLL(str(torch / name)) for name in ("libtorch_cpu.so", "libc10.so", "libtorch_cuda.so"))
-        self.init, self.impl = cpu.aoti_torch_library_init_impl, cpu.aoti_torch_library_impl
-        owners = {"aoti": cpu, "_ZNK": c10, "cuCt": ctypes.CDLL("libcuda.so.1")}
-        owners["cuDe"] = owners["cuCt"]
-        names = [name for name in self.FUNCTIONS.split() if name[:4] in owners]
-        self.functions = {name: getattr(owners[name[:4]], name) for name in names if "cuda_stream" not in name}
-        self.functions["aoti_torch_get_current_cuda_stream"] = cuda.aoti_torch_get_current_cuda_stream
+        self.make = ctypes.CDLL(str(kernels)).cubinder_torch_kernel
+        self.make.argtypes = [ctypes.c_void_p, size, ctypes.c_char_p, ctypes.c_void_p, size, size, size, ctypes.c_void_p]
+        self.make.restype = None
+        names = [library for library, _ in self.FUNCTIONS if library]
+        # PyTorch has loaded its libraries; the driver is found by name.
+        self.libraries = {name: ctypes.CDLL(name if name == "libcuda.so.1" else str(folder / name)) for name in names}
+        torch = self.libraries["libtorch_cpu.so"]
+        self.what = getattr(torch, "torch_exception_get_what_without_backtrace", None)
+        self.init, self.impl = function(torch, "aoti_torch_library_init_impl"), function(torch, "aoti_torch_library_impl")
+        self.addresses(None)
+
+    def addresses(self, plugins):
+        """Returns the table of functions; `plugins` is a library of plugins."""
+        parts = [(self.libraries.get(library, plugins), names.split()) for library, names in self.FUNCTIONS]
+        found = [function(library, name) for library, names in parts if library for name in names]
+        found = [ctypes.cast(one, ctypes.c_void_p).value for one in [*found, self.what]]
+        return (ctypes.c_void_p * len(found))(*found)
 
     def implement(self, library, plugin, attributes, tensors, outputs, namespace, name, dispatch_key="CUDA"):
-        """Implements the operator `namespace::name`; returns False if there are no kernels left.
+        """Implements the operator `namespace::name`; returns False if all kernels are used, or if PyTorch rejects it.
 
         `attributes` are names and types: `FLOAT32` for floats, `INT8` for bools, `INT64` for integers."""
-        functions = [self.functions.get(one) or getattr(library.functions, one) for one in self.FUNCTIONS.split()]
-        table = (ctypes.c_void_p * len(functions))(*(ctypes.cast(function, ctypes.c_void_p).value for function in functions))
+        table = self.addresses(library.functions)
         array = (Attribute * len(attributes))(*(Attribute(one.encode(), None, kind, 1) for one, kind in attributes))
-        kernel, owner, here = ctypes.c_void_p(), ctypes.c_void_p(), (__file__.encode(), ctypes.c_uint32(0))
-        self.make(table, plugin.encode(), array, len(array), tensors, outputs, ctypes.byref(kernel))
-        if not kernel:
+        kernel, owner, line = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint32(0)
+        self.make(table, len(table), plugin.encode(), array, len(array), tensors, outputs, ctypes.byref(kernel))
+        if not kernel or self.init(namespace.encode(), dispatch_key.encode(), __file__.encode(), line, ctypes.byref(owner)):
             return False
-        if self.init(namespace.encode(), dispatch_key.encode(), *here, ctypes.byref(owner)) or self.impl(owner, name.encode(), kernel):
-            raise PluginError(f"PyTorch rejects the kernel of {plugin}, and printed the reason")
-        return True
+        return self.impl(owner, name.encode(), kernel) == 0
 
 
 class Shapes:
@@ -281,6 +298,14 @@ class Context:
         status = getattr(self.driver, name)(*arguments)
         if status != 0:
             raise PluginError(f"`{name}` returned the CUDA error {status}")
+
+
+def function(library, name):
+    """Returns a function of a library, or raises LookupError."""
+    try:
+        return getattr(library, name)
+    except AttributeError as error:
+        raise LookupError(str(error)) from error
 
 
 def i32s(values):

@@ -24,7 +24,7 @@ import struct
 
 import torch
 
-from . import _runtime, kernels_library
+from . import _runtime, installed
 from ._runtime import PluginError
 
 __all__ = ["PluginError", "Plugins", "load"]
@@ -73,11 +73,11 @@ raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 CONTEXT = _runtime.Context()
 
-KERNELS = kernels_library()
+KERNELS = installed("lib/libcubinder_torch.so")
 try:
     NATIVE = _runtime.Torch(KERNELS, pathlib.Path(torch.__file__).parent / "lib")
-except (OSError, AttributeError):
-    # No driver, or an older PyTorch: kernels are in Python.
+except (OSError, LookupError):
+    # No driver, or a PyTorch without these functions: kernels are in Python.
     NATIVE = None
 
 _loaded = {}
@@ -192,7 +192,7 @@ class _Plugin:
         self.native, self.calls, self.operators = native, {}, {}
         self.name, self.version, self.domain = described["name"], described["version"], described["namespace"]
         self.namespace = re.sub(r"\W", "_", self.domain) or "cubinder_plugins"
-        self.full_name = f"{self.domain}::{self.name}"
+        self.full_name = f"{self.domain}::{self.name}" if self.domain else self.name
         roles = {role: [one for one in described["interface"] if one["role"] == role] for role in ("input", "output", "attribute")}
         self.inputs, self.outputs, self.attributes = [_Input(one) for one in roles["input"]], roles["output"], roles["attribute"]
         self.keys = {one["name"]: key_of(one["types"][0]) for one in self.attributes}
@@ -219,15 +219,15 @@ class _Plugin:
             in_place = name != self.name
             self.library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
             # PyTorch dispatches on the tensors' device.
-            if not self.is_implemented(name, in_place):
+            if not self.implement(name, in_place):
                 self.library.impl(name, self.kernel(in_place), "CUDA" if self.tensors else "CompositeExplicitAutograd")
             if self.tensors:
                 self.library.impl(name, self.no_kernel, "CPU")
             torch.library.register_fake(f"{self.namespace}::{name}", self.fake(in_place), lib=self.library)
 
-    def is_implemented(self, name, in_place):
-        """Implements the operator without Python, if its library's kernels can."""
-        kinds = {one["name"]: native_kind(one["types"][0]) for one in self.attributes}
+    def implement(self, name, in_place):
+        """Implements the operator without Python; returns whether `libcubinder_torch.so` can."""
+        kinds = {one["name"]: native_kind(one) for one in self.attributes}
         if NATIVE is None or in_place or self.has_values or self.sizes or not self.tensors or None in kinds.values():
             return False
         plugin = f"{self.full_name}@{self.version}"
@@ -413,9 +413,11 @@ def attribute_schema(attribute):
     return f"{schema}? {name}=None" if is_none else f"{schema} {name}={default}"
 
 
-def native_kind(kind):
-    """Returns the type of an attribute for kernels of the library, None if they do not support it."""
-    if kind.endswith("[]") or kind in ("string", "bytes"):
+def native_kind(attribute):
+    """Returns the type of an attribute for kernels without Python, None if they do not support it."""
+    kind = attribute["types"][0]
+    # Kernels get defaults as arguments, and round these like ONNX; the library's own are exact.
+    if kind.endswith("[]") or kind in ("string", "bytes") or (kind == "f64" and "default" in attribute):
         return None
     return _runtime.INT8 if kind == "bool" else _runtime.FLOAT32 if kind.startswith("f") else _runtime.INT64
 

@@ -1,0 +1,176 @@
+//! Calls about capabilities and action results.
+
+use tokio::sync::OnceCell;
+use tonic::Code;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+
+use crate::action::Action;
+use crate::credentials::Headers;
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::proto::bytestream::byte_stream_client::ByteStreamClient;
+use crate::proto::reapi;
+use crate::proto::reapi::action_cache_client::ActionCacheClient;
+use crate::proto::reapi::capabilities_client::CapabilitiesClient;
+use crate::proto::reapi::content_addressable_storage_client::ContentAddressableStorageClient;
+use crate::retry::{Deadline, Failure, with_retries};
+
+/// Maximum size of a received message: gRPC's default, which servers keep to, with room for its framing.
+const MAX_MESSAGE: usize = (4 << 20) + (64 << 10);
+/// Maximum total size of a batch of blobs in bytes, with room for digests.
+const MAX_BATCH: u64 = 3 << 20;
+
+type Service = InterceptedService<Channel, Headers>;
+
+/// Clients of a server's services; clones share the connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) instance: String,
+    pub(crate) store: ContentAddressableStorageClient<Service>,
+    pub(crate) stream: ByteStreamClient<Service>,
+    results: ActionCacheClient<Service>,
+    queries: CapabilitiesClient<Service>,
+    /// Asked once: a server that does not answer is not used.
+    capabilities: OnceCell<Result<Capabilities, Error>>,
+}
+
+/// The server's features that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Capabilities {
+    pub(crate) max_batch: u64,
+    /// Zstandard for [`ByteStreamClient`].
+    pub(crate) has_zstd: bool,
+    pub(crate) accepts_results: bool,
+}
+
+/// An output of an action, perhaps with its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Output {
+    pub(crate) path: String,
+    pub(crate) digest: Digest,
+    pub(crate) content: Option<Vec<u8>>,
+}
+
+impl Client {
+    pub(crate) fn new(channel: Channel, headers: Headers, instance: &str) -> Client {
+        let service = InterceptedService::new(channel, headers);
+        let (store, stream) = (service.clone(), service.clone());
+        let (results, queries) = (service.clone(), service);
+        Client {
+            instance: instance.to_owned(),
+            store: ContentAddressableStorageClient::new(store).max_decoding_message_size(MAX_MESSAGE),
+            stream: ByteStreamClient::new(stream).max_decoding_message_size(MAX_MESSAGE),
+            results: ActionCacheClient::new(results).max_decoding_message_size(MAX_MESSAGE),
+            queries: CapabilitiesClient::new(queries),
+            capabilities: OnceCell::new(),
+        }
+    }
+
+    /// Returns the server's capabilities.
+    pub(crate) async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities, Error> {
+        const CALL: &str = "GetCapabilities";
+        let query = || async {
+            let found = with_retries(CALL, deadline, || async {
+                let request = reapi::GetCapabilitiesRequest { instance_name: self.instance.clone() };
+                let answer = self.queries.clone().get_capabilities(request).await;
+                answer.map_err(|status| Failure::of_call(CALL, &status))
+            });
+            Capabilities::read(&found.await?.into_inner())
+        };
+        self.capabilities.get_or_init(query).await.clone()
+    }
+
+    /// Returns the action's outputs, in the order of its paths; `None` if the server has no successful result.
+    pub(crate) async fn result(
+        &self,
+        action: &Action,
+        deadline: Deadline,
+    ) -> Result<Option<Vec<Output>>, Error> {
+        const CALL: &str = "GetActionResult";
+        let found = with_retries(CALL, deadline, || async {
+            let request = reapi::GetActionResultRequest {
+                instance_name: self.instance.clone(),
+                action_digest: Some(action.digest.to_message()),
+                inline_output_files: action.outputs.clone(),
+                digest_function: reapi::digest_function::Value::Sha256.into(),
+                ..Default::default()
+            };
+            let answer = self.results.clone().get_action_result(request).await;
+            answer.map_err(|status| Failure::of_call(CALL, &status))
+        });
+        match found.await {
+            Ok(answer) => outputs(action, answer.into_inner()),
+            Err(error) if error.code() == Some(Code::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stores the action's result, whose blobs the server has.
+    pub(crate) async fn update(
+        &self,
+        action: &Action,
+        outputs: &[(String, Digest)],
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        const CALL: &str = "UpdateActionResult";
+        let files = outputs.iter().map(|(path, digest)| reapi::OutputFile {
+            path: path.clone(),
+            digest: Some(digest.to_message()),
+            ..Default::default()
+        });
+        let result = reapi::ActionResult { output_files: files.collect(), ..Default::default() };
+        let updated = with_retries(CALL, deadline, || async {
+            let request = reapi::UpdateActionResultRequest {
+                instance_name: self.instance.clone(),
+                action_digest: Some(action.digest.to_message()),
+                action_result: Some(result.clone()),
+                digest_function: reapi::digest_function::Value::Sha256.into(),
+            };
+            let answer = self.results.clone().update_action_result(request).await;
+            answer.map_err(|status| Failure::of_call(CALL, &status))
+        });
+        updated.await.map(|_| ())
+    }
+}
+
+fn outputs(action: &Action, result: reapi::ActionResult) -> Result<Option<Vec<Output>>, Error> {
+    if result.exit_code != 0 {
+        return Ok(None);
+    }
+    let mut files = result.output_files;
+    let mut found = Vec::new();
+    for path in &action.outputs {
+        let Some(at) = files.iter().position(|file| file.path == *path) else {
+            return Err(Error::Invalid(format!("a result lacks the file `{path}`")));
+        };
+        let file = files.swap_remove(at);
+        let digest = file.digest.as_ref().and_then(Digest::from_message);
+        let digest =
+            digest.ok_or_else(|| Error::Invalid(format!("the file `{path}` has no valid digest")))?;
+        let is_inline = !file.contents.is_empty() || digest.length == 0;
+        let content = is_inline.then_some(file.contents);
+        if content.as_ref().is_some_and(|content| Digest::compute(content) != digest) {
+            return Err(Error::Invalid(format!("the file `{path}` differs from its digest")));
+        }
+        found.push(Output { path: path.clone(), digest, content });
+    }
+    Ok(Some(found))
+}
+
+impl Capabilities {
+    fn read(answer: &reapi::ServerCapabilities) -> Result<Capabilities, Error> {
+        let cache = answer.cache_capabilities.as_ref().ok_or(Error::Unsupported("caches"))?;
+        if !cache.digest_functions().any(|it| it == reapi::digest_function::Value::Sha256) {
+            return Err(Error::Unsupported("SHA-256 digests"));
+        }
+        // Zero means no limit.
+        let limit = u64::try_from(cache.max_batch_total_size_bytes).ok().filter(|limit| *limit > 0);
+        let updates = cache.action_cache_update_capabilities.as_ref();
+        Ok(Capabilities {
+            max_batch: limit.unwrap_or(MAX_BATCH).min(MAX_BATCH),
+            has_zstd: cache.supported_compressors().any(|it| it == reapi::compressor::Value::Zstd),
+            accepts_results: updates.is_some_and(|updates| updates.update_enabled),
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Zstandard for transfers. Lengths are bounded by the caller.
+
+use std::io::Read as _;
+
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+/// Shorter blobs are transferred uncompressed.
+pub(crate) const SHORTEST: u64 = 1 << 10;
+
+pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
+}
+
+/// Decodes frames up to `limit` bytes or the first error: what was decoded before a cut is valid.
+pub(crate) fn decompress(mut compressed: &[u8], limit: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !compressed.is_empty() && bytes.len() < limit {
+        let Ok(decoder) = StreamingDecoder::new(&mut compressed) else { return bytes };
+        let rest = (limit - bytes.len()) as u64;
+        let count = decoder.take(rest).read_to_end(&mut bytes);
+        if !count.is_ok_and(|count| count > 0) {
+            return bytes;
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bytes_are_restored(bytes in proptest::collection::vec(0_u8..4, 0..5000), cut: prop::sample::Index) {
+            let mut compressed = compress(&bytes);
+            prop_assert_eq!(&decompress(&compressed, bytes.len() + 1), &bytes);
+            prop_assert_eq!(&decompress(&compressed, bytes.len() / 2), &bytes[..bytes.len() / 2]);
+            let half = &compressed[..cut.index(compressed.len() + 1)];
+            prop_assert!(bytes.starts_with(&decompress(half, usize::MAX)));
+            compressed.extend(compress(b"second frame"));
+            prop_assert!(decompress(&compressed, usize::MAX).ends_with(b"second frame"));
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_within_the_limit(bytes: Vec<u8>, limit in 0_usize..100) {
+            prop_assert!(decompress(&bytes, limit).len() <= limit);
+            let magic = [&[0x28, 0xb5, 0x2f, 0xfd], bytes.as_slice()].concat();
+            prop_assert!(decompress(&magic, limit).len() <= limit);
+        }
+    }
+}

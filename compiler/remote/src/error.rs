@@ -1,0 +1,85 @@
+//! Errors of the client. Never contain headers, tokens or keys.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tonic::{Code, Status};
+
+/// Why a server cannot be used, or a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A file of the settings is unreadable or invalid.
+    #[error("cannot use `{}` as {role}: {reason}", path.display())]
+    File {
+        /// The file's role: `the CA certificate`.
+        role: &'static str,
+        /// File.
+        path: PathBuf,
+        /// Reason, without the file's content.
+        reason: String,
+    },
+    /// The credential helper failed, or printed an invalid answer.
+    #[error("the credential helper `{}` {reason}", program.display())]
+    Helper {
+        /// Program.
+        program: PathBuf,
+        /// Reason, without the helper's output.
+        reason: String,
+    },
+    /// The connection cannot be prepared.
+    #[error("cannot prepare the connection: {0}")]
+    Connection(String),
+    /// The server lacks a required feature.
+    #[error("the server does not support {0}")]
+    Unsupported(&'static str),
+    /// The server does not let this client store results.
+    #[error("the server does not accept results from this client")]
+    ReadOnly,
+    /// A call failed.
+    #[error("{call} failed: {message} ({code:?})")]
+    Call {
+        /// The call's name in the protocol.
+        call: &'static str,
+        /// The status code.
+        code: Code,
+        /// The server's message, shortened.
+        message: String,
+    },
+    /// A call did not finish in time.
+    #[error("{call} did not finish in {:.1} s", limit.as_secs_f64())]
+    Timeout {
+        /// The call's name in the protocol.
+        call: &'static str,
+        /// The time limit.
+        limit: Duration,
+    },
+    /// The server sent data that contradicts the protocol or its digest.
+    #[error("the server sent invalid data: {0}")]
+    Invalid(String),
+}
+
+/// Maximum number of characters of a server's message.
+const MAX_MESSAGE: usize = 200;
+
+impl Error {
+    pub(crate) fn of_call(call: &'static str, status: &Status) -> Error {
+        let message = status.message().chars().filter(|it| !it.is_control()).take(MAX_MESSAGE).collect();
+        Error::Call { call, code: status.code(), message }
+    }
+
+    pub(crate) fn code(&self) -> Option<Code> {
+        if let Error::Call { code, .. } = self { Some(*code) } else { None }
+    }
+
+    /// Returns whether the same error must be expected of every later call.
+    pub(crate) fn is_permanent(&self) -> bool {
+        match self {
+            Error::File { .. } | Error::Helper { .. } | Error::Connection(_) => true,
+            Error::Unsupported(_) | Error::ReadOnly => true,
+            Error::Call { code, .. } => {
+                matches!(code, Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented)
+            }
+            Error::Timeout { .. } | Error::Invalid(_) => false,
+        }
+    }
+}

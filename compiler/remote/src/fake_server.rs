@@ -1,0 +1,371 @@
+//! A server with faults, in this process.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+use tokio::runtime::Runtime;
+use tokio_stream::Stream;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::compression;
+use crate::digest::Digest;
+use crate::proto::bytestream::byte_stream_server::{ByteStream, ByteStreamServer};
+use crate::proto::bytestream::{
+    QueryWriteStatusRequest, QueryWriteStatusResponse, ReadRequest, ReadResponse, WriteRequest, WriteResponse,
+};
+use crate::proto::reapi::action_cache_server::{ActionCache, ActionCacheServer};
+use crate::proto::reapi::capabilities_server::{Capabilities, CapabilitiesServer};
+use crate::proto::reapi::content_addressable_storage_server::{
+    ContentAddressableStorage, ContentAddressableStorageServer,
+};
+use crate::proto::reapi::{self, compressor, digest_function};
+
+/// What the server does otherwise than it should.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults {
+    /// Calls of this name that fail, with their status.
+    pub(crate) failing: Option<(&'static str, u32, Code)>,
+    pub(crate) retry_after: Option<Duration>,
+    /// Calls of this name that never return.
+    pub(crate) hanging: Option<&'static str>,
+    /// Flips a bit of each blob.
+    pub(crate) corrupts: bool,
+    /// Reads that end early, without an error.
+    pub(crate) short_reads: u32,
+    /// Reads that break early.
+    pub(crate) broken_reads: u32,
+    /// Writes that break after their first message.
+    pub(crate) broken_writes: u32,
+    /// Updates that lose all blobs and fail.
+    pub(crate) losing_updates: u32,
+    /// The length in results.
+    pub(crate) length: Option<i64>,
+    /// The path in results.
+    pub(crate) path: Option<&'static str>,
+    /// Sends data without end.
+    pub(crate) endless: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) faults: Faults,
+    pub(crate) blobs: HashMap<String, Vec<u8>>,
+    pub(crate) results: HashMap<String, reapi::ActionResult>,
+    pub(crate) calls: Vec<&'static str>,
+    /// Partial writes by resource name.
+    partial: HashMap<String, Vec<u8>>,
+    pub(crate) tokens: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) has_zstd: bool,
+    pub(crate) is_inline: bool,
+    pub(crate) accepts_results: bool,
+    pub(crate) max_batch: i64,
+    pub(crate) function: digest_function::Value,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let function = digest_function::Value::Sha256;
+        Options { has_zstd: false, is_inline: false, accepts_results: true, max_batch: 10_000, function }
+    }
+}
+
+/// Runs until it is dropped.
+pub(crate) struct FakeServer {
+    pub(crate) authority: String,
+    service: Service,
+    _runtime: Runtime,
+}
+
+#[derive(Debug, Clone)]
+struct Service {
+    state: Arc<Mutex<State>>,
+    options: Options,
+}
+
+impl FakeServer {
+    pub(crate) fn start(options: Options) -> FakeServer {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let service = Service { state: Arc::default(), options };
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let authority = listener.local_addr().unwrap().to_string();
+        let router = tonic::transport::Server::builder()
+            .add_service(CapabilitiesServer::new(service.clone()))
+            .add_service(ActionCacheServer::new(service.clone()))
+            .add_service(ContentAddressableStorageServer::new(service.clone()))
+            .add_service(ByteStreamServer::new(service.clone()));
+        runtime.spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
+        FakeServer { authority, service, _runtime: runtime }
+    }
+
+    pub(crate) fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.service.state.lock().unwrap()
+    }
+
+    pub(crate) fn calls(&self, name: &str) -> usize {
+        self.state().calls.iter().filter(|call| **call == name).count()
+    }
+}
+
+fn take(count: &mut u32) -> bool {
+    let is_left = *count > 0;
+    *count = count.saturating_sub(1);
+    is_left
+}
+
+impl Service {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    async fn enter<T>(&self, call: &'static str, request: &Request<T>) -> Result<(), Status> {
+        let hangs = {
+            let mut state = self.lock();
+            state.calls.push(call);
+            if let Some(token) = request.metadata().get("authorization") {
+                state.tokens.push(token.to_str().unwrap().to_owned());
+            }
+            let retry_after = state.faults.retry_after;
+            if let Some((name, count, code)) = &mut state.faults.failing
+                && *name == call
+                && take(count)
+            {
+                let details = ErrorDetails::with_retry_info(retry_after);
+                return Err(match retry_after {
+                    Some(_) => Status::with_error_details(*code, "wait", details),
+                    None => Status::new(*code, "not now"),
+                });
+            }
+            state.faults.hanging == Some(call)
+        };
+        if hangs {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+
+    fn blob(&self, name: &str) -> Option<Vec<u8>> {
+        let state = self.lock();
+        let mut blob = state.blobs.get(name)?.clone();
+        if let Some(byte) = blob.first_mut().filter(|_| state.faults.corrupts) {
+            *byte ^= 1;
+        }
+        Some(blob)
+    }
+}
+
+fn name(digest: &reapi::Digest) -> String {
+    format!("{}/{}", digest.hash, digest.size_bytes)
+}
+
+fn status(code: Code) -> Option<tonic_types::Status> {
+    Some(tonic_types::Status { code: code.into(), ..Default::default() })
+}
+
+#[tonic::async_trait]
+impl Capabilities for Service {
+    async fn get_capabilities(
+        &self,
+        request: Request<reapi::GetCapabilitiesRequest>,
+    ) -> Result<Response<reapi::ServerCapabilities>, Status> {
+        self.enter("GetCapabilities", &request).await?;
+        let Options { has_zstd, accepts_results, max_batch, function, .. } = self.options;
+        let compressors = if has_zstd { vec![compressor::Value::Zstd.into()] } else { Vec::new() };
+        let cache = reapi::CacheCapabilities {
+            digest_functions: vec![function.into()],
+            action_cache_update_capabilities: Some(reapi::ActionCacheUpdateCapabilities {
+                update_enabled: accepts_results,
+            }),
+            max_batch_total_size_bytes: max_batch,
+            supported_compressors: compressors,
+            ..Default::default()
+        };
+        Ok(Response::new(reapi::ServerCapabilities { cache_capabilities: Some(cache) }))
+    }
+}
+
+#[tonic::async_trait]
+impl ActionCache for Service {
+    async fn get_action_result(
+        &self,
+        request: Request<reapi::GetActionResultRequest>,
+    ) -> Result<Response<reapi::ActionResult>, Status> {
+        self.enter("GetActionResult", &request).await?;
+        let digest = request.into_inner().action_digest.unwrap();
+        let result = self.lock().results.get(&name(&digest)).cloned();
+        let mut result = result.ok_or_else(|| Status::not_found("no result"))?;
+        let faults = self.lock().faults.clone();
+        for file in &mut result.output_files {
+            let digest = file.digest.as_mut().unwrap();
+            if self.options.is_inline {
+                file.contents = self.blob(&name(digest)).unwrap_or_default();
+            }
+            digest.size_bytes = faults.length.unwrap_or(digest.size_bytes);
+            file.path = faults.path.map_or_else(|| file.path.clone(), str::to_owned);
+        }
+        Ok(Response::new(result))
+    }
+
+    async fn update_action_result(
+        &self,
+        request: Request<reapi::UpdateActionResultRequest>,
+    ) -> Result<Response<reapi::ActionResult>, Status> {
+        self.enter("UpdateActionResult", &request).await?;
+        let request = request.into_inner();
+        let result = request.action_result.unwrap();
+        let mut state = self.lock();
+        if take(&mut state.faults.losing_updates) {
+            state.blobs.clear();
+        }
+        let has = |file: &reapi::OutputFile| state.blobs.contains_key(&name(file.digest.as_ref().unwrap()));
+        if !result.output_files.iter().all(has) {
+            return Err(Status::failed_precondition("missing blobs"));
+        }
+        state.results.insert(name(&request.action_digest.unwrap()), result.clone());
+        Ok(Response::new(result))
+    }
+}
+
+#[tonic::async_trait]
+impl ContentAddressableStorage for Service {
+    async fn find_missing_blobs(
+        &self,
+        request: Request<reapi::FindMissingBlobsRequest>,
+    ) -> Result<Response<reapi::FindMissingBlobsResponse>, Status> {
+        self.enter("FindMissingBlobs", &request).await?;
+        let mut missing_blob_digests = request.into_inner().blob_digests;
+        missing_blob_digests.retain(|digest| !self.lock().blobs.contains_key(&name(digest)));
+        Ok(Response::new(reapi::FindMissingBlobsResponse { missing_blob_digests }))
+    }
+
+    async fn batch_update_blobs(
+        &self,
+        request: Request<reapi::BatchUpdateBlobsRequest>,
+    ) -> Result<Response<reapi::BatchUpdateBlobsResponse>, Status> {
+        self.enter("BatchUpdateBlobs", &request).await?;
+        let blobs = request.into_inner().requests;
+        let total: usize = blobs.iter().map(|blob| blob.data.len()).sum();
+        assert!(total as i64 <= self.options.max_batch, "{total}");
+        let mut responses = Vec::new();
+        for blob in blobs {
+            let digest = blob.digest.unwrap();
+            assert_eq!(Digest::from_message(&digest), Some(Digest::compute(&blob.data)));
+            self.lock().blobs.insert(name(&digest), blob.data);
+            responses.push(reapi::batch_update_blobs_response::Response {
+                digest: Some(digest),
+                status: status(Code::Ok),
+            });
+        }
+        Ok(Response::new(reapi::BatchUpdateBlobsResponse { responses }))
+    }
+
+    async fn batch_read_blobs(
+        &self,
+        request: Request<reapi::BatchReadBlobsRequest>,
+    ) -> Result<Response<reapi::BatchReadBlobsResponse>, Status> {
+        self.enter("BatchReadBlobs", &request).await?;
+        let digests = request.into_inner().digests.into_iter();
+        let responses = digests.map(|digest| {
+            let blob = self.blob(&name(&digest));
+            let code = if blob.is_some() { Code::Ok } else { Code::NotFound };
+            reapi::batch_read_blobs_response::Response {
+                digest: Some(digest),
+                data: blob.unwrap_or_default(),
+                status: status(code),
+                ..Default::default()
+            }
+        });
+        Ok(Response::new(reapi::BatchReadBlobsResponse { responses: responses.collect() }))
+    }
+}
+
+/// Returns the kind and the blob's name of `[uploads/<id>/]<kind>/<hash>/<length>`.
+fn parse(resource: &str) -> (bool, String) {
+    let parts: Vec<&str> = resource.split('/').collect();
+    let name = parts[parts.len() - 2..].join("/");
+    (resource.contains("compressed-blobs/zstd/"), name)
+}
+
+#[tonic::async_trait]
+impl ByteStream for Service {
+    type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
+
+    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        self.enter("Read", &request).await?;
+        let request = request.into_inner();
+        let (is_compressed, name) = parse(&request.resource_name);
+        let blob = self.blob(&name).ok_or_else(|| Status::not_found("no blob"))?;
+        let rest = &blob[usize::try_from(request.read_offset).unwrap()..];
+        let data = if is_compressed { compression::compress(rest) } else { rest.to_vec() };
+        let mut messages: Vec<Result<ReadResponse, Status>> = data
+            .chunks(1_000)
+            .map(|chunk| Ok(ReadResponse { data: Bytes::copy_from_slice(chunk) }))
+            .collect();
+        let mut state = self.lock();
+        if take(&mut state.faults.short_reads) {
+            messages.truncate(messages.len() / 2);
+        } else if take(&mut state.faults.broken_reads) {
+            messages.truncate(messages.len() / 2);
+            messages.push(Err(Status::unavailable("broken")));
+        }
+        if state.faults.endless {
+            let message = ReadResponse { data: Bytes::from(vec![0; 1_000]) };
+            return Ok(Response::new(Box::pin(tokio_stream::iter(std::iter::repeat_with(move || {
+                Ok(message.clone())
+            })))));
+        }
+        Ok(Response::new(Box::pin(tokio_stream::iter(messages))))
+    }
+
+    async fn write(
+        &self,
+        request: Request<Streaming<WriteRequest>>,
+    ) -> Result<Response<WriteResponse>, Status> {
+        self.enter("Write", &request).await?;
+        let mut stream = request.into_inner();
+        let mut resource = String::new();
+        while let Some(message) = stream.message().await? {
+            if resource.is_empty() {
+                resource = message.resource_name;
+            }
+            let mut state = self.lock();
+            let written = state.partial.entry(resource.clone()).or_default();
+            assert_eq!(written.len() as i64, message.write_offset);
+            written.extend_from_slice(&message.data);
+            let length = written.len() as i64;
+            if take(&mut state.faults.broken_writes) {
+                return Err(Status::unavailable("broken"));
+            }
+            if message.finish_write {
+                let written = state.partial.remove(&resource).unwrap();
+                let (is_compressed, name) = parse(&resource);
+                let blob =
+                    if is_compressed { compression::decompress(&written, usize::MAX) } else { written };
+                assert_eq!(Digest::compute(&blob).to_string(), name);
+                state.blobs.insert(name, blob);
+                return Ok(Response::new(WriteResponse { committed_size: length }));
+            }
+        }
+        Err(Status::invalid_argument("the write did not finish"))
+    }
+
+    async fn query_write_status(
+        &self,
+        request: Request<QueryWriteStatusRequest>,
+    ) -> Result<Response<QueryWriteStatusResponse>, Status> {
+        self.enter("QueryWriteStatus", &request).await?;
+        let state = self.lock();
+        let written = state.partial.get(&request.into_inner().resource_name);
+        let written = written.ok_or_else(|| Status::not_found("no write"))?;
+        Ok(Response::new(QueryWriteStatusResponse { committed_size: written.len() as i64, complete: false }))
+    }
+}

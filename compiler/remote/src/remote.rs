@@ -1,0 +1,191 @@
+//! The blocking interface, and the circuit breaker.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::runtime::Runtime;
+use tonic::Code;
+use tonic::transport::Endpoint;
+
+use crate::action::Action;
+use crate::client::Client;
+use crate::connection::{self, Settings};
+use crate::credentials::Headers;
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::retry::Deadline;
+
+/// Contents of an action's output files by path.
+pub type Outputs = BTreeMap<String, Vec<u8>>;
+
+/// Consecutive failures after which the server is not called any more.
+const MAX_FAILURES: u32 = 3;
+
+/// A server's cache; may be used from several threads. Connects at the first call.
+#[derive(Debug)]
+pub struct Remote {
+    settings: Settings,
+    endpoint: Endpoint,
+    headers: Headers,
+    started: OnceLock<Result<Started, Error>>,
+    breaker: Mutex<Breaker>,
+}
+
+#[derive(Debug)]
+struct Started {
+    runtime: Runtime,
+    client: Client,
+}
+
+#[derive(Debug, Default)]
+struct Breaker {
+    consecutive: u32,
+    is_open: bool,
+    cannot_upload: bool,
+    /// The first failure; `Some(None)` once reported.
+    first: Option<Option<Error>>,
+}
+
+impl Remote {
+    /// Reads the files of the settings without connecting.
+    ///
+    /// # Errors
+    /// A file is unreadable or invalid.
+    pub fn new(settings: Settings) -> Result<Remote, Error> {
+        let headers = Headers::new(settings.credentials.clone(), connection::uri(&settings))?;
+        let endpoint = connection::endpoint(&settings)?;
+        Ok(Remote { settings, endpoint, headers, started: OnceLock::new(), breaker: Mutex::default() })
+    }
+
+    /// Returns the outputs of an action, if the server has a result.
+    #[must_use]
+    pub fn look_up(&self, action: &Action) -> Option<Outputs> {
+        if self.breaker().is_open {
+            return None;
+        }
+        self.run(|client, deadline| async move {
+            let capabilities = client.capabilities(deadline).await?;
+            let Some(mut outputs) = client.result(action, deadline).await? else { return Ok(None) };
+            let missing = outputs.iter().filter(|output| output.content.is_none());
+            let missing: Vec<Digest> = missing.map(|output| output.digest).collect();
+            // Servers may delete blobs of a result.
+            let Some(blobs) = client.download(&missing, capabilities, deadline).await? else {
+                return Ok(None);
+            };
+            for output in outputs.iter_mut().filter(|output| output.content.is_none()) {
+                output.content = blobs.get(&output.digest).cloned();
+            }
+            Ok(outputs.into_iter().map(|output| Some((output.path, output.content?))).collect())
+        })?
+    }
+
+    /// Stores the outputs of an action, unless the settings or the server do not allow it.
+    pub fn store(&self, action: &Action, outputs: &Outputs) {
+        let is_off = {
+            let breaker = self.breaker();
+            breaker.is_open || breaker.cannot_upload
+        };
+        if is_off || !self.settings.can_upload {
+            return;
+        }
+        self.run(|client, deadline| async move {
+            let capabilities = client.capabilities(deadline).await?;
+            if !capabilities.accepts_results {
+                return Err(Error::ReadOnly);
+            }
+            let files: Vec<(String, Digest)> =
+                outputs.iter().map(|(path, bytes)| (path.clone(), Digest::compute(bytes))).collect();
+            let contents =
+                files.iter().zip(outputs.values()).map(|((_, digest), bytes)| (*digest, bytes.as_slice()));
+            let messages = action.blobs.iter().map(|(digest, bytes)| (*digest, bytes.as_slice()));
+            let mut blobs: Vec<(Digest, &[u8])> = contents.chain(messages).collect();
+            blobs.sort();
+            blobs.dedup();
+            let digests: Vec<Digest> = blobs.iter().map(|(digest, _)| *digest).collect();
+            let missing = client.missing(&digests, deadline).await?;
+            let is_missing = |(digest, _): &&(Digest, &[u8])| missing.contains(digest);
+            let wanted: Vec<_> = blobs.iter().filter(is_missing).copied().collect();
+            client.upload(&wanted, capabilities, deadline).await?;
+            match client.update(action, &files, deadline).await {
+                // The server lost a blob that it had before.
+                Err(error) if matches!(error.code(), Some(Code::FailedPrecondition | Code::NotFound)) => {
+                    client.upload(&blobs, capabilities, deadline).await?;
+                    client.update(action, &files, deadline).await
+                }
+                result => result,
+            }
+        });
+    }
+
+    /// Records a result that the caller cannot use.
+    pub fn report_invalid(&self, reason: &str) {
+        self.record(&Error::Invalid(reason.to_owned()));
+    }
+
+    /// Returns the first failure once, and whether the server is not called any more.
+    #[must_use]
+    pub fn take_failure(&self) -> Option<(Error, bool)> {
+        let mut breaker = self.breaker();
+        let error = breaker.first.as_mut()?.take()?;
+        Some((error, breaker.is_open))
+    }
+
+    /// Runs an operation until its deadline. `None` if it fails, which the breaker counts.
+    fn run<'a, T, F>(&'a self, operation: impl FnOnce(&'a Client, Deadline) -> F) -> Option<T>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let result = self.started().and_then(|Started { runtime, client }| {
+            self.headers.refresh()?;
+            runtime.block_on(operation(client, Deadline::after(self.settings.timeout)))
+        });
+        match result {
+            Ok(result) => {
+                self.breaker().consecutive = 0;
+                Some(result)
+            }
+            Err(error) => {
+                self.record(&error);
+                None
+            }
+        }
+    }
+
+    fn started(&self) -> Result<&Started, Error> {
+        let start = || {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(1).thread_name("remote").enable_all();
+            let runtime = builder.build().map_err(|error| Error::Connection(error.to_string()))?;
+            let channel = {
+                let _guard = runtime.enter();
+                connection::connect(&self.endpoint)
+            };
+            let client = Client::new(channel, self.headers.clone(), &self.settings.instance);
+            Ok(Started { runtime, client })
+        };
+        self.started.get_or_init(start).as_ref().map_err(Clone::clone)
+    }
+
+    fn record(&self, error: &Error) {
+        let mut breaker = self.breaker();
+        // Operations that were waiting when the breaker opened fail for the same reason.
+        if breaker.is_open {
+            return;
+        }
+        breaker.consecutive += 1;
+        breaker.cannot_upload |= *error == Error::ReadOnly;
+        let is_unreachable = matches!(error, Error::Call { call, .. } | Error::Timeout { call, .. } if *call == "GetCapabilities");
+        let is_permanent = error.is_permanent() && *error != Error::ReadOnly;
+        breaker.is_open = is_permanent || is_unreachable || breaker.consecutive >= MAX_FAILURES;
+        breaker.first.get_or_insert_with(|| Some(error.clone()));
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use crate::credentials::Credentials;
-use crate::error::Error;
+use crate::error::{Error, describe};
 
 /// How to reach and use a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,10 +80,4 @@ fn pem(role: &'static str, path: &Path) -> Result<Vec<u8>, Error> {
     let bytes = std::fs::read(path).map_err(|found| error(found.to_string()))?;
     let has_block = bytes.windows(11).any(|bytes| bytes == b"-----BEGIN ");
     if has_block { Ok(bytes) } else { Err(error("it has no PEM block".to_owned())) }
-}
-
-/// Joins an error with its causes, which `tonic` does not print.
-fn describe(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

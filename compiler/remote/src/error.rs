@@ -63,7 +63,11 @@ const MAX_MESSAGE: usize = 200;
 
 impl Error {
     pub(crate) fn of_call(call: &'static str, status: &Status) -> Error {
-        let message = status.message().chars().filter(|it| !it.is_control()).take(MAX_MESSAGE).collect();
+        let message = match std::error::Error::source(status) {
+            Some(cause) => describe(cause),
+            None => status.message().to_owned(),
+        };
+        let message = message.chars().filter(|it| !it.is_control()).take(MAX_MESSAGE).collect();
         Error::Call { call, code: status.code(), message }
     }
 
@@ -82,4 +86,12 @@ impl Error {
             Error::Timeout { .. } | Error::Invalid(_) => false,
         }
     }
+}
+
+/// Joins an error with its causes, which `tonic` does not print.
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.dedup();
+    texts.join(": ")
 }

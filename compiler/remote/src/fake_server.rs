@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prost::bytes::Bytes;
@@ -108,7 +108,7 @@ impl FakeServer {
     }
 
     pub(crate) fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.service.state.lock().unwrap()
+        self.service.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn calls(&self, name: &str) -> usize {
@@ -124,7 +124,7 @@ fn take(count: &mut u32) -> bool {
 
 impl Service {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn enter<T>(&self, call: &'static str, request: &Request<T>) -> Result<(), Status> {
@@ -254,11 +254,15 @@ impl ContentAddressableStorage for Service {
         self.enter("BatchUpdateBlobs", &request).await?;
         let blobs = request.into_inner().requests;
         let total: usize = blobs.iter().map(|blob| blob.data.len()).sum();
-        assert!(total as i64 <= self.options.max_batch, "{total}");
+        if total as i64 > self.options.max_batch {
+            return Err(Status::invalid_argument("batch too large"));
+        }
         let mut responses = Vec::new();
         for blob in blobs {
             let digest = blob.digest.unwrap();
-            assert_eq!(Digest::from_message(&digest), Some(Digest::compute(&blob.data)));
+            if Digest::from_message(&digest) != Some(Digest::compute(&blob.data)) {
+                return Err(Status::invalid_argument("wrong digest"));
+            }
             self.lock().blobs.insert(name(&digest), blob.data);
             responses.push(reapi::batch_update_blobs_response::Response {
                 digest: Some(digest),
@@ -339,7 +343,9 @@ impl ByteStream for Service {
             }
             let mut state = self.lock();
             let written = state.partial.entry(resource.clone()).or_default();
-            assert_eq!(written.len() as i64, message.write_offset);
+            if written.len() as i64 != message.write_offset {
+                return Err(Status::invalid_argument("wrong offset"));
+            }
             written.extend_from_slice(&message.data);
             let length = written.len() as i64;
             if take(&mut state.faults.broken_writes) {
@@ -350,7 +356,9 @@ impl ByteStream for Service {
                 let (is_compressed, name) = parse(&resource);
                 let blob =
                     if is_compressed { compression::decompress(&written, usize::MAX) } else { written };
-                assert_eq!(Digest::compute(&blob).to_string(), name);
+                if Digest::compute(&blob).to_string() != name {
+                    return Err(Status::invalid_argument("wrong digest"));
+                }
                 state.blobs.insert(name, blob);
                 return Ok(Response::new(WriteResponse { committed_size: length }));
             }

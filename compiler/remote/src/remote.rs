@@ -187,5 +187,8 @@ impl Remote {
 }
 
 #[cfg(test)]
+#[path = "proxy_tests.rs"]
+mod proxy_tests;
+#[cfg(test)]
 #[path = "remote_tests.rs"]
 mod tests;

@@ -10,9 +10,9 @@ use crate::credentials::Credentials;
 use crate::fake_server::{FakeServer, Faults, Options};
 use crate::proto::reapi::digest_function;
 
-const TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
-fn settings(authority: &str) -> Settings {
+pub(super) fn settings(authority: &str) -> Settings {
     Settings {
         authority: authority.to_owned(),
         tls: None,
@@ -35,9 +35,13 @@ fn action() -> Action {
     Action::new(&command, InputRoot::default().encode().root)
 }
 
-/// A small, a large and an empty file.
 fn outputs() -> Outputs {
-    let code: Vec<u8> = (0..150_000_u32).flat_map(|number| (number / 3).to_le_bytes()).collect();
+    outputs_with(150_000)
+}
+
+/// A small, a large and an empty file.
+pub(super) fn outputs_with(words: u32) -> Outputs {
+    let code: Vec<u8> = (0..words).flat_map(|number| (number / 3).to_le_bytes()).collect();
     Outputs::from([
         ("code".to_owned(), code),
         ("log".to_owned(), b"text".to_vec()),

@@ -12,9 +12,11 @@ mod native;
 mod programs;
 mod provenance;
 mod session;
+mod shared_cache;
 mod units;
 mod write;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cubinder_analysis::check::Obligation;
@@ -90,6 +92,8 @@ pub struct CompiledBundle {
     pub bundle: Bundle,
     /// NVRTC calls and cache hits.
     pub statistics: Statistics,
+    /// Numbers of compiles that the shared cache cannot have, by reason.
+    pub unshared: BTreeMap<&'static str, u64>,
     /// Warnings of all phases.
     pub warnings: Vec<Diagnostic>,
     /// Launch conditions with their proofs.
@@ -175,11 +179,12 @@ fn run_phases(
     let CheckedPlugins { plugins, tuning, mut obligations } = plans.check(&source::text, warnings)?;
     project.check_target_selection(plugins.iter().map(|plugin| &plugin.plan))?;
 
-    let session = session::for_plugins(&plugins, overrides, use_cache)?;
+    let session = session::for_plugins(project, &plugins, overrides, use_cache)?;
     let session = session.as_ref();
     let jobs = CompileJobs::new(project, session, &plugins);
     let compiled = jobs.and_then(|jobs| jobs.compile(progress, warnings));
     warnings.report(session.and_then(Session::take_cache_warning));
+    warnings.report(session.and_then(Session::take_sharing_warning));
     // Takes precedence: a changed file may have been read partially.
     session.map_or(Ok(()), Session::check_unchanged)?;
     let compiled = compiled?;
@@ -193,6 +198,7 @@ fn run_phases(
     let provenance = provenance::record(project, &plugins, &tuning, compiler, packed.origins);
     Ok(CompiledBundle {
         statistics: session.map(Session::statistics).unwrap_or_default(),
+        unshared: session.map(Session::unshared).unwrap_or_default(),
         warnings: Vec::new(),
         obligations,
         from_ptx: from_ptx(&plugins),

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_manifest::config::{self, Config};
+use cubinder_manifest::config::{self, Config, Endpoint, RemoteConfig};
 use cubinder_manifest::file_kind::{self, Kind};
 use cubinder_manifest::manifest::Route;
 use cubinder_model::{Plugin, Target};
@@ -47,6 +47,10 @@ pub struct ProjectOptions {
     pub tuning: Vec<PathBuf>,
     /// Whether measuring replaces invalid tuning.
     pub is_measured: bool,
+    /// Shared cache, which overrides the configured one.
+    pub remote_cache: Option<Endpoint>,
+    /// Whether results are stored in the shared cache, whatever is configured.
+    pub remote_upload: bool,
 }
 
 /// The manifests of one library.
@@ -177,6 +181,21 @@ impl Project {
         let mut found = tuning::pack(files, plugin);
         found.retain(|found| !self.options.is_measured || found.severity != Severity::Error);
         found
+    }
+
+    /// Returns the shared cache, if any.
+    ///
+    /// # Errors
+    /// The server of the command line is not encrypted, but certificates are configured.
+    pub fn remote(&self) -> Result<Option<RemoteConfig>, Diagnostic> {
+        let configured = self.config.as_ref().and_then(|config| config.remote.clone());
+        let remote = match (configured, &self.options.remote_cache) {
+            (Some(remote), Some(cache)) => Some(remote.with_cache(cache.clone())?),
+            (None, Some(cache)) => Some(RemoteConfig::new(cache.clone())),
+            (configured, None) => configured,
+        };
+        let can_upload = self.options.remote_upload;
+        Ok(remote.map(|remote| RemoteConfig { can_upload: remote.can_upload || can_upload, ..remote }))
     }
 
     /// Returns whether the library has no other manifests.

@@ -11,7 +11,7 @@ use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_compiler::target_choice::{self, TargetChoice};
 use cubinder_import::foreign::FromPtx;
 use cubinder_launch::native::is_native;
-use cubinder_manifest::config::Config;
+use cubinder_manifest::config::{Config, Endpoint};
 use cubinder_manifest::library_name::check_name;
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::manifest::toml_reader::is_identifier;
@@ -97,9 +97,15 @@ pub(super) struct Arguments {
     /// NVRTC library or its folder [default: CUBINDER_NVRTC, else CUDA_HOME, else NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
-    /// Neither read nor write the cache
+    /// Neither read nor write the cache; also without the shared cache
     #[arg(long)]
     no_cache: bool,
+    /// Shared cache, a server of the Remote Execution API: grpcs://host:port, or grpc:// without encryption [default: CUBINDER_REMOTE_CACHE, else `[remote]` of cubinder.toml]
+    #[arg(long, value_name = "URL")]
+    remote_cache: Option<String>,
+    /// Also store results in the shared cache, as `mode = "read-write"` in cubinder.toml
+    #[arg(long)]
+    remote_upload: bool,
     /// Number of parallel compiles [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<NonZeroUsize>,
@@ -127,6 +133,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             } else {
                 if arguments.verbose {
                     print(&obligations::list(&outcome.compiled.obligations));
+                    print(&unshared(&outcome.compiled));
                 }
                 if !arguments.quiet {
                     print(&summary(&outcome, started.elapsed()));
@@ -190,6 +197,8 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         tuning: arguments.tuning.clone(),
         route: arguments.route,
         is_measured: false,
+        remote_cache: remote_cache(arguments)?,
+        remote_upload: arguments.remote_upload,
     };
     let project = one_project(Project::open_around(options, &here)?)?;
     // A library of selected manifests must not replace the project's.
@@ -205,6 +214,16 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         deny_warnings: arguments.deny_warnings,
         project,
     })
+}
+
+/// Parses the shared cache's URL. Messages do not repeat it: it could contain a password.
+fn remote_cache(arguments: &Arguments) -> Result<Option<Endpoint>, Diagnostic> {
+    const VARIABLE: &str = "CUBINDER_REMOTE_CACHE";
+    let variable = || Some((VARIABLE, std::env::var(VARIABLE).ok().filter(|url| !url.is_empty())?));
+    let option = arguments.remote_cache.clone().map(|url| ("--remote-cache", url));
+    let Some((source, url)) = option.or_else(variable) else { return Ok(None) };
+    let invalid = |expected| Diagnostic::error(format!("invalid URL in `{source}`: {expected}"));
+    url.parse().map(Some).map_err(invalid)
 }
 
 fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
@@ -280,14 +299,18 @@ fn summary(outcome: &CompiledLibraries, elapsed: Duration) -> String {
         counted(bundle.code.len(), "code object"),
         milliseconds(elapsed)
     );
-    if statistics.nvrtc_calls == 0 && statistics.cache_hits == 0 {
+    let shared = match statistics.shared_hits {
+        0 => String::new(),
+        hits => format!(", {hits} from the shared cache"),
+    };
+    if statistics.nvrtc_calls == 0 && statistics.cache_hits + statistics.shared_hits == 0 {
         text.push_str(" (all precompiled, no NVRTC calls)\n");
     } else if statistics.nvrtc_calls == 0 {
-        text.push_str(" (all cached, no NVRTC calls)\n");
+        text.push_str(&format!(" (all cached{shared}, no NVRTC calls)\n"));
     } else {
         // Finding parameter names needs another compile per kernel.
         text.push_str(&format!(
-            " ({}, {} in total, including those for parameters; {} cached)\n",
+            " ({}, {} in total, including those for parameters; {} cached{shared})\n",
             counted(statistics.nvrtc_calls, "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
@@ -338,6 +361,15 @@ fn summary(outcome: &CompiledLibraries, elapsed: Duration) -> String {
     text
 }
 
+/// Lists why compiles are not in the shared cache.
+fn unshared(compiled: &CompiledBundle) -> String {
+    let lines = compiled.unshared.iter().map(|(reason, count)| {
+        let compiles = counted(usize::try_from(*count).unwrap_or(usize::MAX), "compile");
+        format!("not in the shared cache: {compiles}: {reason}\n")
+    });
+    lines.collect()
+}
+
 fn native_plugins(bundle: &Bundle) -> usize {
     bundle.plugins.iter().filter(|plugin| is_native(plugin)).count()
 }
@@ -376,6 +408,8 @@ fn summary_json(outcome: &CompiledLibraries, elapsed: Duration) -> Value {
         "nvrtc_calls": compiled.statistics.nvrtc_calls,
         "nvrtc_ms": compiled.statistics.nvrtc_time.as_secs_f64() * 1e3,
         "cache_hits": compiled.statistics.cache_hits,
+        "shared_hits": compiled.statistics.shared_hits,
+        "unshared": compiled.unshared.values().sum::<u64>(),
         "wall_ms": elapsed.as_secs_f64() * 1e3,
     });
     obligations::add_json(&mut result, &compiled.obligations);

@@ -1,10 +1,12 @@
 //! Runs NVRTC in worker processes of this program.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use cubinder_nvrtc::nvrtc::shared::{EXECUTE, execute};
 use cubinder_nvrtc::nvrtc::workers::{WORKER, serve};
 use cubinder_nvrtc::toolkit::Overrides;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,9 +20,24 @@ pub(super) fn overrides(nvrtc: Option<PathBuf>) -> Overrides {
     Overrides { workers: program, ..Overrides::from_env(nvrtc) }
 }
 
+/// Compiles for a parent or a server if this process is a worker.
 pub(super) fn as_worker() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    let nvrtc = arguments.next().filter(|argument| argument == WORKER).and_then(|_| arguments.next())?;
+    let first = arguments.next()?;
+    if first == EXECUTE {
+        let root = std::env::current_dir().map_err(|error| error.to_string());
+        let program = overrides(None).workers.ok_or_else(|| "the program has no path".to_owned());
+        let executed = root.and_then(|root| execute(&root, &program?));
+        return Some(executed.map_or_else(
+            |message| {
+                // The server may have closed the log.
+                let _ = writeln!(std::io::stderr(), "{message}");
+                ExitCode::FAILURE
+            },
+            |()| ExitCode::SUCCESS,
+        ));
+    }
+    let nvrtc = Some(first).filter(|argument| argument == WORKER).and_then(|_| arguments.next())?;
     Some(match work(Path::new(&nvrtc)) {
         Ok(()) => ExitCode::SUCCESS,
         // The parent has exited.

@@ -243,6 +243,9 @@ pub(super) fn run<'j>(
     );
     let codes: usize = jobs.iter().map(|job| job.plan.targets.len()).sum();
     progress.set_length((requests.len() + codes) as u64);
+    if session.can_fetch() {
+        fetch(session, jobs, &tasks);
+    }
     // A bridge hands tasks out one by one, in order.
     let each = tasks.into_iter().par_bridge();
     let results: Vec<TaskResult> = each.map(|task| run_task(session, jobs, task, progress)).collect();
@@ -276,6 +279,27 @@ pub(super) fn run<'j>(
     compile_missing_signatures(session, jobs, &requests, &mut compiled);
     session.stop_idle();
     compiled
+}
+
+/// Copies results of the shared cache to the local one. Threads wait for the network, so more than processors run.
+fn fetch(session: &Session, jobs: &[Job<'_>], tasks: &[Task<'_>]) {
+    const THREADS: usize = 32;
+    let prepared = |job: &usize| Some(&jobs.get(*job)?.prepared);
+    let fetch = |task: &Task<'_>| match task {
+        Task::Signatures(group) => group.iter().for_each(|request| {
+            if let Some(unit) = prepared(&request.job) {
+                session.fetch_signature(unit, request.target);
+            }
+        }),
+        Task::Code(program, planned) => {
+            let units: Vec<&PreparedUnit> = program.iter().filter_map(prepared).collect();
+            session.fetch_code(&units, planned.target);
+        }
+    };
+    // Without threads, compiles look results up.
+    if let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build() {
+        pool.install(|| tasks.par_iter().for_each(fetch));
+    }
 }
 
 fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, signature: SignatureResult) {

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use cubinder_model::{CodeObject, TargetKind};
+use cubinder_model::CodeObject;
 use cubinder_nvrtc::codegen::{TranslationUnit, display_name, without_detours};
-use cubinder_nvrtc::nvrtc::{Settings, has_line_information, include_folders};
+use cubinder_nvrtc::nvrtc::{Settings, contains_path, has_line_information, include_folders};
 use cubinder_source::diagnostic::Diagnostic;
 
 /// Returns include folders with machine-dependent names; none with line information, which documents them.
@@ -27,7 +27,7 @@ pub(super) fn include_folders_of_machine(
 
 pub(super) fn warning(unit: &TranslationUnit, folders: &[String], code: &CodeObject) -> Option<Diagnostic> {
     let bytes = code.raw().ok()?;
-    let folder = folders.iter().find(|folder| holds(&bytes, code.target.kind, folder))?;
+    let folder = folders.iter().find(|folder| contains_path(&bytes, code.target.kind, folder))?;
     let message = format!("the code of `{}` contains the path of a header in `{folder}`", unit.kernel);
     Some(
         Diagnostic::warning(message)
@@ -35,16 +35,4 @@ pub(super) fn warning(unit: &TranslationUnit, folders: &[String], code: &CodeObj
             .note("`__FILE__` or `assert` in a header adds it; the code is different if compiled in another folder")
             .help("run `cubinder` in the project's folder with relative paths, or define `NDEBUG` if `assert` adds it"),
     )
-}
-
-fn holds(code: &[u8], kind: TargetKind, folder: &str) -> bool {
-    let contains = |text: &[u8]| code.windows(text.len()).any(|bytes| bytes == text);
-    match kind {
-        TargetKind::Cubin => contains(folder.as_bytes()),
-        // PTX strings are numbers: `.b8 name[3] = {47, 97, 0};`
-        TargetKind::Ptx | TargetKind::Native => {
-            let numbers: Vec<String> = folder.bytes().map(|byte| byte.to_string()).collect();
-            contains(numbers.join(", ").as_bytes())
-        }
-    }
 }

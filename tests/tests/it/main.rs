@@ -29,6 +29,7 @@ mod plan_size;
 mod quick;
 mod registry;
 mod run_path;
+mod shared_cache;
 mod support;
 mod testing;
 mod torch;

@@ -165,8 +165,14 @@ pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
     Ok(packages.join(format!("tensorrt_lean_libs/libnvinfer_lean.so.{major}")))
 }
 
+/// Returns the folder of BuildBox's programs.
+fn buildbox() -> Result<PathBuf> {
+    Ok(environment("buildstream")?.join("buildstream/subprojects/buildbox"))
+}
+
 pub(crate) fn test_environment() -> Result<Vec<(&'static str, OsString)>> {
     Ok(vec![
+        ("CUBINDER_TEST_BUILDBOX", buildbox()?.into()),
         ("CUBINDER_TEST_COMPILERS", environment("compilers")?.into()),
         ("CUBINDER_TEST_PYTORCH", environment("pytorch")?.into()),
         ("CUBINDER_TEST_TENSORRT", lean_runtime("11.4")?.into()),

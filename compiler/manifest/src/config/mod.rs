@@ -1,6 +1,8 @@
 //! Reads `cubinder.toml` ([`read`], [`load`]), and finds it ([`find`]) and its manifests
 //! ([`Config::manifest_paths`]). Never compiles.
 
+mod remote;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,14 +22,18 @@ use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, table, value
 use crate::nvrtc_option::check_options;
 use crate::{rules, source};
 
+pub use remote::{Endpoint, REMOTE, RemoteConfig};
+
 /// The file's name.
 pub const FILE_NAME: &str = "cubinder.toml";
 
 table! {
     /// The configuration of one library.
     struct ConfigFile = pub FILE: "" as "the file" {
-        /// The only table.
+        /// The library.
         library: TableOf<Config> = Required;
+        /// The shared cache.
+        remote: TableOf<RemoteConfig> = Optional;
     }
 
     /// The configuration of one library. Paths are relative to the file's folder.
@@ -97,6 +103,8 @@ pub struct Config {
     pub tuning: Vec<Located<String>>,
     /// Output folder, joined to the file's folder.
     pub output: PathBuf,
+    /// The shared cache, if any.
+    pub remote: Option<RemoteConfig>,
 }
 
 /// Returns a pattern that matches exactly this path.
@@ -128,8 +136,8 @@ pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
         }
         root.allow_missing();
         report_root_keys(&mut toml, &mut root);
-        let ConfigFile { library } = Row::read_all(&mut toml, root);
-        library
+        let ConfigFile { library, remote } = Row::read_all(&mut toml, root);
+        Some(Config { remote, ..library? })
     });
     let diagnostics = toml.into_diagnostics();
     match config {
@@ -165,6 +173,7 @@ impl Declaration for Config {
             line_information: row.debug.unwrap_or_default(),
             tuning: row.tuning.unwrap_or_default(),
             output: folder.join(row.output.unwrap_or_else(|| "build".to_owned())),
+            remote: None,
             folder,
             source,
         })

@@ -34,6 +34,72 @@ output = "out"
     assert_eq!(config.output, Path::new("project/out"));
 }
 
+const REMOTE_HEAD: &str = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n[remote]\n";
+
+#[test]
+fn reads_the_shared_cache() {
+    let keys = r#"
+cache = "grpcs://cache.example:8980"
+instance = "main"
+mode = "read-write"
+ca = "ca.pem"
+client_certificate = "client.pem"
+client_key = "/keys/client.pem"
+credential_helper = "helper"
+timeout = 30
+"#;
+    let remote = |keys: &str| {
+        let config =
+            read(&Source::new("project/cubinder.toml", format!("{REMOTE_HEAD}{keys}"))).expect("valid");
+        config.remote.expect("the table")
+    };
+    let found = remote(keys);
+    assert_eq!(found.cache.to_string(), "grpcs://cache.example:8980");
+    let identity = ("project/client.pem".into(), "/keys/client.pem".into());
+    assert_eq!((found.ca, found.identity), (Some("project/ca.pem".into()), Some(identity)));
+    assert_eq!((found.instance.as_str(), found.can_upload, found.timeout.as_secs()), ("main", true, 30));
+    assert_eq!(found.credential_helper.as_deref(), Some(Path::new("helper")), "searched in PATH");
+    let found = remote("cache = \"grpc://[::1]:80\"\ncredential_helper = \"./helper\"\n");
+    let expected = RemoteConfig::new("grpc://[::1]:80".parse().expect("valid"));
+    assert_eq!(found.credential_helper.as_deref(), Some(Path::new("project/./helper")));
+    assert_eq!(RemoteConfig { credential_helper: None, span: None, ..found }, expected);
+    let other = "grpc://127.0.0.1:1".parse::<Endpoint>().expect("valid");
+    let error = remote(keys).with_cache(other.clone()).expect_err("certificates need encryption");
+    assert!(error.message.ends_with("cannot be used with `grpc://127.0.0.1:1`, which is not encrypted"));
+    assert_eq!(expected.with_cache(other.clone()).map(|remote| remote.cache), Ok(other));
+}
+
+#[test]
+fn reports_every_mistake_about_the_shared_cache() {
+    let all = r#"
+cache = "grpc://cache.example:8980"
+mode = "write"
+ca = "ca.pem"
+client_key = " "
+client_certificate = "client.pem"
+headers_file = "headers.txt"
+credential_helper = "helper"
+timeout = 0
+url = "grpc://x:1"
+"#;
+    let mut texts: Vec<String> =
+        vec![all.to_owned(), "cache = \"grpcs://x:1\"\nclient_key = \"k\"\n".to_owned()];
+    let urls = [
+        "x:1",
+        "https://x:1",
+        "grpc://x",
+        "grpc://:1",
+        "grpc://x:0",
+        "grpc://x:1/y",
+        "grpc://a:b@x:1",
+        "grpc://x y:1",
+    ];
+    texts.extend(urls.map(|url| format!("cache = \"{url}\"\n")));
+    texts.push("instance = \"a\"\n".to_owned());
+    let messages = texts.iter().map(|text| errors(&format!("{REMOTE_HEAD}{text}")));
+    assert_snapshot!(messages.collect::<Vec<_>>().join("\n"));
+}
+
 #[test]
 fn has_defaults() {
     let text = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n";

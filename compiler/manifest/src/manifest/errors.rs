@@ -242,4 +242,23 @@ cubinder_source::diagnostics! {
 
     pub(crate) struct BadPattern { pattern: String, why: &'static str, place: Span }
     error(WRONG_VALUE) "invalid glob pattern `{pattern}`" { at place: "{why}"; }
+
+    pub(crate) struct BadEndpoint { expected: &'static str, place: Span }
+    error(WRONG_VALUE) "invalid URL of a server" { at place: "{expected}"; }
+
+    pub(crate) struct PlainText { url: String, key: &'static str, place: Span }
+    error(WRONG_VALUE) "{key} cannot be used with `{url}`, which is not encrypted" {
+        at place: "needs an encrypted connection"; help: "use `grpcs://` if the server supports it, or remove this";
+    }
+
+    pub(crate) struct LoneRemoteKey { key: &'static str, other: &'static str, place: Span }
+    error(MISSING_KEY) "`{key}` needs `{other}`" { at place: "a client has a certificate and its key"; }
+
+    pub(crate) struct ConflictingRemoteKeys { first: Span, second: Span }
+    error(WRONG_VALUE) "`headers_file` and `credential_helper` exclude each other" {
+        at second: "headers come from one of them"; related first: "the other one";
+    }
+
+    pub(crate) struct WrongTimeout { seconds: i64, place: Span }
+    error(WRONG_VALUE) "invalid `timeout`: {seconds}" { at place: "expected 1 to 3600 seconds"; }
 }

@@ -1,6 +1,7 @@
 //! Compiles through the cache. The first cache miss loads NVRTC.
 
 mod entry;
+mod sharing;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,13 @@ use nvrtc_sys::Nvrtc;
 use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
+use sharing::Sharing;
+pub use sharing::contains_path;
 
 use super::errors::{Changed, EndlessInclude, NoCode, NoNvrtc, UnreadableCode, UnreadableSignature};
 use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
-use super::{Cause, CompileMessage, Compiler, ReadFiles, call_for, diagnose, diagnostics, log};
+use super::{Cause, CompileMessage, Compiler, ReadFiles, call_for, diagnose, diagnostics, log, shared};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::cubin::LaunchRules;
@@ -25,7 +28,7 @@ use crate::directives::may_name_architecture;
 use crate::kernel_signature::Signature;
 use crate::manifest_names::{MANIFEST, names_taken};
 use crate::nvrtc_option::{check_options, read_no_file};
-use crate::signature::{self, SignatureError};
+use crate::signature::SignatureError;
 use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path, source};
 
@@ -43,6 +46,8 @@ pub struct Session {
     /// `None` calls NVRTC in this process.
     workers: Option<Arc<Workers>>,
     compiler: OnceLock<Result<Compiler, Diagnostic>>,
+    /// `None` without a shared cache.
+    sharing: Option<Sharing>,
     files: Files,
     /// Digest of the toolkit's headers, computed on demand.
     toolkit_stamp: OnceLock<Digest>,
@@ -94,8 +99,10 @@ pub struct Statistics {
     pub nvrtc_calls: u64,
     /// Sum of their times, which overlap.
     pub nvrtc_time: Duration,
-    /// Number of cached results.
+    /// Number of results from the local cache.
     pub cache_hits: u64,
+    /// Number of results from the shared cache.
+    pub shared_hits: u64,
     /// Whether NVRTC was loaded.
     pub nvrtc_loaded: bool,
 }
@@ -117,6 +124,7 @@ impl Session {
             base: key.finish(),
             workers: None,
             compiler: OnceLock::new(),
+            sharing: None,
             files: Files::default(),
             toolkit_stamp: OnceLock::new(),
             statistics: Mutex::default(),
@@ -215,19 +223,22 @@ impl Session {
         let key = self.key("code", units, Purpose::Code(target));
         let readable = |entry: CodeEntry| entry.code(target, units.len()).ok().map(|code| (entry, code));
         let stored = self.stored(first, &key, readable);
+        let stored = stored.or_else(|| self.shared_code(units, target, &key));
         let cached = stored.is_some();
         let (entry, code) = match stored {
             Some(found) => found,
             None => {
                 let (compiled, nvrtc) = self.call(units, Purpose::Code(target))?;
                 let read = ReadFiles::parse(compiled.printed.as_deref());
-                let entry = CodeEntry::new(compiled.output, nvrtc, target)
+                let entry = CodeEntry::new(compiled.output.clone(), nvrtc, target)
                     .ok_or_else(|| vec![CompileMessage::new(NoCode { target })])?;
                 let code = entry.code(target, units.len()).map_err(|reason| {
                     let kernel = first.unit.kernel_span.clone();
                     vec![CompileMessage::new(UnreadableCode { target, reason, kernel })]
                 })?;
-                self.store(first, &key, &entry, &read);
+                if self.store(first, &key, &entry, &read) {
+                    self.share_code(units, target, &compiled, nvrtc);
+                }
                 (entry, code)
             }
         };
@@ -276,18 +287,22 @@ impl Session {
         for (index, unit) in units.iter().enumerate() {
             let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
             let stored = self.stored(unit, &key, Some::<Signature>);
+            let stored = stored.or_else(|| self.shared_signature(unit, target, &key));
             if stored.is_none() {
                 missing.push((index, key));
             }
             found.push(stored);
         }
         let of_missing: Vec<&PreparedUnit> = missing.iter().map(|(index, _)| units[*index]).collect();
-        let (signatures, read) = match self.compile_signatures(&of_missing, target) {
+        let (signatures, WorkerOutput { printed, .. }) = match self.compile_signatures(&of_missing, target) {
             Ok(compiled) => compiled,
             Err(errors) => return (found, errors),
         };
+        let read = ReadFiles::parse(printed.as_deref());
         for ((index, key), signature) in missing.iter().zip(signatures) {
-            self.store(units[*index], key, &signature, &read);
+            if self.store(units[*index], key, &signature, &read) {
+                self.share_signature(units[*index], target, &signature, printed.as_deref());
+            }
             found[*index] = Some(signature);
         }
         (found, Vec::new())
@@ -297,10 +312,10 @@ impl Session {
         &self,
         units: &[&PreparedUnit],
         target: Target,
-    ) -> Result<(Vec<Signature>, ReadFiles), Vec<CompileMessage>> {
-        let Some(first) = units.first() else { return Ok((Vec::new(), ReadFiles::NotAsked)) };
+    ) -> Result<(Vec<Signature>, WorkerOutput), Vec<CompileMessage>> {
+        let Some(first) = units.first() else { return Err(Vec::new()) };
         let (compiled, _) = self.call(units, Purpose::Signature(target.arch))?;
-        let WorkerOutput { output, printed } = compiled;
+        let output = &compiled.output;
         let has_symbols = output.lowered_names.len() == units.len();
         if !has_symbols || output.ptx.is_empty() || output.lowered_names.iter().any(String::is_empty) {
             return Err(vec![CompileMessage::new(NoCode { target })]);
@@ -309,13 +324,7 @@ impl Session {
             let (kernel, span) = (first.unit.kernel.clone(), first.unit.kernel_span.clone());
             vec![CompileMessage::new(UnreadableSignature { kernel, reason: error.to_string(), span })]
         };
-        let symbols: BTreeSet<&str> = output.lowered_names.iter().map(String::as_str).collect();
-        let read = signature::read_ptx(&output.ptx, &symbols).map_err(unreadable)?;
-        // Two spellings of a kernel have one symbol.
-        let missing = |symbol: &String| unreadable(SignatureError::MissingFunction(symbol.clone()));
-        let find = |symbol| read.get(symbol).cloned().ok_or_else(|| missing(symbol));
-        let signatures = output.lowered_names.iter().map(find).collect::<Result<_, _>>()?;
-        Ok((signatures, ReadFiles::parse(printed.as_deref())))
+        Ok((shared::signatures(output).map_err(unreadable)?, compiled))
     }
 
     /// Returns NVRTC's release, loading it only if its files do not state it.
@@ -437,12 +446,21 @@ impl Session {
             return None;
         }
         let entry = read(stored.value)?;
-        self.count(|statistics| statistics.cache_hits += 1);
+        if !self.is_fetched(key) {
+            self.count(|statistics| statistics.cache_hits += 1);
+        }
         Some(entry)
     }
 
     /// Stores an entry, unless the compile may have read a file outside the key. Without trace the scan decides.
-    fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T, read: &ReadFiles) {
+    /// Returns whether the key determines the entry.
+    fn store<T: Serialize>(
+        &self,
+        prepared: &PreparedUnit,
+        key: &Digest,
+        entry: &T,
+        read: &ReadFiles,
+    ) -> bool {
         let dependencies = &prepared.dependencies;
         let absent: Option<Vec<PathBuf>> = match read {
             ReadFiles::NotAsked => Some(Vec::new()),
@@ -457,15 +475,17 @@ impl Session {
             }
         };
         let Some(absent) = absent.filter(|places| places.iter().all(|place| is_absent(place))) else {
-            return;
+            return false;
         };
-        if dependencies.complete && dependencies.still_hold() {
-            let stored = Stored { value: entry, absent: absent.into_iter().map(PathBuf::into).collect() };
-            // Cannot fail for these types; otherwise the next build recompiles.
-            if let Ok(bytes) = postcard::to_allocvec(&stored) {
-                self.cache.put(key, &bytes);
-            }
+        if !dependencies.complete || !dependencies.still_hold() {
+            return false;
         }
+        let stored = Stored { value: entry, absent: absent.into_iter().map(PathBuf::into).collect() };
+        // Cannot fail for these types; otherwise the next build recompiles.
+        if let Ok(bytes) = postcard::to_allocvec(&stored) {
+            self.cache.put(key, &bytes);
+        }
+        true
     }
 
     /// Returns paths that precede a computed include of the toolkit, `None` if the key does not cover `file`.

@@ -136,6 +136,10 @@ impl Workers {
         }
     }
 
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Starts a process without waiting, as loading NVRTC takes as long as a short compile. Failures are reported on use.
     pub(super) fn start(&self) {
         if let Ok(worker) = Worker::start(&self.program, &self.nvrtc) {

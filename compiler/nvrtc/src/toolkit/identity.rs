@@ -15,11 +15,16 @@ use crate::source;
 
 pub(super) fn of_nvrtc(path: &Path) -> io::Result<Digest> {
     let mut key = KeyHasher::new("NVRTC");
-    for file in std::iter::once(path.to_owned()).chain(builtins_beside(path)?) {
+    for file in files(path)? {
         let name = file.file_name().unwrap_or_default();
         key = key.field(name.as_encoded_bytes()).field(&of_file(&file)?.0);
     }
     Ok(key.finish())
+}
+
+/// Returns the library and its built-in headers.
+pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(std::iter::once(path.to_owned()).chain(builtins_beside(path)?).collect())
 }
 
 fn builtins_beside(path: &Path) -> io::Result<Vec<PathBuf>> {

@@ -133,6 +133,11 @@ impl Toolkit {
         let path = &self.nvrtc;
         identity::of_nvrtc(path).map_err(|error| UnreadableNvrtc { path: path.display(), error }.into())
     }
+
+    /// Returns NVRTC and its built-in headers.
+    pub fn nvrtc_files(&self) -> std::io::Result<Vec<PathBuf>> {
+        identity::files(&self.nvrtc)
+    }
 }
 
 /// Suggests NVIDIA's packages instead of the extra `cuda13`: PyPI's `cubinder` is unrelated.

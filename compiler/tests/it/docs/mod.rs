@@ -11,7 +11,7 @@ use std::process::Command;
 use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Builtin, Environment, Scope, SyntaxKind};
 use cubinder_expr::{DataType, Value};
-use cubinder_manifest::config::LIBRARY;
+use cubinder_manifest::config::{LIBRARY, REMOTE};
 use cubinder_manifest::manifest::keys::{Key, Nested, Presence, ROOT, Table};
 use cubinder_manifest::resolve::compile;
 use cubinder_model::{AttributeElement, AttributeType};
@@ -72,7 +72,11 @@ fn the_references_tables_are_those_of_the_program() {
     hold("expressions.md", &expressions);
     hold("rules.md", &[("<!-- rules -->".to_owned(), rules_table())]);
     hold("cli.md", &[("<!-- commands -->".to_owned(), head(&["command", "options"]) + &command_rows(&[]))]);
-    hold("cubinder-toml.md", &[("<!-- keys: library -->".to_owned(), keys(&LIBRARY))]);
+    let config = [
+        ("<!-- keys: library -->".to_owned(), keys(&LIBRARY)),
+        ("<!-- keys: remote -->".to_owned(), keys(&REMOTE)),
+    ];
+    hold("cubinder-toml.md", &config);
 }
 
 fn hold(page: &str, generated: &[(String, String)]) {

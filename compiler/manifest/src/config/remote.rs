@@ -1,0 +1,250 @@
+//! The table `[remote]`: a cache of compiled code that machines share.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::manifest::Located;
+use crate::manifest::description::Kinds;
+use crate::manifest::errors::{
+    BadEndpoint, ConflictingRemoteKeys, EmptyPath, LoneRemoteKey, PlainText, WrongTimeout,
+};
+use crate::manifest::toml_reader::{Entry, Section, TomlReader};
+use crate::manifest::value_type::{AnyText, Declaration, Row, table, value_types};
+
+table! {
+    /// A server of the Remote Execution API v2 with results that machines share. Paths are relative to the file's
+    /// folder.
+    struct RemoteTable = pub REMOTE: "remote" as "[remote]" {
+        /// The server: `grpcs://host:port`, or `grpc://host:port` without encryption. `--remote-cache` and
+        /// `CUBINDER_REMOTE_CACHE` override it.
+        cache: ServerUrl = Required, "\"grpcs://cache.example:8980\"";
+        /// The server's instance.
+        instance: AnyText = Default("\"\""), "\"main\"";
+        /// `"read-write"` also stores results, as `--remote-upload` does.
+        mode: Mode = Default("\"read-only\""), "\"read-write\"";
+        /// A PEM file with the certificates to trust instead of the machine's.
+        ca: RemoteFile = Optional, "\"ca.pem\"";
+        /// A PEM file with the client's certificate; needs `client_key`.
+        client_certificate: RemoteFile = Optional, "\"client.pem\"";
+        /// A PEM file with the client's key; needs `client_certificate`.
+        client_key: RemoteFile = Optional, "\"client-key.pem\"";
+        /// A file with headers for each call, a line `name: value` for each.
+        headers_file: RemoteFile = Optional, "\"headers.txt\"";
+        /// A program that prints headers, by Bazel's protocol for credential helpers; not with `headers_file`.
+        credential_helper: RemoteFile = Optional, "\"tools/credentials\"";
+        /// Seconds until a request counts as failed, 1 to 3600.
+        timeout: Seconds = Default("10"), "30";
+    }
+}
+
+value_types! {
+    /// A server's URL.
+    ServerUrl -> Located<Endpoint>: "string", json!({ "type": "string", "pattern": "^grpcs?://[^/@\\s]+$" }), endpoint;
+    /// Whether results are stored.
+    Mode -> bool: "`\"read-only\"` or `\"read-write\"`", json!({ "enum": ["read-only", "read-write"] }), mode;
+    /// A file.
+    RemoteFile -> Located<String>: "path", json!({ "type": "string", "pattern": "\\S" }), file;
+    /// A time limit.
+    Seconds -> Duration: "integer", json!({ "type": "integer", "minimum": 1, "maximum": 3600 }), seconds;
+}
+
+/// A server's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Host and port.
+    pub authority: String,
+    /// Whether the connection is encrypted.
+    pub is_encrypted: bool,
+}
+
+impl FromStr for Endpoint {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Endpoint, &'static str> {
+        let plain = text.strip_prefix("grpc://").map(|authority| (authority, false));
+        let encrypted = text.strip_prefix("grpcs://").map(|authority| (authority, true));
+        let (authority, is_encrypted) =
+            plain.or(encrypted).ok_or("expected `grpcs://host:port` or `grpc://host:port`")?;
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte);
+        let port = authority.rsplit_once(':').map(|(host, port)| (!host.is_empty(), port.parse::<u16>()));
+        match port {
+            _ if authority.contains('@') => {
+                Err("credentials belong into `headers_file` or `credential_helper`")
+            }
+            _ if !authority.bytes().all(is_part) => Err("expected only a host and a port after `://`"),
+            Some((true, Ok(1..))) => Ok(Endpoint { authority: authority.to_owned(), is_encrypted }),
+            _ => Err("expected a host and a port, such as `cache.example:8980`"),
+        }
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", if self.is_encrypted { "grpcs" } else { "grpc" }, self.authority)
+    }
+}
+
+/// A shared cache and how to use it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteConfig {
+    /// The server.
+    pub cache: Endpoint,
+    /// The server's instance, often empty.
+    pub instance: String,
+    /// Whether results are stored.
+    pub can_upload: bool,
+    /// Trusted certificates.
+    pub ca: Option<PathBuf>,
+    /// The client's certificate and key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Headers.
+    pub headers_file: Option<PathBuf>,
+    /// Program that prints headers.
+    pub credential_helper: Option<PathBuf>,
+    /// Time limit of a request.
+    pub timeout: Duration,
+    /// The table, if a file has it.
+    pub span: Option<Span>,
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl RemoteConfig {
+    /// Returns the settings for a server without a table.
+    #[must_use]
+    pub fn new(cache: Endpoint) -> RemoteConfig {
+        RemoteConfig {
+            cache,
+            instance: String::new(),
+            can_upload: false,
+            ca: None,
+            identity: None,
+            headers_file: None,
+            credential_helper: None,
+            timeout: DEFAULT_TIMEOUT,
+            span: None,
+        }
+    }
+
+    /// Replaces the server of the table.
+    ///
+    /// # Errors
+    /// The table has certificates, but the new server is not encrypted.
+    pub fn with_cache(self, cache: Endpoint) -> Result<RemoteConfig, Diagnostic> {
+        let has_certificates = self.ca.is_some() || self.identity.is_some();
+        match self.span.as_ref().filter(|_| has_certificates && !cache.is_encrypted) {
+            Some(place) => {
+                Err(PlainText { url: cache.to_string(), key: "the certificates", place: place.clone() }
+                    .into())
+            }
+            None => Ok(RemoteConfig { cache, ..self }),
+        }
+    }
+}
+
+impl Declaration for RemoteConfig {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&REMOTE], but_for: None };
+
+    fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<RemoteConfig> {
+        let folder = toml.source.path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let row: RemoteTable<'_> = Row::read_all(toml, section);
+        let cache = row.cache?;
+        let files = [
+            ("`ca`", &row.ca),
+            ("`client_certificate`", &row.client_certificate),
+            ("`client_key`", &row.client_key),
+        ];
+        for (key, file) in files {
+            if let Some(file) = file.as_ref().filter(|_| !cache.value.is_encrypted) {
+                toml.report(PlainText { url: cache.value.to_string(), key, place: toml.span(file) });
+            }
+        }
+        match (&row.client_certificate, &row.client_key) {
+            (Some(file), None) => {
+                toml.report(LoneRemoteKey {
+                    key: "client_certificate",
+                    other: "client_key",
+                    place: toml.span(file),
+                });
+            }
+            (None, Some(file)) => {
+                toml.report(LoneRemoteKey {
+                    key: "client_key",
+                    other: "client_certificate",
+                    place: toml.span(file),
+                });
+            }
+            _ => {}
+        }
+        if let (Some(first), Some(second)) = (&row.headers_file, &row.credential_helper) {
+            toml.report(ConflictingRemoteKeys { first: toml.span(first), second: toml.span(second) });
+        }
+        let path = |file: Located<String>| folder.join(file.value);
+        // A program without a folder is searched in `PATH`.
+        let program = |file: Located<String>| match file.value.contains('/') {
+            true => folder.join(file.value),
+            false => PathBuf::from(file.value),
+        };
+        Some(RemoteConfig {
+            cache: cache.value,
+            instance: row.instance.unwrap_or_default(),
+            can_upload: row.mode.unwrap_or_default(),
+            ca: row.ca.map(path),
+            identity: row.client_certificate.map(path).zip(row.client_key.map(path)),
+            headers_file: row.headers_file.map(path),
+            credential_helper: row.credential_helper.map(program),
+            timeout: row.timeout.unwrap_or(DEFAULT_TIMEOUT),
+            span: Some(toml.span(name.range)),
+        })
+    }
+}
+
+fn endpoint(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Endpoint>> {
+    let url = toml.string(entry)?;
+    match url.value.parse() {
+        Ok(value) => Some(Located { value, range: url.range }),
+        Err(expected) => {
+            toml.report(BadEndpoint { expected, place: toml.span(&url) });
+            None
+        }
+    }
+}
+
+fn mode(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<bool> {
+    let mode = toml.string(entry)?;
+    match mode.value.as_str() {
+        "read-only" => Some(false),
+        "read-write" => Some(true),
+        _ => {
+            toml.report(toml.wrong_type(entry, "`\"read-only\"` or `\"read-write\"`"));
+            None
+        }
+    }
+}
+
+fn file(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
+    let file = toml.string(entry)?;
+    if file.value.trim().is_empty() {
+        toml.report(EmptyPath {
+            key: entry.key.clone(),
+            what: "a file",
+            place: toml.span(&file),
+            help: None,
+        });
+        return None;
+    }
+    Some(file)
+}
+
+fn seconds(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Duration> {
+    let seconds = toml.integer(entry)?;
+    let valid = u64::try_from(seconds).ok().filter(|seconds| (1..=3600).contains(seconds));
+    if valid.is_none() {
+        toml.report(WrongTimeout { seconds, place: toml.span(entry) });
+    }
+    valid.map(Duration::from_secs)
+}

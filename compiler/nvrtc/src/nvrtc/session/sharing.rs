@@ -1,0 +1,408 @@
+//! Looks results up in the cache that machines share, and stores them there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cubinder_model::{Arch, Digest, Target, TargetKind};
+use nvrtc_sys::Output;
+
+use super::super::shared::{
+    CODE, CodeResult, CompileAction, FOLDER, Input, LOG, Outputs, RESULT, Request, SharedCache, SharedEntry,
+    SignatureResult, code_outputs, signature_outputs,
+};
+use super::entry::{Code, CodeEntry};
+use super::*;
+use crate::codegen::{display_name, without_detours};
+use crate::cubin;
+
+/// A cache that machines share, and what the session did with it.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    cache: Arc<dyn SharedCache>,
+    /// The project's folder.
+    root: PathBuf,
+    /// Keys that were looked up, and whether the cache had a result.
+    asked: Mutex<HashMap<Digest, bool>>,
+    /// Numbers of compiles that are not shared, by reason.
+    unshared: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// An include folder and its name in actions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Folder {
+    local: PathBuf,
+    /// Absolute, without detours.
+    whole: PathBuf,
+    name: String,
+}
+
+const LINE_INFORMATION: &str = "line information contains paths of this machine";
+const OPEN_INCLUDES: &str = "the included files or the options are not known completely";
+const OUTSIDE: &str = "a header is in no include folder and not in the project";
+const NOT_UTF_8: &str = "the name of a file is not UTF-8";
+const MACHINE_PATH: &str = "the code or a message contains a path of this machine";
+const OLD_NVRTC: &str = "this NVRTC is not reproducible";
+const UNREADABLE: &str = "an input cannot be read or has changed";
+
+impl Session {
+    /// Shares results of the project in `root` with other machines.
+    #[must_use]
+    pub fn sharing(mut self, cache: Arc<dyn SharedCache>, root: &Path) -> Session {
+        let root = root.to_owned();
+        self.sharing = Some(Sharing { cache, root, asked: Mutex::default(), unshared: Mutex::default() });
+        self
+    }
+
+    /// Returns the shared cache's warning once.
+    #[must_use]
+    pub fn take_sharing_warning(&self) -> Option<Diagnostic> {
+        self.sharing.as_ref()?.cache.take_warning()
+    }
+
+    /// Returns the numbers of compiles that are not shared, by reason.
+    #[must_use]
+    pub fn unshared(&self) -> BTreeMap<&'static str, u64> {
+        let counts = self.sharing.as_ref().map(|sharing| lock(&sharing.unshared).clone());
+        counts.unwrap_or_default()
+    }
+
+    /// Returns whether look-ups before the compiles would save time.
+    #[must_use]
+    pub fn can_fetch(&self) -> bool {
+        self.sharing.is_some() && self.cache.is_enabled()
+    }
+
+    /// Copies a program's code from the shared cache to the local one, unless that has it.
+    pub fn fetch_code(&self, units: &[&PreparedUnit], target: Target) {
+        let key = self.key("code", units, Purpose::Code(target));
+        if !self.cache.contains(&key) {
+            self.shared_code(units, target, &key);
+        }
+    }
+
+    /// Copies a kernel's signature from the shared cache to the local one, unless that has it.
+    pub fn fetch_signature(&self, unit: &PreparedUnit, target: Target) {
+        let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
+        if !self.cache.contains(&key) {
+            self.shared_signature(unit, target, &key);
+        }
+    }
+
+    pub(super) fn shared_code(
+        &self,
+        units: &[&PreparedUnit],
+        target: Target,
+        key: &Digest,
+    ) -> Option<(CodeEntry, Code)> {
+        let first = units.first()?;
+        self.look_up(units, Purpose::Code(target), key, |mut outputs, folders| {
+            let result: CodeResult = parse(&outputs)?;
+            let code = outputs.remove(CODE).unwrap_or_default();
+            let log = String::from_utf8(outputs.remove(LOG).unwrap_or_default());
+            let log = log.map_err(|_| "its log is not UTF-8".to_owned())?;
+            check_target(target, &code)?;
+            let (cubin, ptx) =
+                if target.kind == TargetKind::Cubin { (code, Vec::new()) } else { (Vec::new(), code) };
+            let output = Output { log, lowered_names: result.symbols, cubin, ptx };
+            let entry = CodeEntry::new(output, result.nvrtc, target).ok_or("it has no code")?;
+            let code = entry.code(target, units.len())?;
+            for symbol in &entry.symbols {
+                if !code.object.kernels.iter().any(|kernel| kernel.symbol == *symbol) {
+                    return Err(format!("its code has no kernel `{symbol}`"));
+                }
+            }
+            self.accept(first, key, &entry, result.included, folders)?;
+            Ok((entry, code))
+        })
+    }
+
+    pub(super) fn shared_signature(
+        &self,
+        unit: &PreparedUnit,
+        target: Target,
+        key: &Digest,
+    ) -> Option<Signature> {
+        self.look_up(&[unit], Purpose::Signature(target.arch), key, |outputs, folders| {
+            let SignatureResult { signature, included } = parse(&outputs)?;
+            self.accept(unit, key, &signature, included, folders)?;
+            Ok(signature)
+        })
+    }
+
+    /// Looks a key up once. `read` checks the result.
+    fn look_up<T>(
+        &self,
+        units: &[&PreparedUnit],
+        purpose: Purpose,
+        key: &Digest,
+        read: impl FnOnce(Outputs, &[Folder]) -> Result<T, String>,
+    ) -> Option<T> {
+        let sharing = self.sharing.as_ref()?;
+        if lock(&sharing.asked).contains_key(key) {
+            return None;
+        }
+        let found = match self.shared_entry(sharing, units, purpose) {
+            Ok((entry, folders)) => entry
+                .get()
+                .and_then(|outputs| read(outputs, &folders).map_err(|reason| entry.reject(&reason)).ok()),
+            Err(reason) => {
+                *lock(&sharing.unshared).entry(reason).or_default() += 1;
+                None
+            }
+        };
+        lock(&sharing.asked).insert(*key, found.is_some());
+        self.count(|statistics| statistics.shared_hits += u64::from(found.is_some()));
+        found
+    }
+
+    /// Returns whether the local cache has the key's entry from the shared one.
+    pub(super) fn is_fetched(&self, key: &Digest) -> bool {
+        self.sharing.as_ref().is_some_and(|sharing| lock(&sharing.asked).get(key) == Some(&true))
+    }
+
+    /// Stores a result of the shared cache in the local one, unless a file of this machine would take precedence over
+    /// one that was read.
+    fn accept<T: Serialize>(
+        &self,
+        prepared: &PreparedUnit,
+        key: &Digest,
+        entry: &T,
+        included: Option<Vec<String>>,
+        folders: &[Folder],
+    ) -> Result<(), String> {
+        let read = included.map_or(ReadFiles::NotAsked, |files| {
+            ReadFiles::Traced(files.iter().map(|file| local_path(folders, file)).collect())
+        });
+        match self.store(prepared, key, entry, &read) {
+            true => Ok(()),
+            false => Err("it was compiled with other files".to_owned()),
+        }
+    }
+
+    pub(super) fn share_code(
+        &self,
+        units: &[&PreparedUnit],
+        target: Target,
+        compiled: &WorkerOutput,
+        nvrtc: (i32, i32),
+    ) {
+        self.share(units, Purpose::Code(target), |folders| {
+            if doubts(nvrtc).is_some() {
+                return Err(OLD_NVRTC);
+            }
+            let WorkerOutput { output, printed } = compiled;
+            let code = if target.kind == TargetKind::Cubin { &output.cubin } else { &output.ptx };
+            let of_machine = folders.iter().filter(|folder| folder.local != Path::new(&folder.name));
+            let names = of_machine.map(|folder| format!("{}/", folder.local.display()));
+            for name in names.collect::<Vec<String>>() {
+                if contains_path(code, target.kind, &name) || output.log.contains(&name) {
+                    return Err(MACHINE_PATH);
+                }
+            }
+            let (symbols, included) = (output.lowered_names.clone(), included(folders, printed.as_deref())?);
+            code_outputs(output, code, &CodeResult { nvrtc, symbols, included }).ok_or(UNREADABLE)
+        });
+    }
+
+    pub(super) fn share_signature(
+        &self,
+        unit: &PreparedUnit,
+        target: Target,
+        signature: &Signature,
+        printed: Option<&[u8]>,
+    ) {
+        self.share(&[unit], Purpose::Signature(target.arch), |folders| {
+            let (signature, included) = (signature.clone(), included(folders, printed)?);
+            signature_outputs(&SignatureResult { signature, included }).ok_or(UNREADABLE)
+        });
+    }
+
+    fn share(
+        &self,
+        units: &[&PreparedUnit],
+        purpose: Purpose,
+        outputs: impl FnOnce(&[Folder]) -> Result<Outputs, &'static str>,
+    ) {
+        let Some(sharing) = &self.sharing else { return };
+        // A look-up counted units without an action.
+        let Ok((entry, folders)) = self.shared_entry(sharing, units, purpose) else { return };
+        match outputs(&folders) {
+            Ok(outputs) => entry.put(&outputs),
+            Err(reason) => *lock(&sharing.unshared).entry(reason).or_default() += 1,
+        }
+    }
+
+    fn shared_entry<'s>(
+        &self,
+        sharing: &'s Sharing,
+        units: &[&PreparedUnit],
+        purpose: Purpose,
+    ) -> Result<(Box<dyn SharedEntry + 's>, Vec<Folder>), &'static str> {
+        let (action, folders) = self.action(&sharing.root, units, purpose)?;
+        let entry = sharing.cache.entry(&action).map_err(|_| UNREADABLE)?;
+        Ok((entry, folders))
+    }
+
+    fn action(
+        &self,
+        root: &Path,
+        units: &[&PreparedUnit],
+        purpose: Purpose,
+    ) -> Result<(CompileAction, Vec<Folder>), &'static str> {
+        let first = units.first().ok_or(OPEN_INCLUDES)?;
+        let PreparedUnit { unit, settings, dependencies, .. } = first;
+        let signature = matches!(purpose, Purpose::Signature(_));
+        if !dependencies.complete {
+            return Err(OPEN_INCLUDES);
+        }
+        if !signature && has_line_information(&settings.options) {
+            return Err(LINE_INFORMATION);
+        }
+        let toolkit = &self.toolkit.include;
+        let folders = folders(root, &include_folders(unit, settings, toolkit), toolkit.len());
+        let mut headers = BTreeMap::new();
+        let own = folders.len() - toolkit.len();
+        if dependencies.trusts_toolkit {
+            for folder in folders.iter().skip(own) {
+                headers.insert(folder.name.clone(), Input::Folder(folder.local.clone()));
+            }
+        }
+        for (path, digest) in dependencies.found() {
+            for name in names(root, &folders, path)? {
+                let is_in_folder = |folder: &Folder| name.starts_with(&format!("{}/", folder.name));
+                if dependencies.trusts_toolkit && folders.iter().skip(own).any(is_in_folder) {
+                    continue;
+                }
+                let input = Input::File(path.to_owned(), Some(digest));
+                // Two spellings of a path are one file, unless a link is between them.
+                if let Some(Input::File(_, known)) = headers.insert(name, input)
+                    && known != Some(digest)
+                {
+                    return Err(OUTSIDE);
+                }
+            }
+        }
+        let request = Request {
+            signature,
+            target: purpose.target().to_string(),
+            kernels: units.iter().map(|unit| unit.unit.kernel.clone()).collect(),
+            include: folders.iter().map(|folder| folder.name.clone()).collect(),
+            options: settings.options.clone(),
+        };
+        let program = self.workers.as_ref().map(|workers| workers.program().to_owned());
+        let program = program.or_else(|| std::env::current_exe().ok()).ok_or(UNREADABLE)?;
+        let nvrtc = self.toolkit.nvrtc_files().map_err(|_| UNREADABLE)?;
+        let action = CompileAction::new(&request, unit, headers, &program, &nvrtc)?;
+        Ok((action, folders))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn parse<T: DeserializeOwned>(outputs: &Outputs) -> Result<T, String> {
+    let bytes = outputs.get(RESULT).map(Vec::as_slice).unwrap_or_default();
+    serde_json::from_slice(bytes).map_err(|error| format!("`{RESULT}` is invalid: {error}"))
+}
+
+/// Fails unless code is for the target. A cubin may lack a note of its suffix; PTX has the whole name.
+fn check_target(target: Target, code: &[u8]) -> Result<(), String> {
+    let Arch { major, minor, suffix } = target.arch;
+    let is_right = match target.kind {
+        TargetKind::Cubin => {
+            let arch = cubin::read(code).map_err(|error| error.to_string())?.arch;
+            let known = cubin::cubin_origin(code).map_err(|error| error.to_string())?.suffix;
+            arch == u32::from(major) * 10 + u32::from(minor) && known.is_none_or(|known| known == suffix)
+        }
+        TargetKind::Ptx | TargetKind::Native => {
+            cubin::read_ptx(code).map_err(|error| error.to_string())?.target == format!("sm_{}", target.arch)
+        }
+    };
+    if is_right { Ok(()) } else { Err(format!("its code is not for {target}")) }
+}
+
+/// Names include folders, of which the last `toolkit` ones are CUDA's. Those in the project keep their path, which
+/// `__FILE__` in headers can put into code.
+fn folders(root: &Path, include: &[PathBuf], toolkit: usize) -> Vec<Folder> {
+    let own = include.len().saturating_sub(toolkit);
+    let named = include.iter().enumerate().map(|(index, local)| {
+        let name = match index.checked_sub(own) {
+            Some(index) => format!("{FOLDER}/toolkit/{index}"),
+            None => in_project(root, local).unwrap_or_else(|| format!("{FOLDER}/include/{index}")),
+        };
+        Folder { local: local.clone(), whole: whole(local), name }
+    });
+    named.collect()
+}
+
+fn whole(path: &Path) -> PathBuf {
+    without_detours(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// Returns the path relative to the project if it is in it.
+fn in_project(root: &Path, path: &Path) -> Option<String> {
+    let name = display_name(path, root);
+    let is_inside = !name.starts_with('/') && !name.split('/').any(|part| part == "..");
+    let name = if name.is_empty() { ".".to_owned() } else { name };
+    (is_inside && name != FOLDER && !name.starts_with(&format!("{FOLDER}/"))).then_some(name)
+}
+
+/// Returns the names of a header: one for each include folder with it, else its path in the project.
+fn names(root: &Path, folders: &[Folder], path: &Path) -> Result<Vec<String>, &'static str> {
+    let clean = whole(path);
+    clean.to_str().ok_or(NOT_UTF_8)?;
+    let in_folder = folders.iter().filter_map(|folder| {
+        let rest = clean.strip_prefix(&folder.whole).ok()?.to_string_lossy();
+        Some(if folder.name == "." { rest.into_owned() } else { format!("{}/{rest}", folder.name) })
+    });
+    let mut names: Vec<String> = in_folder.collect();
+    if names.is_empty() {
+        names.push(in_project(root, path).ok_or(OUTSIDE)?);
+    }
+    Ok(names)
+}
+
+/// Returns the action's names of the files that NVRTC opened.
+fn included(folders: &[Folder], printed: Option<&[u8]>) -> Result<Option<Vec<String>>, &'static str> {
+    let files = match ReadFiles::parse(printed) {
+        ReadFiles::NotAsked => return Ok(None),
+        ReadFiles::Unknown => return Err(OPEN_INCLUDES),
+        ReadFiles::Traced(files) => files,
+    };
+    let name = |file: &PathBuf| {
+        let found = folders.iter().find_map(|folder| Some((folder, file.strip_prefix(&folder.local).ok()?)));
+        let (folder, rest) = found.ok_or(OUTSIDE)?;
+        let rest = rest.to_str().ok_or(NOT_UTF_8)?;
+        Ok(if folder.name == "." { rest.to_owned() } else { format!("{}/{rest}", folder.name) })
+    };
+    files.iter().map(name).collect::<Result<_, _>>().map(Some)
+}
+
+/// Inverts [`included`]: the longest folder is the most specific.
+fn local_path(folders: &[Folder], file: &str) -> PathBuf {
+    let file = Path::new(file);
+    let in_folder = folders.iter().filter_map(|folder| {
+        let name = if folder.name == "." { Path::new("") } else { Path::new(&folder.name) };
+        Some((name.components().count(), folder.local.join(file.strip_prefix(name).ok()?)))
+    });
+    in_folder.max_by_key(|(length, _)| *length).map_or_else(|| file.to_owned(), |(_, path)| path)
+}
+
+/// Returns whether code contains a path.
+#[must_use]
+pub fn contains_path(code: &[u8], kind: TargetKind, path: &str) -> bool {
+    let contains = |text: &[u8]| code.windows(text.len().max(1)).any(|bytes| bytes == text);
+    match kind {
+        TargetKind::Cubin => contains(path.as_bytes()),
+        // PTX strings are numbers: `.b8 name[3] = {47, 97, 0};`
+        TargetKind::Ptx | TargetKind::Native => {
+            let numbers: Vec<String> = path.bytes().map(|byte| byte.to_string()).collect();
+            contains(numbers.join(", ").as_bytes())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

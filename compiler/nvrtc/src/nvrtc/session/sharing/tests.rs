@@ -1,0 +1,236 @@
+use std::fmt::Write as _;
+
+use super::*;
+use crate::test_support::{show, toolkit, unit};
+
+/// A shared cache in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    results: Mutex<HashMap<String, Outputs>>,
+    rejected: Mutex<Vec<String>>,
+    /// Overwrites every result.
+    replacement: Mutex<Outputs>,
+}
+
+struct MemoryEntry<'c>(&'c Memory, String);
+
+impl SharedCache for Memory {
+    fn entry<'c>(&'c self, action: &CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
+        let mut key = format!("{:?} {:?}", action.arguments, action.outputs);
+        for (path, input) in &action.inputs {
+            let contents = match input {
+                Input::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                Input::File(path, Some(_)) => std::fs::read_to_string(path).unwrap(),
+                Input::File(..) | Input::Program(_) | Input::Folder(_) => "given".to_owned(),
+            };
+            write!(key, "\n{path}: {contents}").unwrap();
+        }
+        Ok(Box::new(MemoryEntry(self, key)))
+    }
+
+    fn take_warning(&self) -> Option<Diagnostic> {
+        None
+    }
+}
+
+impl SharedEntry for MemoryEntry<'_> {
+    fn get(&self) -> Option<Outputs> {
+        let mut found = self.0.results.lock().unwrap().get(&self.1)?.clone();
+        found.extend(self.0.replacement.lock().unwrap().clone());
+        Some(found)
+    }
+
+    fn put(&self, outputs: &Outputs) {
+        self.0.results.lock().unwrap().insert(self.1.clone(), outputs.clone());
+    }
+
+    fn reject(&self, reason: &str) {
+        self.0.rejected.lock().unwrap().push(reason.to_owned());
+    }
+}
+
+const TEXT: &str = "#include \"a.h\"\n#include <b.h>\n__global__ void k(int* x) { x[0] = A + B; }\n";
+
+/// A project in its own folder, with its own local cache.
+struct Machine {
+    toolkit: Toolkit,
+    home: tempfile::TempDir,
+    shared: Arc<Memory>,
+    options: Vec<String>,
+}
+
+impl Machine {
+    fn new(toolkit: &Toolkit, shared: &Arc<Memory>) -> Machine {
+        let home = tempfile::tempdir().unwrap();
+        let machine =
+            Machine { toolkit: toolkit.clone(), home, shared: Arc::clone(shared), options: Vec::new() };
+        machine.write("project/kernels/a.h", "#define A 1\n");
+        machine.write("project/include/b.h", "#define B 2\n");
+        machine
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn session(&self) -> Session {
+        let cache = Cache::open(&self.home.path().join("cache"));
+        let root = self.home.path().join("project");
+        let settings = Settings { include: vec![root.join("include")], options: self.options.clone() };
+        let session = Session::new(self.toolkit.clone(), settings, cache).unwrap();
+        session.sharing(Arc::<Memory>::clone(&self.shared), &root)
+    }
+
+    /// Returns the code, and the numbers of NVRTC calls, local and shared results.
+    fn build(&self, text: &str, target: &str) -> (Arc<CodeObject>, [u64; 3]) {
+        let session = self.session();
+        let target = target.parse().unwrap();
+        let prepared = session.prepare(unit(&self.home.path().join("project"), text, "k", &[]));
+        let compiled = session.compile(&prepared, target).map_err(diagnostics);
+        let compiled = compiled.unwrap_or_else(|errors| panic!("{}", show(&errors)));
+        let signature = session.signature(&prepared, target).map_err(diagnostics).unwrap();
+        assert_eq!(signature.params.len(), 1);
+        let Statistics { nvrtc_calls, cache_hits, shared_hits, .. } = session.statistics();
+        (compiled.object, [nvrtc_calls, cache_hits, shared_hits])
+    }
+
+    fn unshared(&self, text: &str) -> Vec<&'static str> {
+        let session = self.session();
+        let prepared = session.prepare(unit(&self.home.path().join("project"), text, "k", &[]));
+        let compiled = session.compile(&prepared, "sm_89".parse().unwrap()).map_err(diagnostics);
+        compiled.unwrap_or_else(|errors| panic!("{}", show(&errors)));
+        session.unshared().into_keys().collect()
+    }
+}
+
+#[test]
+fn a_machine_uses_the_results_of_another() {
+    let Some(toolkit) = toolkit("a_machine_uses_the_results_of_another") else { return };
+    let shared = Arc::new(Memory::default());
+    let (first, second) = (Machine::new(&toolkit, &shared), Machine::new(&toolkit, &shared));
+    let (code, counts) = first.build(TEXT, "sm_89");
+    assert_eq!((counts, shared.results.lock().unwrap().len()), ([2, 0, 0], 2));
+    assert_eq!(second.build(TEXT, "sm_89"), (Arc::clone(&code), [0, 0, 2]));
+    assert_eq!(second.build(TEXT, "sm_89"), (Arc::clone(&code), [0, 2, 0]), "the local cache has them");
+    let fetching = Machine::new(&toolkit, &shared);
+    let session = fetching.session();
+    let prepared = session.prepare(unit(&fetching.home.path().join("project"), TEXT, "k", &[]));
+    let target: Target = "sm_89".parse().unwrap();
+    for _ in 0..2 {
+        session.fetch_code(&[&prepared], target);
+        session.fetch_signature(&prepared, target);
+    }
+    assert_eq!(session.compile(&prepared, target).unwrap().object, code);
+    let Statistics { nvrtc_calls, cache_hits, shared_hits, .. } = session.statistics();
+    assert_eq!([nvrtc_calls, cache_hits, shared_hits], [0, 0, 2]);
+    assert!(shared.rejected.lock().unwrap().is_empty());
+}
+
+#[test]
+fn other_inputs_are_other_actions() {
+    let Some(toolkit) = toolkit("other_inputs_are_other_actions") else { return };
+    let shared = Arc::new(Memory::default());
+    Machine::new(&toolkit, &shared).build(TEXT, "sm_89");
+    let is_shared = |change: &dyn Fn(&mut Machine), text: &str, target: &str| {
+        let mut machine = Machine::new(&toolkit, &shared);
+        change(&mut machine);
+        let session = machine.session();
+        let prepared = session.prepare(unit(&machine.home.path().join("project"), text, "k", &[]));
+        session.fetch_code(&[&prepared], target.parse().unwrap());
+        session.statistics().shared_hits > 0
+    };
+    assert!(is_shared(&|_| {}, TEXT, "sm_89"));
+    assert!(is_shared(&|machine| machine.write("project/kernels/other.h", ""), TEXT, "sm_89"));
+    assert!(!is_shared(&|_| {}, TEXT, "sm_90"));
+    assert!(!is_shared(&|_| {}, &TEXT.replace('A', "2 * A"), "sm_89"));
+    assert!(!is_shared(&|machine| machine.options.push("--use_fast_math".to_owned()), TEXT, "sm_89"));
+    assert!(!is_shared(&|machine| machine.write("project/include/b.h", "#define B 3\n"), TEXT, "sm_89"));
+    assert!(!is_shared(&|machine| machine.write("project/kernels/b.h", "#define B 2\n"), TEXT, "sm_89"));
+}
+
+#[test]
+fn results_that_do_not_fit_are_compiled_here() {
+    let Some(toolkit) = toolkit("results_that_do_not_fit_are_compiled_here") else { return };
+    let shared = Arc::new(Memory::default());
+    let (code, _) = Machine::new(&toolkit, &shared).build(TEXT, "sm_89");
+    let others = Arc::new(Memory::default());
+    Machine::new(&toolkit, &others).build(TEXT, "sm_90");
+    let is_code = |outputs: &&Outputs| outputs.contains_key(CODE);
+    let other = others.results.lock().unwrap().values().find(is_code).unwrap()[CODE].clone();
+    let result = |text: &str| (RESULT, text.as_bytes().to_vec());
+    let wrong = [
+        ((CODE, other.clone()), "an architecture"),
+        ((CODE, b"no code".to_vec()), "no code"),
+        ((CODE, other[..other.len() / 2].to_vec()), "half"),
+        ((CODE, Vec::new()), "empty"),
+        ((LOG, vec![0xff]), "log"),
+        (result("{}"), "no result"),
+        (result("no JSON"), "no JSON"),
+        (result(r#"{"nvrtc":[13,0],"symbols":[],"included":null}"#), "no symbols"),
+        (result(r#"{"nvrtc":[13,0],"symbols":["_Z5otherPi"],"included":null}"#), "another kernel"),
+        (result(r#"{"nvrtc":[13,0],"symbols":["_Z1kPi"],"included":["include/c.h"]}"#), "another header"),
+    ];
+    for ((path, bytes), what) in wrong {
+        shared.rejected.lock().unwrap().clear();
+        *shared.replacement.lock().unwrap() = Outputs::from([(path.to_owned(), bytes)]);
+        let machine = Machine::new(&toolkit, &shared);
+        let session = machine.session();
+        let prepared = session.prepare(unit(&machine.home.path().join("project"), TEXT, "k", &[]));
+        let compiled = session.compile(&prepared, "sm_89".parse().unwrap()).unwrap();
+        assert_eq!((&compiled.object, session.statistics().nvrtc_calls), (&code, 1), "{what}");
+        assert_eq!(shared.rejected.lock().unwrap().len(), 1, "{what}");
+    }
+}
+
+#[test]
+fn results_with_paths_of_the_machine_are_not_shared() {
+    let Some(toolkit) = toolkit("results_with_paths_of_the_machine_are_not_shared") else { return };
+    let shared = Arc::new(Memory::default());
+    let mut machine = Machine::new(&toolkit, &shared);
+    let kernel = |before: &str| format!("{before}__global__ void k(char* x) {{ x[0] = 1; }}\n");
+    machine.write("project/include/file.h", "__device__ const char* name() { return __FILE__; }\n");
+    let named = "#include <file.h>\n__global__ void k(char* x) { x[0] = name()[threadIdx.x]; }\n";
+    assert_eq!(machine.unshared(named), [MACHINE_PATH]);
+    machine.write("project/include/warns.h", "__device__ int unused() { int never = 0; return 1; }\n");
+    assert_eq!(machine.unshared(&kernel("#include <warns.h>\n")), [MACHINE_PATH]);
+    assert_eq!(machine.unshared(&kernel("#define H <file.h>\n#include H\n")), [OPEN_INCLUDES]);
+    machine.write("beside.h", "");
+    assert_eq!(machine.unshared(&kernel("#include \"../../beside.h\"\n")), [OUTSIDE]);
+    assert!(shared.results.lock().unwrap().is_empty());
+    assert_eq!(machine.unshared(&kernel("")), [""; 0]);
+    assert_eq!(shared.results.lock().unwrap().len(), 1);
+    machine.options.push("--generate-line-info".to_owned());
+    assert_eq!(machine.unshared(&kernel("")), [LINE_INFORMATION]);
+    assert_eq!(shared.results.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn names_of_folders_do_not_depend_on_the_machine() {
+    let toolkit = [PathBuf::from("/opt/cuda/include"), PathBuf::from("/opt/cuda/include/cccl")];
+    let of = |root: &str, include: &[&str]| {
+        let include: Vec<PathBuf> = include.iter().map(PathBuf::from).chain(toolkit.clone()).collect();
+        folders(Path::new(root), &include, 2)
+    };
+    let found =
+        of("/home/a/p", &["/home/a/p/kernels", "/home/a/p", "/home/a/lib", "/srv/x", "/home/a/p/.cubinder"]);
+    let named: Vec<&str> = found.iter().map(|folder| folder.name.as_str()).collect();
+    let expected = ["kernels", ".", ".cubinder/include/2", ".cubinder/include/3", ".cubinder/include/4"];
+    assert_eq!(named[..5], expected);
+    assert_eq!(named[5..], [".cubinder/toolkit/0", ".cubinder/toolkit/1"]);
+    let root = Path::new("/home/a/p");
+    let names = |path: &str| names(root, &found, Path::new(path));
+    assert_eq!(names("/home/a/p/kernels/x.h").unwrap(), ["kernels/x.h", "kernels/x.h"]);
+    assert_eq!(names("/home/a/p/kernels/../y.h").unwrap(), ["y.h"]);
+    assert_eq!(names("/srv/x/z.h").unwrap(), [".cubinder/include/3/z.h"]);
+    assert_eq!(
+        names("/opt/cuda/include/cccl/v").unwrap(),
+        [".cubinder/toolkit/0/cccl/v", ".cubinder/toolkit/1/v"]
+    );
+    assert_eq!(names("/etc/passwd"), Err(OUTSIDE));
+    for (path, name) in [("/home/a/p/kernels/x.h", "kernels/x.h"), ("/srv/x/z.h", ".cubinder/include/3/z.h")]
+    {
+        assert_eq!(local_path(&found, name), Path::new(path));
+    }
+}

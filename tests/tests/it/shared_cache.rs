@@ -1,0 +1,184 @@
+//! Two machines share a cache: servers of the Remote Execution API on this machine, with a home, a local cache and a
+//! copy of the project for each machine.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cubinder_skip::skip;
+use serde_json::Value;
+
+/// A server process, stopped on drop.
+struct Server {
+    url: String,
+    process: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts BuildBox's server; `None` if it is missing.
+    fn buildbox() -> Option<Server> {
+        let Some(folder) = std::env::var_os("CUBINDER_TEST_BUILDBOX").map(PathBuf::from) else {
+            skip("`CUBINDER_TEST_BUILDBOX` is not set; `cargo xtask test` sets it");
+            return None;
+        };
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let store = tempfile::tempdir().unwrap();
+        let mut command = Command::new(folder.join("buildbox-casd"));
+        command.arg(format!("--bind=127.0.0.1:{port}")).arg(store.path());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().unwrap();
+        let mut server = Server { url: format!("grpc://127.0.0.1:{port}"), process, folder: store };
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(20), "the server does not answer");
+            assert_eq!(server.process.try_wait().unwrap(), None, "the server has exited");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+struct Machine {
+    home: tempfile::TempDir,
+    project: PathBuf,
+    program: PathBuf,
+    runtime: PathBuf,
+}
+
+struct Compiled {
+    json: Value,
+    said: String,
+    library: Vec<u8>,
+}
+
+impl Compiled {
+    fn figures(&self) -> [u64; 3] {
+        ["nvrtc_calls", "cache_hits", "shared_hits"].map(|name| self.json[name].as_u64().unwrap())
+    }
+}
+
+impl Machine {
+    /// Copies the shipped plugins to `folder` below a new home.
+    fn new(folder: &str) -> Option<Machine> {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let named = variable("CUBINDER_BIN").zip(variable("CUBINDER_RUNTIME_LIBRARY"));
+        let Some((program, runtime)) = named else {
+            skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
+            return None;
+        };
+        let home = tempfile::tempdir().unwrap();
+        let project = home.path().join(folder);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for folder in ["kernels", "manifests"] {
+            copy(&root.join(folder), &project.join(folder));
+        }
+        let config = "[library]\nname = \"x\"\ntargets = [\"sm_89\", \"compute_80\"]\nmanifests = [\"manifests/elemwise*.toml\", \"manifests/non_zero*.toml\"]\n";
+        std::fs::write(project.join("cubinder.toml"), config).unwrap();
+        // The machines have equal packages of CUDA.
+        let toolkit = variable("CUBINDER_CACHE").or_else(|| Some(variable("HOME")?.join(".cache/cubinder")));
+        std::os::unix::fs::symlink(toolkit?.join("toolkit"), home.path().join("toolkit")).unwrap();
+        Some(Machine { home, project, program, runtime })
+    }
+
+    fn compile(&self, arguments: &[&str]) -> Compiled {
+        let mut command = Command::new(&self.program);
+        command.args(["compile", "--json"]).args(arguments).current_dir(&self.project);
+        command.env("HOME", self.home.path()).env("CUBINDER_CACHE", self.home.path());
+        command
+            .env("CUBINDER_RUNTIME_LIBRARY", &self.runtime)
+            .env_remove("CUBINDER_NVRTC")
+            .env_remove("CUDA_HOME");
+        let output = command.output().unwrap();
+        let (printed, said) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
+        let printed = String::from_utf8(printed).unwrap();
+        assert!(output.status.success(), "{printed}{said}");
+        let last = printed.lines().next_back().unwrap();
+        let library = std::fs::read(self.project.join("build/libx.so")).unwrap();
+        Compiled { json: serde_json::from_str(last).unwrap(), said: printed.clone() + &said, library }
+    }
+
+    fn empty_cache(&self) {
+        std::fs::remove_dir_all(self.home.path().join("code")).unwrap();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target)
+        } else {
+            let _ = std::fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_second_machine_calls_nvrtc_never() {
+    let (Some(server), Some(first), Some(second)) =
+        (Server::buildbox(), Machine::new("project"), Machine::new("other/deep/folder"))
+    else {
+        return;
+    };
+    let url = server.url.clone();
+    let remote = ["--remote-cache", url.as_str()];
+    let reader = second.compile(&remote);
+    let [calls, _, shared] = reader.figures();
+    assert!(calls > 0 && shared == 0);
+    second.empty_cache();
+    let filled = first.compile(&[remote[0], remote[1], "--remote-upload"]);
+    assert_eq!(filled.figures(), [calls, 0, 0], "a reader stores nothing");
+    assert!(filled.library == reader.library);
+    let found = second.compile(&remote);
+    let [calls, local, shared] = found.figures();
+    assert!((calls, local) == (0, 0) && shared > 10, "{:?}", found.figures());
+    assert!(found.library == filled.library, "equal bytes");
+    assert_eq!(found.json["unshared"], 0);
+    assert_eq!(second.compile(&remote).figures(), [0, shared, 0], "the local cache has them");
+    // An entry of another header, and a server that stops.
+    std::fs::write(second.project.join("kernels/unused.h"), "").unwrap();
+    assert_eq!(second.compile(&remote).figures(), [0, shared, 0]);
+    second.empty_cache();
+    drop(server);
+    let alone = second.compile(&remote);
+    assert!(alone.figures()[0] > 0 && alone.library == filled.library);
+    let is_warning = |line: &&str| line.contains("failed: GetCapabilities failed: ");
+    assert_eq!(alone.said.lines().filter(is_warning).count(), 1);
+}
+
+#[test]
+fn a_damaged_server_is_not_believed() {
+    let (Some(server), Some(machine)) = (Server::buildbox(), Machine::new("project")) else { return };
+    let url = server.url.clone();
+    let remote = ["--remote-cache", url.as_str()];
+    let filled = machine.compile(&[remote[0], remote[1], "--remote-upload"]);
+    machine.empty_cache();
+    // Each blob and result of the server's folder.
+    let mut waiting = vec![server.folder.path().to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                waiting.push(path);
+            } else if let Ok(mut bytes) = std::fs::read(&path)
+                && let Some(byte) = bytes.last_mut()
+            {
+                *byte ^= 1;
+                let _ = std::fs::remove_file(&path);
+                let _ = std::fs::write(&path, bytes);
+            }
+        }
+    }
+    let found = machine.compile(&remote);
+    assert!(found.library == filled.library);
+}

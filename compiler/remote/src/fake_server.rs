@@ -8,6 +8,7 @@ use std::time::Duration;
 use prost::bytes::Bytes;
 use tokio::runtime::Runtime;
 use tokio_stream::Stream;
+use tonic::transport::ServerTlsConfig;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -93,12 +94,20 @@ struct Service {
 
 impl FakeServer {
     pub(crate) fn start(options: Options) -> FakeServer {
+        FakeServer::start_with(options, None)
+    }
+
+    pub(crate) fn start_with(options: Options, tls: Option<ServerTlsConfig>) -> FakeServer {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let service = Service { state: Arc::default(), options };
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let authority = listener.local_addr().unwrap().to_string();
-        let router = tonic::transport::Server::builder()
+        let mut builder = tonic::transport::Server::builder();
+        if let Some(tls) = tls {
+            builder = builder.tls_config(tls).unwrap();
+        }
+        let router = builder
             .add_service(CapabilitiesServer::new(service.clone()))
             .add_service(ActionCacheServer::new(service.clone()))
             .add_service(ContentAddressableStorageServer::new(service.clone()))

@@ -192,3 +192,6 @@ mod proxy_tests;
 #[cfg(test)]
 #[path = "remote_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "tls_tests.rs"]
+mod tls_tests;

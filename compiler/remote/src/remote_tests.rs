@@ -27,7 +27,7 @@ fn remote(server: &FakeServer) -> Remote {
     Remote::new(settings(&server.authority)).unwrap()
 }
 
-fn action() -> Action {
+pub(super) fn action() -> Action {
     let command = Command {
         outputs: vec!["log".to_owned(), "code".to_owned(), "empty".to_owned()],
         ..Default::default()

@@ -117,7 +117,7 @@ fn copy(from: &Path, to: &Path) {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy(&path, &target)
+            copy(&path, &target);
         } else {
             let _ = std::fs::copy(&path, &target).unwrap();
         }

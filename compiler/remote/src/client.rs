@@ -1,5 +1,7 @@
 //! Calls about capabilities and action results.
 
+use std::collections::HashSet;
+
 use tokio::sync::OnceCell;
 use tonic::Code;
 use tonic::service::interceptor::InterceptedService;
@@ -14,6 +16,7 @@ use crate::proto::reapi;
 use crate::proto::reapi::action_cache_client::ActionCacheClient;
 use crate::proto::reapi::capabilities_client::CapabilitiesClient;
 use crate::proto::reapi::content_addressable_storage_client::ContentAddressableStorageClient;
+use crate::proto::reapi::execution_client::ExecutionClient;
 use crate::retry::{Deadline, Failure, with_retries};
 
 /// Maximum size of a received message: gRPC's default, which servers keep to, with room for its framing.
@@ -29,6 +32,9 @@ pub(crate) struct Client {
     pub(crate) instance: String,
     pub(crate) store: ContentAddressableStorageClient<Service>,
     pub(crate) stream: ByteStreamClient<Service>,
+    pub(crate) executions: ExecutionClient<Service>,
+    /// Inputs that the server has.
+    pub(crate) present: tokio::sync::Mutex<HashSet<Digest>>,
     results: ActionCacheClient<Service>,
     queries: CapabilitiesClient<Service>,
     /// Asked once: a server that does not answer is not used.
@@ -42,6 +48,7 @@ pub(crate) struct Capabilities {
     /// Zstandard for [`ByteStreamClient`].
     pub(crate) has_zstd: bool,
     pub(crate) accepts_results: bool,
+    pub(crate) executes: bool,
 }
 
 /// An output of an action, perhaps with its content.
@@ -56,11 +63,13 @@ impl Client {
     pub(crate) fn new(channel: Channel, headers: Headers, instance: &str) -> Client {
         let service = InterceptedService::new(channel, headers);
         let (store, stream) = (service.clone(), service.clone());
-        let (results, queries) = (service.clone(), service);
+        let (executions, results, queries) = (service.clone(), service.clone(), service);
         Client {
             instance: instance.to_owned(),
             store: ContentAddressableStorageClient::new(store).max_decoding_message_size(MAX_MESSAGE),
             stream: ByteStreamClient::new(stream).max_decoding_message_size(MAX_MESSAGE),
+            executions: ExecutionClient::new(executions).max_decoding_message_size(MAX_MESSAGE),
+            present: tokio::sync::Mutex::default(),
             results: ActionCacheClient::new(results).max_decoding_message_size(MAX_MESSAGE),
             queries: CapabilitiesClient::new(queries),
             capabilities: OnceCell::new(),
@@ -134,7 +143,8 @@ impl Client {
     }
 }
 
-fn outputs(action: &Action, result: reapi::ActionResult) -> Result<Option<Vec<Output>>, Error> {
+/// Returns the outputs in the order of the action's paths; `None` if the command failed.
+pub(crate) fn outputs(action: &Action, result: reapi::ActionResult) -> Result<Option<Vec<Output>>, Error> {
     if result.exit_code != 0 {
         return Ok(None);
     }
@@ -170,6 +180,7 @@ impl Capabilities {
         Ok(Capabilities {
             max_batch: limit.unwrap_or(MAX_BATCH).min(MAX_BATCH),
             has_zstd: cache.supported_compressors().any(|it| it == reapi::compressor::Value::Zstd),
+            executes: answer.execution_capabilities.as_ref().is_some_and(|execution| execution.exec_enabled),
             accepts_results: updates.is_some_and(|updates| updates.update_enabled),
         })
     }

@@ -19,11 +19,13 @@ use crate::proto::bytestream::byte_stream_server::{ByteStream, ByteStreamServer}
 use crate::proto::bytestream::{
     QueryWriteStatusRequest, QueryWriteStatusResponse, ReadRequest, ReadResponse, WriteRequest, WriteResponse,
 };
+use crate::proto::google::longrunning::{Operation, operation};
 use crate::proto::reapi::action_cache_server::{ActionCache, ActionCacheServer};
 use crate::proto::reapi::capabilities_server::{Capabilities, CapabilitiesServer};
 use crate::proto::reapi::content_addressable_storage_server::{
     ContentAddressableStorage, ContentAddressableStorageServer,
 };
+use crate::proto::reapi::execution_server::{Execution, ExecutionServer};
 use crate::proto::reapi::{self, compressor, digest_function};
 
 /// What the server does otherwise than it should.
@@ -50,6 +52,12 @@ pub(crate) struct Faults {
     pub(crate) path: Option<&'static str>,
     /// Sends data without end.
     pub(crate) endless: bool,
+    /// Streams of executions that break after their first update.
+    pub(crate) broken_executions: u32,
+    /// Executions that find an input missing.
+    pub(crate) losing_executions: u32,
+    /// The exit code of commands.
+    pub(crate) exit_code: i32,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +69,8 @@ pub(crate) struct State {
     /// Partial writes by resource name.
     partial: HashMap<String, Vec<u8>>,
     pub(crate) tokens: Vec<String>,
+    /// Outputs that commands write.
+    pub(crate) written: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -69,13 +79,21 @@ pub(crate) struct Options {
     pub(crate) is_inline: bool,
     pub(crate) accepts_results: bool,
     pub(crate) max_batch: i64,
+    pub(crate) executes: bool,
     pub(crate) function: digest_function::Value,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let function = digest_function::Value::Sha256;
-        Options { has_zstd: false, is_inline: false, accepts_results: true, max_batch: 10_000, function }
+        Options {
+            has_zstd: false,
+            is_inline: false,
+            accepts_results: true,
+            max_batch: 10_000,
+            executes: true,
+            function,
+        }
     }
 }
 
@@ -111,7 +129,8 @@ impl FakeServer {
             .add_service(CapabilitiesServer::new(service.clone()))
             .add_service(ActionCacheServer::new(service.clone()))
             .add_service(ContentAddressableStorageServer::new(service.clone()))
-            .add_service(ByteStreamServer::new(service.clone()));
+            .add_service(ByteStreamServer::new(service.clone()))
+            .add_service(ExecutionServer::new(service.clone()));
         runtime.spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
         FakeServer { authority, service, _runtime: runtime }
     }
@@ -187,7 +206,7 @@ impl Capabilities for Service {
         request: Request<reapi::GetCapabilitiesRequest>,
     ) -> Result<Response<reapi::ServerCapabilities>, Status> {
         self.enter("GetCapabilities", &request).await?;
-        let Options { has_zstd, accepts_results, max_batch, function, .. } = self.options;
+        let Options { has_zstd, accepts_results, max_batch, executes, function, .. } = self.options;
         let compressors = if has_zstd { vec![compressor::Value::Zstd.into()] } else { Vec::new() };
         let cache = reapi::CacheCapabilities {
             digest_functions: vec![function.into()],
@@ -198,7 +217,12 @@ impl Capabilities for Service {
             supported_compressors: compressors,
             ..Default::default()
         };
-        Ok(Response::new(reapi::ServerCapabilities { cache_capabilities: Some(cache) }))
+        let execution =
+            reapi::ExecutionCapabilities { exec_enabled: executes, digest_function: function.into() };
+        Ok(Response::new(reapi::ServerCapabilities {
+            cache_capabilities: Some(cache),
+            execution_capabilities: Some(execution),
+        }))
     }
 }
 
@@ -384,5 +408,69 @@ impl ByteStream for Service {
         let written = state.partial.get(&request.into_inner().resource_name);
         let written = written.ok_or_else(|| Status::not_found("no write"))?;
         Ok(Response::new(QueryWriteStatusResponse { committed_size: written.len() as i64, complete: false }))
+    }
+}
+
+const OPERATION: &str = "operations/1";
+
+impl Service {
+    /// Streams updates of an execution that writes the outputs of [`State::written`].
+    fn updates(&self) -> Vec<Result<Operation, Status>> {
+        let mut state = self.lock();
+        let update = Operation { name: OPERATION.to_owned(), ..Default::default() };
+        if take(&mut state.faults.broken_executions) {
+            return vec![Ok(update), Err(Status::unavailable("broken"))];
+        }
+        let exit_code = state.faults.exit_code;
+        let mut result = reapi::ActionResult { exit_code, ..Default::default() };
+        for (path, bytes) in state.written.clone() {
+            let digest = Digest::compute(&bytes);
+            state.blobs.insert(digest.to_string(), bytes);
+            result.output_files.push(reapi::OutputFile {
+                path,
+                digest: Some(digest.to_message()),
+                ..Default::default()
+            });
+        }
+        let is_lost = take(&mut state.faults.losing_executions);
+        let response = reapi::ExecuteResponse {
+            result: (!is_lost).then_some(result),
+            status: is_lost.then(|| status(Code::FailedPrecondition)).flatten(),
+            ..Default::default()
+        };
+        if is_lost {
+            state.blobs.clear();
+        }
+        let any = prost_types::Any {
+            type_url: "type.googleapis.com/build.bazel.remote.execution.v2.ExecuteResponse".to_owned(),
+            value: prost::Message::encode_to_vec(&response),
+        };
+        let done = Operation { done: true, result: Some(operation::Result::Response(any)), ..update.clone() };
+        vec![Ok(update), Ok(done)]
+    }
+}
+
+#[tonic::async_trait]
+impl Execution for Service {
+    type ExecuteStream = Pin<Box<dyn Stream<Item = Result<Operation, Status>> + Send>>;
+    type WaitExecutionStream = Self::ExecuteStream;
+
+    async fn execute(
+        &self,
+        request: Request<reapi::ExecuteRequest>,
+    ) -> Result<Response<Self::ExecuteStream>, Status> {
+        self.enter("Execute", &request).await?;
+        Ok(Response::new(Box::pin(tokio_stream::iter(self.updates()))))
+    }
+
+    async fn wait_execution(
+        &self,
+        request: Request<reapi::WaitExecutionRequest>,
+    ) -> Result<Response<Self::WaitExecutionStream>, Status> {
+        self.enter("WaitExecution", &request).await?;
+        if request.into_inner().name != OPERATION {
+            return Err(Status::not_found("no operation"));
+        }
+        Ok(Response::new(Box::pin(tokio_stream::iter(self.updates()))))
     }
 }

@@ -13,6 +13,7 @@ mod connection;
 mod credentials;
 mod digest;
 mod error;
+mod execution;
 #[cfg(test)]
 mod fake_server;
 mod proto;
@@ -24,4 +25,5 @@ pub use connection::{Settings, Tls};
 pub use credentials::Credentials;
 pub use digest::Digest;
 pub use error::Error;
-pub use remote::{Outputs, Remote};
+pub use execution::Blob;
+pub use remote::{Inputs, Outputs, Remote};

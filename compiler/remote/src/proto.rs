@@ -20,6 +20,9 @@ pub(crate) mod google {
     pub(crate) mod bytestream {
         include!("generated/google.bytestream.rs");
     }
+    pub(crate) mod longrunning {
+        include!("generated/google.longrunning.rs");
+    }
 }
 
 pub(crate) use build::bazel::remote::execution::v2 as reapi;

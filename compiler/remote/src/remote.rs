@@ -1,23 +1,31 @@
 //! The blocking interface, and the circuit breaker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tonic::Code;
 use tonic::transport::Endpoint;
 
 use crate::action::Action;
-use crate::client::Client;
+use crate::client::{Capabilities, Client, Output};
 use crate::connection::{self, Settings};
 use crate::credentials::Headers;
 use crate::digest::Digest;
 use crate::error::Error;
+use crate::execution::Blob;
 use crate::retry::Deadline;
 
 /// Contents of an action's output files by path.
 pub type Outputs = BTreeMap<String, Vec<u8>>;
+
+/// Contents of an action's inputs.
+pub type Inputs = HashMap<Digest, Blob>;
+
+/// Time limit of an execution, with its time in a queue.
+const EXECUTION: Duration = Duration::from_secs(1200);
 
 /// Consecutive failures after which the server is not called any more.
 const MAX_FAILURES: u32 = 3;
@@ -66,17 +74,40 @@ impl Remote {
         }
         self.run(|client, deadline| async move {
             let capabilities = client.capabilities(deadline).await?;
-            let Some(mut outputs) = client.result(action, deadline).await? else { return Ok(None) };
-            let missing = outputs.iter().filter(|output| output.content.is_none());
-            let missing: Vec<Digest> = missing.map(|output| output.digest).collect();
+            let Some(outputs) = client.result(action, deadline).await? else { return Ok(None) };
             // Servers may delete blobs of a result.
-            let Some(blobs) = client.download(&missing, capabilities, deadline).await? else {
-                return Ok(None);
-            };
-            for output in outputs.iter_mut().filter(|output| output.content.is_none()) {
-                output.content = blobs.get(&output.digest).cloned();
+            contents(client, outputs, capabilities, deadline).await
+        })?
+    }
+
+    /// Executes an action on a worker, and returns its outputs. `None` if the command fails.
+    ///
+    /// `inputs` has all files and directories of the action, and its messages.
+    #[must_use]
+    pub fn execute(&self, action: &Action, inputs: &Inputs) -> Option<Outputs> {
+        if self.breaker().is_open {
+            return None;
+        }
+        self.run(|client, deadline| async move {
+            let capabilities = client.capabilities(deadline).await?;
+            if !capabilities.executes {
+                return Err(Error::Unsupported("execution"));
             }
-            Ok(outputs.into_iter().map(|output| Some((output.path, output.content?))).collect())
+            client.upload_inputs(inputs, capabilities, deadline).await?;
+            let until = Deadline::after(EXECUTION);
+            let outputs = match client.execute(action, until).await {
+                // The server lost an input that it had before.
+                Err(error) if error.code() == Some(Code::FailedPrecondition) => {
+                    client.forget_inputs().await;
+                    let deadline = Deadline::after(self.settings.timeout);
+                    client.upload_inputs(inputs, capabilities, deadline).await?;
+                    client.execute(action, until).await
+                }
+                result => result,
+            };
+            let Some(outputs) = outputs? else { return Ok(None) };
+            let deadline = Deadline::after(self.settings.timeout);
+            contents(client, outputs, capabilities, deadline).await
         })?
     }
 
@@ -186,6 +217,25 @@ impl Remote {
     }
 }
 
+/// Completes outputs with blobs from the store.
+async fn contents(
+    client: &Client,
+    mut outputs: Vec<Output>,
+    capabilities: Capabilities,
+    deadline: Deadline,
+) -> Result<Option<Outputs>, Error> {
+    let missing = outputs.iter().filter(|output| output.content.is_none());
+    let missing: Vec<Digest> = missing.map(|output| output.digest).collect();
+    let Some(blobs) = client.download(&missing, capabilities, deadline).await? else { return Ok(None) };
+    for output in outputs.iter_mut().filter(|output| output.content.is_none()) {
+        output.content = blobs.get(&output.digest).cloned();
+    }
+    Ok(outputs.into_iter().map(|output| Some((output.path, output.content?))).collect())
+}
+
+#[cfg(test)]
+#[path = "execution_tests.rs"]
+mod execution_tests;
 #[cfg(test)]
 #[path = "proxy_tests.rs"]
 mod proxy_tests;

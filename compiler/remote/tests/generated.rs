@@ -4,13 +4,16 @@
 
 use std::path::Path;
 
-const PACKAGES: [&str; 2] = ["build.bazel.remote.execution.v2", "google.bytestream"];
+const PACKAGES: [&str; 3] = ["build.bazel.remote.execution.v2", "google.bytestream", "google.longrunning"];
 
 #[test]
 fn messages_equal_the_protocol_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files =
-        ["build/bazel/remote/execution/v2/remote_execution.proto", "google/bytestream/bytestream.proto"];
+    let files = [
+        "build/bazel/remote/execution/v2/remote_execution.proto",
+        "google/bytestream/bytestream.proto",
+        "google/longrunning/operations.proto",
+    ];
     let descriptors = protox::compile(files, [root.join("proto")]).unwrap();
     let generated = tempfile::tempdir().unwrap();
     tonic_prost_build::configure()

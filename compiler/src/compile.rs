@@ -184,7 +184,7 @@ fn run_phases(
     let jobs = CompileJobs::new(project, session, &plugins);
     let compiled = jobs.and_then(|jobs| jobs.compile(progress, warnings));
     warnings.report(session.and_then(Session::take_cache_warning));
-    warnings.report(session.and_then(Session::take_sharing_warning));
+    warnings.report(session.map(Session::take_sharing_warnings).unwrap_or_default());
     // Takes precedence: a changed file may have been read partially.
     session.map_or(Ok(()), Session::check_unchanged)?;
     let compiled = compiled?;

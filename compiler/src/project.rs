@@ -49,6 +49,8 @@ pub struct ProjectOptions {
     pub is_measured: bool,
     /// Shared cache, which overrides the configured one.
     pub remote_cache: Option<Endpoint>,
+    /// Server that executes compiles, which overrides the configured one.
+    pub remote_executor: Option<Endpoint>,
     /// Whether results are stored in the shared cache, whatever is configured.
     pub remote_upload: bool,
 }
@@ -189,11 +191,12 @@ impl Project {
     /// The server of the command line is not encrypted, but certificates are configured.
     pub fn remote(&self) -> Result<Option<RemoteConfig>, Diagnostic> {
         let configured = self.config.as_ref().and_then(|config| config.remote.clone());
-        let remote = match (configured, &self.options.remote_cache) {
-            (Some(remote), Some(cache)) => Some(remote.with_cache(cache.clone())?),
-            (None, Some(cache)) => Some(RemoteConfig::new(cache.clone())),
-            (configured, None) => configured,
-        };
+        let ProjectOptions { remote_cache: cache, remote_executor: executor, .. } = &self.options;
+        // An executor has a cache, too.
+        let configured =
+            configured.or_else(|| cache.as_ref().or(executor.as_ref()).cloned().map(RemoteConfig::new));
+        let servers = |remote: RemoteConfig| remote.with_servers(cache.clone(), executor.clone());
+        let remote = configured.map(servers).transpose()?;
         let can_upload = self.options.remote_upload;
         Ok(remote.map(|remote| RemoteConfig { can_upload: remote.can_upload || can_upload, ..remote }))
     }

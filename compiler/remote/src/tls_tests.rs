@@ -10,7 +10,7 @@ use super::*;
 use crate::connection::Tls;
 use crate::fake_server::{FakeServer, Options};
 
-/// An authority with files for its certificate, and those that it signs.
+/// An authority with files for its certificate and for signed ones.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     folder: tempfile::TempDir,

@@ -103,6 +103,9 @@ pub(super) struct Arguments {
     /// Shared cache, a server of the Remote Execution API: grpcs://host:port, or grpc:// without encryption [default: CUBINDER_REMOTE_CACHE, else `[remote]` of cubinder.toml]
     #[arg(long, value_name = "URL")]
     remote_cache: Option<String>,
+    /// Server whose workers compile what no cache has, with --jobs compiles at a time [default: `executor` of cubinder.toml]
+    #[arg(long, value_name = "URL")]
+    remote_executor: Option<String>,
     /// Also store results in the shared cache, as `mode = "read-write"` in cubinder.toml
     #[arg(long)]
     remote_upload: bool,
@@ -198,6 +201,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         route: arguments.route,
         is_measured: false,
         remote_cache: remote_cache(arguments)?,
+        remote_executor: remote_executor(arguments)?,
         remote_upload: arguments.remote_upload,
     };
     let project = one_project(Project::open_around(options, &here)?)?;
@@ -221,9 +225,15 @@ fn remote_cache(arguments: &Arguments) -> Result<Option<Endpoint>, Diagnostic> {
     const VARIABLE: &str = "CUBINDER_REMOTE_CACHE";
     let variable = || Some((VARIABLE, std::env::var(VARIABLE).ok().filter(|url| !url.is_empty())?));
     let option = arguments.remote_cache.clone().map(|url| ("--remote-cache", url));
-    let Some((source, url)) = option.or_else(variable) else { return Ok(None) };
-    let invalid = |expected| Diagnostic::error(format!("invalid URL in `{source}`: {expected}"));
-    url.parse().map(Some).map_err(invalid)
+    option.or_else(variable).map(|(source, url)| endpoint(source, &url)).transpose()
+}
+
+fn remote_executor(arguments: &Arguments) -> Result<Option<Endpoint>, Diagnostic> {
+    arguments.remote_executor.as_ref().map(|url| endpoint("--remote-executor", url)).transpose()
+}
+
+fn endpoint(source: &str, url: &str) -> Result<Endpoint, Diagnostic> {
+    url.parse().map_err(|expected| Diagnostic::error(format!("invalid URL in `{source}`: {expected}")))
 }
 
 fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
@@ -299,14 +309,16 @@ fn summary(outcome: &CompiledLibraries, elapsed: Duration) -> String {
         counted(bundle.code.len(), "code object"),
         milliseconds(elapsed)
     );
-    let shared = match statistics.shared_hits {
-        0 => String::new(),
-        hits => format!(", {hits} from the shared cache"),
-    };
-    if statistics.nvrtc_calls == 0 && statistics.cache_hits + statistics.shared_hits == 0 {
+    let counts =
+        [(statistics.shared_hits, "from the shared cache"), (statistics.executed, "by remote workers")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let shared: String = counts.map(|(count, origin)| format!(", {count} {origin}")).collect();
+    let results = statistics.cache_hits + statistics.shared_hits + statistics.executed;
+    if statistics.nvrtc_calls == 0 && results == 0 {
         text.push_str(" (all precompiled, no NVRTC calls)\n");
     } else if statistics.nvrtc_calls == 0 {
-        text.push_str(&format!(" (all cached{shared}, no NVRTC calls)\n"));
+        let cached = if statistics.executed == 0 { "all cached" } else { "nothing compiled here" };
+        text.push_str(&format!(" ({cached}{shared}, no NVRTC calls)\n"));
     } else {
         // Finding parameter names needs another compile per kernel.
         text.push_str(&format!(
@@ -409,6 +421,7 @@ fn summary_json(outcome: &CompiledLibraries, elapsed: Duration) -> Value {
         "nvrtc_ms": compiled.statistics.nvrtc_time.as_secs_f64() * 1e3,
         "cache_hits": compiled.statistics.cache_hits,
         "shared_hits": compiled.statistics.shared_hits,
+        "executed": compiled.statistics.executed,
         "unshared": compiled.unshared.values().sum::<u64>(),
         "wall_ms": elapsed.as_secs_f64() * 1e3,
     });

@@ -322,6 +322,10 @@ fn step(progress: &ProgressBar, compiled: String) {
 fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &ProgressBar) -> TaskResult {
     match task {
         Task::Signatures(group) => {
+            if session.can_execute() {
+                let units = group.par_iter().filter_map(|it| Some((&jobs.get(it.job)?.prepared, it.target)));
+                units.for_each(|(unit, target)| session.execute_signature(unit, target));
+            }
             let found = signatures(session, jobs, group);
             let done = found.iter().filter_map(|(request, _)| jobs.get(request.job));
             done.for_each(|job| step(progress, job.unit.kernel.clone()));

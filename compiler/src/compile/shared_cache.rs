@@ -1,55 +1,75 @@
 //! The shared cache of `cubinder-nvrtc` as a server of the Remote Execution API.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cubinder_manifest::config::RemoteConfig;
+use cubinder_manifest::config::{Endpoint, RemoteConfig};
 use cubinder_model::Digest as ContentDigest;
 use cubinder_nvrtc::cache::Cache;
 use cubinder_nvrtc::nvrtc::shared::{CompileAction, Input, Outputs, SharedCache, SharedEntry};
-use cubinder_remote::{Action, Command, Credentials, Digest, InputRoot, Node, Remote, Settings, Tls};
+use cubinder_remote::{
+    Action, Blob, Command, Credentials, Digest, EncodedTree, InputRoot, Inputs, Node, Remote, Settings, Tls,
+};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
 
 /// Maximum run time of a compile on a worker.
-const TIMEOUT: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 cubinder_source::diagnostics! {
     struct Unusable { url: String, error: cubinder_remote::Error }
-    error "cannot use the shared cache `{url}`: {error}" {
+    error "cannot use the server `{url}`: {error}" {
         help: "correct `[remote]` in `cubinder.toml`, or compile without it by removing the table";
     }
 
-    struct Failed { url: String, error: cubinder_remote::Error, consequence: &'static str }
-    warning "the shared cache `{url}` failed: {error}" {
+    struct Failed { role: &'static str, url: String, error: cubinder_remote::Error, consequence: &'static str }
+    warning "{role} `{url}` failed: {error}" {
         note: "{consequence}";
         help: "check the server and `[remote]` in `cubinder.toml` (docs/remote-cache.md)";
     }
 }
 
-/// A server, with the digests of this session's files.
+/// Servers, with the digests of this session's files.
 #[derive(Debug)]
 pub(super) struct RemoteCache {
+    cache: Server,
+    executor: Option<Server>,
+    platform: BTreeMap<String, String>,
+    /// Keeps digests of large files over sessions.
+    digests: Cache,
+    files: Mutex<HashMap<PathBuf, Digest>>,
+    folders: Mutex<HashMap<PathBuf, Result<Folder, String>>>,
+}
+
+#[derive(Debug)]
+struct Server {
     url: String,
     remote: Remote,
-    /// Keeps digests of large files over sessions.
-    cache: Cache,
-    files: Mutex<HashMap<PathBuf, Digest>>,
-    folders: Mutex<HashMap<PathBuf, Result<Digest, String>>>,
+}
+
+/// An encoded folder with its files and directories.
+#[derive(Debug, Clone)]
+struct Folder {
+    root: Digest,
+    blobs: Arc<Inputs>,
 }
 
 struct Entry<'c> {
-    remote: &'c Remote,
+    servers: &'c RemoteCache,
     action: Action,
+    compile: CompileAction,
+    tree: EncodedTree,
+    /// Whether the last result is a worker's.
+    is_executed: Cell<bool>,
 }
 
-impl RemoteCache {
-    /// Reads the files of the settings without connecting.
-    pub(super) fn new(config: &RemoteConfig, cache: Cache) -> Result<RemoteCache, Diagnostic> {
-        let RemoteConfig { cache: endpoint, headers_file, credential_helper, .. } = config;
+impl Server {
+    fn new(config: &RemoteConfig, endpoint: &Endpoint) -> Result<Server, Diagnostic> {
+        let RemoteConfig { headers_file, credential_helper, .. } = config;
         let tls = Tls { ca: config.ca.clone(), identity: config.identity.clone() };
         let file = headers_file.clone().map(Credentials::HeadersFile);
         let helper = credential_helper.clone().map(Credentials::Helper);
@@ -62,11 +82,37 @@ impl RemoteCache {
             timeout: config.timeout,
             can_upload: config.can_upload,
         };
-        let remote = Remote::new(settings).map_err(|error| {
-            let error = Diagnostic::from(Unusable { url: url.clone(), error });
-            config.span.iter().fold(error, |error, span| error.at(span.clone(), "configured here"))
-        })?;
-        Ok(RemoteCache { url, remote, cache, files: Mutex::default(), folders: Mutex::default() })
+        match Remote::new(settings) {
+            Ok(remote) => Ok(Server { url, remote }),
+            Err(error) => {
+                let error = Diagnostic::from(Unusable { url, error });
+                Err(config.span.iter().fold(error, |error, span| error.at(span.clone(), "configured here")))
+            }
+        }
+    }
+
+    fn warning(&self, role: &'static str) -> Option<Diagnostic> {
+        let (error, is_off) = self.remote.take_failure()?;
+        let consequence = match is_off {
+            true => "the build continued without it: kernels were compiled on this machine",
+            false => "the build continued: kernels that it could not return were compiled on this machine",
+        };
+        Some(Failed { role, url: self.url.clone(), error, consequence }.into())
+    }
+}
+
+impl RemoteCache {
+    /// Reads the files of the settings without connecting.
+    pub(super) fn new(config: &RemoteConfig, digests: Cache) -> Result<RemoteCache, Diagnostic> {
+        let executor = config.executor.as_ref().map(|endpoint| Server::new(config, endpoint));
+        Ok(RemoteCache {
+            cache: Server::new(config, &config.cache)?,
+            executor: executor.transpose()?,
+            platform: config.platform.clone(),
+            digests,
+            files: Mutex::default(),
+            folders: Mutex::default(),
+        })
     }
 
     fn node(&self, input: &Input) -> Result<Node, String> {
@@ -76,7 +122,7 @@ impl RemoteCache {
             Input::File(path, Some(known)) => file(self.known_file(path, *known)?),
             Input::File(path, None) => file(self.large_file(path)?),
             Input::Program(path) => Node::File { digest: self.large_file(path)?, is_executable: true },
-            Input::Folder(path) => Node::Directory(self.folder(path)?),
+            Input::Folder(path) => Node::Directory(self.folder(path)?.root),
         })
     }
 
@@ -113,13 +159,13 @@ impl RemoteCache {
         let key = postcard::to_allocvec(&identity).map_err(|error| error.to_string())?;
         let key = ContentDigest::compute(&key);
         let known =
-            self.cache.get(&key).and_then(|value| postcard::from_bytes::<([u8; 32], u64)>(&value).ok());
+            self.digests.get(&key).and_then(|value| postcard::from_bytes::<([u8; 32], u64)>(&value).ok());
         let digest = match known.filter(|(_, length)| *length == facts.size()) {
             Some((sha256, length)) => Digest { sha256, length },
             None => {
                 let digest = Digest::read(file).map_err(error)?;
                 if let Ok(value) = postcard::to_allocvec(&(digest.sha256, digest.length)) {
-                    self.cache.put(&key, &value);
+                    self.digests.put(&key, &value);
                 }
                 digest
             }
@@ -129,14 +175,14 @@ impl RemoteCache {
     }
 
     /// Digests a folder once per session. Other threads wait.
-    fn folder(&self, path: &Path) -> Result<Digest, String> {
+    fn folder(&self, path: &Path) -> Result<Folder, String> {
         let mut folders = lock(&self.folders);
-        folders.entry(path.to_owned()).or_insert_with(|| digest_folder(path)).clone()
+        folders.entry(path.to_owned()).or_insert_with(|| encode_folder(path)).clone()
     }
 }
 
-fn digest_folder(root: &Path) -> Result<Digest, String> {
-    let mut tree = InputRoot::default();
+fn encode_folder(root: &Path) -> Result<Folder, String> {
+    let (mut tree, mut blobs) = (InputRoot::default(), Inputs::new());
     let mut waiting = vec![root.to_owned()];
     while let Some(folder) = waiting.pop() {
         let error = |error: std::io::Error| format!("cannot read `{}`: {error}", folder.display());
@@ -156,9 +202,13 @@ fn digest_folder(root: &Path) -> Result<Digest, String> {
             let digest = Digest::compute(&source::bytes(&path, source::LARGEST_TEXT)?);
             let node = Node::File { digest, is_executable: false };
             tree.insert(name, node).map_err(|error| error.to_string())?;
+            blobs.insert(digest, Blob::File(path));
         }
     }
-    Ok(tree.encode().root)
+    let tree = tree.encode();
+    let root = tree.root;
+    blobs.extend(tree.blobs.into_iter().map(|(digest, bytes)| (digest, Blob::Bytes(bytes.into()))));
+    Ok(Folder { root, blobs: Arc::new(blobs) })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -166,43 +216,74 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl SharedCache for RemoteCache {
-    fn entry<'c>(&'c self, action: &CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
+    fn entry<'c>(&'c self, compile: CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
         let mut root = InputRoot::default();
-        for (path, input) in &action.inputs {
+        for (path, input) in &compile.inputs {
             root.insert(path, self.node(input)?).map_err(|error| error.to_string())?;
         }
-        let platform = [("ISA", "x86-64"), ("OSFamily", "linux")];
         let command = Command {
-            arguments: action.arguments.clone(),
-            outputs: action.outputs.clone(),
-            platform: platform.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            arguments: compile.arguments.clone(),
+            outputs: compile.outputs.clone(),
+            platform: self.platform.clone(),
             timeout: TIMEOUT,
         };
-        let action = Action::new(&command, root.encode().root);
-        Ok(Box::new(Entry { remote: &self.remote, action }))
+        let tree = root.encode();
+        let action = Action::new(&command, tree.root);
+        Ok(Box::new(Entry { servers: self, action, compile, tree, is_executed: Cell::new(false) }))
     }
 
-    fn take_warning(&self) -> Option<Diagnostic> {
-        let (error, is_off) = self.remote.take_failure()?;
-        let consequence = match is_off {
-            true => "the build continued without it: kernels were compiled on this machine",
-            false => "the build continued: kernels that it could not return were compiled on this machine",
-        };
-        Some(Failed { url: self.url.clone(), error, consequence }.into())
+    fn executes(&self) -> bool {
+        self.executor.is_some()
+    }
+
+    fn take_warnings(&self) -> Vec<Diagnostic> {
+        let executor = self.executor.as_ref().and_then(|executor| executor.warning("the remote executor"));
+        self.cache.warning("the shared cache").into_iter().chain(executor).collect()
+    }
+}
+
+impl Entry<'_> {
+    /// Returns all files, directories and messages of the action.
+    fn inputs(&self) -> Result<Inputs, String> {
+        let mut inputs = Inputs::new();
+        for input in self.compile.inputs.values() {
+            match (input, self.servers.node(input)?) {
+                (Input::Bytes(bytes), Node::File { digest, .. }) => {
+                    inputs.insert(digest, Blob::Bytes(bytes.clone().into()));
+                }
+                (Input::File(path, _) | Input::Program(path), Node::File { digest, .. }) => {
+                    inputs.insert(digest, Blob::File(path.clone()));
+                }
+                (Input::Folder(path), _) => {
+                    let Folder { blobs, .. } = self.servers.folder(path)?;
+                    inputs.extend(blobs.iter().map(|(digest, blob)| (*digest, blob.clone())));
+                }
+                _ => {}
+            }
+        }
+        let messages = self.tree.blobs.iter().chain(&self.action.blobs);
+        inputs.extend(messages.map(|(digest, bytes)| (*digest, Blob::Bytes(bytes.clone().into()))));
+        Ok(inputs)
     }
 }
 
 impl SharedEntry for Entry<'_> {
     fn get(&self) -> Option<Outputs> {
-        let outputs: BTreeMap<String, Vec<u8>> = self.remote.look_up(&self.action)?;
-        Some(outputs)
+        self.servers.cache.remote.look_up(&self.action)
+    }
+
+    fn execute(&self) -> Option<Outputs> {
+        let executor = self.servers.executor.as_ref()?;
+        self.is_executed.set(true);
+        executor.remote.execute(&self.action, &self.inputs().ok()?)
     }
 
     fn put(&self, outputs: &Outputs) {
-        self.remote.store(&self.action, outputs);
+        self.servers.cache.remote.store(&self.action, outputs);
     }
 
     fn reject(&self, reason: &str) {
-        self.remote.report_invalid(reason);
+        let executor = self.servers.executor.as_ref().filter(|_| self.is_executed.get());
+        executor.unwrap_or(&self.servers.cache).remote.report_invalid(reason);
     }
 }

@@ -19,6 +19,25 @@ struct Server {
 impl Server {
     /// Starts BuildBox's server; `None` if it is missing.
     fn buildbox() -> Option<Server> {
+        Server::start(&[])
+    }
+
+    /// Starts the server with two workers, which see the C library of this machine.
+    fn with_workers() -> Option<Server> {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&paths).any(|folder| folder.join("bwrap").is_file()) {
+            skip("`bwrap` is not installed; BuildBox's workers need Debian's `bubblewrap`");
+            return None;
+        }
+        let folders =
+            ["/usr", "/lib", "/lib64"].map(|path| format!("--runner-arg=--bind-mount={path}:{path}"));
+        let runner = Path::new(&std::env::var_os("CUBINDER_TEST_BUILDBOX")?).join("buildbox-run");
+        let mut options = vec![format!("--buildbox-run={}", runner.display()), "--jobs=2".to_owned()];
+        options.extend(folders);
+        Server::start(&options)
+    }
+
+    fn start(options: &[String]) -> Option<Server> {
         let Some(folder) = std::env::var_os("CUBINDER_TEST_BUILDBOX").map(PathBuf::from) else {
             skip("`CUBINDER_TEST_BUILDBOX` is not set; `cargo xtask test` sets it");
             return None;
@@ -26,7 +45,7 @@ impl Server {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let store = tempfile::tempdir().unwrap();
         let mut command = Command::new(folder.join("buildbox-casd"));
-        command.arg(format!("--bind=127.0.0.1:{port}")).arg(store.path());
+        command.arg(format!("--bind=127.0.0.1:{port}")).args(options).arg(store.path());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().unwrap();
         let mut server = Server { url: format!("grpc://127.0.0.1:{port}"), process, folder: store };
@@ -181,4 +200,19 @@ fn a_damaged_server_is_not_believed() {
     }
     let found = machine.compile(&remote);
     assert!(found.library == filled.library);
+}
+
+#[test]
+fn workers_return_the_code_that_this_machine_compiles() {
+    let (Some(server), Some(machine)) = (Server::with_workers(), Machine::new("project")) else { return };
+    let here = machine.compile(&[]);
+    machine.empty_cache();
+    let remote = ["--remote-executor", server.url.as_str(), "--jobs", "2"];
+    let executed = machine.compile(&remote);
+    assert_eq!(executed.figures(), [0, 0, 0], "{}", executed.said);
+    assert!(executed.json["executed"].as_u64().unwrap() > 10);
+    assert!(executed.library == here.library, "equal bytes");
+    machine.empty_cache();
+    let [calls, _, shared] = machine.compile(&remote).figures();
+    assert!(calls == 0 && shared > 10, "the server keeps results of its workers");
 }

@@ -1,5 +1,6 @@
 //! The table `[remote]`: a cache of compiled code that machines share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Located;
 use crate::manifest::description::Kinds;
 use crate::manifest::errors::{
-    BadEndpoint, ConflictingRemoteKeys, EmptyPath, LoneRemoteKey, PlainText, WrongTimeout,
+    BadEndpoint, ConflictingRemoteKeys, EmptyPath, LoneRemoteKey, PlainExecutor, PlainText, WrongTimeout,
 };
 use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::manifest::value_type::{AnyText, Declaration, Row, table, value_types};
@@ -22,6 +23,11 @@ table! {
         /// The server: `grpcs://host:port`, or `grpc://host:port` without encryption. `--remote-cache` and
         /// `CUBINDER_REMOTE_CACHE` override it.
         cache: ServerUrl = Required, "\"grpcs://cache.example:8980\"";
+        /// The server whose workers compile what no cache has, if they have `cubinder`'s operating system. It also
+        /// stores their inputs. `--remote-executor` overrides it.
+        executor: ServerUrl = Optional, "\"grpcs://farm.example:8980\"";
+        /// Properties that select workers.
+        platform: Properties = Optional, "{ OSFamily = \"linux\" }";
         /// The server's instance.
         instance: AnyText = Default("\"\""), "\"main\"";
         /// `"read-write"` also stores results, as `--remote-upload` does.
@@ -44,6 +50,8 @@ table! {
 value_types! {
     /// A server's URL.
     ServerUrl -> Located<Endpoint>: "string", json!({ "type": "string", "pattern": "^grpcs?://[^/@\\s]+$" }), endpoint;
+    /// Properties of workers.
+    Properties -> BTreeMap<String, String>: "table of strings", json!({ "type": "object", "additionalProperties": { "type": "string" } }), properties;
     /// Whether results are stored.
     Mode -> bool: "`\"read-only\"` or `\"read-write\"`", json!({ "enum": ["read-only", "read-write"] }), mode;
     /// A file.
@@ -93,6 +101,10 @@ impl std::fmt::Display for Endpoint {
 pub struct RemoteConfig {
     /// The server.
     pub cache: Endpoint,
+    /// The server that executes compiles, if any.
+    pub executor: Option<Endpoint>,
+    /// Properties that select workers.
+    pub platform: BTreeMap<String, String>,
     /// The server's instance, often empty.
     pub instance: String,
     /// Whether results are stored.
@@ -119,6 +131,8 @@ impl RemoteConfig {
     pub fn new(cache: Endpoint) -> RemoteConfig {
         RemoteConfig {
             cache,
+            executor: None,
+            platform: BTreeMap::new(),
             instance: String::new(),
             can_upload: false,
             ca: None,
@@ -130,18 +144,27 @@ impl RemoteConfig {
         }
     }
 
-    /// Replaces the server of the table.
+    /// Replaces servers of the table.
     ///
     /// # Errors
-    /// The table has certificates, but the new server is not encrypted.
-    pub fn with_cache(self, cache: Endpoint) -> Result<RemoteConfig, Diagnostic> {
+    /// The table has certificates, but a new server is not encrypted.
+    pub fn with_servers(
+        self,
+        cache: Option<Endpoint>,
+        executor: Option<Endpoint>,
+    ) -> Result<RemoteConfig, Diagnostic> {
         let has_certificates = self.ca.is_some() || self.identity.is_some();
-        match self.span.as_ref().filter(|_| has_certificates && !cache.is_encrypted) {
-            Some(place) => {
-                Err(PlainText { url: cache.to_string(), key: "the certificates", place: place.clone() }
-                    .into())
+        let plain = [&cache, &executor].into_iter().flatten().find(|server| !server.is_encrypted);
+        match self.span.as_ref().filter(|_| has_certificates).zip(plain) {
+            Some((place, server)) => {
+                let key = "the certificates";
+                Err(PlainText { url: server.to_string(), key, place: place.clone() }.into())
             }
-            None => Ok(RemoteConfig { cache, ..self }),
+            None => Ok(RemoteConfig {
+                cache: cache.unwrap_or(self.cache),
+                executor: executor.or(self.executor),
+                ..self
+            }),
         }
     }
 }
@@ -153,6 +176,11 @@ impl Declaration for RemoteConfig {
         let folder = toml.source.path.parent().map(Path::to_path_buf).unwrap_or_default();
         let row: RemoteTable<'_> = Row::read_all(toml, section);
         let cache = row.cache?;
+        if let Some(executor) = row.executor.as_ref().filter(|server| !server.value.is_encrypted)
+            && cache.value.is_encrypted
+        {
+            toml.report(PlainExecutor { url: executor.value.to_string(), place: toml.span(executor) });
+        }
         let files = [
             ("`ca`", &row.ca),
             ("`client_certificate`", &row.client_certificate),
@@ -191,6 +219,8 @@ impl Declaration for RemoteConfig {
         };
         Some(RemoteConfig {
             cache: cache.value,
+            executor: row.executor.map(|executor| executor.value),
+            platform: row.platform.unwrap_or_default(),
             instance: row.instance.unwrap_or_default(),
             can_upload: row.mode.unwrap_or_default(),
             ca: row.ca.map(path),
@@ -212,6 +242,16 @@ fn endpoint(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Endpoint
             None
         }
     }
+}
+
+fn properties(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<BTreeMap<String, String>> {
+    if entry.lines().is_none() {
+        toml.report(toml.wrong_type(entry, "a table of strings"));
+        return None;
+    }
+    let property =
+        |toml: &mut TomlReader, line: &Entry<'_>| Some((line.key.clone(), toml.string(line)?.value));
+    Some(toml.lines_of(entry, property)?.into_iter().collect())
 }
 
 fn mode(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<bool> {

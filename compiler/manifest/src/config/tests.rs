@@ -40,6 +40,8 @@ const REMOTE_HEAD: &str = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n[remo
 fn reads_the_shared_cache() {
     let keys = r#"
 cache = "grpcs://cache.example:8980"
+executor = "grpcs://farm.example:8980"
+platform = { OSFamily = "linux" }
 instance = "main"
 mode = "read-write"
 ca = "ca.pem"
@@ -55,6 +57,8 @@ timeout = 30
     };
     let found = remote(keys);
     assert_eq!(found.cache.to_string(), "grpcs://cache.example:8980");
+    assert_eq!(found.executor.map(|server| server.authority).as_deref(), Some("farm.example:8980"));
+    assert_eq!(found.platform.get("OSFamily").map(String::as_str), Some("linux"));
     let identity = ("project/client.pem".into(), "/keys/client.pem".into());
     assert_eq!((found.ca, found.identity), (Some("project/ca.pem".into()), Some(identity)));
     assert_eq!((found.instance.as_str(), found.can_upload, found.timeout.as_secs()), ("main", true, 30));
@@ -64,9 +68,10 @@ timeout = 30
     assert_eq!(found.credential_helper.as_deref(), Some(Path::new("project/./helper")));
     assert_eq!(RemoteConfig { credential_helper: None, span: None, ..found }, expected);
     let other = "grpc://127.0.0.1:1".parse::<Endpoint>().expect("valid");
-    let error = remote(keys).with_cache(other.clone()).expect_err("certificates need encryption");
+    let error =
+        remote(keys).with_servers(Some(other.clone()), None).expect_err("certificates need encryption");
     assert!(error.message.ends_with("cannot be used with `grpc://127.0.0.1:1`, which is not encrypted"));
-    assert_eq!(expected.with_cache(other.clone()).map(|remote| remote.cache), Ok(other));
+    assert_eq!(expected.with_servers(Some(other.clone()), None).map(|remote| remote.cache), Ok(other));
 }
 
 #[test]
@@ -96,6 +101,9 @@ url = "grpc://x:1"
     ];
     texts.extend(urls.map(|url| format!("cache = \"{url}\"\n")));
     texts.push("instance = \"a\"\n".to_owned());
+    let more = "executor = \"grpc://x:1\"\nplatform = { OSFamily = 1 }\n";
+    texts.push(format!("cache = \"grpcs://x:1\"\n{more}"));
+    texts.push("cache = \"grpcs://x:1\"\nplatform = \"linux\"\n".to_owned());
     let messages = texts.iter().map(|text| errors(&format!("{REMOTE_HEAD}{text}")));
     assert_snapshot!(messages.collect::<Vec<_>>().join("\n"));
 }

@@ -251,6 +251,11 @@ cubinder_source::diagnostics! {
         at place: "needs an encrypted connection"; help: "use `grpcs://` if the server supports it, or remove this";
     }
 
+    pub(crate) struct PlainExecutor { url: String, place: Span }
+    error(WRONG_VALUE) "`cache` is encrypted, but `executor` is not: `{url}`" {
+        at place: "expected `grpcs://`"; help: "both servers get the same credentials";
+    }
+
     pub(crate) struct LoneRemoteKey { key: &'static str, other: &'static str, place: Span }
     error(MISSING_KEY) "`{key}` needs `{other}`" { at place: "a client has a certificate and its key"; }
 

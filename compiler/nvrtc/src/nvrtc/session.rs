@@ -13,8 +13,8 @@ use nvrtc_sys::Nvrtc;
 use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
-use sharing::Sharing;
 pub use sharing::contains_path;
+use sharing::{Search, Sharing};
 
 use super::errors::{Changed, EndlessInclude, NoCode, NoNvrtc, UnreadableCode, UnreadableSignature};
 use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
@@ -103,6 +103,8 @@ pub struct Statistics {
     pub cache_hits: u64,
     /// Number of results from the shared cache.
     pub shared_hits: u64,
+    /// Number of results from remote workers.
+    pub executed: u64,
     /// Whether NVRTC was loaded.
     pub nvrtc_loaded: bool,
 }
@@ -223,7 +225,7 @@ impl Session {
         let key = self.key("code", units, Purpose::Code(target));
         let readable = |entry: CodeEntry| entry.code(target, units.len()).ok().map(|code| (entry, code));
         let stored = self.stored(first, &key, readable);
-        let stored = stored.or_else(|| self.shared_code(units, target, &key));
+        let stored = stored.or_else(|| self.shared_code(units, target, &key, Search::CacheAndWorkers));
         let cached = stored.is_some();
         let (entry, code) = match stored {
             Some(found) => found,
@@ -287,7 +289,8 @@ impl Session {
         for (index, unit) in units.iter().enumerate() {
             let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
             let stored = self.stored(unit, &key, Some::<Signature>);
-            let stored = stored.or_else(|| self.shared_signature(unit, target, &key));
+            let stored =
+                stored.or_else(|| self.shared_signature(unit, target, &key, Search::CacheAndWorkers));
             if stored.is_none() {
                 missing.push((index, key));
             }

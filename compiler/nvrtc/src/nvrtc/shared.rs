@@ -70,16 +70,22 @@ pub trait SharedCache: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// An input cannot be read or has changed.
-    fn entry<'c>(&'c self, action: &CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String>;
+    fn entry<'c>(&'c self, action: CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String>;
 
-    /// Returns the first failure once.
-    fn take_warning(&self) -> Option<Diagnostic>;
+    /// Returns whether workers execute actions without a result.
+    fn executes(&self) -> bool;
+
+    /// Returns the first failure of each server once.
+    fn take_warnings(&self) -> Vec<Diagnostic>;
 }
 
 /// An action's result in a [`SharedCache`].
 pub trait SharedEntry {
     /// Returns the result, if the cache has it.
     fn get(&self) -> Option<Outputs>;
+
+    /// Returns the result of a worker; `None` also if the compile fails.
+    fn execute(&self) -> Option<Outputs>;
 
     /// Stores the result, if the cache accepts it.
     fn put(&self, outputs: &Outputs);

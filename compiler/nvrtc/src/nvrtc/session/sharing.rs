@@ -28,6 +28,14 @@ pub(super) struct Sharing {
     unshared: Mutex<BTreeMap<&'static str, u64>>,
 }
 
+/// Where a result is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Search {
+    Cache,
+    /// Workers compile what the cache lacks.
+    CacheAndWorkers,
+}
+
 /// An include folder and its name in actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Folder {
@@ -54,10 +62,10 @@ impl Session {
         self
     }
 
-    /// Returns the shared cache's warning once.
+    /// Returns the servers' warnings once.
     #[must_use]
-    pub fn take_sharing_warning(&self) -> Option<Diagnostic> {
-        self.sharing.as_ref()?.cache.take_warning()
+    pub fn take_sharing_warnings(&self) -> Vec<Diagnostic> {
+        self.sharing.as_ref().map(|sharing| sharing.cache.take_warnings()).unwrap_or_default()
     }
 
     /// Returns the numbers of compiles that are not shared, by reason.
@@ -77,7 +85,7 @@ impl Session {
     pub fn fetch_code(&self, units: &[&PreparedUnit], target: Target) {
         let key = self.key("code", units, Purpose::Code(target));
         if !self.cache.contains(&key) {
-            self.shared_code(units, target, &key);
+            self.shared_code(units, target, &key, Search::Cache);
         }
     }
 
@@ -85,7 +93,21 @@ impl Session {
     pub fn fetch_signature(&self, unit: &PreparedUnit, target: Target) {
         let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
         if !self.cache.contains(&key) {
-            self.shared_signature(unit, target, &key);
+            self.shared_signature(unit, target, &key, Search::Cache);
+        }
+    }
+
+    /// Returns whether workers compile, and the local cache keeps their results.
+    #[must_use]
+    pub fn can_execute(&self) -> bool {
+        self.can_fetch() && self.sharing.as_ref().is_some_and(|sharing| sharing.cache.executes())
+    }
+
+    /// Stores a kernel's signature by a worker in the local cache, unless that has it.
+    pub fn execute_signature(&self, unit: &PreparedUnit, target: Target) {
+        let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
+        if !self.cache.contains(&key) {
+            self.shared_signature(unit, target, &key, Search::CacheAndWorkers);
         }
     }
 
@@ -94,9 +116,10 @@ impl Session {
         units: &[&PreparedUnit],
         target: Target,
         key: &Digest,
+        search: Search,
     ) -> Option<(CodeEntry, Code)> {
         let first = units.first()?;
-        self.look_up(units, Purpose::Code(target), key, |mut outputs, folders| {
+        self.look_up(units, Purpose::Code(target), key, search, |mut outputs, folders| {
             let result: CodeResult = parse(&outputs)?;
             let code = outputs.remove(CODE).unwrap_or_default();
             let log = String::from_utf8(outputs.remove(LOG).unwrap_or_default());
@@ -122,37 +145,51 @@ impl Session {
         unit: &PreparedUnit,
         target: Target,
         key: &Digest,
+        search: Search,
     ) -> Option<Signature> {
-        self.look_up(&[unit], Purpose::Signature(target.arch), key, |outputs, folders| {
+        self.look_up(&[unit], Purpose::Signature(target.arch), key, search, |outputs, folders| {
             let SignatureResult { signature, included } = parse(&outputs)?;
             self.accept(unit, key, &signature, included, folders)?;
             Ok(signature)
         })
     }
 
-    /// Looks a key up once. `read` checks the result.
+    /// Looks a key up in the cache once. `read` checks the result.
     fn look_up<T>(
         &self,
         units: &[&PreparedUnit],
         purpose: Purpose,
         key: &Digest,
+        search: Search,
         read: impl FnOnce(Outputs, &[Folder]) -> Result<T, String>,
     ) -> Option<T> {
         let sharing = self.sharing.as_ref()?;
-        if lock(&sharing.asked).contains_key(key) {
+        let is_executed = search == Search::CacheAndWorkers && sharing.cache.executes();
+        let is_asked = lock(&sharing.asked).contains_key(key);
+        if is_asked && !is_executed {
             return None;
         }
-        let found = match self.shared_entry(sharing, units, purpose) {
-            Ok((entry, folders)) => entry
-                .get()
-                .and_then(|outputs| read(outputs, &folders).map_err(|reason| entry.reject(&reason)).ok()),
+        let (entry, folders) = match self.shared_entry(sharing, units, purpose) {
+            Ok(found) => found,
             Err(reason) => {
-                *lock(&sharing.unshared).entry(reason).or_default() += 1;
-                None
+                if !is_asked {
+                    *lock(&sharing.unshared).entry(reason).or_default() += 1;
+                    lock(&sharing.asked).insert(*key, false);
+                }
+                return None;
             }
         };
+        let cached = if is_asked { None } else { entry.get() };
+        let is_cached = cached.is_some();
+        let outputs = cached.or_else(|| if is_executed { entry.execute() } else { None });
+        let found =
+            outputs.and_then(|outputs| read(outputs, &folders).map_err(|reason| entry.reject(&reason)).ok());
         lock(&sharing.asked).insert(*key, found.is_some());
-        self.count(|statistics| statistics.shared_hits += u64::from(found.is_some()));
+        self.count(|statistics| match (&found, is_cached) {
+            (Some(_), true) => statistics.shared_hits += 1,
+            (Some(_), false) => statistics.executed += 1,
+            (None, _) => {}
+        });
         found
     }
 
@@ -240,7 +277,7 @@ impl Session {
         purpose: Purpose,
     ) -> Result<(Box<dyn SharedEntry + 's>, Vec<Folder>), &'static str> {
         let (action, folders) = self.action(&sharing.root, units, purpose)?;
-        let entry = sharing.cache.entry(&action).map_err(|_| UNREADABLE)?;
+        let entry = sharing.cache.entry(action).map_err(|_| UNREADABLE)?;
         Ok((entry, folders))
     }
 

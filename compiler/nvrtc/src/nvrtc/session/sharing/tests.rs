@@ -8,6 +8,8 @@ use crate::test_support::{show, toolkit, unit};
 struct Memory {
     results: Mutex<HashMap<String, Outputs>>,
     rejected: Mutex<Vec<String>>,
+    /// Workers, which have results that the cache lacks.
+    workers: Option<Arc<Memory>>,
     /// Overwrites every result.
     replacement: Mutex<Outputs>,
 }
@@ -15,7 +17,7 @@ struct Memory {
 struct MemoryEntry<'c>(&'c Memory, String);
 
 impl SharedCache for Memory {
-    fn entry<'c>(&'c self, action: &CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
+    fn entry<'c>(&'c self, action: CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
         let mut key = format!("{:?} {:?}", action.arguments, action.outputs);
         for (path, input) in &action.inputs {
             let contents = match input {
@@ -28,8 +30,12 @@ impl SharedCache for Memory {
         Ok(Box::new(MemoryEntry(self, key)))
     }
 
-    fn take_warning(&self) -> Option<Diagnostic> {
-        None
+    fn executes(&self) -> bool {
+        self.workers.is_some()
+    }
+
+    fn take_warnings(&self) -> Vec<Diagnostic> {
+        Vec::new()
     }
 }
 
@@ -38,6 +44,10 @@ impl SharedEntry for MemoryEntry<'_> {
         let mut found = self.0.results.lock().unwrap().get(&self.1)?.clone();
         found.extend(self.0.replacement.lock().unwrap().clone());
         Some(found)
+    }
+
+    fn execute(&self) -> Option<Outputs> {
+        MemoryEntry(self.0.workers.as_ref()?, self.1.clone()).get()
     }
 
     fn put(&self, outputs: &Outputs) {
@@ -126,6 +136,29 @@ fn a_machine_uses_the_results_of_another() {
     let Statistics { nvrtc_calls, cache_hits, shared_hits, .. } = session.statistics();
     assert_eq!([nvrtc_calls, cache_hits, shared_hits], [0, 0, 2]);
     assert!(shared.rejected.lock().unwrap().is_empty());
+}
+
+#[test]
+fn workers_compile_what_the_cache_lacks() {
+    let Some(toolkit) = toolkit("workers_compile_what_the_cache_lacks") else { return };
+    let farm = Arc::new(Memory::default());
+    let (code, _) = Machine::new(&toolkit, &farm).build(TEXT, "sm_89");
+    let shared = Arc::new(Memory { workers: Some(Arc::clone(&farm)), ..Memory::default() });
+    let machine = Machine::new(&toolkit, &shared);
+    let session = machine.session();
+    let prepared = session.prepare(unit(&machine.home.path().join("project"), TEXT, "k", &[]));
+    let target: Target = "sm_89".parse().unwrap();
+    assert!(session.can_execute());
+    session.fetch_code(&[&prepared], target);
+    session.fetch_signature(&prepared, target);
+    session.execute_signature(&prepared, target);
+    assert_eq!(session.compile(&prepared, target).unwrap().object, code);
+    assert!(session.signature(&prepared, target).is_ok());
+    let Statistics { nvrtc_calls, cache_hits, shared_hits, executed, .. } = session.statistics();
+    assert_eq!([nvrtc_calls, cache_hits, shared_hits, executed], [0, 0, 0, 2]);
+    farm.results.lock().unwrap().clear();
+    let (again, [calls, ..]) = Machine::new(&toolkit, &shared).build(TEXT, "sm_89");
+    assert_eq!((again, calls), (code, 2), "compiled here");
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub struct ProjectOptions {
     pub remote_cache: Option<Endpoint>,
     /// Server that executes compiles, which overrides the configured one.
     pub remote_executor: Option<Endpoint>,
+    /// Whether nothing is compiled on this machine.
+    pub remote_only: bool,
     /// Whether results are stored in the shared cache, whatever is configured.
     pub remote_upload: bool,
 }
@@ -183,6 +185,10 @@ impl Project {
         let mut found = tuning::pack(files, plugin);
         found.retain(|found| !self.options.is_measured || found.severity != Severity::Error);
         found
+    }
+
+    pub(crate) fn is_remote_only(&self) -> bool {
+        self.options.remote_only
     }
 
     /// Returns the shared cache, if any.

@@ -106,6 +106,9 @@ pub(super) struct Arguments {
     /// Server whose workers compile what no cache has, with --jobs compiles at a time [default: `executor` of cubinder.toml]
     #[arg(long, value_name = "URL")]
     remote_executor: Option<String>,
+    /// Fail, instead of compiling here, if neither caches nor workers return a result
+    #[arg(long, conflicts_with = "no_cache")]
+    remote_only: bool,
     /// Also store results in the shared cache, as `mode = "read-write"` in cubinder.toml
     #[arg(long)]
     remote_upload: bool,
@@ -202,9 +205,16 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         is_measured: false,
         remote_cache: remote_cache(arguments)?,
         remote_executor: remote_executor(arguments)?,
+        remote_only: arguments.remote_only,
         remote_upload: arguments.remote_upload,
     };
     let project = one_project(Project::open_around(options, &here)?)?;
+    if arguments.remote_only && project.remote()?.is_none() {
+        let error = Diagnostic::error("`--remote-only` needs a server");
+        return Err(error
+            .help("specify `--remote-executor URL`, or add `[remote]` to `cubinder.toml`")
+            .into());
+    }
     // A library of selected manifests must not replace the project's.
     let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
     let config = project.config.as_ref().filter(|_| is_of_project);

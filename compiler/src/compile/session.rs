@@ -29,7 +29,11 @@ pub(super) fn for_plugins(
     let session = Session::new(toolkit, Settings::default(), cache())?;
     let mut session = session.in_processes_of(overrides.workers.clone());
     if let Some(remote) = project.remote()?.filter(|_| use_cache) {
-        session = session.sharing(Arc::new(RemoteCache::new(&remote, cache())?), &project.root);
+        session = session.sharing(
+            Arc::new(RemoteCache::new(&remote, cache())?),
+            &project.root,
+            project.is_remote_only(),
+        );
     }
     let mut errors = Vec::new();
     if plans.iter().any(|plan| plan.min_driver.is_some()) {

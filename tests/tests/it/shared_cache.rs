@@ -207,7 +207,7 @@ fn workers_return_the_code_that_this_machine_compiles() {
     let (Some(server), Some(machine)) = (Server::with_workers(), Machine::new("project")) else { return };
     let here = machine.compile(&[]);
     machine.empty_cache();
-    let remote = ["--remote-executor", server.url.as_str(), "--jobs", "2"];
+    let remote = ["--remote-executor", server.url.as_str(), "--jobs", "2", "--remote-only"];
     let executed = machine.compile(&remote);
     assert_eq!(executed.figures(), [0, 0, 0], "{}", executed.said);
     assert!(executed.json["executed"].as_u64().unwrap() > 10);

@@ -113,6 +113,13 @@ cubinder_source::diagnostics! {
         help: "run `cargo xtask setup`, or specify another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`";
     }
 
+    pub(super) struct NotExecuted<'a> { kernel: &'a str, target: Target, span: Span }
+    error "no server returned a result of `{kernel}` for `{target}`" {
+        at span: "not compiled here because of `--remote-only`";
+        note: "the kernel may not compile, or the servers failed, for which there are warnings";
+        help: "compile without `--remote-only` to see NVRTC's messages";
+    }
+
     /// This NVRTC's output depends on more than its input.
     pub(super) struct NotReproducible { major: i32, minor: i32 }
     warning "NVRTC {major}.{minor} may return different code for the same input" {

@@ -16,7 +16,9 @@ use entry::{CodeEntry, Stored};
 pub use sharing::contains_path;
 use sharing::{Search, Sharing};
 
-use super::errors::{Changed, EndlessInclude, NoCode, NoNvrtc, UnreadableCode, UnreadableSignature};
+use super::errors::{
+    Changed, EndlessInclude, NoCode, NoNvrtc, NotExecuted, UnreadableCode, UnreadableSignature,
+};
 use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
 use super::{Cause, CompileMessage, Compiler, ReadFiles, call_for, diagnose, diagnostics, log, shared};
@@ -516,6 +518,11 @@ impl Session {
         if let Some(path) = &prepared.dependencies.endless {
             let TranslationUnit { name: file, kernel_span, .. } = &prepared.unit;
             let error = EndlessInclude { path: path.display(), file, kernel: kernel_span.clone() };
+            return Err(vec![CompileMessage::new(error)]);
+        }
+        if self.is_remote_only() {
+            let TranslationUnit { kernel, kernel_span, .. } = &prepared.unit;
+            let error = NotExecuted { kernel, target: purpose.target(), span: kernel_span.clone() };
             return Err(vec![CompileMessage::new(error)]);
         }
         let compiler = self.compiler().map_err(|error| vec![CompileMessage::new(error)])?;

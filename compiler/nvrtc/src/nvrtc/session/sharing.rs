@@ -22,6 +22,8 @@ pub(super) struct Sharing {
     cache: Arc<dyn SharedCache>,
     /// The project's folder.
     root: PathBuf,
+    /// Whether nothing is compiled on this machine.
+    is_remote_only: bool,
     /// Keys that were looked up, and whether the cache had a result.
     asked: Mutex<HashMap<Digest, bool>>,
     /// Numbers of compiles that are not shared, by reason.
@@ -54,12 +56,23 @@ const OLD_NVRTC: &str = "this NVRTC is not reproducible";
 const UNREADABLE: &str = "an input cannot be read or has changed";
 
 impl Session {
-    /// Shares results of the project in `root` with other machines.
+    /// Shares results of the project in `root` with other machines. With `is_remote_only`, results that no server
+    /// returns are errors.
     #[must_use]
-    pub fn sharing(mut self, cache: Arc<dyn SharedCache>, root: &Path) -> Session {
+    pub fn sharing(mut self, cache: Arc<dyn SharedCache>, root: &Path, is_remote_only: bool) -> Session {
         let root = root.to_owned();
-        self.sharing = Some(Sharing { cache, root, asked: Mutex::default(), unshared: Mutex::default() });
+        self.sharing = Some(Sharing {
+            cache,
+            root,
+            is_remote_only,
+            asked: Mutex::default(),
+            unshared: Mutex::default(),
+        });
         self
+    }
+
+    pub(super) fn is_remote_only(&self) -> bool {
+        self.sharing.as_ref().is_some_and(|sharing| sharing.is_remote_only)
     }
 
     /// Returns the servers' warnings once.

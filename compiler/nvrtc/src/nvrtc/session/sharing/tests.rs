@@ -67,13 +67,19 @@ struct Machine {
     home: tempfile::TempDir,
     shared: Arc<Memory>,
     options: Vec<String>,
+    is_remote_only: bool,
 }
 
 impl Machine {
     fn new(toolkit: &Toolkit, shared: &Arc<Memory>) -> Machine {
         let home = tempfile::tempdir().unwrap();
-        let machine =
-            Machine { toolkit: toolkit.clone(), home, shared: Arc::clone(shared), options: Vec::new() };
+        let machine = Machine {
+            toolkit: toolkit.clone(),
+            home,
+            shared: Arc::clone(shared),
+            options: Vec::new(),
+            is_remote_only: false,
+        };
         machine.write("project/kernels/a.h", "#define A 1\n");
         machine.write("project/include/b.h", "#define B 2\n");
         machine
@@ -90,7 +96,7 @@ impl Machine {
         let root = self.home.path().join("project");
         let settings = Settings { include: vec![root.join("include")], options: self.options.clone() };
         let session = Session::new(self.toolkit.clone(), settings, cache).unwrap();
-        session.sharing(Arc::<Memory>::clone(&self.shared), &root)
+        session.sharing(Arc::<Memory>::clone(&self.shared), &root, self.is_remote_only)
     }
 
     /// Returns the code, and the numbers of NVRTC calls, local and shared results.
@@ -159,6 +165,13 @@ fn workers_compile_what_the_cache_lacks() {
     farm.results.lock().unwrap().clear();
     let (again, [calls, ..]) = Machine::new(&toolkit, &shared).build(TEXT, "sm_89");
     assert_eq!((again, calls), (code, 2), "compiled here");
+    let nothing = Arc::new(Memory::default());
+    let alone = Machine { is_remote_only: true, ..Machine::new(&toolkit, &nothing) };
+    let session = alone.session();
+    let prepared = session.prepare(unit(&alone.home.path().join("project"), TEXT, "k", &[]));
+    let errors = diagnostics(session.compile(&prepared, target).unwrap_err());
+    assert_eq!(errors[0].message, "no server returned a result of `k` for `sm_89`");
+    assert_eq!(session.statistics().nvrtc_calls, 0);
 }
 
 #[test]

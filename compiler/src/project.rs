@@ -194,7 +194,7 @@ impl Project {
     /// Returns the shared cache, if any.
     ///
     /// # Errors
-    /// The server of the command line is not encrypted, but certificates are configured.
+    /// The server of the command line is not encrypted, but certificates or headers are configured.
     pub fn remote(&self) -> Result<Option<RemoteConfig>, Diagnostic> {
         let configured = self.config.as_ref().and_then(|config| config.remote.clone());
         let ProjectOptions { remote_cache: cache, remote_executor: executor, .. } = &self.options;

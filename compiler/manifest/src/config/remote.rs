@@ -147,17 +147,18 @@ impl RemoteConfig {
     /// Replaces servers of the table.
     ///
     /// # Errors
-    /// The table has certificates, but a new server is not encrypted.
+    /// The table has certificates or headers, but a new server is not encrypted.
     pub fn with_servers(
         self,
         cache: Option<Endpoint>,
         executor: Option<Endpoint>,
     ) -> Result<RemoteConfig, Diagnostic> {
         let has_certificates = self.ca.is_some() || self.identity.is_some();
+        let has_headers = self.headers_file.is_some() || self.credential_helper.is_some();
         let plain = [&cache, &executor].into_iter().flatten().find(|server| !server.is_encrypted);
-        match self.span.as_ref().filter(|_| has_certificates).zip(plain) {
+        match self.span.as_ref().filter(|_| has_certificates || has_headers).zip(plain) {
             Some((place, server)) => {
-                let key = "the certificates";
+                let key = "certificates or headers of `[remote]`";
                 Err(PlainText { url: server.to_string(), key, place: place.clone() }.into())
             }
             None => Ok(RemoteConfig {
@@ -185,6 +186,9 @@ impl Declaration for RemoteConfig {
             ("`ca`", &row.ca),
             ("`client_certificate`", &row.client_certificate),
             ("`client_key`", &row.client_key),
+            // Everyone on the network could read tokens.
+            ("`headers_file`", &row.headers_file),
+            ("`credential_helper`", &row.credential_helper),
         ];
         for (key, file) in files {
             if let Some(file) = file.as_ref().filter(|_| !cache.value.is_encrypted) {

@@ -63,8 +63,8 @@ timeout = 30
     assert_eq!((found.ca, found.identity), (Some("project/ca.pem".into()), Some(identity)));
     assert_eq!((found.instance.as_str(), found.can_upload, found.timeout.as_secs()), ("main", true, 30));
     assert_eq!(found.credential_helper.as_deref(), Some(Path::new("helper")), "searched in PATH");
-    let found = remote("cache = \"grpc://[::1]:80\"\ncredential_helper = \"./helper\"\n");
-    let expected = RemoteConfig::new("grpc://[::1]:80".parse().expect("valid"));
+    let found = remote("cache = \"grpcs://[::1]:80\"\ncredential_helper = \"./helper\"\n");
+    let expected = RemoteConfig::new("grpcs://[::1]:80".parse().expect("valid"));
     assert_eq!(found.credential_helper.as_deref(), Some(Path::new("project/./helper")));
     assert_eq!(RemoteConfig { credential_helper: None, span: None, ..found }, expected);
     let other = "grpc://127.0.0.1:1".parse::<Endpoint>().expect("valid");

@@ -228,14 +228,21 @@ fn every_mistake_has_a_cause_and_a_remedy() {
         &machine.run(&["build", "model.onnx", "-o", "manifests", "--plugins", "build/libscale.so"]),
     );
     fails("no output", &machine.run(&["build", "model.onnx"]));
-    for read in
-        ["model.onnx", "manifests/../model.onnx", "build/libscale.so", "build/libscale-code.so", "times"]
-    {
-        project.write("times", "");
-        project.write("build/libscale-code.so", "");
-        let options =
-            ["build", "model.onnx", "--plugins", "build/libscale.so", "--timing-cache", "times", "-o", read];
-        fails(&format!("an output that is read: {read}"), &machine.run(&options));
+    project.write("weights.onnx", models::with_weights_beside_it("weights.bin"));
+    for file in ["times", "weights.bin", "build/libscale-code.so"] {
+        project.write(file, "");
+    }
+    for (model, read) in [
+        ("model.onnx", "model.onnx"),
+        ("model.onnx", "manifests/../model.onnx"),
+        ("model.onnx", "build/libscale.so"),
+        ("model.onnx", "times"),
+        ("weights.onnx", "weights.bin"),
+    ] {
+        let options = ["build", model, "--plugins", "build/libscale.so", "--no-check", "-o", read];
+        let with_cache = [&options[..], &["--timing-cache", "times", "--with", "rtx"]].concat();
+        fails(&format!("an output that is read: {read}"), &machine.run(&with_cache));
+        assert_eq!(project.read("weights.bin"), b"");
     }
     machine.python(FOUND, r#"echo '{"event": "log", "severity": "ERROR", "text": "IBuilder::buildSerializedNetwork: Error Code 4: API Usage Error (Optimization profile 0 is missing values for shape input tensor size.)"}'; exit 1"#);
     fails("missing values", &run("model.onnx", &[]));

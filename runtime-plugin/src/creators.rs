@@ -1,8 +1,8 @@
 //! The creators that a plugin library registers:
 //!
-//! - `libcubinder.so`, without a bundle: `Kernel`, for engines whose nodes carry their code; rejects older ones
+//! - `libcubinder.so`: `Kernel2`, for engines whose nodes carry their code; rejects older ones
 //! - `lib<name>.so`: its bundle's ops
-//! - `lib<name>-code.so`: `Kernel-<digest>`, for engines whose nodes refer to its bundle
+//! - `lib<name>-code.so`: `Kernel-<digest>`, for engines that refer to its bundle
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Op {
         Error::invalid(format!("{namespace}::{name} `{node}`: {error}"))
     }
 
-    /// Reads attributes; `elsewhere` is the error outside of a build.
+    /// `elsewhere` is the error outside of builds.
     fn values(
         &self,
         node: &str,
@@ -378,7 +378,6 @@ mod tests {
         assert_eq!(refused, versions);
     }
 
-    /// TensorRT-RTX would keep a dangling creator.
     #[test]
     fn no_two_creators_share_a_name() {
         assert_eq!(identity::GENERIC_NAME.to_str().unwrap(), format!("Kernel{FORMAT_VERSION}"));

@@ -76,7 +76,7 @@ pub(crate) enum Definition {
     Node {
         node: Arc<Node>,
         digest: Digest,
-        /// The container and the sections after it, to serialize the node again.
+        /// Container and following sections, to serialize the node again.
         field: Arc<[u8]>,
         /// The container's.
         length: usize,
@@ -109,7 +109,7 @@ impl Definition {
         }
     }
 
-    /// Returns the variants for the attributes and `kinds` (`None`: any), with their indices.
+    /// Returns the variants for the attributes and `kinds` (`None`: any).
     pub(crate) fn reachable_rows(
         &self,
         kinds: Option<&TensorKinds>,

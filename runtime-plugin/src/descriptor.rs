@@ -1,9 +1,8 @@
-//! The bundle in this library's file, if any: the compiler fills in the descriptor, and turns the note's program
-//! header into the bundle's segment.
+//! The bundle in this library's file: the compiler fills in the descriptor, and turns the note's program header into
+//! the bundle's segment.
 //!
 //! Never exports a symbol (another copy's could replace it) or compares with the magic (a second copy in the file).
 
-// Two statics whose bytes change after linking.
 #![allow(unsafe_code)]
 
 use cubinder_model::slot::{self, Mode};
@@ -26,7 +25,7 @@ static DESCRIPTOR: Descriptor = Descriptor(slot::GENERIC);
 #[unsafe(link_section = ".note.cubinder")]
 static NOTE: Note = Note(slot::NOTE);
 
-/// A library written by another version of the compiler.
+/// Another compiler version wrote the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownDescriptor {
     /// Unknown mode.
@@ -39,11 +38,11 @@ impl std::fmt::Display for UnknownDescriptor {
     }
 }
 
-/// Returns this library's bundle and mode; `None` in the generic library. The reader checks the bundle.
+/// Returns this library's unchecked bundle and its mode; `None` in the generic library.
 pub fn attached() -> Result<Option<(Mode, &'static [u8])>, UnknownDescriptor> {
     let descriptor = &raw const DESCRIPTOR.0;
     // SAFETY: statics of these types, never written in this process. Volatile: the file's bytes differ from the
-    // initializers. Reading the note keeps the linker from dropping it.
+    // initializers. Reading the note keeps it linked.
     let (words, _) = unsafe { (descriptor.read_volatile(), (&raw const NOTE.0).read_volatile()) };
     let (mode, delta, length) = slot::own_words(&words);
     if (mode, delta, length) == (0, 0, 0) {

@@ -1,4 +1,4 @@
-//! The part of a model that an engine keeps: all checks of launches, but no descriptions and no settled choices.
+//! The part of a model that an engine keeps: all checks of launches, no descriptions and settled choices.
 
 use cubinder_expr::Value;
 use cubinder_launch::{Facts, Rule, Steps};
@@ -6,7 +6,7 @@ use cubinder_model::model::tuning;
 use cubinder_model::{Attribute, Input, Output, Plugin, Requirement, TunedDevice, TunedPoint, Variant};
 
 /// Returns the model for an engine. `variants` have their indices in the plugin. Drops requirements decided by
-/// attributes and the now fixed ranks.
+/// attributes and ranks.
 pub(crate) fn of_node(
     plugin: &Plugin,
     variants: Vec<(usize, Variant)>,

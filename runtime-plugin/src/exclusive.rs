@@ -1,5 +1,5 @@
-//! A cell for one thread at a time that never waits: if TensorRT breaks its promise about an execution context's
-//! objects, an error results instead of undefined behavior.
+//! A cell for one thread at a time that never waits: if TensorRT breaks its promise about execution contexts, an error
+//! results, not undefined behavior.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +14,13 @@ pub(crate) struct Exclusive<T> {
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
-    /// Calls `use_it` with the value; `None` if it is in use.
     #[inline]
     pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.busy.swap(true, Ordering::Acquire) {
             return None;
         }
         let _release = Release(&self.busy);
-        // SAFETY: the flag was false, so no other reference exists; `_release` resets the flag after `use_it`.
+        // SAFETY: the flag was false: no other reference exists; `_release` resets it after `use_it`.
         Some(use_it(unsafe { &mut *self.value.get() }))
     }
 }

@@ -1,4 +1,4 @@
-//! Operators of the C interface with arbitrary arguments, for fuzz targets.
+//! Operators of the C interface, for fuzz targets.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Arguments<'a> {
     pub sizes: Vec<i64>,
 }
 
-/// Creates an operator, and computes its output shapes and their program. Returns shapes and program.
+/// Creates an operator; returns output shapes and their program.
 pub fn call(plugin: &Plugin, arguments: &Arguments<'_>) -> Result<(Vec<Vec<i64>>, Vec<i64>)> {
     let node = Node {
         producer: String::new(),

@@ -1,4 +1,4 @@
-//! The core names, unlike the ops': a registry rejects a library if it has one of its creators.
+//! The core names, unlike the ops': a registry rejects libraries with a known creator.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
@@ -8,8 +8,8 @@ use trt_abi::Identity;
 
 pub(crate) const NAMESPACE: &CStr = core_name::NAMESPACE;
 
-/// Ends with the format's version: of creators of one name and namespace TensorRT-RTX 1.7 removes the last or none,
-/// which two libraries cannot follow.
+/// Ends with the format's version: of equally named creators TensorRT-RTX 1.7 removes the last or none, which two
+/// libraries cannot follow.
 pub(crate) const GENERIC_NAME: &CStr = core_name::GENERIC;
 
 /// The serialized field: a container.
@@ -28,5 +28,5 @@ fn core(name: Cow<'static, CStr>) -> Identity {
     Identity { name, version: version.into(), namespace: NAMESPACE.into() }
 }
 
-/// Rejects older formats with a fix; TensorRT would report an unknown plugin.
+/// Rejects older formats with a fix.
 pub(crate) const OLD_VERSIONS: [Identity; 1] = [Identity::new(c"Kernel", c"1", NAMESPACE)];

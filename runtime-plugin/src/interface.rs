@@ -60,7 +60,7 @@ unsafe fn borrowed<'a>(operator: *const Operator) -> Result<&'a Operator> {
     unsafe { operator.as_ref() }.ok_or_else(|| Error::invalid("the operator is null"))
 }
 
-/// Returns a place for a result, checked before there is one.
+/// Returns a place for a result.
 ///
 /// # Safety
 /// `place` is null or valid for writes during `'a`.

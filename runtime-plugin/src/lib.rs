@@ -1,11 +1,11 @@
-//! TensorRT plugins from a bundle or serialized fields: `libcubinder.so` runs engines; with a bundle
-//! ([`descriptor`]), this library has ops or code.
+//! TensorRT plugins from a bundle or serialized fields: `libcubinder.so` runs engines; with a bundle ([`descriptor`]),
+//! this library has ops or code.
 //!
 //! Invariants:
 //! - Never depends on the compiler; knows no operator.
 //! - Prints only through TensorRT's logger.
 //! - No `thread_local` with a destructor, which would keep the library mapped after `dlclose`.
-//! - Objects of a build make no CUDA call before `onShapeChange` or `enqueue`.
+//! - A build's objects make no CUDA call before `onShapeChange` or `enqueue`.
 //! - `enqueue` does not allocate, lock or hash.
 #![allow(unsafe_code)]
 

@@ -19,11 +19,11 @@ fn allocated() -> usize {
     info.uordblks + info.hblkhd
 }
 
-/// Forks to get a single thread: the harness's allocates.
+/// Forks: the harness's thread allocates.
 #[test]
 fn opening_and_closing_leaks_nothing() {
     let path = library();
-    // SAFETY: the child calls only this test's functions and skips destructors.
+    // SAFETY: the child runs only this test's functions, no destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // A panic must not reach the harness.

@@ -61,7 +61,7 @@ fn in_primary_context<T>(work: impl FnOnce() -> T) -> T {
     let pop = driver_function!(c"cuCtxPopCurrent_v2", *mut CUcontext);
     let release = driver_function!(c"cuDevicePrimaryCtxRelease_v2", c_int);
     let mut context = CUcontext::NULL;
-    // SAFETY: signatures of `cuda.h`; `context` holds the handle that the first call stores.
+    // SAFETY: signatures of `cuda.h`; the first call stores the handle in `context`.
     let codes = unsafe { (retain(&raw mut context, 0), push(context)) };
     assert_eq!(codes, (0, 0));
     let result = work();
@@ -127,7 +127,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     assert_eq!(found, expected);
 }
 
-/// Loads during another thread's global-mode capture, which forbids unsafe calls.
+/// Loads during another thread's global-mode capture.
 fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
     let create = driver_function!(c"cuStreamCreate", *mut CUstream, c_uint);
     let begin = driver_function!(c"cuStreamBeginCapture_v2", CUstream, c_int);

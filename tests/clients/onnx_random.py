@@ -206,7 +206,7 @@ def steps(m):
         return node("Split", [x], outputs, axis=place, **more)
 
     def slice_():
-        # onnx 1.23 crashes for a negative step over an empty tensor.
+        # onnx 1.23 crashes for negative steps over empty tensors.
         source = m.pick(lambda type, dims: len(dims) > 0 and 0 not in dims)
         if source is None:
             return False

@@ -70,7 +70,7 @@ text = message(scaled, leaf, factor=1.0)
 assert text == "test::scaled has no gradient: call it under `torch.no_grad()`, or detach its inputs", text
 with torch.no_grad():
     assert scaled(leaf, factor=1.0).shape == x.shape
-# A kernel after a large shape allocates no more than for a small one: `marks` has a byte for each element.
+# It allocates no more than for a small shape: `marks` has a byte for each element.
 scaled(torch.empty(1 << 26), factor=1.0)
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
     scaled(x, factor=1.0)

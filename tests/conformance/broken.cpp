@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A plugin library with planted faults (`ORACLE_FAULT`) for the oracle. Two plugins have no kernel: every enqueue
-// fails, as without a driver.
+// A plugin library with planted faults (`ORACLE_FAULT`) for the oracle. Two plugins have no kernel: enqueue fails, as
+// without a driver.
 #include "broken_attributes.hpp"
 #include "broken_everything.hpp"
 

@@ -61,7 +61,7 @@ void checkInterfaces(Subject const& subject)
         }
     });
     subject.check("dynamic_cast is answered", [&](Probe& probe) {
-        // A null type_info pointer crashes here. Null and the object are valid answers.
+        // A null type_info pointer crashes here; null and the object are valid.
         Owned plugin = subject.create(probe);
         IPluginCapability* build = plugin->getCapabilityInterface(PluginCapabilityType::kBUILD);
         auto* cast = dynamic_cast<nvinfer1::IPluginV3OneBuild*>(build);

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Damaged engines: for every change to the fields, createPlugin(kRUNTIME) returns null and logs.
+// Damaged engines: createPlugin(kRUNTIME) returns null and logs.
 #include "subject.hpp"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ void eachField(Bench const& bench, std::function<void(size_t, std::string const&
     }
 }
 
-//! Whether a provenance record (`model/src/provenance.rs`) begins here, after a complete node without one.
+//! Whether a provenance record (`model/src/provenance.rs`) begins here, after a complete node.
 bool beginsSection(std::vector<uint8_t> const& bytes, size_t at)
 {
     static constexpr std::string_view kMAGIC{"\x93" "CUBSEC\n", 8};
@@ -121,7 +121,7 @@ void checkDamage(Subject const& subject)
         eachField(bench, [&](size_t which, std::string const& name) {
             auto const length = static_cast<size_t>(bench.fields[which].length);
             Fields damaged = bench.fields;
-            // From the end, because truncation also truncates the memory.
+            // From the end: truncation also truncates the memory.
             std::vector<size_t> lengths = positions(subject, length);
             std::reverse(lengths.begin(), lengths.end());
             for (size_t shorter : lengths)

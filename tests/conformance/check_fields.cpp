@@ -184,7 +184,6 @@ void checkRoundTrip(Subject const& subject)
         auto collection = std::make_unique<Collection>(fields);
         Owned loaded(loader.createPlugin("node", collection->get(), TensorRTPhase::kRUNTIME));
         probe.need(loaded != nullptr, "a refusal", "a plugin");
-        // Overwrites the plugin's input before freeing it.
         for (int32_t i = 0; i < collection->get()->nbFields; ++i)
         {
             auto const& field = collection->get()->fields[i];
@@ -224,7 +223,7 @@ void checkRoundTrip(Subject const& subject)
         } while (std::next_permutation(order.begin(), order.end()));
     });
     subject.check("destroyed in place, and destroyed and freed", [&](Probe& probe) {
-        // Slot 2 destroys without freeing; slot 3 also frees. This leaks.
+        // Slot 2 destroys, slot 3 also frees. This leaks.
         Owned plugin = subject.create(probe);
         IPluginV3* clone = cloneOf(probe, *plugin).release();
         clone->~IPluginV3();

@@ -18,7 +18,7 @@ using nvinfer1::TensorFormat;
 namespace
 {
 
-// Above the headers' types and formats, to try later releases' values.
+// Above the headers' types and formats, for later releases' values.
 constexpr int32_t kDATA_TYPES = 16;
 constexpr int32_t kFORMATS = 18;
 constexpr int32_t kNO_TYPE = 99;

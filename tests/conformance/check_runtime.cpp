@@ -160,7 +160,7 @@ void checkRunning(Subject const& subject)
         }());
         if (!driverPresent())
         {
-            return; // Plugins may evaluate launches only if a driver exists.
+            return; // They may evaluate launches only with a driver.
         }
         refused("more elements than any GPU holds", [&] {
             Tensors wrong = node;

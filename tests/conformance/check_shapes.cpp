@@ -114,7 +114,7 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
 {
     Facts const& facts = subject.facts;
     Owned plugin = subject.create(probe, facts.attributesOf(given.attribute));
-    // The builder asks a clone again; no state may remain.
+    // No state may remain.
     for (int32_t round = 0; round < 2; ++round)
     {
         Expressions expressions(facts.outputs);
@@ -152,7 +152,6 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
     }
 }
 
-// An extent over symbols must not be constant.
 void expectSymbols(Subject const& subject, Probe& probe, Given const& given)
 {
     Facts const& facts = subject.facts;

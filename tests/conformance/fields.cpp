@@ -12,7 +12,7 @@ using nvinfer1::PluginFieldType;
 namespace
 {
 
-// More mean a broken plugin or a misread collection.
+// More mean a broken plugin or misread collection.
 constexpr int32_t kMOST_FIELDS = 4096;
 constexpr size_t kALIGNMENT = 16;
 
@@ -74,7 +74,7 @@ Fields copy(Probe& probe, nvinfer1::PluginFieldCollection const* collection)
     {
         nvinfer1::PluginField const& raw = collection->fields[i];
         std::string const which = "field " + show(i);
-        // TensorRT itself crashes on a null name.
+        // TensorRT crashes on null.
         probe.need(raw.name != nullptr, which + " without a name (null)", "a name");
         probe.that(names.insert(raw.name).second, "field " + show(raw.name) + " twice", "each name once");
         size_t const size = elementSize(raw.type);

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 // Plugin libraries read it from the finder's library: the logger's layout depends on it. `ORACLE_VERSION` selects a
-// release of the same layout.
+// release of equal layout.
 #ifndef ORACLE_VERSION
 #define ORACLE_VERSION NV_TENSORRT_VERSION
 #endif

@@ -1,5 +1,4 @@
-// A plugin without work, to measure TensorRT's cost of a node with one input and output. Field `tactics`: their
-// number.
+// A plugin without work, to measure TensorRT's cost of a node. Field `tactics`: their number.
 #include "NvInferRuntime.h"
 
 #include <cstring>

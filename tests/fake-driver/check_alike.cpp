@@ -23,7 +23,7 @@ std::map<std::string, size_t> counted(Session const& session)
     return calls;
 }
 
-// Prepares a node; returns its driver calls by name.
+// Returns driver calls by name.
 std::map<std::string, size_t> add(Session const& session, Probe& probe, Session::Stored const& stored, Tensors const& node,
     std::vector<Running>& nodes)
 {
@@ -96,7 +96,7 @@ void checkAlikeLogs(Bench const& bench, Launching const& plugin)
 {
     check(bench, plugin.facts, "each of equal nodes reports a replaced tactic, and the first what runs", [&](Session const& session, Probe& probe) {
         Session::Stored const stored = session.stored(probe);
-        Running const other = session.running(probe, stored); // keeps what is shared
+        Running const other = session.running(probe, stored); // keeps shared parts
         auto const reported = [&](Shape const& shape, std::string const& part) {
             Running const running = session.running(probe, stored);
             session.bench.logger.take();

@@ -10,7 +10,7 @@ namespace
 constexpr int32_t kOUT_OF_MEMORY = 2;
 constexpr int32_t kUNKNOWN = 999;
 
-// When the thread gets a context; `kSTREAM`: never, only the stream has one.
+// When the thread gets a context; `kSTREAM`: only the stream has one.
 enum class ContextFrom
 {
     kSTART,
@@ -105,7 +105,7 @@ private:
         step(name, action, [] {});
     }
 
-    // Ends the check if the action fails without a failed driver call.
+    // Fails if the action does so without a failed driver call.
     template <class Action, class Afterwards>
     void step(std::string const& name, Action action, Afterwards afterwards)
     {

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Repeats a node's life once per driver call, with that call failing, alone or with all later ones.
+// Repeats a node's life once per driver call, which fails, alone or with all later ones.
 #include "workload.hpp"
 #include "../conformance/heap.hpp"
 
@@ -269,7 +269,7 @@ private:
         }
     }
 
-    // The driver reports the end of the parameters as an invalid value.
+    // The driver reports their end as an invalid value.
     void endWhereParametersEnd(FakeEvent const& failed) const
     {
         if (mFault.code == kBAD_VALUE && std::strcmp(failed.call, "cuKernelGetParamInfo") == 0)
@@ -438,7 +438,7 @@ void checkFaults(Bench const& bench, Workload const& workload)
                 }
                 if (nth == kWARM)
                 {
-                    // Without a fault: an early end leaves other blocks.
+                    // An early end leaves other blocks.
                     liveOnce(bench, workload, fault, kGREATEST_CALL, script, probe);
                     before = heapBlocks();
                 }

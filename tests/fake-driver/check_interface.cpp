@@ -65,7 +65,7 @@ private:
     void* mLibrary;
 };
 
-// With linear tensors. In these plugins shape inputs follow the others.
+// With linear tensors. Shape inputs follow the others.
 class Operator
 {
 public:
@@ -185,7 +185,7 @@ bool hasInterface(std::string const& path)
     return has;
 }
 
-// Returns the expected shapes, with data-dependent sizes at their bounds.
+// Data-dependent sizes are at their bounds.
 std::vector<Shape> bounded(Facts const& facts, Given const& given)
 {
     std::vector<Shape> shapes = facts.outputShapes(given);

@@ -149,7 +149,7 @@ void checkOrder(Bench const& bench)
     });
 }
 
-// Verbose messages, with `DIGEST` for code objects' digest prefixes.
+// Verbose messages, with `DIGEST` for digest prefixes.
 std::string told(Session const& session)
 {
     constexpr int32_t kVERBOSE = 4;

@@ -138,7 +138,7 @@ private:
         return mEngines[mRandom() % mEngines.size()];
     }
 
-    // Only a failed call of this thread explains a failure.
+    // Only this thread's failed calls explain a failure.
     void expectOwn(char const* what, bool worked, uint32_t failuresBefore)
     {
         mProbe.that(worked || mOwn.failures != failuresBefore, std::string(what) + " fails and no call of this thread did", "a success");

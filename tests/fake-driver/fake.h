@@ -45,7 +45,7 @@ struct FakeEvent
     uint32_t sharedBytes;
     uint32_t asked;
     uint32_t cluster[3];
-    // The range; a fill's byte is in `value`.
+    // A fill's byte is in `value`.
     uint64_t to;
     uint64_t from;
     uint64_t bytes;
@@ -69,7 +69,7 @@ struct FakeZone
     uint64_t bytes;
 };
 
-// Behind `fakeDriver`. Tests access it from the first thread, while no other calls the driver.
+// Tests access it from the first thread, alone.
 struct FakeDriver
 {
     // From 1; 0: none; -1: not initialized.
@@ -82,7 +82,7 @@ struct FakeDriver
     // Which later calls also fail. `isLost` is set meanwhile; a test resets it.
     int32_t isLasting;
     int32_t isLost;
-    // 2 is relaxed. In others loading and unloading fail, as if another thread captured.
+    // 2 is relaxed. In others loading and unloading fail, as during others' captures.
     int32_t captureMode;
     int32_t liveLibraries;
     int32_t loadedTwice;

@@ -12,7 +12,7 @@ namespace oracle
 namespace
 {
 
-// The distance between tensors, larger than any of them.
+// Exceeds all tensors.
 constexpr uint64_t kAPART = 1ULL << 32;
 constexpr uint64_t kFIRST = 0x7A00'0000'0000ULL;
 constexpr uint64_t kTOTAL_BYTES = 8;
@@ -86,7 +86,6 @@ std::string extents(uint32_t const* values)
     return show(std::vector<int64_t>(values, values + 3));
 }
 
-// Counts into scratch, then two outputs; fills a third from w.
 std::vector<Queued> everythingSteps(Combination const& combination, Given const& given, int32_t tactic, Memory const& memory)
 {
     std::string const type = combination.types[0] == 0 ? "f" : "6__half";

@@ -13,7 +13,7 @@ namespace oracle
 namespace
 {
 
-constexpr int32_t kCAPABILITY[3] = {75, 76, kCLUSTER_LAUNCH}; // major, minor, and whether there are clusters
+constexpr int32_t kCAPABILITY[3] = {75, 76, kCLUSTER_LAUNCH}; // major, minor, clusters
 
 std::vector<Round> plainRounds(Subject const& subject, std::vector<Shape> const& shapes, std::vector<int32_t> const& tactics)
 {

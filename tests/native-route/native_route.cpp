@@ -16,8 +16,6 @@
 //   undefined TACTIC SHAPES              (TensorRT would divide by zero)
 //   refused TEXT
 //   end
-//
-// A shared library, as is the conformance oracle.
 #include "../conformance/expressions.hpp"
 #include "../conformance/fields.hpp"
 #include "../conformance/host.hpp"
@@ -281,7 +279,7 @@ private:
             int32_t size = 0;
             if (build.getKernel(all.data(), inputs, all.data() + inputs, outputs, &symbol, &code, &size) != 0)
                 throw Refusal("getKernel");
-            // TensorRT 11.4 reads the code as a C string.
+            // TensorRT 11.4 reads a C string.
             if (code[size] != '\0')
                 throw Refusal("the code ends without a NUL");
             for (size_t point = 0; point < node.points.size(); ++point)

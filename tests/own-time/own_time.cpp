@@ -278,7 +278,7 @@ double median(std::vector<double> values)
     return values[values.size() / 2];
 }
 
-// Median nanoseconds per call over bursts; `drain` empties the stream before each.
+// Median nanoseconds per call over bursts; `drain` empties the stream first.
 template <typename Call, typename Drain>
 double timed(Call const& call, Drain const& drain)
 {

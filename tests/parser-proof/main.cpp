@@ -225,7 +225,7 @@ void holdPlugins(proof::Model const& model, std::string const& kind, proof::Outc
         std::string const build = isQuick ? "PLUGIN_V3QUICKAOT_BUILD" : "PLUGIN_V3ONE_BUILD";
         differences.expect(layer->core == core, node.name + " has the core " + layer->core);
         differences.expect(layer->build == build, node.name + " has the build interface " + layer->build);
-        // In engines of the plugin route the core names the runtime library.
+        // On the plugin route the core names the runtime library.
         if (isQuick)
             differences.expect(layer->plugin == node.plugin, node.name + " calls itself " + layer->plugin.text());
     }
@@ -246,7 +246,7 @@ void holdTensors(proof::Model const& model, proof::Outcome& outcome)
     }
 }
 
-// The first error is often only the place, the next the reason.
+// The first error is often only the place of the next.
 std::string errorsOf(std::vector<Log::Line> const& lines)
 {
     std::set<std::string> known;

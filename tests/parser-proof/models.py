@@ -52,7 +52,7 @@ LISTS = {
     "circ_pad": ["tests/data/run/circ_pad_plugin.toml"],
 }
 
-# Min, opt and max of the profile; another value for the rule.
+# The profile's min, opt and max; another value for the rule.
 UNKNOWN = {
     "batch": (1, 2, 4, 3),
     "height": (4, 16, 32, 19),
@@ -209,7 +209,6 @@ def attributes(manifest):
         (("defaults", {}), ("plain", plain)), (("known", [3, 4]), ("any", ["rows", 4]))
     ):
         yield single(manifest, "attributes_plugin", "sample", f"{what}-{place}", {"x": ("f32", shape)}, rule, given)
-    # A node that shows its values is rejected with them.
     refusal = "the node asks for its values"
     yield single(
         manifest, "attributes_plugin", "sample", "shown", {"x": ("f32", [3, 4])}, rule, {**plain, "show": 1},
@@ -457,7 +456,6 @@ def main():
     parser.add_argument("--runtime-library", type=pathlib.Path, help="required to compile libraries")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    # PTX for the native route, machine code for the other.
     args.target = {"native": "sm_80", "plugin": "sm_80,sm_90"}
     models = args.out / "models"
     models.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ namespace proof
 namespace
 {
 
-// Maximum number shown in the summary; table and JSON are complete.
+// Maximum number in the summary.
 constexpr size_t SHOWN = 5;
 constexpr size_t SHOWN_LETTERS = 300;
 
@@ -191,7 +191,7 @@ void Report::tabulate(Model const& model, Outcome const& outcome)
         for (auto const& tensor : outcome.tensors)
             if (tensor.name == expected.name)
                 mTable << "  " << tensor.text() << (tensor.text() == expected.text() ? ", as expected" : ", expected " + expected.text()) << "\n";
-    // Messages about the file repeat for each model.
+    // Messages about the file repeat.
     for (auto const& line : outcome.log)
         if (line.rfind("INFO", 0) != 0 || line.find("plugin") != std::string::npos)
             if (line.rfind("VERBOSE", 0) != 0)

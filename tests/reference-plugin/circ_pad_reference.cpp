@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A handwritten circular padding: the baseline for Cubinder's `enqueue`, and a test of the oracle. Attribute `pads`
-// (INTS: before and after, last dimension first); float32, linear, ranks 1 to 8.
+// A handwritten circular padding: baseline of Cubinder's `enqueue`, and a test of the oracle. Attribute `pads` (INTS:
+// before and after, last dimension first); float32, linear, ranks 1 to 8.
 #include "driver.hpp"
 
 #include <NvInferRuntime.h>
@@ -272,7 +272,7 @@ private:
             && std::memcmp(x.dims.d, mDims.d, sizeof(mDims.d[0]) * static_cast<size_t>(mDims.nbDims)) == 0;
     }
 
-    // Fills the launch record; false above the kernel's counter.
+    // False above the kernel's counter.
     bool describe(Dims const& dims)
     {
         int32_t outer = 0;

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <mutex>
 
-// Embeds `circ_pad.sm_90.cubin` and `circ_pad.compute_80.ptx` from CODE_DIR. The driver needs the PTX's final NUL.
+// Embeds `circ_pad.sm_90.cubin` and `circ_pad.compute_80.ptx`. The driver needs PTX's final NUL.
 asm(".pushsection .rodata\n"
     ".balign 16\n"
     "reference_cubin: .incbin \"" CODE_DIR "/circ_pad.sm_90.cubin\"\n"
@@ -106,7 +106,7 @@ private:
     int32_t mMode{kCAPTURE_MODE_RELAXED};
 };
 
-// Captured graphs may refer to the kernel, so it lives until the library closes.
+// Lives until the library closes: captured graphs may refer to it.
 class Code
 {
 public:
@@ -164,7 +164,7 @@ private:
         return nullptr;
     }
 
-    // Lazy loading would fail only at the first launch, or in a capture.
+    // Lazy loading would fail only at the first launch or during captures.
     Result loadNow(Kernel* kernel)
     {
         void* context = nullptr;

@@ -49,7 +49,7 @@ void say(std::string const& text)
     std::fflush(stdout);
 }
 
-// TensorRT 10's `IPluginRegistry` has more methods, so its slots differ from these TensorRT 11 headers.
+// TensorRT 10's `IPluginRegistry` has more methods: its slots differ from these TensorRT 11 headers.
 template <typename Result, typename... Arguments>
 Result callSlot(void* object, size_t slot, Arguments... arguments)
 {
@@ -192,7 +192,6 @@ std::string identity(Creator& creator)
     return std::string(creator.getPluginNamespace()) + "::" + creator.getPluginName() + ":" + creator.getPluginVersion();
 }
 
-// Other kinds have other methods.
 std::string describe(IPluginCreatorInterface& creator)
 {
     if (isKind(creator, kONE))

@@ -36,8 +36,7 @@ impl Application {
         })
     }
 
-    /// Prepends `folder` to the package path; removes `unlisted` from the loader's. Fails if either contains the
-    /// separator.
+    /// Prepends `folder` to the package path; removes `unlisted` from the loader's. Fails if either has the separator.
     pub fn with_packages(&self, folder: &Path, unlisted: &Path) -> Result<Application> {
         let others = std::env::split_paths(&self.python_path);
         let python_path = std::env::join_paths(std::iter::once(folder.to_path_buf()).chain(others))?;
@@ -59,7 +58,7 @@ impl Application {
         command
     }
 
-    /// Runs `steps` in a new process, which prints only answers.
+    /// Runs `steps` in a new process.
     pub fn run(&self, steps: &[Value]) -> Result<Vec<Answer>> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/registry.py");
         let mut child = self

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// Inputs of a compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
-    /// Relative to the repository; if empty, those of `cubinder.toml`.
+    /// Relative to the repository; empty: those of `cubinder.toml`.
     pub manifests: &'a [&'a str],
     /// Targets of the kernels.
     pub targets: &'a [&'a str],
@@ -18,9 +18,9 @@ pub struct Recipe<'a> {
 /// A plugin library and its runtime library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The plugin library, which has creators for ONNX models.
+    /// The plugin library, for ONNX models.
     pub plugins: PathBuf,
-    /// The runtime library, which has the creator for engines.
+    /// The runtime library, for engines.
     pub runtime: PathBuf,
 }
 
@@ -75,7 +75,7 @@ fn compile(compiler: &Path, generic: &Path, recipe: Recipe<'_>) -> Result<Compil
     Ok(Compiled { libraries, _folder: Some(folder) })
 }
 
-/// Finds every `lib<name>.so` with its `lib<name>-code.so`, otherwise with `generic`.
+/// Finds every `lib<name>.so` with its `lib<name>-code.so`, otherwise `generic`.
 fn libraries_in(folder: &Path, generic: &Path) -> Result<Vec<Pair>> {
     let mut libraries = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {

@@ -9,7 +9,7 @@ use cubinder_model::Digest;
 
 use crate::headers::Generation;
 
-/// No deprecation warnings: NVIDIA's headers use their own deprecated declarations.
+/// NVIDIA's headers use their own deprecated declarations.
 const OPTIONS: [&str; 8] = [
     "-std=c++17",
     "-g1",
@@ -72,7 +72,6 @@ pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>
     let staging = tempfile::Builder::new().prefix(".staging-").tempdir_in(&root)?;
     build(staging.path())?;
     if let Err(error) = std::fs::rename(staging.path(), &ready) {
-        // Another process finished first.
         if !ready.is_dir() {
             return Err(error).with_context(|| format!("cannot rename to `{}`", ready.display()));
         }

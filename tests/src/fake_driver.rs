@@ -52,7 +52,7 @@ impl Age {
 /// The checks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// `circ_pad_plugin`, `elemwise_add_plugin` and the plugins of `tests/data/run`.
+    /// `circ_pad_plugin`, `elemwise_add_plugin` and those of `tests/data/run`.
     Plugins,
     /// The tiles of `tests/data/run` for `sm_75` and `sm_90a`.
     OtherDevices,

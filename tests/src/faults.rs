@@ -1,4 +1,4 @@
-//! Runs programs with a failing file call, killed before one, or without new threads.
+//! Runs programs with a failing file call, killed before one, without new threads.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -52,7 +52,7 @@ pub struct Fault {
     pub who: Who,
     /// How writes to streams count.
     pub streams: Streams,
-    /// The call, from 1; 0 for no fault.
+    /// The call, from 1; 0: no fault.
     pub at: usize,
     /// Its effect.
     pub kind: Kind,

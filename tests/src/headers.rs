@@ -1,4 +1,4 @@
-//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`, not built.
+//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

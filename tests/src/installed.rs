@@ -1,5 +1,5 @@
-//! Cubinder from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL`, offline: NVIDIA's packages are repacked from
-//! `cargo xtask setup`.
+//! Cubinder from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL`, offline: NVIDIA's packages come from `cargo xtask
+//! setup`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl Installed {
         Installed::with_home(folder, prefix).map(Some)
     }
 
-    /// Creates a Python environment with the named wheel and optionally its extra `cuda13`.
+    /// Creates a Python environment with the wheel, optionally its extra `cuda13`.
     pub fn wheel(with_cuda: bool) -> Result<Option<Installed>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (Some(wheel), Some(python)) = (variable("CUBINDER_TEST_WHEEL"), variable("CUBINDER_TEST_PYTHON"))
@@ -84,7 +84,7 @@ impl Installed {
         Installed::with_home(folder, prefix).map(Some)
     }
 
-    /// Creates the wheel's environment with links to NVIDIA's packages, three times as fast as [`Installed::wheel`].
+    /// Creates the environment with links to NVIDIA's packages, three times as fast as [`Installed::wheel`].
     pub fn linked_wheel() -> Result<Option<Installed>> {
         let Some(installed) = Installed::wheel(false)? else { return Ok(None) };
         let site = installed.packages()?;

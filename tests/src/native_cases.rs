@@ -1,5 +1,5 @@
-//! Cases for native plugins, to compare the routes' bytes on a GPU: random nodes ([`fn@write`]) that every runnable
-//! variant accepts since compute capability 8.0.
+//! Cases for native plugins, to compare the routes' bytes on a GPU: random nodes ([`fn@write`]) for every runnable
+//! variant since compute capability 8.0.
 
 use std::path::Path;
 

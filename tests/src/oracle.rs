@@ -136,13 +136,13 @@ impl Oracle {
         self.folder.join("oracle")
     }
 
-    /// Returns the library of `broken.cpp`, which conforms without `ORACLE_FAULT`.
+    /// Returns `broken.cpp`'s library, which conforms without `ORACLE_FAULT`.
     #[must_use]
     pub fn broken_library(&self) -> PathBuf {
         self.folder.join("libbroken.so")
     }
 
-    /// Checks `library`; `runtime` is the library for its engines, if separate.
+    /// Checks `library`; `runtime` is for its engines, if separate.
     pub fn check(&self, library: &Path, runtime: Option<&Path>) -> Result<Run> {
         let mut arguments = vec![OsString::from("--library"), library.into()];
         if let Some(runtime) = runtime {

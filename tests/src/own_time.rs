@@ -1,4 +1,4 @@
-//! Builds `tests/own-time`, which times `enqueue` and a bare launch.
+//! Builds `tests/own-time`.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Builds `tests/player`, in TensorRT's role for programs in other languages.
+//! Builds `tests/player`.
 
 use std::ffi::OsString;
 use std::path::Path;

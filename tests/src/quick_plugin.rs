@@ -1,4 +1,4 @@
-//! Builds the quick plugin that the oracle knows (`tests/quick-plugin`).
+//! Builds `tests/quick-plugin`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

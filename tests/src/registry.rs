@@ -63,7 +63,7 @@ impl Registry {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot run the program that drives registries")?;
-        // They fit into the pipe; a crashed program does not read them.
+        // They fit into the pipe.
         let written = child.stdin.take().context("no standard input")?.write_all(commands.as_bytes());
         let output = child.wait_with_output()?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

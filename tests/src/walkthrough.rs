@@ -52,7 +52,7 @@ struct Block<'a> {
     line: usize,
 }
 
-/// Parses a page; fails for unterminated blocks, unknown info strings, scripts named otherwise.
+/// Parses a page; fails for unterminated blocks, unknown info strings, misnamed scripts.
 pub fn steps(text: &str) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut follows_commands = false;

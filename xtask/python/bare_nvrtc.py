@@ -18,7 +18,7 @@ import time
 
 class Nvrtc:
     def __init__(self, path):
-        # NVRTC loads it by bare name, which finds a loaded library.
+        # NVRTC loads it by bare name, which loaded libraries match.
         for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so*")):
             ctypes.CDLL(builtins)
         self.lib = ctypes.CDLL(path)

@@ -141,7 +141,7 @@ def faults_case(directory, case):
                 break
             lives += 1
             if problem is None:
-                # The compute capability also implies cluster support; a failed unload is only logged.
+                # The compute capability implies clusters; a failed unload is only logged.
                 continue
             if is_no_refusal(problem):
                 raise RuntimeError(f"{place}: wrong results") from problem

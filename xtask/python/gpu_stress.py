@@ -58,7 +58,7 @@ class Held:
         for tensor in self.run["inputs"]:
             data = self.data[tensor["name"]]
             self.cuda.upload(self.addresses[tensor["name"]], bytes(len(data)) if zeros else data)
-        # Copies use the default stream, for which this context's does not wait.
+        # Copies use the default stream, for which this does not wait.
         self.cuda.synchronize_stream(0)
 
     def close(self):

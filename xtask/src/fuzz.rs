@@ -95,7 +95,7 @@ impl Target {
         self.fuzz.join(kind).join(&self.name)
     }
 
-    /// Returns a folder that git ignores; `found` has inputs that reached new code.
+    /// Git ignores it; `found` has inputs that reached new code.
     fn work(&self, folder: &str) -> PathBuf {
         self.folder("work").join(folder)
     }
@@ -186,7 +186,7 @@ impl Target {
     }
 }
 
-/// Selects inputs evenly by size: the smallest inputs reach the least code.
+/// Evenly by size: the smallest inputs reach the least code.
 fn select_inputs(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs.sort();
     let all = inputs.len();

@@ -340,8 +340,8 @@ impl CaseList<'_> {
         Ok(())
     }
 
-    /// Every type between plugins, all but i8 in the network's interface, every rank, 4-bit weights. No non-linear
-    /// formats and i8 inputs: TensorRT-RTX 1.7 adds kernels for them, only for the announced GPU.
+    /// Every type between plugins, all but i8 in the interface, every rank, 4-bit weights. No non-linear formats and i8
+    /// inputs: TensorRT-RTX 1.7 adds kernels for them, only for the announced GPU.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));

@@ -1,4 +1,4 @@
-//! Set-up, demo, tests and benchmarks, without product logic. A command is a module with a `run` function, a variant of
+//! Set-up, demo, tests and benchmarks, without product logic. A command is a module with `run`, a variant of
 //! [`Command`] and an arm in [`run`].
 
 mod artifacts;

@@ -235,7 +235,7 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, tools: &Too
     })
 }
 
-/// Returns whether tests ran and passed: libtest succeeds without a match.
+/// Whether tests ran: libtest succeeds without a match.
 fn has_passed_tests(stdout: &str) -> bool {
     let mut results = stdout.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
     results.any(|result| !result.starts_with("0 passed"))

@@ -1,5 +1,5 @@
-//! `xtask measured`: writes a command's cost into a file. Separate: Linux merges all children's peak memory, and a
-//! child inherits its parent's (at least 7 MB).
+//! `xtask measured`: writes a command's cost into a file. Separate: Linux merges children's peak memory, and a child
+//! inherits its parent's (7 MB or more).
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

@@ -21,7 +21,7 @@ pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
     Some(kib * 1024)
 }
 
-/// Returns the maximum threads of a block, in whole warps, for this register count.
+/// Returns a block's maximum threads, in whole warps.
 #[must_use]
 pub fn max_threads_with(registers: u32) -> Option<i64> {
     const WARP: i64 = 32;
@@ -31,8 +31,8 @@ pub fn max_threads_with(registers: u32) -> Option<i64> {
     (1..=MOST_WARPS).map(|warps| warps * WARP).take_while(fits).last()
 }
 
-/// Returns a block's registers: units per warp, for warps rounded up to sub-partitions
-/// (`cudaOccMaxBlocksPerSMRegsLimit`, `cuda_occupancy.h` 13.0.96; equal for 7.0 to 12.x).
+/// Returns a block's registers: units per warp, in whole sub-partitions (`cudaOccMaxBlocksPerSMRegsLimit`,
+/// `cuda_occupancy.h` 13.0.96; equal for 7.0 to 12.x).
 #[must_use]
 pub fn block_registers(threads: i64, registers: u32) -> Option<i64> {
     const THREADS_OF_A_WARP: i64 = 32;

@@ -28,7 +28,7 @@ pub struct LoadedCode {
     pub ptx: Option<((u32, u32), PtxOrigin)>,
     /// Triton's `NAME.ttir` beside the file.
     pub triton: Option<Function>,
-    /// Whether the suffix is unknown: only the header's architecture is certain.
+    /// Whether the suffix is unknown.
     pub is_alone: bool,
 }
 

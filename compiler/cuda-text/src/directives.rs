@@ -1,6 +1,6 @@
-//! Finds possible includes of a CUDA text, with false positives but no omissions. Works on bytes with continued lines
-//! joined, ignoring conditions, comments and strings. Computed includes (`#include MACRO`) and time macros prevent
-//! caching. [`Pasting`] finds pieces of pasted words (`__has_ ## include`).
+//! Finds a CUDA text's possible includes, with false positives but no omissions: works on bytes with joined lines,
+//! ignoring conditions, comments and strings. Computed includes (`#include MACRO`) and time macros prevent caching.
+//! [`Pasting`] finds pasted words (`__has_ ## include`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -43,7 +43,7 @@ pub fn path_of(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
 }
 
-/// Returns whether all includes are CUDA's, which use no manifest names.
+/// Returns whether all includes are CUDA's, without manifest names.
 pub fn includes_only_cuda_headers(text: &str) -> bool {
     directives(text).iter().all(|directive| match &directive.kind {
         Kind::Angled(name) => name.starts_with(b"cuda_"),
@@ -52,7 +52,7 @@ pub fn includes_only_cuda_headers(text: &str) -> bool {
     })
 }
 
-/// Returns whether a text may ask for the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`, pasted names.
+/// Returns whether a text may depend on the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`, pasted names.
 pub fn may_name_architecture(text: impl AsRef<[u8]>) -> bool {
     let text = Joined::new(text.as_ref()).text;
     let has = |part: &[u8]| text.windows(part.len()).any(|bytes| bytes == part);
@@ -134,7 +134,7 @@ impl Pasting {
         self.operator |= other.operator;
     }
 
-    /// Returns whether macros may build a relevant word. Built-in headers may have the operator; `_` may be a name.
+    /// Returns whether macros may build a relevant word; built-in headers may paste, and `_` may be a name.
     pub fn may_build_a_word(self) -> bool {
         self.piece || (self.underscore && self.operator)
     }
@@ -204,7 +204,7 @@ fn follows_hash(text: &[u8]) -> bool {
     trim_space_end(text).is_none_or(|text| text.ends_with(b"#") || text.ends_with(b"%:"))
 }
 
-/// Matches `#ifdef`, `defined(` and similar, which only test the next word.
+/// `#ifdef`, `defined(` and similar only test the next word.
 fn is_asked_for(text: &[u8]) -> bool {
     let Some(text) = trim_space_end(text) else { return false };
     let Some(before) = trim_space_end(text.strip_suffix(b"(").unwrap_or(text)) else { return false };

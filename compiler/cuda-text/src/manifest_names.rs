@@ -1,4 +1,4 @@
-//! Finds the generated header's names in CUDA text. Files that paste the word `manifest` (`mani ## fest`) are unsupported.
+//! Finds the generated header's names. Unsupported: pasting the word `manifest` (`mani ## fest`).
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ pub fn manifest_names(text: &str) -> BTreeSet<String> {
     names_taken(text).unwrap_or_else(|| words(text).map(str::to_owned).collect())
 }
 
-/// Returns a generated header's names, which options must not define as macros.
+/// Returns a header's names, which options must not define.
 #[must_use]
 pub fn header_names(header: &str) -> BTreeSet<String> {
     let code = header.lines().map(|line| line.split("//").next().unwrap_or_default());

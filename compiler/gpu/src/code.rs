@@ -1,4 +1,4 @@
-//! A bundle's code objects in the driver, loaded on first use in the order of [`cubinder_model::fit`].
+//! A bundle's code objects, loaded on first use in the order of [`cubinder_model::fit`].
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ impl<'c> Code<'c> {
         Code { context, objects, loaded: RefCell::default() }
     }
 
-    /// Returns the launch's kernel from the first accepted code object; errors have one reason per code object.
+    /// Returns the kernel of the first accepted code object; errors have one reason per code object.
     pub(crate) fn kernel(&self, launch: &Launch) -> Result<Kernel, String> {
         let targets: Vec<Target> = launch.code.iter().map(|code| code.target).collect();
         let mut refused = Vec::new();

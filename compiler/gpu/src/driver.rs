@@ -1,5 +1,5 @@
-//! Calls of the CUDA driver, with `cudarc`'s types and signatures. `cudarc`'s own functions panic if the driver lacks
-//! one, and its enum lacks newer errors. [`call!`] returns errors.
+//! Calls the CUDA driver with `cudarc`'s types. `cudarc`'s own functions panic if the driver lacks one, and its enum
+//! lacks newer errors. [`call!`] returns errors.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;

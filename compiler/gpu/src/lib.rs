@@ -1,6 +1,6 @@
 //! The CUDA driver for tools that run plugins: one GPU, guarded memory, launches, times. Never panics without a driver.
 //!
-//! Kernels can write into host memory on some GPUs: run unknown ones in a child process, as `cubinder test` does.
+//! Kernels can write host memory on some GPUs: run unknown ones in a child process, as `cubinder test` does.
 
 #![allow(unsafe_code)] // calls into C
 

@@ -79,7 +79,7 @@ impl Default for Effort {
     }
 }
 
-/// Times of a variant.
+/// A variant's times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Variant id.

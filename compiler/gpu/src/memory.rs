@@ -1,5 +1,5 @@
-//! Device memory between guard bands. Writes up to [`BAND`] bytes outside of a buffer change its bands. Reads there
-//! make results depend on the pattern.
+//! Device memory between guard bands. Writes up to [`BAND`] bytes outside of a buffer change its bands; reads there see
+//! the pattern.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -121,7 +121,7 @@ impl<'c> Guarded<'c> {
         self.part(self.offset, self.bytes)
     }
 
-    /// Returns writes outside of the buffer since the fill; fails as [`Guarded::read`].
+    /// Returns stray writes since the fill; fails as [`Guarded::read`].
     pub fn strays(&self) -> Result<Vec<Stray>, DriverError> {
         let before = self.part(0, self.offset)?;
         let end = self.offset.saturating_add(self.bytes);

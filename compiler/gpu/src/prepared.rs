@@ -55,7 +55,7 @@ struct Work {
 }
 
 impl<'k> Prepared<'k> {
-    /// Evaluates the steps of `variant`, loads their kernels and checks the launches.
+    /// Evaluates a variant's steps, loads their kernels and checks launches.
     pub fn new(
         code: &'k Code<'k>,
         plugin: &Plugin,
@@ -119,7 +119,7 @@ impl<'k> Prepared<'k> {
         self.steps.len().saturating_sub(self.launches())
     }
 
-    /// Queues all steps. Device errors appear in later calls. Missing addresses are 0.
+    /// Queues all steps; device errors appear later. Missing addresses are 0.
     pub fn run(&self, addresses: Addresses<'_>, stream: &Stream<'_>) -> Result<(), DriverError> {
         self.steps.iter().try_for_each(|step| match step {
             Step::Launch(work) => work.launch(addresses, stream),

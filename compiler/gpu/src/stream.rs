@@ -31,7 +31,7 @@ impl<'c> Stream<'c> {
         Ok(Stream { context, handle })
     }
 
-    /// Waits for all queued work; the error may be that work's.
+    /// Waits for queued work; the error may be its own.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         // SAFETY: the handle is this driver's and live.
         unsafe { call!(cuStreamSynchronize(self.handle)) }
@@ -80,8 +80,7 @@ impl<'c> Graph<'c> {
             Ok(Graph { handle, _context: PhantomData })
         });
         if !graph.is_null() {
-            // SAFETY: `graph` is this driver's, and the instantiated graph does not need it. Its error is ignored in
-            // favour of earlier ones.
+            // SAFETY: `graph` is this driver's, and the instantiated graph does not need it. Earlier errors matter more.
             let _ = unsafe { call!(cuGraphDestroy(graph)) };
         }
         captured
@@ -121,7 +120,7 @@ impl<'c> Event<'c> {
         unsafe { call!(cuEventRecord(self.handle, stream.handle())) }
     }
 
-    /// Waits; returns the microseconds since `start`.
+    /// Waits; returns microseconds since `start`.
     pub(crate) fn since(&self, start: &Event<'_>) -> Result<f64, DriverError> {
         // SAFETY: the handle is this driver's and live.
         unsafe { call!(cuEventSynchronize(self.handle)) }?;

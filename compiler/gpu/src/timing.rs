@@ -1,5 +1,5 @@
-//! Device times of queued work, without host overhead. One graph repeats the work to outlast the gap between graphs.
-//! It also runs before the first event, to keep the device busy while the host queues.
+//! Device times of queued work, without host overhead. A graph repeats the work to outlast gaps between graphs, and
+//! also runs before the first event, to keep the device busy while the host queues.
 
 use std::marker::PhantomData;
 
@@ -9,20 +9,20 @@ use crate::error::DriverError;
 use crate::memory::Guarded;
 use crate::stream::{Event, Graph, Stream};
 
-/// Minimum duration of a graph, microseconds.
+/// Minimum microseconds of a graph.
 const LEAST: f64 = 400.0;
-/// Intended duration of a longer graph, microseconds.
+/// Intended microseconds of a longer graph.
 const AIMED: f64 = 500.0;
 /// Maximum attempts at a longer graph.
 const CORRECTIONS: u32 = 5;
-/// Maximum duration of a graph of several runs, in microseconds.
+/// Maximum microseconds of several runs.
 const MOST: f64 = 5000.0;
-/// Minimum runs in a graph, if they fit into [`MOST`].
+/// Minimum runs, if they fit into [`MOST`].
 const FEW: u32 = 20;
 /// Maximum runs in a graph.
 const MANY: u32 = 1000;
 
-/// Work that can be timed while everything that it refers to is alive:
+/// Work that can be timed while its buffers are alive:
 ///
 /// ```no_run
 /// use cubinder_gpu::{DriverError, Guarded, Stream, timing::Repeated};
@@ -56,7 +56,7 @@ pub struct Repeated<'s, 'c, 'w> {
 }
 
 impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
-    /// Runs `work` once, then captures and runs repetitions. `work` must borrow its buffers. On errors, queued work has ended.
+    /// Runs `work`, which must borrow its buffers, then captures and runs repetitions. On errors, queued work has ended.
     pub fn new(
         stream: &'s Stream<'c>,
         work: impl Fn() -> Result<(), DriverError> + 'w,
@@ -95,7 +95,7 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
         self.runs
     }
 
-    /// Returns the mean microseconds of one run; the error may be the queued work's.
+    /// Returns the mean microseconds per run; the error may be the queued work's.
     pub fn time(&self) -> Result<f64, DriverError> {
         self.graph.launch(self.stream)?;
         self.start.record(self.stream)?;

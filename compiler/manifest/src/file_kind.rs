@@ -1,4 +1,4 @@
-//! Detects the kind of a TOML file by its top-level keys.
+//! Detects a TOML file's kind by its top-level keys.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-/// Rejects a text of another kind and names its command.
+/// Rejects texts of another kind; names its command.
 pub fn expect(expected: Kind, path: &Path, text: &str) -> Result<(), Diagnostic> {
     match Kind::detect(text) {
         Some(found) if found != expected => {

@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::errors::{FileAsLibraryName, NotLibraryName, RuntimeLibraryName};
 
-/// Rejects invalid file names, complete file names, and the runtime library's name.
+/// Rejects invalid or complete file names, and the runtime library's name.
 pub fn check_name(name: &str) -> Result<(), Diagnostic> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');

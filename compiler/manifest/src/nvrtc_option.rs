@@ -1,4 +1,4 @@
-//! Rules about NVRTC options: allowed ones, names that they define, and files that they read.
+//! Rules about NVRTC options: allowed ones, defined names, read files.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub const PTXAS: [&str; 2] = ["ptxas-options", "Xptxas"];
 /// Options of ptxas that read files, which could change unnoticed.
 const PTXAS_FILES: [&str; 2] = ["options-file", "optf"];
 
-/// Options that read no file, from `nvrtc.h` of CUDA 13.0 and from NVRTC 13.0.88. Other options prevent caching.
+/// From `nvrtc.h` of CUDA 13.0 and NVRTC 13.0.88. Other options prevent caching.
 const READ_NO_FILE: &str = "
     D define-macro U undefine-macro std maxrregcount ftz prec-sqrt prec-div fmad use_fast_math
     extra-device-vectorization fassociative-math builtin-move-forward builtin-initializer-list
@@ -52,7 +52,7 @@ const PTXAS_READ_NO_FILE: &str = "
     register-usage-level warn-on-double-precision-use warn-double-usage warn-on-local-memory-usage
     warn-lmem-usage warn-on-spills warn-spills suppress-stack-size-warning split-compile";
 
-/// Rejects options that Cubinder owns, without a span; NVRTC validates the rest.
+/// Rejects Cubinder's own options, without a span; NVRTC validates the rest.
 pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     let refuse = |why| Err(NotTheUsersOption { option, why }.into());
     if option.chars().any(char::is_control) {
@@ -101,7 +101,7 @@ pub fn read_no_file(options: &[String]) -> bool {
     })
 }
 
-/// Returns the errors of user options by index. A value may be the next element (`-D`, `X=1`).
+/// Returns errors by index. A value may be the next element (`-D`, `X=1`).
 #[must_use]
 pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
     let mut refused = Vec::new();
@@ -129,7 +129,7 @@ pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
     refused
 }
 
-/// Standards in which `constexpr` member functions, such as the header's, are implicitly `const`.
+/// In these, `constexpr` member functions, such as the header's, are implicitly `const`.
 const OLD_STANDARDS: &[&str] = &["c++03", "c++11"];
 
 /// Parses `--std=c++17`.
@@ -174,7 +174,7 @@ pub fn check_defined<'o>(
     taken.map(error).collect()
 }
 
-/// Rejects values with spaces or commas: possibly several options.
+/// Spaces or commas may separate several options.
 fn is_one_of_ptxas(option: &str) -> bool {
     is_listed(option, PTXAS_READ_NO_FILE) && !option.contains([' ', ','])
 }

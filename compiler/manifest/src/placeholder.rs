@@ -29,7 +29,7 @@ pub fn value_of(name: &str) -> String {
     format!("VALUE_OF_{name}")
 }
 
-/// Names the check that a value has `bits` bits; replacing [`value_of`] replaces it too.
+/// Names the check for `bits` bits; replacing [`value_of`] replaces it.
 pub fn fits(name: &str, bits: u32) -> String {
     let value = value_of(name);
     let most = i64::MAX >> 64_u32.saturating_sub(bits);
@@ -41,7 +41,7 @@ pub fn constant_of(name: &str) -> String {
     format!("CONSTANT_{name}")
 }
 
-/// Names the condition for a fixed word, which manifests cannot compare.
+/// Names the condition for a word, which manifests cannot compare.
 pub fn where_it_is(name: &str, word: &str) -> String {
     let clean: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("WHERE_{name}_IS_{clean}")

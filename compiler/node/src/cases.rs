@@ -1,5 +1,5 @@
-//! Test files: nodes with shapes and optional expectations. Owns their syntax (`docs/cases.md`, [`read()`]) and
-//! comparison ([`run`]). Tensor values (`data`) are for `cubinder test`, which runs on a GPU ([`Cases::trial`]).
+//! Test files: nodes with shapes and optional expectations. Owns syntax (`docs/cases.md`, [`read()`]) and comparison
+//! ([`run`]). Tensor values (`data`) are for `cubinder test` ([`Cases::trial`]).
 
 mod data;
 mod read;
@@ -56,7 +56,7 @@ impl Case {
 }
 
 impl Cases {
-    /// Returns a case's node with its data; fails if a file for an input's shape is invalid.
+    /// Returns a case's node with its data; fails if an input's file is invalid.
     pub fn trial(&self, case: &Case) -> Result<Trial, Difference> {
         let data = case.data.or(&self.data);
         self.query(case).map(|query| Trial {
@@ -79,7 +79,7 @@ impl Cases {
         self.data.clone().trial()
     }
 
-    /// Returns the query; inputs without a shape have their file's.
+    /// Inputs without a shape have their file's.
     fn query(&self, case: &Case) -> Result<Query, Difference> {
         let mut query = case.query.clone();
         for (name, data) in &case.data.or(&self.data).inputs {

@@ -1,4 +1,4 @@
-//! Queries: shapes, attributes, types and alignments. Owns their syntax and conversion to attribute types.
+//! Owns queries' syntax (shapes, attributes, types, alignments) and conversion to attribute types.
 
 pub(crate) mod read;
 
@@ -28,7 +28,7 @@ pub struct Query {
     pub device: Vec<(String, i64)>,
 }
 
-/// Alignment of memory from `cudaMalloc` and TensorRT, in bytes (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
+/// Alignment of `cudaMalloc`'s and TensorRT's memory, in bytes (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
 pub const DEFAULT_ALIGNMENT: u64 = 256;
 
 /// An attribute's value before its type is known.
@@ -258,7 +258,7 @@ fn element(ty: AttributeType, text: &str) -> Result<Value, String> {
     }
 }
 
-/// Converts integers to floats, and 0 and 1 to booleans, as in ONNX and TOML.
+/// Converts integers to floats, 0 and 1 to booleans, as ONNX and TOML.
 fn coerce(ty: AttributeType, value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.iter().map(|item| coerce(ty, item)).collect()),

@@ -1,4 +1,4 @@
-//! Edits of a model: copies unedited fields and updates lengths around edits.
+//! Edits a model: copies unedited fields, updates lengths.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl<'m> Edits<'m> {
         self.set(node.places.span, node.places.op_type.clone(), field);
     }
 
-    /// Sets an attribute: replaces the one that [`crate::Node::attribute`] returns, or adds one.
+    /// Sets an attribute: replaces [`crate::Node::attribute`]'s, or adds one.
     pub fn set_attribute(&mut self, id: NodeId, attribute: &AttributeProto) {
         let Some(node) = self.model.node(id) else { return };
         let field = bytes_field(number::NODE_ATTRIBUTE, &attribute.encode_to_vec());
@@ -122,7 +122,7 @@ impl<'m> Edits<'m> {
                 *growth.entry(*span).or_default() += new.len() as i64 - (old.end - old.start) as i64;
             }
         }
-        // Children have higher indices, so their growth is known first.
+        // Children have higher indices: their growth is known first.
         while let Some((index, grown)) = growth.pop_last() {
             let span = &self.model.spans[index];
             if grown == 0 {
@@ -136,7 +136,7 @@ impl<'m> Edits<'m> {
             }
             all.push(Change { span: span.parent, old: span.prefix..span.payload.start, new });
         }
-        // If messages end at the same byte, the inner one comes first.
+        // Of messages with one end, the inner one comes first.
         all.sort_by_key(|change| (change.old.start, Reverse(change.span)));
         all
     }

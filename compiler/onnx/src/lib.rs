@@ -1,7 +1,7 @@
-//! ONNX model files: streamed without weights, edited node by node; [`nodes`] has plugin nodes.
+//! ONNX model files: streamed without weights, edited node by node; plugin nodes ([`nodes`]).
 //!
-//! Owns the format's types ([`proto`]), reading ([`Model`]), editing ([`Edits`]) and names of standard operators
-//! ([`operators`]). Memory grows with nodes, not weights; external data files are never opened. Never panics.
+//! Owns the format's types ([`proto`]), reading ([`Model`]), editing ([`Edits`]) and standard operators' names
+//! ([`operators`]). Memory grows with nodes, not weights; never opens external data. Never panics.
 
 mod edit;
 mod error;
@@ -13,8 +13,8 @@ mod read;
 pub mod testing;
 mod wire;
 
-/// The format's messages. Generated: `cargo test -p cubinder-onnx --test it generated` compares them with
-/// `onnx.proto` of the pinned `onnx` package; `CUBINDER_UPDATE_ONNX=1` rewrites them.
+/// The format's messages. `cargo test -p cubinder-onnx --test it generated` compares them with `onnx.proto` of the
+/// pinned `onnx` package; `CUBINDER_UPDATE_ONNX=1` rewrites them.
 #[allow(missing_docs, clippy::all, unreachable_pub)]
 pub mod proto {
     include!("generated/onnx.rs");

@@ -141,7 +141,7 @@ impl Model {
     /// Returns the network or function that a graph is or belongs to.
     #[must_use]
     pub fn root_of(&self, graph: usize) -> Option<usize> {
-        // Terminates: a graph's index exceeds its enclosing graph's.
+        // Terminates: indices exceed enclosing graphs'.
         self.enclosing(graph).last().filter(|root| *root < self.graphs.len())
     }
 

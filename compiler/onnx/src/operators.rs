@@ -1,8 +1,8 @@
-//! Names of standard ONNX operators, including functions and deprecated ones. Generated from the pinned `onnx` package (`tests/it/generated.rs`).
+//! Names of all standard ONNX operators. Generated from the pinned `onnx` package (`tests/it/generated.rs`).
 
 const TEXT: &str = include_str!("generated/operators.txt");
 
-/// Returns all operators' domains (empty for the default one) and op types.
+/// Returns operators' domains (empty: default) and op types.
 pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     TEXT.lines().filter_map(|line| {
         let mut words = line.split(' ');

@@ -1,4 +1,4 @@
-//! Copies nodes and tensors without tensor data above [`SMALL_BYTES`], sparse tensors, and graphs, whose byte ranges it returns.
+//! Copies nodes and tensors without tensor data above [`SMALL_BYTES`], sparse tensors, and graphs; returns graphs' byte ranges.
 
 use std::io::{Read, Seek};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Reads a file into a [`Model`]: descends into graphs, functions and nodes; decodes or skips all else. Reads each byte at most twice, at any depth.
+//! Reads a file into a [`Model`]: descends into graphs, functions and nodes. Reads each byte at most twice, at any depth.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -72,7 +72,7 @@ impl Model {
         let read = reading.model();
         let is_begun = reading.model.ir_version > 0;
         read.map_err(|error| match error {
-            // A file without a valid start is not a truncated model, but no model at all.
+            // Without a valid start, a file is not a truncated model.
             Error::CutOff { at, message, what } if !is_begun => Error::Format { at, message, what },
             error => error,
         })?;

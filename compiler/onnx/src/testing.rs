@@ -115,7 +115,7 @@ pub fn integers(name: &str, values: &[i64]) -> TensorProto {
     tensor(name, INT64, &[values.len() as i64], &raw)
 }
 
-/// Creates a tensor description with a shape as `2,3,height`; `?` is an unknown dimension or rank.
+/// Creates a tensor description of shape `2,3,height`; `?` is unknown.
 #[must_use]
 pub fn value(name: &str, element: i32, shape: &str) -> ValueInfoProto {
     let dimension = |word: &str| {

@@ -1,4 +1,4 @@
-//! The protocol buffers wire format (protobuf.dev, "Encoding") for files larger than memory.
+//! Protocol buffers' wire format (protobuf.dev, "Encoding"), for files larger than memory.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -97,7 +97,7 @@ impl<R: Read + Seek> Source<R> {
         Err(wrong(start, message, "a number exceeds 64 bits"))
     }
 
-    /// Reads the field at `at` of a message up to `end`, without its payload; advances `at`.
+    /// Reads the field at `at`, without payload, of a message up to `end`; advances `at`.
     pub(crate) fn field(
         &mut self,
         at: &mut u64,

@@ -27,7 +27,7 @@ const TRIES: usize = 16;
 pub struct AtomicFile(NamedTempFile);
 
 impl AtomicFile {
-    /// Sweeps the folder and creates an empty draft beside `place`, which must not be a pipe, device or socket.
+    /// Sweeps the folder and creates an empty draft beside `place`: not a pipe, device or socket.
     pub fn beside(place: &Path) -> io::Result<AtomicFile> {
         may_replace(place)?;
         sweep(parent_folder(place));
@@ -77,7 +77,7 @@ impl AtomicFile {
 
     /// Syncs the draft and replaces `place`.
     pub fn persist(self, place: &Path) -> io::Result<()> {
-        // Some file systems detect a full disk only now; unsynced files may be empty after power failure.
+        // Some file systems detect full disks only now; unsynced files may be empty after power failure.
         self.file().sync_all()?;
         self.persist_unsynced(place)
     }
@@ -118,8 +118,8 @@ impl From<NotPersisted> for Diagnostic {
     }
 }
 
-/// Replaces all files or none, in order, never interleaved with another process. Returns the first failure, and
-/// restores previous files if the file system has hard links. A killed process leaves the first ones replaced.
+/// Replaces all files or none, in order, never interleaved with another process. Returns the first failure, restoring
+/// previous files by hard links if possible. A killed process leaves the first ones replaced.
 pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
     replace_files(files, |draft, place, is_last| {
         let before = match is_last {
@@ -139,7 +139,7 @@ pub fn persist_all_new<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<()
     })
 }
 
-/// Renames without replacing, or links (`persist_noclobber`); where neither works, as on 9P under Windows, uses [`claim`].
+/// Renames without replacing, or links (`persist_noclobber`); else, as on 9P under Windows, uses [`claim`].
 fn put_new(draft: AtomicFile, place: &Path) -> io::Result<File> {
     draft.0.persist_noclobber(place).or_else(|refused| put_otherwise(refused, place))
 }
@@ -151,14 +151,14 @@ fn put_otherwise(refused: PersistError, place: &Path) -> io::Result<File> {
     }
 }
 
-/// Unsupported calls (link(2), rename(2)). If the cause is a missing permission, the next call fails too.
+/// Unsupported calls (link(2), rename(2)), or a missing permission, for which the next call fails too.
 fn is_unknown_there(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let unknown = [Errno::PERM, Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL];
     Errno::from_io_error(error).is_some_and(|error| unknown.contains(&error))
 }
 
-/// Reserves the name with an empty file, then replaces it. A killed process leaves the empty file.
+/// Reserves the name with an empty file, then replaces it. A killed process leaves it.
 fn claim(draft: AtomicFile, place: &Path) -> io::Result<File> {
     let claim = File::create_new(place)?;
     draft.put(place).map_err(|error| match is_at(&claim, place) && fs::remove_file(place).is_err() {
@@ -221,7 +221,7 @@ fn undo(placed: Placed) -> Option<PathBuf> {
     (!is_undone).then_some(place)
 }
 
-/// Rejects pipes, devices, sockets, and links to them: replacing `/dev/null` affects all programs. Replaces other links, not their targets.
+/// Rejects pipes, devices, sockets, and links to them: replacing `/dev/null` affects all programs. Replaces other links themselves.
 fn may_replace(place: &Path) -> io::Result<()> {
     if fs::read_link(place).is_ok_and(|named| named.starts_with("/proc")) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular));
@@ -239,12 +239,12 @@ fn may_replace(place: &Path) -> io::Result<()> {
 #[error("it is a pipe, a device or a socket, and only regular files are replaced")]
 struct NotRegular;
 
-/// Waits of [`PAUSE`] for a folder's lock, 5 s in total; placing takes milliseconds.
+/// Waits of [`PAUSE`] for a folder's lock, 5 s in total.
 const PAUSES: usize = 1000;
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Excludes other processes that place several files, until dropped. Continues unlocked on failure: each file is still atomic.
+/// Excludes other processes that place several files, until dropped. Continues unlocked on failure: single files are atomic.
 fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
     // A fixed order prevents deadlocks.
     let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
@@ -272,7 +272,7 @@ fn is_absent(place: &Path) -> bool {
     fs::symlink_metadata(place).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Adds a second name, to restore the file.
+/// For restoring the file.
 fn second_name(place: &Path) -> io::Result<(TempPath, File)> {
     let file = OpenOptions::new().read(true).custom_flags(nonblock()).open(place)?;
     // If this fails, `sweep_one` keeps the file, which it cannot lock either.
@@ -373,7 +373,7 @@ pub fn write_help(error: &io::Error) -> Option<&'static str> {
 }
 
 /// Rejects pipes, devices, sockets, and files that are read-only or another user's: a rename would replace them.
-/// Messages contain `shown`, and `other` as another way to name a file. Libraries are not checked, as by linkers.
+/// Messages contain `shown`, and `other` as an alternative. Like linkers, does not check libraries.
 pub fn check_replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
     may_replace(place).map_err(|error| file_error("write", shown, &error))?;
     let Some(facts) = fs::metadata(place).ok().filter(fs::Metadata::is_file) else { return Ok(()) };

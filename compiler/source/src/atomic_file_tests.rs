@@ -102,14 +102,14 @@ fn only_old_files_are_swept_from_shared_file_systems() {
 
 #[test]
 fn what_may_not_be_written_is_not_replaceable() {
-    // A running program cannot be opened for writing, but its file can be replaced.
+    // A running program can be replaced, but not opened for writing.
     let program = std::env::current_exe().unwrap();
     check_replaceable(&program, &program, "`--output`").unwrap();
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let place = folder.path().join("file");
     fs::write(&place, "old").unwrap();
-    // Root may write everything, so change the user.
+    // Root may write everything: change the user.
     let is_root = rustix::process::geteuid().is_root();
     fs::set_permissions(&place, Permissions::from_mode(if is_root { 0o200 } else { 0o020 })).unwrap();
     let check = move || {

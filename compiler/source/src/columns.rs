@@ -1,4 +1,4 @@
-//! Formats plain-text tables. Does not use `{cell:<width$}`, which panics above 65,535 characters.
+//! Formats plain-text tables, without `{cell:<width$}`, which panics above 65,535 characters.
 
 use crate::diagnostic::harmless;
 
@@ -18,7 +18,7 @@ pub enum Align {
 #[must_use]
 pub fn columns<Row: AsRef<[Cell]>, Cell: AsRef<str>>(rows: &[Row], indent: usize, align: &[Align]) -> String {
     let align = |column: usize| align.get(column).copied().unwrap_or(Align::Left);
-    // A line end in a cell would look like another row.
+    // Line ends would look like other rows.
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.as_ref().iter().map(|cell| one_line(cell.as_ref())).collect()).collect();
     let mut widths: Vec<usize> = Vec::new();

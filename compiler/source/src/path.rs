@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// Simplifies `manifests/../kernels/k.cu` to `kernels/k.cu` for messages. Keeps `..` after symbolic links.
+/// Simplifies `manifests/../kernels/k.cu` to `kernels/k.cu`. Keeps `..` after symbolic links.
 #[must_use]
 pub fn shown(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();

@@ -1,4 +1,4 @@
-//! Paths for JSON output (`docs/json.md`) and worker processes. They may be invalid UTF-8, which serde rejects, and on which `json!` panics.
+//! Paths for JSON output (`docs/json.md`) and workers. Serde rejects invalid UTF-8, and `json!` panics.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,4 +1,4 @@
-//! Opens all files that the compiler reads: regular ones, with a size limit. Pipes may block and devices never end.
+//! Opens the compiler's input files: regular ones, with a size limit. Pipes may block and devices never end.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -81,7 +81,7 @@ pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads a text without byte order mark; messages use its [`shown`] path. Fails if not UTF-8, or above 64 MiB.
+/// Reads a text without byte order mark. Fails if not UTF-8, or above 64 MiB.
 pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let name = shown(path);
     let bytes = read(path, LARGEST_TEXT).map_err(|error| {
@@ -147,7 +147,7 @@ mod tests {
         let kibibytes = memory.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
         File::options().write(true).open(&path).unwrap().set_len((kibibytes + 1) << 10).unwrap();
         assert_eq!(read(&path, usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-        // Sparse terabytes are rejected; files without stated size are read up to the limit.
+        // Files without stated size are read up to the limit.
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&path, LARGEST_TEXT).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let error = text(&path).unwrap_err().remove(0).message;

@@ -22,10 +22,7 @@ pub struct Built {
     pub warnings: Vec<String>,
 }
 
-/// Builds an engine into `request.plan`, shown as `plan`.
-///
-/// # Errors
-/// TensorRT cannot be started, or fails.
+/// Builds an engine into `request.plan`, shown as `plan`; fails if TensorRT does.
 pub fn build(
     installation: &Installation,
     request: &Request,

@@ -50,10 +50,7 @@ const FIRST_RTX: (u32, u32) = (1, 7);
 const FIRST_FULL: (u32, u32) = (10, 0);
 
 impl Request {
-    /// Rejects unsupported releases and options.
-    ///
-    /// # Errors
-    /// Every unsupported option.
+    /// Reports every unsupported release and option.
     pub fn check(&self, installation: &Installation) -> Result<(), Vec<Diagnostic>> {
         let mut errors = Vec::new();
         let (product, is_rtx) = (installation.kind.name(), installation.kind == Kind::Rtx);
@@ -166,7 +163,7 @@ fn extents(shape: &[i64]) -> String {
     shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
-/// Adds folders of TensorRT's libraries that the loader does not find.
+/// Adds folders of TensorRT's libraries that the loader misses.
 pub(crate) fn set_library_path(
     command: &mut Command,
     installation: &Installation,
@@ -190,7 +187,6 @@ fn library_path(folders: &[PathBuf]) -> OsString {
     std::env::join_paths(folders.iter().chain(&inherited)).unwrap_or_default()
 }
 
-/// Formats a command for a shell; `plan` is the plan's path.
 pub(crate) fn for_shell(command: &Command, draft: &Path, plan: &Path) -> String {
     let text = |text: &OsStr| {
         let text = text.to_string_lossy().replace(&*draft.to_string_lossy(), &plan.to_string_lossy());

@@ -9,7 +9,7 @@ use crate::log::LogLine;
 use crate::process::Ended;
 
 pub(crate) struct Failure {
-    /// Stage in which the script stopped; else empty.
+    /// Stage of the script's failure, or empty.
     pub(crate) stage: String,
     pub(crate) texts: Vec<String>,
     pub(crate) log: Vec<LogLine>,
@@ -75,7 +75,7 @@ const SHOWN: usize = 4;
 pub(crate) struct Explanation {
     pub(crate) cause: String,
     pub(crate) help: String,
-    /// TensorRT's messages, first the explained one.
+    /// The explained message comes first.
     pub(crate) words: Vec<String>,
 }
 
@@ -86,13 +86,12 @@ impl Explanation {
 }
 
 pub(crate) struct Task {
-    /// Messages, before [`COMMON`]; the first that occurs is used.
+    /// The first match counts, before [`COMMON`].
     pub(crate) known: &'static [Known],
     /// Meaning of other CUDA messages.
     pub(crate) cuda: Known,
     /// Whether TensorRT-RTX needs a GPU for it.
     pub(crate) needs_gpu: bool,
-    /// Explains failures of a stage.
     pub(crate) staged: fn(&Failure) -> Option<Explanation>,
     /// Remedy for messages of a Cubinder plugin.
     pub(crate) own_help: String,
@@ -126,7 +125,7 @@ impl Task {
         found
     }
 
-    /// Returns whether a line frames others, or reports a GPU that TensorRT-RTX does not need.
+    /// Returns whether a line frames others, or reports a GPU that is not needed.
     fn is_noise(&self, kind: Kind, text: &str) -> bool {
         if kind == Kind::Rtx && !self.needs_gpu && text.contains("catchCudaError") {
             return true;
@@ -135,7 +134,6 @@ impl Task {
         parts.iter().any(|part| text.contains(part))
     }
 
-    /// Returns the message of a Cubinder plugin.
     fn own(&self, words: &[&str]) -> Option<Explanation> {
         let text = words.iter().find_map(|text| text.split_once("cubinder: "))?.1;
         Some(Explanation::new(text, self.own_help.as_str()))
@@ -145,7 +143,7 @@ impl Task {
         let lines =
             failure.log.iter().map(|line| line.text.as_str()).filter(|text| !self.is_noise(kind, text));
         let all: Vec<&str> = words.iter().copied().chain(lines).collect();
-        // A crash has its own explanation, unless TensorRT named an error before.
+        // Crashes have their own explanation unless TensorRT named an error.
         if words.is_empty() && failure.status.signal().is_some() {
             return None;
         }

@@ -66,10 +66,7 @@ impl Search {
         Search { homes: Kind::ALL.into_iter().filter_map(home).collect(), pythons, path }
     }
 
-    /// Finds the installations of a choice, in order of use.
-    ///
-    /// # Errors
-    /// Nothing is found; a named folder or program is unusable.
+    /// Finds a choice's installations, in order of use; fails if none is found or a named path is unusable.
     pub fn find(
         &self,
         choice: Option<&Choice>,
@@ -90,10 +87,8 @@ impl Search {
         Err(NothingOfKind { kind, searched, install }.into())
     }
 
-    /// Finds installations of products, in order of use, and what was searched in vain.
-    ///
-    /// # Errors
-    /// A home without its program; nothing is found because Python cannot be run.
+    /// Finds products' installations, in order of use, and what was searched in vain. Fails for a home without its
+    /// program, or if nothing is found because Python cannot run.
     pub fn of_kinds(
         &self,
         kinds: &[Kind],
@@ -211,13 +206,13 @@ fn of_python(python: &Path, modules: &Modules, kind: Kind) -> Option<Installatio
     Some(Installation { kind, route, version: version.and_then(Version::parse), libraries })
 }
 
-/// Finds the program of an unpacked release, whose libraries can be named instead.
+/// Finds an unpacked release's program, whose libraries can be named instead.
 fn program_in(home: &Path, kind: Kind) -> Option<PathBuf> {
     let places = [home.join("bin"), home.to_owned()].map(|folder| folder.join(kind.program()));
     places.into_iter().find(|program| is_program(program))
 }
 
-/// A path with a folder is not searched for.
+/// Does not search for paths with a folder.
 fn on_path(path: &[PathBuf], program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return is_program(program).then(|| program.to_owned());

@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// Finds installations while no other thread has a script open for writing.
+    /// Runs while no other thread has a script open for writing.
     fn find(&self, search: &Search, choice: Option<&Choice>) -> Result<Vec<Installation>, Vec<Diagnostic>> {
         loop {
             match search.find(choice, &self.client) {

@@ -1,5 +1,5 @@
-//! Finds TensorRT and TensorRT-RTX, builds engines in a child process (`trtexec`, `tensorrt_rtx`, or Python bindings:
-//! `builder.py`), and runs engines with the bindings (`runner.py`).
+//! Finds TensorRT and TensorRT-RTX, builds engines in a child process (`trtexec`, `tensorrt_rtx`, or `builder.py`), and
+//! runs them with Python bindings (`runner.py`).
 //!
 //! Must not load TensorRT into this process, or know manifests, plugins or ONNX.
 

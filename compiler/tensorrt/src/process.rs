@@ -18,7 +18,7 @@ pub trait Watch {
 }
 
 pub(crate) struct Ended {
-    /// Last lines, and all errors and warnings.
+    /// Last lines, all errors and warnings.
     pub(crate) log: Vec<LogLine>,
     /// Stage and texts of a reported failure.
     pub(crate) failed: Option<(String, Vec<String>)>,
@@ -37,7 +37,7 @@ const KEPT: usize = 64;
 /// Maximum characters shown of an unknown event.
 const SHOWN: usize = 120;
 
-/// Runs a command; `answer` returns the whole input after some event. With `has_events`, stdout has events.
+/// `answer` returns the whole input after some event. With `has_events`, stdout has events.
 pub(crate) fn follow(
     command: &mut Command,
     has_events: bool,
@@ -64,7 +64,7 @@ pub(crate) fn follow(
                 if let Some(answer) = answer(event)
                     && let Some(mut stdin) = stdin.take()
                 {
-                    // A child that does not read it ends with its own error.
+                    // A child that does not read it fails itself.
                     let _ = writeln!(stdin, "{answer}");
                 }
             }
@@ -89,7 +89,7 @@ enum Heard {
     Unknown(String),
 }
 
-/// Reads in another thread, because a full pipe stops the child.
+/// Uses a thread: a full pipe stops the child.
 fn read_lines(
     pipe: Option<impl Read + Send + 'static>,
     has_events: bool,

@@ -41,10 +41,7 @@ impl Modules {
 }
 
 impl Client {
-    /// Writes the scripts.
-    ///
-    /// # Errors
-    /// The temporary folder is full or read-only.
+    /// Writes the scripts; fails if the temporary folder is full or read-only.
     pub fn new() -> Result<Client, Diagnostic> {
         let write = || {
             let folder = tempfile::Builder::new().prefix("cubinder-").tempdir()?;
@@ -62,7 +59,7 @@ impl Client {
         self.folder.keep()
     }
 
-    /// The script's own folder is first on Python's path, not the current one.
+    /// Python's path starts with the script's folder, not the current one.
     pub(crate) fn call(&self, python: &Path, script: &str, command: &str) -> Command {
         let mut call = Command::new(python);
         call.arg(self.folder.path().join(script)).arg(command).stdin(Stdio::null());
@@ -101,7 +98,7 @@ impl Client {
         }
     }
 
-    /// Imports an installation's module in a child process; returns why it cannot be imported.
+    /// Returns why an installation's module cannot be imported, tried in a child process.
     #[must_use]
     pub fn import_error(&self, installation: &Installation) -> Option<String> {
         let Route::Python { interpreter, module } = &installation.route else { return None };
@@ -129,7 +126,7 @@ fn answer(call: &mut Command) -> Result<Event, String> {
     event.ok_or_else(|| last_words(output.status, &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Returns the last line of stderr, such as Python's exception, and how the process ended.
+/// Returns stderr's last line, such as an exception, and the exit status.
 fn last_words(status: ExitStatus, stderr: &str) -> String {
     let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     let ending = ending(status);

@@ -45,10 +45,7 @@ pub struct Ran {
 /// Sets the inputs' shapes and data.
 pub(crate) type Fill<'a> = dyn FnMut(&mut [Tensor]) -> Result<(), Vec<Diagnostic>> + 'a;
 
-/// Runs an engine with the data that `fill` sets.
-///
-/// # Errors
-/// TensorRT has no Python bindings, cannot be started, or fails; errors of `fill`.
+/// Runs an engine with `fill`'s data; fails without Python bindings, or if TensorRT or `fill` does.
 pub fn run(
     installation: &Installation,
     request: &RunRequest<'_>,
@@ -88,7 +85,6 @@ pub fn run(
     Ok(Ran { tensors, microseconds, warnings })
 }
 
-/// Writes the inputs; returns their shapes as JSON.
 fn write(folder: &Path, tensors: &[Tensor]) -> Result<String, Diagnostic> {
     let mut shapes = Vec::new();
     for (number, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_input) {

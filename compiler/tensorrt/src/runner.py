@@ -64,7 +64,7 @@ class Cuda:
         return data.raw[:size]
 
     def synchronize(self):
-        # Uploads are in the default stream, for which the own stream does not wait.
+        # Uploads use the default stream, for which the own stream does not wait.
         self.call("cuCtxSynchronize")
 
     def graph(self, enqueue):
@@ -109,7 +109,7 @@ def allocator(trt, cuda, context, name):
 
         def reallocate_output_async(self, tensor, memory, size, alignment, stream):
             if size > self.size or not self.address:
-                # Earlier memory is in use until the process ends.
+                # Earlier memory is used until the process ends.
                 self.address, self.size = cuda.allocate(size), size
             return self.address
 

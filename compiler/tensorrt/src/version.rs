@@ -16,7 +16,7 @@ impl Version {
         Some(Version { text: text.to_owned(), parts })
     }
 
-    /// Reads the version in a library's resolved name: `libnvinfer.so.10.15.1`.
+    /// Reads the version of `libnvinfer.so.10.15.1`, a resolved name.
     pub(crate) fn of_library(folder: &Path, name: &str) -> Option<Version> {
         let names =
             std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

@@ -106,7 +106,7 @@ fn project_of_compiled() -> Option<Project> {
     Some(project)
 }
 
-/// Compiles in separate processes: rejected input may crash NVRTC 13.0 later.
+/// In separate processes: rejected input may crash NVRTC 13.0 later.
 fn is_reported_by_a_compile(project: &Project, name: &str) {
     let output = format!("out/{name}");
     let run = project.run(&["compile", &format!("{name}.toml"), "--name", "bad", "--out-dir", &output]);

@@ -86,7 +86,7 @@ fn variants_of_other_nodes_are_other_programs() {
     assert_eq!(calls(&project, &["--no-cache"]), (5, 4), "a program for each type and target");
 }
 
-/// NVRTC lists dynamic shared memory for each kernel of a program if one has it.
+/// NVRTC lists dynamic shared memory for all kernels if one has it.
 #[test]
 fn the_kernel_with_dynamic_shared_memory_is_known() {
     let Some(project) = project(&[1, 2, 3], &kernel("N")) else { return };

@@ -109,7 +109,6 @@ fn compile_refuses_what_it_cannot_read() {
     assert!(project.read("good/libscale.so") == project.read("again/libscale.so"));
 }
 
-/// Devices such as `/dev/zero` never end.
 #[test]
 fn devices_are_refused() {
     let project = Project::without_tools();
@@ -220,7 +219,7 @@ fn inspect_refuses_what_it_cannot_read() {
             let run = run_within_bounds(&project, &["inspect", name]);
             let what = format!("{name}: {what}");
             match run.code {
-                // No digest covers bytes outside containers, a cubin's instructions, or PTX's text.
+                // No digest covers bytes outside containers, cubins' instructions, or PTX's text.
                 Some(0) => assert!(
                     what.ends_with("flipped")
                         || what.ends_with("garbage")
@@ -241,7 +240,7 @@ fn damage_in_an_engine_is_told() {
     let Some(project) = Project::new() else { return };
     let plan = inspectable(&project).pop().unwrap().1;
     let length = (plan.len() - 2010) / 2;
-    // Damage starts after the magic, without which no container is found.
+    // Damage starts after the magic, which marks a container.
     for place in [16, 20, 24, 32, 63, 64, 72, 100, length / 2, length - 1] {
         for which in [0, 1] {
             let mut damaged = plan.clone();

@@ -312,7 +312,7 @@ fn warnings_of_tensorrt_are_warnings() {
     machine.python(FOUND, &format!("{warning}\n{warning}\n{BUILT}"));
     let run = build(&machine, "model.onnx", &[]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), "warning: TensorRT-RTX: slow\n\n"));
-    // Its text is longer; without `aot`, the plugins of libraries that were checked run, too.
+    // Its text is longer; without `aot`, checked libraries' plugins run, too.
     let aot = r#"echo '{"event": "log", "severity": "WARNING", "text": "Attribute aot not found in plugin node!"}'"#;
     machine.python(FOUND, &format!("{aot}\n{BUILT}"));
     assert_eq!(build(&machine, "model.onnx", &[]).stderr, "");

@@ -184,7 +184,7 @@ fn damaged_entries_are_compiled_again() {
     assert!(project.compile(&[]).stdout.contains("(1 NVRTC call, "));
 }
 
-/// A file instead of the folder, which stops even root.
+/// A file, which stops even root.
 #[test]
 fn a_cache_that_cannot_be_written_is_a_warning() {
     let Some(project) = Project::new() else { return };

@@ -105,7 +105,6 @@ fn a_grid_of_which_nothing_is_known_is_not_said_to_be_0() {
     assert!(wrong.contains(&format!("{} ^^", " ".repeat(60))), "the third axis is 0: {wrong}");
 }
 
-/// A second pointer to `const` must read earlier data.
 #[test]
 fn one_step_may_read_and_write_the_same_memory() {
     let scratch = format!("{X_AND_Y}[scratch.p]\nbytes = 4\n");

@@ -540,7 +540,7 @@ fn mistakes_are_explained() {
     assert_eq!(done, MISTAKES.len());
 }
 
-/// NVRTC 13.0 keeps thread state after this error: the process crashes at exit if that thread has ended.
+/// NVRTC 13.0 keeps thread state: the process crashes at exit if the thread has ended.
 #[test]
 fn parameters_beyond_every_limit_are_an_error_and_no_crash() {
     let Some(project) = Project::new() else { return };
@@ -665,7 +665,6 @@ fn a_named_manifest_is_compiled_as_its_project_compiles_it() {
     }
 }
 
-/// Partial output must not pass for complete.
 #[test]
 fn output_that_has_no_room_is_a_failure() {
     for arguments in [&["schema"][..], &["explain", "C0101"], &["paths", "--json"]] {

@@ -620,7 +620,7 @@ fn cubins_and_ptx_of_one_kernel_become_a_manifest() {
     insta::assert_snapshot!("imports_that_are_refused", shown.join("\n"));
 }
 
-/// The launch supplies external shared memory; PTX beside a cubin supplies missing facts.
+/// Launches supply external shared memory; PTX beside a cubin has missing facts.
 #[test]
 fn shared_memory_of_the_launch_is_asked_for() {
     let project = Project::without_tools();

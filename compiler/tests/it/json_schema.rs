@@ -1,4 +1,4 @@
-//! The schema accepts all valid manifests, and rejects errors that it can express.
+//! The schema accepts valid manifests and rejects errors that it can express.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::support::{Project, corpus};
 
-/// The schema must reject every violation, but cannot express texts' meaning, relations between keys
-/// (`BAD_CONSTRAINT`, `DECLARED_TWICE`), or exact numbers (`BAD_DEFAULT`).
+/// The schema must reject every violation, but cannot express texts' meaning, related keys (`BAD_CONSTRAINT`,
+/// `DECLARED_TWICE`), or exact numbers (`BAD_DEFAULT`).
 const OF_FORM: [Code; 7] = [
     rules::SCHEMA_EDITION,
     rules::UNKNOWN_KEY,

@@ -9,7 +9,7 @@ use crate::support::{Project, Run};
 
 const LIBRARIES: [&str; 2] = ["libscale.so", "libscale-code.so"];
 
-/// Uses all constructs that could put paths into code: headers, a table, internal linkage, `__FILE__`.
+/// Uses all constructs that may put paths into code.
 fn project(names: [&str; 2], in_header: &str) -> Option<Project> {
     let project = Project::new()?;
     project.edit("cubinder.toml", "[library]", "[library]\ninclude = [\"include\"]");

@@ -114,7 +114,7 @@ fn a_folder_is_meant_by_what_it_alone_is_called() {
         refused(&project, &[&format!("{around}:BLOCK=1024")], &["no Triton output in a folder"]);
     }
     refused(&project, &["A1:BLOCK=1024", "A2:BLOCK=1024"], &["were compiled for different values"]);
-    // Exact names take precedence; paths and prefixes of digests also match.
+    // Exact names take precedence; paths and digests' prefixes match.
     let project = cache(&[Compile { folder: "A1", ..USUAL }, other("A10")]);
     let (_, text) = imported(&project, &["A1:BLOCK=512", "A10:BLOCK=1024"]);
     for more in ["cache/A10:BLOCK=1024", "./cache/A10/:BLOCK=1024", "a10:BLOCK=1024"] {
@@ -315,7 +315,7 @@ fn options_that_change_the_code_are_no_constants() {
     let both = "`enable_fp_fusion` is false in `BBBB`, and true in `AAAA`";
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 80, false)]);
     refused(&project, &["BLOCK=512"], &["the outputs were compiled with different options", both]);
-    // If operations differ, values of constants may, too.
+    // If operations differ, constants may, too.
     let other = Compile { more: TWICE, ..fused("BBBB", 80, false) };
     refused(
         &cache(&[fused("AAAA", 80, true), other]),
@@ -328,7 +328,7 @@ fn options_that_change_the_code_are_no_constants() {
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 90, false)]);
     let (remarks, _) = imported(&project, &["BLOCK=512"]);
     assert!(remarks.contains(both), "{remarks}");
-    // Ignores keys that follow from the architecture, library paths, and missing keys.
+    // Ignores keys determined by the architecture, library paths, and missing keys.
     let library = |path: &str| json!([["libdevice", path]]);
     let one = json!({ "arch": "sm80", "tmem_size": 0, "extern_libs": library("/a/libdevice.10.bc"), "debug": false });
     let other = json!({ "arch": "sm90", "tmem_size": 4, "extern_libs": library("/b/libdevice.10.bc") });

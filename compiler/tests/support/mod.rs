@@ -113,8 +113,7 @@ impl Run {
     }
 }
 
-/// Runs a program that was just copied. Retries while another thread's forked child has the copy open for writing:
-/// the kernel then refuses to run it.
+/// Runs a newly copied program. Retries while another thread's forked child has it open for writing, which the kernel refuses.
 pub fn run_copy(command: &mut Command) -> Run {
     loop {
         match command.output() {

@@ -1,4 +1,4 @@
-//! All path arguments, with a call each. A test compares the list with the command line's definition.
+//! All path arguments, with a call each; a test compares them with the command line.
 
 // Each test program uses a part.
 #![allow(dead_code, unreachable_pub)]

@@ -1,4 +1,4 @@
-//! Stand-ins for Python, `trtexec` and `tensorrt_rtx`: shell scripts in a folder that is the only one on `PATH`.
+//! Stand-ins for Python, `trtexec` and `tensorrt_rtx`: shell scripts in the only folder on `PATH`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -181,7 +181,7 @@ fn op_name(Identity { name, namespace, .. }: &Identity) -> String {
 impl Drop for CreatorList {
     fn drop(&mut self) {
         for (this, free) in self.all.forward.drain(..).zip(&self.free) {
-            // SAFETY: `add` stored `free` for this creator's type; the list is dropped, so no use follows.
+            // SAFETY: `add` stored `free` for this creator's type; no use follows the list's drop.
             unsafe { free(this) };
         }
     }
@@ -223,7 +223,7 @@ unsafe extern "C" fn get_interface_info<K: CreatorKind>(_this: This) -> Interfac
     K::INFO
 }
 
-/// Implements D1 and D0, which do nothing: the library owns its creators.
+/// Does nothing: the library owns its creators.
 unsafe extern "C" fn destroy(_this: This) {}
 
 unsafe extern "C" fn create_plugin<C: Creator>(
@@ -232,7 +232,7 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     fields: *const PluginFieldCollection,
     phase: TensorRTPhase,
 ) -> This {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let creator = unsafe { creator::<V3One<C>>(this) };
     call::<V3One<C>, _>(creator, ptr::null_mut(), |creator| {
         // SAFETY: each pointer is null, which the functions check, or valid (TensorRT's contract).
@@ -273,7 +273,7 @@ unsafe fn read_fields<'a>(
 }
 
 unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let creator = unsafe { creator::<K>(this) };
     call::<K, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
 }
@@ -289,7 +289,7 @@ unsafe fn creator_text<K: CreatorKind>(this: This, text: fn(&Identity) -> &CStr)
 }
 
 unsafe extern "C" fn get_plugin_name<K: CreatorKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     unsafe { creator_text::<K>(this, |identity| &identity.name) }
 }
 

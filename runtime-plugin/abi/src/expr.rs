@@ -119,7 +119,7 @@ impl<'b> ExprBuilder<'b> {
     pub fn declare_size_tensor(&self, output: usize, opt: Expr<'b>, upper: Expr<'b>) -> Result<Expr<'b>> {
         let index = i32::try_from(output)
             .map_err(|_| Error::internal(format!("output {output} does not fit into 32 bits")))?;
-        // SAFETY: builder and operands live for `'b`; the builder owns the returned expression.
+        // SAFETY: as above.
         let expr = unsafe {
             Expr::from_raw((self.slots.declare_size_tensor)(
                 self.this,
@@ -163,7 +163,7 @@ impl<'b> Shape<'b> {
         usize::try_from(self.raw.nb_dims).unwrap_or(0).min(MAX_DIMS)
     }
 
-    /// Returns extent `index`; an error outside the rank.
+    /// Returns extent `index`; fails outside the rank.
     pub fn get(&self, index: usize) -> Result<Expr<'b>> {
         let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
         // SAFETY: the shape's expressions, from TensorRT or `set`, live for `'b`.
@@ -172,7 +172,7 @@ impl<'b> Shape<'b> {
         })
     }
 
-    /// Sets rank and extents; an error for more than [`MAX_DIMS`].
+    /// Sets rank and extents; fails for more than [`MAX_DIMS`].
     pub fn set(&mut self, extents: &[Expr<'b>]) -> Result<()> {
         let rank =
             i32::try_from(extents.len()).ok().filter(|_| extents.len() <= MAX_DIMS).ok_or_else(|| {

@@ -37,7 +37,7 @@ impl<'a> Field<'a> {
         let bytes = match size {
             Some(0) => Some(&[][..]),
             Some(size) if !field.data.is_null() => {
-                // SAFETY: not null; the caller guarantees the rest.
+                // SAFETY: as above.
                 Some(unsafe { std::slice::from_raw_parts(field.data.cast::<u8>(), size) })
             }
             _ => None,
@@ -60,7 +60,7 @@ impl<'a> Field<'a> {
         self.length
     }
 
-    /// Returns its bytes; an error for a negative length, an unknown type, or no data.
+    /// Returns its bytes; fails for a negative length, an unknown type, or no data.
     pub fn bytes(&self) -> Result<&'a [u8]> {
         self.bytes.ok_or_else(|| {
             Error::invalid(format!(
@@ -70,7 +70,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Copies the possibly unaligned elements; an error for another type.
+    /// Copies the possibly unaligned elements; fails for another type.
     pub fn i32s(&self) -> Result<Vec<i32>> {
         if self.field_type != PluginFieldType::INT32 {
             let (name, found) = (self.name, self.field_type);

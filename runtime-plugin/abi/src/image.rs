@@ -1,5 +1,5 @@
 //! The program and shared libraries of this process. Never loads one. Uses `dl_iterate_phdr`: `dladdr` needs the lock
-//! under which glibc runs destructors, which may wait for a thread that looks up an address.
+//! under which glibc runs destructors, which may wait for a thread that calls it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Image {
         base_of(address) == Some(self.base)
     }
 
-    /// Keeps the image mapped; `None` if it was unloaded. Waits for other threads' destructors.
+    /// Keeps the image mapped; `None` if unloaded. Waits for other threads' destructors.
     pub(crate) fn pin(&self) -> Option<Pin> {
         // The program's name is empty (`dl_iterate_phdr(3)`).
         if self.file.is_empty() {
@@ -97,7 +97,7 @@ fn find_listed(address: *const c_void) -> Option<ListedImage> {
         place: Option<ListedImage>,
     }
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid entry and the `Search` passed below, which no one else uses.
+        // SAFETY: the loader passes a valid entry and our `Search`, which no one else uses.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
         // SAFETY: the program headers are mapped during the call; the loader states their number.
         let headers = unsafe { slice(info.dlpi_phdr, info.dlpi_phnum.into()) };
@@ -141,7 +141,7 @@ fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
-/// Passes the images on the call stack, nearest first; frames of one image in a row count once.
+/// Passes the images on the call stack, nearest first; consecutive frames of one image count once.
 pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
     /// TensorRT calls the plugin directly, so few frames precede it.
     const DEEPEST: usize = 64;
@@ -152,7 +152,7 @@ pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
         segment: Range<usize>,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
-        // SAFETY: the unwinder passes a live context and the `Search` passed below, which no one else uses.
+        // SAFETY: the unwinder passes a live context and our `Search`, which no one else uses.
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
         // A return address may be just after the function.

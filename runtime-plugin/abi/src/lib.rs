@@ -1,14 +1,14 @@
-//! TensorRT's C++ plugin interfaces (V3One, and quick ones of ahead-of-time plugins) in Rust, without a C++ compiler
-//! or NVIDIA headers.
+//! TensorRT's C++ plugin interfaces (V3One, and quick ones of ahead-of-time plugins) in Rust, without a C++ compiler or
+//! NVIDIA headers.
 //!
-//! A plugin library implements [`Creator`] and [`Plugin`], or [`QuickCreator`] and [`QuickPlugin`], and passes its
-//! creators to [`plugin_library!`].
+//! A library implements [`Creator`] and [`Plugin`], or [`QuickCreator`] and [`QuickPlugin`], and passes its creators to
+//! [`plugin_library!`].
 //!
-//! Sources: NVIDIA's headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4, which agree about V3One; only
-//! the latter has the quick interfaces. C++ ABI: Itanium (x86-64 and aarch64 Linux).
+//! Sources: NVIDIA's headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4, which agree about V3One; only the
+//! latter has the quick interfaces. C++ ABI: Itanium (x86-64 and aarch64 Linux).
 //!
 //! Invariants:
-//! - No panic crosses the boundary: thunks catch it and return the interface's failure value.
+//! - No panic crosses the boundary: thunks return the interface's failure value.
 //! - No plugin logic: no CUDA, no bundle, no file.
 //! - No `thread_local` with a destructor, which would keep the library mapped after `dlclose`.
 #![allow(unsafe_code)]

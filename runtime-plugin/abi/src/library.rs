@@ -33,7 +33,7 @@ unsafe impl Send for Owned {}
 unsafe impl Sync for Owned {}
 
 impl Library {
-    /// Declares a library with the creators of `list`; an error is logged and leaves it empty.
+    /// Declares a library; an error of `list` is logged and leaves it empty.
     pub const fn new(list: fn() -> Result<CreatorList>) -> Self {
         Self {
             list,
@@ -43,7 +43,7 @@ impl Library {
         }
     }
 
-    /// Returns the creators, the same list for all threads.
+    /// Returns the creators, equal for all threads.
     pub fn creators(&self) -> &CreatorList {
         let list =
             self.creators.get_or_init(|| Owned(NonNull::from(Box::leak(Box::new(self.make_creators())))));
@@ -77,12 +77,12 @@ impl Library {
     /// Frees the creators and removes the logger finders.
     ///
     /// # Safety
-    /// No function or creator of this library runs now or later.
+    /// No function or creator of this library runs any more.
     pub unsafe fn release(&self) {
         logger::forget_finders();
         let Some(list) = self.creators.get() else { return };
         let _silent = caught(|| {
-            // SAFETY: `creators` got the pointer from a `Box`; the caller guarantees that the list is not used later.
+            // SAFETY: the pointer is from a `Box`; the caller guarantees that the list is not used later.
             drop(unsafe { Box::from_raw(list.0.as_ptr()) });
             Ok(())
         });

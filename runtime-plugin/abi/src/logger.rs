@@ -1,19 +1,17 @@
-//! TensorRT's logger, found through the `ILoggerFinder` that it passes to a plugin library. Prints to stderr only
-//! while no logger exists.
+//! TensorRT's logger, found through the `ILoggerFinder` that it passes to a plugin library. Prints to stderr only while
+//! no logger exists.
 //!
 //! # Two generations
 //! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base in TensorRT-RTX 1.3 and 1.4
 //! (`getInferLibVersion` 10300, 10400) and Enterprise 10.x (100000 to 109999), and slot 4 of interfaces derived from
-//! `IVersionedInterface` (version 1.0) in TensorRT-RTX 1.5 to 1.7 (10500 to 10799) and Enterprise 11.x (110000 and
-//! up).
+//! `IVersionedInterface` (version 1.0) in TensorRT-RTX 1.5 to 1.7 (10500 to 10799) and Enterprise 11.x (from 110000).
 //!
 //! Later releases count as the second; their kind and major version are checked first. Older ones are never called: a
 //! wrong slot would destroy the logger.
 //!
 //! # Several TensorRTs
-//! A finder's version is that of its vptr's image, pinned during calls (waiting for the loader's lock) because
-//! another thread may close it. The calling TensorRT's finder comes first, without a pin: its image is on the call
-//! stack.
+//! A finder's version is that of its vptr's image, pinned during calls (waiting for the loader's lock), because another
+//! thread may close it. The calling TensorRT's finder comes first, without a pin: the call stack keeps its image.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +101,7 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    /// Returns full TensorRT's version; `None` for TensorRT-RTX, whose releases all have this crate's interfaces.
+    /// Returns full TensorRT's version; `None` for TensorRT-RTX, which always has this crate's interfaces.
     pub(crate) fn full_version(self) -> Option<i32> {
         match self {
             Self::Release(version) => Some(version).filter(|version| *version >= FIRST_FULL_VERSION),
@@ -167,7 +165,7 @@ impl Finders {
         if object.is_null() {
             return self.clear();
         }
-        // SAFETY: the object is not null; the caller guarantees that it is a live finder.
+        // SAFETY: not null; the caller guarantees a live finder.
         let Some(finder) = (unsafe { Finder::new(object) }) else { return };
         // Applications may reopen TensorRT. Loader queries may run destructors, hence unlocked.
         let mut gone = self.list().clone();
@@ -198,7 +196,6 @@ impl Finders {
         Caller::Unknown { oldest_full: mapped.map(|finder| finder.version).min() }
     }
 
-    /// Asks the caller's finder first, then the latest.
     fn log(&self, severity: Severity, text: &CStr) -> Delivery {
         let mut finders = self.list().clone();
         let caller = index_of_caller(&finders);

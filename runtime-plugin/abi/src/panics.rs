@@ -1,5 +1,5 @@
-//! A silent panic hook that stores each thread's last location. Rust's hook has a `thread_local` with a destructor,
-//! which would keep the library mapped after `dlclose`.
+//! A silent panic hook that stores each thread's last location. Rust's has a `thread_local` with a destructor, which
+//! would keep the library mapped after `dlclose`.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -3,8 +3,8 @@
 //!
 //! TensorRT applies `dynamic_cast` to plugins' objects; `__dynamic_cast` calls a virtual method of the `type_info`
 //! before the vtable's slots, unchecked. All methods of `__class_type_info` in libstdc++ (9 slots) and libc++abi (8
-//! slots) return 0 for "not found", so one function without arguments fills all slots of our vtable: the caller
-//! removes stack arguments (x86-64, aarch64).
+//! slots) return 0 for "not found", so one function without arguments fills all our slots: the caller removes stack
+//! arguments (x86-64, aarch64).
 
 use std::ffi::{c_char, c_void};
 

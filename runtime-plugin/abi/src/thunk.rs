@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::panics;
 use crate::raw::{PluginField, PluginFieldCollection};
 
-/// Converts a panic to an error with its text. Asserts unwind safety: implementors' locks are poisoned, and this
-/// crate's state changes afterwards.
+/// Converts a panic to an error. Asserts unwind safety: implementors' locks are poisoned; this crate's state changes
+/// later.
 #[inline]
 pub fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -59,5 +59,5 @@ pub(crate) struct Foreign<T>(pub(crate) T);
 // SAFETY: the value is only read, and its pointers are null or refer to constants.
 unsafe impl Sync for Foreign<PluginField> {}
 
-// SAFETY: the value is only read, and its pointer is null or refers to a constant.
+// SAFETY: as above.
 unsafe impl Sync for Foreign<PluginFieldCollection> {}

@@ -1,11 +1,9 @@
-//! One slot struct per interface, in the headers' order, with NVIDIA's names in snake case; references are pointers
-//! here.
+//! One slot struct per interface, in the headers' order, with NVIDIA's names in snake case; references are pointers.
 //!
 //! A vtable (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`; a vptr points at slot 0. A virtual
-//! destructor has two slots where it is declared: D1 (destroy) and D0 (destroy and free). Non-virtual bases come
-//! first.
+//! destructor has two slots: D1 (destroy), D0 (destroy and free). Non-virtual bases come first.
 //!
-//! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of the crate's releases.
+//! Sources: the releases' `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h`.
 
 use std::ffi::{c_char, c_void};
 

@@ -29,7 +29,7 @@ impl Driver {
             if status != CUDA_SUCCESS || text.is_null() {
                 return None;
             }
-            // SAFETY: on success `text` points to a constant C string of the driver.
+            // SAFETY: `text` now points to a constant C string of the driver.
             Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
         };
         Err(DriverError { call, code, name: words(self.get_error_name), text: words(self.get_error_string) })
@@ -132,7 +132,7 @@ impl Driver {
         self.read("cuLibraryGetKernel", CUkernel::NULL, get)
     }
 
-    /// Loads a kernel into the current context, before a capture prevents it.
+    /// Loads a kernel into the current context, before captures prevent it.
     pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<()> {
         // SAFETY: the pointer is writable, and the handle is this driver's.
         let get = |function| unsafe { (self.kernel_get_function)(function, kernel) };
@@ -151,7 +151,7 @@ impl Driver {
         self.read("cuKernelGetAttribute", 0, get)
     }
 
-    /// Sets a kernel's `CU_FUNC_ATTRIBUTE_` value on a device; not concurrently for one kernel.
+    /// Sets a kernel's `CU_FUNC_ATTRIBUTE_` value on a device; not concurrently per kernel.
     pub fn set_kernel_attribute(
         &self,
         kernel: CUkernel,

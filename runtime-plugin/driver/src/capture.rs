@@ -2,7 +2,7 @@ use super::result::{DriverError, Result};
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode};
 use super::table::Driver;
 
-/// Runs `work` in relaxed mode, which allows loading code while others capture.
+/// Runs `work` in relaxed mode, which allows loading during others' captures.
 pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     driver: &Driver,
     work: impl FnOnce() -> Result<T, E>,
@@ -45,7 +45,6 @@ impl<'a> RelaxedCapture<'a> {
 impl Drop for RelaxedCapture<'_> {
     fn drop(&mut self) {
         if !self.restored {
-            // Unwinding cannot report errors.
             let _ = self.restore();
         }
     }

@@ -19,7 +19,7 @@ impl Driver {
         Ok((!context.is_null()).then_some(context))
     }
 
-    /// Returns the number of the calling thread's context, if any: unique in the process, while addresses are reused.
+    /// Returns the number of the thread's context, if any: unique in the process, while addresses are reused.
     pub fn current_context_id(&self) -> Result<Option<u64>> {
         let mut id = 0;
         // SAFETY: `id` is writable; null is the current context.
@@ -30,7 +30,7 @@ impl Driver {
         }
     }
 
-    /// Makes the context of `stream` current; allowed during captures. `None` if the thread has a context or it is a
+    /// Makes the context of `stream` current; allowed during captures. `None` if the thread has a context, or for a
     /// default stream.
     ///
     /// # Safety
@@ -76,7 +76,7 @@ impl EnteredContext<'_> {
 }
 
 impl Drop for EnteredContext<'_> {
-    /// Restores the context. Unwinding cannot report errors.
+    /// Unwinding cannot report errors.
     fn drop(&mut self) {
         let _ = self.driver.pop();
     }

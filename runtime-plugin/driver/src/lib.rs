@@ -2,7 +2,7 @@
 //! wrappers, errors ([`DriverError`]).
 //!
 //! Never links against `libcuda`, caches a failure (a driver may appear later), decides what to load or launch, or
-//! closes the driver, whose threads may still run.
+//! closes the driver, whose threads may run.
 
 #![allow(unsafe_code)] // calls into C
 

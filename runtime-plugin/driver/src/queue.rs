@@ -17,7 +17,7 @@ pub struct Configuration {
     pub block: [u32; 3],
     /// Dynamic shared memory per block in bytes.
     pub shared_bytes: u32,
-    /// Launch attributes, at most [`MAX_LAUNCH_ATTRIBUTES`]; the rest are ignored.
+    /// Attributes, at most [`MAX_LAUNCH_ATTRIBUTES`]; the rest are ignored.
     pub attributes: Box<[CUlaunchAttribute]>,
 }
 
@@ -110,7 +110,7 @@ impl Driver {
     /// Copies device memory, in stream order.
     ///
     /// # Safety
-    /// As [`Driver::fill`] for both addresses; the ranges do not overlap.
+    /// As [`Driver::fill`] for both addresses, without overlap.
     pub unsafe fn copy(
         &self,
         to: CUdeviceptr,

@@ -40,9 +40,9 @@ pub struct DriverError {
     pub call: &'static str,
     /// Returned `CUresult`.
     pub code: i32,
-    /// Its name: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
+    /// Name: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
     pub name: Option<String>,
-    /// The driver's description, if any.
+    /// The driver's description.
     pub text: Option<String>,
 }
 

@@ -70,7 +70,7 @@ impl CUkernel {
 }
 
 impl CUstream {
-    /// Returns whether it is a default stream: null, `CU_STREAM_LEGACY` (1) or `CU_STREAM_PER_THREAD` (2).
+    /// Returns whether it is a default stream: null, `CU_STREAM_LEGACY` (1), `CU_STREAM_PER_THREAD` (2).
     #[must_use]
     pub fn is_default(self) -> bool {
         self.0.addr() <= 2
@@ -177,17 +177,17 @@ pub const CUDA_ERROR_INVALID_SOURCE: CUresult = 300;
 pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = 302;
 /// `CUDA_ERROR_NOT_FOUND`.
 pub const CUDA_ERROR_NOT_FOUND: CUresult = 500;
-/// The first error (700 to 720) of a kernel or a lost context.
+/// The first error (700 to 720) of kernels and lost contexts.
 pub const CUDA_ERROR_ILLEGAL_ADDRESS: CUresult = 700;
 /// About the launch itself.
 pub const CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: CUresult = 701;
 /// The last of 700 to 720.
 pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
-/// The first error (802 to 810) about the driver's installation and MPS.
+/// The first error (802 to 810) about installation and MPS.
 pub const CUDA_ERROR_SYSTEM_NOT_READY: CUresult = 802;
 /// The last of 802 to 810.
 pub const CUDA_ERROR_MPS_CLIENT_TERMINATED: CUresult = 810;
-/// The first error (900 to 908) about an active capture.
+/// The first error (900 to 908) about captures.
 pub const CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
 /// The last of 900 to 908.
 pub const CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: CUresult = 908;

@@ -24,7 +24,7 @@ macro_rules! driver_table {
         required { $($(#[$doc:meta])* $field:ident: $symbol:literal ($($arg:ty),* $(,)?);)* }
         optional { $($(#[$opt_doc:meta])* $opt_field:ident: $opt_symbol:literal ($($opt_arg:ty),* $(,)?);)* }
     ) => {
-        /// The functions that we call, from `cuda.h` of CUDA 13.0; "since": their first release (`cudaTypedefs.h`).
+        /// The functions that we call, from `cuda.h` of CUDA 13.0; "since": first release (`cudaTypedefs.h`).
         pub struct Driver {
             $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($arg),*) -> CUresult,)*
             $($(#[$opt_doc])* pub(super) $opt_field: Option<unsafe extern "C" fn($($opt_arg),*) -> CUresult>,)*
@@ -35,7 +35,7 @@ macro_rules! driver_table {
             /// ones.
             ///
             /// # Safety
-            /// `lookup` returns null or the function of that name in `cuda.h`, valid as long as the table is used.
+            /// `lookup` returns null or the function of that name in `cuda.h`, valid while the table is used.
             pub unsafe fn from_lookup(
                 mut lookup: impl FnMut(&'static CStr) -> *mut c_void,
             ) -> Result<Driver, DriverMissing> {
@@ -150,7 +150,7 @@ impl Driver {
         Ok(FOUND.get_or_init(|| driver))
     }
 
-    /// Returns the driver that [`Driver::find`] found, for teardown.
+    /// Returns the driver that [`Driver::find`] found.
     #[must_use]
     pub fn already_found() -> Option<&'static Driver> {
         FOUND.get()
@@ -161,7 +161,7 @@ impl Driver {
 fn open() -> Result<Driver, DriverMissing> {
     let mut library = std::ptr::null_mut();
     for flags in [libc::RTLD_NOW | libc::RTLD_NOLOAD, libc::RTLD_NOW] {
-        // SAFETY: the name is a C string. Loading runs the driver's initializers, as in every CUDA program.
+        // SAFETY: a C string. Loading runs the driver's initializers, as in every CUDA program.
         library = unsafe { libc::dlopen(LIBRARY.as_ptr(), flags) };
         if !library.is_null() {
             break;
@@ -170,7 +170,7 @@ fn open() -> Result<Driver, DriverMissing> {
     if library.is_null() {
         return Err(DriverMissing::NotFound { text: last_loader_error() });
     }
-    // SAFETY: the library is never closed, and its functions have the types in `cuda.h`, which the table repeats.
+    // SAFETY: the library is never closed; its functions have the types of `cuda.h`, which the table repeats.
     unsafe { Driver::from_lookup(|name| libc::dlsym(library, name.as_ptr())) }
 }
 
@@ -181,7 +181,7 @@ pub fn last_loader_error() -> String {
     if text.is_null() {
         return "the loader reports no reason".to_owned();
     }
-    // SAFETY: `text` is not null, and a C string until this thread's next call of the loader.
+    // SAFETY: not null, and a C string until this thread's next loader call.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 

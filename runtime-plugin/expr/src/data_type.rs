@@ -1,4 +1,4 @@
-//! Types of tensor elements ([`DataType`]) and kernel arguments ([`ScalarType`]).
+//! Types of tensor elements and kernel arguments.
 
 use serde::{Deserialize, Serialize};
 

@@ -5,11 +5,11 @@ pub(crate) type Span = std::ops::Range<usize>;
 pub enum ErrorClass {
     /// Unknown name, function, type or field.
     UnknownName,
-    /// The text is not an expression, or too large.
+    /// Not an expression, or too large.
     Syntax,
     /// Wrong kind, or not a value.
     WrongKind,
-    /// The expression never has a value.
+    /// Never has a value.
     NoValue,
     /// Known later than its place requires.
     OutOfPlace,
@@ -17,13 +17,13 @@ pub enum ErrorClass {
     BadCall,
 }
 
-/// An error in the text of an expression.
+/// An error in an expression's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
     /// Class.
     pub class: ErrorClass,
-    /// Position in the expression's text.
+    /// Position in the text.
     pub span: Span,
     /// Lower case, no full stop.
     pub message: String,

@@ -11,7 +11,7 @@ pub trait Environment {
         None
     }
 
-    /// Returns an attribute, by index in the plugin.
+    /// Returns an attribute, by index.
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.base()?.attribute(index)
     }
@@ -36,7 +36,7 @@ pub trait Environment {
         self.base()?.values(tensor)
     }
 
-    /// Returns a size tensor's value, known after the kernels have run.
+    /// Returns a size tensor's value, known after a run.
     fn size(&self, tensor: u32) -> Option<i64> {
         self.base()?.size(tensor)
     }
@@ -48,12 +48,12 @@ pub trait Environment {
     }
 }
 
-/// Evaluates `expr` within [`STEP_LIMIT`] and [`ARRAY_LIMIT`].
+/// Evaluates within [`STEP_LIMIT`] and [`ARRAY_LIMIT`].
 pub fn evaluate(expr: &Expr, env: &dyn Environment) -> Result<Value, EvalError> {
     evaluate_within(expr, env, &mut { STEP_LIMIT })
 }
 
-/// Evaluates as [`evaluate`]; subtracts used steps from `steps`.
+/// As [`evaluate`]; subtracts used steps from `steps`.
 pub fn evaluate_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Result<Value, EvalError> {
     let left = (*steps).min(STEP_LIMIT);
     let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: left, depth: 0 };
@@ -148,7 +148,7 @@ impl<'a> Evaluator<'a> {
             self.charge(text.len() / 16)?;
             return Ok(Value::Str(text.clone()));
         }
-        // Charged first: large copies are not free.
+        // Charged first: large copies take time.
         let size = self.held(id)?.map_or(0, |value| value.cost(STEP_LIMIT));
         self.charge(size)?;
         self.held(id)?.cloned().ok_or(EvalError::Malformed)
@@ -181,7 +181,7 @@ impl<'a> Evaluator<'a> {
         if items.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(items.len().to_string()));
         }
-        // Iterator adapters use more stack per level.
+        // Iterator adapters use more stack.
         let mut values = Vec::with_capacity(items.len());
         for &item in items {
             values.push(self.node(item)?);
@@ -212,7 +212,7 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn index(&mut self, array: NodeId, index: NodeId) -> Result<Value, EvalError> {
-        // Reports errors of the array first, without copying it.
+        // Reports the array's errors first, without copying it.
         let listed = match self.nodes.get(array as usize) {
             Some(Node::Shape(tensor)) => {
                 Some(self.env.shape(*tensor).ok_or(EvalError::UnknownTensor(*tensor))?)

@@ -3,8 +3,8 @@
 use crate::data_type::DataType;
 
 named! {
-    /// TensorRT's memory layout of a tensor (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7),
-    /// without the DLA's, which runs no plugins.
+    /// TensorRT's memory layout (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7), without those of the
+    /// DLA, which runs no plugins.
     #[derive(PartialOrd, Ord, Default)]
     Format, name;
     layout: (i32, i64, usize) {
@@ -51,7 +51,7 @@ impl Format {
         self.layout().1
     }
 
-    /// Returns the channel's dimension from the end (3 is the third last); 0 if none.
+    /// Returns the channel's dimension from the end (3: third last); 0 if none.
     #[must_use]
     pub const fn channel_from_end(self) -> usize {
         self.layout().2

@@ -1,7 +1,7 @@
 use super::{BinaryOp, Expr, Node, NodeId};
 use crate::interval::Interval;
 
-/// A list of nodes; the last one is the root.
+/// A list of nodes, the root last.
 #[derive(Debug, Default)]
 pub struct Formula {
     nodes: Vec<Node>,

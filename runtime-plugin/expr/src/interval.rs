@@ -12,7 +12,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// All sizes, lengths and numbers of elements.
+    /// All sizes, lengths and counts.
     pub const ANY_SIZE: Interval = Interval { min: 0, max: i64::MAX };
 
     /// Returns whether `value` is in the interval.

@@ -1,11 +1,10 @@
 //! Expressions over attributes and shapes, for manifests and engines.
 //!
-//! [`parse`] reads text to [`Syntax`], [`compile`] resolves it to [`Expr`], [`evaluate`] computes it,
-//! [`bind()`] folds known parts, [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits,
-//! [`print()`] writes it.
+//! [`parse`] reads text to [`Syntax`], [`compile`] resolves it to [`Expr`], [`evaluate`] computes it, [`bind()`] folds
+//! known parts, [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits, [`print()`] writes it.
 //!
-//! Like Python with checked 64-bit integers, but comparisons do not chain, `/` needs floats, and slices are
-//! missing. Never recurses deeper than [`Expr::DEPTH_LIMIT`].
+//! Like Python with checked 64-bit integers, without chained comparisons, slices, and `/` of integers. Never recurses
+//! deeper than [`Expr::DEPTH_LIMIT`].
 
 #[macro_use]
 mod named;

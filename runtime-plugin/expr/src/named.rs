@@ -1,4 +1,4 @@
-/// Declares an enum with a name and a constant per variant, serialized by position: append only.
+/// Declares an enum of named constants, serialized by position: append only.
 macro_rules! named {
     (
         $(#[$meta:meta])* $type:ident, $name:ident;

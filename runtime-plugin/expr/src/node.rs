@@ -1,5 +1,4 @@
-//! The resolved tree: indices for names, inlined functions, folded constants. A flat list, decoded without
-//! recursion.
+//! The resolved tree: indices for names, inlined functions, folded constants. A flat list: decoding never recurses.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +72,7 @@ pub enum Node {
     Device(DeviceFact),
     /// A shape input's values, an integer array. Known at shape time.
     Values(u32),
-    /// Size tensor's value. Known after the kernels have run: only valid as a dimension.
+    /// Size tensor's value. Known after a run: only valid as a dimension.
     Size(u32),
     /// Enclosing comprehension's variable.
     Local(u32),
@@ -118,8 +117,8 @@ named! {
     /// Facts about a device.
     #[derive(PartialOrd, Ord)]
     DeviceFact, name;
-    /// The range that proofs assume. Since compute capability 5.0, a block has 48 KiB of shared memory
-    /// (CUDA C++ programming guide 13.0, "compute capabilities").
+    /// The range that proofs assume. Blocks have 48 KiB of shared memory since compute capability 5.0 (CUDA C++
+    /// programming guide 13.0, "compute capabilities").
     pub range: (i64, i64) {
         /// Number of multiprocessors.
         Sms = "sms", (1, 1024);
@@ -242,7 +241,7 @@ impl Node {
     /// `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
     pub const ALIGNMENT_LIMIT: u32 = 256;
 
-    /// A slot without a comprehension, for parameters and erroneous parts.
+    /// A slot without a comprehension: parameters, erroneous parts.
     pub(super) const ANYTHING: u32 = u32::MAX;
 
     /// Returns whether `bytes` is a power of two up to [`Node::ALIGNMENT_LIMIT`].

@@ -1,5 +1,5 @@
-//! Operators and built-in functions. Integers are checked `i64`; sums and products overflow only in total, in any
-//! order. Floats follow IEEE 754, but nonfinite results of finite operands are errors.
+//! Operators and built-in functions. Integers are checked `i64`; sums and products overflow only in total. Floats
+//! follow IEEE 754, but nonfinite results of finite operands are errors.
 
 use super::node::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 use crate::value::Value;
@@ -73,7 +73,7 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    /// Returns whether values are the cause, not the tree, environment or steps.
+    /// Returns whether values are the cause, not tree, environment or steps.
     pub fn is_about_values(&self) -> bool {
         use EvalError::{ArrayTooLong, DivisionByZero, IndexOutOfRange, Overflow, Undefined};
         matches!(
@@ -268,7 +268,6 @@ fn truncate(value: f64) -> Option<i64> {
     (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
 }
 
-/// Negative indices count from the end.
 pub(super) fn index<T>(items: &[T], index: i64) -> Result<&T, EvalError> {
     position(items.len(), index)
         .and_then(|at| items.get(at))

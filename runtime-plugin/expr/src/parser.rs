@@ -1,6 +1,5 @@
-//! A Pratt parser with Python's precedence: from loose to tight, `a if c else b` (right-associative), `or`,
-//! `and`, `not`, comparisons (no chains), `+ -`, `* / // %`, unary `-`, postfix `[index]`, `.field`,
-//! `(arguments)`.
+//! A Pratt parser with Python's precedence: from loose to tight, `a if c else b` (right-associative), `or`, `and`,
+//! `not`, comparisons, `+ -`, `* / // %`, unary `-`, postfix `[index]`, `.field`, `(arguments)`.
 
 use super::error::ExprError;
 use super::foreign;

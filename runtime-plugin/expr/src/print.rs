@@ -1,5 +1,5 @@
-//! Prints a tree with minimal parentheses. [`super::compile`] restores its own trees from the text, over the same
-//! names. Other trees print approximately.
+//! Prints a tree with minimal parentheses. [`super::compile`] restores its own trees from the text and names; other
+//! trees print approximately.
 
 use super::node::level::{COMPARISON, CONDITIONAL, DISJUNCTION, LOOSEST, NEGATE, PRIMARY};
 use super::node::{Expr, Node, NodeId, UnaryOp};

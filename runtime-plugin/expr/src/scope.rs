@@ -61,14 +61,14 @@ pub enum BindingTime {
     Shape,
     /// Device and addresses are known.
     Launch,
-    /// After the kernels have run, when data-dependent sizes are known.
+    /// After a run, when data-dependent sizes are known.
     Run,
 }
 
-/// A manifest's helper function: inlined, arguments evaluated at each use, not recursive.
+/// A manifest's helper function: inlined, arguments evaluated at each use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// Each for a value, a tensor or a type.
+    /// Each for a value, tensor or type.
     pub params: Vec<String>,
     /// Sees parameters and scope only.
     pub body: Syntax,
@@ -85,10 +85,10 @@ pub struct Scope {
     pub(super) has_sizes: bool,
 }
 
-/// The kind of a tensor: what expressions may read.
+/// What expressions may read of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TensorKind {
-    /// Its shape is known when shapes are computed.
+    /// Its shape is known at shape time.
     #[default]
     Plain,
     /// Shape input in shape expressions, with known values.

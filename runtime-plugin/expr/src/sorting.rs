@@ -1,4 +1,4 @@
-//! Sorting with little code: `sort_unstable` has some 5 KB per type, and sorted lists are short.
+//! Sorts short lists with little code: `sort_unstable` has some 5 KB per type.
 
 use std::collections::BinaryHeap;
 

@@ -12,7 +12,7 @@ pub struct Syntax {
     pub span: Span,
     /// Kind and parts.
     pub kind: SyntaxKind,
-    /// At most the depth limit, so recursion is safe.
+    /// At most the depth limit: recursion is safe.
     pub(super) height: usize,
 }
 

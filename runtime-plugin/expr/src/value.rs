@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A value. Deserialized arrays are flat: nested ones would recurse without a limit.
+/// A value. Deserialized arrays are flat: nested ones would recurse without limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// 64-bit signed integer.

@@ -1,7 +1,7 @@
 //! Chooses a variant: by shapes if possible, otherwise by addresses.
 //!
-//! Owns guards ([`GuardDecision::from_guards`]) and a decision diagram over low address bits ([`Choice::pick`]), which
-//! never allocates, locks or hashes.
+//! Owns guards ([`GuardDecision::from_guards`]) and a decision diagram over low address bits; [`Choice::pick`] never
+//! allocates, locks or hashes.
 
 use super::steps::{NODE_STEP_LIMIT, Steps, weight};
 use cubinder_expr::value::Value;
@@ -24,12 +24,12 @@ pub struct GuardDecision {
 /// Why guards cannot be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UndecidedGuards {
-    /// The guards combine too many questions about addresses.
+    /// Guards combine too many questions about addresses.
     #[error(
         "the guards use `aligned` in more than {VISIT_LIMIT} combinations; use fewer tensors or fewer alignments"
     )]
     TooManyWays,
-    /// The guards need too many steps.
+    /// Guards need too many steps.
     #[error(
         "the guards take too long: the expressions of the node exceed {NODE_STEP_LIMIT} evaluation steps"
     )]
@@ -65,8 +65,8 @@ impl Choice {
         self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
     }
 
-    /// Returns an index in [`GuardDecision::candidates`]; `None` if no guard is true. `address` may return any number
-    /// of equal alignment.
+    /// Returns an index in [`GuardDecision::candidates`], if a guard is true. `address` may return any equally aligned
+    /// number.
     #[inline]
     #[must_use]
     pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
@@ -86,7 +86,7 @@ impl Choice {
 }
 
 impl GuardDecision {
-    /// Decides among variants in order; absent guards are true. `environment` has no addresses.
+    /// Decides among variants in order; absent guards are true. `environment` lacks addresses.
     pub fn from_guards<'g>(
         guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
         environment: &dyn Environment,
@@ -206,7 +206,7 @@ impl Environment for AlignmentEnvironment<'_> {
         Some(self.environment)
     }
 
-    /// Returns whether a tensor is aligned, if known. 16 implies 8.
+    /// 16 implies 8.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let answers = self.facts.iter().filter(|fact| fact.tensor == tensor);
         let answer = answers

@@ -14,7 +14,7 @@ pub struct LaunchError {
     pub role: Role,
     /// Problem with that part.
     pub problem: Problem,
-    /// Shapes of inputs, then outputs, by name; `None` if unknown.
+    /// Shapes of inputs, then outputs, if known.
     pub shapes: Vec<(String, Option<Vec<i64>>)>,
 }
 
@@ -38,7 +38,7 @@ pub enum Subject {
 /// A part of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Role {
-    /// A step's condition as written.
+    /// A step's condition.
     #[error("its condition `{0}`")]
     Condition(String),
     /// A size in bytes.
@@ -123,10 +123,10 @@ pub enum Problem {
     /// No executed step writes the nonempty output.
     #[error("is not empty, but no step that runs for these shapes writes it")]
     NotWritten {
-        /// Whether a kernel that writes it has a grid of 0.
+        /// Whether its writer has a grid of 0.
         grid_is_0: bool,
     },
-    /// Read before any executed step writes it.
+    /// Read before written.
     #[error("is read before a step that runs for these shapes writes it")]
     ReadUnwritten,
     /// Not a multiple of the cluster's extent.

@@ -47,7 +47,7 @@ pub enum Clusters {
 }
 
 impl Clusters {
-    /// Returns the clusters of code for `target`. PTX for targets before [`HAS_CLUSTERS`] cannot read a block's rank.
+    /// Returns the clusters of code for `target`. PTX before [`HAS_CLUSTERS`] cannot read a block's rank.
     #[must_use]
     pub fn for_code(device_has: bool, target: Target) -> Clusters {
         match (device_has, target.arch.major >= HAS_CLUSTERS) {
@@ -69,7 +69,7 @@ impl Clusters {
     }
 }
 
-/// An evaluated launch. [`super::Sequencing`] guarantees the invariants below.
+/// An evaluated launch. [`super::Sequencing`] guarantees its invariants.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct EvaluatedLaunch {
@@ -81,7 +81,7 @@ pub struct EvaluatedLaunch {
     pub shared_bytes: u32,
     /// Blocks of a cluster, if used.
     pub cluster: Option<[u32; 3]>,
-    /// Arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none for an empty launch.
+    /// Arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none if empty.
     pub args: Vec<EvaluatedArgument>,
     /// Numeric arguments, aligned to their types, little-endian.
     pub numbers: Vec<u8>,
@@ -98,7 +98,7 @@ pub enum EvaluatedArgument {
     Scratch(usize),
     /// Numbers by value.
     Numbers {
-        /// Offset in [`EvaluatedLaunch::numbers`]; [`ArgValue::size`] is the length.
+        /// Offset in [`EvaluatedLaunch::numbers`], of [`ArgValue::size`] bytes.
         start: usize,
         /// One value or an array.
         value: Value,
@@ -189,7 +189,7 @@ impl ExprContext<'_> {
         Ok([x?, y?, z?])
     }
 
-    /// Evaluates the cluster, which must divide the grid (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+    /// Must divide the grid (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
     fn cluster(
         &mut self,
         launch: &Launch,
@@ -208,7 +208,7 @@ impl ExprContext<'_> {
         let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
         at_most(Role::ClusterBlocks, blocks, most, Limit::Cluster)?;
         if let Some(missing) = missing {
-            // A cluster of one block works on every device.
+            // Works on every device.
             return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
         }
         match (0..3).find(|&axis| !grid[axis].is_multiple_of(cluster[axis])) {

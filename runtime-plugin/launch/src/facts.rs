@@ -3,21 +3,21 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{DeviceFact, Environment};
 use cubinder_model::model::Plugin;
 
-/// TensorRT's value for data-dependent extents (observed with TensorRT-RTX 1.7.1).
+/// TensorRT's data-dependent extent (observed with TensorRT-RTX 1.7.1).
 pub const UNKNOWN_EXTENT: i64 = -1;
 
-/// A node's attributes; its tensors' shapes and addresses when known.
+/// A node's attributes; its shapes and addresses when known.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
     /// One value per plugin attribute.
     pub attributes: &'a [Value],
     /// Ranks of inputs, then outputs, if known before the shapes.
     pub ranks: &'a [usize],
-    /// Shapes of inputs, then outputs. If a dimension is negative, only the rank is known.
+    /// Shapes of inputs, then outputs. With a negative dimension, only the rank is known.
     pub shapes: &'a [&'a [i64]],
     /// Values of shape inputs, by input; empty if unknown.
     pub values: &'a [&'a [i64]],
-    /// Values of size tensors, by tensor; `None` before the kernels have run.
+    /// Values of size tensors, by tensor; `None` before a run.
     pub sizes: &'a [Option<i64>],
     /// The launches' device, when known.
     pub device: Option<Device>,
@@ -30,7 +30,7 @@ impl Environment for Facts<'_> {
         self.attributes.get(index as usize)
     }
 
-    /// Returns the shape; `None` also if a dimension is unknown.
+    /// Returns the shape; `None` also for unknown dimensions.
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         let shape = self.shapes.get(tensor as usize).copied();
         shape.filter(|shape| shape.iter().all(|extent| *extent >= 0))
@@ -61,7 +61,7 @@ impl Environment for Facts<'_> {
 
 const SHOWN: usize = 64;
 
-/// Formats attributes and shapes as a message's end, `; k = 1, x is 2x3`, if known.
+/// Formats attributes and known shapes as a message's end: `; k = 1, x is 2x3`.
 #[must_use]
 pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
     let attributes = plugin.attributes.iter().zip(facts.attributes);

@@ -36,7 +36,7 @@ pub use unproved::{Unproved, running, unproved, writes};
 /// A 32-bit parameter between inputs and outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Not 0 for an empty launch: TensorRT cannot launch an empty grid, so one block exits.
+    /// Not 0 for an empty launch: one block exits, since TensorRT rejects empty grids.
     Nothing,
     /// An argument's element, or half of one.
     Element {
@@ -92,8 +92,8 @@ pub fn is_native(plugin: &Plugin) -> bool {
     launches.any(|launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native))
 }
 
-/// Maximum dynamic shared bytes without `cuFuncSetAttribute`, which TensorRT may not call (CUDA Programming Guide
-/// 13.0, "Shared Memory").
+/// Maximum dynamic shared bytes without `cuFuncSetAttribute`, which TensorRT may omit (CUDA Programming Guide 13.0,
+/// "Shared Memory").
 pub const SHARED_BYTES: i64 = 48 << 10;
 
 const AROUND: &str = "cubinder__";
@@ -127,7 +127,7 @@ pub fn op_of_symbol(symbol: &str) -> Option<String> {
     Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") })
 }
 
-/// Returns whether the kernel is precompiled without wrapper, hence without [`Word::Nothing`].
+/// Returns whether the kernel has no wrapper, hence no [`Word::Nothing`].
 #[must_use]
 pub fn is_own(launch: &Launch) -> bool {
     launch.code.iter().any(|code| code.symbol.starts_with(OWN))
@@ -159,7 +159,7 @@ pub struct LoweringError<E> {
 /// Why a part cannot be lowered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LoweringProblem<E> {
-    /// TensorRT's operations cannot express the part, or the builder failed.
+    /// TensorRT's operations lack the part, or the builder failed.
     #[error(": {0}")]
     Lower(LowerError<E>),
     /// The part has an invalid value.
@@ -167,8 +167,8 @@ pub enum LoweringProblem<E> {
     Value(Problem),
 }
 
-/// Lowers a launch that runs if `when` is true or absent; it is empty if a requirement in `required` is false. `env`
-/// has attributes and ranks, `builder` the dimensions. Stream order satisfies programmatic waits.
+/// Lowers a launch that runs if `when` is true or absent; empty if a requirement in `required` is false. `env` has
+/// attributes and ranks, `builder` the dimensions. Stream order satisfies programmatic waits.
 pub fn lower<B: ShapeBuilder>(
     plugin: &Plugin,
     when: Option<&Guard>,
@@ -388,7 +388,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    /// Returns 1 if the launch is skipped or its grid has a 0; `None` if impossible.
+    /// Returns 1 if skipped or with a 0 in the grid; `None` if impossible.
     fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
         let mut extents = Vec::new();
         for extent in grid {

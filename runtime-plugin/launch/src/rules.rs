@@ -15,11 +15,11 @@ pub enum Rule<'p> {
     Specialized,
     /// An input's rank is supported.
     Rank(usize, &'p Input),
-    /// A requirement of the manifest.
+    /// A requirement.
     Require(&'p Requirement),
-    /// A shape is within its limits.
+    /// Limits of a shape.
     Limits(usize, &'p Input),
-    /// A shape input's values are within their limits.
+    /// Limits of a shape input's values.
     Values(usize, &'p Input),
 }
 
@@ -100,12 +100,12 @@ fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
     Err(Unmet(format!("input `{}` has rank {rank}, expected {expected}", input.name)))
 }
 
-/// Checks a shape's dimensions, then its elements. `place` follows the name, after a blank or comma.
+/// Checks dimensions, then elements. `place` follows the name, after a blank or comma.
 pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
     check_known_limits(name, shape, limits, place, &|_| false)
 }
 
-/// Checks an output as [`check_limits`] does, but not [`UNKNOWN_EXTENT`]s.
+/// Checks an output as [`check_limits`], but not [`UNKNOWN_EXTENT`]s.
 pub fn check_output_limits(output: &Output, shape: &[i64], place: &str) -> Result<(), Unmet> {
     let is_open = |axis: usize| shape.get(axis) == Some(&UNKNOWN_EXTENT) && size_at(output, axis).is_some();
     check_known_limits(&output.name, shape, &output.limits, place, &is_open)
@@ -130,7 +130,7 @@ fn check_known_limits(
     if (0..shape.len()).any(is_open) {
         return Ok(());
     }
-    // A 0 makes the count 0, even if other products overflow.
+    // A 0 makes the count 0 despite overflows.
     let numel = if shape.contains(&0) {
         Some(0)
     } else {

@@ -33,7 +33,7 @@ pub struct Sequence {
 pub enum EvaluatedStep {
     /// Skipped: false condition.
     LeftOut,
-    /// A kernel launch, unless its grid is empty.
+    /// A kernel launch, possibly empty.
     Launch(EvaluatedLaunch),
     /// Fills memory.
     Fill {
@@ -46,7 +46,7 @@ pub enum EvaluatedStep {
     },
 }
 
-/// Returns a tensor's padded bytes in its format; `None` above 64 bits.
+/// Returns a tensor's padded bytes; `None` above 64 bits.
 #[must_use]
 pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> {
     if shape.contains(&0) {
@@ -59,7 +59,7 @@ pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> 
     ty.bytes(elements)
 }
 
-/// Evaluates a variant step by step, with limits when needed.
+/// Evaluates a variant step by step.
 pub struct Sequencing<'a> {
     plugin: &'a Plugin,
     variant: &'a Variant,

@@ -9,7 +9,7 @@ use cubinder_model::model::{Plugin, Variant};
 pub struct Signature<'a> {
     /// Values, one per plugin attribute.
     pub attributes: &'a [Value],
-    /// Types of inputs, then outputs; possibly only the first ones.
+    /// Types of inputs, then outputs; possibly incomplete.
     pub types: &'a [DataType],
     /// Formats, likewise.
     pub formats: &'a [Format],
@@ -29,7 +29,7 @@ impl Signature<'_> {
     }
 }
 
-/// Returns whether `variant`'s code is valid for these attributes.
+/// Returns whether `variant`'s code fits these attributes.
 #[must_use]
 pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
     variant.specialized.iter().all(|(index, value)| attributes.get(*index as usize) == Some(value))
@@ -71,7 +71,7 @@ fn is_special(format: &Format) -> bool {
     *format != Format::Linear
 }
 
-/// Checks attributes against compiled code's values, skipping missing ones.
+/// Checks attributes against compiled code's values, if present.
 pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Unmet> {
     let mut left: Vec<&Variant> = plugin.variants.iter().collect();
     for (index, (attribute, value)) in (0_u32..).zip(plugin.attributes.iter().zip(attributes)) {

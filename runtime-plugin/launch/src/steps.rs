@@ -1,4 +1,4 @@
-//! Limits the work of a node's expressions: engines may have 100,000.
+//! Limits a node's work: engines may have 100,000 expressions.
 
 use cubinder_expr as expr;
 use cubinder_expr::value::Value;
@@ -20,7 +20,7 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Evaluates `expr`. [`EvalError::TooManySteps`] also if the node's steps are spent, see [`Steps::why`].
+    /// Evaluates `expr`. [`EvalError::TooManySteps`] also if the node's steps are spent ([`Steps::why`]).
     pub fn value(&mut self, expr: &Expr, environment: &dyn Environment) -> Result<Value, EvalError> {
         expr::evaluate_within(expr, environment, &mut self.left)
     }
@@ -62,7 +62,7 @@ impl Steps {
         self.left == 0
     }
 
-    /// Returns the error's text with the exceeded limit.
+    /// Returns the error's text with its limit.
     #[must_use]
     pub fn why(&self, error: &EvalError) -> String {
         match error {

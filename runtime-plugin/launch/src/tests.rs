@@ -301,7 +301,6 @@ fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
         check(&[Value::Int(4)]).unwrap_err(),
         "the attribute `k` is `4`, but the code is specialized for `3`, `5`"
     );
-    // The requirement's message precedes that about missing code.
     assert_eq!(check(&[Value::Int(0)]).unwrap_err(), "`k` must be positive: `k > 0` is false; k = 0");
 }
 

@@ -1,4 +1,4 @@
-//! The measured order of variants that guards allow. Never allocates; linear in points.
+//! The measured order of allowed variants. Never allocates; linear in points.
 
 use super::facts::Facts;
 use super::signature::Signature;
@@ -15,8 +15,7 @@ pub fn tuned_device<'p>(plugin: &'p Plugin, facts: &Facts<'_>) -> Option<&'p Tun
 }
 
 /// Returns a node's point: of its types, formats and ranks, first with its attributes, then with the nearest extents.
-/// `None` if device or shapes are unknown or not measured. `serving`, the node's rows in table order, saves comparing
-/// attributes.
+/// `None` without a known device, shapes or measurements. `serving`: the node's rows in table order.
 #[must_use]
 pub fn nearest_point<'p>(
     plugin: &'p Plugin,
@@ -84,7 +83,7 @@ fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     Some(larger / smaller)
 }
 
-/// Orders rows, in table order, as a point ranks them; unranked rows stay before their successors.
+/// Orders rows as a point ranks them; unranked rows stay before their successors.
 pub fn put_in_order(rows: &mut [usize], ranking: &[u32]) {
     let is_named = |row: usize| ranking.iter().any(|named| *named as usize == row);
     let mut done = 0;

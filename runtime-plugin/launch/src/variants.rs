@@ -17,8 +17,7 @@ pub const fn is_automatic(tactic: i32) -> bool {
     tactic == 0 || tactic == AUTO_TACTIC
 }
 
-/// Returns a node's variants: from the chosen one on, then from the first. Automatic tactics use measurements
-/// ([`put_in_order`]).
+/// Returns a node's variants: from the chosen one on, then from the first. Automatic tactics use measurements.
 pub fn in_order(
     plugin: &Plugin,
     node: &Signature<'_>,
@@ -88,13 +87,13 @@ fn decide_in(
     Ok(decided)
 }
 
-/// Returns whether a guard or a conjunct is false regardless of unknown facts.
+/// Returns whether a guard or conjunct is false whatever is unknown.
 #[must_use]
 pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> bool {
     let Some(expr) = guard.map(|guard| &guard.expr) else { return false };
     let Some(mut open) = expr.nodes.len().checked_sub(1).map(|root| vec![root]) else { return false };
     while let Some(root) = open.pop() {
-        // Shared parts can be visited repeatedly.
+        // Shared parts are visited repeatedly.
         if steps.charge(1).is_err() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! A node's maximum workspace, reserved at build time: the largest variant's rounded scratch buffers.
+//! A node's maximum workspace, reserved at build time: the largest variant's.
 
 use crate::proof::{Domain, Greatest};
 use cubinder_expr::{Expr, Node, UnaryOp};

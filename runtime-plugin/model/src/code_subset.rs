@@ -1,4 +1,4 @@
-//! A subset of a bundle's or node's code objects, numbered in order of first use. Never unpacks code.
+//! A subset of a bundle's or node's code objects, in order of first use. Never unpacks.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::model::CodeRef;
 #[derive(Debug)]
 pub struct CodeSubset<'a> {
     all: &'a [CodeObject],
-    /// Indices in `all` to indices in `code`; a map, because `all` may be large.
+    /// Indices in `all` to indices in `code`; a map: `all` may be large.
     new_indices: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }
@@ -21,7 +21,7 @@ impl<'a> CodeSubset<'a> {
         CodeSubset { all, new_indices: BTreeMap::new(), code: Vec::new() }
     }
 
-    /// Returns the valid references with new indices, and keeps their code.
+    /// Returns the valid references with new indices; keeps their code.
     pub fn renumbered(&mut self, references: &[CodeRef]) -> Vec<CodeRef> {
         let renumbered = references.iter().filter_map(|reference| {
             Some(CodeRef { code: self.new_index(reference.code as usize)?, ..reference.clone() })

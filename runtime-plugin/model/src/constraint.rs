@@ -1,4 +1,4 @@
-//! Constraints of attributes' values: type, and the manifest's rules. Never changes a value.
+//! Constraints of attributes' values: type, manifest's rules. Never changes a value.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use cubinder_expr::value::Value;
 pub struct ConstraintError {
     /// Attribute.
     pub attribute: String,
-    /// Index of the invalid element, if the value is a list.
+    /// Index of the invalid element, if in a list.
     pub element: Option<usize>,
     /// The invalid element or value.
     pub value: Value,
@@ -25,10 +25,10 @@ pub enum Rule {
     /// The value has this type.
     #[error("expected `{}`", .0.name())]
     Type(AttributeType),
-    /// The type represents the float exactly. The number is the nearest one represented.
+    /// The type represents the float exactly; the number is the nearest represented.
     #[error("{}", inexact(*.0, *.1))]
     Exact(AttributeType, Option<f64>),
-    /// The value has an allowed number of elements or bytes.
+    /// An allowed number of elements or bytes.
     #[error("expected {allowed} {unit}")]
     Length {
         /// The value's length.
@@ -98,7 +98,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl AttributeElement {
-    /// Returns the nearest float, ties to even; `None` if it becomes infinite or loses its fraction.
+    /// Returns the nearest float, ties to even; `None` if infinite or without its fraction.
     #[must_use]
     pub fn rounded(self, value: f64) -> Option<f64> {
         match self {
@@ -110,8 +110,8 @@ impl AttributeElement {
 }
 
 impl AttributeType {
-    /// Returns `value` with floats rounded to the type; `None` if one does not fit. ONNX stores attributes such as
-    /// 0.1 in 32 bits, also for half precision.
+    /// Returns `value` with floats rounded to the type; `None` if one does not fit. ONNX stores 0.1 in 32 bits, also
+    /// for half precision.
     #[must_use]
     pub fn rounded(self, value: Value) -> Option<Value> {
         match value {
@@ -200,7 +200,7 @@ impl Attribute {
         }
     }
 
-    /// Checks that the rules suit the type, and some value and the default satisfy them.
+    /// Checks that rules suit the type, and some value and the default satisfy them.
     pub fn check_rules(&self) -> Result<(), String> {
         let name = &self.name;
         let element = self.ty.element;
@@ -253,7 +253,7 @@ fn is_held(element: AttributeElement, value: &Value) -> bool {
     }
 }
 
-/// Compares; false for NaN and for numbers of different kinds.
+/// Compares; false for NaN and different kinds.
 fn at_least(value: &Value, least: &Value) -> bool {
     match (value, least) {
         (Value::Int(value), Value::Int(least)) => value >= least,

@@ -87,7 +87,7 @@ pub enum ReadError {
     /// Fewer bytes than the header states.
     #[error("truncated: found {found} bytes, expected {expected}")]
     Truncated {
-        /// The stated length, or the header's.
+        /// Stated length, or the header's.
         expected: u64,
         /// Available bytes.
         found: u64,
@@ -102,9 +102,9 @@ pub enum ReadError {
     /// Wrong digest in the header.
     #[error("damaged: found the digest {found}, expected {expected}")]
     Digest {
-        /// The digest in the header, hexadecimal.
+        /// The header's digest, hexadecimal.
         expected: String,
-        /// Digest of the bytes, as long.
+        /// The bytes' digest, as long.
         found: String,
     },
     /// [`scan`] exceeded its work limit.
@@ -173,7 +173,7 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
     bytes
 }
 
-/// Reads the container at the start of `bytes`, unpacking all code to check its digest.
+/// Reads the container at the start of `bytes`; unpacks all code to check it.
 pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     let found = read_with(bytes, &|range| StoredBytes::owned(bytes.get(range).unwrap_or_default()))?;
     for code in found.container.code() {
@@ -184,8 +184,7 @@ pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     Ok(found)
 }
 
-/// Reads like [`read`], but shares `bytes` and leaves compressed code, which mostly never runs, to
-/// [`CodeBytes::unpack`].
+/// Reads like [`read`], but shares `bytes` and leaves compressed code, mostly unused, to [`CodeBytes::unpack`].
 pub fn read_shared(bytes: &Arc<[u8]>) -> Result<LocatedContainer, ReadError> {
     read_with(bytes, &|range| StoredBytes::Shared(Arc::clone(bytes), range))
 }
@@ -195,7 +194,7 @@ pub fn read_mapped(bytes: &'static [u8]) -> Result<LocatedContainer, ReadError> 
     read_with(bytes, &|range| StoredBytes::Mapped(bytes.get(range).unwrap_or_default()))
 }
 
-/// Returns the checked digest and the length of the container at the start of `bytes`.
+/// Returns the checked digest and length of the container at the start of `bytes`.
 pub fn digest(bytes: &[u8]) -> Result<(Digest, usize), ReadError> {
     checked(bytes).map(|(header, digest, _)| (digest, header.length))
 }

@@ -1,4 +1,4 @@
-//! Launch limits of all CUDA devices. Quoted titles are sections of the CUDA C++ programming guide 13.0.
+//! Launch limits of all CUDA devices. Quoted titles: sections of the CUDA C++ programming guide 13.0.
 
 /// Maximum blocks per grid (x, y, z): "technical specifications per compute capability".
 pub const MAX_GRID: [i64; 3] = [2_147_483_647, 65535, 65535];

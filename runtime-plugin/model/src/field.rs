@@ -24,7 +24,7 @@ use cubinder_expr::value::Value;
 pub struct FieldType(pub i32);
 
 impl FieldType {
-    /// Half-precision floats; also unknown ONNX types.
+    /// Half-precision floats; unknown ONNX types.
     pub const FLOAT16: FieldType = FieldType(0);
     /// Single-precision floats.
     pub const FLOAT32: FieldType = FieldType(1);
@@ -63,7 +63,7 @@ impl std::fmt::Debug for FieldType {
 pub struct Field<'a> {
     /// Type of the elements.
     pub ty: FieldType,
-    /// Number of elements; for text of bytes, possibly with a NUL.
+    /// Number of elements; of text bytes, possibly with a NUL.
     pub length: i32,
     /// Bytes, native endian; `None` if unusable.
     pub bytes: Option<&'a [u8]>,
@@ -82,7 +82,7 @@ pub fn attribute_value(attribute: &Attribute, field: Option<&Field<'_>>) -> Resu
     Ok(value)
 }
 
-/// Error messages continue the attribute's name.
+/// Errors continue the attribute's name.
 fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
     let bytes = if field.length == 0 { &[] } else { field.bytes.ok_or_else(|| unusable(field))? };
     if ty.element == AttributeElement::Bytes {
@@ -132,7 +132,7 @@ fn floats(element: AttributeElement, field: &Field<'_>, bytes: &[u8]) -> Result<
     values.into_iter().map(rounded).collect()
 }
 
-/// Reads elements of data that TensorRT may leave unaligned.
+/// Reads elements, possibly unaligned.
 fn each<T, const SIZE: usize>(bytes: &[u8], read: fn([u8; SIZE]) -> T) -> Vec<T> {
     bytes.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect()
 }

@@ -31,7 +31,7 @@ impl ComputeCapability {
     }
 }
 
-/// The ascending compute capabilities of CUDA 13.0's GPUs (CUDA C++ programming guide 13.0).
+/// The ascending compute capabilities of GPUs (CUDA C++ programming guide 13.0).
 pub const KNOWN: [i64; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
 /// How a target fits a device, best first.
@@ -50,9 +50,8 @@ pub enum Fit {
 /// Returns the indices of `targets` in a device's order: by [`Fit`], nearest architecture, most specific (`a`, `f`,
 /// none), position.
 ///
-/// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and equal or later
-/// minors, with `a` on that chip only, with `f` in its family; PTX on equal or later chips, except that of an `a`
-/// target.
+/// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on its major and equal or later
+/// minors, with `a` on that chip only, with `f` in its family; PTX without `a` on equal or later chips.
 #[must_use]
 pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     let ranks = targets.iter().enumerate().map(|(index, target)| (rank(device, *target), index));

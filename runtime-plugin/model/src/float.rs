@@ -105,7 +105,7 @@ mod tests {
     fn bfloat16_rounds_once_and_to_even() {
         assert_eq!(to_bf16(1.0 + 1.0 / 256.0), Some(0x3f80));
         assert_eq!(to_bf16(1.0 + 3.0 / 256.0), Some(0x3f82));
-        // Rounding to single precision first would give a tie, which rounds down to even.
+        // Via single precision, a tie that rounds down to even.
         assert_eq!(to_bf16(1.0 + 1.0 / 256.0 + f64::EPSILON), Some(0x3f81));
         assert_eq!(to_bf16(f64::from(f32::MAX)), None);
         assert_eq!(to_bf16(1e300), None);

@@ -67,7 +67,7 @@ fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
 
 /// Checks a little-endian ELF64 file (System V ABI, "ELF header", "sections", "program header") for machine 190
 /// (`EM_CUDA`). Header tables, sections with content and segments must be within the file, as in NVRTC 13.0's cubins,
-/// including NVIDIA's own types (from `0x70000000` on).
+/// including NVIDIA's types (from `0x70000000` on).
 fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
     const EM_CUDA: u16 = 190;
     if !bytes.starts_with(b"\x7fELF\x02\x01") || u16_at(bytes, 18) != Some(EM_CUDA) {
@@ -98,7 +98,6 @@ fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
 const FILE_HEADER: u64 = 64;
 const PROGRAM_HEADER: u16 = 56;
 const SECTION_HEADER: u16 = 64;
-/// Section types without content in the file.
 const SHT_NULL: u32 = 0;
 const SHT_NOBITS: u32 = 8;
 
@@ -109,7 +108,7 @@ struct Table {
 }
 
 impl Table {
-    /// Returns the table's entries. A count of 0 with an offset means more headers than cubins have.
+    /// Returns the table's entries. Count 0 with an offset: more than cubins have.
     fn entries<'a>(&self, bytes: &'a [u8], expected: u16) -> Result<ChunksExact<'a, u8>, Malformed> {
         let size = usize::from(expected);
         if self.count == 0 && self.start == 0 {

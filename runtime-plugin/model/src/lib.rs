@@ -1,6 +1,5 @@
-//! The definition of a Cubinder plugin, independent of manifests and processes: plugin model ([`model`]), code
-//! objects ([`code`]), digests ([`digest`]), attributes from TensorRT ([`field`]), what a node's time depends on
-//! ([`timing`]), binary format ([`container`]).
+//! The definition of a Cubinder plugin: plugin model ([`model`]), code objects ([`code`]), digests ([`digest`]),
+//! attributes from TensorRT ([`field`]), what a node's time depends on ([`timing`]), binary format ([`container`]).
 //!
 //! Never does I/O or panics: the runtime plugin reads models in foreign processes.
 

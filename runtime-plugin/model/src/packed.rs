@@ -15,7 +15,7 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
 use crate::digest::Digest;
 
-/// Maximum expansion of packed code, which is untrusted; cubins have 3 to 8.
+/// Maximum expansion of packed, untrusted code; cubins have 3 to 8.
 pub const MAX_RATIO: usize = 64;
 
 /// Maximum bytes of packed code. The largest known cubins have tens of megabytes.
@@ -66,7 +66,7 @@ impl CodeBytes {
         CodeBytes::packed(StoredBytes::owned(packed), raw.len()).unwrap_or_else(|| CodeBytes::from(raw))
     }
 
-    /// Inverts [`CodeBytes::stored`] and [`CodeBytes::unpacked_length`]; `None` for an impossible form.
+    /// Inverts [`CodeBytes::stored`] and [`CodeBytes::unpacked_length`]; `None` if impossible.
     #[must_use]
     pub fn from_stored(stored: Vec<u8>, unpacked: Option<usize>) -> Option<CodeBytes> {
         let held = StoredBytes::owned(stored);
@@ -80,7 +80,7 @@ impl CodeBytes {
         CodeBytes { held, unpacked: None }
     }
 
-    /// Wraps compressed code; `None` if a writer would not compress it.
+    /// Wraps compressed code; `None` if writers would not compress it.
     pub(crate) fn packed(held: StoredBytes, length: usize) -> Option<CodeBytes> {
         let stored = held.as_slice().len();
         let is_smaller = stored < length && length <= stored.saturating_mul(MAX_RATIO);
@@ -121,7 +121,7 @@ fn zeroed(length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decompresses; the stream and the code must end together.
+/// Decompresses; stream and code must end together.
 fn inflate(stored: &[u8], mut raw: Vec<u8>) -> Option<Vec<u8>> {
     let mut state = Box::<DecompressorOxide>::default();
     let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;

@@ -26,7 +26,7 @@ use crate::container::{decode, encode};
 use crate::digest::{Digest, ShortDigest};
 use crate::model::Node;
 
-/// A section's first bytes, unlike containers', so that scans ignore them.
+/// A section's first bytes; scans for containers ignore them.
 pub const MAGIC: [u8; 8] = *b"\x93CUBSEC\n";
 /// The only supported edition.
 pub const EDITION: u16 = 2;
@@ -46,9 +46,9 @@ pub struct Provenance {
     pub compiler: Option<Compiler>,
     /// Manifest of each plugin, in their order.
     pub manifests: Vec<File>,
-    /// Files with measured times of the plugins.
+    /// Files with measured times.
     pub tuning: Vec<File>,
-    /// Origins of code, without duplicates, in the order of `code`.
+    /// Origins of code, unique, in the order of `code`.
     pub origins: Vec<Origin>,
     /// Origins of each code object, as indices into `origins`.
     pub code: Vec<Vec<u32>>,
@@ -59,7 +59,7 @@ pub struct Provenance {
 pub struct Compiler {
     /// Name and version: `NVRTC 13.0`.
     pub name: String,
-    /// Identifies the build of its library.
+    /// Identifies its library's build.
     pub identity: Digest,
 }
 
@@ -81,9 +81,9 @@ pub enum Origin {
         file: File,
         /// Includes and tables.
         read: Read,
-        /// The toolkit's headers that it includes, directly or not.
+        /// Headers of the toolkit, included directly or not.
         headers: Option<Headers>,
-        /// Whether it has more includes, whose names only the preprocessor knows.
+        /// Whether only the preprocessor knows further includes.
         is_open: bool,
         /// Options of the project, as written.
         options: Vec<String>,
@@ -97,7 +97,7 @@ pub enum Origin {
     },
 }
 
-/// Headers of a toolkit, equal for all users of a release.
+/// Headers of a toolkit, equal within a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headers {
     /// Number of files.
@@ -111,7 +111,7 @@ pub struct Headers {
 pub enum Read {
     /// Each file.
     Files(Vec<File>),
-    /// Their number and digest ([`Read::together`]), because engines contain many nodes.
+    /// Their number and digest ([`Read::together`]): engines contain many nodes.
     Together(u32, Digest),
 }
 

@@ -26,7 +26,7 @@
 pub const SECTION: &str = ".cubinder.desc";
 /// The section of the note that reserves a program header.
 pub const NOTE_SECTION: &str = ".note.cubinder";
-/// The first bytes of a descriptor, only once in the library's file.
+/// The first bytes of a descriptor, unique in the library's file.
 pub const MAGIC: [u8; 16] = *b"\x93cubinder slot\r\n";
 /// Version of the layout.
 pub const VERSION: u32 = 1;
@@ -66,7 +66,7 @@ pub enum Mode {
     Ops = 1,
     /// Registers its ops; engines get a serialized code library.
     OpsForLibrary = 2,
-    /// Registers only the core for engines whose code is in this library.
+    /// Registers only the core for engines with code in this library.
     CodeLibrary = 3,
 }
 
@@ -134,7 +134,7 @@ pub enum SlotError {
     Version(u32),
     /// The mode is unknown.
     Mode(u32),
-    /// A field's value that the compiler never writes.
+    /// A value that the compiler never writes.
     Field(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Reduces a bundle to some devices' code, in the compiler's order. If all kernels have the same targets, the result
+//! Reduces a bundle to some devices' code, in the compiler's order. If all kernels have equal targets, the result
 //! equals a compile for the remaining ones.
 
 use crate::code::{Target, TargetKind};
@@ -17,12 +17,12 @@ pub struct NoCode {
     pub device: ComputeCapability,
     /// The kernels' targets.
     pub targets: Vec<Target>,
-    /// Whether the kernels have PTX for the device, which the caller did not request.
+    /// Whether they have PTX for the device, which was not requested.
     pub has_ptx: bool,
 }
 
-/// Returns the bundle with the code that `devices` would run: for each kernel and device the first machine code, and
-/// with `ptx` also PTX. Fails if a kernel has no code for a device.
+/// Returns the bundle with the code that `devices` would run: for each kernel and device the first machine code; with
+/// `ptx`, also PTX. Fails if a kernel lacks code for a device.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
     let mut kept = CodeSubset::new(&bundle.code);
@@ -65,13 +65,13 @@ fn add(missing: &mut Vec<NoCode>, new: NoCode, kernel: &str) {
     }
 }
 
-/// Returns whether a device has code that it can run, PTX included.
+/// Returns whether a device has code to run, PTX included.
 #[must_use]
 pub fn serves(code: &[CodeRef], device: ComputeCapability) -> bool {
     lacks(code, device, true).is_none()
 }
 
-/// Returns whether the device could use PTX; `None` if code for it remains.
+/// Returns whether the device could use PTX; `None` if it keeps code.
 fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool> {
     let has = |kind| first(code, device, kind).is_some();
     let as_ptx = |target: Target| Target { kind: TargetKind::Ptx, ..target };

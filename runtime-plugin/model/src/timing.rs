@@ -18,7 +18,7 @@ struct Depends<'a> {
     code: Vec<(Target, Digest)>,
 }
 
-/// An expression that affects which variants are tactics, by its index.
+/// An expression, by index, that affects which variants are tactics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decider {
     /// Guard of a variant.
@@ -41,7 +41,7 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     let depends =
         |index: &u32| attributes.is_none_or(|attributes| attributes.contains(index)) || read.contains(index);
     let rule = |(decider, expr): &(Decider, &Expr)| match decider {
-        // Texts and messages do not affect which variants are tactics.
+        // Texts do not affect which variants are tactics.
         Decider::Requirement(_) => {
             Some(Requirement { expr: (*expr).clone(), text: String::new(), message: String::new() })
         }
@@ -55,8 +55,8 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
     Digest::compute(&encode(&depends))
 }
 
-/// Returns the expressions that decide which variants are tactics: guards, and rules that restrict shapes for their
-/// proofs. Empty without guards.
+/// Returns the expressions that decide which variants are tactics: guards, and rules that restrict shapes for proofs.
+/// Empty without guards.
 #[must_use]
 pub fn deciders(plugin: &Plugin) -> Vec<(Decider, &Expr)> {
     let guards = plugin.variants.iter().enumerate();
@@ -135,7 +135,7 @@ mod tests {
         let nodes = vec![Part::Attribute(0), Part::Int(4), Part::Binary(BinaryOp::Le, 0, 1)];
         node.plugin.variants[0].guard = Some(Guard { expr: Expr { nodes }, text: String::new() });
         assert_ne!(digest(&other(&node), Some(&[])), digest(&node, Some(&[])));
-        // Nodes do not keep requirements that attributes decide.
+        // Nodes drop requirements that attributes decide.
         let mut decided = node.clone();
         decided.plugin.require.clear();
         assert_ne!(decided, node);

@@ -1,4 +1,4 @@
-//! Validates a model after reading: indices, lengths of lists. Code that runs models relies only on these checks.
+//! Validates a model after reading: indices, lengths of lists. Running it relies only on that.
 
 mod expressions;
 mod tuning;
@@ -18,7 +18,7 @@ use cubinder_expr::{Expr, Node};
 use expressions::{ExprRole, validate_expr};
 pub use tuning::{MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
-/// Maximum inputs and outputs. The limits bound a model's work.
+/// Maximum inputs and outputs. Limits bound the work.
 pub const MAX_TENSORS: usize = 256;
 /// Maximum attributes of a plugin.
 pub const MAX_ATTRIBUTES: usize = 1024;
@@ -30,13 +30,13 @@ pub const MAX_STEPS: usize = 256;
 /// Maximum scratch buffers of a variant.
 pub const MAX_SCRATCH: usize = 64;
 const MAX_TARGETS: usize = 256;
-/// Maximum number of allowed values of an attribute.
+/// Maximum allowed values of an attribute.
 pub const MAX_ALLOWED_VALUES: usize = 1024;
 
 /// Symbol comparisons for kernel references.
 const MAX_SYMBOLS: usize = 1 << 22;
 
-/// Maximum alignment checks in a guard, which run in `enqueue`.
+/// Maximum alignment checks in a guard, made by `enqueue`.
 pub const MAX_ALIGNMENTS: usize = 16;
 
 impl Container {
@@ -82,7 +82,7 @@ pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), Strin
     }
 }
 
-/// Cubins do not record whether `sm_120` or `sm_120f` was requested, so their bytes may be equal.
+/// Cubins do not record whether `sm_120` or `sm_120f` was requested: their bytes may be equal.
 fn unique_code(code: &[CodeObject]) -> Result<(), String> {
     let mut keys = BTreeSet::new();
     match code.iter().find(|code| !keys.insert((code.digest, code.target))) {
@@ -168,7 +168,7 @@ fn validate_limits(name: &str, limits: &ShapeLimits, ranks: (u8, u8)) -> Result<
     Err(format!("`{name}` has limits for {} dimensions, which does not match its rank", limits.dims.len()))
 }
 
-/// Returns an expression's distinct alignment checks: a tensor and a number of bytes.
+/// Returns an expression's distinct alignment checks: tensor and bytes.
 #[must_use]
 pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
     let asked = expr.nodes.iter().filter_map(|node| match *node {

@@ -134,7 +134,7 @@ impl LoadError {
 
 const DAMAGED: &str = "copy the engine and its library again, or rebuild them";
 
-/// Suggests more code only if the plugin lacks machine code for this device.
+/// Suggests more code only without machine code for this device.
 fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
     if refused
         .iter()

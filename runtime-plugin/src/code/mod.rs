@@ -1,6 +1,6 @@
 //! Choosing, checking, loading and unloading code objects.
 //!
-//! Never loads a code object twice per library copy, or unloads it before the library: captured graphs may use it.
+//! Never loads one twice per library copy, or unloads it before the library: captured graphs may use it.
 
 #![allow(unsafe_code)] // hands code to the driver
 

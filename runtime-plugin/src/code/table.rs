@@ -68,13 +68,13 @@ pub struct LoadedKernel {
     pub symbol: Arc<str>,
     /// Its launch limits on this device.
     pub limits: KernelLimits,
-    /// Parameter sizes in bytes, from the driver (since CUDA 12.4) or the model.
+    /// Parameter sizes in bytes, from the driver (since CUDA 12.4) or model.
     pub params: Option<Arc<[u32]>>,
     /// Rejected candidates, for the log.
     pub refused: Vec<Refused>,
-    /// Whether this call made it ready, to log once.
+    /// Whether this call made it ready: logged once.
     pub is_first: bool,
-    /// Whether later calls return the same kernel: its refusals are permanent.
+    /// Whether later calls return it: its refusals are permanent.
     pub is_settled: bool,
 }
 
@@ -107,14 +107,14 @@ impl CurrentDevice {
 pub enum Loading {
     /// The kernel is loaded.
     Loaded(LoadedKernel),
-    /// No context is current, or the driver is not initialized.
+    /// No current context, or the driver is not initialized.
     NoContext,
 }
 
 /// Code objects by digest, each loaded once under its lock: PTX compiles slowly.
 #[derive(Debug)]
 pub struct CodeTable {
-    /// Code objects by digest. Never locked while waiting for an entry.
+    /// Never locked while waiting for an entry.
     entries: Mutex<BTreeMap<Digest, Arc<Mutex<LoadedCode>>>>,
 }
 
@@ -143,7 +143,7 @@ struct DeviceKernel {
 enum Failure {
     /// Try the next candidate.
     Refused(Reason),
-    /// Other candidates would fail, too.
+    /// Others would fail, too.
     Stop(DriverError),
 }
 
@@ -175,8 +175,8 @@ impl CodeTable {
         Arc::clone(locked(&self.entries).entry(digest).or_default())
     }
 
-    /// Loads a kernel on the current device: the first of `candidates`, in [`order`], that the driver accepts.
-    /// `kernel` names it in errors. Waits for threads that load the same code.
+    /// Loads a kernel on the current device: the first of `candidates`, in [`order`], that the driver accepts. Errors
+    /// name `kernel`. Waits for threads that load the same code.
     pub fn load(
         &self,
         driver: &Driver,
@@ -226,8 +226,8 @@ impl CodeTable {
         Ok(())
     }
 
-    /// Unloads all code that no thread is loading; returns the driver's first refusal. Prefers relaxed capture mode:
-    /// others break other threads' captures.
+    /// Unloads all code that no thread is loading; returns the first refusal. Prefers relaxed capture mode: others
+    /// break other threads' captures.
     ///
     /// # Safety
     /// This table's kernels are not used afterwards, including by captured graphs.
@@ -267,7 +267,7 @@ impl CodeTable {
         unloaded.and(restored)
     }
 
-    /// Unloads all code when the library closes, retrying refusals once, and frees the table's memory.
+    /// Unloads all code when the library closes, retrying refusals once; frees the memory.
     ///
     /// # Safety
     /// As [`CodeTable::unload_all`].
@@ -305,7 +305,7 @@ impl CodeTable {
     }
 }
 
-/// Poisoned locks are safe: changes are single insertions.
+/// Poisoned locks are safe: changes are insertions.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -345,7 +345,7 @@ impl LoadedCode {
         loaded
     }
 
-    /// Loads a kernel on every call: a new context may have a destroyed one's address.
+    /// Loads on every call: a new context may have a destroyed one's address.
     fn load_steps(
         &mut self,
         driver: &Driver,
@@ -364,7 +364,7 @@ impl LoadedCode {
         let params = kernel.params.clone().or_else(|| stated_params(candidate));
         let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         let is_ready = kernel.devices.contains_key(&device);
-        // A ready kernel runs, so errors say nothing about the code.
+        // A ready kernel runs: errors are not about its code.
         let stands = |error| if is_ready { Failure::Stop(error) } else { Failure::from(error) };
         driver.load_into_current_context(kernel.handle).map_err(stands)?;
         let (on_device, is_first) = match kernel.devices.entry(device) {
@@ -402,7 +402,7 @@ fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary,
     let image = Image::new(candidate.target.kind, &code)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
     drop(code);
-    // SAFETY: an `Image` is PTX with a final NUL, or an ELF file whose parts lie within it; the code is trusted.
+    // SAFETY: an `Image` is PTX with a final NUL, or a complete ELF file; the code is trusted.
     Ok(unsafe { driver.load_library(image.as_ptr()) }?)
 }
 
@@ -413,7 +413,7 @@ fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
 }
 
-/// Returns the parameters' sizes in the model, to detect mismatched arguments.
+/// Returns the model's parameter sizes, to detect mismatches.
 fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
     candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
@@ -443,7 +443,7 @@ fn unsigned(value: c_int) -> u32 {
 enum Meaning {
     /// This code never runs on this device.
     Code,
-    /// The code may load later; meanwhile, another candidate might stay slower.
+    /// It may load later; meanwhile, others might stay slower.
     Environment,
     Unknown,
 }

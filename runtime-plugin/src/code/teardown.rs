@@ -1,9 +1,9 @@
 //! Releases the driver's memory and the creators when the library closes.
 //!
 //! The loader runs `.fini_array` after `dlclose`, and at process exit, when everything must stay: other threads may
-//! launch, TensorRT may call creators. A handler registered with `__cxa_atexit` at load distinguishes them: `exit`
-//! runs it before `.fini_array`, which removes it. Its handle is the library's: zig's LLD does not link the start
-//! files for C's `atexit`. If registering fails, all stays.
+//! launch, TensorRT may call creators. A `__cxa_atexit` handler distinguishes them: `exit` runs it before
+//! `.fini_array`, which removes it. Its handle is the library's: zig's LLD does not link the start files for C's
+//! `atexit`. If registering fails, all stays.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::table::CodeTable;
 use crate::driver::Driver;
 
-/// Unloads all code of this library copy, without a report.
+/// Unloads all code of this library copy silently.
 ///
 /// # Safety
 /// Kernels of [`CodeTable::process`] are not used afterwards, including by captured graphs.
@@ -49,7 +49,7 @@ extern "C" fn at_exit(_: *mut c_void) {
 /// Unloads everything; neither unwinds nor waits.
 extern "C" fn at_close() {
     if IN_USE.load(Ordering::Acquire) {
-        // SAFETY: the library is being closed, so no code remains that could use kernels or creators.
+        // SAFETY: the library is closing: nothing uses kernels or creators later.
         unsafe {
             unload_everything();
             crate::TENSORRT_LIBRARY.release();

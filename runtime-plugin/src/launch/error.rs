@@ -27,7 +27,7 @@ pub enum EnqueueError {
     /// The driver refused to fill or copy memory.
     #[error("{0}")]
     Memory(Box<MemoryRefusal>),
-    /// An output overlaps its aliased input partially, or another input.
+    /// An output overlaps its aliased input partially, or another.
     #[error("{0}")]
     Overlap(Box<Overlap>),
 }

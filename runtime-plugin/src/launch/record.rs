@@ -57,9 +57,9 @@ pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
 
 impl LaunchRecord {
     /// Creates the record of a launch evaluated for `kernel` with limits from [`takes`]; `scratch` has the buffers'
-    /// offsets. `None` for an input that is not given, or `numbers` of another launch or kernel.
+    /// offsets. `None` for a missing input, or `numbers` of another launch or kernel.
     ///
-    /// Before enqueuing, call [`crate::code::CodeTable::allow_shared`] with its [`LaunchRecord::description`]'s
+    /// Before enqueuing, call [`crate::code::CodeTable::allow_shared`] with [`LaunchRecord::description`]'s
     /// `shared_bytes`.
     #[must_use]
     pub fn new(
@@ -149,7 +149,7 @@ impl LaunchRecord {
                 .map(|extent| u64::from(*extent))
                 .fold(clusters.into(), u64::saturating_mul));
         }
-        // CUDA limits the product to 1024, so it cannot overflow.
+        // CUDA limits the product to 1024.
         let threads = self.launch.configuration.block.iter().product();
         let blocks =
             driver.blocks_per_multiprocessor(self.kernel, threads, self.launch.configuration.shared_bytes)?;
@@ -159,8 +159,8 @@ impl LaunchRecord {
     /// Launches the kernel. Never allocates, locks or changes shared state, unless the driver refuses.
     ///
     /// # Safety
-    /// `at` holds device addresses of the tensors, with the evaluated shapes, and of the workspace, valid until the
-    /// kernel has run. `stream` is null or of the kernel's device. `driver` has loaded the kernel.
+    /// `at` holds device addresses of the workspace and of tensors of the evaluated shapes, valid until the kernel has
+    /// run. `stream` is null or of the kernel's device. `driver` has loaded the kernel.
     pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         if self.is_empty() {

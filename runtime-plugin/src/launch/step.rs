@@ -144,14 +144,14 @@ impl FillRecord {
             }
             FillTarget::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
         };
-        // SAFETY: the caller guarantees that all `bytes` are device memory, valid until the work is done.
+        // SAFETY: the caller guarantees `bytes` of device memory, valid until the work is done.
         let filled = unsafe { driver.fill(to, self.byte, self.bytes, stream) };
         filled
             .map_err(|error| memory_refusal(&self.plugin, format!("fill `{}`", self.name), self.bytes, error))
     }
 }
 
-/// An output that shares an input's memory, and the copy if it is bound to other memory.
+/// An output that shares an input's memory, and the copy if bound to other memory.
 ///
 /// TensorRT-RTX 1.7 passes one address, unless the user binds the output elsewhere. Steps use the output's
 /// ([`Plugin::storage_of`]).
@@ -178,7 +178,7 @@ struct OtherInput {
 
 impl AliasRecord {
     /// Returns a record per aliased output of a variant; `shape` returns a tensor's. `None` if a size overflows or an
-    /// input is not given.
+    /// input is missing.
     #[must_use]
     pub fn all<'s>(
         plugin: &Plugin,

@@ -57,7 +57,7 @@ impl Drop for Entered {
     }
 }
 
-/// Returns whether a profiler accepts ranges. The first call attaches it, or logs why it cannot.
+/// Returns whether a profiler accepts ranges. The first call attaches it, or logs why not.
 fn takes_ranges() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| {
@@ -94,7 +94,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
         unsafe { initialize(tables::export_table) != 0 }
     };
     if !is_attached {
-        // SAFETY: the handle was opened above, and the library's functions are not called later.
+        // SAFETY: the handle is open, and the library's functions are not called later.
         unsafe { libc::dlclose(library) };
         return Err(if entry.is_null() {
             Unavailable::NoEntry(shown())
@@ -102,7 +102,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
             Unavailable::Failed(shown())
         });
     }
-    // Stays loaded: the tables have its functions.
+    // Its functions are in the tables.
     if tables::takes_ranges() { Ok(()) } else { Err(Unavailable::NoRanges(shown())) }
 }
 

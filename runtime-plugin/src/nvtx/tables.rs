@@ -1,7 +1,7 @@
 //! The NVTX function tables that a profiler fills, and the two functions we call.
 //!
-//! Source: NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of NVIDIA/NVTX: `nvtxTypes.h`, `nvtxImpl.h`, `nvtxImplCore.h`. All
-//! modules have slots: a profiler may rely on them.
+//! Source: NVTX 3.1.0, `c/include/nvtx3/nvtxDetail` of NVIDIA/NVTX: `nvtxTypes.h`, `nvtxImpl.h`, `nvtxImplCore.h`.
+//! Profilers may rely on all modules' slots.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{self, null, null_mut};
@@ -34,7 +34,7 @@ const VERSION: u32 = 3;
 /// `NVTX_CBID_..._SIZE` in the order of `NvtxCallbackModule`: core, CUDA, OpenCL, CUDA run time, core 2, sync.
 const SLOTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
-/// The tables, never freed: a profiler may write to them later.
+/// Never freed: a profiler may write to the tables later.
 struct Tables {
     callbacks: Callbacks,
     version: VersionInfo,
@@ -112,7 +112,7 @@ unsafe extern "C" fn module_function_table(
     1
 }
 
-/// Ignores the version, as NVTX itself does.
+/// Ignored, as by NVTX itself.
 extern "C" fn set_injection_version(_: u32) {}
 
 #[inline]

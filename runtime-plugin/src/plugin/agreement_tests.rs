@@ -209,7 +209,7 @@ impl Case {
         evaluation
     }
 
-    /// Removes facts unknown to the runtime: it knows only a shape input's rank.
+    /// Removes facts unknown to the runtime.
     fn as_seen(&self, mut refused: String) -> String {
         for ((input, shape), values) in self.plugin.inputs.iter().zip(&self.inputs).zip(&self.values) {
             if input.values.is_some() {

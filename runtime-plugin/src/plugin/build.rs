@@ -79,7 +79,7 @@ pub(super) fn kinds_of<'n, 't>(
     fitting.ok_or_else(|| no_variant(node, &types, &formats))
 }
 
-/// Returns the rank if it is known and below the format's minimum.
+/// Returns a known rank below the format's minimum.
 pub(super) fn rank_below(tensor: &PluginTensorDesc, format: Format) -> Option<usize> {
     usize::try_from(tensor.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
@@ -92,7 +92,7 @@ fn fits(node: &NamedNode, kinds: &TensorKinds, types: &[DataType], formats: Opti
 }
 
 fn no_variant(node: &NamedNode, types: &[DataType], formats: &[Format]) -> Error {
-    // TensorRT does not announce shape inputs, which have only one type.
+    // TensorRT does not announce shape inputs, of only one type.
     let Some(first) = node.kinds.first() else { return node.invalid("it has no variant") };
     let end = node.counted.get(types.len()).copied().unwrap_or(first.types.len());
     let (mut all_types, mut all_formats) = (first.types.clone(), first.formats.clone());

@@ -35,8 +35,7 @@ fn row(id: i32, ty: DataType, format: Format, k: Option<i64>) -> Variant {
     }
 }
 
-/// Returns a plugin that for `k` = 3 supports f32 row major by variants 1 and 2, f16 in HWC8 by 1, f16 row major by 2
-/// and 4.
+/// For `k` = 3, supports f32 row major by variants 1 and 2, f16 in HWC8 by 1, f16 row major by 2 and 4.
 fn mixed() -> cubinder_model::Plugin {
     use DataType::{F16, F32};
     use Format::{Hwc8, Linear};

@@ -1,4 +1,4 @@
-//! Proofs for every shape of a profile: engines that TensorRT launches check no shapes.
+//! Proofs for all shapes of a profile: engines that TensorRT launches check none.
 
 use cubinder_expr::{Builtin, Expr, Formula, Node};
 use cubinder_expr::{Interval, Value};
@@ -76,7 +76,7 @@ impl BuiltFor {
     }
 }
 
-/// Returns unproved claims: that launch values are in range, and outputs are written.
+/// Returns unproved claims: values are in range, outputs are written.
 fn open(node: &NamedNode, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
     let Some(launch) = variant.launch(0) else { return Vec::new() };
     let when = variant.steps.first().and_then(|step| step.when.as_ref());
@@ -133,7 +133,7 @@ fn required(node: &NamedNode, profile: &Profile) -> Result<Vec<Requirement>> {
             .map_err(|unmet| node.invalid(unmet))?;
         return Ok(Vec::new());
     }
-    // Limits apply to dimensions and their product, so shapes between two valid ends are valid.
+    // Limits apply to dimensions and their product: shapes between two valid ends are valid.
     let keeps = |limit: &Requirement, facts: &Facts<'_>| {
         Steps::default().value(&limit.expr, facts) == Ok(Value::Bool(true))
     };

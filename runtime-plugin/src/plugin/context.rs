@@ -1,4 +1,4 @@
-//! A CUDA context in which equal nodes share kernels and recently prepared launches.
+//! A CUDA context in which equal nodes share kernels and recent launches.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ const MAX_CONTEXTS: usize = 16;
 /// Maximum prepared launches of equal nodes in a context.
 const MAX_LAUNCHES: usize = 8;
 
-/// The contexts in which equal nodes run, least recently used first. Not locked during calls of driver or logger.
+/// The contexts of equal nodes, least recently used first. Not locked during calls of driver or logger.
 #[derive(Debug, Default)]
 pub(super) struct Contexts(Mutex<VecDeque<Arc<Context>>>);
 
@@ -37,7 +37,7 @@ pub(super) struct ContextCache {
 
 pub(super) type SharedAny = Arc<dyn Any + Send + Sync>;
 
-/// By the variant's steps; `None` for a step that launches no kernel on this device.
+/// By step; `None` for a step that launches no kernel on this device.
 pub(super) type Kernels = Vec<Option<LoadedKernel>>;
 
 /// By the variant's index.
@@ -47,7 +47,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Also makes it the most recently used.
 fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&Arc<T>) -> bool) -> Option<Arc<T>> {
     let index = values.iter().rposition(matches)?;
     let value = values.remove(index)?;
@@ -55,7 +54,6 @@ fn find<T: ?Sized>(values: &mut VecDeque<Arc<T>>, matches: impl Fn(&Arc<T>) -> b
     Some(value)
 }
 
-/// Adds a value; drops the least recently used of more than `limit`.
 fn add<T: ?Sized>(values: &mut VecDeque<Arc<T>>, value: Arc<T>, limit: usize) {
     values.push_back(value);
     if values.len() > limit {

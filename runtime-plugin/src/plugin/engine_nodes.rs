@@ -28,7 +28,7 @@ struct KnownNodes {
 }
 
 impl KnownNodes {
-    /// Adds a node. Purges whenever the table has doubled, so the total time is linear.
+    /// Purges whenever the table has doubled: linear in total.
     fn insert(&mut self, node: &Arc<NodeData>) {
         if self.nodes.len() >= 2 * self.kept {
             self.nodes.retain(|_, node| node.strong_count() > 0);
@@ -61,7 +61,7 @@ impl EngineNodes {
         Ok(plugin)
     }
 
-    /// Returns a node with the same field, whose digest was checked.
+    /// Returns a node with the same checked field.
     fn known(&self, field: &[u8]) -> Option<Arc<NodeData>> {
         let known = self.locked().nodes.get(start(field)).and_then(Weak::upgrade);
         known.filter(|node| *node.field == *field)
@@ -211,7 +211,7 @@ mod tests {
         let again = node_with_workspace(63);
         used.pop();
         create(&nodes, &again).unwrap();
-        // An unused entry shows whether the table is purged.
+        // An unused entry detects a purge.
         used.pop();
         for _ in 0..3 {
             create(&nodes, &again).unwrap();

@@ -1,4 +1,4 @@
-//! Node and device of run-time errors. Queries the driver: only for errors.
+//! Node and device of run-time errors. Queries the driver.
 
 use cubinder_launch::{Facts, describe};
 use trt_abi::Error;

@@ -29,7 +29,7 @@ impl Context {
     }
 
     /// Returns a variant's kernels, loaded if necessary; `None` without a context. Nodes share only kernels that later
-    /// loads also return; replacements after an unclear driver error go to `own`. Errors contain `known`.
+    /// loads also return; replacements after unclear errors go to `own`. Errors contain `known`.
     pub(super) fn kernels(
         &self,
         node: &NamedNode,
@@ -65,7 +65,7 @@ pub(super) fn not_initialized(node: &NamedNode, error: &DriverError) -> Error {
     Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title()))
 }
 
-/// Loads the reachable variants in the current context, once for equal nodes, unless a guard is false here.
+/// Loads the reachable variants in the current context, once for equal nodes, unless a guard is false.
 pub(super) fn preload(state: &NodeState) -> Result<()> {
     let node = &state.node;
     let Some((driver, context)) = Context::current(node)? else { return Ok(()) };
@@ -93,7 +93,7 @@ fn are_settled(kernels: &Kernels) -> bool {
     kernels.iter().flatten().all(|kernel| kernel.is_settled)
 }
 
-/// Loads all kernels; `None` without a context. Skips steps whose condition is false here.
+/// Loads all kernels; `None` without a context. Skips steps with a false condition.
 fn load_all(
     node: &NamedNode,
     driver: &'static Driver,
@@ -137,7 +137,7 @@ fn load(
     }
 }
 
-/// Warns once about a possibly slower replacement.
+/// Warns once: it may be slower.
 fn log_refused(node: &NamedNode, launch: &Launch, kernel: &LoadedKernel) {
     if kernel.refused.is_empty() || !kernel.is_first {
         return;

@@ -1,4 +1,4 @@
-//! Values that TensorRT points into: computed once per key, kept as long as the object.
+//! Values that TensorRT points into: computed once per key, kept with the object.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: PartialEq, V> Memo<K, V> {
-    /// Concurrent calls get the first value. Errors of `make` are not cached.
+    /// The first value wins. Errors of `make` are not cached.
     pub(super) fn get<E>(&self, key: K, make: impl FnOnce(&K) -> Result<V, E>) -> Result<&V, E> {
         let mut place = self;
         while let Some(entry) = place.0.get() {

@@ -1,4 +1,4 @@
-//! The plugin object: one node of a network, in builds and at run time. [`native`] nodes are launched by TensorRT.
+//! The plugin object: one node, in builds and at run time. TensorRT launches [`native`] nodes.
 
 macro_rules! node_plugin_methods {
     () => {
@@ -95,7 +95,7 @@ pub(crate) enum Form {
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
     state: NodeState,
-    /// Per object: only plugins for running load code.
+    /// Only plugins for running load code.
     phase: TensorRTPhase,
     profile: Latest<Profile>,
     fields: SerializedFields,
@@ -170,7 +170,7 @@ impl Plugin for KernelPlugin {
         build::supports(&self.state.node, position, in_out, input_count)
     }
 
-    /// Returns the workspace for the configured profile, otherwise for this call's tensors.
+    /// Returns the workspace for the configured profile, or this call's tensors.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -232,7 +232,7 @@ impl Plugin for KernelPlugin {
 }
 
 impl KernelPlugin {
-    /// Loads all reachable variants' code before a stream capture. No effect without a driver or in a build.
+    /// Loads all reachable variants' code before stream captures. No effect without a driver or in builds.
     fn preload(&self) -> Result<()> {
         if self.phase == TensorRTPhase::RUNTIME { loading::preload(&self.state) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! Build answers of a node that TensorRT launches, for every shape of the profile ([`BuiltFor`]).
+//! Build answers of a node that TensorRT launches, for the whole profile ([`BuiltFor`]).
 
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, OnceLock};
@@ -248,7 +248,7 @@ impl QuickPlugin for NativePlugin {
     ) -> Result<QuickLaunch<'b>> {
         let (given, outputs) = in_out.split_at(input_count.min(in_out.len()));
         let kinds = build::configured_kinds(&self.state.node, given, outputs)?;
-        // TensorRT may request a launch before configuring the plugin.
+        // TensorRT may request a launch before configuring.
         let profile = self.profile_of(given)?;
         let built_for = match self.built_for.get() {
             Some(built_for) if profile.is_among(&built_for.profile) => built_for,

@@ -230,7 +230,7 @@ fn what_is_required_of_shapes_is_held_against_the_profile() {
     assert!(unproved(&limited, 0, 0).is_err(), "every tensor is empty");
 }
 
-/// `y` has `c * (9 - c)` rows: 8 for 1 and for 8 columns, but 20 for 4.
+/// `y` has 8 rows for 1 and for 8 columns, but 20 for 4.
 #[test]
 fn limits_of_outputs_are_held_inside_the_profile() {
     let limited = |most| {
@@ -266,7 +266,6 @@ fn limits_of_outputs_are_held_inside_the_profile() {
     assert!(error.contains("dimension 0 of `y` is 14"), "{error}");
 }
 
-/// Precompiled kernels cannot return early.
 #[test]
 fn kernels_of_other_compilers_run_only_what_is_proved() {
     let other = |id, guard| Variant { label: OTHER.to_owned(), ..variant(id, guard) };
@@ -279,7 +278,7 @@ fn kernels_of_other_compilers_run_only_what_is_proved() {
     assert_eq!(offered(&beside, 4, 8), Ok(vec![2]));
 }
 
-/// Requests `x.shape[0] * 4096 * x.shape[1]` bytes of shared memory; TensorRT may not allow over 48 KiB.
+/// Requests `x.shape[0] * 4096 * x.shape[1]` bytes of shared memory; the limit is 48 KiB.
 fn hungry(id: i32) -> Variant {
     let mut hungry = variant(id, None);
     let dim = |axis, base| [Part::Shape(0), Part::Int(axis), Part::Index { array: base, index: base + 1 }];
@@ -304,7 +303,7 @@ fn launches_that_no_shape_of_the_profile_fits_are_not_offered() {
     assert_eq!(open(&alone, 3, 4), ["dynamic shared memory in bytes is in 0..=49152"]);
     let both = plugin(model(vec![hungry(1), variant(2, None)]));
     assert_eq!(offered(&both, 4, 4), Ok(vec![2]));
-    // Static shared memory counts toward the same 48 KiB.
+    // Static shared memory counts, too.
     let full = declaring(model(vec![hungry(1)]), Some(1)).unwrap();
     assert_eq!(open(&full, 1, 3), ["dynamic shared memory in bytes is in 0..=49151"]);
     assert!(offered(&full, 3, 3).is_err());

@@ -28,7 +28,7 @@ pub(crate) struct NodeData {
     pub(super) definition: Definition,
     pub(super) attributes: Vec<Value>,
     pub(super) form: Form,
-    /// The plugin's identity; a native node's is that of its op.
+    /// The plugin's identity; of native nodes, their op's.
     pub(super) core: Identity,
     pub(super) metadata: CString,
     timing_id: OnceLock<CString>,
@@ -61,7 +61,6 @@ impl NamedNode {
         NamedNode { data, name: name.into() }
     }
 
-    /// Fails if the attributes violate a rule.
     pub(super) fn checked(data: NodeData, name: &str) -> Result<NamedNode> {
         let node = NamedNode::new(Arc::new(data), name);
         let plugin = node.definition.plugin();

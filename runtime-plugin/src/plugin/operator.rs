@@ -55,8 +55,7 @@ pub(crate) struct Workspace {
 }
 
 impl Operator {
-    /// Creates the operator of plugin `NAMESPACE::NAME` or `NAMESPACE::NAME@VERSION`. `input_types` are TensorRT's
-    /// numbers.
+    /// Creates the operator of `NAMESPACE::NAME` or `NAMESPACE::NAME@VERSION`. `input_types` are TensorRT's numbers.
     pub(crate) fn new(
         own: &Arc<OwnBundle>,
         plugin: &str,
@@ -87,7 +86,7 @@ impl Operator {
         self.kinds.types.iter().skip(inputs).map(|ty| ty.tensorrt())
     }
 
-    /// Returns the outputs' checked shapes. Data-dependent sizes are those given, one for each output, or their upper
+    /// Returns the outputs' checked shapes. Data-dependent sizes are those given, one per output, or their upper
     /// bounds.
     pub(crate) fn output_shapes(
         &self,
@@ -135,7 +134,6 @@ impl Operator {
             .map_err(|unmet| self.node.invalid(unmet))
     }
 
-    /// Checks input shapes; calls `work` with them as facts.
     fn with_facts<T>(
         &self,
         given: InputShapes<'_>,
@@ -187,8 +185,8 @@ impl Operator {
         Err(self.node.invalid(format_args!("{found} inputs, the plugin expects {expected}")))
     }
 
-    /// Returns the output shapes as a program, for inputs of some ranks; a shape input's rank is its number of values.
-    /// See `cubinder_operator_shape_program`.
+    /// Returns the output shapes as a program, for inputs of these ranks (of shape inputs: numbers of values). See
+    /// `cubinder_operator_shape_program`.
     pub(crate) fn shape_program(&self, ranks: &[i32]) -> Result<Vec<i64>> {
         let inputs = &self.node.definition.plugin().inputs;
         self.check_count(ranks)?;
@@ -213,12 +211,12 @@ impl Operator {
         Ok(words(&program))
     }
 
-    /// Launches the kernels and returns the workspace that they need; launches nothing if it is more than given.
+    /// Launches the kernels and returns the workspace that they need; launches nothing if given less.
     ///
     /// # Safety
     /// `inputs` (without shape inputs) and `outputs` are device addresses of linear tensors of the given shapes, with
     /// data-dependent sizes at their bounds; they and the workspace are valid until the work has run. `stream` is a
-    /// live or default stream of the current context, which is the same in all calls.
+    /// live or default stream of the current context, always the same.
     pub(crate) unsafe fn run(
         &self,
         given: InputShapes<'_>,
@@ -243,7 +241,7 @@ impl Operator {
             &running.inputs,
             &running.outputs,
         )?;
-        // Without a context nothing is prepared, so the workspace is unknown.
+        // Without a context nothing is prepared.
         let needed = state.workspace_bytes(&self.node)?;
         if needed > workspace.bytes {
             return Ok(needed);
@@ -270,7 +268,7 @@ impl Operator {
         running.built = EngineFacts {
             kinds: self.node.index_of_kinds(&self.kinds),
             input_ranks: Some(ranks.into()),
-            // The caller provides what a launch needs.
+            // The caller provides it.
             workspace_bytes: Some(u64::MAX),
         };
         (running.inputs, running.outputs) = (inputs, outputs);
@@ -299,7 +297,6 @@ fn find(plugins: &[Plugin], name: &str) -> Result<usize> {
     }
 }
 
-/// Returns types and formats of a variant for linear tensors of these types.
 fn linear_kinds<'n>(node: &'n NamedNode, input_types: &[i32]) -> Result<&'n TensorKinds> {
     let inputs = node.definition.plugin().inputs.len();
     let types: Option<Vec<DataType>> = input_types.iter().map(|ty| DataType::from_tensorrt(*ty)).collect();

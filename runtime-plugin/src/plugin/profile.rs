@@ -1,4 +1,4 @@
-//! A build's shapes ([`Profile`]). Rejects profiles outside of limits, which proofs rely on.
+//! A build's shapes. Rejects profiles outside of limits, which proofs rely on.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Domain;
@@ -10,7 +10,7 @@ use trt_abi::{Dims, DynamicPluginTensorDesc, Result};
 use super::node::NamedNode;
 use crate::definition::TensorKinds;
 
-/// Returns whether the network's input is a scalar: TensorRT-RTX 1.7 passes scalars as shape `[1]`.
+/// Returns whether the network's input is a scalar: TensorRT-RTX 1.7 passes shape `[1]`.
 pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {
     match input_ranks.and_then(|ranks| ranks.get(index)) {
         Some(rank) => *rank == 0,
@@ -33,7 +33,7 @@ impl Profile {
         let inputs = node.definition.plugin().inputs.iter().enumerate();
         let inputs = inputs.map(|(index, input)| {
             if input.values.is_some() {
-                // TensorRT does not announce shape inputs; a fixed number of values is known.
+                // TensorRT hides shape inputs; a fixed number of values is known.
                 let count = input.limits.dim(0);
                 let count = if count.min == count.max { count } else { UNKNOWN };
                 return Ok(vec![count; input.rank_max.min(1).into()]);
@@ -46,7 +46,7 @@ impl Profile {
         Ok(Profile { inputs: inputs.collect::<Result<_, _>>()? })
     }
 
-    /// Returns whether proofs about `all` apply: each range is unknown or a subset.
+    /// Returns whether proofs about `all` apply: ranges are unknown or subsets.
     pub(super) fn is_among(&self, all: &Profile) -> bool {
         let is_among = |one: &Interval, all: &Interval| {
             *one == UNKNOWN || (all.contains(one.min) && all.contains(one.max))
@@ -57,7 +57,6 @@ impl Profile {
             })
     }
 
-    /// Bounds the workspace over all variants for these tensors.
     pub(super) fn workspace_bytes(&self, node: &NamedNode, kinds: &TensorKinds) -> Result<u64> {
         let domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
         let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
@@ -77,7 +76,7 @@ impl Profile {
         let plugin = node.definition.plugin();
         let shapes: Vec<Vec<i64>> =
             self.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect();
-        // Shapes with unknown extents are checked at run time.
+        // Others are checked at run time.
         let is_known = |shape: &[i64]| !shape.contains(&UNKNOWN.max);
         for (input, shape) in plugin.inputs.iter().zip(&shapes).filter(|(_, shape)| is_known(shape)) {
             check_limits(&input.name, shape, &input.limits, place).map_err(|unmet| node.invalid(unmet))?;
@@ -88,7 +87,7 @@ impl Profile {
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let mut steps = Steps::default();
         for output in &plugin.outputs {
-            // An invalid shape is reported later, with more detail.
+            // Invalid shapes are reported later, in more detail.
             if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
                 check_output_limits(output, &shape, place).map_err(|unmet| node.invalid(unmet))?;
             }

@@ -45,7 +45,7 @@ enum State {
     Ready(Arc<SharedLaunch>),
 }
 
-/// A launch, prepared for tensors, ranks and tactic. Equal nodes share it in a context.
+/// A launch, prepared for tensors, ranks and tactic; equal nodes share it.
 #[derive(Debug)]
 pub(super) struct SharedLaunch {
     descs: TensorDescs,
@@ -62,7 +62,7 @@ struct PreparedLaunch {
     aliases: Vec<AliasRecord>,
     workspace_bytes: u64,
     choice: Option<Box<Candidates>>,
-    /// By index in the plugin, with kernels and ranges of `records`.
+    /// By index, with kernels and ranges of `records`.
     variants: Vec<(usize, Arc<Kernels>, Range<usize>)>,
 }
 
@@ -126,7 +126,7 @@ impl Candidates {
 }
 
 impl RunState {
-    /// Prepares for new shapes. Unchanged ones return early, so an object stays on its first device, as in TensorRT.
+    /// Prepares for new shapes. Unchanged ones return early: objects stay on their first device, as in TensorRT.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NamedNode,
@@ -146,7 +146,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the prepared launch's workspace; fails without driver or current context.
+    /// Returns the prepared launch's workspace; fails without driver or context.
     pub(super) fn workspace_bytes(&self, node: &NamedNode) -> Result<u64> {
         match &self.state {
             State::Ready(shared) => Ok(shared.launch.workspace_bytes),
@@ -155,8 +155,8 @@ impl RunState {
     }
 
     /// # Safety
-    /// `addresses` holds device addresses of the tensors of the last announced shapes and of the reserved workspace,
-    /// valid until the work has run; `stream` is live, or a default stream of the current context.
+    /// `addresses` holds device addresses of the last announced tensors and of the reserved workspace, valid until the
+    /// work has run; `stream` is live, or a default stream of the current context.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -168,7 +168,7 @@ impl RunState {
         // SAFETY: the caller upholds the callee's contract.
         let stream = unsafe { CUstream::from_raw(stream) };
         if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
-            // SAFETY: the caller upholds the callee's contract.
+            // SAFETY: as above.
             unsafe { self.prepare_late(node, tactic, stream) }?;
         }
         let State::Ready(shared) = &self.state else {
@@ -207,7 +207,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Enters the context of `stream` temporarily if the thread has none.
+    /// Enters the context of `stream` if the thread has none.
     ///
     /// # Safety
     /// `stream` is live, or a default stream.
@@ -219,7 +219,7 @@ impl RunState {
                 format!("{}: enqueue without shapes, or with rejected shapes", node.title()),
             ));
         }
-        // The next enqueue may succeed with these shapes.
+        // The next enqueue may succeed.
         self.state = State::Waiting;
         // SAFETY: the caller upholds the callee's contract.
         let enter = |driver: &'static Driver| unsafe { driver.enter_context_of(stream) };
@@ -258,7 +258,7 @@ impl RunState {
         Ok(State::Ready(shared))
     }
 
-    /// Returns a launch prepared for these shapes, unless this node must report something about it.
+    /// Returns a launch prepared for these shapes, unless this node must report about it.
     fn shared(&self) -> Option<Arc<SharedLaunch>> {
         let EngineFacts { input_ranks, workspace_bytes, .. } = &self.built;
         self.context.as_ref()?.find_launch(|shared| {
@@ -275,7 +275,7 @@ impl RunState {
         device
     }
 
-    /// `None` without driver or context, after the checks that need neither.
+    /// `None` without driver or context, after other checks.
     fn prepare_own(
         &mut self,
         node: &NamedNode,
@@ -301,7 +301,7 @@ impl RunState {
         let current = driver.zip(context);
         let own = &mut self.own_kernels;
         let prepared = prepare_launches(current, node, decided, &positions, &facts, &mut steps, own);
-        // After an unclear driver error other code may load.
+        // Other code may load after an unclear error.
         let prepared = prepared.inspect_err(|_| self.own_kernels.clear())?;
         let (Some(launch), Some(context)) = (prepared, context) else { return Ok(None) };
         check_workspace(node, launch.workspace_bytes, self.built.workspace_bytes, &facts)?;
@@ -436,7 +436,6 @@ pub(super) fn check_workspace(
     )))
 }
 
-/// `None` without driver or context, after the checks that need neither.
 fn prepare_launches(
     current: Option<(&'static Driver, &Context)>,
     node: &NamedNode,
@@ -508,7 +507,7 @@ fn prepare_launches(
     Ok(Some(ready))
 }
 
-/// Rejects cooperative launches whose blocks do not fit at once: they would deadlock.
+/// Rejects cooperative launches that do not fit at once: they would deadlock.
 fn check_at_once(node: &NamedNode, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
     if !record.description().cooperative {
         return Ok(());

@@ -278,7 +278,7 @@ fn what_is_ready_is_for_one_tactic_and_its_shapes() {
     assert!(error.contains("no variant 9"), "{error}");
 }
 
-/// The stand-in has 128 multiprocessors, each running 6 blocks at once.
+/// 128 multiprocessors run 6 blocks each.
 #[test]
 fn a_cooperative_launch_has_as_many_blocks_as_run_at_once() {
     if !has_driver("a_cooperative_launch_has_as_many_blocks_as_run_at_once") {
@@ -406,8 +406,8 @@ struct FakeDriver {
 }
 
 fn control(change: impl FnOnce(&mut FakeDriver)) {
-    // SAFETY: the names are C strings; `has_driver` chose the stand-in, whose function returns its only structure.
-    // No other thread calls the driver.
+    // SAFETY: the names are C strings; `has_driver` chose the stand-in, whose function returns its only structure. No
+    // other thread calls it.
     unsafe {
         let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
         let function = libc::dlsym(library, c"fakeDriver".as_ptr());
@@ -417,7 +417,7 @@ fn control(change: impl FnOnce(&mut FakeDriver)) {
     }
 }
 
-/// Prepares a node whose first code the driver refused with an unclear error.
+/// Prepares a node whose first code was refused unclearly.
 fn prepared_with_replacement() -> (NamedNode, RunState) {
     for call in 1..100 {
         let targets = ["compute_89", "compute_80"];
@@ -450,7 +450,7 @@ fn replacements_after_an_unclear_error_are_not_shared() {
     let second = prepared(&node, 5);
     assert!(!second.has_own_kernels() && !second.shares_launch(&first), "it loads the refused code");
     assert!(prepared(&node, 5).shares_launch(&second));
-    // As if the second had loaded its kernels during the first's preparation.
+    // As if loaded while the first was prepared.
     first.share_again();
     assert!(prepared(&node, 5).shares_launch(&second));
 }

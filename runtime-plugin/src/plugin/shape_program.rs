@@ -1,4 +1,4 @@
-//! Output shapes as a list of operations: for TensorRT's builder ([`super::shapes`]) and for the C interface.
+//! Output shapes as a list of operations, for TensorRT's builder ([`super::shapes`]) and the C interface.
 
 use cubinder_expr::{ShapeBuilder, ShapeOp};
 use trt_abi::{Error, Result};
@@ -33,7 +33,7 @@ pub(super) struct InputPart {
 pub(super) struct ShapeProgram {
     inputs: Vec<InputPart>,
     pub(super) instructions: Vec<Instruction>,
-    /// Of outputs, which later shapes and launches may read.
+    /// Of outputs, for later shapes and launches.
     pub(super) outputs: Vec<Vec<Index>>,
 }
 

@@ -1,6 +1,6 @@
 //! Output shapes for TensorRT's builder: values if known, otherwise expressions.
 //!
-//! TensorRT counts shape inputs apart from others, in node order (seen with TensorRT-RTX 1.7).
+//! TensorRT counts shape inputs separately, in node order (seen with TensorRT-RTX 1.7).
 
 use cubinder_expr as expr;
 use cubinder_expr::{LowerError, ShapeOp, sizes_of};
@@ -75,7 +75,7 @@ pub(super) fn output_shapes<'b>(
         };
         shape.set(&extents)?;
     }
-    // TensorRT's ranks are at most 8.
+    // Ranks are at most 8.
     Ok(ranks.into_iter().map(|rank| u8::try_from(rank).unwrap_or(u8::MAX)).collect())
 }
 

@@ -1,7 +1,7 @@
 //! The tensors that TensorRT announces at run time, mapped to the plugin's.
 //!
-//! TensorRT-RTX 1.7.1 hides shape inputs at run time (seen). Only output shapes depend on their values; the compiler
-//! rejects launches that need more.
+//! TensorRT-RTX 1.7.1 hides shape inputs (seen). Only output shapes depend on their values; the compiler rejects other
+//! launches.
 
 use cubinder_expr::Node;
 use cubinder_expr::{DataType, Format, Interval};
@@ -88,7 +88,7 @@ impl TensorDescs {
         tensors.into_iter().all(matches)
     }
 
-    /// Returns the announced types and formats in `facts`' order. A hidden tensor matches any type.
+    /// Returns the announced types and formats in `facts`' order. Hidden tensors match any type.
     pub(super) fn in_order(
         &self,
         node: &NamedNode,
@@ -111,8 +111,8 @@ impl TensorDescs {
         order.map_err(|unmet| node.invalid(unmet))
     }
 
-    /// Returns the checked shapes as the build knew them: for others a kernel would write out of bounds. A hidden
-    /// shape input has only its rank.
+    /// Returns the checked shapes as the build knew them: for others a kernel would write out of bounds. Hidden shape
+    /// inputs have only ranks.
     ///
     /// TensorRT-RTX 1.7 announces a 0-d tensor as `[1]`; undone by the build's rank or the plugin's output shape.
     pub(super) fn shapes<'a>(
@@ -144,7 +144,7 @@ impl TensorDescs {
         };
         launch::check(plugin, rules_of_shapes(plugin).filter(is_described), &facts, steps)
             .map_err(|unmet| node.invalid(unmet))?;
-        // Undefined shapes precede mismatches, as in `cubinder eval`.
+        // Undefined shapes first, as in `cubinder eval`.
         let mut expected = Vec::with_capacity(plugin.outputs.len());
         for output in &plugin.outputs {
             expected.push(expected_shape(node, output, &facts, steps)?);

@@ -1,4 +1,4 @@
-//! Plugins without a driver. Each grid is -1, so errors name the chosen variant's kernel.
+//! Plugins without a driver. Each grid is -1, so errors name the chosen kernel.
 
 use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
 use cubinder_expr::{DataType, Format, Interval};
@@ -385,7 +385,7 @@ fn more_elements_than_64_bits_count_are_beyond_a_limit() {
     );
 }
 
-/// `sum([i for i in range(60000)]) >= 0`: true but slow.
+/// True but slow.
 fn slow() -> Guard {
     let nodes = vec![
         Part::Int(60_000),
@@ -520,7 +520,7 @@ fn sealed_damage_of_an_engine_is_answered() {
     assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
-/// Returns 0 if the field is rejected, 1 if the node or its shapes are, else 2.
+/// Returns 0 if the field is rejected, 1 for node or shapes, else 2.
 fn outcome(field: &[u8]) -> usize {
     let Ok(restored) = restore_node(&field.into()) else { return 0 };
     let phase = TensorRTPhase::RUNTIME;

@@ -6,11 +6,11 @@ use trt_abi::Severity;
 use super::node::NamedNode;
 use super::profile::Profile;
 
-/// Maximum rows in a message; engines may have thousands.
+/// Maximum rows in a message.
 const MAX_LISTED: usize = 8;
 
-/// Returns the automatic tactic, because TensorRT-RTX uses the first; then variants that may run for every shape of
-/// the profile. Empty for one variant.
+/// Returns the automatic tactic, the first for TensorRT-RTX; then variants that may run for every shape of the profile.
+/// Empty for one variant.
 pub(super) fn tactics<'a>(
     node: &NamedNode,
     reachable: impl Iterator<Item = &'a Variant>,
@@ -21,7 +21,7 @@ pub(super) fn tactics<'a>(
         domain = domain.with_profile(&profile.inputs);
     }
     let always = |variant: &Variant| variant.guard.as_ref().is_none_or(|guard| domain.proves(&guard.expr));
-    // Rows that differ only in types share an id; until types are settled all must be proved.
+    // Rows that differ only in types share an id; until types settle all need proofs.
     let mut ids: Vec<(i32, bool)> = Vec::new();
     for variant in reachable {
         match ids.iter_mut().find(|(id, _)| *id == variant.id) {

@@ -374,7 +374,6 @@ fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
     assert_eq!((error.code, error.call), (700, EXCHANGE));
     assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (1, Vec::new()));
 
-    // Other threads' captures are undisturbed.
     mock.change(|device| device.refuses.clear());
     let table = filled(&mock);
     mock.change(|device| {
@@ -467,7 +466,7 @@ fn an_older_driver_leaves_the_parameters_to_the_model() {
 fn packed(target: &str) -> Carried {
     let mut carried = Carried::new(target);
     for (_, digest, bytes) in &mut carried.0 {
-        // The driver reads up to the first NUL.
+        // The driver reads to the first NUL.
         let long = [bytes.stored(), &[0; 512]].concat();
         *digest = Digest::compute(&long);
         *bytes = CodeBytes::pack(long);
@@ -493,7 +492,7 @@ fn damaged_compressed_code_is_refused_and_does_not_stand_in_the_way_of_good() {
     let table = CodeTable::new();
     let good = packed("sm_86");
     let mut damaged = packed("sm_86");
-    // Another object's code under this digest.
+    // Another object's code.
     damaged.0[0].2 = packed("sm_80").0[0].2.clone();
     let error = told(&damaged.load(&table, &mock.driver).unwrap_err());
     assert!(error.contains("sm_86: it is damaged: its digest does not match"), "{error}");

@@ -241,7 +241,6 @@ fn what_the_driver_refuses_is_told_with_call_code_and_its_words() {
     }
 }
 
-/// An unknown code has no description, whatever the driver writes.
 #[test]
 fn only_words_that_the_driver_gives_are_told() {
     for words in [(1, None), (0, None), (1, Some(c"left over"))] {

@@ -184,7 +184,7 @@ fn limits_are_met_exactly() {
     exact(|launch| launch.shared_bytes = int(100_352));
     exact(|launch| launch.args[2] = scalar("count", I32, int(2_147_483_647)));
     exact(|launch| launch.args[2] = scalar("count", I32, int(-2_147_483_648)));
-    // 16 bytes of pointers and 32744 of an array: the most whole elements.
+    // 16 bytes of pointers, 32744 of an array.
     let most = vec![7; 4093];
     evaluate(
         |launch| launch.args[2] = array("table", ScalarType::Int { bytes: 8 }, 4093, ints(&most)),
@@ -300,7 +300,6 @@ fn number() -> impl Strategy<Value = (ScalarType, Expr, usize)> {
 }
 
 proptest! {
-    /// `cubinder eval` shows [`cubinder_launch::sequence`]'s values.
     #[test]
     fn the_kernel_sees_what_was_evaluated(
         numbers in prop::collection::vec((number(), 0_usize..4, any::<bool>()), 0..12),

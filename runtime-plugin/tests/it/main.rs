@@ -1,4 +1,4 @@
-//! Tests of the runtime library with a mock driver. These programs need their own process:
+//! Tests of the runtime library with a mock driver. Programs with their own process:
 //!
 //! - `closing` counts its allocated bytes.
 //! - `enqueue_allocates_nothing` and `unloading_frees_everything` replace the allocator.

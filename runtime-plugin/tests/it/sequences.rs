@@ -181,7 +181,7 @@ fn steps_say_what_they_do() {
     assert_eq!(found[1].to_string(), "fill the 20 bytes of `y` with 7");
 }
 
-/// Older code lacks the parts in `#if __CUDA_ARCH__ >= 900`.
+/// It lacks the parts in `#if __CUDA_ARCH__ >= 900`.
 #[test]
 fn code_for_older_devices_is_launched_as_on_those() {
     let launched = |clusters, target: &str, cluster: Option<i64>| {
@@ -199,7 +199,7 @@ fn code_for_older_devices_is_launched_as_on_those() {
     };
     let (cluster, early) =
         (CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-    // The driver lacks the query, or the query fails.
+    // Without the query, or with a failing one.
     for known in [Clusters::AsCapability, Clusters::Fails(1), Clusters::Fails(999)] {
         assert_eq!(launched(known, "compute_90", Some(2)), Ok(vec![cluster, early]));
         assert_eq!(launched(known, "compute_80", None), Ok(vec![]), "it does not wait");
@@ -247,7 +247,6 @@ fn numbers_of_another_launch_make_no_record() {
         };
         assert_eq!(is_made(&number, &of_numbers, &change), is_there, "{bytes} bytes");
     }
-    // An address where the kernel reads a number.
     assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Input(0); 3]));
     assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Scratch(0); 3]));
     let long = Launch { args: vec![tensor("x", 0); MAX_ARGUMENTS + 1], ..launch.clone() };
@@ -339,7 +338,7 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
         (needs_copy, mock.work())
     };
     assert_eq!(copied(X, X), (false, vec![]));
-    // Three channels are padded to eight.
+    // Three channels, padded to eight.
     let expected = format!("cuMemcpyDtoDAsync {Y:#x} {X:#x} {}", 8 * 5 * 7 * 2);
     assert_eq!(copied(X, Y), (true, vec![expected]));
     assert!(copied(X, X + 560).0 && copied(X + 560, X).0, "one behind the other");
@@ -407,7 +406,6 @@ fn no_copy_overwrites_another_input() {
     for z in [Y - BYTES, Y + BYTES] {
         assert_eq!(needs_copy(0, [X, z, Y, X + 64], 2), Ok(true), "one behind the other");
     }
-    // Each output is in the other's input.
     assert!(needs_copy(0, [X, Y, Y, X], 2).is_err() && needs_copy(1, [X, Y, Y, X], 2).is_err());
     assert!(needs_copy(0, [X, X + 32, Y, Y + 32], 1).unwrap_err().contains("the launch has 1 outputs"));
 

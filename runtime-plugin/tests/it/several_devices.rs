@@ -1,4 +1,4 @@
-//! Several GPUs, contexts and threads: code is loaded once per library, prepared once per device; errors stay local.
+//! Several GPUs, contexts and threads: code is loaded once, prepared once per device; errors stay local.
 
 use std::sync::Barrier;
 

@@ -1,5 +1,5 @@
 //! A manifest's meaning on the CPU, without the runtime's code. Both names of an aliased output mean its memory,
-//! initially with the input's data.
+//! initially the input's data.
 
 use crate::manifest::{Action, Array, Condition, Manifest, Row, Tensor};
 

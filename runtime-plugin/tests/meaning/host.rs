@@ -199,7 +199,7 @@ impl Node {
         let inputs: Vec<*const c_void> = inputs.iter().map(|address| pointer(address).cast_const()).collect();
         let outputs: Vec<*mut c_void> = outputs.iter().map(pointer).collect();
         assert_eq!((inputs.len(), outputs.len()), (self.inputs.len(), self.outputs.len()));
-        // SAFETY: an address per tensor, of memory that lives as long as the process.
+        // SAFETY: an address per tensor, of memory that is never freed.
         let code = unsafe {
             (self.object.runtime().enqueue)(
                 self.object.capability(),

@@ -1,4 +1,4 @@
-//! Runs random manifests with the stand-in driver, and compares memory with an executor.
+//! Runs random manifests on the stand-in driver; compares memory with an executor.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -28,7 +28,7 @@ const IN_LIBRARY: u64 = 1_000;
 const RUNS: usize = 3;
 /// In bytes, after the tensors.
 const WORKSPACE: usize = 4096;
-/// Number of slots for tensors; each slot includes a margin.
+/// Number of slots for tensors, with margins.
 const PLACES: usize = 12;
 const ROOM: usize = 256;
 const MEMORY: usize = PLACES * ROOM;
@@ -111,7 +111,7 @@ impl Bench {
         Some(Bench { device, memory, _turn: turn })
     }
 
-    /// Compares all memory, `expected` before and after; false if the run was rejected.
+    /// Compares all memory, `expected` before and after; false if rejected.
     fn run(
         &self,
         node: &Node,
@@ -203,7 +203,6 @@ fn what_a_node_does_is_what_its_manifest_means() {
     }
 }
 
-/// In place and apart, any alignment, captured or not; a second node.
 #[test]
 fn both_names_of_an_alias_mean_the_outputs_memory() {
     const EXTENT: usize = 8;

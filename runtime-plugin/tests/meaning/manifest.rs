@@ -112,7 +112,7 @@ impl Manifest {
         }
     }
 
-    /// Draws a valid variant: it writes scratch and unaliased outputs before reading them, and all such outputs.
+    /// Draws a variant that writes scratch and unaliased outputs before reading them.
     fn row(&self, rng: &mut Rng, guard: Option<Condition>, size: usize) -> Row {
         let own = self.aliased().count()..self.output_count();
         let scratch = rng.usize(..=2);

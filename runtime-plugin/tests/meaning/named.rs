@@ -15,7 +15,7 @@ fn row(guard: Option<Condition>, steps: Vec<Task>) -> Row {
     Row { guard, scratch: 0, steps }
 }
 
-/// Inputs `x0` and `x1`; `y0` shares the memory of `x0`.
+/// `y0` shares the memory of `x0`.
 fn in_place(steps: Vec<Task>) -> Manifest {
     Manifest { inputs: vec![true, false], outputs: 0, variants: vec![row(None, steps)] }
 }

@@ -182,7 +182,7 @@ unsafe extern "C" fn library_get_kernel(
     // SAFETY: `cuda.h` requires a C string.
     let symbol = unsafe { CStr::from_ptr(symbol) };
     assert!(!symbol.is_empty());
-    // SAFETY: `cuda.h` requires a valid pointer. The handle encodes library and symbol length, unique per kernel.
+    // SAFETY: `cuda.h` requires a valid pointer. The handle encodes library and symbol length.
     call(
         "cuLibraryGetKernel",
         |state| state.label(id),

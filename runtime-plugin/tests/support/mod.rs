@@ -1,5 +1,4 @@
-//! A mock driver: records calls and fails as requested. Its state is process-wide, so tests take turns
-//! ([`Mock::new`]).
+//! A mock driver: records calls, fails as requested. Its state is process-wide: tests take turns ([`Mock::new`]).
 
 #![allow(dead_code)] // each test file uses a part
 
@@ -30,9 +29,9 @@ pub(crate) struct Device {
     /// `(number, error)`: this call fails, from 1.
     pub(crate) fail_at: Option<(usize, CUresult)>,
     pub(crate) params: Vec<usize>,
-    /// `(slow, quick)`: loading the first waits for the second, up to [`PATIENCE`].
+    /// `(slow, quick)`: the first waits for the second, up to [`PATIENCE`].
     pub(crate) slow: Option<(&'static str, &'static str)>,
-    /// Another thread always captures, which forbids unloading outside relaxed mode.
+    /// Another thread captures: no unloading outside relaxed mode.
     pub(crate) other_captures: bool,
 }
 
@@ -152,7 +151,7 @@ impl Mock {
         })
     }
 
-    /// Returns the calling thread's capture mode, initially 0 (global).
+    /// Returns the thread's capture mode, initially 0 (global).
     pub(crate) fn capture_mode(&self) -> c_int {
         with(State::mode)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 const CPU: i32 = 0;
 const CUDA: i32 = 1;
 
-/// A device: its `c10::DeviceType`, and its index.
+/// `c10::DeviceType`, and index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Device {
     pub(crate) kind: i32,

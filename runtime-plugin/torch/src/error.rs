@@ -32,7 +32,7 @@ impl Error {
     }
 }
 
-/// The text of PyTorch's exception. Releases before 2.13 log it instead.
+/// The text of PyTorch's exception. Before 2.13, PyTorch logs it.
 #[derive(Debug)]
 pub(crate) struct Reason(pub(crate) Option<String>);
 
@@ -55,7 +55,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Returns the name of a `c10::ScalarType` that plugins do not have.
+/// Returns the name of a `c10::ScalarType` that plugins lack.
 fn type_name(number: i32) -> String {
     let name = match number {
         2 => "int16",

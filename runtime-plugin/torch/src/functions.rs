@@ -99,7 +99,6 @@ impl Functions {
         unsafe { (self.grad_mode_is_enabled)() }
     }
 
-    /// Returns the error of a function of PyTorch that returned `code`.
     pub(crate) fn torch_error(&self, function: &'static str, code: i32) -> Result<(), Error> {
         if code == 0 {
             return Ok(());
@@ -113,7 +112,6 @@ impl Functions {
         Err(Error::Torch { function, reason: Reason(text) })
     }
 
-    /// Returns the current stream of a device.
     pub(crate) fn current_stream(&self, device: i32) -> Result<*mut c_void, Error> {
         let mut stream = null_mut();
         // SAFETY: `stream` is writable.
@@ -122,7 +120,6 @@ impl Functions {
         Ok(stream)
     }
 
-    /// Returns the error of a function of the plugin library.
     pub(crate) fn plugin_error(&self, message: *mut c_char) -> Result<(), Error> {
         if message.is_null() {
             return Ok(());
@@ -135,7 +132,7 @@ impl Functions {
     }
 
     /// Makes a device's primary context current until the result is dropped. `None` if a context of the device is
-    /// already current, which is the primary one unless another library made its own.
+    /// current: the primary one, unless another library made its own.
     pub(crate) fn enter(&self, device: i32) -> Result<Option<Entered<'_>>, Error> {
         let mut current = -1;
         // SAFETY: `current` is writable; without a context it is unchanged.

@@ -20,24 +20,24 @@ const BYTE: i32 = 0;
 /// `c10::ScalarType` and `nvinfer1::DataType`: f32, f16, i8, i32, bool, u8, f8 (e4m3fn), bf16, i64.
 const TYPES: [(i32, i32); 9] = [(6, 0), (5, 1), (1, 2), (3, 3), (11, 4), (BYTE, 5), (24, 6), (15, 7), (4, 8)];
 
-/// Types of attributes: `nvinfer1::PluginFieldType`.
+/// `nvinfer1::PluginFieldType`.
 const FLOAT32: i32 = 1;
 const INT8: i32 = 3;
 
-/// An attribute: `FLOAT32` is PyTorch's `float`, `INT8` its `bool`, `INT64` its `int`.
+/// `FLOAT32` is PyTorch's `float`, `INT8` its `bool`, `INT64` its `int`.
 pub(crate) struct Parameter {
     pub(crate) name: CString,
     pub(crate) ty: i32,
 }
 
 impl Parameter {
-    /// Returns the significant bits of an argument: PyTorch sets one byte for a `bool`.
+    /// Returns the significant bits: PyTorch sets one byte for a `bool`.
     fn bits(&self, word: u64) -> i64 {
         let [first, ..] = word.to_ne_bytes();
         if self.ty == INT8 { i64::from(first != 0) } else { word.cast_signed() }
     }
 
-    /// Returns the value as ONNX nodes pass it, whose floats have 32 bits, in the first bytes.
+    /// Returns the value as in ONNX nodes, whose floats have 32 bits, in the first bytes.
     fn data(&self, bits: i64) -> Result<[u8; 8], Error> {
         let mut data = bits.to_ne_bytes();
         if self.ty == FLOAT32 {
@@ -63,10 +63,10 @@ pub(crate) struct Kernel {
     prepared: Mutex<HashMap<Vec<i64>, Arc<Prepared>>>,
 }
 
-/// With more operators of a plugin than this, all are forgotten: an attribute may have another value in each call.
+/// Above this number of operators, a plugin forgets all: attributes may vary per call.
 const MAX_OPERATORS: usize = 4096;
 
-/// An operator of the library for a device, types and attributes.
+/// The library's operator for a device, types and attributes.
 struct Prepared {
     operator: Operator,
     destroy: unsafe extern "C" fn(Operator),
@@ -74,7 +74,7 @@ struct Prepared {
     last: Mutex<Arc<Shapes>>,
 }
 
-// SAFETY: the library's operators may be used by several threads.
+// SAFETY: several threads may use the library's operators.
 unsafe impl Send for Prepared {}
 // SAFETY: as above.
 unsafe impl Sync for Prepared {}
@@ -86,7 +86,7 @@ impl Drop for Prepared {
     }
 }
 
-/// The shapes of a call's inputs, and of its outputs.
+/// A call's shapes.
 #[derive(Default)]
 struct Shapes {
     ranks: Vec<i32>,
@@ -200,7 +200,7 @@ impl Kernel {
         let attributes: Vec<Attribute> = attributes.collect();
         let mut operator = null_mut();
         // SAFETY: the name is a C string; arrays have as many elements as their counts say; attributes refer to live
-        // data with as many bytes as their types have; the place is writable.
+        // data of their types' sizes; the place is writable.
         functions.plugin_error(unsafe {
             (functions.cubinder_operator_create)(
                 self.plugin.as_ptr(),
@@ -245,8 +245,8 @@ impl Kernel {
         }
         let (mut output_ranks, mut output_extents) =
             (vec![0; self.outputs], vec![0; self.outputs * MAX_RANK]);
-        // SAFETY: the operator exists; arrays have as many elements as their counts say; the outputs' extents have room
-        // for the maximum rank of each; sizes may be null.
+        // SAFETY: the operator exists; arrays have as many elements as their counts say; output extents have room for
+        // maximum ranks; sizes may be null.
         self.functions.plugin_error(unsafe {
             (self.functions.cubinder_operator_output_shapes)(
                 prepared.operator,

@@ -1,4 +1,4 @@
-//! `libcubinder_torch.so`: kernels for PyTorch's dispatcher that run the plugins of libraries through their C interface
+//! `libcubinder_torch.so`: kernels for PyTorch's dispatcher that run plugins through their C interface
 //! (`runtime-plugin/include/cubinder_runtime.h`). `cubinder.torch` loads it and passes the functions that it calls.
 //!
 //! Never launches a kernel, never computes a shape, never calls Python.
@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use functions::{Attribute, Check, Functions};
 use kernel::{Kernel, Parameter};
 
-/// The most operators in a process that have kernels.
+/// Maximum operators with kernels in a process.
 const MAX_KERNELS: usize = 256;
 
-/// The kernels, by number: PyTorch does not tell a kernel its operator.
+/// The kernels, by number: PyTorch passes a kernel no operator.
 static KERNELS: [AtomicPtr<Kernel>; MAX_KERNELS] = [const { AtomicPtr::new(null_mut()) }; MAX_KERNELS];
 
 /// The type of kernels in `aoti_torch_library_impl`.
@@ -38,8 +38,8 @@ macro_rules! functions {
 const FUNCTIONS: [Function; MAX_KERNELS] =
     functions!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
 
-/// Has nothing to drop: exceptions of C++ pass through functions without landing pads only, since the unwinder of this
-/// library may not be that of PyTorch.
+/// Has nothing to drop: C++ exceptions pass only through functions without landing pads, since this library's unwinder
+/// may not be PyTorch's.
 ///
 /// # Safety
 /// PyTorch's dispatcher calls it with an operator's arguments, and room for its results.
@@ -96,14 +96,13 @@ fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// Writes a kernel for `aoti_torch_library_impl` to `made`, null if all are used, or if the table of functions has
-/// another size. It implements operators
-/// with `tensors` tensors, the inputs of `plugin`, then attributes ([`Parameter`]); the results are all `outputs`. None
-/// may have a size that depends on data. Errors are C++ exceptions of PyTorch.
+/// Writes a kernel for `aoti_torch_library_impl` to `made`: null if all are used, or the table of functions has another
+/// size. It implements operators with `tensors` tensors, the inputs of `plugin`, then attributes ([`Parameter`]); it
+/// returns all `outputs`, none with a data-dependent size. Errors are C++ exceptions of PyTorch.
 ///
 /// # Safety
 /// `functions` are those of PyTorch, a plugin library and the driver in this process, which stay loaded; `plugin` and
-/// the attributes' names are C strings; `attributes` has as many elements as `count`; `made` is writable.
+/// the attributes' names are C strings; `attributes` has `count` elements; `made` is writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cubinder_torch_kernel(
     functions: *const Functions,

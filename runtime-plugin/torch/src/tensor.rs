@@ -63,7 +63,7 @@ impl<'f> Tensor<'f> {
         let mut handle = null_mut();
         let (extents, strides) = (shape.extents.as_ptr(), shape.strides.as_ptr());
         let (rank, Device { kind, index }) = (shape.extents.len() as i64, device);
-        // SAFETY: both arrays have as many elements as the shape has dimensions, and the place is writable.
+        // SAFETY: both arrays have the shape's length, and the place is writable.
         let code =
             unsafe { (functions.empty_strided)(rank, extents, strides, dtype, kind, index, &raw mut handle) };
         functions.torch_error("aoti_torch_empty_strided", code)?;
@@ -100,7 +100,7 @@ impl<'f> Tensor<'f> {
         if rank == 0 || extents.is_null() {
             return Ok(&[]);
         }
-        // SAFETY: the tensor owns as many extents as it has dimensions, and nothing resizes it during the call.
+        // SAFETY: the tensor owns as many extents as dimensions; nothing resizes it during the call.
         Ok(unsafe { std::slice::from_raw_parts(extents, rank) })
     }
 

@@ -1,6 +1,6 @@
 // A TensorRT-RTX application: loads a plugin library and builds an engine of a model that uses it, without a GPU.
 //
-// The client knows only its two arguments. Prints one line and exits with 0, or prints a message and exits with 1.
+// Knows only its two arguments. Prints one line and exits with 0, or a message and exits with 1.
 
 #include <NvInfer.h>
 #include <NvOnnxParser.h>

@@ -1,9 +1,9 @@
 //! Reports that a test cannot run here.
 
-/// Prints why a test cannot run here, as `cargo xtask test` reads it.
+/// Prints why a test cannot run here, for `cargo xtask test`.
 ///
 /// # Panics
-/// If `CUBINDER_REQUIRE_TOOLKIT` is 1, which makes missing tools failures.
+/// If `CUBINDER_REQUIRE_TOOLKIT` is 1: missing tools are failures.
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
     does_not_apply(reason);

@@ -1,4 +1,4 @@
-//! The CMake package and depfiles: Ninja and Make rebuild exactly when an input changes.
+//! The CMake package and depfiles: Ninja and Make rebuild exactly for changed inputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Built {
             skip("no C++ compiler; install g++, or set `CXX`");
             return Ok(None);
         }
-        // Spaces are special in Make and Ninja; CMake supports no more.
+        // Make and Ninja treat spaces specially.
         let source = installed.work("the client")?;
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/cpp"), &source)?;
         let build = source.join("build");
@@ -71,7 +71,7 @@ impl Built {
             .arg(setting("CUDA_HEADERS", &headers));
         command.arg(setting("TENSORRT_LIBRARIES", &tensorrt));
         if generator == Generator::Make {
-            // CMake must find the program in PATH.
+            // CMake looks in PATH.
             command = without(&command, "-DCMAKE_MAKE_PROGRAM=", &built);
         }
         capture(&mut command)?;
@@ -85,7 +85,7 @@ impl Built {
     }
 
     fn make(&self) -> Result<String> {
-        // Make compares times of this resolution.
+        // The resolution of Make's times.
         std::thread::sleep(Duration::from_millis(30));
         let said = capture(self.command().arg("--build").arg(&self.build).arg("--verbose"))?;
         Ok(said.stdout)
@@ -104,7 +104,7 @@ impl Built {
         fs::read_to_string(self.source.join(name)).with_context(|| name.to_owned())
     }
 
-    /// Returns whether an edit requires a build. The client loads the library by path, so it is never relinked.
+    /// Returns whether an edit requires a build. The client loads the library by path: no relinking.
     fn rebuilds(&self) -> Result<bool> {
         let client = modified(&self.build.join("client"))?;
         let before = self.made()?;
@@ -193,7 +193,6 @@ fn the_client_is_built(generator: Generator) -> Result<()> {
     fs::remove_file(built.source.join(header))?;
     assert!(built.rebuilds()?, "a header was removed");
     assert!(!built.rebuilds()?, "a removed header is forgotten");
-    // A failing build reports the error and is retried.
     let good = built.read("plugins/scale.cu")?;
     built.write("plugins/scale.cu", &good.replace("factor;", "factors;"))?;
     let failed = built.make().unwrap_err().to_string();

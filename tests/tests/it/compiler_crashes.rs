@@ -47,7 +47,7 @@ impl Scene {
         arguments.splice(0..0, options.iter().map(Into::into));
         arguments.push(library.clone().into());
         cxx::compile(&sources, &arguments).unwrap();
-        // Unused, but required when searching NVRTC.
+        // Required when searching NVRTC.
         std::fs::copy(&library, library.with_file_name("libnvrtc-builtins.so.13.0")).unwrap();
         Some(Scene { folder, program, runtime })
     }
@@ -149,7 +149,6 @@ fn a_compile_ends_with_who_asked_for_it() {
     assert!(has_ended.is_some(), "it compiles for no one");
 }
 
-/// A new header would have been found first.
 #[test]
 fn a_header_that_changes_while_kernels_are_compiled_is_said() {
     let Some(scene) = Scene::new() else { return };
@@ -167,7 +166,6 @@ fn a_header_that_changes_while_kernels_are_compiled_is_said() {
         assert!(said.starts_with(&message) && said.contains("help: compile again"), "{said}");
         assert!(!scene.is_written());
     }
-    // No change here, so NVRTC's message is reported.
     let output = scene.compile(&["changing.toml"], &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("the stand-in compiles nothing"), "{said}");

@@ -1,6 +1,6 @@
 //! Every writing command with a fault at each call: no space, no permission, read-only, SIGKILL (`tests/fault-shim`).
-//! Files are old or new, byte for byte; errors report what, where, why and the fix; an unwritable cache causes a
-//! warning; the next run succeeds and removes leftovers.
+//! Files are old or new, byte for byte; errors report what, where, why, fix; an unwritable cache causes a warning; the
+//! next run succeeds and removes leftovers.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -175,13 +175,13 @@ impl Scene {
             (_, Some(1)) => {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 let is_old = outputs(&now).eq(outputs(&self.before));
-                // From the second rename on: the first cannot be undone.
+                // The second rename on: the first cannot be undone.
                 let is_old = is_old || (matches!(kind, Kind::Lasting(_)) && call.starts_with("rename"));
                 assert!(is_old || is_stream(call), "{place}");
                 // The report itself cannot be written.
                 let is_mute = is_stream(call) && (call == "say 2" || matches!(kind, Kind::Lasting(_)));
                 assert!(said.starts_with("error: ") || (is_mute && said.is_empty()), "{place}");
-                // Pipe errors have no path and no fix.
+                // Pipe errors have no path and fix.
                 let is_of_files = !is_stream(call) || call == "say 1";
                 if self.who == Who::Program && is_of_files && !said.is_empty() {
                     assert_told(&said, kind, &place);
@@ -394,7 +394,6 @@ fn import_writes_a_whole_manifest_or_none() {
 
 const NO_LINKS: (&str, &str) = ("FAULT_REFUSED", "renameat2=22,link=1,linkat=1");
 
-/// Runs on a file system without exclusive renames and hard links.
 #[test]
 fn import_and_new_write_new_files_on_any_file_system() {
     for (words, refused) in [(&NEW[..], "already exists"), (&IMPORT, "are never overwritten")] {

@@ -1,5 +1,5 @@
 //! Circular padding by nvcc, CuPy, Numba and Triton becomes one plugin; Triton's specialized, autotuned and cluster
-//! kernels are imported and completed (`tests/data/other_compilers`). `cargo xtask gpu-test` runs the engines.
+//! kernels are imported and completed (`tests/data/other_compilers`). `cargo xtask gpu-test` runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,5 +1,4 @@
-//! From manifests to engines with TensorRT-RTX's registry, parser and builder, without a GPU. Plugin libraries log
-//! through TensorRT.
+//! From manifests to engines with TensorRT-RTX's registry, parser and builder, without a GPU.
 
 use std::path::Path;
 

@@ -49,7 +49,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// A line for the stand-in, and the nodes' containers.
+    /// A line for the stand-in, and nodes' containers.
     fn engine(&self, name: &str, engine: &Value, containers: &[Vec<u8>]) {
         let mut engine = engine.clone();
         let needs = engine["needs"].take();
@@ -192,7 +192,7 @@ fn the_bindings_of_tensorrt_rtx_reject_what_is_not_a_plan() {
     };
     let mut command = scene.command(&["run", "other.plan"]);
     fails(&mut command, "the CUDA driver is missing: libcuda.so.1");
-    // The stand-in driver is sufficient up to the header of the plan.
+    // Sufficient up to the plan's header.
     let driver = fake_driver::driver_folder(Age::New).unwrap().display().to_string();
     let set = |(name, value): (&OsStr, Option<&OsStr>)| {
         (name == "LD_LIBRARY_PATH").then(|| value.unwrap_or_default().to_string_lossy().into_owned())
@@ -246,7 +246,7 @@ fn an_output_replaces_no_file_that_is_read() {
         assert!(run.stderr.starts_with(&error), "{arguments:?}: {}", run.stderr);
         assert!(fs::read(scene.path(output)).unwrap() == before, "{arguments:?}");
     }
-    // Expected values are opened before the run.
+    // Expected values are opened first.
     let broken = scene.run(&["compare", "other.plan", "--expect", "x.npy"]);
     assert!(broken.stderr.starts_with("error: `--expect x.npy`: not a `.npz` file"), "{}", broken.stderr);
 }

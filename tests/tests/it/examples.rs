@@ -11,7 +11,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
 }
 
-/// Returns a folder's sorted names.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
@@ -31,7 +30,7 @@ fn page(example: &str) -> (String, Vec<Step>) {
     (text, steps)
 }
 
-/// Copies an example's files. Folders are what `build.sh` and Python wrote.
+/// Copies an example's files, not built folders.
 fn copy(example: &str, folder: &Path) {
     for name in names(&root().join(example)) {
         let path = root().join(example).join(&name);

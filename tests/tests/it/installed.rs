@@ -61,7 +61,7 @@ fn the_archive_works_where_it_is_unpacked() -> Result<()> {
     files.sort();
     let pages = files.iter().filter(|file| file.starts_with("share/man/man1/cubinder")).count();
     assert!(pages > 10, "{files:?}");
-    // There is a page per operator with published times.
+    // One page per operator with published times.
     files.retain(|file| {
         !file.starts_with("share/man/") && !file.starts_with("share/doc/cubinder/contributing/performance/")
     });

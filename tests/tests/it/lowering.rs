@@ -1,7 +1,7 @@
 //! Lowering in TensorRT-RTX's expression builder equals evaluation, for generated output shapes.
 //!
-//! An unused dynamic input keeps shapes symbolic. TensorRT-RTX 1.7 rejects negative dimensions (observed), so each
-//! value uses two: `max(v, 0)` and `max(-v, 0)`.
+//! An unused dynamic input keeps shapes symbolic. TensorRT-RTX 1.7 rejects negative dimensions (observed): each value
+//! uses two, `max(v, 0)` and `max(-v, 0)`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ const WRITTEN: [&str; 40] = [
 
 type Wrapped = fn(i64, i64) -> i64;
 
-/// Overflows that evaluation rejects and TensorRT wraps, as lowering documents.
+/// Overflows that evaluation rejects and TensorRT wraps.
 const WRAPPING: [(&str, Wrapped); 5] = [
     ("x.shape[0] * 4611686018427387905", |x, _| x.wrapping_mul(4_611_686_018_427_387_905)),
     ("-x.shape[0] * 4611686018427387905", |x, _| x.wrapping_neg().wrapping_mul(4_611_686_018_427_387_905)),
@@ -359,7 +359,7 @@ fn tensorrt_wraps_silently_and_is_never_asked_to_divide_by_zero() {
     for (text, _) in WRAPPING {
         assert_eq!(values(text), None, "{text} overflows");
     }
-    // Zero only for these shapes; the compiler rejects a constant zero.
+    // Zero only for these shapes; the compiler rejects constant zeros.
     let zero = "7 // (x.shape[0] - max(x.shape[0], 1))";
     let lists = [WRAPPING.map(|(text, _)| text.to_owned()).to_vec(), vec![zero.to_owned()]];
     let Some(answers) = ask(&lists) else { return };

@@ -1,5 +1,5 @@
-//! Checks that GPU cases fit the libraries of all routes, and how `kernel_tests.py` judges reports. Needs
-//! `CUBINDER_BIN` with NVRTC, and `CUBINDER_TEST_PYTHON`.
+//! GPU cases fit the libraries of all routes; how `kernel_tests.py` judges reports. Needs `CUBINDER_BIN` with NVRTC,
+//! and `CUBINDER_TEST_PYTHON`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,7 @@
 //! Native plugins' launches equal those of plugin libraries.
 //!
 //! `tests/native-route` evaluates its own expressions, built before shapes are known. Grid, block, shared memory and
-//! reassembled numbers must equal this repository's evaluation; for shapes that a plugin library rejects, the kernel
-//! must exit at once.
+//! reassembled numbers must equal our evaluation; for rejected shapes, the kernel must exit at once.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -68,7 +67,7 @@ fn written(plugin: &Plugin, node: &Played) -> String {
     let variant = &plugin.variants[sizes.row];
     let mut text = format!("node {} {} {}\n", plugin.name, plugin.namespace, plugin.version);
     for (attribute, value) in plugin.attributes.iter().zip(&sizes.attributes) {
-        // A text's bytes; several end in NUL each, as from the ONNX parser.
+        // Several texts end in NUL each, as from the ONNX parser.
         let codes = |text: &String| text.bytes().map(|byte| Value::Int(byte.into())).collect::<Vec<_>>();
         let with_end = |value: &Value| match value {
             Value::Str(text) => [codes(text), vec![Value::Int(0)]].concat(),
@@ -255,7 +254,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
     assert_eq!((&answer.refused, &answer.shapes[..]), (&None, &all[plugin.inputs.len()..]), "{place}");
     let ids: BTreeSet<i32> = valid.iter().map(|variant| variant.id).collect();
     let offered: BTreeSet<i32> = answer.launches.iter().map(|launched| launched.tactic).collect();
-    // A profile of one shape proves every true guard.
+    // One shape proves every true guard.
     assert!(offered.is_subset(&ids) && (is_spanned || offered == ids), "{place}: {offered:?} of {ids:?}");
     assert!(is_spanned || answer.undefined == 0, "{place}: {answer:?}");
     for launched in &answer.launches {
@@ -264,7 +263,7 @@ fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut
         let place = format!("{place}, variant {}, {shapes:?}: {launched:?}", variant.id);
         hold_launch(bundle, variant, launched, &place);
         let Some(all) = accepted(plugin, sizes, shapes) else {
-            // The kernel would read out of bounds.
+            // Reads would be out of bounds.
             assert!(launched.words.first().is_some_and(|word| *word != 0), "{place}");
             assert_eq!(launched.extents[..3], [1, 1, 1], "{place}");
             held.left += 1;

@@ -79,7 +79,7 @@ impl Scene {
     }
 
     fn builds(&self, models: &[PathBuf]) -> Vec<Answer> {
-        // Only parsed: dynamic networks need a profile.
+        // Dynamic networks need a profile.
         let is_dynamic = |model: &Path| model.file_stem().is_some_and(|name| name == "unknown_shape");
         let what = |model: &Path| if is_dynamic(model) { "parse" } else { "build" };
         let builds = models.iter().map(|model| json!({"do": what(model), "onnx": model}));
@@ -97,7 +97,7 @@ fn tensorrt_does_what_list_says() {
         assert_eq!(scene.is_right(path), case.fate == Fate::Right, "{}", case.name);
         assert_eq!(answer.is_ok(), case.fate != Fate::Refused, "{}: {:?}", case.name, answer.log);
         if case.fate == Fate::Otherwise {
-            // TensorRT warns about all omitted attributes, also of valid models.
+            // TensorRT warns about omitted attributes, also of valid models.
             let told = answer.log.iter().filter(|(severity, text)| {
                 severity == "ERROR" || severity == "WARNING" && !text.contains("not found in plugin node")
             });

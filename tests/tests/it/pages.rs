@@ -23,7 +23,7 @@ impl Reader {
         let script = |name: &str, line: &str| {
             write_program(&programs.join(name), &format!("#!/bin/sh\n{line} \"$@\"\n"));
         };
-        // A common path would mix the Pythons' libraries.
+        // One path would mix the Pythons' libraries.
         match which {
             Python::PyTorch => {
                 // With `cubinder.torch`.

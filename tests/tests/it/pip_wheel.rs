@@ -1,4 +1,4 @@
-//! TensorRT-RTX from pip: the error without the library link that its wheel lacks, and the documented fix.
+//! TensorRT-RTX from pip: the error without the library link that its wheel lacks, and the fix.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -74,7 +74,7 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
             taken <= least + MOST,
             "{name}: {taken} bytes per node, {least} for an empty plugin, {tactics} tactics"
         );
-        // Subtracting too many tactics would hide the node's bytes.
+        // Subtracting too much would hide the node's bytes.
         assert!(taken > least, "{name}: {taken} bytes per node, {least} for an empty plugin");
     }
 }

@@ -88,7 +88,7 @@ impl Bench {
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Replaces `{name}` by a library in the folder, `{cubinder}` by the generic one.
+    /// Replaces `{name}` by a library, `{cubinder}` by the generic one.
     fn run(&self, tensorrts: &[(&str, &Path)], commands: &str) -> Session {
         let mut text = String::new();
         for (name, file) in tensorrts {
@@ -207,7 +207,7 @@ fn a_code_library_restores_what_its_ops_serialize() {
     }
 }
 
-/// Before a runtime, which needs a GPU, a registry has no logger.
+/// Registries have no logger before a runtime, which needs a GPU.
 #[test]
 fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_yet() {
     let Some(bench) = bench(&["pads", "native"]) else { return };
@@ -242,7 +242,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
     }
 }
 
-/// The second TensorRT sets its logger finder last and is closed; then the first logs a rejected plugin.
+/// The second TensorRT sets its finder last and is closed; then the first logs a rejected plugin.
 #[test]
 fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
     let Some(bench) = bench(&[]) else { return };
@@ -301,7 +301,7 @@ fn versions_of_one_op_are_unloaded_backward() {
         let (answers, errors) = bench.ask(release, &again);
         let once = ["one: loaded", "two: loaded", "two: unloaded", "one: unloaded"];
         assert_eq!(answers, once.repeat(2), "{}: {errors}", release.display());
-        // Since 10.16, the other order leaves a dangling creator.
+        // Since 10.16, other orders leave dangling creators.
         let session = bench.run(&[("T", release)], &format!("{both}unload T one\n{find}"));
         let is_right = session.answers[0].starts_with("T: version 1015");
         let signal = (!is_right).then_some(11);
@@ -368,7 +368,7 @@ fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
     assert!(errors.contains("TensorRT's logger cannot be reached"), "{errors}");
 }
 
-/// Before 10.9, which lacks the interfaces, the creator is omitted and logged.
+/// Older ones lack the interfaces: the creator is omitted and logged.
 #[test]
 fn creators_of_the_native_route_are_offered_from_10_9_on() {
     let (Some(bench), Some(linked)) = (bench(&["routes"]), Linked::build()) else { return };

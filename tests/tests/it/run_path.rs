@@ -30,7 +30,7 @@ const FAULTS: Recipe<'_> = Recipe {
     targets: &["sm_89", "sm_90", "compute_80"],
 };
 
-/// Checks both forms, with a new and an old driver. `expected`: parts of required names.
+/// Checks both forms with both drivers. `expected`: parts of names.
 #[track_caller]
 fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     check_in(subject, recipe, expected, |_| vec![Vec::new()])

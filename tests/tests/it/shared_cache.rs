@@ -1,5 +1,5 @@
-//! Two machines share a cache: servers of the Remote Execution API on this machine, with a home, a local cache and a
-//! copy of the project for each machine.
+//! Two machines share a cache: servers of the Remote Execution API on this machine; each has its home, local cache and
+//! copy of the project.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,11 @@ struct Server {
 }
 
 impl Server {
-    /// Starts BuildBox's server; `None` if it is missing.
     fn buildbox() -> Option<Server> {
         Server::start(&[])
     }
 
-    /// Starts the server with two workers, which see the C library of this machine.
+    /// Starts the server with two workers, which see this machine's C library.
     fn with_workers() -> Option<Server> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         if !std::env::split_paths(&paths).any(|folder| folder.join("bwrap").is_file()) {
@@ -102,7 +101,7 @@ impl Machine {
         }
         let config = "[library]\nname = \"x\"\ntargets = [\"sm_89\", \"compute_80\"]\nmanifests = [\"manifests/elemwise*.toml\", \"manifests/non_zero*.toml\"]\n";
         std::fs::write(project.join("cubinder.toml"), config).unwrap();
-        // The machines have equal packages of CUDA.
+        // The machines have equal CUDA packages.
         let toolkit = variable("CUBINDER_CACHE").or_else(|| Some(variable("HOME")?.join(".cache/cubinder")));
         std::os::unix::fs::symlink(toolkit?.join("toolkit"), home.path().join("toolkit")).unwrap();
         Some(Machine { home, project, program, runtime })
@@ -183,7 +182,6 @@ fn a_damaged_server_is_not_believed() {
     let remote = ["--remote-cache", url.as_str()];
     let filled = machine.compile(&[remote[0], remote[1], "--remote-upload"]);
     machine.empty_cache();
-    // Each blob and result of the server's folder.
     let mut waiting = vec![server.folder.path().to_owned()];
     while let Some(folder) = waiting.pop() {
         for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {

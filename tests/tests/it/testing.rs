@@ -26,7 +26,7 @@ fn kinds(case: &Value) -> Vec<String> {
     faults.filter_map(|fault| fault["kind"].as_str().map(str::to_owned)).collect()
 }
 
-/// Cases named after a fault have only that; others none.
+/// Cases named after a fault have only that.
 #[track_caller]
 fn check(report: &Value) {
     for case in report["cases"].as_array().expect("cases") {
@@ -97,7 +97,7 @@ fn the_test_command_makes_random_shapes_and_the_smallest_that_fails() {
         (&report["passed"], &report["not_held_against_anything"]),
         (&Value::from(20), &Value::from(20))
     );
-    // Without a reference, `cubinder test` compares variants.
+    // `cubinder test` then compares variants.
     let node = ["tests/data/testing/planted.toml", "--shape", "x=64", "--json", "--attr", "fault=11"];
     let unlike = run(&node).expect("as before");
     unlike.assert_code(1);
@@ -186,7 +186,7 @@ fn the_test_command_leaves_nothing_behind() {
         else {
             return;
         };
-        // NVRTC's temporary files exist while it compiles.
+        // Temporary files exist while NVRTC compiles.
         let run = finish(test.env("TMPDIR", &temporary).env("ENDLESS_PID", &pid));
         run.assert_code(code);
         let left: Vec<_> = std::fs::read_dir(&temporary).expect("the folder").flatten().collect();

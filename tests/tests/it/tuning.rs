@@ -130,7 +130,7 @@ fn what_is_measured_is_kept_beside_the_project() {
         (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
         (&json!(1), &json!(2))
     );
-    // An equivalent GPU's times would be mixed in.
+    // An equivalent GPU's times would mix in.
     let other = project.read("tuning/stand-in-4090.toml").replace("4090", "4080");
     project.write("tuning/stand-in-4080.toml", &other);
     let mixed = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
@@ -255,7 +255,7 @@ fn what_was_written_while_it_was_measured_stays() {
     let Some(mut command) = command(&["tune", "tests/sizes.toml", "--output", "known.toml"]) else { return };
     command.current_dir(project.folder.path()).env("FAKE_TIMES", TIMES);
     let mut measuring = command.stdout(Stdio::piped()).spawn().expect("the command starts");
-    // The file is read before the GPU is named.
+    // The file is read before naming the GPU.
     let mut lines = BufReader::new(measuring.stdout.take().expect("piped")).lines();
     let first = lines.next().expect("a line").expect("text");
     assert!(first.contains("Stand-In 4090"), "{first}");
@@ -288,7 +288,7 @@ fn a_project_is_measured_whatever_its_tuning_is() {
     let many = project.tune(&["manifests/planted.toml"]).expect("as before");
     many.assert_code(0);
     assert!(many.stdout.contains("(2 points; kept 0 others)"), "{}", many.stdout);
-    // A newer edition's other data would be lost.
+    // A newer edition's data would be lost.
     let newer = format!("schema = 2\n{device}");
     project.write("tuning/stand-in-4090.toml", &newer);
     let edition = project.tune(&["manifests/planted.toml"]).expect("as before");
@@ -320,7 +320,6 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     let on = project.tune(&arguments).expect("as before");
     on.assert_code(0);
     assert_eq!(cases(&on.report()).len(), 2);
-    // Cases may name the library; otherwise the enclosing project decides.
     project.write(
         "tests/sizes.toml",
         &project.read("tests/sizes.toml").replace("manifests/planted.toml", "libboth.so"),
@@ -425,10 +424,9 @@ fn a_variant_that_cannot_be_measured_is_named() {
     }
 }
 
-/// Only the first run can name a hanging variant.
 #[test]
 fn what_hangs_is_named_where_it_is_known() {
-    // This device's memory is too small for copies whose launches do not count.
+    // Too small for copies whose launches do not count.
     let small = ("FAKE_GPU_BYTES", "100000000");
     let hangs = |launch: &str| {
         let arguments = ["--case", "a vector", "--timeout", "2"];

@@ -118,7 +118,7 @@ def side_by_side(contenders, turns=TURNS):
     names = list(contenders)
     order = random.Random(1)
     for turn in range(turns):
-        # Random: each contender inherits its predecessor's cache.
+        # Random: contenders inherit predecessors' caches.
         order.shuffle(names)
         for name in names:
             if turn % contenders[name].every == 0:

@@ -9,7 +9,7 @@ from . import timing
 from .contenders import MODES, Bench, reason
 
 
-# Nodes that move this multiple of the L2 cache are measured with a copy.
+# Nodes that move this multiple of L2 are measured with a copy.
 BEYOND_CACHES = 1.2
 
 

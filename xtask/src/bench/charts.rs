@@ -45,7 +45,7 @@ fn colour(name: &str) -> RGBColor {
     RIVALS.iter().find(|(rival, _)| name.starts_with(rival)).map_or(CUBINDER, |(_, colour)| *colour)
 }
 
-/// Draws a panel for each unit in `y`, such as "ms, MB". With several, a curve's name ends with its unit.
+/// Draws a panel per unit in `y`, such as "ms, MB". With several, curves' names end with their unit.
 pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<String> {
     let units: Vec<&str> = y.split(", ").collect();
     let height = 30 + PANEL_HEIGHT * u32::try_from(units.len())?;
@@ -113,7 +113,7 @@ fn panel(root: &Area<'_>, area: &Area<'_>, [x, y]: [&str; 2], curves: &[(&str, &
     Ok(())
 }
 
-/// Moves sorted heights apart, so labels do not overlap.
+/// Prevents overlapping labels; `heights` are sorted.
 fn spread(mut heights: Vec<i32>) -> Vec<i32> {
     for label in 1..heights.len() {
         heights[label] = heights[label].max(heights[label - 1] + LABEL_HEIGHT);

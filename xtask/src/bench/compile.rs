@@ -229,7 +229,7 @@ fn wall(costs: &[Cost]) -> f64 {
     median(costs.iter().map(|cost| cost.wall))
 }
 
-/// Returns the median ratio to the same turn's cold compile, which cancels other load.
+/// Median ratio to the turn's cold compile, which cancels other load.
 fn ratio<T>(cold: &[Cost], others: &[T], ratio: fn(&Cost, &T) -> f64) -> f64 {
     median(cold.iter().zip(others).map(|(cold, other)| ratio(cold, other)))
 }

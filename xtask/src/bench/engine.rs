@@ -19,7 +19,7 @@ use crate::tools::{Tools, last_line_as_json, scripts};
 
 /// Nodes; different plugins.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
-/// Only built: what unrelated plugins in a library cost.
+/// Only built, for the cost of unrelated plugins.
 const LARGE: [(usize, usize); 1] = [(1000, 1000)];
 const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
 /// For the GPU of the measurement, so the driver refuses none.

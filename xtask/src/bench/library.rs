@@ -86,7 +86,7 @@ fn measure_count(tools: &Tools, runs: usize, count: usize) -> Result<LibraryRuns
     Ok(both)
 }
 
-/// Returns one plugin's code size times their number: they differ only in a constant.
+/// One plugin's code size times their number: only a constant differs.
 fn bare_code(tools: &Tools, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
     let mut bare = compile::bare(tools, folder, &first, None, &ARCHITECTURES)?;

@@ -1,5 +1,5 @@
-//! Cost of commands: time, processors, memory. [`crate::measured`] measures one process. Combined memory is sampled
-//! from `/proc`'s `smaps_rollup`, which counts shared memory proportionally.
+//! Cost of commands: time, processors, memory ([`crate::measured`]: one process). Combined memory is sampled from
+//! `/proc`'s `smaps_rollup`, which counts shared memory proportionally.
 
 use std::path::Path;
 use std::process::Command;
@@ -40,14 +40,14 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     Ok((serde_json::from_str(&text).context("the cost of a command is not JSON")?, output))
 }
 
-/// Returns the largest sample of combined memory in megabytes, or one process's higher peak.
+/// Combined memory's largest sample in megabytes, or one process's higher peak.
 pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sampler = scope.spawn(|| {
             let mut most = 0;
             while !ended.load(Ordering::Relaxed) {
-                // Children are meters; their children are the commands.
+                // Meters' children are the commands.
                 let commands = children(std::process::id()).into_iter().flat_map(children);
                 most = most.max(commands.map(tree_kilobytes).sum());
                 std::thread::sleep(every);
@@ -91,7 +91,7 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 const LEAST_TURNS: usize = 3;
 
-/// Returns the number of turns: `most` for short work, [`LEAST_TURNS`] for long. `size`: tenths of a second.
+/// Turns: `most` for short work, [`LEAST_TURNS`] for long. `size`: tenths of a second.
 pub(super) fn repetitions(size: usize, most: usize) -> usize {
     let most = most.max(1);
     (most * 20 / size.max(1)).clamp(LEAST_TURNS.min(most), most)

@@ -86,7 +86,7 @@ impl Outcome {
     }
 }
 
-/// Returns whether another run could reverse the order: the middle halves overlap.
+/// Another run could reverse the order: the middle halves overlap.
 fn is_tie(own: &Outcome, rival: &Outcome) -> bool {
     own.middle_half
         .zip(rival.middle_half)

@@ -1,5 +1,5 @@
-//! A measurement's result as JSON (other machines' scripts write it, too), and its section of
-//! `docs/contributing/performance.md` between `<!-- NAME -->` and `<!-- end -->`.
+//! A measurement's JSON (other machines' scripts write it, too), and its section of `docs/contributing/performance.md`
+//! between `<!-- NAME -->` and `<!-- end -->`.
 
 use std::path::Path;
 
@@ -260,7 +260,7 @@ fn cell_text(cell: &Cell) -> String {
     }
 }
 
-/// Formats three significant digits, or all digits of whole numbers.
+/// Three significant digits, or all of whole numbers.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -270,7 +270,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// Formats two decimals below 10, one below 100, otherwise none.
+/// Two decimals below 10, one below 100, otherwise none.
 pub(super) fn three_digits(value: f64) -> String {
     match value.abs() {
         size if size < 10.0 => format!("{value:.2}"),

@@ -47,7 +47,7 @@ impl Builder {
     /// cargo's arguments. maturin passes them, too, to avoid a rebuild.
     pub(super) const ARGUMENTS: [&str; 3] = ["--locked", "--target", TARGET];
 
-    /// Builds program and library separately: features unify, and maturin builds only the program.
+    /// Separately: features unify, and maturin builds only the program.
     pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
         let mut messages = Vec::new();
         for build in artifacts::BUILDS {

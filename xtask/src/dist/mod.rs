@@ -49,7 +49,7 @@ pub(crate) struct Checkout {
 }
 
 impl Checkout {
-    /// Uses a separate target folder, because cached build scripts are for one linker.
+    /// Cached build scripts are for one linker: a separate target folder.
     pub(crate) fn this() -> Result<Self> {
         let metadata =
             cargo_metadata::MetadataCommand::new().current_dir(workspace::root()).no_deps().exec()?;

@@ -1,4 +1,4 @@
-//! Lists all linked crates with licences, each text once.
+//! Lists linked crates with licences, each text once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -65,7 +65,7 @@ pub(crate) fn ensure() -> Result<Toolchain> {
     Ok(Toolchain { cache: packages.cache, tensorrt, python_path, python: packages.python.path })
 }
 
-/// Returns an environment variable; empty ones count as unset.
+/// Empty variables count as unset.
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -130,7 +130,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
     cache_folder(&variable)
 }
 
-/// Returns the cache's folder, as the compiler's `Overrides::from_env` does.
+/// Like the compiler's `Overrides::from_env`.
 fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = named("CUBINDER_CACHE") {

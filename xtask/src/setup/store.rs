@@ -1,5 +1,5 @@
-//! A cache's folders are complete or absent: filled in `.staging` under a lock in `.locks`, then renamed. A marker
-//! file contains the recipe.
+//! A cache's folders are complete or absent: filled in `.staging` under a lock in `.locks`, then renamed. A marker has
+//! the recipe.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -20,7 +20,7 @@ impl Store {
         Self { root }
     }
 
-    /// Returns folder `name`, refilled if its recipe differs. `fill` receives the new folder and a temporary one.
+    /// Returns folder `name`, refilled for another recipe. `fill` receives new and temporary folders.
     pub(crate) fn ensure(
         &self,
         name: &str,
@@ -66,7 +66,7 @@ impl Store {
         publish().with_context(|| self.unusable())
     }
 
-    /// Locks `name` until exit. Lock files stay: another run may use one.
+    /// Until exit. Lock files stay: another run may use one.
     fn lock(&self, name: &str) -> io::Result<File> {
         let locks = self.root.join(".locks");
         fs::create_dir_all(&locks)?;

@@ -74,7 +74,7 @@ fn steps(report: &mut Report<impl Write>) {
     });
 }
 
-/// Starts a step. The returned step waits for it, and then prints its lines.
+/// The returned step waits for it, then prints its lines.
 fn in_background<T: Send + 'static>(
     step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<T> + Send + 'static,
 ) -> impl FnOnce(&mut dyn FnMut(&str)) -> Result<T> {

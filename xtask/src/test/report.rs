@@ -48,7 +48,7 @@ impl<W: Write> Report<W> {
         result.ok()
     }
 
-    /// Runs a check, which the filter may skip; it counts as one test.
+    /// A check, which the filter may skip, counts as one test.
     pub(crate) fn verify(&mut self, name: &str, step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<()>) {
         if self.filter.as_deref().is_none_or(|filter| name.contains(filter)) {
             self.matched += 1;
@@ -67,7 +67,7 @@ impl<W: Write> Report<W> {
         });
     }
 
-    /// Runs a test program, to which `make` passes the filter; counts its tests.
+    /// Runs a test program with the filter; counts its tests.
     pub(crate) fn suite(&mut self, name: &str, make: impl FnOnce(Option<&str>) -> Command) {
         print(&mut self.out, &format!("\n== {name}"));
         let start = Instant::now();
@@ -115,7 +115,7 @@ fn duration(time: Duration) -> String {
     if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
-/// Ignores a closed pipe: later steps determine the exit status.
+/// Ignores closed pipes: later steps determine the exit status.
 fn print(out: &mut impl Write, line: &str) {
     let _reader_gone = writeln!(out, "{line}");
 }

@@ -52,7 +52,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads a line; returns whether to log it. Output of passed tests is not logged.
+    /// Returns whether to log the line: not for passed tests.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.end_program(result);

@@ -83,7 +83,7 @@ fn misfit(ty: ScalarType, value: &Value) -> Option<String> {
     }
 }
 
-/// Returns whether the type is a float, its range of exact integers, and its name. Larger floats are checked per value.
+/// Returns whether it is a float, its range of exact integers, and its name. Larger floats are checked per value.
 fn range(ty: ScalarType) -> Option<(bool, Interval, String)> {
     let exact = |end: i64, name: &str| Some((true, Interval { min: -end, max: end }, name.to_owned()));
     let bits = ty.size() * 8;

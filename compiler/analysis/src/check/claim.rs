@@ -19,7 +19,7 @@ impl Term {
         Claim { rule, term: self.clone(), must, predicate, remedy, consequence: None }
     }
 
-    /// Claims that the value is in a range; `condition` ends the sentence.
+    /// `condition` ends the sentence.
     pub(super) fn within(&self, rule: Code, allowed: Interval, condition: &str) -> Claim {
         let range = match allowed {
             Interval { min: i64::MIN, max } => format!("at most {max}"),
@@ -71,7 +71,7 @@ impl std::fmt::Display for Must {
 
 #[derive(Clone, Copy)]
 pub(super) enum Remedy {
-    /// Limiting shapes or attributes fixes the claim; messages add this alternative.
+    /// Limiting shapes or attributes also fixes the claim.
     Limit(&'static str),
     /// Only this text fixes the claim.
     Fix(&'static str),

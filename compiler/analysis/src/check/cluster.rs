@@ -58,7 +58,7 @@ fn known_with_clusters() -> impl Iterator<Item = i64> {
     fit::KNOWN.into_iter().filter(|capability| *capability >= LEAST_WITH_CLUSTERS)
 }
 
-/// Returns devices with clusters whose best code has none: known devices, then one open-ended range.
+/// Returns devices with clusters whose best code has none; the last range is open-ended.
 fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
     let without = |capability: i64| {
         let device = ComputeCapability::from_number(capability);
@@ -88,7 +88,6 @@ fn needs_clusters(view: &DraftView<'_>, launch: &LaunchView<'_>) -> bool {
     is_of_one_block_on(view, launch, Interval { max: LEAST_WITH_CLUSTERS - 1, ..Devices::ANY.capability })
 }
 
-/// Returns whether all launches on these devices use clusters of one block.
 fn is_of_one_block_on(view: &DraftView<'_>, launch: &LaunchView<'_>, capability: Interval) -> bool {
     let domain = running(view, launch).on_devices(Devices { capability, ..Devices::ANY });
     let one = Interval { min: 1, max: 1 };

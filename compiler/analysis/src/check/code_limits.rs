@@ -1,4 +1,4 @@
-//! Checks launches against compiled kernels: threads, dynamic shared memory. [`crate::verify::check_code`] checks constants.
+//! Checks launches against compiled kernels; [`crate::verify::check_code`] checks constants.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Interval};
 use cubinder_launch::native::SHARED_BYTES;
@@ -26,7 +26,7 @@ struct Limit {
 #[derive(Clone, Copy, PartialEq)]
 enum Maximum {
     Fixed(i64),
-    /// Device's shared memory limit per block, less these bytes.
+    /// Device's limit per block, less these bytes.
     SharedBytesBut(i64),
 }
 

@@ -1,4 +1,4 @@
-//! Checks that the blocks of a cooperative launch can all be resident at once.
+//! Checks that all blocks of a cooperative launch can be resident.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr};
 
@@ -13,7 +13,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Located;
 use crate::rules;
 
-/// Maximum per multiprocessor of any architecture (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
+/// Maximum of any multiprocessor (CUDA C++ programming guide 13.0, "technical specifications per compute capability").
 const MOST_THREADS: i64 = 2048;
 const MOST_BLOCKS: i64 = 32;
 
@@ -52,13 +52,12 @@ fn product(axes: &[Expr; 3]) -> Option<i64> {
     axes.iter().try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis.constant()?)))
 }
 
-/// Returns the maximum resident blocks per multiprocessor, and their threads if constant.
+/// Returns a multiprocessor's maximum blocks, and their threads if constant.
 fn most_resident(launch: &LaunchView<'_>) -> (i64, i64) {
     let threads = product(&launch.launch.block).unwrap_or(1).max(1);
     ((MOST_THREADS / threads).min(MOST_BLOCKS), threads)
 }
 
-/// Claims that a device-dependent grid fits some device.
 pub(super) fn claim(launch: &LaunchView<'_>) -> Option<Claim> {
     let axes = launch.grid();
     let subject = "the number of blocks of a cooperative launch";

@@ -4,9 +4,8 @@ use cubinder_model::{Arch, Target, TargetKind};
 
 use crate::block_limits::max_shared_bytes;
 
-/// Returns the devices that run code for the targets: machine code from its minor version on, within its major
-/// version; PTX from its version on (CUDA C++ programming guide 13.0, "binary compatibility" and "PTX
-/// compatibility").
+/// Returns the devices that run code for the targets: machine code on later minor versions, PTX on all newer ones (CUDA
+/// C++ programming guide 13.0, "binary compatibility" and "PTX compatibility").
 pub(super) fn running(targets: &[Target]) -> Devices {
     let capability = |arch: Arch| i64::from(arch.major) * 10 + i64::from(arch.minor);
     let every = Devices::ANY;
@@ -30,7 +29,6 @@ pub(super) fn running(targets: &[Target]) -> Devices {
     Devices { capability, shared_bytes, ..every }
 }
 
-/// Returns the maximum over an architecture's GPUs.
 fn most_shared_bytes(arch: Arch) -> Option<i64> {
     max_shared_bytes(arch)?;
     let minors = (arch.minor..=9).map(|minor| Arch { minor, ..arch });

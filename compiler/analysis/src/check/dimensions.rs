@@ -33,7 +33,7 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     claims
 }
 
-/// Replaces kernel-written sizes, which cannot be checked, by 0, and describes them: `` but for `count` ``. `None` if no other part remains.
+/// Replaces kernel-written sizes by 0, and describes them: `` but for `count` ``. `None` if no other part remains.
 fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)> {
     let sizes: Vec<(usize, u32)> = sizes_in(output).collect();
     let mut shape = output.shape.clone();
@@ -56,7 +56,7 @@ fn quoted(view: &DraftView<'_>, tensor: u32) -> String {
     format!("`{}`", view.plugin.tensor_name(tensor as usize).unwrap_or_default())
 }
 
-/// Claims that bounds are valid: not negative, within the type, and the optimum at most the upper bound.
+/// Claims that bounds are not negative, fit the type, and `opt` is at most `upper`.
 pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     const OPT_TOO_LARGE: Remedy =
         Remedy::Fix("set `opt` to at most `upper`, or omit it: `upper` is its default");

@@ -23,7 +23,7 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Takes a few tenths of a second; shipped manifests use 1 %.
+    /// Takes tenths of a second; shipped manifests use 1 %.
     pub(super) fn new() -> Pools {
         Pools::with_steps(8_000_000, 2_000_000, 1_000_000)
     }
@@ -92,7 +92,7 @@ impl LaunchView<'_> {
         axes.map(term).collect()
     }
 
-    /// Returns all axes; omitted ones repeat the last text.
+    /// Omitted axes repeat the last text.
     pub(super) fn every_axis_of_grid(&self) -> Vec<Term> {
         let last = self.decl.grid.last().into_iter().cycle();
         self.axes("grid", &self.launch.grid, self.decl.grid.iter().chain(last), When::Running(self.step))
@@ -217,7 +217,7 @@ impl<'r> DraftView<'r> {
         self.route == Route::Native
     }
 
-    /// Returns the condition under which an empty grid is an error.
+    /// When an empty grid is an error.
     pub(super) fn nothing_empty(&self, step: StepId) -> Option<&Expr> {
         self.steps.get(&step)?.given.as_ref()
     }
@@ -253,7 +253,7 @@ impl<'r> DraftView<'r> {
         empty.get(row).copied().unwrap_or(false)
     }
 
-    /// Groups non-empty rows by what TensorRT knows before it chooses a variant.
+    /// Groups non-empty rows by TensorRT's knowledge before it chooses a variant.
     pub(super) fn rows_of_nodes(&self) -> Vec<Vec<usize>> {
         self.rows_alike(|first, second| self.serve_alike(first, second))
     }
@@ -297,7 +297,7 @@ impl<'r> DraftView<'r> {
         nodes(first) == nodes(second)
     }
 
-    /// Callers with several questions keep the domain, because it caches facts.
+    /// Keep it for several questions: it caches facts.
     pub(super) fn domain(&self) -> Domain<'r> {
         self.domain_of(self.plugin).sharing(&self.pools.proofs)
     }
@@ -306,7 +306,7 @@ impl<'r> DraftView<'r> {
         Domain::new(plugin).on_devices(self.devices)
     }
 
-    /// Returns one row without launches, for domains of modified plugins.
+    /// Returns one row without launches, for modified plugins' domains.
     pub(super) fn slim(&self) -> &Plugin {
         self.slim.get_or_init(|| {
             let rows = &self.plugin.variants;
@@ -365,7 +365,7 @@ impl<'r> DraftView<'r> {
         Some(self.span(self.variant_decl(row)?.guard.as_ref()?))
     }
 
-    /// Returns the id's span, else the plugin name's.
+    /// Falls back to the plugin's name.
     pub(super) fn variant_span(&self, row: usize) -> Span {
         let id = self.variant_decl(row).map(|decl| decl.id.range.clone()).filter(|range| !range.is_empty());
         id.map_or_else(|| self.resolved.name_span.clone(), |range| Span::new(&self.resolved.source, range))
@@ -375,7 +375,7 @@ impl<'r> DraftView<'r> {
         self.variant(row).map_or_else(|| format!("row {row}"), variant_name)
     }
 
-    /// Returns `variant 1 (T=f16)`, or the first of several and the number of others.
+    /// Returns `variant 1 (T=f16)`; of several, the first and the others' number.
     pub(super) fn describe_all(&self, rows: &[usize]) -> String {
         match rows {
             [] => String::new(),

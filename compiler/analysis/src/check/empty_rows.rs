@@ -1,4 +1,4 @@
-//! Reports rows that no node can have: an output's rank excludes the format, or rules exclude an attribute value.
+//! Reports rows without nodes: an output's rank excludes the format, or rules exclude an attribute value.
 
 use std::collections::BTreeSet;
 

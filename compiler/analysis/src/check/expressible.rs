@@ -1,4 +1,4 @@
-//! Tests a shape's form: sound but incomplete. [`cubinder_expr::lower`] accepts passing shapes for all attributes and ranks.
+//! Tests a shape's form: sound but incomplete. [`cubinder_expr::lower`] accepts passing shapes for all nodes.
 
 use cubinder_expr::{Builtin, Expr, Kind, Node, NodeId};
 use cubinder_model::Plugin;

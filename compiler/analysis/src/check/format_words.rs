@@ -1,4 +1,4 @@
-//! Finds words in guards that are compared with a tensor's format but are none of its formats. Reads the text, because folding removes them.
+//! Finds words that guards compare with a tensor's format but are none of its formats. Folding removes them, so reads text.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -95,7 +95,7 @@ impl<'e> From<&'e [Expr]> for ExprKey<'e> {
 impl Eq for ExprKey<'_> {}
 
 impl Hash for ExprKey<'_> {
-    /// Hashes operations and integers, which distinguish most expressions.
+    /// These parts distinguish most expressions.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         for node in self.0.iter().flat_map(|expr| &expr.nodes) {
             discriminant(node).hash(hasher);
@@ -133,7 +133,7 @@ pub(super) fn reads(expr: &Expr) -> Reads {
 #[derive(Default, PartialEq)]
 pub(super) struct Reads {
     pub(super) attributes: BTreeSet<u32>,
-    /// Tensors whose dimensions or values are relevant.
+    /// Tensors with relevant dimensions or values.
     pub(super) shapes: BTreeSet<u32>,
     pub(super) ranks: BTreeSet<u32>,
     pub(super) sizes: BTreeSet<u32>,

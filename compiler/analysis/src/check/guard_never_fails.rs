@@ -1,4 +1,4 @@
-//! Reports guards that are always satisfied in all rows of a variant. In some rows that may be intended: `sizeof(T) == 2 or ...`.
+//! Reports guards that are always satisfied in all rows of a variant; in some, `sizeof(T) == 2 or ...` is intended.
 
 use cubinder_launch::proof::Verdict;
 
@@ -15,7 +15,7 @@ pub(super) fn check(view: &DraftView<'_>, never: &[usize], diagnostics: &mut Vec
     let mut holds = |row: usize| !never.contains(&row) && is_proved(row);
     for rows in view.rows_of_variants() {
         let holding: Vec<usize> = rows.iter().copied().filter(|&row| holds(row)).collect();
-        // A guard that excludes other rows is useful.
+        // Guards that exclude other rows are useful.
         let narrows = rows.first().and_then(|&row| view.variant(row));
         let narrows = narrows.is_some_and(|it| view.resolved.draft.narrowed.contains(&it.id));
         let span = rows.first().filter(|_| !narrows).and_then(|&row| view.guard_span(row));

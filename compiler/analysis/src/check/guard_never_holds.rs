@@ -34,7 +34,7 @@ pub(super) fn check(view: &DraftView<'_>, diagnostics: &mut Vec<Diagnostic>) -> 
     never
 }
 
-/// Returns the distinguishing kind of parameter, and how to restrict the variant.
+/// Returns the distinguishing parameters, and how to restrict the variant.
 fn difference(view: &DraftView<'_>, broken: &[usize], others: &[usize]) -> (&'static str, String) {
     let manifest = &view.resolved.manifest;
     let types = manifest.types.iter().map(|decl| ("types", &decl.name.value));
@@ -79,7 +79,7 @@ fn specialized(view: &DraftView<'_>, row: usize) -> Vec<(Span, String)> {
     attributes.iter().filter_map(place).collect()
 }
 
-/// Caches a question about guards on all devices, because targets may change.
+/// Caches a question on all devices: targets may change.
 pub(super) fn of_guards<'s>(
     view: &'s DraftView<'_>,
     is_so: impl Fn(Domain<'s>, &Expr) -> bool,

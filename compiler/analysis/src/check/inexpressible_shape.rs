@@ -1,6 +1,6 @@
 //! Reports output shapes that TensorRT's shape arithmetic cannot express. [`super::expressible`] accepts most by form.
-//! Others are lowered to a test double for every combination of ranks and one node's attributes, which proves only
-//! shapes without attributes.
+//! Others are lowered for every combination of ranks and one node's attributes, which proves only shapes without
+//! attributes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -142,7 +142,7 @@ fn help(shape: &Expr) -> &'static str {
     }
 }
 
-/// Locates a part if text and expression have equal forms: expressions are folded, and `functions` are inlined.
+/// Locates a part if text and expression have equal forms: folding and `functions` change expressions.
 fn locate(text: &Text, expr: &Expr, functions: &[FunctionDecl], part: NodeId) -> Option<Range<usize>> {
     let syntax = parse(&text.value).ok()?;
     let parts = parts(&syntax);
@@ -205,7 +205,7 @@ impl Environment for ShapelessNode<'_> {
     }
 }
 
-/// A builder that accepts every operation. Shape inputs have their maximum length.
+/// Accepts every operation. Shape inputs have their maximum length.
 struct StandIn<'p> {
     plugin: &'p Plugin,
 }

@@ -1,4 +1,4 @@
-//! Claims that grids, blocks, clusters and shared memory are within the limits of all GPUs or the targets.
+//! Claims that grids, blocks, clusters and shared memory fit all GPUs or the targets.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr, Interval, Node};
 use cubinder_launch::native::SHARED_BYTES;
@@ -13,7 +13,7 @@ use crate::block_limits::max_shared_bytes;
 use crate::diagnostic::Code;
 use crate::rules;
 
-/// Only if `shapes_are_known`, the grid must not be empty while outputs are not.
+/// With `shapes_are_known`, the grid must not be empty while outputs are not.
 pub(super) fn grid(launch: &LaunchView<'_>, shapes_are_known: bool) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (index, (axis, max)) in launch.grid().into_iter().zip(MAX_GRID).enumerate() {
@@ -81,7 +81,7 @@ pub(super) const LIBRARY: Remedy = Remedy::Limit(", or launch the kernel from a 
 
 pub(super) const FEWER_TARGETS: Remedy = Remedy::Limit(", or remove targets with less");
 
-/// Claims limits of dynamic memory. Static memory is unknown before the compile; the native route has no opt-in.
+/// Static memory is unknown before the compile; the native route has no opt-in.
 pub(super) fn shared_memory(view: &DraftView<'_>, launch: &LaunchView<'_>) -> Vec<Claim> {
     const RULE: Code = rules::SHARED_MEMORY_LIMIT;
     let Some(term) = launch.shared_bytes("the dynamic shared memory") else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! Checks that outputs are written, and that outputs and scratch memory are written before they are read. Pointers
-//! to `const` read, others may write; before the compile, any argument may write.
+//! Checks that outputs are written, and outputs and scratch memory before they are read. Pointers to `const` read,
+//! others may write; before the compile, any argument may write.
 
 use cubinder_expr::{BinaryOp, Expr, Node, NodeId, Value};
 use cubinder_launch::proof::{Domain, Verdict};
@@ -215,7 +215,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
     Some(Finding::new(memory, Problem::MayStayUnwritten, diagnostic))
 }
 
-/// Returns whether a division may round a grid axis to 0 although no tensor is empty.
+/// Returns whether a grid axis may round to 0 although no tensor is empty.
 fn rounds_down(view: &DraftView<'_>, row: usize, need: &Need<'_>) -> bool {
     let Some(given) = view.nothing_empty(need.step).filter(|_| !need.is_condition && divides(&need.enough))
     else {
@@ -236,8 +236,8 @@ fn unwritten_scratch(view: &DraftView<'_>, row: usize, accesses: &[Access], inde
     Some(Finding::new(memory, Problem::Unwritten, unwritten))
 }
 
-/// Reports memory that is read before an unconditional write. Accesses through one pointer are ordered; a separate
-/// pointer to `const` reads earlier contents.
+/// Reports reads before an unconditional write. Accesses through one pointer are ordered; a separate pointer to `const`
+/// reads earlier contents.
 fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Finding> {
     let (name, rule, is_there) = read_memory(view, row, memory)?;
     let report = |problem, diagnostic: Diagnostic| Some(Finding::new(memory, problem, diagnostic.code(rule)));
@@ -272,7 +272,7 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
     None
 }
 
-/// Returns name, violated rule, and the condition that it is not empty; `None` for outputs in place.
+/// Returns name, violated rule, and condition for elements; `None` for outputs in place.
 fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
     match memory {
         Memory::Scratch(index) => {
@@ -339,11 +339,11 @@ fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
 
 struct UndoneSteps<'r> {
     case: Option<String>,
-    /// For each step, the false or unproved condition.
+    /// Per step, the false or unproved condition.
     blamed: Vec<Need<'r>>,
 }
 
-/// Returns `None` if a step provably has an effect, given the guard and `assumed`.
+/// `None` if a step provably has an effect, given the guard and `assumed`.
 fn unmet<'r>(
     view: &DraftView<'r>,
     row: usize,

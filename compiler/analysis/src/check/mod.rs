@@ -60,7 +60,7 @@ pub struct CheckedDraft {
     pub obligations: Vec<Obligation>,
 }
 
-/// A condition of every launch. If unproved, plugin libraries check it; the native route reports it.
+/// A condition of every launch. Plugin libraries check unproved ones; the native route reports them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obligation {
     /// Violated rule.
@@ -99,7 +99,7 @@ impl Obligation {
     }
 }
 
-/// Checks all but arguments, for `targets` (default: the manifest's; without any, the largest GPUs' limits) and `route`.
+/// Checks all but arguments, for `targets` (default: the manifest's, else the largest GPUs' limits) and `route`.
 #[must_use]
 pub fn check(resolved: &Resolved, targets: &[Target], route: Route) -> CheckedDraft {
     check_within(resolved, targets, route, &Pools::new())
@@ -167,7 +167,7 @@ pub struct UnitCode<'a> {
     pub codes: Vec<(Target, &'a KernelFacts)>,
 }
 
-/// Checks arguments and launches against each unit's compiled kernel, as [`check`].
+/// Checks units against their compiled kernels, as [`check`].
 #[must_use]
 pub fn check_compiled(
     resolved: &Resolved,

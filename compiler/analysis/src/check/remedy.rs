@@ -69,7 +69,7 @@ fn is_index(claim: &Claim, case: &Case) -> bool {
     matches!(claim.predicate, Predicate::HasValue) && value(&claim.term.expr, case).is_err_and(is_wrong)
 }
 
-/// Returns the minimum rank or length for valid indices: `rank = "2.."` of `x`.
+/// Returns the minimum rank or length for indices: `rank = "2.."` of `x`.
 fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     if !is_index(claim, case) {
         return None;
@@ -103,7 +103,6 @@ fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     })
 }
 
-/// Returns the least restrictive limit that proves the claim.
 fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     let (_, inputs) = depends_on(view.plugin, &[&claim.term.expr]);
     let first = view.plugin.inputs.len();
@@ -141,7 +140,7 @@ fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> 
     })
 }
 
-/// Returns the minimum dimension; assumes that the shortfall grows with the smallest.
+/// Assumes that the shortfall grows with the smallest dimension.
 fn least(claim: &Claim, case: &Case) -> Option<i64> {
     let Predicate::Within(allowed) = claim.predicate else { return None };
     let (_, found) = outside(&claim.term.expr, case, allowed)?;
@@ -160,7 +159,7 @@ enum Limit {
     Values(Interval),
 }
 
-/// Returns the limited plugin and the manifest notation; `None` if the limit adds no restriction.
+/// Also returns the manifest notation; `None` if the limit adds no restriction.
 fn limited(plugin: &Plugin, index: usize, limit: Limit) -> Option<(Plugin, String)> {
     let mut plugin = plugin.clone();
     let shown = |range: Interval| match range.min == range.max {

@@ -30,7 +30,7 @@ pub(super) fn oblige(view: &DraftView<'_>, group: Group<'_>) -> Obligation {
     }
 }
 
-/// Returns one message per cause, with all spans and the first row of each. Rows that always fail take precedence.
+/// Returns one message per cause, with all spans and each one's first row; rows that always fail first.
 pub(super) fn report(view: &DraftView<'_>, groups: &[Group<'_>]) -> Vec<Diagnostic> {
     let refuted = groups.iter().filter_map(|group| match &group.settled.verdict {
         Verdict::Refuted(case) if !group.settled.is_beyond => Some((group, case)),

@@ -16,7 +16,7 @@ use crate::foreign;
 use crate::precompiled;
 use crate::resolve::{ArgDraftValue, ForeignCode, Resolved, Unit};
 
-/// Checks a plugin for the native route, which the span `asked_at` selects. `lowest_ptx` is the lowest PTX target.
+/// Checks a plugin for the native route, selected at span `asked_at`. `lowest_ptx` is the lowest PTX target.
 #[must_use]
 pub fn check_route(
     plugin: &Resolved,
@@ -165,7 +165,7 @@ fn has_floats(kind: &Kind) -> bool {
     }
 }
 
-/// Returns parts that TensorRT may not express; floats are a separate obstacle.
+/// Omits floats, a separate obstacle.
 fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem> {
     let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
     let axes = ['x', 'y', 'z'];

@@ -1,4 +1,4 @@
-//! Sizes of scratch memory: at most a GPU's memory, above 0 if passed to a kernel, whole elements.
+//! Checks scratch sizes: at most a GPU's memory, above 0 if passed, whole elements.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Verdict;
@@ -30,7 +30,7 @@ pub(super) fn claims(view: &DraftView<'_>) -> Vec<Claim> {
         .collect()
 }
 
-/// Claims whole elements. Keeps only refuted claims: the runtime does not check this.
+/// Keeps only refuted claims: the runtime does not check this.
 pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     const WHOLE_NUMBERS: Remedy = Remedy::Fix(
         "multiply by the size of the kernel's type, such as `8 * n` for `n` elements of `double`; for untyped bytes use `void*` in the kernel",
@@ -63,7 +63,6 @@ pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> 
     claims
 }
 
-/// Warns about buffers that are empty in all rows.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let rows = || 0..view.plugin.variants.len();
     let is_empty = |buffer: &str| {

@@ -52,7 +52,6 @@ fn some(count: usize, text: impl Fn(usize) -> String) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// Steps must not grow with the product of guards, arguments and rules.
 #[test]
 fn plausible_manifests_take_few_steps() {
     let guard = |n: usize| format!("x.shape[-1] % {} == 0 and numel(y) < {}", n + 2, 1000 * (n + 3));

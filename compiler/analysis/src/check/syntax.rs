@@ -1,6 +1,6 @@
 use cubinder_expr::{Syntax, SyntaxKind};
 
-/// Returns parts in the order of resolution.
+/// In the order of resolution.
 pub(super) fn children(syntax: &Syntax) -> Vec<&Syntax> {
     match &syntax.kind {
         SyntaxKind::Array(items) | SyntaxKind::Call { args: items, .. } => items.iter().collect(),
@@ -16,7 +16,7 @@ pub(super) fn children(syntax: &Syntax) -> Vec<&Syntax> {
     }
 }
 
-/// Returns all parts, children first.
+/// Children come first.
 pub(super) fn parts(syntax: &Syntax) -> Vec<&Syntax> {
     let inner = children(syntax).into_iter().flat_map(parts);
     inner.chain([syntax]).collect()

@@ -1,4 +1,4 @@
-//! Claims that expressions have values. Omits rules, which reject nodes without a value.
+//! Claims that expressions have values. Omits rules: they reject nodes without one.
 
 use cubinder_expr::{Expr, Node};
 

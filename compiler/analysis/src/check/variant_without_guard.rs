@@ -1,4 +1,4 @@
-//! Warns about types and formats for which every variant has a guard, so that all may fail.
+//! Warns about types and formats without an unguarded variant: all may fail.
 
 use std::collections::HashMap;
 

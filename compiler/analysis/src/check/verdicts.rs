@@ -161,7 +161,7 @@ fn settle_taken(domain: &Domain<'_>, claim: &Claim, beyond: Settled) -> Settled 
     }
 }
 
-/// Returns the condition that a counterexample violates.
+/// Condition that a counterexample violates.
 fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     match &claim.predicate {
         Predicate::Within(allowed) => Some(match outside(&claim.term.expr, case, *allowed) {
@@ -174,7 +174,7 @@ fn right(claim: &Claim, case: &Case) -> Option<Expr> {
     }
 }
 
-/// Returns one obligation per span and statement, with the worst verdict.
+/// One per span and statement, with the worst verdict.
 fn oblige_all(view: &DraftView<'_>, groups: Vec<Group<'_>>, obligations: &mut Vec<Obligation>) {
     let mut places: HashMap<_, usize> = HashMap::new();
     for group in groups {

@@ -1,4 +1,4 @@
-//! Detects counterexamples that cannot occur, because TensorRT rejects their tensors.
+//! Detects counterexamples whose tensors TensorRT rejects.
 
 use cubinder_expr::Interval;
 use cubinder_launch::proof::Case;
@@ -7,7 +7,7 @@ use cubinder_model::{Plugin, ShapeLimits};
 /// "The volume of the tensor must be less than 2^31 elements" (`nvinfer1::ITensor`, `NvInfer.h`, TensorRT 10).
 const MOST_ELEMENTS: i64 = i32::MAX as i64;
 
-/// Returns whether a tensor is too large for TensorRT, ignoring zero dimensions.
+/// Ignores zero dimensions.
 pub(super) fn is_beyond(case: &Case) -> bool {
     let count = |shape: &Vec<i64>| {
         shape.iter().filter(|dim| **dim != 0).fold(1_i128, |all, &dim| all.saturating_mul(dim.into()))

@@ -73,7 +73,7 @@ pub(super) fn value(expr: &Expr, case: &Case) -> Result<Value, EvalError> {
     evaluate(expr, &CaseEnvironment(case))
 }
 
-/// Returns the first number outside of `allowed`, with its index in an array.
+/// Returns the first number outside `allowed`, with its index in an array.
 pub(super) fn outside(expr: &Expr, case: &Case, allowed: Interval) -> Option<(Option<usize>, i64)> {
     match value(expr, case).ok()? {
         Value::Array(items) => {
@@ -85,7 +85,7 @@ pub(super) fn outside(expr: &Expr, case: &Case, allowed: Interval) -> Option<(Op
     }
 }
 
-/// Formats `x = [1, 65536], n = 3`: relevant input shapes and attributes. Empty for constants.
+/// Formats relevant inputs: `x = [1, 65536], n = 3`. Empty for constants.
 pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String {
     let (attributes, tensors) = depends_on(plugin, exprs);
     let shapes = tensors.iter().filter_map(|&tensor| {

@@ -47,8 +47,7 @@ pub struct UncheckedKernel {
     pub doubt: Doubt,
 }
 
-/// Checks all launches against their kernels' text: file, kernel, template arguments, and arguments by name and, if
-/// certain, kind. `open` reads a file.
+/// Checks launches against their kernels' text: file, kernel, template arguments, and arguments by name and, if certain, kind.
 #[must_use]
 pub fn check(
     resolved: &Resolved,
@@ -136,7 +135,7 @@ pub fn check(
     checked
 }
 
-/// Warns about unused type parameters and constants, unless a file is unreadable or includes another.
+/// Warns about unused names, unless a file is unreadable or includes another.
 #[must_use]
 pub fn unused_names(resolved: &Resolved, open: &OpenSource<'_>) -> Vec<Diagnostic> {
     if resolved.unused_names.is_empty() {
@@ -155,7 +154,7 @@ pub fn unused_names(resolved: &Resolved, open: &OpenSource<'_>) -> Vec<Diagnosti
     resolved.unused(&names)
 }
 
-/// Returns a macro of `options` that makes a kernel's declaration or name unreliable.
+/// Returns an option's macro that makes a kernel's declaration or name unreliable.
 fn defined_by_options(options: &[String], unit: &Unit, kernels: &Kernels, source: &Source) -> Option<String> {
     let declarations = kernels
         .kernels

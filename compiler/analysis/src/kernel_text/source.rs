@@ -8,7 +8,7 @@ use crate::rules;
 /// Reads a file, or returns why it is unreadable.
 pub type OpenSource<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + Sync + 'a;
 
-/// Opens a unit's kernel file; errors are those of `open`, at the file's span.
+/// Opens a unit's kernel file; errors are at the file's span.
 pub fn open_source(unit: &Unit, open: &OpenSource<'_>) -> Result<Arc<Source>, Vec<Diagnostic>> {
     open(&unit.source).map_err(|found| {
         let located = |error: Diagnostic| not_found(error, &unit.source, &unit.source_span);

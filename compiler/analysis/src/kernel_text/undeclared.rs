@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::directives::directives;
 use crate::resolve::{Resolved, Unit};
 
-/// Returns a certainly undeclared template argument: a bare name of the manifest, if no include could declare it.
+/// Returns a bare name of the manifest that no include could declare.
 pub(super) fn find(
     resolved: &Resolved,
     arguments: &[Argument],
@@ -42,7 +42,7 @@ pub(super) fn find(
         before.take_while(|text| !matches!(*text, ";" | "{" | "}")).any(|text| text == "template")
     };
     let is_own = kernel.template.iter().flatten().any(|param| param.name == name);
-    // Parameters of templates or functions are not declared outside.
+    // Parameters are not declared outside.
     let is_inner = |at: usize| {
         let (before, after) = around(at);
         let is_named = matches!(before, "typename" | "class") || matches!(after, "*" | "&" | ">");

@@ -9,8 +9,8 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::directives::includes_only_cuda_headers;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 
-/// Returns whether a text may wait for the preceding step, by CUDA's runtime function or PTX (ISA 9.0). The
-/// instruction's other form only lets the next step start.
+/// Detects waits for the preceding step, by CUDA's runtime function or PTX (ISA 9.0). The instruction's other form only
+/// lets the next step start.
 fn may_wait(text: &str) -> bool {
     let waits = |(at, name): (usize, &str)| {
         let form = text.get(at + name.len()..).unwrap_or_default().trim_start_matches(['.', '_']);
@@ -20,11 +20,11 @@ fn may_wait(text: &str) -> bool {
 }
 
 impl Check<'_> {
-    /// Warns about a programmatic launch whose kernel never waits.
+    /// Warns about programmatic launches that never wait.
     pub(super) fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
         let text = &self.source.text;
-        // Names in the file, an option or an included file count as a wait.
+        // Any mention counts as a wait.
         let mut texts = self.options.iter().chain([text]);
         if !launch.programmatic || texts.any(|text| may_wait(text)) || !includes_only_cuda_headers(text) {
             return None;

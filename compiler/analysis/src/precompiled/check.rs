@@ -1,4 +1,4 @@
-//! Checks a launch against precompiled code: parameters against each file, arguments against parameters, the launch against the code's requirements.
+//! Compares parameters with each file, arguments with parameters, and the launch with the code's requirements.
 
 use cubinder_expr::{Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, KernelFacts, Plugin, TargetKind};
@@ -46,7 +46,7 @@ struct KernelFile<'a> {
     facts: Option<(FactSource, Vec<ParameterFact>)>,
 }
 
-/// Findings about a unit's files, for the first file only.
+/// For the first file only.
 #[derive(Default)]
 struct Findings {
     known: Vec<Diagnostic>,
@@ -153,7 +153,7 @@ fn unchecked(unit: &Unit, code: &ForeignCode, files: &[KernelFile<'_>]) -> Optio
     (!params.is_empty()).then_some(UncheckedPointers { code, code_span, params })
 }
 
-/// Reports files with different cluster sizes, because all files share one launch.
+/// All files share one launch.
 fn different_clusters(unit: &Unit, clusters: &[(&ForeignFile, Option<[u32; 3]>)]) -> Option<Diagnostic> {
     let ((first, size), rest) = clusters.split_first()?;
     let (second, other) = rest.iter().find(|(_, other)| other != size)?;
@@ -209,7 +209,7 @@ fn is_const(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Pointer { is_const: true, .. })
 }
 
-/// Reports names that debug information lists in another order.
+/// Reports names in another order than debug information.
 fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
     let declared = &code.signature;
     let mut pairs = declared.params.iter().zip(&named.params).zip(&code.param_spans);

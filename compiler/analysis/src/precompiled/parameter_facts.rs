@@ -33,7 +33,7 @@ impl ParameterFact {
         }
     }
 
-    /// Returns whether the kernel would dereference a number.
+    /// Whether the kernel would dereference it.
     pub(super) fn is_address(&self) -> bool {
         matches!(self, ParameterFact::Pointer(_) | ParameterFact::Internal(_))
     }
@@ -98,7 +98,7 @@ fn of_debug(loaded: &LoadedCode, kernel: &KernelFacts) -> Option<Vec<ParameterFa
     Some(signature.params.iter().map(fact).collect())
 }
 
-/// Returns whether a type is certain; `char` may be any bytes.
+/// `char` may be any bytes.
 fn is_telling(pointee: &str) -> bool {
     !matches!(pointee, "void" | "char" | "unsigned char" | "std::byte")
 }
@@ -108,7 +108,7 @@ fn of_symbol(symbol: &str) -> Option<Vec<ParameterFact>> {
     Some(params.iter().flat_map(|param| of_cpp(param)).collect())
 }
 
-/// Returns a parameter's facts; a Numba array has several.
+/// A Numba array has several facts.
 fn of_cpp(text: &str) -> Vec<ParameterFact> {
     if let Some(symbols::Mangled::Numba(element, dimensions, _)) = symbols::mangled(text) {
         return of_numba(text, &element, dimensions);
@@ -133,7 +133,7 @@ fn of_pointee(spelling: &str, pointee: &str) -> ParameterFact {
         spelling: spelling.to_owned(),
         // Users may define `half`, but not CUDA's `__half`.
         to: symbols::element(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
-        // In a pointer to pointers, `const` belongs to the inner pointer.
+        // `const` of pointers to pointers is the inner one's.
         is_const: words.contains(&"const") && !base.contains('*'),
     })
 }
@@ -193,7 +193,7 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Reports several misfits as one error.
+    /// Merges misfits.
     pub(super) fn run(&self, facts: &[ParameterFact]) -> Option<Diagnostic> {
         let params = self.code.signature.params.iter().zip(&self.code.param_spans).zip(facts);
         let mut wrong = params.filter_map(|((param, span), fact)| {
@@ -276,7 +276,7 @@ fn quoted(what: &str) -> String {
     if what.starts_with("the ") { what.to_owned() } else { format!("`{what}`") }
 }
 
-/// Returns whether a pointee contradicts the file. Integers match any type of their width.
+/// Integers match any type of their width.
 fn is_another(in_file: Leaf, declared: Leaf) -> bool {
     use ScalarType::{Bool, Int, UInt};
     let is_integer = |leaf: Leaf| matches!(leaf, Leaf::Scalar(Int { .. } | UInt { .. } | Bool));

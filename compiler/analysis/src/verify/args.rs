@@ -22,7 +22,7 @@ pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     signature.params.iter().filter_map(bytes).collect()
 }
 
-/// Returns a unit's arguments in the kernel's order. Fails as [`check_names`], or if arguments do not fit.
+/// Returns arguments in the kernel's order. Fails as [`check_names`], or if arguments do not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let names = Names { unit, signature };
     if let Some(problem) = names.shared() {
@@ -125,7 +125,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Pairs that probably belong together are one error: misspelt names, unknown arguments for nameless parameters.
+    /// Probable pairs are one error: misspelt names, unknown arguments for nameless parameters.
     fn problems(&self) -> Vec<Diagnostic> {
         let nameless = self.nameless();
         let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
@@ -147,7 +147,7 @@ impl<'a> Names<'a> {
         self.unit.args.iter().find(|arg| arg.name == param.name && !param.name.is_empty())
     }
 
-    /// Shows the signature, which may be wrong for precompiled code.
+    /// For precompiled code, the signature may be wrong.
     fn with_signature(&self, diagnostic: impl Into<Diagnostic>) -> Diagnostic {
         let diagnostic = diagnostic.into();
         let diagnostic = match &self.unit.foreign {
@@ -172,7 +172,7 @@ impl<'a> Names<'a> {
         Some(self.with_signature(NamelessParameters { noun, verb, which: nameless.join(", "), kernel, span }))
     }
 
-    /// Reports parameters that share a name, such as those of a parameter pack: they would share an argument.
+    /// Reports equally named parameters, such as those of a pack: they would share an argument.
     fn shared(&self) -> Option<Diagnostic> {
         let params = &self.signature.params;
         let count = |name: &str| params.iter().filter(|param| param.name == name).count();

@@ -33,13 +33,13 @@ pub struct CodeCheck<'a> {
     pub rules: LaunchRules,
 }
 
-/// Maximum static shared memory per block that ptxas accepts, in bytes (NVRTC 13.0, compute capabilities 7.5 to 12.1: "0xc000 max").
+/// ptxas's maximum static shared memory per block, in bytes (NVRTC 13.0, compute capabilities 7.5 to 12.1: "0xc000 max").
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
 /// Maximum bytes of parameters: below compute capability 7.0 (release notes of CUDA 12.1), and since 7.0 (NVRTC 13.0,
 /// 7.5 to 12.1: "max 32764 bytes allowed").
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 
-/// Returns all mismatches of the code with the arguments and the launch, at the kernel's name.
+/// Returns all mismatches with arguments and launch, at the kernel's name.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
     let checks = [parameters, parameter_bytes, shared, cluster, cluster_rank, threads];
     let problems: Vec<Diagnostic> = checks.into_iter().filter_map(|of| of(check)).collect();
@@ -55,7 +55,7 @@ impl CodeCheck<'_> {
         diagnostic
     }
 
-    /// Returns whether the code is precompiled: users cannot change it, and its terms are those of PTX.
+    /// Whether precompiled: users cannot change it, and its terms are PTX's.
     fn is_foreign(&self) -> bool {
         self.unit.foreign.is_some()
     }
@@ -129,7 +129,7 @@ pub fn no_shared(unit: &Unit, launch: &Launch, rules: LaunchRules) -> Option<Dia
     is_missing.then(|| NoDynamicSharedMemory { kernel: &unit.kernel, span: unit.kernel_span.clone() }.into())
 }
 
-/// Compares the kernel's clusters with the launch's. With `__block_size__` the grid would count clusters, which launches never do.
+/// With `__block_size__` the grid would count clusters, which launches never do.
 fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let launched = check.launch.cluster.as_ref().map(|cluster| cluster.each_ref().map(Expr::constant));
     match (check.rules.cluster?, launched) {
@@ -174,8 +174,7 @@ fn cluster_rank(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     (blocks > i64::from(most)).then(|| check.problem(ClusterAboveBound { blocks, most, source, other_fix }))
 }
 
-/// Returns whether the grid counts clusters. NVRTC combines a required block with clusters only for
-/// `__block_size__`; Triton also does otherwise, and PTX has a directive.
+/// NVRTC combines a required block with clusters only for `__block_size__`; Triton also does otherwise, and PTX has a directive.
 fn counts_clusters(check: &CodeCheck<'_>) -> bool {
     if check.is_foreign() { check.rules.blocks_are_clusters } else { check.rules.block.is_some() }
 }

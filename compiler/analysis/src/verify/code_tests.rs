@@ -196,7 +196,6 @@ fn dynamic_shared_memory_needs_bytes() {
     }
 }
 
-/// Release notes of CUDA 12.1, and NVRTC 13.0.
 #[test]
 fn the_bytes_of_parameters_are_limited_by_the_architecture() {
     let of = |target: &str, len: u32| {

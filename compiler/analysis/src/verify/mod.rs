@@ -1,5 +1,5 @@
-//! Binds arguments ([`bind_args`]), checks code objects against launches ([`check_code`]) and merges rows'
-//! diagnostics ([`merge_rows`]). Never compiles or parses formats.
+//! Binds arguments ([`bind_args`]), checks code objects ([`check_code`]), merges rows' diagnostics ([`merge_rows`]).
+//! Never compiles or parses formats.
 
 mod args;
 mod code;

@@ -12,8 +12,8 @@ use crate::kernel_signature::Leaf;
 /// 5. integers for elements that share a byte (`i4`);
 /// 6. opaque contents: `void`, incomplete types, unions, mixed structs.
 ///
-/// Rejected are parts of the element's width but another kind (`float` for `i32`), one wider number (`double` for
-/// `f32`), because indexing would exceed the tensor, enumerations of another width, pointers and functions.
+/// Rejected are parts of the element's width but another kind (`float` for `i32`), wider numbers (`double` for `f32`:
+/// indexing would exceed the tensor), enumerations of another width, pointers and functions.
 pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<String> {
     if leaf == Leaf::Address {
         return Some("tensors contain elements, not addresses".to_owned());

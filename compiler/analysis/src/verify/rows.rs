@@ -25,7 +25,7 @@ struct Merged<'a> {
     differs: bool,
 }
 
-/// Merges rows' diagnostics in order of appearance; names the rows of errors that some lack or word differently.
+/// Merges rows' diagnostics in order; names the rows if some lack or word an error differently.
 #[must_use]
 pub fn merge_rows(entries: &[(String, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
     let mut rows: Vec<(&str, Vec<&Diagnostic>)> = Vec::new();
@@ -73,7 +73,7 @@ impl Merged<'_> {
     }
 }
 
-/// Compares rule and span; compiler messages and diagnostics without a rule must also have equal words.
+/// Compares rule and span; without a rule, or from a compiler, also words.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     let place = |one: &Diagnostic| one.primary.as_ref().map(|label| label.span.clone());
     let has_own_words = one.code.is_none_or(|code| code == rules::KERNEL_ERROR) || one.primary.is_none();

@@ -8,8 +8,8 @@ use crate::kernel_signature::{Leaf, ParamType, Signature};
 use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
 
-/// Returns a unit's arguments in the kernel's order, which must be equal for all targets. Pointees may differ if
-/// the arguments fit all. Fails as [`bind_args`] if no signature accepts the arguments, else names two targets.
+/// Returns arguments in the kernel's order, equal for all targets; pointees may differ if the arguments fit all. Fails
+/// as [`bind_args`] if no signature accepts the arguments, else names two targets.
 pub fn bind_targets(
     plugin: &Plugin,
     unit: &Unit,

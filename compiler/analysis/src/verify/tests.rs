@@ -265,7 +265,6 @@ fn a_writable_input_is_warned_about_unless_an_output_shares_its_memory() {
     assert_eq!(warnings(Some(0)), [""; 0]);
 }
 
-/// Under its own or the aliased input's name.
 #[test]
 fn an_output_may_be_bound_to_const_if_another_step_writes_it() {
     let both = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);

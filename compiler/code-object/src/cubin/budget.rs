@@ -1,11 +1,11 @@
 use super::CubinError;
 
-/// Multiple of the file's length for names and notes. In valid files they overlap only in shared ends of strings.
+/// Multiple of the file's length; valid files' names overlap only in shared ends.
 const MOST: usize = 2;
 /// Ten times CUTLASS's longest name.
 const LONGEST_NAME: usize = 1 << 16;
 
-/// Remaining bytes: overlapping names and notes could expand a small file without limit.
+/// Remaining bytes: overlaps could expand a small file without limit.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: usize,

@@ -120,7 +120,7 @@ fn words<const N: usize>(value: &[u8]) -> [u32; N] {
     words
 }
 
-/// Stops at an unknown format, whose length is unknown.
+/// Stops at unknown formats.
 fn records<'a>(
     notes: &'a [u8],
     kernel: &'a str,

@@ -52,9 +52,9 @@ pub struct LaunchRules {
     pub dynamic_shared: Dynamic,
 }
 
-/// Presence of dynamic shared memory (`extern __shared__`, `.extern .shared`). Cubins have a section
-/// `.nv.shared.NAME` with the static bytes for any shared memory (ptxas 12.9 and 13.0), and for all kernels of a PTX
-/// module if one has dynamic shared memory.
+/// Presence of dynamic shared memory (`extern __shared__`, `.extern .shared`). Cubins have a section `.nv.shared.NAME`
+/// with the static bytes for any shared memory (ptxas 12.9 and 13.0), for all kernels of a PTX module if one has
+/// dynamic memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dynamic {
     /// The kernel has no dynamic shared memory.
@@ -118,9 +118,9 @@ type Sections<'a> = SectionTable<'a, Header>;
 
 /// Marks kernels in `st_other` of function symbols.
 const STO_CUDA_ENTRY: u8 = 0x10;
-/// Bytes that CUDA reserves per kernel since compute capability 9.0, included in the section's size.
+/// Bytes that CUDA reserves since compute capability 9.0, included in the section's size.
 const RESERVED_SHARED_BYTES: u64 = 1024;
-/// Section that is present if shared memory is reserved.
+/// Present if shared memory is reserved.
 const RESERVED_SHARED: &[u8] = b".nv.shared.reserved.0";
 
 /// Parses a cubin.
@@ -174,7 +174,7 @@ fn arch_of(header: &Header) -> Result<u32, CubinError> {
     }
 }
 
-/// Returns the kernels of a cubin or PTX, and their launch requirements by symbol.
+/// Returns kernels and launch requirements by symbol.
 pub fn kernels(
     target: Target,
     bytes: &[u8],

@@ -183,7 +183,6 @@ mod tests {
         std::fs::read(format!("{}/../../tests/data/code/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     }
 
-    /// ptxas 12.9 writes no notes for these; nvcc 13.0 does.
     #[test]
     fn the_release_is_in_the_header_or_in_a_note() {
         let release = |bytes: &[u8]| cubin_origin(bytes).unwrap().release;

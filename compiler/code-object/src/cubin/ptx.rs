@@ -102,7 +102,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(is_letter(c) || matches!(c, '$' | '%' | '.'))).filter(|word| !word.is_empty())
 }
 
-/// ptxas 12.9 and 13.0 reject these, but zero-fill sized variables with a warning, losing another file's data.
+/// ptxas 12.9 and 13.0 reject these, but zero-fill sized variables, losing another file's data.
 fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
     let of_module = || module.variables.iter().filter(|one| one.space != ".shared");
     let names = |is_extern: bool| {
@@ -130,7 +130,7 @@ fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
     order.into_iter().filter(is_used).map(str::to_owned).collect()
 }
 
-/// Parses PTX, with or without a final NUL; fails for invalid `.version`, `.target` or parameters.
+/// Parses PTX, also without final NUL; fails for invalid `.version`, `.target` or parameters.
 pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
     let text = text_of(bytes)?;
     let module = module(&text);
@@ -438,7 +438,6 @@ mod tests {
         assert_eq!(undefined(".extern .global .u64 table;\n.global .u64 pointer = table;"), ["table"]);
     }
 
-    /// ptxas 12.9 and 13.0 limit the sum.
     #[test]
     fn shared_memory_is_that_of_all_that_is_called() {
         let shared = |module: &str, body: &str| {
@@ -460,7 +459,6 @@ mod tests {
         assert_eq!(shared(called, "st.shared.u32 [t], 1; call g, ();"), (416, yes));
     }
 
-    /// Following every call would take 10,000 times 10,000 steps.
     #[test]
     fn calls_are_followed_so_far() {
         let functions: String =

@@ -82,7 +82,6 @@ fn in_time<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Reading all references would exhaust memory.
 #[test]
 fn what_overlaps_is_not_read_again_and_again() {
     const OVERLAP: &str = "invalid ELF file: its names and notes overlap and exceed the file size";

@@ -34,9 +34,9 @@ impl From<gimli::Error> for SignatureError {
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 const MAX_DEPTH: usize = 64;
-/// Longer names are truncated, because many entries can share one.
+/// Longer names are truncated: entries can share one.
 const MAX_NAME: usize = 4096;
-/// Total length of names, as a multiple of the file's length.
+/// Total name length, as a multiple of the file's.
 const MOST_NAMES: usize = 64;
 /// Bytes per file.
 const MOST_TEXT: usize = 64 << 20;
@@ -105,7 +105,7 @@ impl Budget {
     }
 }
 
-/// By type offset, so that each type is inspected once.
+/// By type offset: each type is inspected once.
 type Leaves = HashMap<usize, Option<Leaf>>;
 
 #[derive(Debug, Default)]
@@ -225,7 +225,7 @@ impl<'d> Entries<'d> {
         entry.children.iter().filter_map(|offset| self.0.get(offset)).filter(move |child| child.tag() == tag)
     }
 
-    /// Resolves typedefs and qualifiers; also returns whether one was `const`.
+    /// Resolves typedefs; also returns whether one was `const`.
     fn strip(&self, mut offset: Option<usize>) -> (Option<&Entry<'d>>, bool) {
         let mut is_const = false;
         for _ in 0..MAX_DEPTH {
@@ -349,7 +349,7 @@ impl<'d> Entries<'d> {
         }
     }
 
-    /// Returns the array of a struct with no other fields.
+    /// Finds a struct's only field, an array.
     fn array(&self, entry: &Entry<'d>, depth: usize) -> Option<(ScalarType, u32)> {
         if depth > MAX_DEPTH || entry.tag() != gimli::DW_TAG_structure_type {
             return None;

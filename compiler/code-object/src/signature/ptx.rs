@@ -1,12 +1,12 @@
-//! Reads debug sections of PTX (PTX ISA 9.0, "Debugging Directives: .section"; NVRTC 12.9 to 13.5): one directive
-//! per line, `.b8` to `.b64`, with numbers, or labels that an assembler resolves.
+//! Reads debug sections of PTX (PTX ISA 9.0, "Debugging Directives: .section"; NVRTC 12.9 to 13.5): a directive per
+//! line, `.b8` to `.b64`, with numbers or labels.
 
 use std::collections::BTreeMap;
 
 /// An empty line table (DWARF 2, 6.2.4): length, version, header length, instruction length, statement flag, minimum step, steps, opcode base.
 const NO_LINES: [u8; 17] = [13, 0, 0, 0, 2, 0, 7, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0];
 
-/// Returns sections by name. Labels become zero, and assemblers write the line table; names and types need neither.
+/// Sections by name. Labels become zero, and line tables empty; names and types need neither.
 pub(super) fn sections(text: &str) -> BTreeMap<&str, Vec<u8>> {
     let mut found: BTreeMap<&str, Vec<u8>> = BTreeMap::from([(".debug_line", NO_LINES.into())]);
     let mut open: Option<&mut Vec<u8>> = None;

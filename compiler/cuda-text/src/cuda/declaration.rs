@@ -1,4 +1,4 @@
-//! Parses `__global__` declarations. Unknown words may be macros and make the kernel uncertain.
+//! Parses `__global__` declarations. Unknown words may be macros: the kernel is uncertain.
 
 use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, word};
 use super::parameter;
@@ -6,7 +6,7 @@ use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
 
 pub(super) enum Declarator {
-    /// Kernel, without the namespaces around its declaration.
+    /// Kernel, without namespaces.
     Kernel(Box<Kernel>),
     /// `template __global__ void k<float>(...)`.
     Instantiation,

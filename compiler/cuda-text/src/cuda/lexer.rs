@@ -1,4 +1,4 @@
-//! Tokenizes C++ text and preprocessor lines in one pass, without comments. Ignores conditions. Must not decide which parts are compiled.
+//! Tokenizes C++ and preprocessor lines in one pass, without comments. Must not decide which parts are compiled.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ pub fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
-/// Returns the index after the bracket group at `open`, of any kinds.
+/// After the bracket group at `open`, of any kinds.
 pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -237,7 +237,7 @@ impl Lexer<'_> {
         TokenKind::Number
     }
 
-    /// Unclosed literals, possible in disabled text, end with the line.
+    /// Unclosed literals (disabled text) end with the line.
     fn quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(&byte) = self.bytes.get(self.at) {

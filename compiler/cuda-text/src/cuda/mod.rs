@@ -1,5 +1,5 @@
-//! Reads kernels of CUDA C++ without a compiler, in linear time. Must not read files or fail: if unknown macros,
-//! external types or includes matter, the result is a [`Doubt`].
+//! Reads kernels of CUDA C++ without a compiler, in linear time. Must not read files or fail: if unknown macros, types
+//! or includes matter, returns a [`Doubt`].
 
 mod declaration;
 mod lexer;

@@ -181,8 +181,8 @@ pub fn is_known_type(name: &str) -> bool {
 /// Kind; bytes if complete.
 type Parts = (Leaf, Option<u32>);
 
-/// Returns kind and bytes of types of C++, `<cstdint>`, CUDA (vectors of `vector_types.h` 13.0, small floats) and
-/// the generated header (4-bit pairs). `long` has 8 bytes, as on Linux.
+/// Returns kind and bytes of types of C++, `<cstdint>`, CUDA (`vector_types.h` 13.0, small floats) and the generated
+/// header (4-bit pairs). `long` has 8 bytes, as on Linux.
 pub fn element(name: &str) -> Option<Parts> {
     let scalar = |scalar: ScalarType| Some((Leaf::Scalar(scalar), Some(scalar.size())));
     let int = |bytes: u8| scalar(ScalarType::Int { bytes });

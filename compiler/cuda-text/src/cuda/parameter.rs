@@ -84,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the type before pointers, and whether it is `const` and fundamental.
+    /// Type before pointers; whether `const` and fundamental.
     fn base(&mut self) -> Result<(String, bool, bool), Doubt> {
         let mut is_const = self.qualifiers()?;
         let mut words: Vec<&str> = Vec::new();

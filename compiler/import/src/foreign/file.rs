@@ -1,4 +1,4 @@
-//! Reads one code file: format, target and kernels, and whether a driver could load it.
+//! Reads a code file: format, target, kernels, and whether a driver could load it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// Output", "Assertion", "Dynamic Global Memory Allocation"; nvcc 13.0).
 const OF_THE_DRIVER: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 
-/// Reads a file of the `kind` that the manifest states; errors have no span.
+/// Reads a file of the stated `kind`; errors have no span.
 pub fn load(path: &Path, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     let bytes = source::bytes(path, MAX_BYTES).map_err(|reason| UnreadableFile { reason })?;
     let loaded = load_bytes(&path::shown(path).display().to_string(), bytes, kind)?;
@@ -122,7 +122,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
         return Err(Unusable::new("it is not linked", Some(fix)));
     }
     check_defined(&origin.undefined)?;
-    // Since compute capability 9.0, code can be architecture-specific. Code of unknown origin is assumed to be.
+    // Since compute capability 9.0, code can be architecture-specific; of unknown origin, it is assumed to be.
     let is_alone = origin.suffix.is_none() && facts.arch >= FIRST_WITH_SUFFIX;
     let unknown = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
     let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))
@@ -153,7 +153,7 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let target = facts.target.replacen("sm_", "compute_", 1).parse::<Target>().map_err(|_| {
         Unusable::new(format!("its `.target`, `{}`, is an unknown architecture", facts.target), None)
     })?;
-    // Some compilers include the NUL, which the runtime library adds itself.
+    // Some compilers include the NUL; the runtime library adds it.
     while bytes.last() == Some(&0) {
         bytes.pop();
     }
@@ -202,7 +202,7 @@ mod tests {
         format!(".version 9.0\n.target {target}\n.address_size 64\n{body}").into_bytes()
     }
 
-    /// Files from CuPy and Numba; the runtime library accepts both.
+    /// Files from CuPy and Numba.
     #[test]
     fn a_byte_too_few_or_a_nul_too_many_is_mended() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/code/scale.sm_90.cubin");

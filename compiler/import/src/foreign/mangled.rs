@@ -1,4 +1,4 @@
-//! Parses parameter types from the mangled symbols of C++ and Numba.
+//! Parses parameter types of mangled C++ and Numba symbols.
 
 use cubinder_cuda_text::cuda::name;
 use cubinder_expr::DataType;
@@ -75,7 +75,7 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     Some(Demangled { name, qualified, full, params })
 }
 
-/// Returns the offset after the last separator outside of brackets.
+/// After the last separator outside of brackets.
 fn outside(text: &str, separator: &str) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -145,7 +145,7 @@ pub fn mangled(text: &str) -> Option<Mangled> {
     number(text).map(|(name, size)| Mangled::Number(name, size))
 }
 
-/// Returns a built-in type. Unreserved names, such as `half` or `int8_t`, may be classes of the user.
+/// Unreserved names, such as `half` or `int8_t`, may be the user's classes.
 fn builtin(name: &str) -> Option<(Leaf, Option<u32>)> {
     let is_reserved = name.starts_with("__") || !name.contains(['_', ':']) && !name.starts_with("half");
     name::element(name).filter(|_| is_reserved)
@@ -166,7 +166,7 @@ fn number(text: &str) -> Option<(String, u32)> {
     Some((number_name(leaf)?, size.filter(|_| size == leaf.size())?))
 }
 
-/// Returns the manifest's name of a pointee: number, CUDA vector, `void`, or a float without tensors.
+/// Returns a pointee's manifest name: number, CUDA vector, `void`, or a float without tensors.
 pub fn element(text: &str) -> Option<String> {
     builtin(text)?;
     Some(number(text).map_or_else(|| text.to_owned(), |(name, _)| name))
@@ -249,7 +249,6 @@ mod tests {
         }
     }
 
-    /// Each level refers to the previous one twice.
     #[test]
     fn what_doubles_with_every_level_is_not_written_out() {
         let mut symbol = "_Z1k1A1pIS_S_ES0_IS1_S1_E".to_owned();

@@ -24,7 +24,7 @@ use crate::manifest::CodeKind;
 use crate::resolve::{ForeignCode, ForeignFile, Resolved};
 use crate::rules;
 
-/// Reads a plugin's code files and selects kernels. Units with errors keep the readable parts.
+/// Reads code files and selects kernels. Units with errors keep readable parts.
 pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
     let mut known: HashMap<(PathBuf, CodeKind), Result<Arc<LoadedCode>, Diagnostic>> = HashMap::new();
     let mut errors: Vec<Diagnostic> = Vec::new();

@@ -7,7 +7,7 @@ const LONGEST: usize = 80;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::foreign) enum Unclear<'k> {
-    /// Symbols with this name, such as template instances.
+    /// Such as template instances.
     Several(Vec<&'k str>),
     /// None of several kernels is named.
     Unnamed,

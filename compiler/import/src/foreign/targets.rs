@@ -48,7 +48,7 @@ pub(super) fn taken_alone(target: Target) -> String {
     format!("does not record whether it was compiled only for {major}.{minor}, which is assumed")
 }
 
-/// Target that only PTX serves: the driver compiles it when loading an engine.
+/// Target that only PTX serves: the driver compiles it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromPtx {
     /// Code name in the manifest.

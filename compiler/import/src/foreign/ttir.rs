@@ -1,5 +1,5 @@
-//! Reads a kernel's parameters and specializations from `NAME.ttir` (Triton 3.9.0): `tt.func public @NAME(%x:
-//! !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Code has up to two more pointers.
+//! Reads parameters and specializations from `NAME.ttir` (Triton 3.9.0): `tt.func public @NAME(%x: !tt.ptr<f16>
+//! {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Code has up to two more pointers.
 
 use std::collections::BTreeMap;
 
@@ -41,13 +41,13 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Parses lines such as `#loc12 = loc("x_ptr"(#loc))` without `loc(`.
+/// Parses `#loc12 = loc("x_ptr"(#loc))` without `loc(`.
 fn locations(text: &str) -> BTreeMap<&str, &str> {
     let line = |line| str::split_once(line, " = loc(").filter(|(place, _)| place.starts_with('#'));
     text.lines().filter_map(line).collect()
 }
 
-/// Resolves a location. Names of local variables enclose the assigned argument's: use the innermost.
+/// Local variables' names enclose the argument's: use the innermost.
 fn named<'t>(
     location: &'t str,
     locations: &BTreeMap<&'t str, &'t str>,

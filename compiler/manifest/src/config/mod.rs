@@ -107,7 +107,7 @@ pub struct Config {
     pub remote: Option<RemoteConfig>,
 }
 
-/// Returns a pattern that matches exactly this path.
+/// Returns a pattern for exactly this path.
 #[must_use]
 pub fn escaped(path: &Path) -> String {
     glob::Pattern::escape(&path.to_string_lossy())
@@ -240,7 +240,7 @@ fn output(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
 }
 
 impl Config {
-    /// Returns the matching manifests without duplicates; fails if a pattern matches no file.
+    /// Returns matching manifests once; fails if a pattern matches no file.
     pub fn manifest_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
         let (paths, wrong) = self.paths(&self.manifests, "manifest", |_| false);
         if wrong.is_empty() { Ok(paths) } else { Err(wrong) }

@@ -144,10 +144,7 @@ impl RemoteConfig {
         }
     }
 
-    /// Replaces servers of the table.
-    ///
-    /// # Errors
-    /// The table has certificates or headers, but a new server is not encrypted.
+    /// Replaces servers; fails if the table has certificates or headers and a new server is not encrypted.
     pub fn with_servers(
         self,
         cache: Option<Endpoint>,

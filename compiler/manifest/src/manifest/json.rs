@@ -13,7 +13,7 @@ pub(crate) const IDENTIFIER: &str = "[A-Za-z_][A-Za-z0-9_]*";
 pub(crate) const SIZE: &str = "[0-9](_?[0-9])*";
 pub(crate) const INTEGER: &str = "[+-]?[0-9](_?[0-9])*";
 pub(crate) const FLOAT: &str = "[+-]?[0-9](_?[0-9])*(\\.[0-9](_?[0-9])*)?([eE][+-]?[0-9](_?[0-9])*)?";
-/// Pattern of targets, as [`cubinder_model::Target`] parses them.
+/// As [`cubinder_model::Target`] parses them.
 pub(crate) const TARGET: &str = "^(sm|compute)_[1-9][0-9]{1,2}[af]?$";
 pub(crate) const DRIVER: &str = "^0*[1-9][0-9]*(\\.[0-9]+){0,2}$";
 
@@ -105,7 +105,6 @@ pub(crate) fn size() -> Value {
     json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string", "pattern": range(SIZE) }] })
 }
 
-/// Matches `n`, `n..`, `n..=n`, `..=n`.
 pub(crate) fn range(number: &str) -> String {
     format!("^\\s*({number}(\\s*\\.\\.\\s*(=\\s*{number})?)?|\\.\\.\\s*=\\s*{number})\\s*$")
 }

@@ -1,11 +1,11 @@
-//! JSON Schema (draft 7) of manifests. Accepts a superset of the reader's, except numbers such as `+0_8` in ranges.
+//! JSON Schema (draft 7) of manifests; a superset of the reader's, except numbers such as `+0_8` in ranges.
 
 use serde_json::{Value, json};
 
 use super::NEWEST_SCHEMA;
 use super::keys::ROOT;
 
-/// Returns the JSON Schema of the newest edition.
+/// Returns the newest edition's schema.
 #[must_use]
 pub fn json_schema() -> Value {
     let mut schema = ROOT.schema();

@@ -35,7 +35,7 @@ impl Text {
         Text::new("", range, value)
     }
 
-    /// Returns the file's range of a part, else of the literal.
+    /// Returns a part's range in the file, else the literal's.
     #[must_use]
     pub fn locate(&self, part: Range<usize>) -> Range<usize> {
         let Some(last) = self.pieces.last() else { return self.range.clone() };
@@ -57,7 +57,7 @@ impl From<&Text> for Range<usize> {
     }
 }
 
-/// The caller compares the value with the TOML parser's.
+/// Callers compare with the TOML parser's value.
 fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let is_quoted = |quotes: &&str| literal.starts_with(*quotes) && literal.len() >= 2 * quotes.len();
     let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(is_quoted)?;
@@ -66,7 +66,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     let mut position = offset + quotes.len();
     let mut rest = body;
     if multi_line {
-        // A line break after the opening quotes is not part of the value.
+        // The value omits a line break after opening quotes.
         let trimmed = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
         position += rest.len() - trimmed.len();
         rest = trimmed;
@@ -96,7 +96,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     }
 }
 
-/// Returns the character (`None` for an escaped line break) and the number of bytes after the backslash.
+/// Returns the character (`None`: an escaped line break) and the bytes after the backslash.
 fn unescape(escape: &str, multi_line: bool) -> Option<(Option<char>, usize)> {
     let simple = |c: char| Some((Some(c), 1));
     let hex = |digits: usize| {

@@ -1,4 +1,4 @@
-//! Parses TOML into a spanned syntax tree ([`Manifest`]), resolved by [`crate::resolve`]. Must not read files. Lists keep the file's order.
+//! Parses TOML into a spanned syntax tree ([`Manifest`]) in the file's order, for [`crate::resolve`]. Must not read files.
 
 mod compile;
 pub(crate) mod description;
@@ -120,7 +120,7 @@ pub struct AttributeDecl {
     pub name: Located<String>,
     /// Type.
     pub ty: Located<AttributeType>,
-    /// Default, which satisfies the constraints below.
+    /// Default, which satisfies the constraints.
     pub default: Option<Value>,
     /// Allowed number of elements or bytes.
     pub length: Option<Located<Interval>>,
@@ -382,7 +382,7 @@ pub struct CodeDecl {
     pub kernel: Option<Located<String>>,
     /// Parameters.
     pub parameters: Vec<ParameterDecl>,
-    /// Whether the declaration is valid; otherwise later errors are only consequences.
+    /// Whether valid; otherwise later errors are consequences.
     pub is_whole: bool,
     /// Cubins first, relative to the manifest's folder.
     pub files: Vec<(CodeKind, Located<String>)>,

@@ -18,7 +18,7 @@ pub struct Section<'t> {
     pub(super) missing: Vec<(&'static str, String)>,
     pub(super) reported: Vec<String>,
     pub(crate) description: Option<&'static Table>,
-    /// Table that stray keys here may belong to.
+    /// Table that stray keys may belong to.
     pub(super) above: Option<&'static Table>,
 }
 
@@ -155,7 +155,7 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// Returns the position of the first key that belongs in `[key.NAME]`, and that name.
+/// Finds the first key that belongs in `[key.NAME]`; returns position and name.
 pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
     let tables = entry.items();
     let lines = tables.as_ref().map_or_else(|| entry.lines(), |tables| tables.first()?.lines())?;
@@ -166,7 +166,7 @@ pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
     Some((place.clone(), name))
 }
 
-/// Returns whether a name is ASCII letters, digits and `_`, without a leading digit.
+/// Accepts ASCII letters, digits and `_`, without a leading digit.
 pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')

@@ -157,7 +157,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns the bytes of a call after `range`, as the parser ends a word at a comma; 0 if unclosed.
+    /// Returns a call's bytes after `range`: the parser ends a word at a comma. 0 if unclosed.
     fn call_behind(&self, range: &Range<usize>) -> usize {
         let text = self.text();
         let line = text.get(range.start..self.line_of(range.start).end).map_or("", without_comment);
@@ -215,7 +215,6 @@ impl Explainer<'_> {
         ))
     }
 
-    /// Suggests an array of tables for a repeated table.
     fn twice(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
         let mut reported: Vec<Diagnostic> = Vec::new();
         let mut tables: Vec<Range<usize>> = Vec::new();
@@ -244,7 +243,7 @@ impl Explainer<'_> {
     fn table_twice(&self, key: &str, twice: KeyTwice, first: Option<Range<usize>>) -> KeyTwice {
         let Some(first) = first else { return twice };
         let header = self.text().get(first.clone()).unwrap_or_default();
-        // TOML reads parts of a misspelt header as another table.
+        // TOML reads misspelt headers as other tables.
         let misspelt = self.header_before(first.start).filter(|range| {
             let name = self.text().get(range.clone()).unwrap_or_default().trim_matches(['[', ']']).trim();
             self.key(name).is_none() && suggest(name, [key]).is_some()
@@ -391,13 +390,13 @@ fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     open
 }
 
-/// Returns a string's length in bytes, with quotes; `None` if unclosed.
+/// Returns the bytes with quotes; `None` if unclosed.
 fn string_length(rest: &str, quotes: &str) -> Option<usize> {
     let mut at = quotes.len();
     loop {
         let tail = rest.get(at..)?;
         if tail.starts_with(quotes) {
-            // Two quotes may precede the delimiter of a multi-line string.
+            // Two quotes may precede a multi-line delimiter.
             let more = tail.get(quotes.len()..).unwrap_or_default();
             let quote = quotes.get(..1).unwrap_or_default();
             let extra = if quotes.len() == 3 { more.len() - more.trim_start_matches(quote).len() } else { 0 };

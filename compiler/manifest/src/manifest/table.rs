@@ -60,7 +60,6 @@ impl TableType {
         }
     }
 
-    /// Returns an integer type's range.
     pub(crate) const fn integers(self) -> Option<(i64, i64)> {
         match self {
             TableType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
@@ -72,7 +71,7 @@ impl TableType {
         }
     }
 
-    /// Floats round to nearest even; NaNs become quiet. An error continues the value's text.
+    /// Floats round to nearest even; NaNs become quiet. Errors continue the value's text.
     pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, String> {
         let name = self.name();
         match (self, value) {
@@ -125,7 +124,7 @@ impl TableType {
             }
             _ if is_finite => value.to_bits(),
             _ => {
-                // IEEE formats differ only in field positions.
+                // Formats differ only in field positions.
                 let width = 8 * self.size();
                 let fraction = match self {
                     TableType::F16 => 10,

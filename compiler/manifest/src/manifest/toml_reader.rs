@@ -1,4 +1,4 @@
-//! Reads TOML tables by their descriptions, and reports every error; Serde stops at the first.
+//! Reads TOML tables by description. Reports every error; Serde stops at the first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct TomlReader {
 }
 
 impl TomlReader {
-    /// Parses a document that `root` describes; `None` if it is not TOML.
+    /// Parses a document described by `root`; `None` if not TOML.
     pub fn parse<'s>(
         source: &'s Arc<Source>,
         root: Option<&'static Table>,
@@ -81,7 +81,7 @@ impl TomlReader {
         self.section(table, description, String::new(), 0..0)
     }
 
-    /// Opens a table; reports other values and returns `None`.
+    /// Reports other values and returns `None`.
     pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
         let table = entry.value.as_table()?;
         let description = kinds.select(|key| table.contains_key(key))?;
@@ -118,7 +118,7 @@ impl TomlReader {
         section
     }
 
-    /// Returns the value of a key that [`TomlReader::finish`] requires.
+    /// Returns a value that [`TomlReader::finish`] requires.
     pub fn require<'t>(
         &mut self,
         section: &mut Section<'t>,
@@ -423,7 +423,7 @@ impl TomlReader {
         kept
     }
 
-    /// Checks that a name is valid in expressions and C++.
+    /// Checks names for expressions and C++.
     pub fn identifier(&mut self, name: &Located<String>, what: &str) {
         if !is_identifier(&name.value) {
             let (found, place) = (found(&name.value), self.span(name));

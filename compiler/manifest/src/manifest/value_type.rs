@@ -167,9 +167,9 @@ fn names_to(value: &Json, reserved: &[&str]) -> Json {
     json!({ "type": "object", "propertyNames": names, "additionalProperties": value })
 }
 
-/// Declares a `static` [`Table`](super::description::Table) and a struct with a field per key.
+/// Declares a `static` [`Table`](super::description::Table) and its struct, a field per key.
 ///
-/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`; `EXPECTED` is for errors about a missing key. The doc
+/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`; errors about a missing key show `EXPECTED`. The doc
 /// comment describes the key. A string after the name is a key that is not an identifier.
 macro_rules! table {
     ($(

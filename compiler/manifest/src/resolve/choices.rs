@@ -1,4 +1,4 @@
-//! Chooses types and formats of parameters. TensorRT decides input types and formats; the variant must determine others.
+//! Chooses types and formats. TensorRT decides inputs'; the variant must determine others.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,7 +19,7 @@ pub(super) struct Choice {
 
 const MAX_CHOICES: usize = 1 << 16;
 
-/// Returns the choices of each variant (the last parameter changes fastest, types before formats), or their number above the maximum.
+/// Returns each variant's choices (last parameter fastest, types before formats), or their excessive number.
 pub(super) fn of_variants(manifest: &Manifest) -> Result<Vec<Vec<Choice>>, usize> {
     let parameters = manifest.variants.iter().map(|variant| {
         (served(&manifest.types, &variant.types), served(&manifest.formats, &variant.formats))
@@ -66,7 +66,7 @@ pub(super) fn product<T: Clone>(lists: impl Iterator<Item = Vec<T>>) -> Vec<Vec<
     })
 }
 
-/// Reports and returns undecided parameters; if `is_clear`, also reports unserved variants and alternatives.
+/// Returns undecided parameters; if `is_clear`, also reports unserved variants and alternatives.
 pub(super) fn check(
     declared: Declarations<'_>,
     choices: &[Vec<Choice>],
@@ -86,7 +86,7 @@ pub(super) fn check(
         let name = parameter.name.value.as_str();
         let value = |choice: &Choice| value_of(&choice.formats, name);
         let is_open = choices.iter().any(|choices| decided.leaves_open(choices, true, &value));
-        // A tensor with an unknown format may have this one.
+        // A tensor of unknown format may have this one.
         let is_broken = !manifest.broken.is_empty()
             || !decided.formats.iter().all(|name| is_declared(&manifest.formats, name));
         if is_open && !decided.formats.contains(name) && !is_broken {
@@ -132,7 +132,7 @@ impl<'m> Decided<'m> {
         }
     }
 
-    /// Returns whether a value differs between choices that nodes do not distinguish. Output types precede formats, which then do not count.
+    /// Returns whether a value differs between choices of equal nodes. Output types precede formats, which then do not count.
     fn leaves_open<'c, T: PartialEq>(
         &self,
         choices: impl IntoIterator<Item = &'c Choice>,
@@ -150,7 +150,7 @@ impl<'m> Decided<'m> {
     }
 }
 
-/// Reports a type that inputs do not determine; formats and the variant may determine types that no output has.
+/// Types that no output has may follow from formats and the variant.
 fn undecided_type(
     declared: Declarations<'_>,
     parameter: &Parameter<DataType>,

@@ -1,4 +1,4 @@
-//! Limits on a plugin's size, those of [`cubinder_model::validate`], which bound later work.
+//! [`cubinder_model::validate`]'s limits on a plugin's size, which bound later work.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::manifest::StepDecl;
 /// Part of every compile.
 const MAX_TABLES: usize = 64;
 
-/// Each choice is compared with each combination.
+/// Choices are compared with combinations.
 const MAX_PARAMETERS: usize = 256;
 const MAX_COMBINATIONS: usize = 1024;
 

@@ -1,4 +1,4 @@
-//! Labels the declarations of an expression's names, which may cause an error.
+//! Labels declarations of an expression's names, possible causes.
 
 use std::ops::Range;
 

@@ -110,7 +110,7 @@ impl<'m> Declarations<'m> {
         names
     }
 
-    /// Visits each free name once, also in called functions. Skips unparsable texts.
+    /// Includes called functions. Skips unparsable texts.
     pub(super) fn reachable_names(self, text: &Text, visit: &mut dyn FnMut(&str)) {
         let mut seen = BTreeSet::new();
         let mut texts = vec![(text, Vec::new())];

@@ -1,5 +1,5 @@
-//! Excludes rows for attribute values that a guard or `require` rejects; warns about values without rows. Runs before
-//! other checks, so that excluded rows cause no errors.
+//! Excludes rows for attribute values that a guard or `require` rejects, so that they cause no errors later; warns
+//! about values without rows.
 
 use std::collections::BTreeSet;
 
@@ -27,12 +27,12 @@ fn is_false(expr: &Expr) -> bool {
     expr.nodes.as_slice() == [Node::Bool(false)]
 }
 
-/// Returns whether a guard is never satisfied. Failing counts as false: a conjunction's order does not matter.
+/// Failing counts as false: a conjunction's order does not matter.
 pub(super) fn never_holds(guard: Option<&Guard>) -> bool {
     guard.is_some_and(|guard| is_never_true(&guard.expr))
 }
 
-/// Returns whether an expression is false or fails. Children precede parents.
+/// Whether false or failing. Children precede parents.
 fn is_never_true(expr: &Expr) -> bool {
     let mut never: Vec<bool> = Vec::with_capacity(expr.nodes.len());
     for node in &expr.nodes {
@@ -75,7 +75,7 @@ pub(super) fn by_guards(candidates: &mut [Candidate]) {
     }
 }
 
-/// Ignores formats, which TensorRT chooses among the available ones, and output types.
+/// Ignores output types and formats, which TensorRT chooses.
 pub(super) fn check(declared: Declarations<'_>, candidates: &[Candidate]) -> Vec<Diagnostic> {
     let (mut excluded, mut unserved) = (Vec::<Diagnostic>::new(), Vec::<Diagnostic>::new());
     let attributes = (0..).zip(&declared.manifest.attributes);

@@ -1,6 +1,6 @@
 use cubinder_expr::{Syntax, SyntaxKind};
 
-/// Visits free names except `bound` and variables of comprehensions. The parser bounds the depth.
+/// Omits `bound` and variables of comprehensions. The parser bounds the depth.
 pub(super) fn free_names<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, visit: &mut dyn FnMut(&str)) {
     match &syntax.kind {
         SyntaxKind::Int(_) | SyntaxKind::Float(_) | SyntaxKind::Bool(_) | SyntaxKind::Str(_) => {}

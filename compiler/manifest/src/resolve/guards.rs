@@ -25,7 +25,7 @@ pub(super) fn guard(compiler: &mut Compiler<'_>, row: &Row) -> Option<Guard> {
     guard.filter(|_| same_id == 1)
 }
 
-/// Adds assumptions unless the guard is never satisfied.
+/// Unless the guard is never satisfied.
 fn with_assumptions(compiler: &mut Compiler<'_>, guard: Option<Guard>, row: &Row) -> Option<Guard> {
     let of_code = |step: &StepDecl| step.launch().is_some_and(|launch| launch.is_of_code);
     if never_holds(guard.as_ref()) || !compiler.declared.manifest.launches.iter().any(of_code) {

@@ -1,5 +1,4 @@
-//! Instantiates kernel names: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`. Parses just enough C++ to replace names
-//! and accept only template arguments.
+//! Instantiates kernel names: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`. Parses just enough C++ for template arguments.
 
 use std::ops::Range;
 
@@ -63,7 +62,7 @@ fn boxed(error: impl Into<Diagnostic>) -> Box<Diagnostic> {
     Box::new(error.into())
 }
 
-/// Returns a name's C++ text, or a value that has none; `None` for C++ names.
+/// Returns C++ text, or a value without one; `None` for C++ names.
 fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>> {
     if let Some((_, ty)) = row.types.iter().find(|(parameter, _)| parameter == name) {
         return Some(Ok(ty.cuda_name().to_owned()));
@@ -78,7 +77,7 @@ fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>
     })
 }
 
-/// Formats an integer as one operand: no decrement in `-LOW`; `i64::MIN` has no C++ literal.
+/// One operand: no decrement in `-LOW`; `i64::MIN` has no literal.
 fn integer(value: i64) -> String {
     const SECOND_LEAST: i64 = i64::MIN + 1;
     match value {

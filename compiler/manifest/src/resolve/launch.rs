@@ -1,4 +1,4 @@
-//! Compiles one row's launch: kernel, grid, block, shared memory, arguments.
+//! Compiles one row's launch.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +27,6 @@ pub(super) struct RowLaunch {
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Compiles a launch without the unit's step and tables.
 pub(super) fn resolve(
     compiler: &mut Compiler<'_>,
     decl: &LaunchDecl,
@@ -204,7 +203,7 @@ fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, row: &Row, scope: &RowSc
     }
 }
 
-/// Returns the value or, if invalid, the possibly intended tensors.
+/// Falls back to the possibly intended tensors.
 fn value(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,

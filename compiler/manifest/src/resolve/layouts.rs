@@ -1,4 +1,4 @@
-//! Checks that TensorRT supports rows' layouts for the tensors' types and ranks.
+//! Checks that TensorRT supports layouts for the tensors' types and ranks.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(super) fn check(declared: Declarations<'_>, rows: &[Row], unclear: &BTreeSet
         let layouts: BTreeSet<(DataType, Format)> = layouts.collect();
         let misfits: Vec<(DataType, Format)> =
             layouts.iter().copied().filter(|(ty, format)| !format.suits(*ty)).collect();
-        // Equal parameters have equal misfits, which are reported once.
+        // Equal parameters have equal misfits.
         if !misfits.is_empty() && seen.insert((&tensor.ty.value, &format.value)) {
             diagnostics.push(no_layout(declared, tensor, format, &misfits));
         }

@@ -1,4 +1,4 @@
-//! Reports each error once with its rows, which are checked separately and may word it differently. Owns the equality of errors.
+//! Owns the equality of errors: reports each once with its rows, which may word it differently.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ struct RowMessage {
 }
 
 impl Messages {
-    /// Adds a diagnostic; equal ones keep the first row's words.
+    /// Equal diagnostics keep the first row's words.
     pub(super) fn add(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
         let range = diagnostic.primary.as_ref().map(|label| label.span.range.clone());
         let here = self.places.entry(range).or_default();
@@ -66,7 +66,7 @@ impl Messages {
     ) -> Vec<Diagnostic> {
         self.settle(total);
         let with_rows = |message: RowMessage| {
-            // An error of all rows in equal words is not about rows.
+            // Equal words in all rows are not about rows.
             let is_about_rows = message.varies || message.checked.is_some_and(|it| message.rows.len() < it);
             let first = message.rows.first().filter(|_| is_about_rows).and_then(|&row| describe(row));
             let Some(first) = first else { return message.diagnostic };
@@ -149,7 +149,6 @@ mod tests {
         );
     }
 
-    /// Guards are checked in rows that they then exclude.
     #[test]
     fn rows_are_counted_by_who_looked_at_them() {
         let mut messages = Messages::default();

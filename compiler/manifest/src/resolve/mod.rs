@@ -1,5 +1,5 @@
 //! Resolves a manifest's names, types and expressions into a draft of the plugin model, without code and kernel
-//! parameters. Owns the table of variants (one row per variant and choice of types) and all checks that need only the
+//! parameters. Owns the table of variants (a row per variant and choice of types) and all checks that need only the
 //! manifest. Never reads files.
 
 mod choices;
@@ -108,7 +108,7 @@ pub struct Unit {
     pub formats: Vec<(String, Format)>,
     /// Whether the source may use format helpers.
     pub has_formats: bool,
-    /// All types of the plugin, because variants share the source.
+    /// The plugin's types: variants share the source.
     pub plugin_types: Vec<DataType>,
     /// Variant's specialized attributes and constants.
     pub constants: Vec<(String, Value)>,
@@ -118,7 +118,7 @@ pub struct Unit {
     pub args: Vec<ArgDraft>,
     /// Span of the table of arguments.
     pub args_span: Span,
-    /// Outputs of several arguments, by index over inputs, then outputs: a pointer to `const` may read another argument's writes.
+    /// Outputs of several arguments, over inputs, then outputs: a pointer to `const` may read another's writes.
     pub shared_outputs: Vec<u32>,
     /// Whether `args` is complete.
     pub args_are_known: bool,
@@ -157,7 +157,7 @@ pub struct ArgDraft {
     pub value: ArgDraftValue,
     /// Span of the value.
     pub value_span: Span,
-    /// If the value is invalid: the tensors that it may mean, as indices over inputs, then outputs.
+    /// Tensors that an invalid value may mean, over inputs, then outputs.
     pub broken: Option<Range<u32>>,
 }
 
@@ -177,8 +177,8 @@ pub enum ArgDraftValue {
     },
 }
 
-/// A valid manifest, or a partial one as the `sketch` of [`Unresolved`]. A sketch's placeholders for invalid parts
-/// satisfy every rule, so it allows more nodes: proofs about all nodes are valid, counterexamples are not.
+/// A valid manifest, or a partial `sketch` of [`Unresolved`]. A sketch's placeholders satisfy every rule, so proofs
+/// about all nodes are valid, counterexamples are not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// Plugin draft.
@@ -219,7 +219,7 @@ impl Resolved {
     }
 }
 
-/// Reads and resolves a manifest; fails with every independent error, and the warnings.
+/// Reads and resolves a manifest; fails with all independent errors and warnings.
 pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
     read(source).map_err(|unresolved| unresolved.errors)
 }

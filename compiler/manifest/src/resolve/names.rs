@@ -1,4 +1,4 @@
-//! Checks that names are unique: attributes, tensors, types, constants and functions share a namespace.
+//! Checks unique names: attributes, tensors, types, constants and functions share a namespace.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -55,7 +55,6 @@ fn timing(declared: Declarations<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Returns repeated names, whose kind is unknown.
 pub(super) fn declared_twice(declared: Declarations<'_>) -> BTreeSet<&str> {
     let mut seen = BTreeSet::new();
     let names = declared.names();
@@ -73,7 +72,7 @@ pub(super) fn invalid_names(declared: Declarations<'_>) -> Vec<&str> {
     all.filter(|name| !is_identifier(name) || is_name_reserved(name)).collect()
 }
 
-/// Functions have their own namespace: an attribute may be called `len`.
+/// An attribute may be called like the function `len`.
 fn reserved(
     declared: Declarations<'_>,
     kind: &str,

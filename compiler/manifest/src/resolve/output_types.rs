@@ -9,7 +9,7 @@ use super::errors::TwoOutputTypes;
 use super::rows::Row;
 use crate::diagnostic::Diagnostic;
 
-/// Reports types that differ between `rows` with equal inputs and values; without specialized attributes, `choices` does.
+/// Reports types that differ between `rows` of equal inputs; without specialized attributes, `choices` does.
 pub(super) fn check(
     declared: Declarations<'_>,
     rows: &[&Row],
@@ -43,7 +43,6 @@ pub(super) fn check(
     found.collect()
 }
 
-/// Returns a row with two possible types of tensor `number`.
 fn undetermined_row<'r>(rows: &[&'r Row], inputs: usize, number: usize) -> Option<(&'r Row, [DataType; 2])> {
     let mut known: BTreeMap<(String, &[DataType]), DataType> = BTreeMap::new();
     rows.iter().find_map(|row| {

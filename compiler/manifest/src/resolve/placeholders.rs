@@ -1,4 +1,4 @@
-//! Reports `cubinder import`'s placeholders as one error, without consequences.
+//! Reports `cubinder import`'s placeholders as one error.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

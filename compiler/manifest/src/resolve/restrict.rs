@@ -1,4 +1,4 @@
-//! Applies restrictions of type and format parameters: `[[combinations]]`, and variants' `types` and `formats`.
+//! Applies restrictions: `[[combinations]]`, and variants' `types` and `formats`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::toml_reader::list;
 use crate::manifest::{Alternative, Parameter};
 
-/// Returns the parameters with invalid alternatives, whose rows are unknown.
+/// Also returns the parameters whose rows are unknown.
 pub(super) fn check(declared: Declarations<'_>) -> (Vec<Diagnostic>, BTreeSet<String>) {
     let (mut diagnostics, mut unclear) = (Vec::new(), BTreeSet::new());
     let (variants, combinations) = (&declared.manifest.variants, &declared.manifest.combinations);

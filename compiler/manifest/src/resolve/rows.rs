@@ -1,4 +1,4 @@
-//! Expands the table: every variant with every choice of types, formats and specialized values.
+//! Expands the table: variants times types, formats and specialized values.
 
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
-/// Returns the rows, and the parameters with unknown values. After errors, rows serve only to find more.
+/// Also returns parameters with unknown values. After errors, rows only serve to find more.
 pub(super) fn expand(
     declared: Declarations<'_>,
     diagnostics: &mut Vec<Diagnostic>,

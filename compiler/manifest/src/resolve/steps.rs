@@ -1,4 +1,4 @@
-//! One row's steps, except those that never run, with scratch memory and compile units.
+//! One row's steps that can run, with scratch memory and compile units.
 
 use std::collections::BTreeSet;
 
@@ -114,8 +114,8 @@ fn launches_something(compiler: &mut Compiler<'_>, found: &RowSteps, index: usiz
     false
 }
 
-/// Returns the used scratch buffers, and whether they are valid. Rows that do not use a buffer may lack names
-/// in its size. Unused buffers are compiled only for their errors.
+/// Returns used scratch buffers, and whether they are valid. Names in a size may be unknown to rows that do not use it.
+/// Unused buffers are compiled for errors.
 fn scratch(compiler: &mut Compiler<'_>, scope: &RowScope, used: &BTreeSet<u32>) -> (Vec<Scratch>, bool) {
     let mut is_right = true;
     let manifest = compiler.declared.manifest;

@@ -497,7 +497,7 @@ args = { x = "x", y = "y" }
     assert_eq!(errors[0].code, Some(rules::UNDECIDED_TYPE));
 }
 
-/// Functions that call the previous one twice: 2^200 paths.
+/// Functions call the previous one twice: 2^200 paths.
 fn chain(first: &str, second: &str) -> Vec<String> {
     let mut functions = format!(
         "[functions]\nf0 = {{ params = [\"a\"], body = \"{first}\" }}\nf1 = {{ params = [\"a\"], body = \"{second}\" }}\n"

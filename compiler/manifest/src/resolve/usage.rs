@@ -13,7 +13,7 @@ pub struct UnusedName {
     pub warning: Diagnostic,
 }
 
-/// Returns warnings, and unused names that kernels may use. `in_rows` are the names in guards and launches.
+/// `in_rows` are the names in guards and launches.
 pub(super) fn unused(
     declared: Declarations<'_>,
     used: &BTreeSet<String>,
@@ -44,7 +44,7 @@ pub(super) fn unused(
                     in_kernels.push(UnusedName { name: name.to_owned(), warning });
                     continue;
                 }
-                // Undeclared attributes would be dropped silently; `one_of` rejects other values.
+                // Undeclared attributes would vanish; `one_of` rejects other values.
                 let one_of = attribute.and_then(|decl| decl.one_of.as_ref());
                 if one_of.is_some_and(|values| values.value.len() == 1) {
                     continue;

@@ -76,7 +76,7 @@ fn file(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<DataF
     right(toml, entry, DataFile::parse(&text.value, &entry.key, folder))
 }
 
-/// Reads `"x.npy"`, `[1, 2.5]` or `{ range = [-1, 1] }`, also a range per position of the last dimension.
+/// Reads `"x.npy"`, `[1, 2.5]` or `{ range = [-1, 1] }`, also a range per last position.
 fn input(toml: &mut TomlReader, entry: &Entry<'_>, folder: &Path) -> Option<InputData> {
     match entry.value {
         DeValue::String(_) => file(toml, entry, folder).map(InputData::File),

@@ -8,7 +8,7 @@ use cubinder_model::{Attribute, Input, ShapeLimits};
 use super::report::Check;
 use super::subject::Subject;
 
-/// `facts` has the attributes and the inputs' shapes.
+/// `facts` has attributes and inputs' shapes.
 pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) -> Vec<Check> {
     let plugin = &subject.plugin;
     let alone = Facts { attributes: facts.attributes, ..Facts::default() };
@@ -16,7 +16,7 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
     let mut decided = Vec::new();
     let mut of_attributes = Steps::default();
     for rule in rules_of_attributes(plugin) {
-        // Results after an invalid attribute are meaningless.
+        // Later results are meaningless.
         if matches!(rule, Rule::Require(_) | Rule::Specialized)
             && list.iter().any(|check: &Check| !check.holds)
         {
@@ -34,7 +34,7 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
         list.extend(shown(&rule, result));
         list.extend(built_rank(subject, &rule, facts));
     }
-    // Results after an invalid rank are consequences.
+    // Later results are consequences.
     if list.iter().any(|check: &Check| !check.holds) {
         return list;
     }

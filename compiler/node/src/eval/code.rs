@@ -1,4 +1,4 @@
-//! Chooses or compiles the machine code of launches. A missing NVRTC or target is a note. Never validates launches.
+//! Chooses or compiles launches' machine code. A missing NVRTC or target is a note. Never validates launches.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -42,7 +42,7 @@ pub(super) struct LaunchCode {
     pub(super) uncompiled: Option<Target>,
     /// Whether PTX exists, for other GPUs.
     pub(super) has_ptx: bool,
-    /// Why no code runs on the requested architecture.
+    /// Why the requested architecture has no code.
     pub(super) refused: Option<String>,
     /// Unknown facts, with the reason.
     pub(super) note: Option<String>,
@@ -86,7 +86,7 @@ impl Compiler {
         self.choose(&launch.kernel, all.collect())
     }
 
-    /// Compiles for the requested architecture, else the project's first.
+    /// For the requested architecture, else the project's first.
     pub(super) fn of_manifest(&self, resolved: &Resolved, unit: &Unit) -> LaunchCode {
         if let Some(code) = &unit.foreign {
             return self.of_foreign(&resolved.draft.plugin, unit, code);

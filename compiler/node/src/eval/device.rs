@@ -1,4 +1,4 @@
-//! Device facts of a query. Architectures determine some; only the caller knows the number of multiprocessors.
+//! A query's device facts. Architectures determine some; callers know the multiprocessors.
 
 use cubinder_expr::{DeviceFact, Expr, Node};
 use cubinder_launch::Device;
@@ -20,7 +20,7 @@ pub(super) struct DeviceFacts {
     pub(super) measured_on: Option<Device>,
 }
 
-/// Prefers given facts to the architecture's; reports missing ones.
+/// Prefers given facts; reports missing ones.
 pub(super) fn device_facts(
     subject: &Subject,
     query: &Query,

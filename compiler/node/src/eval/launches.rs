@@ -20,7 +20,7 @@ pub(super) struct Step<'a> {
     pub(super) scratch: &'a [Scratch],
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
-    /// Whether the caller chose the architecture; if not, messages name it.
+    /// Whether the caller chose the architecture; otherwise messages name it.
     pub(super) asked_arch: bool,
     pub(super) sms: Option<i64>,
     pub(super) facts: &'a Facts<'a>,
@@ -59,10 +59,10 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Returns the least restrictive limits of all code; launches above them run on no device. PTX has no limits.
+    /// Least restrictive limits of all code; launches above them run nowhere. PTX has none.
     fn takes(&self) -> LaunchLimits<'static> {
         if self.is_native {
-            // Unless `cuFuncSetAttribute` raises the limit, static and dynamic shared memory share `SHARED_BYTES`.
+            // Without `cuFuncSetAttribute`, static and dynamic shared memory share `SHARED_BYTES`.
             let own = self.code.machine.iter().filter_map(|machine| machine.facts.shared_bytes).min();
             let most = u32::try_from(SHARED_BYTES.saturating_sub(own.unwrap_or_default().into()));
             return LaunchLimits { max_shared_bytes: most.unwrap_or_default(), ..LaunchLimits::ANYTHING };
@@ -81,7 +81,7 @@ impl Step<'_> {
         })
     }
 
-    /// Returns the fact that limits the launch, if it is the only obstacle.
+    /// The fact that limits the launch, if the only obstacle.
     fn limited_by(&self, elsewhere: &EvaluatedStep) -> Option<String> {
         let EvaluatedStep::Launch(evaluated) = elsewhere else { return self.held_against() };
         match self.is_native && i64::from(evaluated.shared_bytes) > i64::from(self.takes().max_shared_bytes) {

@@ -1,4 +1,4 @@
-//! Evaluates launches without a GPU, by [`cubinder_launch`], shared with the runtime. Unknown facts become notes. Never requires NVRTC.
+//! Evaluates launches without a GPU, by [`cubinder_launch`]. Unknown facts become notes. Never requires NVRTC.
 
 mod checks;
 mod code;

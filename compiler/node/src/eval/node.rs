@@ -1,4 +1,4 @@
-//! Evaluates one node. Owns the order of steps; [`cubinder_launch`] computes.
+//! Owns the order of a node's evaluation; [`cubinder_launch`] computes.
 
 use cubinder_expr::Format;
 use cubinder_launch as launch;
@@ -32,7 +32,7 @@ pub struct EvaluatedNode {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Evaluates a node of `subject`. Fails for invalid queries; the report has the runtime's refusals.
+/// Evaluates a node; fails for invalid queries. The report has the runtime's refusals.
 pub fn evaluate(
     subject: &Subject,
     query: &Query,
@@ -162,7 +162,7 @@ fn tensors(plugin: &Plugin, node: &ResolvedNode, first: usize, shapes: &[Vec<i64
     (first..).zip(shapes).filter_map(tensor).collect()
 }
 
-/// Stops at the runtime's first reason for rejecting the node.
+/// Stops at the runtime's first rejection.
 fn run(
     subject: &Subject,
     node: &ResolvedNode,
@@ -226,13 +226,13 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Evaluates launches in the runtime's order; reports those of `chosen`.
+    /// In the runtime's order; reports those of `chosen`.
     fn evaluate_candidates(&mut self, decided: &GuardDecision, chosen: Option<usize>) -> Result<(), Unmet> {
         let mut first = Ok(());
         for index in &decided.candidates {
             let Some(variant) = self.subject.plugin.variants.get(*index) else { continue };
             let is_chosen = Some(*index) == chosen;
-            // After an error, only the chosen variant is shown.
+            // After errors, only the chosen variant matters.
             if !is_chosen && first.is_err() {
                 continue;
             }

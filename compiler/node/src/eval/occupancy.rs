@@ -1,5 +1,5 @@
 //! Computes a multiprocessor's resident blocks and their limit, like `cuda_occupancy.h` of CUDA 13.0 (the test's
-//! oracle). Omits block barriers: kernels with one never exhaust them.
+//! oracle), without block barriers, which are never exhausted.
 
 use cubinder_model::Arch;
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub const THREAD_REGISTERS: u32 = 255;
 /// Registers per warp are a multiple of this (`cudaOccRegAllocationGranularity`).
 const REGISTER_GRANULARITY: u32 = 256;
 
-/// Parts of a multiprocessor that divide its registers (`cudaOccSubPartitionsPerMultiprocessor`).
+/// Parts that divide a multiprocessor's registers (`cudaOccSubPartitionsPerMultiprocessor`).
 const PARTITIONS: u32 = 4;
 
 /// Resources of a multiprocessor.
@@ -122,7 +122,7 @@ impl Limiter {
 pub fn occupancy(multiprocessor: &Multiprocessor, needs: &Needs) -> Occupancy {
     let warps = needs.threads.div_ceil(WARP).max(1);
     let most_warps = multiprocessor.threads / WARP;
-    // Such blocks are rejected before other limits matter.
+    // Such blocks are rejected earlier.
     let by_threads = if needs.threads > 1024 { 0 } else { most_warps / warps };
     let limits = [
         (Limiter::Threads, by_threads),
@@ -150,7 +150,7 @@ fn by_registers(registers: u32, warps: u32) -> u32 {
     (REGISTERS / PARTITIONS / warp) * PARTITIONS / warps
 }
 
-/// Returns the blocks that shared memory allows; `u32::MAX` if unlimited.
+/// Blocks that shared memory allows; `u32::MAX` if unlimited.
 fn by_shared(multiprocessor: &Multiprocessor, shared_bytes: u64) -> u32 {
     let granularity = u64::from(multiprocessor.shared_granularity);
     let reserved = u64::from(multiprocessor.reserved_bytes);

@@ -319,7 +319,7 @@ pub struct OccupancyReport {
     pub occupancy: Occupancy,
 }
 
-/// Converts a value to untagged JSON. Non-finite floats are `{"float": "inf"}`, `{"float": "-inf"}` or `{"float": "nan"}`, distinct from strings.
+/// Converts a value to untagged JSON. Non-finite floats are objects, distinct from strings: `{"float": "inf"}`, `"-inf"` or `"nan"`.
 #[must_use]
 pub fn value_json(value: &Value) -> serde_json::Value {
     match value {

@@ -69,7 +69,7 @@ impl ResolvedQuery {
         work(Facts { attributes: &self.attributes, shapes: &shapes, values: &values, ..Facts::default() })
     }
 
-    /// Returns the outputs' shapes, or the runtime's reason for rejecting the node.
+    /// Returns the outputs' shapes, or why the runtime rejects the node.
     pub fn outputs(&self, plugin: &Plugin) -> Result<Vec<Vec<i64>>, Unmet> {
         self.with_facts(|facts| output_shapes(plugin, &facts, &mut Steps::default()))
     }

@@ -1,4 +1,4 @@
-//! Finds plugins and nodes in manifests, libraries and engines. Files are untrusted; their code is not loaded.
+//! Finds plugins and nodes in untrusted manifests, libraries and engines, without loading their code.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -207,7 +207,7 @@ fn of_node(plugin: Plugin, code: &[CodeObject], attributes: &[Value], ranks: Opt
     Subject { attributes, input_ranks, ..Subject::new(plugin, Origin::Compiled(code.into())) }
 }
 
-/// Returns a reference's plugin, with the variants of its types, and its bundle, if among the containers.
+/// Returns a reference's plugin, with its types' variants, and its bundle, if present.
 pub fn referred_plugin<'a>(
     reference: &NodeReference,
     all: &'a [LocatedContainer],

@@ -1,4 +1,4 @@
-//! Chooses element types and layouts. The resolver's row labels (`T=f16 F=hwc8 VEC=4`) have the parameters.
+//! Chooses element types and layouts. Row labels (`T=f16 F=hwc8 VEC=4`) have the parameters.
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
@@ -37,7 +37,7 @@ pub(super) fn choose<'p>(
     };
     let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
     let suiting = || plugin.variants.iter().filter(suits);
-    // The checks report attributes without compiled variant.
+    // Checks report attributes without compiled variant.
     let Some(variant) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
         mistakes.push(none_has(plugin, query));
         return None;

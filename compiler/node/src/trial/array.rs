@@ -65,7 +65,7 @@ impl Array {
         Ok(Array { ty, shape, bytes })
     }
 
-    /// Rounds numbers to the type; fails if they do not fit type or shape.
+    /// Rounds numbers to the type; fails if they do not fit.
     pub fn of_numbers(
         ty: DataType,
         shape: Vec<i64>,
@@ -184,7 +184,7 @@ pub(super) fn decode(ty: DataType, code: u64) -> Number {
     }
 }
 
-/// Rounds to nearest even. Overflow becomes infinity or, in 8 bits, the maximum, as in CUDA. Fails for integers out of range.
+/// Rounds to nearest even. Overflow becomes infinity, in 8 bits the maximum, as in CUDA; for integers it fails.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // assembles bits
 fn encode(ty: DataType, number: Number) -> Result<u64, String> {
     let infinite = |value: f64, bits: u16| bits | if value.is_sign_negative() { 0x8000 } else { 0 };

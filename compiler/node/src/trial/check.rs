@@ -81,10 +81,10 @@ fn check_count(numbers: usize, shape: &[i64]) -> Result<(), String> {
     Err(format!("found {count}, but the tensor has shape {}", shape_text(shape)))
 }
 
-/// Text that may define names that a file does not contain.
+/// Text that may define missing names.
 const OPEN: [&str; 7] = ["import *", "globals(", "setattr(", "vars(", "exec(", "__dict__", "__getattr__"];
 
-/// Checks a reference without running its file. Fails if the file is unreadable, or lacks the function and does not compute or import names.
+/// Checks a reference without running its file. Fails if unreadable, or without the function and computed or imported names.
 pub fn check_reference(function: &FunctionRef) -> Result<(), String> {
     let path = function.path.display();
     let read = source::open_file(&function.path).and_then(|_| source::read(&function.path, MAX_PYTHON_BYTES));

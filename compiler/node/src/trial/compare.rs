@@ -39,7 +39,7 @@ pub struct Mismatch {
     pub of: usize,
     /// First of them.
     pub first: Vec<Element>,
-    /// Element that differs most; NaN and infinity differ more than all numbers.
+    /// Element that differs most; NaN and infinity outrank numbers.
     pub worst: Element,
     /// Largest finite difference.
     pub largest: Option<f64>,
@@ -60,7 +60,7 @@ pub struct Element {
 
 const SHOWN: usize = 8;
 
-/// Compares tensors of one type and shape, except for the sorted elements `left_out`. NaN equals NaN.
+/// Compares equally typed and shaped tensors, except sorted elements `left_out`. NaN equals NaN.
 #[must_use]
 pub fn compare(
     found: &Array,

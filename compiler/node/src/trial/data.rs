@@ -26,12 +26,12 @@ pub fn default_range(ty: DataType) -> (f64, f64) {
     }
 }
 
-/// Returns random numbers within the inclusive `range`; fails if the type or memory is too small.
+/// Returns random numbers in the inclusive `range`; fails if type or memory is too small.
 pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Result<Array, String> {
     of_columns(ty, shape, &[range], seed)
 }
 
-/// Returns [`random`] numbers with a range per position of the last dimension; fails for a wrong number of ranges.
+/// Returns [`random`] numbers with a range per last position; fails for a wrong number of ranges.
 pub fn columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
     check_columns(ranges.len(), shape)?;
     of_columns(ty, shape, ranges, seed)

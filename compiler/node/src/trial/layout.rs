@@ -23,7 +23,7 @@ pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
     Ok(packed)
 }
 
-/// Reads a tensor from memory in `format`; fails for too few bytes.
+/// Reads a tensor in `format`; fails for too few bytes.
 pub fn unpack(
     bytes: &[u8],
     ty: cubinder_expr::DataType,
@@ -44,7 +44,7 @@ pub fn unpack(
     Array::new(ty, shape.to_vec(), unpacked)
 }
 
-/// Returns element size and offsets in bytes, in row-major order; `None` for row-major memory.
+/// Returns element size and row-major offsets in bytes; `None` for row-major memory.
 fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, impl Iterator<Item = usize>)> {
     let size = size? as usize;
     let axis = match format {

@@ -1,7 +1,6 @@
-//! NumPy's `.npy` and `.npz` files (`numpy.lib.format`, versions 1.0 to 3.0). Other crates parse headers with unbounded
-//! recursion. Memory grows with the data, not with lengths in the file; [`StoredTensor::within`] limits inflated
-//! tensors. Reads `bf16`, `f8` and `i4` (one per byte) from `ml_dtypes` (`|V2`, `|V1`), integers of their size, or wider
-//! types (rounded).
+//! NumPy's `.npy` and `.npz` files (`numpy.lib.format`, versions 1.0 to 3.0). Other crates' recursion is unbounded.
+//! Memory grows with data, not with stated lengths; [`StoredTensor::within`] limits inflated tensors. Reads `bf16`,
+//! `f8` and `i4` (one per byte) from `ml_dtypes` (`|V2`, `|V1`), integers of their size, or wider types (rounded).
 
 use std::io::{Read, Seek, Write};
 
@@ -39,7 +38,7 @@ enum Kind {
     Void,
 }
 
-/// Reads the header of a `.npy` file; fails for elements that are neither numbers nor booleans.
+/// Reads a `.npy` header; fails for elements other than numbers and booleans.
 pub fn read<'f>(mut from: impl Read + 'f) -> Result<StoredTensor<'f>, String> {
     let mut start = [0; 8];
     from.read_exact(&mut start).map_err(|_| "not a `.npy` file")?;
@@ -253,7 +252,7 @@ fn descr(ty: DataType) -> (&'static str, DataType) {
     }
 }
 
-/// Returns a `.npy` file. `bf16` and `f8` become 32-bit floats, `i4` 8-bit integers, without loss. Fails if a `bool` is not 0 or 1.
+/// Returns a `.npy` file: without loss, `bf16` and `f8` become 32-bit floats, `i4` 8-bit integers. Fails for a `bool` above 1.
 pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     let (descr, ty) = descr(array.ty());
     let shape: String = array.shape().iter().map(|extent| format!("{extent}, ")).collect();

@@ -1,5 +1,5 @@
-# Calls reference functions, which compute expected outputs, or evaluates an ONNX model: one request per line on standard input,
-# one answer per line on the original standard output. Output of the functions goes to standard error.
+# Calls reference functions for expected outputs, or evaluates an ONNX model: a request per line on standard input, an answer per line on
+# the original standard output. Functions print to standard error.
 import importlib.util
 import json
 import os
@@ -9,14 +9,14 @@ import traceback
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 sys.stdout = sys.stderr
-# A function that reads standard input must not consume requests: it reads an empty file.
+# Functions that read standard input get an empty file, not requests.
 requests = os.fdopen(os.dup(0))
 with open(os.devnull) as nothing:
     os.dup2(nothing.fileno(), 0)
 sys.stdin = open(0, closefd=False)
 
 try:
-    # A function may run forever; the process must end when its parent does: prctl(PR_SET_PDEATHSIG, SIGKILL).
+    # Functions may run forever; the process ends with its parent: prctl(PR_SET_PDEATHSIG, SIGKILL).
     import ctypes
 
     ctypes.CDLL(None).prctl(1, 9)
@@ -135,7 +135,7 @@ for line in requests:
         else:
             result = evaluated(path, request["ops"], inputs, outputs)
         result = named(result, outputs, request["without_sizes"], request["needed"])
-        # Output names could collide with the parameters of `savez`, so arrays are named by index.
+        # Names could collide with `savez`'s parameters, so indices name arrays.
         arrays = {str(outputs.index(name)): array(value) for name, value in result.items()}
         with open(request["to"], "wb") as file:
             numpy.savez(file, **arrays)

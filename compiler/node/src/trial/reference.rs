@@ -1,5 +1,5 @@
-//! Calls Python reference functions with NumPy inputs in the node's order and attributes by name. They return an
-//! array, a tuple in the outputs' order, or a dictionary by name. Evaluates ONNX models with such functions.
+//! Calls Python reference functions with NumPy inputs in the node's order and attributes by name; they return an array,
+//! a tuple, or a dictionary by name. Evaluates ONNX models with them.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -81,7 +81,7 @@ pub struct Returned<'a> {
 
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Path by which other processes open an unnamed file (proc(5), `/proc/pid/fd`).
+/// Path of an unnamed file for other processes (proc(5), `/proc/pid/fd`).
 fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
@@ -93,7 +93,7 @@ impl Python {
         Python { program, running: None }
     }
 
-    /// Calls a function; outputs may be omitted. Fails if Python does not start, NumPy is missing, the function raises, or a result is invalid.
+    /// Calls a function; outputs may be omitted. Fails without Python or NumPy, or if the function raises or its result is invalid.
     pub fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let mut running = match self.running.take() {
             Some(running) => running,
@@ -177,7 +177,6 @@ impl PythonProcess {
     }
 }
 
-/// Reads arrays, named by output number.
 fn returned(call: &Call<'_>, file: File) -> Result<Vec<Option<Array>>, String> {
     let mut archive = npy::Archive::open(BufReader::new(file))?;
     let names = archive.names();

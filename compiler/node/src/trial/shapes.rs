@@ -1,4 +1,4 @@
-//! Random and smaller shapes, attributes and types that a plugin allows.
+//! Random and smaller shapes, attributes and types of a plugin.
 
 use cubinder_expr::{Interval, Value};
 use cubinder_launch as launch;
@@ -31,7 +31,7 @@ const ATTEMPTS: usize = 20_000;
 const EXTENTS: [i64; 26] =
     [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 129, 255, 257, 1000, 1025];
 
-/// Returns random sizes that `plugin` allows on `device`, if found; reuses attributes and ranks of `known`.
+/// Returns random allowed sizes, if found; reuses attributes and ranks of `known`.
 #[must_use]
 pub fn random(plugin: &Plugin, device: Device, known: &[Sizes], seed: u64) -> Option<Sizes> {
     let mut source = Rng::with_seed(seed);
@@ -85,7 +85,7 @@ fn draw(plugin: &Plugin, known: &[Sizes], source: &mut Rng) -> Sizes {
     Sizes { shapes, values, attributes, row }
 }
 
-/// Changes extents everywhere: equal ones often must stay equal.
+/// Equal extents often must stay equal.
 fn resized(plugin: &Plugin, template: &Sizes, source: &mut Rng) -> Vec<Vec<i64>> {
     let reach = source.usize(..3);
     let mut others: Vec<(i64, i64)> = Vec::new();
@@ -178,7 +178,7 @@ fn element(attribute: &Attribute, source: &mut Rng) -> Value {
     }
 }
 
-/// Returns whether the runtime accepts the node and its tensors are small.
+/// Returns whether the runtime accepts the node and tensors are small.
 #[must_use]
 pub fn is_allowed(plugin: &Plugin, device: Device, sizes: &Sizes) -> bool {
     let Some(row) = plugin.variants.get(sizes.row) else { return false };

@@ -67,7 +67,7 @@ pub struct FunctionRef {
 }
 
 impl DataFile {
-    /// Parses `x.npy`, `data.npz` for the member `tensor`, or `data.npz:x`, relative to `folder`.
+    /// Parses `x.npy`, `data.npz` (member `tensor`) or `data.npz:x`, relative to `folder`.
     pub fn parse(text: &str, tensor: &str, folder: &Path) -> Result<DataFile, String> {
         if text.ends_with(".npy") {
             return Ok(DataFile { path: folder.join(text), member: None });

@@ -1,4 +1,4 @@
-//! Detects code that changed since its measurement: a note, as it may be as fast.
+//! Notes code that changed since its measurement: it may be as fast.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct OutdatedMeasurement {
     pub points: usize,
 }
 
-/// Hashes the code that variants run on a device, in any order of ids: 16 hexadecimal digits.
+/// Hashes a device's code of variants, in any order: 16 hexadecimal digits.
 #[must_use]
 pub fn code_of(
     plugin: &Plugin,
@@ -49,7 +49,7 @@ fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
     launch.code.get(*fit::order(capability, &targets).first()?)
 }
 
-/// Returns points whose code in a bundle changed. Skips bundles without code for exactly this GPU.
+/// Returns points whose code in a bundle changed; skips bundles without this exact GPU.
 #[must_use]
 pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     let mut all: Vec<OutdatedMeasurement> = Vec::new();

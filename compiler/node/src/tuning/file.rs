@@ -52,7 +52,7 @@ pub enum ReplacedPoints<'s> {
     SameNodes(&'s Subject),
 }
 
-/// Merges `new` into a file. New points come first: among equally near points the first wins.
+/// Merges `new` into a file, first: among equally near points the first wins.
 #[must_use]
 pub fn merged(known: Option<Tuning>, new: Tuning, replaced: ReplacedPoints<'_>) -> Tuning {
     let Some(known) = known else { return new };
@@ -92,12 +92,12 @@ fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
     is_same_node(one, other) || resolved(one).is_some_and(|node| resolved(other) == Some(node))
 }
 
-/// Creates the folder and checks that the file is writable, before measuring.
+/// Creates the folder; checks that the file is writable.
 pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
     draft(path).map(drop)
 }
 
-/// Writes a file atomically, keeping permissions; on failure the old content remains.
+/// Writes atomically, keeping permissions; on failure the old content remains.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
     let (mut draft, place) = draft(path)?;
     let written = draft.file_mut().write_all(write(tuning).as_bytes());

@@ -1,6 +1,6 @@
-//! Measured times of a plugin's variants for some shapes on one GPU. Owns the syntax of `tuning/*.toml`
-//! (`docs/tuning-files.md`, [`read()`], [`write()`]), and its packing into models ([`pack`]). Never measures or
-//! chooses variants: `cubinder tune` and [`cubinder_launch`] do.
+//! Measured times of variants for some shapes on one GPU. Owns the syntax of `tuning/*.toml` (`docs/tuning-files.md`,
+//! [`read()`], [`write()`]) and packing into models ([`pack`]). Never measures or chooses variants: `cubinder tune` and
+//! [`cubinder_launch`] do.
 
 mod cases;
 mod code;

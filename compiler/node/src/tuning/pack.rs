@@ -1,5 +1,5 @@
-//! Packs measured times into plugin models. Warns about points of changed plugins, which must be compiled
-//! before they are measured again. Ignores other plugins' points, as libraries share files.
+//! Packs measured times into plugin models. Warns about changed plugins' points: measure again after a compile. Ignores
+//! other plugins' points, as libraries share files.
 
 use cubinder_expr::Value;
 use cubinder_model::validate::{
@@ -104,7 +104,7 @@ impl RemainingRoom {
     }
 }
 
-/// Adds the device's entry if it is new; `None` if there are too many kinds of GPUs.
+/// Adds missing entries; `None` above the maximum kinds of GPUs.
 fn place<'t>(tuning: &'t mut Vec<TunedDevice>, device: &Device) -> Option<&'t mut TunedDevice> {
     let capability = u16::from(device.capability.major) * 10 + u16::from(device.capability.minor);
     let is_it = |known: &TunedDevice| (known.capability, known.sms) == (capability, device.sms);
@@ -176,7 +176,7 @@ fn of_point(
     Some(TunedPoint { attributes, shapes, ranking })
 }
 
-/// Rows as fast as the fastest ([`ALIKE`]) keep their order.
+/// Fastest rows ([`ALIKE`]) keep their order.
 pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     times.sort_by_key(|(row, _)| *row);
     let mut ranking = Vec::new();
@@ -187,7 +187,7 @@ pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
     ranking
 }
 
-/// Fails with the runtime's reason for rejecting the node.
+/// Fails with the runtime's reason.
 fn shapes(subject: &Subject, resolved: &ResolvedQuery) -> Result<Vec<Vec<i64>>, String> {
     let outputs = match resolved.unmet(subject) {
         Some(why) => Err(why),

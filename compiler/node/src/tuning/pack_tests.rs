@@ -9,7 +9,7 @@ use cubinder_launch::{Facts, Signature};
 use cubinder_model::validate::MAX_TUNED_POINTS;
 use cubinder_model::{AUTO_TACTIC, Plugin};
 
-/// Upsampling: `mode` does not affect time, `factor` determines the output's shape, `axis` is specialized.
+/// `mode` does not affect time, `factor` determines shapes, `axis` is specialized.
 const UP: &str = r#"schema = 1
 [plugin]
 name = "up"

@@ -86,7 +86,7 @@ fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u32> {
 fn capability_of(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ComputeCapability> {
     let text = toml.string(entry)?.value;
     let parts = text.split_once('.').and_then(|(major, minor)| Some((digits(major)?, digits(minor)?)));
-    // One digit, so that 9.0 can be written 90.
+    // One digit: 9.0 may be written 90.
     let Some((major, minor)) = parts.filter(|(major, minor)| *major > 0 && *minor < 10) else {
         wrong(toml, entry, format!("invalid compute capability `{text}`, expected a value such as `9.0`"));
         return None;
@@ -115,7 +115,7 @@ fn point(toml: &mut TomlReader, mut section: Section<'_>) -> (Point, Places) {
     for each in [Part::Type, Part::Format, Part::Attribute] {
         part(toml, &mut section, each, query, parts);
     }
-    // A point without shapes would describe a node without inputs.
+    // Without shapes, the node would have no inputs.
     let shapes = toml.require(&mut section, Part::Shape.key(), "{ NAME = [512, 4096] }");
     let shapes = shapes.and_then(|entry| toml.table(&entry, "[points.shapes]".to_owned()));
     for entry in shapes.map(|table| table.entries()).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Formats tuning files deterministically, one line per item, for readable diffs.
+//! Formats tuning files, one line per item, for readable diffs.
 
 use std::fmt::Write as _;
 

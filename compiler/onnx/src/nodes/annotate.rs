@@ -1,4 +1,4 @@
-//! Writes attributes that TensorRT needs into plugin nodes: namespace, version, `aot`, shape input indices, domain, and defaults.
+//! Writes TensorRT's attributes into plugin nodes: namespace, version, `aot`, shape input indices, domain, and defaults.
 //!
 //! Keeps existing values and, unless the user overrides (`Mapping`, `AnnotationScope`), other plugins' nodes.
 //! Never changes references to a function's call, or nodes with an ambiguous plugin.
@@ -74,7 +74,7 @@ pub struct Import {
 pub struct Mapping(HashMap<(String, String), usize>);
 
 impl Mapping {
-    /// Parses `DOMAIN::OP=PLUGIN`; domain and plugin namespace are optional. Rejects unknown or ambiguous plugins.
+    /// Parses `DOMAIN::OP=PLUGIN`; domain and namespace are optional. Rejects unknown or ambiguous plugins.
     pub fn parse(texts: &[String], plugins: &Plugins) -> Result<Mapping, Vec<Diagnostic>> {
         let mut mapping = Mapping::default();
         let mut errors = Vec::new();
@@ -200,7 +200,7 @@ pub fn annotate<'m>(
     done
 }
 
-/// Returns whether function calls decide a node's plugin, and not all name this one.
+/// Returns whether function calls decide the plugin, and not all name this one.
 fn is_of_calls(node: &Node, resolved: &Node, plugin: &Plugin) -> bool {
     let own = [(NAMESPACE, &plugin.namespace), (VERSION, &plugin.version)];
     own.into_iter().any(|(name, value)| is_reference(node, name) && !is_text(resolved, name, value))
@@ -217,7 +217,7 @@ fn is_text(node: &Node, name: &str, value: &str) -> bool {
     node.attribute(name).is_some_and(is_right)
 }
 
-/// If newly assigned (`becomes`), also sets namespace, version and domain.
+/// New assignments (`becomes`) also set namespace, version and domain.
 fn change(edits: &mut Edits<'_>, id: NodeId, node: &Node, (plugin, becomes): (&Plugin, bool)) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut add = |what: &str, before: Option<String>, after: String| {
@@ -263,7 +263,7 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
     if !is_right {
         wanted.push(AttributeProto { ints: indices, ..attribute_of(SHAPE_INPUTS, AttributeType::Ints) });
     }
-    // A default would hide a misspelled attribute.
+    // Defaults would hide misspelled attributes.
     let unknown = unknown(plugin, node).take(MOST_REPORTED);
     let mistaken: Vec<&str> = unknown.filter_map(|name| meant(plugin, node, name)).collect();
     let is_missing = |attribute: &&Attribute| {
@@ -368,7 +368,7 @@ fn shown(attribute: &AttributeProto) -> String {
     format!("[{}{more}]", shown.join(", "))
 }
 
-/// Formats the changes as a diff with a final newline. Escapes control characters.
+/// Formats a diff with a final newline. Escapes control characters.
 #[must_use]
 pub fn diff(annotated: &Annotated<'_>, is_written: bool) -> String {
     let mut text = String::new();
@@ -405,7 +405,7 @@ mod tests {
 
     use super::*;
 
-    /// TensorRT's parser would change omitted defaults; the plugin has them anyway.
+    /// The parser would change omitted defaults; the plugin has them.
     #[test]
     fn defaults_are_written_where_they_arrive_as_they_are() {
         use AttributeElement as E;

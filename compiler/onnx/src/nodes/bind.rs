@@ -1,7 +1,7 @@
 //! Binds shapes, shape input values and dimension names.
 //!
-//! A name has one extent everywhere. The manifests' expression language computes names such as `2*batch` or `s0 +
-//! 4`; others are plain: `onnx::Add_0_dim_1`, `batch size`.
+//! A name has one extent. The manifests' expression language computes `2*batch` or `s0 + 4`; others are plain:
+//! `onnx::Add_0_dim_1`, `batch size`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +114,7 @@ impl Word<'_> {
     }
 }
 
-/// Splits into names, numbers and single characters. `-` without blanks is part of a name (`seq-len`): exporters write `s0 - s1`.
+/// Splits into names, numbers and characters. `-` without blanks belongs to a name (`seq-len`): exporters write `s0 - s1`.
 fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':');
     let is_first = |letter: char| letter.is_alphabetic() || letter == '_';
@@ -134,7 +134,7 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-/// Returns whether a dimension's name is computed (`2*batch`): it compiles with numbers for its words.
+/// Whether a dimension's name is computed (`2*batch`): it compiles with numbers.
 fn is_expression(text: &str) -> bool {
     let mut parts = words(text).filter(|word| !word.text.trim().is_empty());
     let is_one = parts.next().is_none_or(|first| first.is_name()) && parts.next().is_none();
@@ -229,7 +229,6 @@ impl Bound {
     }
 }
 
-/// No facts: expressions here contain only numbers.
 struct Nothing;
 
 impl Environment for Nothing {

@@ -1,4 +1,4 @@
-//! Resolves `ref_attr_name` attributes from a function's calls; if calls differ or omit one, it stays a reference.
+//! Resolves `ref_attr_name` from a function's calls; it stays a reference if they differ or omit it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

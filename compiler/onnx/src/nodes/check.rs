@@ -1,4 +1,4 @@
-//! Checks a node against its plugin, in order. The runtime's code decides what a plugin rejects; this module adds what TensorRT's parser does before.
+//! Checks a node against its plugin. The runtime's code decides what a plugin rejects; this module adds TensorRT's parser.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ fn meaningful_attributes(plugin: &Plugin) -> impl Iterator<Item = &str> {
     plugin.attributes.iter().map(|attribute| attribute.name.as_str()).chain(OWN)
 }
 
-/// Reports repeated attributes. ONNX forbids them; TensorRT-RTX 1.7.1 silently uses the first.
+/// ONNX forbids repeated attributes; TensorRT-RTX 1.7.1 silently uses the first.
 fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for attribute in &node.proto.attribute {
@@ -97,7 +97,7 @@ fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
     repeated.map(|(name, _)| RepeatedAttribute { name }.into())
 }
 
-/// Reports [`OWN`] attributes that refer to an unknown value of a call.
+/// [`OWN`] attributes that refer to unknown values of a call.
 fn unread_own_attributes(node: &Node) -> impl Iterator<Item = Finding> {
     OWN.into_iter().filter_map(|name| {
         let loss = Loss::OfCalls(reference(node.attribute(name)?)?.to_owned());
@@ -220,7 +220,7 @@ pub(super) fn shape_input_indices(plugin: &Plugin) -> Vec<i64> {
     inputs.filter(|(_, input)| input.values.is_some()).map(|(index, _)| index).collect()
 }
 
-/// Checks input types against variants; returns all types if only one signature fits.
+/// Returns all types if only one signature fits.
 fn types(
     plugin: &Plugin,
     attributes: Option<&[Value]>,
@@ -249,7 +249,7 @@ fn types(
     match rows.as_slice() {
         [] => {
             let known: Option<Vec<DataType>> = inputs.iter().map(Tensor::data_type).collect();
-            // Attribute errors are already reported.
+            // Attribute errors were reported.
             let types = known
                 .filter(|_| launch::check_specialized(plugin, attributes.unwrap_or_default()).is_ok())?;
             let signature =
@@ -283,7 +283,7 @@ fn shapes(
     for (index, input) in plugin.inputs.iter().enumerate() {
         let Some(tensor) = inputs.get(index) else { continue };
         let Some(rank) = tensor.rank() else { continue };
-        // This check ignores the ranks of earlier tensors.
+        // Ignores earlier tensors' ranks.
         let mut ranks = vec![0; index];
         ranks.push(rank);
         let facts = Facts { ranks: &ranks, ..Facts::default() };
@@ -311,7 +311,7 @@ fn shapes(
     let shapes: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes, ranks: &ranks, shapes: &shapes, ..Facts::default() };
     let rules = rules_of_shapes(plugin).filter(|rule| matches!(rule, Rule::Require(_)));
-    // Attribute rules are already reported.
+    // Attribute rules were reported.
     let alone = Facts { attributes, ..Facts::default() };
     let rules = rules.filter(|rule| rule.check(plugin, &alone, &mut Steps::default()) == Ok(None));
     for rule in rules {
@@ -325,7 +325,7 @@ fn shapes(
     findings.len() == before
 }
 
-/// Reports a rule that fails for every value of unknown dimensions.
+/// Fails for all values of unknown dimensions.
 fn never_holds(
     plugin: &Plugin,
     require: &Requirement,

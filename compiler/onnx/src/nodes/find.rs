@@ -68,7 +68,7 @@ pub(super) struct Finder<'a> {
     operators: HashSet<&'static str>,
     beyond: HashSet<&'static str>,
     lacked: HashSet<&'static str>,
-    /// Suggestions for the first [`MOST_MEANT`] unknown names: the search is slow.
+    /// Suggestions for [`MOST_MEANT`] unknown names: the search is slow.
     meant: RefCell<HashMap<(String, bool), Option<Meant>>>,
     names: BTreeSet<&'a str>,
 }
@@ -82,10 +82,10 @@ struct Meant {
 
 const MOST_MEANT: usize = 64;
 
-/// TensorRT's operators outside of the standard, in any domain (`supportsOperator`, TensorRT-RTX 1.7.1).
+/// TensorRT's operators outside the standard, in any domain (`supportsOperator`, TensorRT-RTX 1.7.1).
 const BEYOND_THE_STANDARD: &str = include_str!("operators_of_tensorrt.txt");
 
-/// Standard operators that TensorRT lacks, so that plugins can replace them (TensorRT-RTX 1.7.1).
+/// Standard operators that TensorRT-RTX 1.7.1 lacks: plugins can replace them.
 const LACKED: &str = include_str!("operators_tensorrt_lacks.txt");
 
 impl<'a> Finder<'a> {
@@ -120,7 +120,7 @@ impl<'a> Finder<'a> {
         let by_attribute = match &namespace {
             TextAttribute::Text(namespace) => named(namespace),
             TextAttribute::Other => named(""),
-            // Any plugin of that name and version may match.
+            // Any such plugin may match.
             TextAttribute::Unknown => {
                 let mut named = self.plugins.named(op);
                 named.find(|(_, known)| version.is_version(&known.plugin.version)).map(|(place, _)| place)
@@ -272,7 +272,7 @@ impl<'a> Finder<'a> {
         UnmatchedNode { finding: UnknownOperator { message, near: meant, note, help }.into(), near }
     }
 
-    /// Suggests a plugin or, in the standard's domain, an operator.
+    /// In the standard's domain, also operators.
     fn meant(&self, op: &str, is_standard: bool) -> Option<Meant> {
         let mut meant = self.meant.borrow_mut();
         let key = (op.to_owned(), is_standard);
@@ -297,7 +297,7 @@ fn is_found(domain: &str, stated: &TextAttribute, plugin: &Plugin) -> bool {
     plugin.namespace == domain || plugin.namespace == stated.text().unwrap_or("")
 }
 
-/// Returns whether adding attributes would assign the node to the plugin.
+/// Whether more attributes would assign the node to the plugin.
 fn lacks(node: &Node, plugin: &Plugin) -> bool {
     let is_in = match TextAttribute::read(node, NAMESPACE) {
         TextAttribute::Text(namespace) => namespace == plugin.namespace,
@@ -335,7 +335,7 @@ fn names(plugins: &Plugins) -> String {
 enum TextAttribute {
     Nothing,
     Text(String),
-    /// The attribute has another type, which TensorRT does not read as text.
+    /// Another type, which TensorRT does not read as text.
     Other,
     /// Refers to an unknown value of a function's call.
     Unknown,

@@ -1,4 +1,4 @@
-//! Lists a model's plugin nodes: owns the walk in dataflow order, the report ([`Report`]) and its text ([`table()`]).
+//! Lists plugin nodes: owns the walk in dataflow order, the report ([`Report`]) and its text ([`table()`]).
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -78,7 +78,7 @@ pub struct TensorReport {
 }
 
 impl Report {
-    /// Returns all findings as messages; merges an op type's equal ones.
+    /// Returns all findings; merges an op type's equal ones.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         folded(&self.nodes)
@@ -137,7 +137,7 @@ pub(super) struct VisitedNode<'a> {
     pub(super) checked: Checked,
 }
 
-/// Adds outputs to `tensors` in dataflow order. Returns plugin nodes and nodes without an owner in file order.
+/// Adds outputs to `tensors` in dataflow order. Returns plugin and unowned nodes in file order.
 pub(super) fn walk<'a>(
     model: &'a Model,
     plugins: &'a Plugins,
@@ -228,7 +228,7 @@ fn difference(described: &Tensor, given: &Tensor) -> Option<Difference> {
     is_other.then(|| Some(Difference::Shape(described.shape_text()?, given.shape_text()?))).flatten()
 }
 
-/// Checks against the probable plugin; outputs stay unknown.
+/// Uses the probable plugin; outputs stay unknown.
 fn of_nobody(nobody: &UnmatchedNode, plugins: &Plugins, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = vec![nobody.finding.clone()];
     let near = nobody.near.filter(|_| nobody.finding.is_error());
@@ -243,7 +243,7 @@ fn of_nobody(nobody: &UnmatchedNode, plugins: &Plugins, node: &Node, inputs: &[T
             ),
         );
     }
-    // The standard's inference applies even if TensorRT lacks the operator.
+    // The standard applies even if TensorRT lacks the operator.
     let is_standard = nobody.finding.problem == UNSUPPORTED && node.domain().is_empty();
     let outputs = if is_standard { standard::outputs(node, inputs) } else { Vec::new() };
     Checked { findings, outputs, ..Checked::default() }

@@ -1,6 +1,6 @@
-//! Checks plugin nodes of ONNX models as TensorRT's parser reads them; [`cubinder_model::field`] and
-//! [`cubinder_launch`], shared with the runtime, decide what a plugin rejects. Observed with TensorRT-RTX 1.7.1;
-//! `tests/tests/it/onnx.rs` compares findings with it. Never runs TensorRT or reads weights.
+//! Checks plugin nodes of ONNX models as TensorRT's parser does (observed with TensorRT-RTX 1.7.1;
+//! `tests/tests/it/onnx.rs` compares findings). [`cubinder_model::field`] and [`cubinder_launch`] decide what a plugin
+//! rejects. Never runs TensorRT or reads weights.
 
 mod annotate;
 mod bind;

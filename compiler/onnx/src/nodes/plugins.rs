@@ -1,5 +1,5 @@
-//! Opens the model and its plugins' files: manifests, plugin libraries, bundles, and engines with a library.
-//! Engines' nodes are not plugins: the build removed some parts.
+//! Opens the model and its plugins' files: manifests, plugin libraries, bundles, and engines with a library. Engines'
+//! nodes lack parts, so they are not plugins.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -26,7 +26,7 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// Reads the plugins of some files; fails if a file has none, or plugins of one name, namespace and version differ.
+    /// Reads files' plugins; fails if a file has none, or plugins of one name, namespace and version differ.
     pub fn open(files: &[PathBuf]) -> Result<Plugins, Vec<Diagnostic>> {
         let mut plugins = Plugins::default();
         let mut errors = Vec::new();

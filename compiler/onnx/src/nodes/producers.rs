@@ -1,4 +1,4 @@
-//! Finds producers of tensors: inputs, weights and nodes of a graph and its enclosing graphs.
+//! Finds tensors' producers: inputs, weights and nodes, also of enclosing graphs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::tensors::{Tensor, Tensors};
 
 pub(super) struct Producers<'a> {
     model: &'a Model,
-    /// Per graph: tensors with their nodes, `None` for inputs and weights. Filled on demand.
+    /// Tensors with their nodes (`None`: inputs, weights) per graph. Filled on demand.
     graphs: Vec<Option<HashMap<&'a str, Option<usize>>>>,
 }
 

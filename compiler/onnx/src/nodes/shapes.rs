@@ -1,5 +1,5 @@
-//! `cubinder eval` for a model's plugin nodes: binds dimension names, infers node by node ([`super::list`]),
-//! and evaluates launches ([`crate::eval`]).
+//! `cubinder eval` for plugin nodes: binds dimension names, infers node by node ([`super::list`]), evaluates launches
+//! ([`crate::eval`]).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -160,7 +160,7 @@ fn open_text(model: &Model, open: &BTreeSet<String>) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} of the network's inputs is not specified", quoted(names)))
 }
 
-/// Reports unknown facts of inputs; `origin` names the operator that causes them.
+/// `origin` names the operator that causes them.
 fn missing(
     plugin: &Plugin,
     inputs: &[Tensor],
@@ -280,7 +280,7 @@ fn launches(evaluation: &Evaluation) -> String {
     text
 }
 
-/// Keeps only nodes of that name; fails if no node has it.
+/// Keeps nodes of that name; fails if none has it.
 pub fn only(report: &mut ShapesReport, model: &Model, name: &str) -> Result<(), Diagnostic> {
     let names: Vec<String> = report.nodes.iter().map(|found| found.node.node.clone()).collect();
     report.nodes.retain(|found| found.node.node == name);

@@ -1,7 +1,7 @@
 //! Infers types, shapes and small integer values of ordinary operators.
 //!
-//! Element-wise operators and shape arithmetic are here, others in [`moving`] and [`windows`]. Follows ONNX
-//! operator sets 7 to 27 with NumPy's broadcasting. Never guesses.
+//! Element-wise operators and shape arithmetic; [`moving`] and [`windows`] have others. Follows ONNX operator sets 7 to
+//! 27 with NumPy's broadcasting. Never guesses.
 
 mod moving;
 mod windows;
@@ -13,7 +13,7 @@ use crate::proto::tensor_proto::DataType as Element;
 use super::plugin_fields::reference;
 use super::tensors::{Dim, MOST_VALUES, Tensor, constant, known_element};
 
-/// Returns the first outputs of a default-domain node; empty if unknown.
+/// Returns a default-domain node's first outputs; empty if unknown.
 pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
     if node.proto.attribute.iter().any(|stated| reference(stated).is_some()) {
         return Vec::new();
@@ -41,7 +41,7 @@ fn single_output(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
         "Identity" => first().cloned(),
         op if SAME_SHAPE.split(' ').any(|known| known == op) => first().map(like),
         "RMSNormalization" => {
-            // The standard specifies the scale's type; its inference uses the input's.
+            // The standard uses the scale's type; its inference the input's.
             let (input, scale) = (first()?, inputs.get(1)?);
             Some(Tensor::new(input.element.filter(|_| input.element == scale.element), input.dims.clone()))
         }
@@ -102,7 +102,7 @@ fn stated_element(node: &Node, name: &str) -> Option<Element> {
     int(node, name).and_then(|stated| i32::try_from(stated).ok()).and_then(known_element)
 }
 
-/// Returns a non-negative axis; `None` if out of range.
+/// Not negative; `None` if out of range.
 fn axis(stated: i64, rank: usize) -> Option<usize> {
     let rank_signed = i64::try_from(rank).ok()?;
     let place = if stated < 0 { stated.checked_add(rank_signed)? } else { stated };
@@ -189,7 +189,7 @@ fn number(op: &str, left: &Dim, right: &Dim) -> Dim {
 fn cast(node: &Node, input: &Tensor) -> Option<Tensor> {
     let element = stated_element(node, "to");
     let integers = element.filter(|element| matches!(element, Element::Int64 | Element::Int32));
-    // Float values are never known, so nothing is rounded.
+    // Float values are never known: no rounding.
     let values = integers.and_then(|element| {
         Some(input.values.as_ref()?.iter().map(|value| within(element, value.clone())).collect())
     });

@@ -1,4 +1,4 @@
-//! Known types, shapes and values of tensors: the model's descriptions, merged with inferred facts.
+//! Known types, shapes and values: the model's descriptions, merged with inferred facts.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -68,7 +68,7 @@ impl Tensor {
         self.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.extent().is_some()))
     }
 
-    /// Returns the shape as TensorRT passes it: -1 for unknown extents.
+    /// TensorRT passes -1 for unknown extents.
     pub(super) fn announced(&self) -> Option<Vec<i64>> {
         Some(self.dims.as_ref()?.iter().map(|dim| dim.extent().unwrap_or(-1)).collect())
     }
@@ -77,7 +77,7 @@ impl Tensor {
         self.values.as_ref()?.iter().map(Dim::extent).collect()
     }
 
-    /// Returns the plugin's type: TensorRT converts doubles to floats (observed with TensorRT-RTX 1.7.1).
+    /// TensorRT converts doubles to floats (observed with TensorRT-RTX 1.7.1).
     pub(super) fn data_type(&self) -> Option<DataType> {
         data_type(self.element?)
     }
@@ -121,7 +121,7 @@ impl Tensor {
         }
     }
 
-    /// Merges facts; inferred ones take precedence, as TensorRT ignores stated ones.
+    /// Inferred facts take precedence: TensorRT ignores stated ones.
     fn over(self, stated: Tensor) -> Tensor {
         let is_same = |found: &Element| stated.element.is_some_and(|stated| !is_other_type(stated, *found));
         let element = if self.element.as_ref().is_some_and(is_same) { stated.element } else { self.element };
@@ -186,7 +186,7 @@ pub(super) struct Tensors {
     /// Descriptions that differ from inferred ones.
     stale: HashMap<(usize, String), Tensor>,
     given: HashSet<(usize, String)>,
-    /// User-supplied facts that differ from inferred ones: name, supplied, inferred.
+    /// Wrong user-supplied facts: name, supplied, inferred.
     pub(super) denied: Vec<(String, Tensor, Tensor)>,
 }
 
@@ -276,7 +276,7 @@ impl Tensors {
         let mut old = std::mem::take(stated);
         if is_shape || is_type {
             self.stale.insert(place, old.clone());
-            // A partly wrong shape is discarded entirely.
+            // Discards partly wrong shapes.
             old.dims = old.dims.filter(|_| !is_shape);
         }
         *stated = tensor.over(old);
@@ -344,7 +344,7 @@ fn integers(tensor: &TensorProto) -> Option<Vec<i64>> {
     (Some(values.len()) == elements(tensor)).then_some(values)
 }
 
-/// Returns nodes in dataflow order, like TensorRT, else file order; cycles come last.
+/// In dataflow order, like TensorRT, else file order; cycles come last.
 pub(super) fn in_order(graph: &Graph) -> Vec<usize> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {

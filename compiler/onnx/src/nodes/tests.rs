@@ -161,7 +161,6 @@ fn agrees(stated: &Tensor, found: &Tensor) -> bool {
     stated.len() == found.len() && stated.iter().zip(found).all(agrees)
 }
 
-/// The oracle is `onnx.shape_inference`.
 #[test]
 fn shapes_of_random_models_are_those_of_onnx() {
     const COUNT: usize = 400;

@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source;
 use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 
-/// Writes the edited model `from` to `to`, possibly the same file; on failure `to` stays unchanged.
+/// Writes the edited model `from` to `to`, possibly the same; on failure `to` is unchanged.
 pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic> {
     let unwritable = |why: &str, help| -> Diagnostic {
         UnwritableModel { file: to.display().to_string(), why: why.to_owned(), help }.into()

@@ -168,7 +168,7 @@ fn field(number: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Field 200 in four encodings: a number, 4 bytes, 8 bytes and text.
+/// Field 200: a number, 4 bytes, 8 bytes and text.
 fn unknown() -> Vec<u8> {
     let key = |kind: u16| [0xc0 | kind as u8, 0x0c];
     [&key(0)[..], &[5], &key(5), &[1, 2, 3, 4], &key(1), &[9; 8], &key(2), &[3], b"???"].concat()
@@ -237,7 +237,7 @@ fn weights_beyond_memory_are_never_read() {
     let model = Model::read(&file).unwrap();
     let took = started.elapsed();
     assert_eq!((model.graphs[0].nodes.len(), model.graphs[0].initializers.len()), (10_000, 1));
-    // An unoptimized run on a shared machine takes half of it.
+    // An unoptimized run takes half of it.
     assert!(took.as_secs() < 4, "{took:?}");
     let mut edits = Edits::new(&model);
     edits.set_domain(NodeId { graph: 0, node: 9_999 }, "other");
@@ -275,7 +275,6 @@ fn group(number: u8) -> Vec<u8> {
     [&[number << 3 | 3, 0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i'][..], &inner, &[number << 3 | 4]].concat()
 }
 
-/// ONNX has no groups, but unknown fields may be some.
 #[test]
 fn groups_come_out_as_they_were() {
     let mut made = node(("sample", "pad"), &["x"], &["y"], vec![int("n", 1)]).encode_to_vec();

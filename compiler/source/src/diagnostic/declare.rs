@@ -1,8 +1,8 @@
 /// Declares diagnostic types and converts each [`From`](std::convert::From) its fields into a [`Diagnostic`](super::Diagnostic) or a `Vec` of one.
 ///
 /// The severity may name a rule. Each part calls the equally named method of [`Diagnostic`](super::Diagnostic); `at`
-/// and `related` need a [`Span`](super::Span) field. Texts are format strings over the fields. `?FIELD` adds the part
-/// if the field is `Some`, `*FIELD` adds it for each element.
+/// and `related` need a [`Span`](super::Span) field. Texts are format strings. `?FIELD` adds the part if the field is
+/// `Some`, `*FIELD` for each element.
 ///
 /// ```
 /// use cubinder_source::diagnostic::{Diagnostic, Source, Span};

@@ -10,7 +10,7 @@ pub struct LineColumn {
     pub column: usize,
 }
 
-/// Cached: a text may have as many messages as lines.
+/// Cached: texts may have many messages.
 #[derive(Debug, Default)]
 pub(super) struct Lines(OnceLock<Vec<usize>>);
 
@@ -44,7 +44,7 @@ pub(super) fn clamp(text: &str, range: &Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Returns the part on the first line. A range at the end of the text moves to the last line's end.
+/// Returns the part on the first line. At the text's end, moves to the last line's end.
 pub(super) fn on_one_line(text: &str, range: &Range<usize>) -> Range<usize> {
     let range = clamp(text, range);
     let mut start = range.start;

@@ -1,5 +1,5 @@
 //! Diagnostics and their rendering: [`render`] for terminals, [`to_json_lines`] for editors and CI. Must not decide
-//! which findings are errors, or print.
+//! which are errors, or print.
 
 mod declare;
 mod fold;
@@ -112,7 +112,7 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// Fix.
     pub help: Option<String>,
-    /// Declaration, if a later check may replace the diagnostic ([`Sink::supersede`]). Not shown.
+    /// Declaration, if a later check may replace it ([`Sink::supersede`]). Not shown.
     pub subject: Option<Span>,
 }
 

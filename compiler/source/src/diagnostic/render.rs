@@ -1,4 +1,4 @@
-//! Renders diagnostics for terminals like rustc, without control characters. Labels appear on their first line, because manifest tables can be long.
+//! Renders diagnostics like rustc, without control characters. Labels appear on their first line: tables can be long.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -77,7 +77,7 @@ pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
     renderer.render(&[group])
 }
 
-/// Passes only labelled lines and neighbours, to bound the renderer's time.
+/// Only labelled lines and neighbours, to bound the time.
 fn window(text: &str, labels: &Labels<'_>) -> Range<usize> {
     let spans = labels.iter().map(|(_, label)| on_one_line(text, &label.span.range));
     let all = spans.reduce(|all, span| all.start.min(span.start)..all.end.max(span.end));
@@ -127,7 +127,7 @@ pub fn harmless(text: &str, one_line: bool) -> String {
     result
 }
 
-/// Replaces `U+0080` to `U+009F`, which can start escape sequences, by dots of equal length. The renderer replaces ASCII controls.
+/// Replaces `U+0080` to `U+009F`, which can start escape sequences, by equally long dots. The renderer replaces ASCII controls.
 fn harmless_source(text: &str) -> Cow<'_, str> {
     let is_c1 = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
     if text.contains(is_c1) { Cow::Owned(text.replace(is_c1, "\u{b7}")) } else { Cow::Borrowed(text) }

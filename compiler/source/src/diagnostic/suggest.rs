@@ -1,7 +1,7 @@
-/// Generated files may have many unknown names.
+/// Generated files have many names.
 const MAX_CANDIDATES: usize = 1000;
 
-/// Returns the nearest candidate within a third of the characters; swapped neighbours are one edit.
+/// Returns the nearest candidate within a third of the characters; swaps are one edit.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
@@ -19,7 +19,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
         let same_letters = candidate.eq_ignore_ascii_case(name);
         let distance = if same_letters { 0 } else { strsim::osa_distance(name, candidate) };
-        // If every character is replaced, the names have no similarity.
+        // If all characters differ, names are not similar.
         let plausible = same_letters || (distance <= limit && distance < length.max(candidate_length));
         if plausible && best.is_none_or(|(nearest, _)| distance < nearest) {
             best = Some((distance, candidate));

@@ -151,7 +151,6 @@ fn places_count_characters() {
     assert_eq!(source.line_column(99), LineColumn { line: 2, column: 2 });
 }
 
-/// A quadratic search takes minutes.
 #[test]
 fn messages_of_many_lines_take_linear_time() {
     const LINES: usize = 50_000;

@@ -1,4 +1,4 @@
-//! A rule's page in a Markdown subset: title, second-level headings, paragraphs, lists and fenced blocks, without wrapped lines.
+//! A rule's page in a Markdown subset: title, second-level headings, paragraphs, lists, fenced blocks; unwrapped.
 
 use crate::diagnostic::Code;
 

@@ -118,7 +118,7 @@ fn head(cells: &[&str]) -> String {
     format!("{}|{}\n", row(cells), "---|".repeat(cells.len()))
 }
 
-/// A kind, such as `[[launches]] with code`, omits keys equal to the table's.
+/// Kinds, such as `[[launches]] with code`, omit keys equal to the table's.
 fn keys(table: &Table) -> String {
     let header = table.title.split_once(" with ").map(|(header, _)| header);
     let base = tables().into_iter().find(|base| Some(base.title) == header);

@@ -1,4 +1,4 @@
-//! Damages a manifest: every key and value, and every name, number and sign inside strings.
+//! Damages a manifest: every key and value, and names, numbers and signs in strings.
 
 use std::ops::Range;
 

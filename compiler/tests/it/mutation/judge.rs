@@ -17,7 +17,7 @@ use toml::de::DeTable;
 
 use super::damage::Damage;
 
-/// The configuration for manifests without targets.
+/// For manifests without targets.
 pub(crate) const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\"]\n";
 
 const NVRTC: (i32, i32) = (13, 0);
@@ -127,7 +127,7 @@ fn unread(resolved: &mut Resolved) -> Vec<Diagnostic> {
     unread
 }
 
-/// Returns the draft without descriptions. Equal drafts are checked once.
+/// Without descriptions. Equal drafts are checked once.
 fn essence(draft: &PluginDraft) -> String {
     let mut draft = draft.clone();
     let plugin = &mut draft.plugin;

@@ -1,5 +1,5 @@
 //! Damages good manifests one key, value, name or number at a time. Each mutant must change the output, or be rejected
-//! with an error that shows the damage ([`judge::is_on`]); otherwise a part of the manifest is ignored.
+//! with an error that shows the damage ([`judge::is_on`]): every part matters.
 
 mod damage;
 mod judge;
@@ -44,8 +44,8 @@ struct Examined {
     fates: Vec<(usize, Damage, Fate)>,
 }
 
-/// Damages of one kind to one key that a run examines: the first, in the order of the manifests. `CUBINDER_ALL_MUTANTS`
-/// (set by `cargo xtask test --release-checks`) removes the limit.
+/// Damages of one kind to one key that a run examines: the first ones. `CUBINDER_ALL_MUTANTS` (set by `cargo xtask test
+/// --release-checks`) removes the limit.
 const DAMAGES_OF_A_KIND: usize = 3;
 
 static LIMIT: LazyLock<usize> = LazyLock::new(|| match std::env::var_os("CUBINDER_ALL_MUTANTS") {
@@ -193,7 +193,7 @@ fn leaves_no_trace(damage: &Damage, text: &str) -> bool {
         "code.cubin" => {
             damage.replacement.is_empty() && taken.contains(".sm_90.") && !taken.contains(".sm_80.")
         }
-        // Both accept the same tensors, and only addresses are passed.
+        // Both accept equal tensors; only addresses are passed.
         "code.parameters" => damage.replacement.is_empty() && taken == "4" && before(5) == Some("float"),
         _ => false,
     }

@@ -56,7 +56,7 @@ unsafe extern "C" fn create_plugin<C: QuickCreator>(
     phase: TensorRTPhase,
     request: QuickPluginCreationRequest,
 ) -> This {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let creator = unsafe { creator::<Quick<C>>(this) };
     call::<Quick<C>, _>(creator, ptr::null_mut(), |creator| {
         // SAFETY: each pointer is null, which the functions check, or valid (TensorRT's contract).

@@ -47,7 +47,7 @@ fn value_of(this: *const c_void) -> i64 {
 }
 
 fn value_behind(expr: *const IDimensionExpr) -> i64 {
-    // SAFETY: tests pass only fakes, which have this type.
+    // SAFETY: as above.
     value_of(unsafe { (*expr).implementation })
 }
 
@@ -67,7 +67,7 @@ unsafe extern "C-unwind" fn constant(this: *const c_void, value: i64) -> *const 
     let expr = Box::new(FakeExpr { vptr: &raw const EXPR_SLOTS, value });
     let outside = Box::new(IDimensionExpr { vptr: ptr::null(), implementation: (&raw const *expr).cast() });
     let pointer = &raw const *outside;
-    // SAFETY: tests pass only fakes, which have this type.
+    // SAFETY: as above.
     unsafe { (*this.cast::<FakeImplementation>()).made.borrow_mut().push((outside, expr)) };
     pointer
 }

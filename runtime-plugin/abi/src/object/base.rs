@@ -60,7 +60,7 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
     /// Sets the tactic of later calls: one of [`tactics`](Self::tactics), or 0.
     fn set_tactic(&self, tactic: i32) -> Result<()>;
 
-    /// Receives errors and caught panics before TensorRT gets the code.
+    /// Receives errors and caught panics before TensorRT does.
     fn report(&self, error: &Error) {
         logger::error_of(&self.identity().name, error);
     }
@@ -125,7 +125,7 @@ pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
 }
 
 pub(crate) unsafe extern "C" fn get_nb_outputs<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
@@ -154,21 +154,21 @@ pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
 }
 
 pub(crate) unsafe extern "C" fn get_nb_tactics<K: PluginKind>(this: This) -> i32 {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
 /// The plugin owns the string and never moves it.
 unsafe fn text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> Option<&CStr>) -> *const c_char {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: as above.
     let object = unsafe { object::<K, Build>(&this) };
     let failure = |_: &Error| std::ptr::null();
     object.call(failure, |plugin| Ok(text(plugin).map_or(std::ptr::null(), CStr::as_ptr)))
 }
 
 pub(crate) unsafe extern "C" fn get_timing_cache_id<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: as above.
     unsafe { text::<K>(this, K::Implementor::timing_cache_id) }
 }
 
@@ -178,7 +178,7 @@ pub(crate) unsafe extern "C" fn get_metadata_string<K: PluginKind>(this: This) -
 }
 
 pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, output: i32) -> i32 {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: as above.
     let object = unsafe { object::<K, Build>(&this) };
     object.call(
         |_| -1,
@@ -190,7 +190,7 @@ pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, out
 }
 
 pub(crate) unsafe extern "C" fn set_tactic<K: PluginKind, I: Interface>(this: This, tactic: i32) -> i32 {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: as above.
     let object = unsafe { object::<K, I>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }

@@ -154,7 +154,7 @@ fn missing() -> Error {
     Error::new(Error::INVALID_STATE, "this plugin could not be cloned or attached; see the previous message")
 }
 
-/// Passes the object to TensorRT, which frees it with its D0.
+/// TensorRT frees the object with its D0.
 pub(crate) fn release<K: PluginKind>(object: Box<Object<K>>) -> This {
     Box::into_raw(object).cast()
 }
@@ -212,7 +212,7 @@ unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapability
 }
 
 unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let object = unsafe { object::<K, PluginV3>(&this) };
     object.call(
         |_| release(Object::<K>::boxed(None, K::State::default())),
@@ -230,7 +230,7 @@ unsafe fn core_text<K: PluginKind>(this: This, text: fn(&Identity) -> &CStr) -> 
 }
 
 unsafe extern "C" fn get_plugin_name<K: PluginKind>(this: This) -> *const c_char {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     unsafe { core_text::<K>(this, |identity| &identity.name) }
 }
 

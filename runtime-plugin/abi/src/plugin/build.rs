@@ -1,4 +1,4 @@
-//! Thunks specific to `IPluginV3OneBuildV2`. Never decides about types or shapes.
+//! Thunks of `IPluginV3OneBuildV2`. Never decides about types or shapes.
 
 use super::{Plugin, PluginObject, V3One};
 use crate::error::Error;
@@ -90,7 +90,7 @@ unsafe extern "C" fn get_workspace_size<P: Plugin>(
 }
 
 unsafe extern "C" fn get_format_combination_limit<P: Plugin>(this: This) -> i32 {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let object = unsafe { this_object::<P>(&this) };
     object.call(|_| 0, |plugin| Ok(plugin.format_combination_limit()))
 }

@@ -1,4 +1,4 @@
-//! A plugin's safe trait, the object with four vptrs that TensorRT holds, and its thunks.
+//! A plugin's safe trait, the object with four vptrs behind it, and its thunks.
 
 mod build;
 mod runtime;
@@ -26,8 +26,7 @@ pub trait Plugin: PluginBase {
     /// outputs; later entries are undefined.
     fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool;
 
-    /// Returns the workspace in bytes for the whole profile; `opt` may be -1. After an error TensorRT drops the format
-    /// combination.
+    /// Returns the workspace in bytes for the whole profile; `opt` may be -1. An error drops the format combination.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -61,16 +60,15 @@ pub trait Plugin: PluginBase {
         stream: *mut c_void,
     ) -> Result<()>;
 
-    /// Returns an execution context's object. Must succeed without a driver: builds may call it.
+    /// Returns an execution context's object. Must succeed without a driver, as in builds.
     fn attach_to_context(&self) -> Result<Self>;
 
-    /// Returns the engine's fields: always the same set and address. The build's message for an error is unclear;
-    /// check in [`configure`](PluginBase::configure) if possible.
+    /// Returns the engine's fields: always the same set and address. The build's message for an error is unclear; check
+    /// in [`configure`](PluginBase::configure).
     fn fields_to_serialize(&self) -> Result<&FieldSet>;
 
     /// Returns whether TensorRT accepts null from `attachToContext`; otherwise it gets an object whose methods fail.
-    /// TensorRT-RTX 1.7 crashes for plugins with aliased outputs (`false` by default) or data-dependent ones, which
-    /// must return `false`.
+    /// Must be `false` for outputs with aliases (the default) or data-dependent sizes: TensorRT-RTX 1.7 crashes.
     fn tolerates_null_attach(&self) -> bool {
         (0..self.output_count()).all(|output| self.aliased_input(output).is_none())
     }

@@ -52,7 +52,7 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     workspace: Opaque,
     stream: Opaque,
 ) -> i32 {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| {
         let (input_count, output_count) = object.state.get()?;
@@ -72,13 +72,13 @@ unsafe extern "C" fn enqueue<P: Plugin>(
 }
 
 unsafe extern "C" fn attach_to_context<P: Plugin>(this: This, _context: Opaque) -> This {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let object = unsafe { this_object::<P>(&this) };
     attach(object)
 }
 
 unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const PluginFieldCollection {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: as above.
     let object = unsafe { this_object::<P>(&this) };
     object.call(
         |_| &raw const REFUSED.0,

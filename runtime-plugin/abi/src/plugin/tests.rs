@@ -259,7 +259,7 @@ fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let (descs, pointer) = ([desc(), desc()], |address| std::ptr::without_provenance_mut::<c_void>(address));
     let (inputs, outputs) = ([pointer(16).cast_const()], [pointer(32), pointer(48)]);
-    // SAFETY: the object is live, the arrays match the last `on_shape_change`, and no tensor pointer is dereferenced.
+    // SAFETY: the object is live, the arrays match the last `on_shape_change`, and no tensor is accessed.
     unsafe {
         (runtime.enqueue)(
             this,

@@ -105,7 +105,7 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Sets the scalar arguments. Passes 0, too: the object may contain another launch's number.
+    /// Sets the scalars, zeros too: the object may contain another launch's.
     fn take_scalars(&self, scalars: &[Expr<'_>], sym_exprs: &SymExprs) -> Result<()> {
         let (this, slots) = self.scalars;
         let count = crate::object::base::count(scalars.len())?;

@@ -1,7 +1,5 @@
-//! A quick plugin: the safe trait, TensorRT's object during a build, and its thunks.
-//!
-//! Quick plugins are those of NVIDIA's Python module `tensorrt.plugin`. An engine runs the kernels of ahead-of-time
-//! ones without a plugin library.
+//! A quick plugin, as of NVIDIA's Python module `tensorrt.plugin`: the safe trait, TensorRT's object during a build,
+//! and its thunks. An engine runs the kernels of ahead-of-time ones without a plugin library.
 
 mod build;
 mod launch;
@@ -19,7 +17,7 @@ use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorD
 use crate::vtable::{QuickBuildSlots, QuickRuntimeSlots, This, VTable};
 use launch::SymExprs;
 
-/// A kernel's launch: 32-bit integers, constant or over the inputs' extents.
+/// A launch: 32-bit integers, constant or over the inputs' extents.
 #[derive(Debug, Clone)]
 pub struct QuickLaunch<'b> {
     /// Blocks (x, y, z).

@@ -1,4 +1,4 @@
-//! Thunks of `IPluginV3QuickRuntime`, which report that the plugin cannot run.
+//! Thunks of `IPluginV3QuickRuntime`: the plugin cannot run.
 
 use std::ffi::c_void;
 
@@ -31,7 +31,7 @@ unsafe extern "C" fn enqueue<P: QuickPlugin>(
     _output_count: i32,
     _stream: *mut c_void,
 ) -> i32 {
-    // SAFETY: `this` is live, and its vtable has this function.
+    // SAFETY: `this` is live, and has this slot.
     let object = unsafe { object::<Quick<P>, Runtime>(&this) };
     object.call(code, |_| {
         Err(Error::new(
@@ -42,7 +42,7 @@ unsafe extern "C" fn enqueue<P: QuickPlugin>(
     })
 }
 
-/// Returns no fields: the engine keeps the kernel instead.
+/// The engine keeps the kernel instead.
 unsafe extern "C" fn get_fields_to_serialize(_this: This) -> *const PluginFieldCollection {
     &raw const NONE.0
 }

@@ -237,7 +237,7 @@ fn output_shapes(plugin: This, builder: &FakeBuilder) -> (i32, Vec<Option<i64>>)
     let (this, build) = build(plugin);
     let mut outputs = [DimsExprs { nb_dims: 99, d: [null(); MAX_DIMS] }; 2];
     let input = builder.shape(&[21]);
-    // SAFETY: the object is live, and the arrays have these lengths.
+    // SAFETY: as above.
     let code = unsafe {
         (build.get_output_shapes)(
             this,
@@ -460,7 +460,6 @@ fn a_kernel_stays_as_long_as_its_plugin() {
 
 #[test]
 fn code_that_cannot_be_handed_over_is_refused() {
-    // Untouched zeros use no memory.
     let long = i32::MAX as usize + 1;
     for (bytes, why) in [
         (0, r#"kernel "scale" has no code"#.to_owned()),
@@ -479,7 +478,7 @@ fn code_that_cannot_be_handed_over_is_refused() {
 fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let desc = dynamic().desc;
-    // SAFETY: the object is live, and no tensor pointer is dereferenced.
+    // SAFETY: the object is live, and no tensor is accessed.
     unsafe { (runtime.enqueue)(this, &desc, &desc, null(), null(), &desc.dims, &desc.dims, 1, 2, null_mut()) }
 }
 

@@ -1,4 +1,4 @@
-//! NVIDIA's enumerations, all `int32_t`. Never a Rust `enum`: unknown values would be undefined behavior.
+//! NVIDIA's enumerations, all `int32_t`. Never a Rust `enum`: unknown values are undefined behavior.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Structs and enumerations that cross the boundary; all layouts are asserted.
+//! Structs and enumerations of the boundary; all layouts are asserted.
 
 mod enums;
 mod structs;

@@ -53,9 +53,9 @@ pub struct PluginTensorDesc {
 pub struct DynamicPluginTensorDesc {
     /// Type, format, extents; -1 if dynamic.
     pub desc: PluginTensorDesc,
-    /// Smallest extents of the profile.
+    /// Smallest extents.
     pub min: Dims,
-    /// Largest extents of the profile.
+    /// Largest extents.
     pub max: Dims,
     /// Extents to optimize for; may be -1.
     pub opt: Dims,
@@ -86,7 +86,7 @@ pub struct PluginField {
 }
 
 impl PluginFieldType {
-    /// Returns the bytes of `count` elements, 4-bit ones packed; `None` for an unknown type or on overflow.
+    /// Returns the bytes of `count` elements, 4-bit ones packed; `None` for unknown types or overflow.
     pub const fn bytes(self, count: usize) -> Option<usize> {
         match self {
             Self::INT8 | Self::CHAR | Self::UNKNOWN | Self::FP8 => Some(count),

@@ -129,7 +129,6 @@ impl PluginBase for QuickProbe {
     }
     fn report(&self, error: &Error) {
         self.record.reports.lock().unwrap().push(error.clone());
-        // The hook's panics must not escape either.
         assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
     }
 }

@@ -116,7 +116,7 @@ pub struct ExtentSlots {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct KernelLaunchParamsSlots {
-    /// Grid X, Y and Z, block X, Y and Z, and shared memory.
+    /// Grid X, Y, Z, block X, Y, Z, shared memory.
     pub extents: [ExtentSlots; 7],
     /// D1.
     pub destroy: unsafe extern "C" fn(This),

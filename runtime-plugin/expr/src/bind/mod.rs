@@ -1,5 +1,5 @@
-//! Partial evaluation. The result has the original's value or error, except for step limits. Canonical:
-//! equivalent trees of one form fold to equal nodes.
+//! Partial evaluation. The result has the original's value or error, except for step limits. Canonical: equivalent
+//! trees fold to equal nodes.
 
 mod failures;
 mod unroll;
@@ -62,7 +62,7 @@ pub(super) fn fold(expr: &Expr, facts: &dyn Facts) -> Folded {
     if root.is_ok() {
         return Folded { expr: Expr { nodes: folder.out }, failures: folder.failures, cost };
     }
-    // Too large or too deep: copies the original with renumbered variables.
+    // Too large or deep: copies the original.
     let failures = folder.failures;
     let mut copier = Folder::new(&expr.nodes, facts);
     let copied = copier.verbatim(expr.root());
@@ -76,7 +76,6 @@ const FUEL: usize = 200_000;
 const WORK: usize = 2_000_000;
 
 enum Part {
-    /// The source node computes it.
     Known(Value, NodeId),
     Node(NodeId),
 }
@@ -209,7 +208,7 @@ impl<'a> Folder<'a> {
     }
 
     fn operation(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
-        // Iterator adapters use more stack per level.
+        // Iterator adapters use more stack.
         let mut parts = Vec::new();
         for operand in node.children() {
             parts.push(self.part(operand)?);
@@ -272,7 +271,7 @@ impl<'a> Folder<'a> {
         self.emit(Node::Conditional { condition, then, otherwise })
     }
 
-    /// Folds `len(x.shape)` to the rank, which is known earlier.
+    /// Folds `len(x.shape)` to the rank, known earlier.
     fn length(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
         let start = self.out.len();
         let array = self.part(node.children().next().ok_or(TooLarge)?)?;

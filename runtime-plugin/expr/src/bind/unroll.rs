@@ -84,7 +84,7 @@ impl Folder<'_> {
         }
         let mut ids = Vec::with_capacity(parts.len());
         for part in parts {
-            // The source cannot be copied: the element's variable is out of scope.
+            // The element's variable is out of scope.
             ids.push(match part {
                 Part::Node(id) => id,
                 Part::Known(value, _) if value.nodes(UNROLL_LIMIT) <= UNROLL_LIMIT => self.literal(value)?,

@@ -19,7 +19,7 @@ pub enum Extent {
     Texts(Vec<String>),
     /// Arrays of these elements.
     Array(Vec<Extent>),
-    /// Arrays of these lengths, with all elements in one set.
+    /// Arrays of these lengths, with elements in one set.
     List(Box<Extent>, Ints),
     /// Any string, or any float including NaN.
     Any,
@@ -27,7 +27,7 @@ pub enum Extent {
 
 const MOST_TEXTS: usize = 32;
 
-/// Maximum length of arrays with one set per element; longer ones have one set for all.
+/// Maximum length of arrays with one set per element.
 const SPELLED_OUT: i64 = 64;
 
 impl Extent {
@@ -275,7 +275,7 @@ pub(super) fn less(left: &Extent, right: &Extent) -> Option<bool> {
     if left.high < right.low { Some(true) } else { (left.low >= right.high).then_some(false) }
 }
 
-/// Decides `left <= right`, which for floats is not the opposite of `right < left`: NaN.
+/// Decides `left <= right`; because of NaN not the opposite of `right < left`.
 pub(super) fn at_most(left: &Extent, right: &Extent) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.floats(), right.floats()) {
         return if left.1 <= right.0 { Some(true) } else { (left.0 > right.1).then_some(false) };

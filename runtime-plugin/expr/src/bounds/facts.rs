@@ -7,7 +7,7 @@ use crate::sorting::sorted_set;
 pub struct Facts {
     /// A term with a fact has a value in its scope.
     known: Vec<Option<Extent>>,
-    /// Earlier results in this or an enclosing scope.
+    /// Results in this or an enclosing scope.
     seen: Vec<Option<Extent>>,
     /// First minus second, for integers.
     differences: Vec<(TermId, TermId, (i128, i128))>,

@@ -183,7 +183,7 @@ pub(super) fn gcd(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Returns the congruence of the integers that satisfy both, if any. Moduli are at least 1.
+/// Returns the congruence of the integers that satisfy both, if any. Moduli are positive.
 fn both(m: i128, a: i128, n: i128, b: i128) -> Option<Grid> {
     let common = gcd(m, n).max(1);
     if (b - a) % common != 0 {

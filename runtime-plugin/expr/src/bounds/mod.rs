@@ -1,5 +1,5 @@
-//! Interval bounds of expressions over ranges. Sound, not exact. Conditions narrow sides of `and`, `or`,
-//! conditionals, and comprehensions' elements. Parts are equal only if written alike.
+//! Interval bounds of expressions over ranges. Sound, not exact. Conditions narrow sides of `and`, `or`, conditionals,
+//! and comprehensions' elements. Only parts written alike are equal.
 
 mod extent;
 mod facts;

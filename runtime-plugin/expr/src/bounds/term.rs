@@ -218,7 +218,7 @@ impl Terms {
         }
     }
 
-    /// Renumbers variables so that equal expressions get equal numbers; nested comprehensions' differ.
+    /// Renumbers variables so that equal expressions get equal numbers.
     fn canonical_slots(&self, nodes: &[Node]) -> HashMap<u32, u32> {
         let mut slots = HashMap::new();
         let mut highest: Vec<u32> = Vec::with_capacity(nodes.len());
@@ -263,7 +263,7 @@ impl Terms {
     }
 }
 
-/// Orders operands canonically: evaluation order is irrelevant.
+/// Orders operands: evaluation order is irrelevant.
 fn ordered(op: BinaryOp, left: TermId, right: TermId) -> Term {
     let (op, left, right) = match op {
         BinaryOp::Gt => (BinaryOp::Lt, right, left),

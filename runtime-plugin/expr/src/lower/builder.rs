@@ -26,7 +26,7 @@ pub enum ShapeOp {
 }
 
 impl ShapeOp {
-    /// Computes as TensorRT does, wrapping in 64 bits. `None` for a division by zero, which it rejects.
+    /// Computes as TensorRT does, wrapping in 64 bits; `None` for a division by zero.
     #[must_use]
     pub fn apply(self, a: i64, b: i64) -> Option<i64> {
         Some(match self {
@@ -53,13 +53,13 @@ pub trait ShapeBuilder {
     /// Returns a constant.
     fn constant(&mut self, value: i64) -> Result<Self::Dim, Self::Error>;
 
-    /// Returns a dimension; `axis` is less than the rank. Fails for an output's shape.
+    /// Returns a dimension; `axis` is below the rank. Fails for outputs.
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<Self::Dim, Self::Error>;
 
     /// Returns a shape input's number of values, fixed by the network.
     fn value_count(&mut self, tensor: u32) -> Result<usize, Self::Error>;
 
-    /// Returns a shape input's value; `index` is less than [`ShapeBuilder::value_count`].
+    /// Returns a shape input's value; `index` is below [`ShapeBuilder::value_count`].
     fn value(&mut self, tensor: u32, index: usize) -> Result<Self::Dim, Self::Error>;
 
     /// Returns a size tensor's value.
@@ -80,7 +80,7 @@ pub enum LowerError<E> {
     Unsupported {
         /// [`super::print_node`] prints it with names.
         node: NodeId,
-        /// The operation's text, with numbers for names.
+        /// The operation's text, without names.
         text: String,
         /// Reason.
         reason: &'static str,

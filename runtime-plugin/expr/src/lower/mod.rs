@@ -1,8 +1,8 @@
 //! Lowers integer expressions to TensorRT's shape operations.
 //!
-//! Equals evaluation where that has a value; elsewhere TensorRT wraps silently (observed with TensorRT-RTX 1.7.1). A
-//! conditional becomes `c * x + (1 - c) * y`; untaken sides' divisors become 1, since TensorRT rejects any division
-//! by zero. Cannot lower floats and arrays of unknown length.
+//! Equals evaluation where that has a value; elsewhere TensorRT wraps silently (observed with TensorRT-RTX 1.7.1).
+//! Conditionals become `c * x + (1 - c) * y`; untaken divisors 1, since TensorRT rejects division by zero. Cannot lower
+//! floats and arrays of unknown length.
 
 mod builder;
 mod calls;
@@ -18,7 +18,7 @@ use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use super::print::{Anonymous, print_node};
 use crate::value::Value;
 
-/// Lowers an integer array to one dimension per element. `env` has attributes and ranks, the builder shapes.
+/// Lowers an integer array to one dimension per element. `env` has attributes and ranks.
 pub fn lower<B: ShapeBuilder>(
     expr: &Expr,
     env: &dyn Environment,
@@ -43,7 +43,7 @@ pub fn lower_scalar<B: ShapeBuilder>(
     lowerer.dimension(root, &value)
 }
 
-/// Lowers a value; known parts remain values. If `spared` is 1, the value is unused and zero divisors become 1.
+/// Lowers a value; known parts remain values. If `spared` is 1, it is unused, and zero divisors become 1.
 pub fn lower_value<B: ShapeBuilder>(
     expr: &Expr,
     env: &dyn Environment,
@@ -215,7 +215,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         if items.len() > ARRAY_LIMIT {
             return Err(EvalError::ArrayTooLong(items.len().to_string()).into());
         }
-        // Iterator adapters use more stack per level.
+        // Iterator adapters use more stack.
         let mut values = Vec::with_capacity(items.len());
         for &item in items {
             values.push(self.node(item)?);
@@ -344,7 +344,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// Returns `condition * then + inverse * otherwise`.
     fn select(
         &mut self,
         id: NodeId,

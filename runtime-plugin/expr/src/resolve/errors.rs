@@ -3,7 +3,6 @@ use crate::error::Span;
 use crate::error::{ErrorClass, ExprError};
 use crate::node::DeviceFact;
 
-/// Declares an error type: class, fields, message, label, help.
 macro_rules! errors {
     ($(
         $class:ident $name:ident $(<$life:lifetime>)? $({ $($field:ident: $ty:ty),* })?

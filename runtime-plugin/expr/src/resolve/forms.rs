@@ -1,4 +1,4 @@
-//! Forms (`numel`, `sizeof`, `aligned`), whose arguments name tensors, types or parameters.
+//! Forms (`numel`, `sizeof`, `aligned`): arguments name tensors, types or parameters.
 
 use super::calls::wrong_count;
 use super::errors::{AddressOutsideGuard, AlignmentTooSlow, AlwaysFails, HostAddress, LateAlignment};

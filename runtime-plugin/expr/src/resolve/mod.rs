@@ -33,7 +33,7 @@ pub struct Typed {
     pub time: BindingTime,
 }
 
-/// Compiles an expression. Returns the first syntax error, or all independent errors, also in parts that always fail.
+/// Compiles an expression. Returns the first syntax error, or all independent errors.
 pub fn compile(text: &str, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let syntax = parse(text).map_err(|error| vec![error])?;
     compile_syntax(&syntax, scope)
@@ -66,7 +66,7 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
     Ok(Typed { expr: folded.expr, kind: root.ty.kind(), time })
 }
 
-/// Checks a helper function's body for any arguments; spans are in its text.
+/// Checks a helper function's body for any arguments; spans are its own.
 #[must_use]
 pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<ExprError> {
     let mut resolver = Resolver::new(scope);
@@ -143,7 +143,7 @@ enum Argument {
     Value { nodes: Vec<Node>, spans: Vec<Span>, heights: Vec<usize>, ty: Type },
     /// A tensor or a type.
     Entity(Entity),
-    /// Any kind, for functions whose arguments are checked separately.
+    /// Any kind, for separately checked functions.
     Anything,
 }
 
@@ -162,7 +162,7 @@ struct Resolver<'a> {
     call_span: Option<Span>,
     depth: usize,
     errors: Vec<ExprError>,
-    /// The tree is too large: no nodes are added.
+    /// Too large: no nodes are added.
     full: bool,
     addresses: bool,
     device: bool,
@@ -233,7 +233,7 @@ impl<'a> Resolver<'a> {
         if self.full {
             return Operand { id: 0, ty, span };
         }
-        // Fits: below the limit on nodes.
+        // Below the limit on nodes.
         let id = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
         self.nodes.push(node);
         self.spans.push(span.clone());

@@ -3,7 +3,7 @@ use std::fmt;
 use crate::scope::Kind;
 use crate::value::Value;
 
-/// A kind, or unknown: an empty array's element, or a reported error.
+/// A kind, or unknown: an empty array's element, a reported error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Type {
     Int,

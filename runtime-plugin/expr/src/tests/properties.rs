@@ -148,7 +148,7 @@ fn check_lower(text: &str, expr: &Expr, kind: &Kind, world: &World, value: &Resu
     }
 }
 
-/// Walks may use more steps than evaluation.
+/// Walks may use more steps.
 fn within_steps<T>(text: &str, bounds: Result<T, EvalError>) -> Option<T> {
     match bounds {
         Ok(bounds) => Some(bounds),

@@ -201,7 +201,6 @@ fn a_guard_without_a_value_does_not_hold() {
 fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let chain =
         |op, count: u32| (1..count).fold(aligned(0, 2), |left, index| binary(op, &left, &aligned(index, 2)));
-    // An odd number of 16 aligned addresses: 31 steps.
     let odd = chain(BinaryOp::Ne, 16);
     let found = decide(&[Some(&odd)]).unwrap();
     assert_eq!(found.choice.unwrap().steps.len(), 31);
@@ -248,7 +247,7 @@ fn what_looks_the_same_after_other_answers_is_decided_anew() {
         }
     }
 
-    // `aligned(x, 16) != (max(list[1 if aligned(z, 16) else 0], ... 17 times) == 1)`, lists of 1000 elements.
+    // `aligned(x, 16) != (max(list[1 if aligned(z, 16) else 0], ... 17 times) == 1)`, lists of 1000.
     let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 16 }];
     let mut elements = Vec::new();
     for _ in 0..17 {

@@ -3,7 +3,7 @@
 use cubinder_expr::{BinaryOp, Builtin, Expr, Formula, Node, is_within};
 use cubinder_model::model::{Interval, Requirement, ShapeLimits};
 
-/// Returns a tensor's limits as requirements on its `rank` dimensions; `shape` is an array expression.
+/// Returns a tensor's limits as requirements on `rank` dimensions; `shape` is an array.
 #[must_use]
 pub fn limits(name: &str, shape: &Expr, rank: usize, limits: &ShapeLimits) -> Vec<Requirement> {
     let axes = (0..rank).flat_map(|axis| {

@@ -38,7 +38,7 @@ pub enum Obstacle {
     Float(Role),
 }
 
-/// Returns all obstacles of a possibly uncompiled `variant`; missing arguments are not checked.
+/// Returns all obstacles of a possibly uncompiled `variant`, except missing arguments.
 #[must_use]
 pub fn obstacles(plugin: &Plugin, variant: &Variant) -> Vec<Obstacle> {
     let sized = plugin.outputs.iter().filter(|output| output.size.is_some() || output.depends_on_data());

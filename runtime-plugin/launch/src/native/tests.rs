@@ -315,7 +315,6 @@ fn extents_that_attributes_decide_are_held_against_what_cuda_takes() {
     assert_eq!(refused("1", "k * 1024", 49), "dynamic shared memory in bytes is 50176, the maximum is 49152");
 }
 
-/// Even if CUDA would reject block or shared memory.
 #[test]
 fn one_block_is_launched_where_there_is_nothing_to_do() {
     let launch = Launch {

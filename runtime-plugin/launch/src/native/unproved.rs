@@ -1,4 +1,4 @@
-//! Properties that TensorRT's launches do not check.
+//! Properties that TensorRT does not check.
 
 use super::SHARED_BYTES;
 use crate::Role;
@@ -44,8 +44,7 @@ pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(St
     written.filter_map(statement).collect()
 }
 
-/// Returns parts without a proof in the [`running`] cases: TensorRT keeps 32 of 64 bits. `declared`: static shared
-/// bytes.
+/// Returns parts without a proof where [`running`]: TensorRT keeps 32 of 64 bits. `declared`: static shared bytes.
 #[must_use]
 pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unproved> {
     let fits = |expr: &Expr, range| {

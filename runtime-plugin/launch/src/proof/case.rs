@@ -1,4 +1,4 @@
-//! Evaluates membership, so refutations do not depend on bounds.
+//! Evaluates membership: refutations do not depend on bounds.
 
 use super::shape_inputs::{shape_of_values, values_by_input};
 use super::{Case, Domain};
@@ -113,10 +113,10 @@ fn slices(lists: &[Vec<i64>]) -> Vec<&[i64]> {
 pub(super) struct Trial<'d, 'p> {
     domain: &'d Domain<'p>,
     claim: Claim<'d>,
-    /// Addresses to try for all tensors; 0 satisfies every alignment.
+    /// Addresses to try; 0 satisfies every alignment.
     alignments: &'static [u64],
     devices: Vec<Option<Device>>,
-    /// Whether an output has a data-dependent size; only the largest is tried.
+    /// Whether an output's size is data-dependent; only the largest is tried.
     has_sizes: bool,
     caps: &'d [i64],
     pub(super) steps: usize,
@@ -271,7 +271,7 @@ impl<'d, 'p> Trial<'d, 'p> {
 
     fn fits_numel(&self, tensor: usize, shape: &[i64], limits: &ShapeLimits) -> bool {
         let count = shape.iter().try_fold(1_i64, |count, &dim| count.checked_mul(dim));
-        // A 0 makes the count 0, even if other products overflow.
+        // A 0 makes the count 0 despite overflows.
         let count = if shape.contains(&0) { Some(0) } else { count };
         count.is_some_and(|count| {
             limits.numel.contains(count) && self.caps.get(tensor).is_some_and(|&cap| count <= cap)

@@ -13,7 +13,7 @@ impl Devices {
         capability: any(DeviceFact::Capability),
     };
 
-    /// Returns known devices in range, then each fact's minimum and maximum.
+    /// Returns known devices in range, then each fact's ends.
     pub(super) fn tried(&self) -> Vec<Option<Device>> {
         let is_one = |device: &Device| {
             DeviceFact::ALL.iter().all(|fact| self.fact(*fact).contains(device.fact(*fact)))

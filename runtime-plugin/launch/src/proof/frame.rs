@@ -1,4 +1,4 @@
-//! A part of a domain with fixed or open ranks. Proves claims by bounds, or returns regions of possible refutations.
+//! A part of a domain with fixed or open ranks. Proves claims by bounds, or returns regions to search.
 
 use cubinder_model::model::Attribute;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ pub(super) struct Region {
 
 pub(super) enum Finding {
     Proved,
-    /// Only these regions can contain counterexamples.
+    /// Only these can contain counterexamples.
     Within(Vec<Region>),
 }
 
@@ -178,7 +178,6 @@ impl<'p> Frame<'p> {
                 let numel = terms.numel_of(shape)?;
                 shapes.push((shape, numel, index, &output.limits));
             }
-            // An output's shape depends on inputs only.
             for &(shape, _, index, _) in &shapes {
                 terms.define_shape(u32::try_from(index).unwrap_or(u32::MAX), shape);
             }
@@ -368,7 +367,7 @@ fn tags(terms: &mut Terms, plugin: &Plugin, rank: &dyn Fn(u32) -> Option<usize>)
 
 fn hold(walk: &mut Walk<'_>, condition: TermId) -> Result<(), Stop> {
     match walk.term(condition) {
-        // An always failing condition excludes all cases.
+        // An always failing condition excludes all.
         Err(Stop::Error(error)) if error.is_about_values() => return Err(Stop::Contradiction),
         found => found?,
     };

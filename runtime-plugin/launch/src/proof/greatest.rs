@@ -44,7 +44,7 @@ impl Domain<'_> {
 fn of_frame(frame: &Frame<'_>, value: &Expr, meter: &mut Meter<'_>) -> Greatest {
     match frame.extent(value, meter) {
         Ok(extent) => extent.ints().map_or(Greatest::Unknown, |ints| match ints.high {
-            // The bound is saturated, so it is unknown.
+            // Saturated, so unknown.
             i64::MAX => Greatest::Unknown,
             high => Greatest::Value(high),
         }),

@@ -1,7 +1,7 @@
 //! Proofs about every node and shape of a plugin.
 //!
-//! Owns its cases ([`Domain`]) and sound verdicts within budgets. Cases have tensors whose bytes fit 64 bits, lists
-//! of at most [`cubinder_expr::ARRAY_LIMIT`] elements, and unspecified addresses.
+//! Owns its cases ([`Domain`]) and sound verdicts within budgets. Tensors' bytes fit 64 bits, lists have at most
+//! [`cubinder_expr::ARRAY_LIMIT`] elements, addresses are unspecified.
 
 mod case;
 mod devices;
@@ -170,7 +170,7 @@ impl<'p> Domain<'p> {
         self.changed()
     }
 
-    /// Limits proofs by the steps of this pool, too.
+    /// Also limits proofs by this pool's steps.
     #[must_use]
     pub fn sharing(mut self, pool: &'p Pool) -> Domain<'p> {
         self.pool = Some(pool);
@@ -241,7 +241,7 @@ impl<'p> Domain<'p> {
         self.verdict(Claim::Never(condition))
     }
 
-    /// Decides whether an integer, or each array element, is within `allowed` where it has a value.
+    /// Decides whether an integer, or each element, is within `allowed` where it has a value.
     #[must_use]
     pub fn within(&self, value: &Expr, allowed: Interval) -> Verdict {
         self.verdict(Claim::Within(value, allowed))

@@ -1,4 +1,4 @@
-//! Bounds the total work of many proofs deterministically.
+//! Bounds the total work of many proofs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,7 @@ const PART: usize = 8;
 
 const LEAST: usize = 256;
 
-/// Shared steps. Once spent, every answer is [`super::Verdict::Open`].
+/// Shared steps. Once spent, answers are [`super::Verdict::Open`].
 #[derive(Debug)]
 pub struct Pool {
     left: AtomicUsize,
@@ -51,7 +51,7 @@ impl Meter<'_> {
         self.left == 0
     }
 
-    /// Subtracts steps, which may exceed the remainder.
+    /// Subtracts steps, possibly more than remain.
     pub(super) fn charge(&mut self, steps: usize) {
         let Some(pool) = self.pool else { return };
         self.left = self.left.saturating_sub(steps);

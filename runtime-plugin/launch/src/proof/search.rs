@@ -136,7 +136,7 @@ impl<'d, 'p> Search<'d, 'p> {
                 self.found(point);
             }
         }
-        // Addresses, devices and sizes are only sampled.
+        // Addresses, devices, sizes are sampled.
         let exact = !(self.enumerated && self.trial.is_a_sample());
         match self.best {
             Some((_, case)) => Verdict::Refuted(case),
@@ -325,7 +325,6 @@ impl RegionSearch {
         }
     }
 
-    /// Returns the case with every dimension near `size`.
     fn uniform(&self, from: &[usize], size: i64) -> Vec<usize> {
         let mut choices = from.to_vec();
         let dims = self.sample.dims.iter().flatten();

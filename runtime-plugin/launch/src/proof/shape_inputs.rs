@@ -1,7 +1,7 @@
 use cubinder_expr::value::Value;
 use cubinder_model::model::{Attribute, AttributeElement, AttributeType, Input, Interval, Plugin};
 
-/// Returns a shape input's values as an attribute; `count` is the range of its length.
+/// Returns a shape input's values as an attribute of length `count`.
 pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribute> {
     let values = input.values?;
     let ty = AttributeType { element: AttributeElement::I64, list: true };

@@ -1,11 +1,10 @@
-//! Shrinks refuting cases: each step has a smaller key, so it ends.
+//! Shrinks refuting cases: each step has a smaller key.
 
 use super::case::{Point, Trial, TrialOutcome};
 use super::values::groups;
 use super::{Case, Domain};
 use cubinder_expr::value::Value;
 
-/// Returns the smallest case found, if the steps sufficed.
 pub(super) fn shrink<'p>(
     domain: &Domain<'p>,
     trial: &mut Trial<'_, 'p>,
@@ -122,7 +121,7 @@ impl Shrinker<'_, '_, '_> {
         self.try_sizes(&sizes)
     }
 
-    /// Lowers a group's sizes by binary search, assuming that smaller cases also fail.
+    /// Lowers a group's sizes by binary search, assuming monotonicity.
     fn lower(&mut self, group: &[usize]) {
         let largest = |shrinker: &Self| {
             let sizes = shrinker.sizes();
@@ -131,7 +130,7 @@ impl Shrinker<'_, '_, '_> {
         if (0..4).any(|size| size < largest(self) && self.cut(group, size)) {
             return;
         }
-        // Sizes often must be multiples of a power of two.
+        // Sizes are often multiples of powers of two.
         let start = largest(self);
         let step = 1_i64 << start.trailing_zeros().min(12);
         let mut steps = vec![step, 16, 4, 2, 1];

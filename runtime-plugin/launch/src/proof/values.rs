@@ -223,7 +223,7 @@ pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Val
     (least.is_some() || is_all).then(|| least.into_iter().collect())
 }
 
-/// Returns the simplest integer list of each length, if there are few lengths.
+/// Returns the simplest integer list of each length, if few.
 pub(super) fn one_of_each_length(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     if let Extent::Known(value) = extent {
         return Some(vec![value.clone()]);

@@ -182,7 +182,6 @@ fn what_a_shape_input_holds_is_limited() {
     assert_eq!(check(&plugin, &[&[], &[3, 4]]), refused(1, 4, "3"));
 }
 
-/// `cubinder eval` marks each rule: satisfied, violated, undecided.
 #[test]
 fn a_rule_is_kept_only_once_it_is_decided() {
     let mut plugin = plugin();

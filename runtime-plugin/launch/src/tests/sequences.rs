@@ -274,7 +274,7 @@ fn the_workspace_is_bounded_over_a_profile() {
         let domain = Domain::new(plugin).with_profile(&profile);
         workspace_bound(&domain, &plugin.variants).map_err(|error| error.to_string())
     };
-    // The guard limits one buffer to 4000 bytes, rounded up to 4096; the other has 256.
+    // One buffer has up to 4000 bytes, rounded up to 4096; the other 256.
     assert_eq!(bound(&plugin, &[(1, 50_000)]), Ok(4096 + 256));
     assert_eq!(bound(&plugin, &[(1, 10)]), Ok(256 + 256));
     assert_eq!(bound(&plugin, &[(1, 10), (3, 20)]), Ok(1024 + 256));
@@ -371,7 +371,6 @@ fn readers_of_an_output_write_nothing() {
     assert!(found(&aliased, &reads, &[&[5], &[5]]).is_ok());
 }
 
-/// Each conjunct copies the text before it, in steps.
 #[test]
 fn long_text_in_a_guard_takes_steps() {
     let excluded_by = |text: usize, parts: u32| {

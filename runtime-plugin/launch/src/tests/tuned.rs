@@ -109,7 +109,6 @@ fn a_point_for_other_nodes_decides_nothing() {
     }
 }
 
-/// Ratios 2 and 3 make 6; the other point has ratios 5 and 1.
 #[test]
 fn the_tensors_distances_are_multiplied() {
     let with = |input: i64, output: i64, ranking: &[u32]| TunedPoint {
@@ -137,7 +136,7 @@ fn what_depends_on_data_and_shape_inputs_are_not_compared() {
     assert_eq!(of(&plugin, &[7]), 3, "nothing remains to compare, so the first decides");
 }
 
-/// Returns a guard that is true for an odd number of 16 aligned addresses.
+/// Is true for an odd number of 16 aligned addresses.
 fn odd() -> Guard {
     let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 2 }];
     for index in 1..16 {
@@ -163,7 +162,7 @@ fn a_node_that_runs_in_the_order_of_the_manifest_runs_in_that_of_times() {
     assert_eq!(by_manifest.candidates, [0]);
     assert_eq!(decided(Some(DEVICE), AUTO_TACTIC), Ok(by_manifest.clone()));
     assert_eq!(decided(Some(DEVICE), 0), Ok(by_manifest));
-    // The caller chose the variant: exceeding the limit is an error.
+    // The caller chose the variant.
     let error = decided(Some(DEVICE), 1).unwrap_err().to_string();
     assert!(error.contains("in more than 2048 combinations"), "{error}");
     plugin.variants.rotate_left(1);
@@ -171,7 +170,6 @@ fn a_node_that_runs_in_the_order_of_the_manifest_runs_in_that_of_times() {
     assert!(decide(&plugin, &order, AUTO_TACTIC, &facts, &mut Steps::default()).is_err());
 }
 
-/// Rows differ in the last byte of long texts.
 #[test]
 fn a_search_compares_no_row_more_than_once() {
     let text = |last: char| Value::Str(format!("{}{last}", "a".repeat(16 << 20)));
@@ -187,7 +185,7 @@ fn a_search_compares_no_row_more_than_once() {
         Facts { attributes: &attributes, shapes: &[&[5], &[5]], device: Some(DEVICE), ..Facts::default() };
     let start = std::time::Instant::now();
     assert_eq!(in_order(&plugin, &node, AUTO_TACTIC, &facts), Ok(vec![1]));
-    // Comparing a row for each point takes seconds.
+    // Comparing every row takes seconds.
     assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
 }
 

@@ -1,4 +1,4 @@
-//! Headers of bundles and nodes are long, those of references, which TensorRT-RTX 1.7 stores twice per node, short.
+//! Headers of bundles and nodes are long; those of references, which TensorRT-RTX 1.7 stores twice, short.
 
 use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError};
 use crate::bytes::{put, u16_at, u32_at, u64_at};
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 
 struct HeaderLayout {
     magic: &'static [u8],
-    /// These bytes are equal in all containers of a kind.
+    /// Equal in all containers of a kind.
     length: usize,
     digest: std::ops::Range<usize>,
 }

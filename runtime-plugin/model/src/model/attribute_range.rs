@@ -3,7 +3,7 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{ARRAY_LIMIT, AttributeRange, Extent, Ints};
 
 impl Attribute {
-    /// Returns the allowed values. A list has at most [`ARRAY_LIMIT`] elements; a float with a limit is not NaN.
+    /// Returns the allowed values. A list has at most [`ARRAY_LIMIT`] elements; floats with a limit are not NaN.
     #[must_use]
     pub fn range(&self) -> AttributeRange {
         let element = if self.one_of.is_empty() {

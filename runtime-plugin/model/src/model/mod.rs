@@ -33,7 +33,7 @@ pub struct Bundle {
     pub code: Vec<CodeObject>,
 }
 
-/// A node in an engine, with its code in the serialized fields.
+/// A node in an engine, with its code in serialized fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The compiler, as in [`Bundle::producer`].
@@ -57,13 +57,13 @@ pub struct NodeReference {
     pub bundle: ShortDigest,
     /// Index of the plugin.
     pub plugin: u32,
-    /// Values of attributes, as in [`Node::attributes`].
+    /// As [`Node::attributes`].
     pub attributes: Vec<Value>,
     /// Variant with the tensors' types and formats, if known.
     pub row: Option<u32>,
-    /// Ranks of the network's inputs, as in [`Node::input_ranks`].
+    /// As [`Node::input_ranks`].
     pub input_ranks: Option<Vec<u8>>,
-    /// Workspace in bytes, as in [`Node::workspace_bytes`].
+    /// As [`Node::workspace_bytes`].
     pub workspace_bytes: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ pub const MAX_SHAPE_VALUES: i64 = MAX_RANK as i64;
 pub struct ShapeLimits {
     /// Limits of every dimension.
     pub every: Interval,
-    /// Limits of single dimensions; empty unless the rank is fixed.
+    /// Limits of single dimensions, if the rank is fixed.
     pub dims: Vec<Interval>,
     /// Limits of the number of elements.
     pub numel: Interval,
@@ -133,8 +133,8 @@ pub struct Input {
     pub rank_max: u8,
     /// Limits of its shape.
     pub limits: ShapeLimits,
-    /// The limits of a shape input's values; `None` for other inputs. Shape inputs have up to one dimension of `i32`
-    /// or `i64` in host memory.
+    /// Limits of a shape input's values; `None` for other inputs. Shape inputs have up to one dimension of `i32` or
+    /// `i64`, in host memory.
     pub values: Option<Interval>,
     /// Description in one sentence.
     pub doc: String,
@@ -145,7 +145,7 @@ pub struct Input {
 pub struct Output {
     /// Name in expressions.
     pub name: String,
-    /// Shape, over attributes, inputs' shapes and values, and outputs' sizes.
+    /// Shape, over attributes, inputs' shapes and values, outputs' sizes.
     pub shape: Expr,
     /// Limits of its shape.
     pub limits: ShapeLimits,
@@ -158,7 +158,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns whether its shape has a size that the kernels write.
+    /// Returns whether the kernels write a size of its shape.
     #[must_use]
     pub fn depends_on_data(&self) -> bool {
         self.shape.nodes.iter().any(|node| matches!(node, expr::Node::Size(_)))
@@ -186,7 +186,7 @@ pub struct Requirement {
 }
 
 impl Plugin {
-    /// Keeps only the variants with the types and formats of variant `row`, if any.
+    /// Keeps only the variants with variant `row`'s types and formats, if any.
     pub fn keep_row(&mut self, row: Option<u32>) -> Result<(), String> {
         let Some(row) = row else { return Ok(()) };
         let count = self.variants.len();
@@ -229,7 +229,7 @@ impl Plugin {
         self.inputs.len() + self.outputs.len()
     }
 
-    /// Returns the name of a tensor, by index over inputs, then outputs.
+    /// Returns a tensor's name, by index over inputs, then outputs.
     #[must_use]
     pub fn tensor_name(&self, index: usize) -> Option<&str> {
         match self.inputs.get(index) {

@@ -1,4 +1,4 @@
-//! Measured times of a plugin: fast variants for a node and its shapes.
+//! Measured times of a plugin: fast variants for nodes and shapes.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +17,14 @@ pub struct TunedDevice {
     pub points: Vec<TunedPoint>,
 }
 
-/// A node with its shapes, and the variants ordered by time.
+/// A node with its shapes, and variants ordered by time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedPoint {
-    /// Attributes that affect times, by ascending index, except specialized ones.
+    /// Attributes that affect times, by ascending index, unless specialized.
     pub attributes: Vec<(u32, Value)>,
     /// Shapes of inputs, then outputs; negative if data-dependent.
     pub shapes: Vec<Vec<i64>>,
-    /// Variants for equal types, formats and attributes, the fastest first.
+    /// Variants for equal types, formats and attributes, fastest first.
     pub ranking: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// Returns the measurements of the kept variants; `row` maps old indices to new ones.
+/// Returns the kept variants' measurements; `row` maps old indices to new.
 #[must_use]
 pub fn of_rows(
     tuning: &[TunedDevice],

@@ -21,7 +21,7 @@ pub struct Variant {
     pub specialized: Vec<(u32, Value)>,
     /// When it may run; `None`: always.
     pub guard: Option<Guard>,
-    /// Memory shared by its steps only.
+    /// Memory for its steps.
     pub scratch: Vec<Scratch>,
     /// Steps, in order.
     pub steps: Vec<Step>,
@@ -62,7 +62,7 @@ impl Variant {
 pub struct Scratch {
     /// Name in arguments.
     pub name: String,
-    /// Size in bytes; TensorRT reserves the maximum over the profile.
+    /// Size in bytes; TensorRT reserves the profile's maximum.
     pub bytes: Expr,
 }
 
@@ -141,7 +141,7 @@ pub const MAX_VARIANT_ID: i32 = 1_000_000;
 /// Maximum arguments: TensorRT's 192 inputs, 64 outputs, as many numbers.
 pub const MAX_ARGUMENTS: usize = 512;
 
-/// Maximum bytes of a kernel's parameters from sm_70 on (CUDA C++ programming guide 13.0, "function parameters").
+/// Maximum bytes of kernel parameters since sm_70 (CUDA C++ programming guide 13.0, "function parameters").
 pub const MAX_PARAMETER_BYTES: usize = 32_764;
 
 /// One kernel launch.
@@ -155,11 +155,11 @@ pub struct Launch {
     pub block: [Expr; 3],
     /// Dynamic shared memory in bytes.
     pub shared_bytes: Expr,
-    /// Blocks of a cluster (x, y, z), from compute capability 9.0 on.
+    /// Blocks of a cluster (x, y, z), since compute capability 9.0.
     pub cluster: Option<[Expr; 3]>,
     /// Whether all blocks must run at once, for grid synchronization.
     pub cooperative: bool,
-    /// Whether the kernel may start before earlier work has ended.
+    /// Whether the kernel may start before earlier work ends.
     pub programmatic: bool,
     /// Arguments in the kernel's order.
     pub args: Vec<Arg>,
@@ -168,7 +168,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Returns the expressions of its extents, shared memory and arguments.
+    /// Returns its expressions.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let extents = self.grid.iter().chain(&self.block).chain(self.cluster.iter().flatten());
         let args = self.args.iter().filter_map(|arg| arg.value.expr());
@@ -201,9 +201,9 @@ pub struct Arg {
 pub enum ArgValue {
     /// Device pointer of a tensor, except shape inputs, by index.
     Tensor(u32),
-    /// Device pointer of a scratch buffer of the variant, by index.
+    /// Device pointer of the variant's scratch buffer, by index.
     Scratch(u32),
-    /// A number by value. Overflow of the type is an error.
+    /// A number by value; overflow is an error.
     Scalar {
         /// The kernel's type.
         ty: ScalarType,

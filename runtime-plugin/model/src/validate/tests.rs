@@ -27,7 +27,7 @@ fn with_launch(change: impl FnOnce(&mut Launch)) -> Result<(), String> {
     with(|plugin| change(plugin.variants[0].launch_mut(0).unwrap()))
 }
 
-/// Validates a plugin with a shape input `s`, a size output `n`, and an output `z` of that size.
+/// Validates a plugin with a shape input `s`, a size output `n`, an output `z` of that size.
 fn with_sizes(change: impl FnOnce(&mut Plugin)) -> Result<(), String> {
     with(|plugin| {
         plugin.tuning.clear();

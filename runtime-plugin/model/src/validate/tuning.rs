@@ -1,4 +1,4 @@
-//! Validates measured times. The limits bound the search for the nearest point.
+//! Validates measured times. Limits bound the search for the nearest point.
 
 use super::at_most;
 use crate::model::{MAX_RANK, Plugin, TunedDevice, TunedPoint, Variant};
@@ -43,7 +43,7 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
     points().try_for_each(|point| validate_point(plugin, &mut kinds, point))
 }
 
-/// Groups of rows for the same nodes, compared only within.
+/// Groups of rows for the same nodes.
 struct Kinds<'p> {
     variants: &'p [Variant],
     representatives: Vec<usize>,

@@ -1,5 +1,5 @@
-//! Other compilers' code: readers never panic and reject with a message. Accepted code imports into a readable
-//! manifest with its parameters. [`SECOND_FILE`] separates two files in any order.
+//! Other compilers' code: readers never panic, and reject with a message. Accepted code becomes a readable manifest
+//! with its parameters. [`SECOND_FILE`] separates two files in any order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub static TRITON: Target =
     Target::new("triton", triton, seeds::triton, include_str!("../../dictionaries/triton.dict"));
 
 const MOST_KERNELS: usize = 4;
-/// Manifests of more are slow to create.
+/// More are slow.
 const MOST_PARAMETERS: usize = 64;
 
 fn cubin(bytes: &[u8]) {
@@ -96,7 +96,7 @@ fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> 
         (0..files.len()).map(|index| format!("\"{index}\"")).collect::<Vec<_>>().join(", "),
         args.collect::<String>()
     );
-    // Fails for what manifests cannot express.
+    // Manifests cannot express all.
     let mut draft =
         resolve::compile(&Source::new("fuzz.toml", text)).map_err(|errors| show_refusal(&errors)).ok()?.draft;
     let mut unit = draft.units.pop().expect("one launch");

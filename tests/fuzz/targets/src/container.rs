@@ -79,7 +79,7 @@ fn smallest() -> Vec<u8> {
     container::write_bundle(&Bundle { producer: String::new(), plugins: Vec::new(), code: Vec::new() })
 }
 
-/// Checks that an accepted section is what a writer writes, has parts for any code, and prints.
+/// Checks that an accepted section is a writer's, has parts for any code, and prints.
 fn read_record(section: &[u8]) {
     let _ = provenance::check(section, owner());
     let first = provenance::split(section).map(|(first, _)| first);
@@ -178,7 +178,6 @@ mod tests {
         assert!(sections.iter().filter(is_read).count() >= 2);
     }
 
-    /// Otherwise the target would only test the header.
     #[test]
     fn models_of_every_kind_are_read_behind_the_headers() {
         let (mut bundles, mut nodes, mut references) = (0, 0, 0);

@@ -77,7 +77,7 @@ fn places(text: &str, kernels: &Kernels) {
         assert!(kernel.is_named(&kernel.path()), "{kernel:?}");
         assert!(text.get(kernel.params_range.clone()).is_some(), "{kernel:?}");
         let name = text.get(kernel.name_range.clone());
-        // Only continued lines differ between text and name.
+        // Only continued lines differ.
         assert!(name.is_some_and(|name| name == kernel.name || name.contains('\\')), "{kernel:?}");
         for param in &kernel.params {
             assert!(text.get(param.range.clone()).is_some(), "{param:?}");

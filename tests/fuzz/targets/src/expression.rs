@@ -204,7 +204,7 @@ impl ShapeBuilder for Calculator<'_> {
     }
 }
 
-/// Forms of a tree may differ in exceeding the step limit.
+/// Equivalent trees may differ in exceeding the step limit.
 fn is_limit(error: &EvalError) -> bool {
     matches!(error, EvalError::TooManySteps)
 }
@@ -214,7 +214,7 @@ fn check_bind(tree: &Expr, world: &World, value: &Result<Value, EvalError>) {
     bound.validate(ATTRIBUTES.len(), TENSORS.len()).expect("binding produces trees");
     match (value, &expr::evaluate(&bound, world)) {
         (Err(error), _) | (_, Err(error)) if is_limit(error) => {}
-        // Compared as text, because of NaN.
+        // As text, because of NaN.
         (value, bound) => assert_eq!(format!("{bound:?}"), format!("{value:?}")),
     }
 }
@@ -285,7 +285,7 @@ fn run(bytes: &[u8]) {
         Ok(again) => assert_eq!(format!("{again:?}"), format!("{typed:?}"), "prints as {printed}"),
         Err(errors) => panic!("prints as {printed}, which does not compile: {errors:?}"),
     }
-    // The text selects a world, so slow inputs are always slow.
+    // The text selects a world, so slow inputs stay slow.
     let sum = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte)));
     let Some(world) = World::all().into_iter().nth(sum % 3) else { return };
     let value = expr::evaluate(&typed.expr, &world);

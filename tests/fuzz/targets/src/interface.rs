@@ -1,6 +1,6 @@
-//! Operators of the C interface of plugin libraries: any attributes, types and shapes have a result or an error.
+//! Operators of plugin libraries' C interface: any attributes, types and shapes have a result or error.
 //!
-//! An input is a list of numbers with 9 bytes: the place of the number, and its value (little endian).
+//! An input is a list of numbers, of 9 bytes each: place and value (little endian).
 
 use std::ffi::CString;
 use std::sync::LazyLock;
@@ -57,7 +57,7 @@ struct Attribute {
 }
 
 impl Attribute {
-    /// Returns the bytes that type and length imply; `None` if these are too many.
+    /// Returns the bytes that type and length imply, unless too many.
     fn bytes(&mut self) -> Option<&[u8]> {
         let length = usize::try_from(self.length).ok()?;
         let size = PluginFieldType(self.ty).bytes(length).filter(|size| *size <= 1 << 12)?;

@@ -2,7 +2,7 @@
 //!
 //! Owns their claims (no panic, no run over [`LIMIT`]), [`seeds`] and mutations ([`mutate`]), without libFuzzer.
 //!
-//! A target is a module with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `tests/fuzz/`.
+//! A target is a module with a `TARGET`, a line in [`TARGETS`], a dictionary, a program in `tests/fuzz/`.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -107,7 +107,7 @@ impl Target {
     }
 }
 
-/// Returns the processor time: nanoseconds in Linux's `schedstat`.
+/// Nanoseconds in Linux's `schedstat`.
 fn cpu_time() -> Duration {
     let text =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");

@@ -1,4 +1,4 @@
-//! Mutates texts by words, which byte mutations break. The seed determines every change.
+//! Mutates texts by words, which byte mutations break; the seed determines all.
 
 /// libFuzzer also combines inputs.
 const LEFT_TO_LIBFUZZER: u64 = 3;

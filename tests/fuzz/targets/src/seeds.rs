@@ -15,7 +15,7 @@ use cubinder_source::diagnostic::Source;
 use crate::bundles::{bundle, packed_code};
 
 pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
-/// Separates a Triton input's texts: two compiles' JSON and IR, and lines of constants.
+/// Separates a Triton input's texts: two compiles' JSON and IR, lines of constants.
 pub(crate) const SEPARATOR: u8 = 0x1e;
 
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -75,7 +75,7 @@ pub(crate) fn numpy() -> Vec<Vec<u8>> {
     all
 }
 
-/// Archives that inflate to 16 MiB: a tensor, an endless header.
+/// Inflate to 16 MiB: a tensor, an endless header.
 fn bombs() -> Vec<Vec<u8>> {
     let npy = |shape: &str| {
         let header = format!("{{'descr': '|i1', 'fortran_order': False, 'shape': ({shape},), }}\n");
@@ -181,7 +181,7 @@ fn pair(one: &str, other: &str) -> Option<Vec<u8>> {
     Some([read(one)?, SECOND_FILE.to_vec(), read(other)?].concat())
 }
 
-/// Names that double on expansion, thousands of unterminated blocks.
+/// Doubling names, thousands of unterminated blocks.
 fn hostile_ptx() -> Vec<Vec<u8>> {
     const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";

@@ -1,6 +1,6 @@
 use cubinder_source::diagnostic::{Colour, Diagnostic, render, sort, to_json_lines};
 
-/// Messages have no control characters, JSON has one line each, spans are in their text.
+/// Messages lack control characters, JSON has one line each, spans are in their text.
 pub(crate) fn show(diagnostics: &[Diagnostic]) {
     let mut sorted = diagnostics.to_vec();
     sort(&mut sorted);

@@ -69,7 +69,6 @@ fn the_corpus_is_small() {
     }
 }
 
-/// Programs are listed in `tests/fuzz/Cargo.toml`.
 #[test]
 fn every_target_has_a_program_and_a_dictionary() {
     let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).expect("the manifest of the programs");

@@ -44,7 +44,7 @@ fn everything_proved_holds_in_every_node() {
     let failed = failed.into_inner().expect("no thread panics while it holds the lock");
     println!("of {count} manifests: {counts:?}");
     assert!(failed.is_empty(), "manifests {failed:?}: {counts:?}");
-    // Detects a generator of mostly invalid manifests.
+    // Detects mostly invalid manifests.
     assert!(counts.manifests.load(Ordering::Relaxed) > count / 2, "{counts:?}");
     assert!(counts.proved.load(Ordering::Relaxed) > count * 8, "{counts:?}");
 }

@@ -36,7 +36,7 @@ pub fn renamed(text: &[u8], name: &str, new: &str) -> Vec<u8> {
     out
 }
 
-/// Returns the length of the leading comment, quoted text, or single byte.
+/// Returns the length of a leading comment, quoted text, or byte.
 pub fn opaque(text: &[u8]) -> usize {
     let until = |from: usize, end: &[u8]| {
         let rest = text.get(from..).unwrap_or_default();

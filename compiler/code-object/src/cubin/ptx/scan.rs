@@ -26,7 +26,7 @@ pub(super) struct Module<'t> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Declaration<'t> {
     pub(super) space: &'t str,
-    /// Declared `.extern`: another file defines the variable, or the launch if it is shared memory.
+    /// `.extern`: another file defines it, or the launch if shared memory.
     pub(super) is_extern: bool,
     /// From the state space to the semicolon.
     pub(super) text: &'t str,
@@ -144,7 +144,7 @@ impl<'t> Tokens<'t> {
 
     pub(super) fn parentheses(&mut self) -> Option<&'t str> {
         let rest = self.text.get(self.at..)?;
-        // An unclosed list ends before a body or with the statement.
+        // Unclosed lists end before a body or with the statement.
         let end = rest.find([')', '{', ';']).unwrap_or(rest.len());
         self.at += end;
         let inner = rest.get(..end)?;

@@ -14,7 +14,7 @@ const LONGEST_DECLARATION: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SharedMemory {
-    /// A lower bound, because the order of aligned parts is unknown. ptxas 12.9 and 13.0 count all variables of bodies, and named ones of the module.
+    /// A lower bound: aligned parts have an unknown order. ptxas 12.9 and 13.0 count all variables of bodies, and named ones of the module.
     pub(super) bytes: u32,
     pub(super) dynamic: Dynamic,
 }
@@ -70,7 +70,7 @@ fn body(text: &str, named: &HashMap<&str, Symbol>) -> Body {
     body
 }
 
-/// Returns the bytes of `.shared` variables, and whether one is dynamic.
+/// Also returns whether one is dynamic.
 fn declared(body: &str) -> (u32, bool) {
     let (mut all, mut is_dynamic) = (0_u32, false);
     for (at, word) in body.match_indices(".shared") {

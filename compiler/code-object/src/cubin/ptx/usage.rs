@@ -1,4 +1,4 @@
-//! Determines which parameters an entry uses as addresses and writes through. Registers need a single definition that leads to one parameter.
+//! Determines parameters that an entry uses as addresses and writes through. Registers need one definition that leads to one parameter.
 
 use std::collections::HashMap;
 

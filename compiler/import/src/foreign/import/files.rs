@@ -142,7 +142,7 @@ fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<Found
 fn bare(at: usize, size: u32, says: Option<PtxParam>) -> FoundParam {
     let name = format!("p{at}");
     let number = |ty: &str| FoundParam::new(&name, format!(": {ty}"), Role::Unknown);
-    // PTX does not distinguish the integer types of one size.
+    // In PTX, integer types of one size are equal.
     let about = match (says, size) {
         (Some(PtxParam::Pointer), _) => {
             return FoundParam::new(&name, format!(": {ELEMENT}*"), Role::Tensor);

@@ -1,5 +1,5 @@
-//! Writes manifests for precompiled code: the facts ([`FoundPlugin`]) and their text ([`write()`]). Never guesses:
-//! unknown facts become undeclared words in capitals, which `cubinder check` reports.
+//! Writes manifests for precompiled code: facts ([`FoundPlugin`]) and text ([`write()`]). Never guesses: unknown
+//! facts become undeclared words in capitals, which `cubinder check` reports.
 
 mod files;
 mod text;

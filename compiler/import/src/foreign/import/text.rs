@@ -69,7 +69,7 @@ fn variant_table(text: &mut String, found: &FoundPlugin, index: usize, variant: 
     let _ = writeln!(text, "constants = {{ {} }}", constants.join(", "));
 }
 
-/// Returns the bytes if variants differ and each is constant on all GPUs.
+/// If variants differ and each is constant on all GPUs.
 fn own_bytes(found: &FoundPlugin, variant: &FoundVariant) -> Option<u64> {
     let number = |variant: &FoundVariant| variant.shared_bytes.as_ref()?.parse::<u64>().ok();
     let are_numbers = found.variants.iter().all(|variant| number(variant).is_some());
@@ -206,7 +206,7 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Checks that a manifest in `folder`, which is UTF-8, can name the files.
+/// Checks that a manifest in `folder` can name the files.
 pub fn check_paths(found: &FoundPlugin, folder: &Path) -> Result<(), Diagnostic> {
     let codes = found.variants.iter().flat_map(|variant| &variant.codes);
     let mut paths = codes.flat_map(|code| &code.files).map(|(_, path)| relative(path, folder));
@@ -267,7 +267,7 @@ fn grid(text: &mut String, found: &FoundPlugin, variant: &FoundVariant) {
             placeholder::PROGRAMS.to_owned(),
             format!("Triton's grid, such as \"ceil_div(numel(y), {unit})\""),
         ),
-        // CUDA counts blocks, Triton programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c, 3.9).
+        // Triton counts programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c, 3.9).
         (true, cluster) => (
             format!("{cluster} * {}", placeholder::PROGRAMS),
             format!(
@@ -328,7 +328,7 @@ fn relative(file: &Path, folder: &Path) -> PathBuf {
     up.chain(file.components().skip(shared)).collect()
 }
 
-/// Resolves `..` and links of folders (`..` behind a link leads elsewhere), but not the last component.
+/// Resolves `..` and folders' links (`..` behind a link leads elsewhere), except the last component.
 fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if path.is_dir() {

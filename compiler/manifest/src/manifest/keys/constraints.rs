@@ -1,4 +1,4 @@
-//! Reads attributes' constraints and defaults, and checks their consistency.
+//! Reads attributes' constraints and defaults; checks consistency.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +118,7 @@ fn range(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Opti
     }
 }
 
-/// Rounds like the default, which may equal a bound.
+/// Rounds like the default, which may equal bounds.
 fn bounds(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -189,7 +189,7 @@ fn counted(length: i64, ty: AttributeType) -> String {
     }
 }
 
-/// Reads `specialize`; only integers and booleans can be template arguments.
+/// Only integers and booleans can be template arguments.
 fn specialize(
     toml: &mut TomlReader,
     entry: &Entry<'_>,
@@ -248,7 +248,7 @@ fn one_of(
     is_complete.then(|| Located { value: values, range: entry.range.clone() })
 }
 
-/// Maps equal values to equal texts; 0.0 equals -0.0.
+/// Equal values have equal texts; 0.0 equals -0.0.
 fn identity(value: &Value) -> String {
     match value {
         Value::Float(value) => (value + 0.0).to_string(),

@@ -24,7 +24,7 @@ table! {
     }
 }
 
-/// Declares the tables of launches, which differ in the keys for code.
+/// Declares tables that differ in the keys for code.
 macro_rules! launches {
     ($(
         #[doc = $doc:literal]
@@ -213,7 +213,6 @@ fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     Some(items.iter().filter_map(|item| toml.expression(item)).collect())
 }
 
-/// Suggests `["64", "2"]` for `"64, 2"`.
 fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
     match entry.value {
         DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {

@@ -114,7 +114,7 @@ pub(super) fn read(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Ma
     })
 }
 
-/// Stops the search for errors after a misplaced or misspelt table.
+/// Stops after a misplaced or misspelt table.
 fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| ROOT.key(&entry.key).is_none()) {
         if let Some(header) = header_of(&entry.key) {
@@ -140,7 +140,7 @@ fn header_of(key: &str) -> Option<String> {
     })
 }
 
-/// Explains why a type that other languages have is missing.
+/// Explains why other languages' types are missing.
 pub(crate) fn no_tensors_of(lacking: &str) -> String {
     match lacking {
         "f4" => "Cubinder does not support tensors of 4-bit floats yet".to_owned(),

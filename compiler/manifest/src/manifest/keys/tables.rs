@@ -94,7 +94,7 @@ fn values_of(toml: &mut TomlReader, ty: &Located<TableType>, entry: &Entry<'_>) 
 fn value(toml: &mut TomlReader, item: &Entry<'_>) -> Option<Value> {
     match item.value {
         DeValue::Integer(_) => toml.integer(item).map(Value::Int),
-        // Numbers that overflow to infinity are invalid.
+        // Overflow to infinity is invalid.
         DeValue::Float(float) if matches!(float.as_str().trim_start_matches(['+', '-']), "inf" | "nan") => {
             float.as_str().parse().ok().map(Value::Float)
         }
@@ -112,7 +112,7 @@ pub(crate) struct SizeError {
     pub(crate) label: String,
 }
 
-/// Rejects empty tables, and large ones, which would compile slowly.
+/// Rejects empty tables, and large ones, which compile slowly.
 pub(crate) fn size_error(ty: TableType, length: usize) -> Option<SizeError> {
     let bytes = length.saturating_mul(ty.size());
     if length == 0 {

@@ -264,7 +264,7 @@ fn single_rank(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<u8>> 
     Some(Located { value: u8::try_from(rank.value.min).unwrap_or(1), range: rank.range })
 }
 
-/// Limits the number of a shape input's values to TensorRT's maximum.
+/// Applies TensorRT's maximum number of values.
 fn limit_count(toml: &mut TomlReader, limits: &mut LimitsDecl, ranks: &Ranks) {
     let most = |allowed: Interval| Interval { max: allowed.max.min(MAX_SHAPE_VALUES), ..allowed };
     let shape = &mut limits.limits;
@@ -296,7 +296,6 @@ fn integer_type(
     Some((ty, all))
 }
 
-/// [`inherit`] completes the output.
 fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
         toml.report(KeyOfAlias { place: toml.span(entry.key_range), key: entry.key });

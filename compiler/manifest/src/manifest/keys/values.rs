@@ -12,7 +12,7 @@ pub(super) struct TypeMismatch {
     pub(super) label: String,
 }
 
-/// Rounds floats; accepts integers for floats and strings for bytes. Fails with all mistyped elements.
+/// Rounds floats; accepts integers for floats, strings for bytes. Reports all mistyped elements.
 pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec<TypeMismatch>> {
     let mismatch = |label: String| vec![TypeMismatch { range: entry.range.clone(), label }];
     if ty.element == AttributeElement::Bytes
@@ -42,14 +42,14 @@ pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec
     if mismatches.is_empty() { Ok(Value::Array(values)) } else { Err(mismatches) }
 }
 
-/// Returns the text of a string that without quotes would be a value of `ty`.
+/// Returns a string's text that, unquoted, would be a `ty`.
 pub(super) fn unquoted<'e>(entry: &'e Entry<'_>, ty: AttributeType) -> Option<&'e str> {
     let DeValue::String(text) = entry.value else { return None };
     let value = DeValue::parse(text).ok().filter(|_| !ty.list)?;
     scalar(value.get_ref(), ty.element).is_ok().then_some(text.as_ref())
 }
 
-/// An error continues a sentence about the found value.
+/// Errors continue a sentence about the value.
 fn scalar(value: &DeValue<'_>, element: AttributeElement) -> Result<Value, String> {
     match (value, element) {
         (DeValue::String(text), AttributeElement::String) => Ok(Value::Str(text.clone().into_owned())),

@@ -1,4 +1,4 @@
-//! Checks helper functions in the scope of each row.
+//! Checks helper functions in each row's scope.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl Compiler<'_> {
         let scope = self.guard_scope(row);
         let functions = self.functions.clone();
         let (mut errors, mut too_large) = (Vec::new(), BTreeSet::new());
-        // Skips indirect callers: one report per call path is too many.
+        // One report per indirect call path is too many.
         let (mut broken, mut callers, mut unchecked) =
             (self.broken_functions.clone(), BTreeSet::new(), BTreeSet::new());
         let mut is_right = true;

@@ -1,4 +1,4 @@
-//! Compiles expressions in their scopes and records used names; `diagnose` reports errors.
+//! Compiles expressions in scopes, recording used names; `diagnose` reports errors.
 
 mod diagnose;
 mod functions;
@@ -38,7 +38,7 @@ pub(super) struct RowScope {
     key: ScopeKey,
 }
 
-/// First row with the same types and constants, and additional names.
+/// First row of equal types and constants, and extra names.
 type ScopeKey = (Option<usize>, ExtraNames);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ pub(super) struct Compiler<'m> {
     functions: Vec<(&'m FunctionDecl, Function)>,
     /// Errors in calls are consequences.
     broken_functions: BTreeSet<&'m str>,
-    /// Functions that are not checked, because they call a broken one.
+    /// They call a broken function.
     unchecked_functions: BTreeSet<&'m str>,
     /// Declared twice: errors may be consequences.
     ambiguous: BTreeSet<&'m str>,
@@ -83,7 +83,7 @@ pub(super) struct Compiler<'m> {
 /// Fields that depend on the format.
 const OF_FORMATS: [&str; 3] = ["format", "vector", "padded"];
 
-/// Returns `false` for unclear parameters, which any tensor may use.
+/// `false` for unclear parameters, which any tensor may use.
 fn formats_are_known(manifest: &Manifest, unclear: &BTreeSet<String>) -> bool {
     manifest.formats.iter().all(|parameter| !unclear.contains(&parameter.name.value))
         && tensors(manifest)
@@ -151,7 +151,7 @@ impl<'m> Compiler<'m> {
         RowScope { scope: Rc::clone(scope), row: row.map(|row| row.index), key }
     }
 
-    /// Compiles an expression and reports errors; `None` also for invalid names.
+    /// Reports errors; `None` also for invalid names.
     pub(super) fn expression(
         &mut self,
         text: &Text,
@@ -319,7 +319,7 @@ fn first_alike(rows: &[Row]) -> Vec<usize> {
     rows.iter().map(first).collect()
 }
 
-/// Returns whether an expression uses `names` that `bound` does not shadow.
+/// Whether an expression uses `names` that `bound` does not shadow.
 fn mentions<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, names: &BTreeSet<&str>) -> bool {
     let mut found = false;
     free_names(syntax, bound, &mut |name| found |= names.contains(name));

@@ -1,4 +1,4 @@
-//! The plugin's expressions: rules about nodes and outputs' shapes.
+//! The plugin's rules about nodes and outputs' shapes.
 
 use cubinder_expr::{Expr, Node};
 use cubinder_model::{Output, Requirement, ShapeLimits, SizeBound};
@@ -8,7 +8,7 @@ use crate::manifest::{Located, SizeDecl};
 use crate::resolve::errors::{RuleAlwaysFails, RuleAlwaysHolds};
 
 impl Compiler<'_> {
-    /// Returns the rules (`true` for invalid ones), and whether all are valid.
+    /// Invalid rules are `true`; also returns whether all are valid.
     pub(in crate::resolve) fn require(&mut self) -> (Vec<Requirement>, bool) {
         let scope = self.shared_scope();
         let mut requirements = Vec::new();
@@ -33,7 +33,7 @@ impl Compiler<'_> {
         (requirements, are_right)
     }
 
-    /// Returns the outputs (one element for invalid shapes), and whether all are valid.
+    /// Invalid shapes have one element; also returns whether all are valid.
     pub(in crate::resolve) fn outputs(&mut self) -> (Vec<Output>, bool) {
         let scope = self.scope_with(None, ExtraNames::Sizes);
         let mut outputs = Vec::new();

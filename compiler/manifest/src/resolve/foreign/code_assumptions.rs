@@ -1,4 +1,4 @@
-//! Adds assumptions of precompiled code to the guard: code compiled for multiples of 16 accesses wrong memory for other numbers.
+//! Adds precompiled code's assumptions to the guard: code for multiples of 16 accesses wrong memory for others.
 
 use cubinder_expr::Value;
 use cubinder_expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};
@@ -13,7 +13,7 @@ use super::code_for_row;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind};
 
-/// Returns expressions, possibly repeated. Reports and skips invalid arguments.
+/// Expressions may repeat. Reports and skips invalid arguments.
 pub(in super::super) fn assumptions(compiler: &mut Compiler<'_>, row: &Row) -> Vec<String> {
     let scope = compiler.row_scope(row);
     let mut all: Vec<String> = Vec::new();
@@ -66,7 +66,7 @@ enum Assumed<'m> {
     Is(&'m Value),
 }
 
-/// Returns the claim; `None` if always true or invalid (reported).
+/// `None` if always true or invalid (reported).
 fn argument_assumption(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,
@@ -129,7 +129,7 @@ fn argument_assumption(
     }
 }
 
-/// Returns `n == 4`. Rounds literals for 32-bit attributes, like the code's constant.
+/// Rounds literals for 32-bit attributes, like the code's constant.
 fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> String {
     let is = |value: &Value| format!("{} == {value}", operand(name));
     let Value::Float(exact) = value else { return is(value) };
@@ -150,7 +150,7 @@ fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> St
     }
 }
 
-/// Returns a conjunction's operands, or the guard. Compares compiled expressions: texts may differ in spaces.
+/// Falls back to the guard. Compares compiled expressions: texts may differ in spaces.
 pub(in super::super) fn conjuncts(guard: &Expr) -> Vec<Expr> {
     const MAX_CONJUNCTS: usize = 256;
     let mut found = Vec::new();
@@ -175,7 +175,7 @@ pub(in super::super) fn conjoined(guard: Option<&str>, assumptions: &[String]) -
     }
 }
 
-/// Adds parentheses unless it is a name, a number or a postfix expression.
+/// Adds parentheses unless a name, number or postfix expression.
 fn operand(text: &str) -> String {
     use SyntaxKind::{Bool, Call, Field, Float, Index, Int, Name};
     let is_simple = parse(text).is_ok_and(|syntax| match syntax.kind {

@@ -1,4 +1,4 @@
-//! Selects the one `[[code]]` that serves a row, and binds its launch. Never reads code files.
+//! Selects a row's only `[[code]]` and binds its launch. Never reads code files.
 
 mod code_assumptions;
 mod parameter;
@@ -88,7 +88,7 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Maximum number of declared targets per variant.
+/// Maximum declared targets per variant.
 const MAX_DECLARED: usize = 4;
 
 fn check_serves(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnostic> {

@@ -1,4 +1,4 @@
-//! Types of `[[code]]` parameters: the manifest's types and type parameters, and CUDA's names.
+//! Types of `[[code]]` parameters: the manifest's and CUDA's names.
 
 use cubinder_cuda_text::cuda::name;
 use cubinder_expr::{DataType, ScalarType};

@@ -124,7 +124,7 @@ fn has_input(node: &Node, place: usize) -> bool {
     node.proto.input.get(place).is_some_and(|name| !name.is_empty())
 }
 
-/// Returns axes from an attribute or input; `Some(None)` if both are absent.
+/// From an attribute or input; `Some(None)` if both are absent.
 fn axes(node: &Node, inputs: &[Tensor], place: usize) -> Option<Option<Vec<i64>>> {
     match ints(node, "axes").is_some() || has_input(node, place) && inputs.len() > place {
         true => stated_ints(node, "axes", inputs, place).map(Some),
@@ -258,7 +258,7 @@ fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
     Tensor { element: data.element, dims: Some(dims), values }
 }
 
-/// Returns first element and count by Python's slicing rules.
+/// First element and count, by Python's slicing rules.
 fn kept(extent: i64, start: i64, end: i64, step: i64) -> Option<(i64, usize)> {
     if extent == 0 || step == 0 {
         return (step != 0).then_some((0, 0));
@@ -317,7 +317,7 @@ fn tile(inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(dims.iter().zip(times).map(dim).collect())
 }
 
-/// Infers the shape for explicit sizes only: scales and aspect-ratio policies need floats.
+/// Only for explicit sizes: scales and aspect-ratio policies need floats.
 fn resize(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let rank = inputs.first()?.rank()?;
     let policy = node.attribute("keep_aspect_ratio_policy").map_or(&b"stretch"[..], |policy| policy.s());
@@ -405,7 +405,7 @@ pub(super) fn split(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     Some(sizes.into_iter().map(part).collect())
 }
 
-/// Splits equally. Since operator set 18, with an explicit count (`is_uneven`), the last part may be smaller.
+/// Since operator set 18, with an explicit count (`is_uneven`), the last part may be smaller.
 fn equal_parts(extent: &Dim, count: usize, is_uneven: bool) -> Vec<Dim> {
     let unknown = vec![Dim::Unknown; count];
     let (Some(extent), Ok(parts @ 1..)) = (extent.extent(), i64::try_from(count)) else { return unknown };

@@ -60,7 +60,7 @@ struct TensorRt {
 impl TensorRt {
     fn open(file: &Path, visibility: c_int) -> Self {
         let name = CString::new(file.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: the library is one of this file's, whose initializers are harmless.
+        // SAFETY: this file's libraries have harmless initializers.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | visibility) };
         assert!(!handle.is_null(), "{}", file.display());
         Self { handle, file: file.to_owned() }
@@ -104,7 +104,7 @@ impl TensorRt {
     }
 
     fn close(self) {
-        // SAFETY: only the code under test uses the library later, which must detect that it is unmapped.
+        // SAFETY: later, only the code under test uses the library, and must detect that.
         unsafe { libc::dlclose(self.handle) };
     }
 
@@ -162,7 +162,6 @@ fn a_tensorrt_that_is_loaded_again_is_found_where_it_was_or_left_alone() {
     again.close();
 }
 
-/// Another file, shorter or with other data, may be mapped there.
 #[test]
 fn what_lies_in_the_place_of_a_finder_is_checked() {
     let (folder, finders) = (Folder::new(), Finders::new());
@@ -292,7 +291,6 @@ fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
     }
 }
 
-/// A hidden, linked TensorRT 10 beside a shared TensorRT 11.
 #[test]
 fn the_version_of_another_tensorrt_is_not_taken() {
     let (folder, finders) = (Folder::new(), Finders::new());

@@ -275,7 +275,7 @@ impl Walk<'_> {
                 let length = Ints::new(0, length.high).ok_or(EvalError::Malformed)?;
                 Ok(Extent::list(range, length))
             }
-            // No such element exists: the array is empty.
+            // The array is empty.
             Err(Stop::Contradiction) if length.low == 0 => {
                 self.total = total;
                 Ok(none())

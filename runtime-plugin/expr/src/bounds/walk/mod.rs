@@ -97,7 +97,6 @@ impl<'a> Walk<'a> {
         self.with_facts(id, found, total)
     }
 
-    /// Combines the bounds with known facts.
     fn with_facts(&mut self, id: TermId, found: Bounded, total: bool) -> Bounded {
         let range = match (found, self.facts.known(id)) {
             (Ok(range), None) => range,
@@ -116,7 +115,7 @@ impl<'a> Walk<'a> {
             && let Some(Term::Attribute(_) | Term::Local(_) | Term::Shape(_) | Term::Values(_)) =
                 self.terms.get(id)
         {
-            // Evaluation copies the value, so its size counts as steps.
+            // Evaluation copies the value.
             self.cost = self.cost.saturating_add(range.most_values());
         }
         self.facts.see(id, range.clone());
@@ -165,7 +164,7 @@ impl<'a> Walk<'a> {
     }
 
     fn extents(&mut self, items: &[TermId]) -> Result<Vec<Extent>, Stop> {
-        // Iterator adapters use more stack per level.
+        // Iterator adapters use more stack.
         let mut ranges = Vec::with_capacity(items.len());
         for &item in items {
             ranges.push(self.term(item)?);
@@ -420,7 +419,7 @@ impl<'a> Walk<'a> {
         let dividend = a.wide();
         let range = divisors(b.wide()).map(|part| {
             if part.0 == part.1 && floor(dividend.0, part.0) == floor(dividend.1, part.0) {
-                // No multiple of the divisor is between the ends, so the remainder is monotone.
+                // No multiple of the divisor is between the ends: the remainder is monotone.
                 let base = floor(dividend.0, part.0) * part.0;
                 (dividend.0 - base, dividend.1 - base)
             } else if part.0 > 0 && dividend.0 >= 0 {

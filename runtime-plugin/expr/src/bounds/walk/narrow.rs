@@ -264,7 +264,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Narrows both sides by `left + by <= right`; for floats, by `left <= right`.
+    /// Narrows both sides by `left + by <= right`; floats by `left <= right`.
     fn less(
         &mut self,
         left: TermId,
@@ -480,7 +480,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Narrows a comprehension's array. Without a condition both have one length; if the comprehension is empty, all
+    /// Narrows a comprehension's array. Without a condition lengths are equal; if the comprehension is empty, all
     /// elements fail the condition.
     fn refine_comprehension(
         &mut self,

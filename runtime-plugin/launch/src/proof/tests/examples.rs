@@ -133,7 +133,6 @@ fn what_shape_inputs_hold() {
     assert_eq!(p.has_value("free.values[0]"), "x = [0, 0], target.values = [0, 0], free.values = []");
 }
 
-/// Unread attributes and shape inputs do not prevent enumeration.
 #[test]
 fn a_list_that_stands_alone() {
     let maker = |every| {
@@ -150,7 +149,6 @@ fn a_list_that_stands_alone() {
             .shape_input("k", Interval { min: 0, max: 2 }, Interval { min: 0, max: 1 << 40 })
             .output("y", "x.shape", |_| ())
     };
-    // Neither uniform nor -1s with one exception.
     let text = "len(pads) == 2 and sum(pads) == x.shape[-1] and pads[0] < pads[1]";
     let few = maker(Interval { min: 2, max: 3 });
     assert_eq!(few.never(text), "x = [2, 2], k.values = [], n = 0, pads = [0, 2], mode = \"\"");
@@ -341,7 +339,6 @@ fn conditions_leave_cases() {
     assert!(verdict.contains("n = 1"), "{verdict}");
 }
 
-/// Earlier parts may still fail.
 #[test]
 fn sides_that_always_fail() {
     let p = short_lists();

@@ -1,5 +1,4 @@
-//! Laws over random plugins, checked independently: proofs hold, refuting cases refute, few cases are decided
-//! exactly.
+//! Laws over random plugins: proofs hold, refuting cases refute, few cases are decided.
 
 use proptest::prelude::*;
 

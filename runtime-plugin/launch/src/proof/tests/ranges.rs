@@ -237,7 +237,6 @@ fn claims_that_a_frame_decides() {
     assert!(is_proved(Claim::Never(&overflow)), "it has no value");
     let number = p.expr("max(n, 9223372036854775807) + 1");
     assert!(is_proved(Claim::Within(&number, allowed)), "it has no value");
-    // Neither 2 nor 3 times 5 or 6 is 13.
     let product = p.expr("(i % 2 + 2) * (j % 2 + 5) != 13");
     assert!(is_proved(Claim::Always(&product)));
     let Finding::Within(regions) = frame.look_at(Claim::Within(&outside, allowed), &mut meter) else {

@@ -186,7 +186,6 @@ fn reading_compares_no_ranked_row_more_than_once() {
     let bytes = write_node(&node);
     let start = std::time::Instant::now();
     assert_eq!(read(&bytes).map(|_| ()), Ok(()));
-    // Comparing them per point takes many seconds.
     assert!(start.elapsed() < std::time::Duration::from_secs(3), "{:?}", start.elapsed());
 }
 

@@ -78,7 +78,6 @@ fn what_follows_a_magic_says_whether_it_is_a_beginning() {
     }
 }
 
-/// Hashing the rest for each start would take minutes.
 #[test]
 fn a_file_of_false_beginnings_takes_no_longer_than_others() {
     const COUNT: usize = 50_000;

@@ -1,4 +1,4 @@
-//! Manifests from bytes, with trees and enumerable domains. Expressions share parts, so conditions affect others.
+//! Manifests from bytes, with trees and enumerable domains. Expressions share parts, so conditions matter.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub(super) struct Size {
     pub(super) length: usize,
     pub(super) depth: usize,
     pub(super) worlds: usize,
-    /// Whether to search counterexamples and check `cubinder check`'s rules, too.
+    /// Whether to search counterexamples and check all rules.
     pub(super) searches: bool,
 }
 
@@ -370,7 +370,7 @@ pub(super) fn manifest(bytes: &[u8], size: Size) -> Manifest {
         put(&mut text, Role::When, "when = ", tape.bool(depth), "");
     }
 
-    // Unread parts of the world keep their first value.
+    // Unread parts keep their first value.
     let mut read = Vec::new();
     for slot in &slots {
         slot.tree.visit(&mut |tree| {

@@ -1,5 +1,5 @@
-//! Proofs about random manifests hold for every node of their enumerable domain. `tree` evaluates expressions without
-//! the product's code.
+//! Proofs about random manifests hold for every node of their enumerable domain. `tree` evaluates without the product's
+//! code.
 
 mod generate;
 mod meaning;
@@ -26,7 +26,7 @@ use world::{HELD, OUTPUT, World};
 pub static TARGET: Target =
     Target::new("prover", run, seeds, include_str!("../../../dictionaries/prover.dict"));
 
-/// Size for runs without the slow search of counterexamples.
+/// Without the slow search of counterexamples.
 const SMALL: Size = Size { number: 4, length: 3, depth: 5, worlds: 2_000, searches: false };
 const LARGE: Size = Size { worlds: 6_000, searches: true, ..SMALL };
 
@@ -191,7 +191,7 @@ impl Trial<'_> {
         all
     }
 
-    /// By ID, because the compiler drops variants that cannot run.
+    /// By ID: the compiler drops variants that cannot run.
     fn variant_of(&self, row: usize) -> Option<&Slot> {
         self.manifest.with_role(Role::Guard(self.resolved.draft.plugin.variants.get(row)?.id)).next()
     }

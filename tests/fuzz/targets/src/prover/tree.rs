@@ -42,7 +42,6 @@ fn finite(value: f64) -> Option<Meaning> {
     value.is_finite().then_some(Meaning::Float(value))
 }
 
-/// Returns the largest integer whose product with `b` is at most `a`.
 fn floor_div(a: i128, b: i128) -> i128 {
     let cut = a / b;
     if a % b != 0 && (a < 0) != (b < 0) { cut - 1 } else { cut }

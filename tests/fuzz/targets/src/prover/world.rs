@@ -171,7 +171,7 @@ impl Choices {
 
     pub(super) fn worlds(&self, most: usize) -> impl Iterator<Item = World> + '_ {
         let all: usize = self.sizes().iter().product();
-        // An odd stride also varies the fast parts.
+        // Odd strides also vary the fast parts.
         let stride = if all <= most { 1 } else { (all / most) | 1 };
         (0..all).step_by(stride).map(|number| self.world(number))
     }

@@ -1,4 +1,4 @@
-//! Finds a kernel's Triton outputs among those of other kernels, GPUs and releases.
+//! Finds a kernel's outputs among those of other kernels, GPUs and releases.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ fn of_kernel(
         }
         (None, _) => return Err(SeveralKernels { kernels: list(&shown) }.into()),
     };
-    // Ignore code for other GPUs if there is code for these.
+    // Ignores other GPUs' code beside these'.
     let is_mistake = |it: &&Unimported| {
         it.is_of(kernel) && (!names.contains(kernel) || matches!(it.why, Unusable::Wrong(_)))
     };

@@ -1,4 +1,4 @@
-//! Assigns the user's values of `tl.constexpr` parameters, which Triton does not write, to compiles. Missing values are errors.
+//! Assigns the user's `tl.constexpr` values, which Triton does not write, to compiles. Missing ones are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +100,7 @@ pub(super) struct Assigned {
     scoped: BTreeSet<usize>,
 }
 
-/// Fails for unknown names or folders, and ambiguous or missing values.
+/// Fails for unknown names or folders, ambiguous or missing values.
 pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigned, Diagnostic> {
     names_are_known(all, constants)?;
     let mut known: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -120,7 +120,7 @@ pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigne
     Ok(Assigned { values, scoped: known.into_values().flatten().collect() })
 }
 
-/// Checks that each compile has each constant, and that each value is used.
+/// Each compile must have each constant; each value must be used.
 fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) -> Result<(), Diagnostic> {
     for constant in constants {
         let has = |values: &Values| values.contains_key(&constant.name);
@@ -200,7 +200,7 @@ fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<
     }
 }
 
-/// Returns `tl.constexpr` values, except of parameters that some compiles pass.
+/// Omits parameters that some compiles pass.
 pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<String>> {
     let passed: BTreeSet<&String> = all.iter().flat_map(|compiled| &compiled.names).collect();
     let of = |values: &Values| {
@@ -210,7 +210,7 @@ pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<Strin
     values.iter().map(of).collect()
 }
 
-/// Checks that compiles differ in types, options or constants, so that a launch can choose.
+/// Compiles must differ in types, options or constants, so that a launch can choose.
 pub(super) fn are_told_apart(all: &[Compiled], said: &Assigned) -> Result<(), Diagnostic> {
     let mut sources: BTreeMap<(String, Vec<String>), &Compiled> = BTreeMap::new();
     let mut sizes: BTreeMap<Vec<String>, (usize, &Compiled)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Comments on constants that do not seem to match their compiles; certain errors were rejected before.
+//! Comments on constants that seem to mismatch their compiles; certain errors were rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
 fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut classes: BTreeMap<Vec<String>, BTreeMap<String, &Compiled>> = BTreeMap::new();
     for (compiled, own) in all.iter().zip(of_constexpr(all, values)) {
-        // Within a class operations are equal; differences were rejected.
+        // Operations of a class are equal.
         classes.entry(own).or_default().entry(compiled.class()).or_insert(compiled);
     }
     let differing = classes.values().find_map(|classes| {
@@ -87,7 +87,7 @@ fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
     differing.map(remark).into_iter().collect()
 }
 
-/// Compares code without types and constant integers; `None` if unknown.
+/// Ignores types and constant integers; `None` if unknown.
 fn do_the_same(one: &Compiled, other: &Compiled) -> Option<bool> {
     let of_other = |name: &String| {
         let at = other.names.iter().position(|known| known == name)?;

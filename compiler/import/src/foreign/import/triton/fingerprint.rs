@@ -1,17 +1,17 @@
-//! Fingerprints a kernel to detect code of older sources. Element types change only conversions; constant integers
-//! only integer arithmetic (`NAME.source` of Triton 3.9.0).
+//! Detects code of older sources. Element types change only conversions; constant integers only integer arithmetic
+//! (`NAME.source` of Triton 3.9.0).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint {
-    /// Hash without conversions, which is equal for all float element types.
+    /// Omits conversions: equal for all float element types.
     pub(super) without_types: u64,
-    /// Hash that also omits integer arithmetic and moves, which constants change.
+    /// Also omits integer arithmetic and moves, which constants change.
     pub(super) without_integers: u64,
 }
 
-/// Returns whether an operation of Triton 3.9's `arith` or `tt` dialect is a conversion.
+/// Conversions of Triton 3.9's `arith` or `tt` dialect.
 fn is_conversion(word: &str) -> bool {
     const ARITH: &str = "extf truncf bitcast sitofp uitofp fptosi fptoui extsi extui trunci index_cast";
     is_of("arith.", ARITH, word) || is_of("tt.", "fp_to_fp bitcast", word)

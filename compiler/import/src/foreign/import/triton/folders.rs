@@ -1,4 +1,4 @@
-//! Resolves the folder `ABCD` of `--constant ABCD:BLOCK=512`. Ambiguous digests are errors: a value for the wrong compile silently breaks the grid.
+//! Resolves the folder `ABCD` of `--constant ABCD:BLOCK=512`. Ambiguity is an error: wrong values silently break the grid.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::manifest::toml_reader::list;
 
 const MOST_SHOWN: usize = 8;
 
-/// Returns a folder's compiles by path, name, digest, or a unique prefix.
+/// Matches path, name, digest, or a unique prefix.
 pub(super) fn meant(all: &[Compiled], folder: &str) -> Result<BTreeSet<usize>, Diagnostic> {
     let place = |compiled: &Compiled| {
         let path = compiled.path();

@@ -43,16 +43,16 @@ struct Compiled {
     function: Function,
     /// Unique names in the manifest.
     names: Vec<String>,
-    /// IR before any pass, which depends on `tl.constexpr` values, not on the architecture. Empty if missing.
+    /// IR before any pass; depends on `tl.constexpr` values, not the architecture. May be empty.
     source: String,
     /// Sizes of `tl.arange`.
     sizes: BTreeSet<u64>,
     /// All its integers.
     numbers: BTreeSet<u64>,
     fingerprint: Fingerprint,
-    /// Number of parameters in [`ADDED`] that the code has.
+    /// Number of [`ADDED`] parameters.
     added: usize,
-    /// All parameters of the unchanged Python file, named as in `names`.
+    /// The unchanged Python file's parameters, named as in `names`.
     signature: Option<Vec<Parameter>>,
 }
 
@@ -83,7 +83,7 @@ impl Compiled {
     }
 }
 
-/// Reads the outputs of the named or only kernel; Triton does not write `constants`. Rejects unsupported launches and indistinguishable outputs.
+/// Reads outputs of the named or only kernel; Triton does not write `constants`. Rejects unsupported launches and indistinguishable outputs.
 pub fn triton(
     paths: &[PathBuf],
     kernel: Option<&str>,
@@ -166,7 +166,7 @@ fn signature(function: &Function) -> Option<Vec<Parameter>> {
     let is_in_order =
         function.arguments.iter().all(|argument| rest.any(|parameter| parameter.name == argument.name));
     let names = once(parameters.iter().map(|parameter| parameter.name.as_str()));
-    // If names are equal, the passed parameter is unknown.
+    // With equal names, the passed parameter is unknown.
     if names.iter().zip(&parameters).any(|(name, parameter)| *name != identifier(&parameter.name)) {
         return None;
     }
@@ -206,7 +206,7 @@ fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
     Err(Unsupported { path: json.display(), why }.into())
 }
 
-/// Removes source locations and specializations: the rest depends only on `tl.constexpr` values.
+/// Without source locations and specializations: depends only on `tl.constexpr` values.
 fn operations(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("#loc") && !line.contains("tt.func"));
     lines.map(|line| line.split(" loc(").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")

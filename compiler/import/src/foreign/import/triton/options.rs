@@ -14,7 +14,7 @@ const NO_OPTIONS: &str = "arch warp_size supported_fp8_dtypes deprecated_fp8_dot
 /// May differ between GPUs.
 const VERSION: &str = "triton_version";
 
-/// Reduces paths to file names, as folders differ between machines.
+/// Paths become file names: folders differ between machines.
 fn options(compiled: &Compiled) -> impl Iterator<Item = (&str, String)> {
     let is_option = |key: &str| NO_OPTIONS.split(' ').all(|other| other != key);
     let rest = compiled.metadata.rest.iter().filter(move |(key, _)| is_option(key));
@@ -31,7 +31,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Describes differing options; missing ones do not differ.
+/// Missing options do not differ.
 pub(super) fn differences(all: &[&Compiled]) -> Vec<String> {
     let mut values: BTreeMap<&str, BTreeMap<String, Vec<&Compiled>>> = BTreeMap::new();
     for compiled in all {

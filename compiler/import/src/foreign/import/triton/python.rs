@@ -60,7 +60,7 @@ fn parts(list: &str) -> Option<Vec<String>> {
                     ')' | ']' | '}' => depth = depth.saturating_sub(1),
                     _ => {}
                 }
-                // `:` and `=` in brackets do not belong to the parameter.
+                // In brackets, `:` and `=` are not the parameter's.
                 if depth == 0 || !matches!(c, ':' | '=') {
                     parts.last_mut()?.push(c);
                 }

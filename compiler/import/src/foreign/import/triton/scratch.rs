@@ -1,5 +1,5 @@
-//! Counts the scratch pointers that Triton appends to parameters: none up to 3.1, one in 3.2 and 3.3, two since 3.4.
-//! Code is more reliable than the version.
+//! Counts scratch pointers that Triton appends: none up to 3.1, one in 3.2 and 3.3, two since 3.4. Code is more
+//! reliable than the version.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::loaded::Function;
 use crate::manifest::CodeKind;
 use crate::source;
 
-/// Fails if the code has fewer parameters than the text, or too many more.
+/// Fails if the code has fewer parameters, or too many more.
 pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnostic> {
     let taken = CodeKind::ALL.into_iter().find_map(|kind| parameters(json, kind, &function.name));
     // `cubinder check` reports missing code.
@@ -31,7 +31,7 @@ pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnosti
     }
 }
 
-/// Checks that all code has as many: one launch passes them.
+/// All code must have as many: one launch passes them.
 pub(super) fn is_alike(all: &[Compiled]) -> Result<(), Diagnostic> {
     let Some(first) = all.first() else { return Ok(()) };
     let Some(other) = all.iter().find(|compiled| compiled.added != first.added) else { return Ok(()) };

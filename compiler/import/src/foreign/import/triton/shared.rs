@@ -1,4 +1,4 @@
-//! Computes dynamic shared memory if architectures differ: the maximum of all code that runs on a GPU, whichever a library contains.
+//! Computes dynamic shared memory if architectures differ: the maximum of all code for a GPU.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn limit(capability: u64) -> Option<u64> {
 
 /// Returns `"36864 if device.capability >= 90 else 24576"`.
 pub(super) fn expression(bytes: &BTreeMap<u64, u64>) -> String {
-    // The kept PTX is the lowest architecture's and runs on newer ones.
+    // The kept PTX is the lowest and runs on newer ones.
     let everywhere =
         bytes.first_key_value().filter(|(arch, _)| **arch < FIRST_ALONE).map(|(_, bytes)| *bytes);
     let end_of = |arch: u64| (arch / 10 + 1).saturating_mul(10);

@@ -1,5 +1,5 @@
-//! Combines a kernel's compiles into one plugin with types and ordered variants. Arguments may be constant in some
-//! (`stride == 1`) and passed in others (`stride: i32`).
+//! Combines a kernel's compiles into a plugin with types and ordered variants. Arguments may be constant in some
+//! (`stride == 1`), passed in others (`stride: i32`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::source;
 
 struct Plugin<'c> {
     all: &'c [Compiled],
-    /// Parameters' names without those of `tl.constexpr`, in source order if known.
+    /// Without `tl.constexpr` parameters, in source order if known.
     names: Vec<String>,
     /// Parameters of type `T`.
     varying: BTreeSet<String>,
@@ -148,7 +148,7 @@ fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
     }
 }
 
-/// Returns parameters whose types differ between compiles, but not within one.
+/// Parameters whose types differ between compiles, but not within one.
 fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagnostic> {
     let ty = |compiled: &Compiled, name: &str| {
         argument(compiled, name).filter(|it| it.is_pointer).map(|it| it.ty.clone())
@@ -167,7 +167,7 @@ fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagn
     Ok(varying)
 }
 
-/// The order of variants of equal compiles: most requirements first.
+/// Order of equal compiles' variants: most requirements first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
     /// Passed parameters without requirements.
@@ -223,7 +223,7 @@ impl Plugin<'_> {
         }
     }
 
-    /// Returns integers that other code for these tensors passes with more bits: Triton chooses by value.
+    /// Integers that other code for these tensors passes with more bits: Triton chooses by value.
     fn narrow<'s>(&'s self, compiled: &'s Compiled) -> impl Iterator<Item = (&'s str, u32)> {
         compiled.names.iter().filter_map(move |name| {
             let own = argument(compiled, name)?;
@@ -235,7 +235,7 @@ impl Plugin<'_> {
         })
     }
 
-    /// Returns numbers whose types no range distinguishes: floats, and booleans beside integers.
+    /// No range distinguishes their types: floats, and booleans beside integers.
     fn of_several_types(&self) -> Vec<&String> {
         let is_open = |(one, other): &(&Argument, &Argument)| {
             one.ty != other.ty && (bits(one).is_none() || bits(other).is_none())
@@ -243,7 +243,7 @@ impl Plugin<'_> {
         self.names.iter().filter(|name| self.side_by_side(name).iter().any(is_open)).collect()
     }
 
-    /// Pairs a number's arguments of compiles for equal tensors.
+    /// Pairs arguments of compiles for equal tensors.
     fn side_by_side(&self, name: &str) -> Vec<(&Argument, &Argument)> {
         let types = |compiled: &Compiled| -> Vec<Option<String>> {
             self.varying.iter().map(|name| argument(compiled, name).map(|it| it.ty.clone())).collect()
@@ -426,7 +426,7 @@ fn manifest_type(ty: &str) -> String {
     ours.to_owned()
 }
 
-/// Keeps the lowest PTX that runs on newer architectures; specific ones have cubins.
+/// Newer architectures run the lowest PTX; specific ones have cubins.
 fn lowest_ptx(code: &mut FoundCode) {
     let number = |path: &Path| -> Option<u32> {
         let bytes = source::bytes(path, MAX_BYTES).ok()?;

@@ -58,26 +58,43 @@ impl InputRoot {
     /// # Errors
     /// The path is not canonical, or another input has it.
     pub fn insert(&mut self, path: &str, node: Node) -> Result<(), TreeError> {
-        let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
         if !path.split('/').all(is_name) {
             return Err(TreeError::Path(path.to_owned()));
         }
         let conflict = || TreeError::Conflict(path.to_owned());
         let (folders, name) =
             path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
-        let mut folder = self;
-        for name in folders.into_iter().flat_map(|folders| folders.split('/')) {
-            let entry = folder.0.entry(name.to_owned());
-            match entry.or_insert_with(|| Entry::Folder(InputRoot::default())) {
-                Entry::Folder(inner) => folder = inner,
-                Entry::Node(_) => return Err(conflict()),
-            }
-        }
+        let names = folders.into_iter().flat_map(|folders| folders.split('/'));
+        let folder = self.folder(names).ok_or_else(conflict)?;
         match folder.0.insert(name.to_owned(), Entry::Node(node)) {
             None => Ok(()),
             Some(Entry::Node(before)) if before == node => Ok(()),
             Some(_) => Err(conflict()),
         }
+    }
+
+    /// Adds a directory, which may stay empty.
+    ///
+    /// # Errors
+    /// The path is not canonical, or an input that is not a directory of this tree has it.
+    pub fn insert_folder(&mut self, path: &str) -> Result<(), TreeError> {
+        if !path.split('/').all(is_name) {
+            return Err(TreeError::Path(path.to_owned()));
+        }
+        self.folder(path.split('/')).map(|_| ()).ok_or_else(|| TreeError::Conflict(path.to_owned()))
+    }
+
+    /// Returns the directory, which it adds if necessary; `None` if another input is in its way.
+    fn folder<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Option<&mut InputRoot> {
+        let mut folder = self;
+        for name in names {
+            let entry = folder.0.entry(name.to_owned());
+            match entry.or_insert_with(|| Entry::Folder(InputRoot::default())) {
+                Entry::Folder(inner) => folder = inner,
+                Entry::Node(_) => return None,
+            }
+        }
+        Some(folder)
     }
 
     /// Encodes the directories.
@@ -116,6 +133,10 @@ impl InputRoot {
     }
 }
 
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains('\0')
+}
+
 /// A command and how it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
@@ -127,6 +148,8 @@ pub struct Command {
     pub platform: BTreeMap<String, String>,
     /// Maximum run time.
     pub timeout: Duration,
+    /// The exit code for invalid inputs; other ones except 0 are failures of the worker. Not part of the action.
+    pub invalid_input: Option<i32>,
 }
 
 /// An encoded action.
@@ -138,6 +161,8 @@ pub struct Action {
     pub outputs: Vec<String>,
     /// The messages of the action and its command.
     pub blobs: Vec<(Digest, Vec<u8>)>,
+    /// See [`Command::invalid_input`].
+    pub(crate) invalid_input: Option<i32>,
 }
 
 impl Action {
@@ -172,7 +197,8 @@ impl Action {
         };
         let action = action.encode_to_vec();
         let digest = Digest::compute(&action);
-        Action { digest, outputs, blobs: vec![(command_digest, encoded_command), (digest, action)] }
+        let blobs = vec![(command_digest, encoded_command), (digest, action)];
+        Action { digest, outputs, blobs, invalid_input: command.invalid_input }
     }
 }
 
@@ -203,6 +229,24 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_may_be_empty() {
+        let mut root = InputRoot::default();
+        root.insert_folder("a/b").unwrap();
+        root.insert_folder("a/b").unwrap();
+        let empty = root.encode();
+        assert_eq!(empty.blobs.len(), 3);
+        root.insert("a/b/c", file("1")).unwrap();
+        assert_ne!(root.encode().root, empty.root);
+        let full = root.clone();
+        root.insert_folder("a").unwrap();
+        assert_eq!(root, full);
+        assert_eq!(root.insert_folder("a/b/c"), Err(TreeError::Conflict("a/b/c".to_owned())));
+        for path in ["", ".", "a/..", "/a"] {
+            assert_eq!(root.insert_folder(path), Err(TreeError::Path(path.to_owned())));
+        }
+    }
+
+    #[test]
     fn the_encoding_does_not_change() {
         let mut root = InputRoot::default();
         root.insert("bin/run", Node::File { digest: Digest::compute(b"program"), is_executable: true })
@@ -213,6 +257,7 @@ mod tests {
             outputs: vec!["out".to_owned()],
             platform: BTreeMap::from([("OSFamily".to_owned(), "linux".to_owned())]),
             timeout: Duration::from_secs(60),
+            invalid_input: Some(1),
         };
         let action = Action::new(&command, root.encode().root);
         let expected = "5b29c009b4c1710405f19c45a15b891482d9cbb03a19054cfb33ce3187daccb2/166";

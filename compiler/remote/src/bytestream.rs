@@ -1,5 +1,8 @@
 //! Streams of large blobs, resumed after a broken connection.
 
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
 use tonic::Code;
 
 use crate::client::Client;
@@ -22,6 +25,14 @@ struct Part {
     end: Result<(), Failure>,
 }
 
+/// How far an interrupted write came.
+enum Progress {
+    Complete,
+    Offset(usize),
+    /// Starts again, under another name.
+    Lost,
+}
+
 impl Client {
     /// Reads a blob; `None` if the server lacks it.
     pub(crate) async fn read_stream(
@@ -35,7 +46,8 @@ impl Client {
         let read = with_retries(READ, deadline, || async {
             let mut blob = blob.lock().await;
             // Offsets count uncompressed bytes.
-            let Part { bytes, end } = self.read_part(digest, is_compressed, blob.len() as u64).await;
+            let stall = deadline.stall();
+            let Part { bytes, end } = self.read_part(digest, is_compressed, blob.len() as u64, stall).await;
             blob.extend(bytes);
             end?;
             match (blob.len() as u64).cmp(&digest.length) {
@@ -60,7 +72,7 @@ impl Client {
         }
     }
 
-    async fn read_part(&self, digest: Digest, is_compressed: bool, offset: u64) -> Part {
+    async fn read_part(&self, digest: Digest, is_compressed: bool, offset: u64, stall: Duration) -> Part {
         // One byte more shows a stream that is too long.
         let limit = usize::try_from(digest.length - offset.min(digest.length))
             .unwrap_or(usize::MAX)
@@ -74,11 +86,16 @@ impl Client {
         let mut received = Vec::new();
         let end = async {
             let failure = |status: tonic::Status| Failure::of_call(READ, &status);
-            let mut stream = self.stream.clone().read(request).await.map_err(failure)?.into_inner();
+            let late = |_| Failure::Permanent(Error::Timeout { call: READ, limit: stall });
+            let mut client = self.stream.clone();
+            let stream = timeout(stall, client.read(request)).await.map_err(late)?;
+            let mut stream = stream.map_err(failure)?.into_inner();
             // Compressed data may be longer than the blob by its frames.
             let most =
                 if is_compressed { limit.saturating_add(limit / 64).saturating_add(1 << 16) } else { limit };
-            while let Some(message) = stream.message().await.map_err(failure)? {
+            while let Some(message) =
+                timeout(stall, stream.message()).await.map_err(late)?.map_err(failure)?
+            {
                 received.extend_from_slice(&message.data);
                 if received.len() > most {
                     return Err(Failure::Permanent(Error::Invalid("a stream exceeds its blob".to_owned())));
@@ -103,12 +120,23 @@ impl Client {
         let data: Vec<u8> = if is_compressed { compress(bytes) } else { bytes.to_vec() };
         let data = prost::bytes::Bytes::from(data);
         let kind = if is_compressed { "compressed-blobs/zstd" } else { "blobs" };
-        let name = self.resource(&format!("uploads/{}/{kind}/{digest}", unique_id()));
-        let attempts = std::sync::atomic::AtomicU32::new(0);
+        // The name of an interrupted write.
+        let started = tokio::sync::Mutex::new(None::<String>);
         with_retries(WRITE, deadline, || async {
-            let is_first = attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
-            let offset = if is_first { 0 } else { self.committed(&name, data.len()).await? };
-            self.write_from(&name, data.clone(), offset, digest).await
+            let mut started = started.lock().await;
+            let progress = match started.as_deref() {
+                Some(name) => self.progress(name, data.len()).await?,
+                None => Progress::Lost,
+            };
+            let (offset, known) = match progress {
+                Progress::Complete => return Ok(()),
+                Progress::Offset(offset) => (offset, started.clone()),
+                Progress::Lost => (0, None),
+            };
+            let new = || self.resource(&format!("uploads/{}/{kind}/{digest}", unique_id()));
+            let name = known.unwrap_or_else(new);
+            *started = Some(name.clone());
+            self.write_from(&name, data.clone(), offset, digest, deadline.stall()).await
         })
         .await
     }
@@ -119,12 +147,15 @@ impl Client {
         data: prost::bytes::Bytes,
         offset: usize,
         digest: Digest,
+        stall: Duration,
     ) -> Result<(), Failure> {
         let name = name.to_owned();
+        let (sender, mut sent) = tokio::sync::watch::channel(());
         let length = data.len();
         let starts = std::iter::once(offset).chain((offset..length).step_by(CHUNK).skip(1));
         let messages = starts.map(move |start| {
             let end = length.min(start + CHUNK);
+            sender.send_replace(());
             WriteRequest {
                 resource_name: name.clone(),
                 write_offset: i64::try_from(start).unwrap_or(i64::MAX),
@@ -132,7 +163,21 @@ impl Client {
                 data: data.slice(start..end),
             }
         });
-        let answer = self.stream.clone().write(tokio_stream::iter(messages)).await;
+        let mut client = self.stream.clone();
+        let answer = client.write(tokio_stream::iter(messages));
+        // The transport takes a message when the server has room for it.
+        let stalled = async {
+            let mut is_sent = true;
+            while is_sent {
+                let Ok(changed) = timeout(stall, sent.changed()).await else { return };
+                is_sent = changed.is_ok();
+            }
+            sleep(stall).await;
+        };
+        let answer = tokio::select! {
+            answer = answer => answer,
+            () = stalled => return Err(Failure::Permanent(Error::Timeout { call: WRITE, limit: stall })),
+        };
         let committed =
             answer.map_err(|status| Failure::of_call(WRITE, &status))?.into_inner().committed_size;
         // A server that has the blob answers early, with the blob's length or -1.
@@ -143,17 +188,23 @@ impl Client {
         }
     }
 
-    /// Returns the offset from which an interrupted write continues.
-    async fn committed(&self, name: &str, length: usize) -> Result<usize, Failure> {
+    /// Returns how far an interrupted write came.
+    async fn progress(&self, name: &str, length: usize) -> Result<Progress, Failure> {
         let request = QueryWriteStatusRequest { resource_name: name.to_owned() };
         match self.stream.clone().query_write_status(request).await {
             Ok(answer) => {
-                let committed = usize::try_from(answer.into_inner().committed_size).ok();
+                let answer = answer.into_inner();
+                if answer.complete || answer.committed_size == -1 {
+                    return Ok(Progress::Complete);
+                }
+                let committed = usize::try_from(answer.committed_size).ok();
                 let committed = committed.filter(|committed| *committed <= length);
-                committed.ok_or_else(|| Failure::Permanent(Error::Invalid("an impossible offset".to_owned())))
+                Ok(committed.map_or(Progress::Lost, Progress::Offset))
             }
             // The server kept nothing, or cannot resume.
-            Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => Ok(0),
+            Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => {
+                Ok(Progress::Lost)
+            }
             Err(status) => Err(Failure::of_call(QUERY, &status)),
         }
     }

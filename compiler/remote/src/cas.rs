@@ -20,7 +20,7 @@ const UPDATE: &str = "BatchUpdateBlobs";
 const OVERHEAD: u64 = 256;
 
 /// Splits items into batches within the server's limit; an item that exceeds it is a stream.
-fn batches<T>(items: Vec<T>, limit: u64, length: impl Fn(&T) -> u64) -> (Vec<Vec<T>>, Vec<T>) {
+pub(crate) fn batches<T>(items: Vec<T>, limit: u64, length: impl Fn(&T) -> u64) -> (Vec<Vec<T>>, Vec<T>) {
     let (small, large): (Vec<T>, Vec<T>) =
         items.into_iter().partition(|item| length(item) + OVERHEAD <= limit);
     let mut all: Vec<Vec<T>> = Vec::new();
@@ -73,7 +73,7 @@ impl Client {
         let mut found = HashMap::new();
         let (small, large) = batches(wanted, capabilities.max_batch, |digest| digest.length);
         for batch in &small {
-            let deadline = deadline.for_bytes(batch.iter().map(|digest| digest.length).sum());
+            let deadline = deadline.restart().for_bytes(batch.iter().map(|digest| digest.length).sum());
             match with_retries(READ, deadline, || self.read_batch(batch)).await {
                 Ok(blobs) => found.extend(blobs),
                 Err(error) if error.code() == Some(Code::NotFound) => return Ok(None),
@@ -81,7 +81,7 @@ impl Client {
             }
         }
         for digest in large {
-            let deadline = deadline.for_bytes(digest.length);
+            let deadline = deadline.restart().for_bytes(digest.length);
             match self.read_stream(digest, capabilities.has_zstd, deadline).await? {
                 Some(blob) => found.insert(digest, blob),
                 None => return Ok(None),
@@ -119,6 +119,7 @@ impl Client {
     /// Returns which of the blobs the server lacks.
     pub(crate) async fn missing(&self, digests: &[Digest], deadline: Deadline) -> Result<Vec<Digest>, Error> {
         const CALL: &str = "FindMissingBlobs";
+        let deadline = deadline.restart();
         let found = with_retries(CALL, deadline, || async {
             let request = reapi::FindMissingBlobsRequest {
                 instance_name: self.instance.clone(),
@@ -140,12 +141,13 @@ impl Client {
         capabilities: Capabilities,
         deadline: Deadline,
     ) -> Result<(), Error> {
-        let deadline = deadline.for_bytes(blobs.iter().map(|(digest, _)| digest.length).sum());
         let (small, large) = batches(blobs.to_vec(), capabilities.max_batch, |(digest, _)| digest.length);
         for batch in &small {
+            let deadline = deadline.restart().for_bytes(batch.iter().map(|(digest, _)| digest.length).sum());
             with_retries(UPDATE, deadline, || self.update_batch(batch)).await?;
         }
         for (digest, bytes) in large {
+            let deadline = deadline.restart().for_bytes(digest.length);
             self.write_stream(digest, bytes, capabilities.has_zstd, deadline).await?;
         }
         Ok(())

@@ -80,6 +80,7 @@ impl Client {
     pub(crate) async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities, Error> {
         const CALL: &str = "GetCapabilities";
         let query = || async {
+            let deadline = deadline.restart();
             let found = with_retries(CALL, deadline, || async {
                 let request = reapi::GetCapabilitiesRequest { instance_name: self.instance.clone() };
                 let answer = self.queries.clone().get_capabilities(request).await;
@@ -97,6 +98,7 @@ impl Client {
         deadline: Deadline,
     ) -> Result<Option<Vec<Output>>, Error> {
         const CALL: &str = "GetActionResult";
+        let deadline = deadline.restart();
         let found = with_retries(CALL, deadline, || async {
             let request = reapi::GetActionResultRequest {
                 instance_name: self.instance.clone(),
@@ -123,6 +125,7 @@ impl Client {
         deadline: Deadline,
     ) -> Result<(), Error> {
         const CALL: &str = "UpdateActionResult";
+        let deadline = deadline.restart();
         let files = outputs.iter().map(|(path, digest)| reapi::OutputFile {
             path: path.clone(),
             digest: Some(digest.to_message()),

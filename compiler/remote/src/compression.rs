@@ -16,14 +16,26 @@ pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
 pub(crate) fn decompress(mut compressed: &[u8], limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !compressed.is_empty() && bytes.len() < limit {
+        if let Some(rest) = skip_frame(compressed) {
+            compressed = rest;
+            continue;
+        }
         let Ok(decoder) = StreamingDecoder::new(&mut compressed) else { return bytes };
         let rest = (limit - bytes.len()) as u64;
-        let count = decoder.take(rest).read_to_end(&mut bytes);
-        if !count.is_ok_and(|count| count > 0) {
+        if decoder.take(rest).read_to_end(&mut bytes).is_err() {
             return bytes;
         }
     }
     bytes
+}
+
+/// Returns the bytes after a skippable frame (RFC 8878, section 3.1.2); `None` if the next frame has data.
+fn skip_frame(bytes: &[u8]) -> Option<&[u8]> {
+    let (magic, rest) = bytes.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let is_skippable = u32::from_le_bytes(*magic) & !0xf == 0x184d_2a50;
+    let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    is_skippable.then(|| rest.get(length..).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -31,6 +43,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn frames_without_data_are_skipped() {
+        let skippable = [0x5f, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+        let (empty, text, end) = (compress(b""), compress(b"text"), compress(b"end"));
+        let parts = [skippable.as_slice(), &empty, &text, &skippable, &end];
+        assert_eq!(decompress(&parts.concat(), 100), b"textend");
+        assert_eq!(decompress(&skippable[..9], 100), b"");
+    }
 
     proptest! {
         #[test]

@@ -19,7 +19,7 @@ pub struct Settings {
     pub instance: String,
     /// Headers.
     pub credentials: Credentials,
-    /// Time limit of an operation, with its retries and without the time of large transfers.
+    /// Time limit of a call with its retries, without the time of large transfers, and of a pause in a transfer.
     pub timeout: Duration,
     /// Whether results are stored.
     pub can_upload: bool,
@@ -44,8 +44,8 @@ pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
     let endpoint = endpoint
         .connect_timeout(settings.timeout)
         .tcp_nodelay(true)
-        .http2_keep_alive_interval(Duration::from_secs(30))
-        .keep_alive_timeout(settings.timeout)
+        // gRPC servers close connections with frequent HTTP/2 pings.
+        .tcp_keepalive(Some(Duration::from_secs(30)))
         .user_agent(concat!("cubinder/", env!("CARGO_PKG_VERSION")))
         .map_err(error)?;
     let Some(tls) = &settings.tls else { return Ok(endpoint) };

@@ -39,8 +39,8 @@ pub(crate) struct Headers {
     credentials: Credentials,
     uri: String,
     current: Arc<RwLock<Vec<(AsciiMetadataKey, AsciiMetadataValue)>>>,
-    /// When to call the helper again; `None` before the first call.
-    expiry: Arc<Mutex<Option<SystemTime>>>,
+    /// When to call the helper again, or its failure; `None` before the first call.
+    expiry: Arc<Mutex<Option<Result<SystemTime, Error>>>>,
 }
 
 /// Without values.
@@ -69,25 +69,35 @@ impl Headers {
     pub(crate) fn refresh(&self) -> Result<(), Error> {
         let Credentials::Helper(program) = &self.credentials else { return Ok(()) };
         let mut expiry = self.expiry.lock().unwrap_or_else(PoisonError::into_inner);
-        if expiry.is_some_and(|expiry| SystemTime::now() < expiry) {
-            return Ok(());
+        match &*expiry {
+            Some(Ok(expiry)) if SystemTime::now() < *expiry => return Ok(()),
+            // Threads that waited for the helper do not call it again.
+            Some(Err(error)) => return Err(error.clone()),
+            _ => {}
         }
-        let error = |reason| Error::Helper { program: program.clone(), reason };
+        let found = self.call(program);
+        *expiry = Some(found.clone());
+        found.map(|_| ())
+    }
+
+    /// Calls the helper, and returns when its headers expire.
+    fn call(&self, program: &Path) -> Result<SystemTime, Error> {
+        let error = |reason| Error::Helper { program: program.to_owned(), reason };
         let answer = call_helper(program, &self.uri).map_err(error)?;
         let far = SystemTime::now() + Duration::from_secs(365 * 24 * 3600);
-        *expiry = Some(match answer.expires.as_deref().map(prost_types::Timestamp::from_str) {
+        let expiry = match answer.expires.as_deref().map(prost_types::Timestamp::from_str) {
             None => far,
             Some(time) => {
                 let time = time.ok().and_then(|time| SystemTime::try_from(time).ok());
                 time.ok_or_else(|| error("printed an invalid time in `expires`".to_owned()))?
             }
-        });
+        };
         let named =
             answer.headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
         let headers = named.map(|(name, value)| header(name, value)).collect::<Result<_, _>>();
         let headers = headers.map_err(|reason| error(format!("printed an invalid header: {reason}")))?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = headers;
-        Ok(())
+        Ok(expiry)
     }
 }
 
@@ -102,11 +112,12 @@ impl Interceptor for Headers {
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let is_file = file.metadata().map_err(|error| error.to_string())?.is_file();
-    if !is_file {
+    // Opening a pipe waits for a writer.
+    let facts = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !facts.is_file() {
         return Err("it is not a regular file".to_owned());
     }
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut text = String::new();
     file.take(MAX_INPUT + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > MAX_INPUT { Err(format!("it exceeds {MAX_INPUT} bytes")) } else { Ok(text) }
@@ -252,8 +263,27 @@ mod tests {
             let expected = format!("cannot use `{}` as the file of headers: {reason}", path.display());
             assert_eq!(error.to_string(), expected);
         }
-        let error = headers(Credentials::HeadersFile("/dev/zero".into())).unwrap_err();
-        assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in ["/dev/zero".into(), pipe] {
+            let error = headers(Credentials::HeadersFile(path)).unwrap_err();
+            assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_helper_that_fails_is_called_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let calls = folder.path().join("calls");
+        let program = helper(folder.path(), &format!("echo >> {}; sleep 0.2; exit 3", calls.display()));
+        let uri = "https://cache.example".to_owned();
+        let headers = Headers::new(Credentials::Helper(program), uri).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert!(headers.refresh().is_err()));
+            }
+        });
+        assert_eq!(std::fs::read_to_string(&calls).unwrap(), "\n");
     }
 
     #[test]

@@ -53,6 +53,14 @@ pub enum Error {
         /// The time limit.
         limit: Duration,
     },
+    /// A worker could not run the command, or the command failed for a reason of the worker.
+    #[error("a worker's command failed: {stderr} (exit code {exit_code})")]
+    Command {
+        /// The exit code.
+        exit_code: i32,
+        /// The command's messages, shortened.
+        stderr: String,
+    },
     /// The server sent data that contradicts the protocol or its digest.
     #[error("the server sent invalid data: {0}")]
     Invalid(String),
@@ -67,12 +75,21 @@ impl Error {
             Some(cause) => describe(cause),
             None => status.message().to_owned(),
         };
-        let message = message.chars().filter(|it| !it.is_control()).take(MAX_MESSAGE).collect();
+        let message = shorten(&message);
         Error::Call { call, code: status.code(), message }
     }
 
     pub(crate) fn code(&self) -> Option<Code> {
         if let Error::Call { code, .. } = self { Some(*code) } else { None }
+    }
+
+    /// Returns whether the server does not let this client store data, and may let it read.
+    pub(crate) fn is_of_uploads(&self) -> bool {
+        match self {
+            Error::ReadOnly => true,
+            Error::Call { call, .. } => *call != "GetCapabilities" && self.is_permanent(),
+            _ => false,
+        }
     }
 
     /// Returns whether the same error must be expected of every later call.
@@ -83,9 +100,13 @@ impl Error {
             Error::Call { code, .. } => {
                 matches!(code, Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented)
             }
-            Error::Timeout { .. } | Error::Invalid(_) => false,
+            Error::Timeout { .. } | Error::Command { .. } | Error::Invalid(_) => false,
         }
     }
+}
+
+pub(crate) fn shorten(text: &str) -> String {
+    text.chars().filter(|it| !it.is_control()).take(MAX_MESSAGE).collect()
 }
 
 /// Joins an error with its causes, which `tonic` does not print.

@@ -5,14 +5,18 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use std::time::Duration;
+
 use prost::Message as _;
 use prost::bytes::Bytes;
+use tokio::time::timeout;
 use tonic::{Code, Status, Streaming};
 
 use crate::action::Action;
+use crate::cas::batches;
 use crate::client::{Capabilities, Client, Output, outputs};
 use crate::digest::Digest;
-use crate::error::Error;
+use crate::error::{Error, shorten};
 use crate::proto::google::longrunning::{Operation, operation};
 use crate::proto::reapi;
 use crate::retry::{Deadline, Failure, with_retries};
@@ -58,15 +62,25 @@ impl Client {
     ) -> Result<(), Error> {
         /// Digests of a request, about 100 bytes each.
         const MOST: usize = 10_000;
+        // The time of another caller's transfers does not count.
         let mut present = self.present.lock().await;
         let mut unknown: Vec<Digest> =
             inputs.keys().filter(|digest| !present.contains(*digest)).copied().collect();
         unknown.sort();
         for digests in unknown.chunks(MOST) {
-            for digest in self.missing(digests, deadline).await? {
-                let blob = inputs.get(&digest).ok_or(Error::Unsupported("the request for missing inputs"))?;
-                let bytes = blob.read(digest)?;
-                self.upload(&[(digest, bytes.as_ref())], capabilities, deadline).await?;
+            let missing = self.missing(digests, deadline).await?;
+            let (mut parts, large) = batches(missing, capabilities.max_batch, |digest| digest.length);
+            parts.extend(large.into_iter().map(|digest| vec![digest]));
+            for part in parts {
+                let mut blobs = Vec::new();
+                for digest in part {
+                    let blob = inputs.get(&digest);
+                    let blob = blob.ok_or(Error::Unsupported("the request for missing inputs"))?;
+                    blobs.push((digest, blob.read(digest)?));
+                }
+                let blobs: Vec<(Digest, &[u8])> =
+                    blobs.iter().map(|(digest, bytes)| (*digest, bytes.as_ref())).collect();
+                self.upload(&blobs, capabilities, deadline).await?;
             }
             present.extend(digests);
         }
@@ -78,23 +92,30 @@ impl Client {
         self.present.lock().await.clear();
     }
 
-    /// Executes an action whose inputs the server has. `None` if the command fails.
+    /// Executes an action whose inputs the server has. `None` if the command rejects its inputs. The server must
+    /// accept the action within `start`.
     pub(crate) async fn execute(
         &self,
         action: &Action,
         deadline: Deadline,
+        start: Duration,
     ) -> Result<Option<Vec<Output>>, Error> {
         // The operation of an earlier attempt, whose stream broke.
         let name = Mutex::new(None);
         let response = with_retries(EXECUTE, deadline, || async {
             let known = lock(&name).clone();
-            let stream = match known {
-                Some(name) => self.wait(name).await,
-                None => self.start(action).await,
+            let first = async {
+                let mut stream = match known {
+                    Some(name) => self.wait(name).await?,
+                    None => self.start(action).await?,
+                };
+                let update = stream.message().await?;
+                Ok((stream, update))
             };
-            let result = match stream {
-                Ok(stream) => follow(stream, &name).await,
-                Err(status) => Err(Failure::of_call(EXECUTE, &status)),
+            let result = match timeout(start, first).await {
+                Ok(Ok((stream, update))) => follow(stream, update, &name).await,
+                Ok(Err(status)) => Err(Failure::of_call(EXECUTE, &status)),
+                Err(_) => Err(Failure::Permanent(Error::Timeout { call: EXECUTE, limit: start })),
             };
             if matches!(&result, Err(Failure::Permanent(error)) if error.code() == Some(Code::NotFound))
                 && lock(&name).take().is_some()
@@ -111,6 +132,10 @@ impl Client {
         }
         let result =
             response.result.ok_or_else(|| Error::Invalid("an operation has no result".to_owned()))?;
+        if result.exit_code != 0 && Some(result.exit_code) != action.invalid_input {
+            let stderr = shorten(&String::from_utf8_lossy(&result.stderr_raw));
+            return Err(Error::Command { exit_code: result.exit_code, stderr });
+        }
         outputs(action, result)
     }
 
@@ -138,14 +163,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Reads updates of an operation until it is done.
 async fn follow(
     mut stream: Streaming<Operation>,
+    first: Option<Operation>,
     name: &Mutex<Option<String>>,
 ) -> Result<reapi::ExecuteResponse, Failure> {
     let failure = |status: Status| Failure::of_call(EXECUTE, &status);
-    while let Some(update) = stream.message().await.map_err(failure)? {
+    let mut next = first;
+    while let Some(update) = next {
         if !update.name.is_empty() {
             *lock(name) = Some(update.name);
         }
         if !update.done {
+            next = stream.message().await.map_err(failure)?;
             continue;
         }
         return match update.result {

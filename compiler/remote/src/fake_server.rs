@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use prost::Message as _;
 use prost::bytes::Bytes;
 use tokio::runtime::Runtime;
 use tokio_stream::Stream;
@@ -44,6 +45,12 @@ pub(crate) struct Faults {
     pub(crate) broken_reads: u32,
     /// Writes that break after their first message.
     pub(crate) broken_writes: u32,
+    /// Pause before each message of a write is read.
+    pub(crate) slow_writes: Duration,
+    /// What the server says about a broken write instead of its progress.
+    pub(crate) progress: Option<QueryWriteStatusResponse>,
+    /// Reads that pause for ever after their first message.
+    pub(crate) stalls: bool,
     /// Updates that lose all blobs and fail.
     pub(crate) losing_updates: u32,
     /// The length in results.
@@ -167,6 +174,9 @@ impl Service {
                 && *name == call
                 && take(count)
             {
+                if retry_after == Some(Duration::MAX) {
+                    return Err(longest_wait(*code));
+                }
                 let details = ErrorDetails::with_retry_info(retry_after);
                 return Err(match retry_after {
                     Some(_) => Status::with_error_details(*code, "wait", details),
@@ -189,6 +199,16 @@ impl Service {
         }
         Some(blob)
     }
+}
+
+/// An error whose wait `ErrorDetails` would shorten.
+fn longest_wait(code: Code) -> Status {
+    let wait = prost_types::Duration { seconds: i64::MAX, nanos: 0 }.encode_to_vec();
+    let info = [&[0x0a, u8::try_from(wait.len()).unwrap()], wait.as_slice()].concat();
+    let info =
+        prost_types::Any { type_url: "type.googleapis.com/google.rpc.RetryInfo".to_owned(), value: info };
+    let status = tonic_types::Status { code: code.into(), message: "wait".to_owned(), details: vec![info] };
+    Status::with_details(code, "wait", status.encode_to_vec().into())
 }
 
 fn name(digest: &reapi::Digest) -> String {
@@ -354,6 +374,11 @@ impl ByteStream for Service {
             messages.truncate(messages.len() / 2);
             messages.push(Err(Status::unavailable("broken")));
         }
+        if state.faults.stalls {
+            let first = tokio_stream::iter(messages.into_iter().take(1));
+            let stream = tokio_stream::StreamExt::chain(first, tokio_stream::pending());
+            return Ok(Response::new(Box::pin(stream)));
+        }
         if state.faults.endless {
             let message = ReadResponse { data: Bytes::from(vec![0; 1_000]) };
             return Ok(Response::new(Box::pin(tokio_stream::iter(std::iter::repeat_with(move || {
@@ -374,6 +399,8 @@ impl ByteStream for Service {
             if resource.is_empty() {
                 resource = message.resource_name;
             }
+            let pause = self.lock().faults.slow_writes;
+            tokio::time::sleep(pause).await;
             let mut state = self.lock();
             let written = state.partial.entry(resource.clone()).or_default();
             if written.len() as i64 != message.write_offset {
@@ -405,6 +432,9 @@ impl ByteStream for Service {
     ) -> Result<Response<QueryWriteStatusResponse>, Status> {
         self.enter("QueryWriteStatus", &request).await?;
         let state = self.lock();
+        if let Some(progress) = state.faults.progress {
+            return Ok(Response::new(progress));
+        }
         let written = state.partial.get(&request.into_inner().resource_name);
         let written = written.ok_or_else(|| Status::not_found("no write"))?;
         Ok(Response::new(QueryWriteStatusResponse { committed_size: written.len() as i64, complete: false }))
@@ -422,7 +452,8 @@ impl Service {
             return vec![Ok(update), Err(Status::unavailable("broken"))];
         }
         let exit_code = state.faults.exit_code;
-        let mut result = reapi::ActionResult { exit_code, ..Default::default() };
+        let stderr_raw = b"out of\nmemory".to_vec();
+        let mut result = reapi::ActionResult { exit_code, stderr_raw, ..Default::default() };
         for (path, bytes) in state.written.clone() {
             let digest = Digest::compute(&bytes);
             state.blobs.insert(digest.to_string(), bytes);

@@ -98,7 +98,7 @@ fn no_fault_of_the_connection_changes_a_result() {
                         ..Default::default()
                     };
                     let action = Action::new(&command, InputRoot::default().encode().root);
-                    let remote = Remote::new(settings(&proxy.authority)).unwrap();
+                    let remote = Remote::new(settings(&proxy.authority));
                     let operation = Instant::now();
                     remote.store(&action, &outputs_of_action);
                     if let Some(outcome) = remote.look_up(&action) {

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tonic::Code;
-use tonic::transport::Endpoint;
 
 use crate::action::Action;
+#[cfg(doc)]
+use crate::action::Command;
 use crate::client::{Capabilities, Client, Output};
 use crate::connection::{self, Settings};
 use crate::credentials::Headers;
@@ -34,21 +35,30 @@ const MAX_FAILURES: u32 = 3;
 #[derive(Debug)]
 pub struct Remote {
     settings: Settings,
-    endpoint: Endpoint,
-    headers: Headers,
     started: OnceLock<Result<Started, Error>>,
     breaker: Mutex<Breaker>,
 }
 
 #[derive(Debug)]
 struct Started {
-    runtime: Runtime,
+    /// Present until it is dropped.
+    runtime: Option<Runtime>,
+    headers: Headers,
     client: Client,
+}
+
+/// Does not wait for threads that resolve names.
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
+    }
 }
 
 #[derive(Debug, Default)]
 struct Breaker {
     consecutive: u32,
+    /// Results that the caller could not use: the calls for them succeeded.
+    invalid: u32,
     is_open: bool,
     cannot_upload: bool,
     /// The first failure; `Some(None)` once reported.
@@ -56,14 +66,10 @@ struct Breaker {
 }
 
 impl Remote {
-    /// Reads the files of the settings without connecting.
-    ///
-    /// # Errors
-    /// A file is unreadable or invalid.
-    pub fn new(settings: Settings) -> Result<Remote, Error> {
-        let headers = Headers::new(settings.credentials.clone(), connection::uri(&settings))?;
-        let endpoint = connection::endpoint(&settings)?;
-        Ok(Remote { settings, endpoint, headers, started: OnceLock::new(), breaker: Mutex::default() })
+    /// Reads no file: the first call reads the files of the settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> Remote {
+        Remote { settings, started: OnceLock::new(), breaker: Mutex::default() }
     }
 
     /// Returns the outputs of an action, if the server has a result.
@@ -80,7 +86,7 @@ impl Remote {
         })?
     }
 
-    /// Executes an action on a worker, and returns its outputs. `None` if the command fails.
+    /// Executes an action on a worker, and returns its outputs. `None` if the command fails ([`Command::invalid_input`]).
     ///
     /// `inputs` has all files and directories of the action, and its messages.
     #[must_use]
@@ -95,13 +101,13 @@ impl Remote {
             }
             client.upload_inputs(inputs, capabilities, deadline).await?;
             let until = Deadline::after(EXECUTION);
-            let outputs = match client.execute(action, until).await {
+            let outputs = match client.execute(action, until, self.settings.timeout).await {
                 // The server lost an input that it had before.
                 Err(error) if error.code() == Some(Code::FailedPrecondition) => {
                     client.forget_inputs().await;
                     let deadline = Deadline::after(self.settings.timeout);
                     client.upload_inputs(inputs, capabilities, deadline).await?;
-                    client.execute(action, until).await
+                    client.execute(action, until, self.settings.timeout).await
                 }
                 result => result,
             };
@@ -111,16 +117,19 @@ impl Remote {
         })?
     }
 
+    /// Returns whether [`Remote::store`] may succeed.
+    #[must_use]
+    pub fn can_store(&self) -> bool {
+        let breaker = self.breaker();
+        self.settings.can_upload && !breaker.is_open && !breaker.cannot_upload
+    }
+
     /// Stores the outputs of an action, unless the settings or the server do not allow it.
     pub fn store(&self, action: &Action, outputs: &Outputs) {
-        let is_off = {
-            let breaker = self.breaker();
-            breaker.is_open || breaker.cannot_upload
-        };
-        if is_off || !self.settings.can_upload {
+        if !self.can_store() {
             return;
         }
-        self.run(|client, deadline| async move {
+        let stored = self.try_run(|client, deadline| async move {
             let capabilities = client.capabilities(deadline).await?;
             if !capabilities.accepts_results {
                 return Err(Error::ReadOnly);
@@ -147,11 +156,25 @@ impl Remote {
                 result => result,
             }
         });
+        match stored {
+            Ok(()) => {}
+            Err(error) if error.is_of_uploads() => {
+                let mut breaker = self.breaker();
+                if !breaker.is_open {
+                    breaker.cannot_upload = true;
+                    breaker.first.get_or_insert(Some(error));
+                }
+            }
+            Err(error) => self.record(&error),
+        }
     }
 
     /// Records a result that the caller cannot use.
     pub fn report_invalid(&self, reason: &str) {
-        self.record(&Error::Invalid(reason.to_owned()));
+        let mut breaker = self.breaker();
+        breaker.invalid += 1;
+        breaker.is_open |= breaker.invalid >= MAX_FAILURES;
+        breaker.first.get_or_insert_with(|| Some(Error::Invalid(reason.to_owned())));
     }
 
     /// Returns the first failure once, and whether the server is not called any more.
@@ -167,33 +190,34 @@ impl Remote {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let result = self.started().and_then(|Started { runtime, client }| {
-            self.headers.refresh()?;
-            runtime.block_on(operation(client, Deadline::after(self.settings.timeout)))
-        });
-        match result {
-            Ok(result) => {
-                self.breaker().consecutive = 0;
-                Some(result)
-            }
-            Err(error) => {
-                self.record(&error);
-                None
-            }
-        }
+        self.try_run(operation).map_err(|error| self.record(&error)).ok()
+    }
+
+    fn try_run<'a, T, F>(&'a self, operation: impl FnOnce(&'a Client, Deadline) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let Started { runtime, headers, client } = self.started()?;
+        headers.refresh()?;
+        let runtime = runtime.as_ref().ok_or_else(|| Error::Connection("it is closed".to_owned()))?;
+        let result = runtime.block_on(operation(client, Deadline::after(self.settings.timeout)))?;
+        self.breaker().consecutive = 0;
+        Ok(result)
     }
 
     fn started(&self) -> Result<&Started, Error> {
         let start = || {
+            let headers = Headers::new(self.settings.credentials.clone(), connection::uri(&self.settings))?;
+            let endpoint = connection::endpoint(&self.settings)?;
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder.worker_threads(1).thread_name("remote").enable_all();
             let runtime = builder.build().map_err(|error| Error::Connection(error.to_string()))?;
             let channel = {
                 let _guard = runtime.enter();
-                connection::connect(&self.endpoint)
+                connection::connect(&endpoint)
             };
-            let client = Client::new(channel, self.headers.clone(), &self.settings.instance);
-            Ok(Started { runtime, client })
+            let client = Client::new(channel, headers.clone(), &self.settings.instance);
+            Ok(Started { runtime: Some(runtime), headers, client })
         };
         self.started.get_or_init(start).as_ref().map_err(Clone::clone)
     }
@@ -205,10 +229,8 @@ impl Remote {
             return;
         }
         breaker.consecutive += 1;
-        breaker.cannot_upload |= *error == Error::ReadOnly;
         let is_unreachable = matches!(error, Error::Call { call, .. } | Error::Timeout { call, .. } if *call == "GetCapabilities");
-        let is_permanent = error.is_permanent() && *error != Error::ReadOnly;
-        breaker.is_open = is_permanent || is_unreachable || breaker.consecutive >= MAX_FAILURES;
+        breaker.is_open = error.is_permanent() || is_unreachable || breaker.consecutive >= MAX_FAILURES;
         breaker.first.get_or_insert_with(|| Some(error.clone()));
     }
 

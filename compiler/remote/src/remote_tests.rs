@@ -24,12 +24,13 @@ pub(super) fn settings(authority: &str) -> Settings {
 }
 
 fn remote(server: &FakeServer) -> Remote {
-    Remote::new(settings(&server.authority)).unwrap()
+    Remote::new(settings(&server.authority))
 }
 
 pub(super) fn action() -> Action {
     let command = Command {
         outputs: vec!["log".to_owned(), "code".to_owned(), "empty".to_owned()],
+        invalid_input: Some(65),
         ..Default::default()
     };
     Action::new(&command, InputRoot::default().encode().root)
@@ -130,6 +131,8 @@ fn the_server_names_the_time_of_a_retry() {
     let start = Instant::now();
     assert!(!with_faults(&server, wait(60_000)).0);
     assert!(start.elapsed() < TIMEOUT, "a wait above the limit is not started");
+    let longest = Faults { failing, retry_after: Some(Duration::MAX), ..Faults::default() };
+    assert!(!with_faults(&server, longest).0);
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn a_server_that_hangs_costs_the_time_limit_once() {
 #[test]
 fn an_unreachable_server_costs_little_time() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (remote, start) = (Remote::new(settings(&port.to_string())).unwrap(), Instant::now());
+    let (remote, start) = (Remote::new(settings(&port.to_string())), Instant::now());
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| assert_eq!(remote.look_up(&action()), None));
@@ -213,6 +216,79 @@ fn broken_streams_are_resumed() {
 }
 
 #[test]
+fn interrupted_writes_continue_where_the_server_says() {
+    use crate::proto::bytestream::QueryWriteStatusResponse;
+    for (committed_size, complete, writes) in
+        [(0, true, 1), (-1, false, 1), (-7, false, 2), (1 << 40, false, 2)]
+    {
+        let server = FakeServer::start(Options::default());
+        server.state().faults.broken_writes = 1;
+        server.state().faults.progress = Some(QueryWriteStatusResponse { committed_size, complete });
+        let digest = Digest::compute(&outputs()["code"]).to_string();
+        let remote = remote(&server);
+        if writes == 1 {
+            server.state().blobs.insert(digest.clone(), Vec::new());
+            let other = Outputs::from([("code".to_owned(), vec![1; 20_000])]);
+            let digest = Digest::compute(&other["code"]);
+            let result = remote.try_run(|client, deadline| async move {
+                client.write_stream(digest, &[1; 20_000], false, deadline).await
+            });
+            assert_eq!(result, Ok(()), "{committed_size} {complete}");
+        } else {
+            remote.store(&action(), &outputs());
+            assert!(server.state().blobs.contains_key(&digest));
+        }
+        assert_eq!(remote.take_failure(), None, "{committed_size} {complete}");
+        assert_eq!(server.calls("Write"), writes);
+    }
+}
+
+#[test]
+fn a_transfer_that_pauses_ends() {
+    let server = filled(Options::default());
+    let start = Instant::now();
+    let (is_found, failure) = with_faults(&server, Faults { stalls: true, ..Faults::default() });
+    let expected = Error::Timeout { call: "ByteStream.Read", limit: TIMEOUT };
+    assert_eq!((is_found, failure), (false, Some((expected, false))));
+    server.state().faults.hanging = Some("Write");
+    server.state().blobs.clear();
+    let writer = remote(&server);
+    writer.store(&action(), &outputs());
+    let expected = Error::Timeout { call: "ByteStream.Write", limit: TIMEOUT };
+    assert_eq!(writer.take_failure(), Some((expected, false)));
+    assert!(start.elapsed() < TIMEOUT * 4, "{:?}", start.elapsed());
+}
+
+#[test]
+fn results_that_cannot_be_used_open_the_breaker() {
+    let server = filled(Options::default());
+    let remote = remote(&server);
+    for _ in 0..3 {
+        assert!(remote.look_up(&action()).is_some());
+        remote.report_invalid("no code");
+    }
+    assert_eq!(remote.look_up(&action()), None);
+    assert_eq!(remote.take_failure(), Some((Error::Invalid("no code".to_owned()), true)));
+}
+
+#[test]
+fn a_client_that_must_not_upload_reads() {
+    for call in ["FindMissingBlobs", "BatchUpdateBlobs", "UpdateActionResult"] {
+        let server = filled(Options::default());
+        let remote = remote(&server);
+        let other = Action::new(&Command::default(), InputRoot::default().encode().root);
+        server.state().faults.failing = Some((call, 9, Code::PermissionDenied));
+        for _ in 0..4 {
+            remote.store(&other, &Outputs::from([("code".to_owned(), vec![2])]));
+        }
+        assert!(remote.look_up(&action()).is_some());
+        assert!(!remote.can_store());
+        let (error, is_off) = remote.take_failure().unwrap();
+        assert_eq!((error.code(), is_off, server.calls(call)), (Some(Code::PermissionDenied), false, 1));
+    }
+}
+
+#[test]
 fn blobs_that_the_server_lost_are_stored_again() {
     let server = filled(Options::default());
     server.state().faults.losing_updates = 1;
@@ -250,7 +326,7 @@ fn servers_without_needed_features_are_not_used() {
 #[test]
 fn a_reader_does_not_upload() {
     let server = FakeServer::start(Options::default());
-    let reader = Remote::new(Settings { can_upload: false, ..settings(&server.authority) }).unwrap();
+    let reader = Remote::new(Settings { can_upload: false, ..settings(&server.authority) });
     reader.store(&action(), &outputs());
     assert_eq!(server.state().calls.len(), 0);
 }
@@ -262,7 +338,7 @@ fn calls_have_the_headers() {
     std::fs::write(&path, "authorization: Bearer abc\n").unwrap();
     let server = FakeServer::start(Options::default());
     let credentials = Credentials::HeadersFile(path);
-    let with_token = Remote::new(Settings { credentials, ..settings(&server.authority) }).unwrap();
+    let with_token = Remote::new(Settings { credentials, ..settings(&server.authority) });
     with_token.store(&action(), &outputs());
     assert!(!format!("{with_token:?}").contains("abc"));
     let state = server.state();

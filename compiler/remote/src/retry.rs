@@ -16,16 +16,28 @@ const ATTEMPTS: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The end of an operation, which limits all its calls and waits.
+/// The end of a call, which limits its attempts and waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
+    /// The limit without the time of transfers.
+    base: Duration,
     limit: Duration,
     end: Instant,
 }
 
 impl Deadline {
     pub(crate) fn after(limit: Duration) -> Deadline {
-        Deadline { limit, end: Instant::now() + limit }
+        Deadline { base: limit, limit, end: Instant::now() + limit }
+    }
+
+    /// Starts the same limit anew, for the next call.
+    pub(crate) fn restart(self) -> Deadline {
+        Deadline::after(self.base)
+    }
+
+    /// Returns how long a stream may pause.
+    pub(crate) fn stall(self) -> Duration {
+        self.base
     }
 
     /// Adds the time that `bytes` take at the slowest accepted rate.
@@ -33,7 +45,7 @@ impl Deadline {
         /// Bytes per second; a slower server costs more time than a compile.
         const SLOWEST: u64 = 256 << 10;
         let more = Duration::from_secs(bytes / SLOWEST);
-        Deadline { limit: self.limit + more, end: self.end + more }
+        Deadline { base: self.base, limit: self.limit + more, end: self.end + more }
     }
 
     /// Runs `attempt` until the deadline.
@@ -90,7 +102,7 @@ where
             Err(Failure::Transient(error, named)) => (error, named),
         };
         let wait = named.unwrap_or_else(|| mean.mul_f64(0.5 + fastrand::f64()));
-        if number >= ATTEMPTS || Instant::now() + wait >= deadline.end {
+        if number >= ATTEMPTS || wait >= deadline.end.saturating_duration_since(Instant::now()) {
             return Err(error);
         }
         sleep(wait).await;

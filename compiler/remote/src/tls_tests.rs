@@ -51,7 +51,7 @@ impl Authority {
 
 fn failure(authority: &str, tls: Tls) -> Option<String> {
     let settings = Settings { tls: Some(tls), ..settings(authority) };
-    let remote = Remote::new(settings).unwrap();
+    let remote = Remote::new(settings);
     let outputs = outputs_with(10);
     remote.store(&action(), &outputs);
     let found = remote.look_up(&action());
@@ -79,7 +79,7 @@ fn certificates_are_checked_on_both_sides() {
         let found = failure(&server.authority, tls).unwrap();
         assert!(found.contains(reason), "{found}");
     }
-    let plain = Remote::new(settings(&server.authority)).unwrap();
+    let plain = Remote::new(settings(&server.authority));
     assert_eq!(plain.look_up(&action()), None);
     assert!(plain.take_failure().is_some());
 }
@@ -89,7 +89,13 @@ fn invalid_files_are_rejected_before_a_connection() {
     let authority = Authority::new();
     let (certificate, key) = authority.client();
     std::fs::write(authority.path("text"), "no certificate").unwrap();
-    let error = |tls: Tls| Remote::new(Settings { tls: Some(tls), ..settings("127.0.0.1:1") }).unwrap_err();
+    let error = |tls: Tls| {
+        let remote = Remote::new(Settings { tls: Some(tls), ..settings("127.0.0.1:1") });
+        assert_eq!(remote.look_up(&action()), None);
+        let (error, is_off) = remote.take_failure().unwrap();
+        assert!(is_off);
+        error
+    };
     let reason = |path: &Path| error(Tls { ca: Some(path.to_owned()), identity: None }).to_string();
     assert!(reason(&authority.path("none")).contains("as the CA certificate: No such file"));
     assert!(reason(&authority.path("text")).ends_with("it has no PEM block"));

@@ -27,12 +27,12 @@ pub(super) fn as_worker() -> Option<ExitCode> {
     if first == EXECUTE {
         let root = std::env::current_dir().map_err(|error| error.to_string());
         let program = overrides(None).workers.ok_or_else(|| "the program has no path".to_owned());
-        let executed = root.and_then(|root| execute(&root, &program?));
-        return Some(executed.map_or_else(
-            |message| {
+        let paths = root.and_then(|root| Ok((root, program?))).map_err(|message| (1, message));
+        return Some(paths.and_then(|(root, program)| execute(&root, &program)).map_or_else(
+            |(code, message)| {
                 // The server may have closed the log.
                 let _ = writeln!(std::io::stderr(), "{message}");
-                ExitCode::FAILURE
+                ExitCode::from(code)
             },
             |()| ExitCode::SUCCESS,
         ));

@@ -10,7 +10,9 @@ use std::time::Duration;
 use cubinder_manifest::config::{Endpoint, RemoteConfig};
 use cubinder_model::Digest as ContentDigest;
 use cubinder_nvrtc::cache::Cache;
-use cubinder_nvrtc::nvrtc::shared::{CompileAction, Input, Outputs, SharedCache, SharedEntry};
+use cubinder_nvrtc::nvrtc::shared::{
+    CompileAction, DOES_NOT_COMPILE, Input, Outputs, SharedCache, SharedEntry,
+};
 use cubinder_remote::{
     Action, Blob, Command, Credentials, Digest, EncodedTree, InputRoot, Inputs, Node, Remote, Settings, Tls,
 };
@@ -21,11 +23,6 @@ use cubinder_source::source;
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 cubinder_source::diagnostics! {
-    struct Unusable { url: String, error: cubinder_remote::Error }
-    error "cannot use the server `{url}`: {error}" {
-        help: "correct `[remote]` in `cubinder.toml`, or compile without it by removing the table";
-    }
-
     struct Failed { role: &'static str, url: String, error: cubinder_remote::Error, consequence: &'static str }
     warning "{role} `{url}` failed: {error}" {
         note: "{consequence}";
@@ -68,7 +65,7 @@ struct Entry<'c> {
 }
 
 impl Server {
-    fn new(config: &RemoteConfig, endpoint: &Endpoint) -> Result<Server, Diagnostic> {
+    fn new(config: &RemoteConfig, endpoint: &Endpoint) -> Server {
         let RemoteConfig { headers_file, credential_helper, .. } = config;
         let tls = Tls { ca: config.ca.clone(), identity: config.identity.clone() };
         let file = headers_file.clone().map(Credentials::HeadersFile);
@@ -82,13 +79,7 @@ impl Server {
             timeout: config.timeout,
             can_upload: config.can_upload,
         };
-        match Remote::new(settings) {
-            Ok(remote) => Ok(Server { url, remote }),
-            Err(error) => {
-                let error = Diagnostic::from(Unusable { url, error });
-                Err(config.span.iter().fold(error, |error, span| error.at(span.clone(), "configured here")))
-            }
-        }
+        Server { url, remote: Remote::new(settings) }
     }
 
     fn warning(&self, role: &'static str) -> Option<Diagnostic> {
@@ -102,17 +93,16 @@ impl Server {
 }
 
 impl RemoteCache {
-    /// Reads the files of the settings without connecting.
-    pub(super) fn new(config: &RemoteConfig, digests: Cache) -> Result<RemoteCache, Diagnostic> {
-        let executor = config.executor.as_ref().map(|endpoint| Server::new(config, endpoint));
-        Ok(RemoteCache {
-            cache: Server::new(config, &config.cache)?,
-            executor: executor.transpose()?,
+    /// Neither reads files of the settings nor connects.
+    pub(super) fn new(config: &RemoteConfig, digests: Cache) -> RemoteCache {
+        RemoteCache {
+            cache: Server::new(config, &config.cache),
+            executor: config.executor.as_ref().map(|endpoint| Server::new(config, endpoint)),
             platform: config.platform.clone(),
             digests,
             files: Mutex::default(),
             folders: Mutex::default(),
-        })
+        }
     }
 
     fn node(&self, input: &Input) -> Result<Node, String> {
@@ -181,24 +171,41 @@ impl RemoteCache {
     }
 }
 
+/// Encodes a folder, with folders that links in it lead to.
 fn encode_folder(root: &Path) -> Result<Folder, String> {
+    /// Links can multiply folders.
+    const MOST: usize = 100_000;
     let (mut tree, mut blobs) = (InputRoot::default(), Inputs::new());
     let mut waiting = vec![root.to_owned()];
+    let mut count = 0;
     while let Some(folder) = waiting.pop() {
         let error = |error: std::io::Error| format!("cannot read `{}`: {error}", folder.display());
         for entry in std::fs::read_dir(&folder).map_err(error)? {
             let entry = entry.map_err(error)?;
             let path = entry.path();
-            if entry.file_type().map_err(error)?.is_dir() {
-                waiting.push(path);
+            // Links may lead nowhere.
+            let Ok(facts) = std::fs::metadata(&path) else { continue };
+            if !facts.is_dir() && !facts.is_file() {
                 continue;
             }
-            // Links may lead nowhere, or to folders, which NVRTC does not need.
-            if !path.is_file() {
-                continue;
+            count += 1;
+            if count > MOST {
+                return Err(format!("`{}` has more than {MOST} files", root.display()));
             }
             let name = path.strip_prefix(root).ok().and_then(Path::to_str);
             let name = name.ok_or_else(|| format!("the name of `{}` is not UTF-8", path.display()))?;
+            if facts.is_dir() {
+                let target = path.canonicalize().map_err(error)?;
+                let above = path.ancestors().skip(1).take_while(|above| above.starts_with(root));
+                let is_link = entry.file_type().map_err(error)?.is_symlink();
+                if is_link && above.into_iter().any(|above| above.canonicalize().is_ok_and(|it| it == target))
+                {
+                    return Err(format!("the link `{}` leads to a folder above it", path.display()));
+                }
+                tree.insert_folder(name).map_err(|error| error.to_string())?;
+                waiting.push(path);
+                continue;
+            }
             let digest = Digest::compute(&source::bytes(&path, source::LARGEST_TEXT)?);
             let node = Node::File { digest, is_executable: false };
             tree.insert(name, node).map_err(|error| error.to_string())?;
@@ -221,11 +228,15 @@ impl SharedCache for RemoteCache {
         for (path, input) in &compile.inputs {
             root.insert(path, self.node(input)?).map_err(|error| error.to_string())?;
         }
+        for path in &compile.folders {
+            root.insert_folder(path).map_err(|error| error.to_string())?;
+        }
         let command = Command {
             arguments: compile.arguments.clone(),
             outputs: compile.outputs.clone(),
             platform: self.platform.clone(),
             timeout: TIMEOUT,
+            invalid_input: Some(DOES_NOT_COMPILE.into()),
         };
         let tree = root.encode();
         let action = Action::new(&command, tree.root);
@@ -234,6 +245,10 @@ impl SharedCache for RemoteCache {
 
     fn executes(&self) -> bool {
         self.executor.is_some()
+    }
+
+    fn stores(&self) -> bool {
+        self.cache.remote.can_store()
     }
 
     fn take_warnings(&self) -> Vec<Diagnostic> {
@@ -285,5 +300,53 @@ impl SharedEntry for Entry<'_> {
     fn reject(&self, reason: &str) {
         let executor = self.servers.executor.as_ref().filter(|_| self.is_executed.get());
         executor.unwrap_or(&self.servers.cache).remote.report_invalid(reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_behind_links_are_encoded() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("include/sub/empty")).unwrap();
+        std::fs::create_dir_all(at("other/inner")).unwrap();
+        std::fs::write(at("include/sub/a.h"), "a").unwrap();
+        std::os::unix::fs::symlink("nowhere", at("include/broken")).unwrap();
+        let before = encode_folder(&at("include")).unwrap().root;
+        std::os::unix::fs::symlink("../other", at("include/link")).unwrap();
+        let linked = encode_folder(&at("include")).unwrap().root;
+        std::fs::write(at("other/inner/b.h"), "b").unwrap();
+        let found = encode_folder(&at("include")).unwrap();
+        assert!(before != linked && linked != found.root);
+        assert!(found.blobs.contains_key(&Digest::compute(b"b")));
+        std::os::unix::fs::symlink("../include", at("other/up")).unwrap();
+        let error = encode_folder(&at("include")).unwrap_err();
+        assert!(error.ends_with("up` leads to a folder above it"), "{error}");
+    }
+
+    #[test]
+    fn files_of_the_settings_are_read_by_the_first_call() {
+        let endpoint: Endpoint = "grpcs://127.0.0.1:1".parse().unwrap();
+        let missing = Some(PathBuf::from("/no/such/file"));
+        let config =
+            RemoteConfig { headers_file: missing.clone(), ca: missing, ..RemoteConfig::new(endpoint) };
+        let cache = RemoteCache::new(&config, Cache::disabled());
+        assert!(cache.take_warnings().is_empty());
+        let action = CompileAction {
+            inputs: BTreeMap::new(),
+            folders: ["kernels".to_owned()].into(),
+            arguments: Vec::new(),
+            outputs: Vec::new(),
+        };
+        assert_eq!(cache.entry(action).unwrap().get(), None);
+        let [warning] = cache.take_warnings().try_into().unwrap();
+        assert!(
+            warning.message.contains("cannot use `/no/such/file` as the file of headers"),
+            "{}",
+            warning.message
+        );
     }
 }

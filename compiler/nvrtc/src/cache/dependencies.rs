@@ -210,6 +210,49 @@ impl Dependencies {
         self.places.iter().filter_map(|(place, digest)| Some((place.as_path(), (*digest)?)))
     }
 
+    /// Returns all candidates, present or not.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = &Path> {
+        self.places.keys().map(PathBuf::as_path)
+    }
+
+    /// Returns the files that the unit may read here: the first existing candidate of each include. Of headers in
+    /// `toolkit`, all candidates count, because they use `#include_next`.
+    pub(crate) fn first_files(
+        unit: &TranslationUnit,
+        options: &[String],
+        include: &[PathBuf],
+        toolkit: &[PathBuf],
+        files: &Files,
+    ) -> BTreeSet<PathBuf> {
+        let mut first = BTreeSet::new();
+        let mut waiting: Vec<PathBuf> = Vec::new();
+        let follow = |includes: &[Kind], beside: Option<&Path>, all: bool, waiting: &mut Vec<PathBuf>| {
+            for kind in includes {
+                let mut candidates = Vec::new();
+                Dependencies::default().follow(
+                    std::slice::from_ref(kind),
+                    beside,
+                    include,
+                    false,
+                    &mut candidates,
+                );
+                let found = candidates.into_iter().filter(|path| !files.is_absent(path));
+                waiting.extend(found.take(if all { usize::MAX } else { 1 }));
+            }
+        };
+        for text in [&unit.source.text, &unit.prelude.text].into_iter().chain(options) {
+            follow(&scan(text), None, false, &mut waiting);
+        }
+        while let Some(path) = waiting.pop() {
+            if let Some(facts) = files.state(&path).facts().filter(|_| !first.contains(&path)) {
+                let in_toolkit = toolkit.iter().any(|folder| path.starts_with(folder));
+                follow(&facts.includes, path.parent(), in_toolkit, &mut waiting);
+            }
+            first.insert(path);
+        }
+        first
+    }
+
     fn uses_headers(&self, includes: &[Kind], toolkit: &[PathBuf]) -> bool {
         includes.iter().any(|kind| match kind {
             Kind::Quoted(name) | Kind::Angled(name) => {
@@ -358,6 +401,25 @@ mod tests {
         let before = find(folder, "#include \"a.h\"");
         write(&folder.join("a.h"), "");
         assert_ne!(key(&before), key(&find(folder, "#include \"a.h\"")));
+    }
+
+    #[test]
+    fn the_first_candidate_of_each_include_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("a.h"), "#include \"b.h\"\n#include <c.h>\n");
+        for name in ["inc/a.h", "b.h", "inc/b.h", "inc/c.h"] {
+            write(&folder.join(name), "");
+        }
+        let text = unit(folder, "#include <a.h>\n");
+        let include = [folder.to_owned(), folder.join("inc")];
+        let first = |toolkit: &[PathBuf]| {
+            let found = Dependencies::first_files(&text, &[], &include, toolkit, &Files::default());
+            let names = found.iter().map(|path| path.strip_prefix(folder).unwrap().display().to_string());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(first(&[]), "a.h b.h inc/c.h");
+        assert_eq!(first(&[folder.to_owned()]), "a.h b.h inc/b.h inc/c.h");
     }
 
     #[test]

@@ -525,6 +525,7 @@ impl Session {
             let error = NotExecuted { kernel, target: purpose.target(), span: kernel_span.clone() };
             return Err(vec![CompileMessage::new(error)]);
         }
+        let _turn = self.local_compile();
         let compiler = self.compiler().map_err(|error| vec![CompileMessage::new(error)])?;
         let start = Instant::now();
         let PreparedUnit { unit, settings, .. } = prepared;

@@ -2,7 +2,7 @@
 //! program ([`execute`]). Paths are relative to the project, so that equal projects have equal actions on all machines.
 //! Must not know the protocol of a cache.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::options::{Purpose, Settings};
 use super::workers::{WorkerOutput, Workers};
-use super::{Compiler, ReadFiles, call_for, diagnostics};
+use super::{Cause, CompileMessage, Compiler, ReadFiles, call_for, diagnostics};
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::diagnostic::{Colour, Diagnostic, Source, Span, render};
 use crate::kernel_signature::Signature;
@@ -22,6 +22,9 @@ use crate::source;
 
 /// The argument with which this program executes the action in the current folder.
 pub const EXECUTE: &str = "--execute-compile";
+
+/// The exit code of [`EXECUTE`] if the text does not compile; other ones except 0 are failures of the machine.
+pub const DOES_NOT_COMPILE: u8 = 65;
 
 /// Files of actions that are not the project's.
 pub(super) const FOLDER: &str = ".cubinder";
@@ -58,6 +61,8 @@ pub enum Input {
 pub struct CompileAction {
     /// Inputs by path, relative to the folder in which the action runs.
     pub inputs: BTreeMap<String, Input>,
+    /// Directories that exist, even without inputs.
+    pub folders: BTreeSet<String>,
     /// The program's path and arguments.
     pub arguments: Vec<String>,
     /// Paths of the files that it writes.
@@ -74,6 +79,9 @@ pub trait SharedCache: fmt::Debug + Send + Sync {
 
     /// Returns whether workers execute actions without a result.
     fn executes(&self) -> bool;
+
+    /// Returns whether the cache accepts results.
+    fn stores(&self) -> bool;
 
     /// Returns the first failure of each server once.
     fn take_warnings(&self) -> Vec<Diagnostic>;
@@ -127,11 +135,13 @@ pub(super) struct SignatureResult {
 }
 
 impl CompileAction {
-    /// Describes a compile of `unit` by `program` with `nvrtc`. `headers` are its include files.
+    /// Describes a compile of `unit` by `program` with `nvrtc`. `headers` are its include files, and `folders` the
+    /// directories that their paths need.
     pub(super) fn new(
         request: &Request,
         unit: &TranslationUnit,
         headers: BTreeMap<String, Input>,
+        folders: BTreeSet<String>,
         program: &Path,
         nvrtc: &[PathBuf],
     ) -> Result<CompileAction, &'static str> {
@@ -155,6 +165,7 @@ impl CompileAction {
         let outputs: &[&str] = if request.signature { &[RESULT] } else { &[CODE, LOG, RESULT] };
         Ok(CompileAction {
             inputs,
+            folders,
             arguments: vec![PROGRAM.to_owned(), EXECUTE.to_owned()],
             outputs: outputs.iter().map(|path| (*path).to_owned()).collect(),
         })
@@ -189,8 +200,39 @@ pub(super) fn signatures(output: &Output) -> Result<Vec<Signature>, SignatureErr
 /// Compiles the action in the absolute folder `root`, and writes its outputs. NVRTC runs in a process of `program`.
 ///
 /// # Errors
-/// A message for the action's log.
-pub fn execute(root: &Path, program: &Path) -> Result<(), String> {
+/// The exit code, and a message for the action's log.
+pub fn execute(root: &Path, program: &Path) -> Result<(), (u8, String)> {
+    run(root, program).map_err(|Stop { code, message }| (code, message))
+}
+
+/// Why an action has no outputs.
+struct Stop {
+    code: u8,
+    message: String,
+}
+
+/// A failure of the machine.
+impl From<String> for Stop {
+    fn from(message: String) -> Stop {
+        Stop { code: 1, message }
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(message: &str) -> Stop {
+        Stop::from(message.to_owned())
+    }
+}
+
+impl From<Vec<CompileMessage>> for Stop {
+    fn from(errors: Vec<CompileMessage>) -> Stop {
+        let has_answer = errors.iter().all(|error| error.cause != Cause::NoResult);
+        let code = if has_answer { DOES_NOT_COMPILE } else { 1 };
+        Stop { code, message: render(&diagnostics(errors), Colour::Plain) }
+    }
+}
+
+fn run(root: &Path, program: &Path) -> Result<(), Stop> {
     let text = |name: &str| {
         let bytes = source::bytes(&root.join(name), source::LARGEST_TEXT)?;
         String::from_utf8(bytes).map_err(|_| format!("`{name}` is not UTF-8"))
@@ -216,11 +258,10 @@ pub fn execute(root: &Path, program: &Path) -> Result<(), String> {
     let settings =
         Settings { include: include.iter().map(PathBuf::from).collect(), options: request.options };
     let kernels: Vec<&str> = request.kernels.iter().map(String::as_str).collect();
-    let WorkerOutput { output, printed } = call_for(&compiler, &unit, &kernels, purpose, &settings, &[])
-        .map_err(|errors| render(&diagnostics(errors), Colour::Plain))?;
+    let WorkerOutput { output, printed } = call_for(&compiler, &unit, &kernels, purpose, &settings, &[])?;
     let included = match ReadFiles::parse(printed.as_deref()) {
         ReadFiles::NotAsked => None,
-        ReadFiles::Unknown => return Err("NVRTC did not list the files that it read".to_owned()),
+        ReadFiles::Unknown => return Err("NVRTC did not list the files that it read".into()),
         ReadFiles::Traced(files) => {
             Some(files.iter().map(|file| file.to_string_lossy().into_owned()).collect())
         }
@@ -242,4 +283,21 @@ pub fn execute(root: &Path, program: &Path) -> Result<(), String> {
             .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvrtc::Author;
+
+    #[test]
+    fn only_errors_in_the_text_have_the_reserved_code() {
+        let stop = |cause| {
+            let diagnostic = Diagnostic::error("no");
+            Stop::from(vec![CompileMessage { cause, author: Author::Compiler, diagnostic }]).code
+        };
+        assert_eq!((stop(Cause::Other), stop(Cause::NoResult)), (DOES_NOT_COMPILE, 1));
+        let (code, message) = execute(Path::new("/no/such/folder"), Path::new("/bin/false")).unwrap_err();
+        assert!(code == 1 && message.contains("request.json"), "{message}");
+    }
 }

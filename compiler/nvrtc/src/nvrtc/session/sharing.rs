@@ -1,8 +1,8 @@
 //! Looks results up in the cache that machines share, and stores them there.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use cubinder_model::{Arch, Digest, Target, TargetKind};
 use nvrtc_sys::Output;
@@ -28,6 +28,19 @@ pub(super) struct Sharing {
     asked: Mutex<HashMap<Digest, bool>>,
     /// Numbers of compiles that are not shared, by reason.
     unshared: Mutex<BTreeMap<&'static str, u64>>,
+    /// Number of compiles on this machine that may start.
+    free: Mutex<usize>,
+    released: Condvar,
+}
+
+/// A compile on this machine, beside threads that wait for workers.
+pub(super) struct LocalCompile<'s>(&'s Sharing);
+
+impl Drop for LocalCompile<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.free) += 1;
+        self.0.released.notify_one();
+    }
 }
 
 /// Where a result is searched.
@@ -67,12 +80,22 @@ impl Session {
             is_remote_only,
             asked: Mutex::default(),
             unshared: Mutex::default(),
+            free: Mutex::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
+            released: Condvar::new(),
         });
         self
     }
 
     pub(super) fn is_remote_only(&self) -> bool {
         self.sharing.as_ref().is_some_and(|sharing| sharing.is_remote_only)
+    }
+
+    /// Waits until a processor is free: with workers, more threads than processors run. `None` without workers.
+    pub(super) fn local_compile(&self) -> Option<LocalCompile<'_>> {
+        let sharing = self.sharing.as_ref().filter(|sharing| sharing.cache.executes())?;
+        let free = sharing.released.wait_while(lock(&sharing.free), |free| *free == 0);
+        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
+        Some(LocalCompile(sharing))
     }
 
     /// Returns the servers' warnings once.
@@ -138,6 +161,7 @@ impl Session {
             let log = String::from_utf8(outputs.remove(LOG).unwrap_or_default());
             let log = log.map_err(|_| "its log is not UTF-8".to_owned())?;
             check_target(target, &code)?;
+            check_paths(&first.unit.name, folders, target, &code, &log, result.included.as_deref())?;
             let (cubin, ptx) =
                 if target.kind == TargetKind::Cubin { (code, Vec::new()) } else { (Vec::new(), code) };
             let output = Output { log, lowered_names: result.symbols, cubin, ptx };
@@ -195,8 +219,12 @@ impl Session {
         let cached = if is_asked { None } else { entry.get() };
         let is_cached = cached.is_some();
         let outputs = cached.or_else(|| if is_executed { entry.execute() } else { None });
-        let found =
-            outputs.and_then(|outputs| read(outputs, &folders).map_err(|reason| entry.reject(&reason)).ok());
+        let reject = |reason: String| match reason.as_str() {
+            // The result is right for a machine with other paths.
+            MACHINE_PATH => *lock(&sharing.unshared).entry(MACHINE_PATH).or_default() += 1,
+            reason => entry.reject(reason),
+        };
+        let found = outputs.and_then(|outputs| read(outputs, &folders).map_err(reject).ok());
         lock(&sharing.asked).insert(*key, found.is_some());
         self.count(|statistics| match (&found, is_cached) {
             (Some(_), true) => statistics.shared_hits += 1,
@@ -224,10 +252,32 @@ impl Session {
         let read = included.map_or(ReadFiles::NotAsked, |files| {
             ReadFiles::Traced(files.iter().map(|file| local_path(folders, file)).collect())
         });
+        if let ReadFiles::Traced(read) = &read
+            && let Some(file) = self.not_read_here(prepared, read)
+        {
+            return Err(format!("a compile here would not read `{}`", file.display()));
+        }
         match self.store(prepared, key, entry, &read) {
             true => Ok(()),
             false => Err("it was compiled with other files".to_owned()),
         }
+    }
+
+    /// Returns the first file that a compile here cannot read, because another one takes precedence.
+    fn not_read_here<'f>(&self, prepared: &PreparedUnit, read: &'f [PathBuf]) -> Option<&'f PathBuf> {
+        let PreparedUnit { unit, settings, dependencies, .. } = prepared;
+        let toolkit = &self.toolkit.include;
+        let include = include_folders(unit, settings, toolkit);
+        let first = Dependencies::first_files(unit, &settings.options, &include, toolkit, &self.files);
+        // Computed includes may name any header of the toolkit; `store` checks their precedence.
+        let is_trusted = |file: &Path| {
+            dependencies.trusts_toolkit && toolkit.iter().any(|folder| file.starts_with(folder))
+        };
+        let is_first = |file: &Path| {
+            let same = |file: PathBuf| first.iter().any(|it| it.canonicalize().is_ok_and(|it| it == file));
+            first.contains(file) || file.canonicalize().is_ok_and(same)
+        };
+        read.iter().find(|file| !is_trusted(file) && !is_first(file))
     }
 
     pub(super) fn share_code(
@@ -243,8 +293,7 @@ impl Session {
             }
             let WorkerOutput { output, printed } = compiled;
             let code = if target.kind == TargetKind::Cubin { &output.cubin } else { &output.ptx };
-            let of_machine = folders.iter().filter(|folder| folder.local != Path::new(&folder.name));
-            let names = of_machine.map(|folder| format!("{}/", folder.local.display()));
+            let names = of_machine(folders).map(|folder| format!("{}/", folder.local.display()));
             for name in names.collect::<Vec<String>>() {
                 if contains_path(code, target.kind, &name) || output.log.contains(&name) {
                     return Err(MACHINE_PATH);
@@ -274,7 +323,7 @@ impl Session {
         purpose: Purpose,
         outputs: impl FnOnce(&[Folder]) -> Result<Outputs, &'static str>,
     ) {
-        let Some(sharing) = &self.sharing else { return };
+        let Some(sharing) = self.sharing.as_ref().filter(|sharing| sharing.cache.stores()) else { return };
         // A look-up counted units without an action.
         let Ok((entry, folders)) = self.shared_entry(sharing, units, purpose) else { return };
         match outputs(&folders) {
@@ -313,15 +362,29 @@ impl Session {
         let folders = folders(root, &include_folders(unit, settings, toolkit), toolkit.len());
         let mut headers = BTreeMap::new();
         let own = folders.len() - toolkit.len();
+        let is_in_encoded = |name: &str| {
+            let mut encoded = folders.iter().skip(own).filter(|_| dependencies.trusts_toolkit);
+            encoded.any(|folder| Path::new(name).starts_with(&folder.name))
+        };
+        // NVRTC resolves `kernels/../a.h` only if `kernels` exists.
+        let mut needed: BTreeSet<String> = BTreeSet::new();
+        for folder in folders.iter().filter(|folder| folder.local.is_dir()) {
+            needed.insert(folder.name.clone());
+        }
+        let is_include = |path: &Path| folders.iter().any(|folder| path.starts_with(&folder.local));
+        if !dependencies.candidates().all(is_include) {
+            return Err(OUTSIDE);
+        }
         if dependencies.trusts_toolkit {
             for folder in folders.iter().skip(own) {
                 headers.insert(folder.name.clone(), Input::Folder(folder.local.clone()));
             }
         }
         for (path, digest) in dependencies.found() {
-            for name in names(root, &folders, path)? {
-                let is_in_folder = |folder: &Folder| name.starts_with(&format!("{}/", folder.name));
-                if dependencies.trusts_toolkit && folders.iter().skip(own).any(is_in_folder) {
+            let names = names(root, &folders, path)?;
+            needed.extend(folders_before_detours(&folders, path, &names)?);
+            for name in names {
+                if is_in_encoded(&name) {
                     continue;
                 }
                 let input = Input::File(path.to_owned(), Some(digest));
@@ -333,6 +396,7 @@ impl Session {
                 }
             }
         }
+        needed.retain(|name| name != "." && !is_in_encoded(name));
         let request = Request {
             signature,
             target: purpose.target().to_string(),
@@ -343,7 +407,7 @@ impl Session {
         let program = self.workers.as_ref().map(|workers| workers.program().to_owned());
         let program = program.or_else(|| std::env::current_exe().ok()).ok_or(UNREADABLE)?;
         let nvrtc = self.toolkit.nvrtc_files().map_err(|_| UNREADABLE)?;
-        let action = CompileAction::new(&request, unit, headers, &program, &nvrtc)?;
+        let action = CompileAction::new(&request, unit, headers, needed, &program, &nvrtc)?;
         Ok((action, folders))
     }
 }
@@ -414,6 +478,89 @@ fn names(root: &Path, folders: &[Folder], path: &Path) -> Result<Vec<String>, &'
     Ok(names)
 }
 
+/// Returns the directories before each `..` of a header's path in the action. Fails unless the path leads to one of the
+/// header's `names` there.
+fn folders_before_detours(
+    folders: &[Folder],
+    path: &Path,
+    names: &[String],
+) -> Result<Vec<String>, &'static str> {
+    let mut before = Vec::new();
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return Ok(before);
+    }
+    // A link before `..` leads to another folder.
+    if path.canonicalize().ok() != whole(path).canonicalize().ok() {
+        return Err(OUTSIDE);
+    }
+    for folder in folders {
+        let Ok(rest) = path.strip_prefix(&folder.local) else { continue };
+        let mut shared = PathBuf::from(&folder.name);
+        for part in rest.components() {
+            if part == Component::ParentDir {
+                let folder = without_detours(&shared);
+                before.push(folder.to_str().ok_or(NOT_UTF_8)?.to_owned());
+            }
+            shared.push(part);
+        }
+        let shared = without_detours(&shared);
+        if !names.iter().any(|name| Path::new(name) == shared) {
+            return Err(OUTSIDE);
+        }
+    }
+    before.retain(|folder| !folder.is_empty());
+    Ok(before)
+}
+
+/// Returns the include folders that have another path in actions.
+fn of_machine(folders: &[Folder]) -> impl Iterator<Item = &Folder> {
+    folders.iter().filter(|folder| folder.local != Path::new(&folder.name))
+}
+
+/// Fails if a result contains the action's path of a header that has another path here, except that of the unit.
+fn check_paths(
+    unit: &str,
+    folders: &[Folder],
+    target: Target,
+    code: &[u8],
+    log: &str,
+    included: Option<&[String]>,
+) -> Result<(), &'static str> {
+    /// Shorter texts are in code by chance.
+    const SHORTEST: usize = 4;
+    let spelled = |path: &str| match target.kind {
+        TargetKind::Cubin => path.to_owned(),
+        TargetKind::Ptx | TargetKind::Native => in_ptx(path),
+    };
+    let code = without(code, spelled(unit).as_bytes());
+    let log = without(log.as_bytes(), unit.as_bytes());
+    let is_moved =
+        |file: &&String| without_detours(&local_path(folders, file)) != without_detours(Path::new(file));
+    let files = included.into_iter().flatten().filter(is_moved).cloned();
+    let names = of_machine(folders).map(|folder| format!("{}/", folder.name));
+    let mut paths = names.filter(|name| name.len() >= SHORTEST).chain(files);
+    let has = |path: String| contains(&code, spelled(&path).as_bytes()) || contains(&log, path.as_bytes());
+    if paths.any(has) { Err(MACHINE_PATH) } else { Ok(()) }
+}
+
+/// Overwrites each occurrence of a text.
+fn without(bytes: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut rest = bytes.to_vec();
+    for at in 0..bytes.len() {
+        if !text.is_empty()
+            && bytes.get(at..).is_some_and(|bytes| bytes.starts_with(text))
+            && let Some(found) = rest.get_mut(at..at + text.len())
+        {
+            found.fill(0);
+        }
+    }
+    rest
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len().max(1)).any(|bytes| bytes == text)
+}
+
 /// Returns the action's names of the files that NVRTC opened.
 fn included(folders: &[Folder], printed: Option<&[u8]>) -> Result<Option<Vec<String>>, &'static str> {
     let files = match ReadFiles::parse(printed) {
@@ -443,15 +590,16 @@ fn local_path(folders: &[Folder], file: &str) -> PathBuf {
 /// Returns whether code contains a path.
 #[must_use]
 pub fn contains_path(code: &[u8], kind: TargetKind, path: &str) -> bool {
-    let contains = |text: &[u8]| code.windows(text.len().max(1)).any(|bytes| bytes == text);
     match kind {
-        TargetKind::Cubin => contains(path.as_bytes()),
-        // PTX strings are numbers: `.b8 name[3] = {47, 97, 0};`
-        TargetKind::Ptx | TargetKind::Native => {
-            let numbers: Vec<String> = path.bytes().map(|byte| byte.to_string()).collect();
-            contains(numbers.join(", ").as_bytes())
-        }
+        TargetKind::Cubin => contains(code, path.as_bytes()),
+        TargetKind::Ptx | TargetKind::Native => contains(code, in_ptx(path).as_bytes()),
     }
+}
+
+/// PTX strings are numbers: `.b8 name[3] = {47, 97, 0};`
+fn in_ptx(text: &str) -> String {
+    let numbers: Vec<String> = text.bytes().map(|byte| byte.to_string()).collect();
+    numbers.join(", ")
 }
 
 #[cfg(test)]

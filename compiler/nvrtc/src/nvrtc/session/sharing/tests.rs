@@ -12,6 +12,7 @@ struct Memory {
     workers: Option<Arc<Memory>>,
     /// Overwrites every result.
     replacement: Mutex<Outputs>,
+    is_read_only: bool,
 }
 
 struct MemoryEntry<'c>(&'c Memory, String);
@@ -19,6 +20,7 @@ struct MemoryEntry<'c>(&'c Memory, String);
 impl SharedCache for Memory {
     fn entry<'c>(&'c self, action: CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
         let mut key = format!("{:?} {:?}", action.arguments, action.outputs);
+        write!(key, "{:?}", action.folders).unwrap();
         for (path, input) in &action.inputs {
             let contents = match input {
                 Input::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -32,6 +34,10 @@ impl SharedCache for Memory {
 
     fn executes(&self) -> bool {
         self.workers.is_some()
+    }
+
+    fn stores(&self) -> bool {
+        !self.is_read_only
     }
 
     fn take_warnings(&self) -> Vec<Diagnostic> {
@@ -279,4 +285,189 @@ fn names_of_folders_do_not_depend_on_the_machine() {
     {
         assert_eq!(local_path(&found, name), Path::new(path));
     }
+}
+
+/// A project with an NVRTC that is not needed.
+struct Project {
+    home: tempfile::TempDir,
+    session: Session,
+    include: Vec<PathBuf>,
+}
+
+impl Project {
+    fn new(shared: Memory, include: &[&str], files: &[&str]) -> Project {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("project");
+        let write = |path: PathBuf| {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, path.strip_prefix(&root).unwrap_or(&path).to_str().unwrap()).unwrap();
+        };
+        for library in ["lib/libnvrtc.so.13", "lib/libnvrtc-builtins.so.13.0", "cuda/c.h"] {
+            write(home.path().join(library));
+        }
+        for file in files {
+            match file.strip_suffix('/') {
+                Some(folder) => std::fs::create_dir_all(root.join(folder)).unwrap(),
+                None => write(root.join(file)),
+            }
+        }
+        let toolkit = Toolkit {
+            nvrtc: home.path().join("lib/libnvrtc.so.13"),
+            include: vec![home.path().join("cuda")],
+            is_pinned: false,
+            without_headers: None,
+        };
+        let own: Vec<PathBuf> = include.iter().map(|folder| root.join(folder)).collect();
+        let settings = Settings { include: own.clone(), options: Vec::new() };
+        let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
+        let session = session.sharing(Arc::new(shared), &root, false);
+        let include = [vec![root.join("kernels")], own, toolkit.include].concat();
+        Project { home, session, include }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.home.path().join("project")
+    }
+
+    fn prepare(&self, text: &str) -> PreparedUnit {
+        self.session.prepare(unit(&self.root(), text, "k", &[]))
+    }
+
+    fn action(&self, name: &str) -> Result<(CompileAction, Vec<Folder>), &'static str> {
+        let prepared = self.prepare(&format!("#include \"{name}\"\n"));
+        self.session.action(&self.root(), &[&prepared], Purpose::Code(target()))
+    }
+}
+
+fn target() -> Target {
+    "sm_89".parse().unwrap()
+}
+
+fn first_text(folders: impl IntoIterator<Item = PathBuf>, name: &str) -> Option<String> {
+    folders.into_iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok())
+}
+
+#[test]
+fn workers_include_the_same_files() {
+    let layouts: [(&[&str], &[&str], &str, &str); 5] = [
+        (
+            &["include/sub"],
+            &["kernels/", "include/sub/", "common/x.h", "include/common/x.h"],
+            "../common/x.h",
+            "common/x.h",
+        ),
+        (&[], &["kernels/k.cu", "include/a.h"], "../include/a.h", "include/a.h"),
+        (&[], &["kernels/sub/", "kernels/a.h"], "sub/../a.h", "kernels/a.h"),
+        (&["include"], &["include/a.h", "a.h"], "../a.h", "a.h"),
+        (&["include"], &["kernels/", "include/a.h"], "a.h", "include/a.h"),
+    ];
+    for (include, files, name, expected) in layouts {
+        let project = Project::new(Memory::default(), include, files);
+        let (action, _) = project.action(name).unwrap();
+        let worker = tempfile::tempdir().unwrap();
+        for folder in &action.folders {
+            std::fs::create_dir_all(worker.path().join(folder)).unwrap();
+        }
+        for (path, input) in &action.inputs {
+            let path = worker.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            match input {
+                Input::Bytes(bytes) => std::fs::write(path, bytes).unwrap(),
+                Input::File(from, _) => drop(std::fs::copy(from, path).unwrap()),
+                Input::Program(_) | Input::Folder(_) => {}
+            }
+        }
+        let Input::Bytes(request) = &action.inputs[".cubinder/request.json"] else { panic!() };
+        let request: Request = serde_json::from_slice(request).unwrap();
+        let folders = request.include.iter().map(|folder| worker.path().join(folder));
+        assert_eq!(first_text(project.include.clone(), name).as_deref(), Some(expected), "{name}");
+        assert_eq!(first_text(folders, name).as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn headers_that_workers_would_not_find_are_not_shared() {
+    let error = |project: &Project, name: &str| project.action(name).map(|_| ()).unwrap_err();
+    let project =
+        Project::new(Memory::default(), &["../srv", "../srv/x"], &["kernels/", "../srv/x/", "../srv/a.h"]);
+    assert_eq!(error(&project, "../../srv/a.h"), OUTSIDE, "outside of the project on a worker");
+    let project = Project::new(Memory::default(), &[], &["kernels/a.h", "other/sub/", "other/a.h"]);
+    std::os::unix::fs::symlink("../other/sub", project.root().join("kernels/sub")).unwrap();
+    assert_eq!(error(&project, "sub/../a.h"), OUTSIDE, "the link leads to `other/a.h`");
+    let name = project.root().join("other/a.h");
+    assert_eq!(error(&project, name.to_str().unwrap()), OUTSIDE);
+}
+
+#[test]
+fn results_of_other_files_are_rejected() {
+    let files = ["kernels/", "include/sub/", "common/x.h", "include/common/x.h"];
+    let project = Project::new(Memory::default(), &["include/sub"], &files);
+    let prepared = project.prepare("#include \"../common/x.h\"\n");
+    let (_, folders) = project.action("../common/x.h").unwrap();
+    let accept = |file: &str| {
+        let included = Some(vec![file.to_owned()]);
+        project.session.accept(&prepared, &Digest::compute(b"key"), &1_u32, included, &folders)
+    };
+    assert_eq!(accept("kernels/../common/x.h"), Ok(()));
+    let error = accept("include/sub/../common/x.h").unwrap_err();
+    assert!(error.starts_with("a compile here would not read `/"), "{error}");
+}
+
+#[test]
+fn results_with_other_paths_than_here_are_not_used() {
+    let include = ["/p/kernels", "/p/include", "/p"].map(PathBuf::from);
+    let there = folders(Path::new("/p"), &include, 0);
+    let here: Vec<Folder> =
+        there.iter().map(|folder| Folder { local: PathBuf::from(&folder.name), ..folder.clone() }).collect();
+    let check = |folders: &[Folder], target: &str, text: &str, log: &str| {
+        let target: Target = target.parse().unwrap();
+        let code = if target.kind == TargetKind::Cubin { text.to_owned() } else { in_ptx(text) };
+        let included = ["include/a.h".to_owned(), "beside.h".to_owned()];
+        check_paths("kernels/k.cu", folders, target, code.as_bytes(), log, Some(&included))
+    };
+    for target in ["sm_89", "compute_89"] {
+        assert_eq!(check(&there, target, "a kernels/k.cu b", "kernels/k.cu(1): warning"), Ok(()));
+        for text in ["a include/a.h", "./include/other.h", "a beside.h b", "kernels/k.h"] {
+            assert_eq!(check(&there, target, text, ""), Err(MACHINE_PATH), "{text}");
+            assert_eq!(check(&there, target, "", text), Err(MACHINE_PATH), "{text}");
+            assert_eq!(check(&here, target, text, text), Ok(()), "{text}");
+        }
+    }
+    let toolkit = folders(Path::new("/p"), &[PathBuf::from("/cuda")], 1);
+    assert_eq!(check(&toolkit, "sm_89", ".cubinder/toolkit/0/x.h", ""), Err(MACHINE_PATH));
+}
+
+#[test]
+fn a_cache_that_stores_nothing_needs_no_action() {
+    for is_read_only in [true, false] {
+        let project = Project::new(Memory { is_read_only, ..Memory::default() }, &[], &["kernels/a.h"]);
+        let prepared = project.prepare("#include \"a.h\"\n");
+        let mut is_built = false;
+        project.session.share(&[&prepared], Purpose::Code(target()), |_| {
+            is_built = true;
+            Err(UNREADABLE)
+        });
+        assert_eq!(is_built, !is_read_only);
+    }
+}
+
+#[test]
+fn threads_that_wait_for_workers_do_not_all_compile_here() {
+    let workers = Some(Arc::new(Memory::default()));
+    let project = Project::new(Memory { workers, ..Memory::default() }, &[], &[]);
+    let count = std::thread::available_parallelism().unwrap().get();
+    let mut compiles: Vec<_> = (0..count).map(|_| project.session.local_compile().unwrap()).collect();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _compile = project.session.local_compile();
+            sender.send(()).unwrap();
+        });
+        let wait = std::time::Duration::from_millis(100);
+        assert!(receiver.recv_timeout(wait).is_err());
+        compiles.pop();
+        receiver.recv().unwrap();
+    });
+    let project = Project::new(Memory::default(), &[], &[]);
+    assert!(project.session.local_compile().is_none(), "rayon's threads are the limit");
 }

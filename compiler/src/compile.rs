@@ -115,13 +115,14 @@ pub fn compile(request: &Request, progress: &ProgressBar) -> Result<CompiledLibr
     if let Some(depfile) = &request.depfile {
         atomic_file::check_replaceable(depfile, depfile, "`--depfile`")?;
     }
-    let phases = |warnings: &Sink| {
-        let compiled =
-            run_phases(&request.project, &request.overrides, request.use_cache, progress, warnings)?;
+    let phases = |warnings: &Sink, of_servers: &Sink| {
+        let (project, use_cache) = (&request.project, request.use_cache);
+        let compiled = run_phases(project, &request.overrides, use_cache, progress, warnings, of_servers)?;
         let (bytes, digest) = encode(&compiled.bundle)?;
         let with_record =
             [bytes.as_slice(), &cubinder_model::provenance::write(&compiled.provenance, digest)].concat();
         let libraries = Libraries::draft(request, &compiled, &with_record, warnings)?;
+        // Whether a server answers does not depend on the project.
         if request.deny_warnings && !warnings.is_empty() {
             return Err(WarningsDenied {}.into());
         }
@@ -143,18 +144,21 @@ pub fn compile_bundle(
     use_cache: bool,
     progress: &ProgressBar,
 ) -> Result<CompiledBundle, Vec<Diagnostic>> {
-    let phases = |warnings: &Sink| run_phases(project, overrides, use_cache, progress, warnings);
+    let phases = |warnings: &Sink, of_servers: &Sink| {
+        run_phases(project, overrides, use_cache, progress, warnings, of_servers)
+    };
     let (compiled, warnings) = with_warnings(phases)?;
     Ok(CompiledBundle { warnings, ..compiled })
 }
 
+/// Collects warnings of the project, and those of servers.
 fn with_warnings<T: Send>(
-    phases: impl FnOnce(&Sink) -> Result<T, Vec<Diagnostic>> + Send,
+    phases: impl FnOnce(&Sink, &Sink) -> Result<T, Vec<Diagnostic>> + Send,
 ) -> Result<(T, Vec<Diagnostic>), Vec<Diagnostic>> {
     in_thread_pool(|| {
-        let warnings = Sink::default();
-        let result = phases(&warnings);
-        let warnings = warnings.into_diagnostics();
+        let (warnings, of_servers) = (Sink::default(), Sink::default());
+        let result = phases(&warnings, &of_servers);
+        let warnings = [warnings.into_diagnostics(), of_servers.into_diagnostics()].concat();
         match result {
             Ok(result) => Ok((result, warnings)),
             Err(errors) => {
@@ -172,6 +176,7 @@ fn run_phases(
     use_cache: bool,
     progress: &ProgressBar,
     warnings: &Sink,
+    of_servers: &Sink,
 ) -> Result<CompiledBundle, Vec<Diagnostic>> {
     let sources = project.read_manifests();
     let resolved = check_plugins::resolve_manifests(project, sources);
@@ -184,7 +189,7 @@ fn run_phases(
     let jobs = CompileJobs::new(project, session, &plugins);
     let compiled = jobs.and_then(|jobs| jobs.compile(progress, warnings));
     warnings.report(session.and_then(Session::take_cache_warning));
-    warnings.report(session.map(Session::take_sharing_warnings).unwrap_or_default());
+    of_servers.report(session.map(Session::take_sharing_warnings).unwrap_or_default());
     // Takes precedence: a changed file may have been read partially.
     session.map_or(Ok(()), Session::check_unchanged)?;
     let compiled = compiled?;

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -233,9 +234,14 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
 /// Parses the shared cache's URL. Messages do not repeat it: it could contain a password.
 fn remote_cache(arguments: &Arguments) -> Result<Option<Endpoint>, Diagnostic> {
     const VARIABLE: &str = "CUBINDER_REMOTE_CACHE";
-    let variable = || Some((VARIABLE, std::env::var(VARIABLE).ok().filter(|url| !url.is_empty())?));
-    let option = arguments.remote_cache.clone().map(|url| ("--remote-cache", url));
-    option.or_else(variable).map(|(source, url)| endpoint(source, &url)).transpose()
+    if let Some(url) = &arguments.remote_cache {
+        return endpoint("--remote-cache", url).map(Some);
+    }
+    match std::env::var_os(VARIABLE).filter(|url| !url.is_empty()).map(OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(url)) => endpoint(VARIABLE, &url).map(Some),
+        Some(Err(_)) => Err(Diagnostic::error(format!("invalid URL in `{VARIABLE}`: it is not UTF-8"))),
+    }
 }
 
 fn remote_executor(arguments: &Arguments) -> Result<Option<Endpoint>, Diagnostic> {

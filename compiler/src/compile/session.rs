@@ -30,7 +30,7 @@ pub(super) fn for_plugins(
     let mut session = session.in_processes_of(overrides.workers.clone());
     if let Some(remote) = project.remote()?.filter(|_| use_cache) {
         session = session.sharing(
-            Arc::new(RemoteCache::new(&remote, cache())),
+            Arc::new(RemoteCache::new(&remote, cache(), project.is_remote_only())),
             &project.root,
             project.is_remote_only(),
         );

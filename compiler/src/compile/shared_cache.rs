@@ -35,6 +35,7 @@ cubinder_source::diagnostics! {
 pub(super) struct RemoteCache {
     cache: Server,
     executor: Option<Server>,
+    is_remote_only: bool,
     platform: BTreeMap<String, String>,
     /// Keeps digests of large files over sessions.
     digests: Cache,
@@ -82,9 +83,10 @@ impl Server {
         Server { url, remote: Remote::new(settings) }
     }
 
-    fn warning(&self, role: &'static str) -> Option<Diagnostic> {
+    fn warning(&self, role: &'static str, is_remote_only: bool) -> Option<Diagnostic> {
         let (error, is_off) = self.remote.take_failure()?;
         let consequence = match is_off {
+            _ if is_remote_only => "`--remote-only` compiles nothing on this machine",
             true => "the build continued without it: kernels were compiled on this machine",
             false => "the build continued: kernels that it could not return were compiled on this machine",
         };
@@ -94,10 +96,11 @@ impl Server {
 
 impl RemoteCache {
     /// Neither reads files of the settings nor connects.
-    pub(super) fn new(config: &RemoteConfig, digests: Cache) -> RemoteCache {
+    pub(super) fn new(config: &RemoteConfig, digests: Cache, is_remote_only: bool) -> RemoteCache {
         RemoteCache {
             cache: Server::new(config, &config.cache),
             executor: config.executor.as_ref().map(|endpoint| Server::new(config, endpoint)),
+            is_remote_only,
             platform: config.platform.clone(),
             digests,
             files: Mutex::default(),
@@ -252,8 +255,11 @@ impl SharedCache for RemoteCache {
     }
 
     fn take_warnings(&self) -> Vec<Diagnostic> {
-        let executor = self.executor.as_ref().and_then(|executor| executor.warning("the remote executor"));
-        self.cache.warning("the shared cache").into_iter().chain(executor).collect()
+        let executor = self
+            .executor
+            .as_ref()
+            .and_then(|executor| executor.warning("the remote executor", self.is_remote_only));
+        self.cache.warning("the shared cache", self.is_remote_only).into_iter().chain(executor).collect()
     }
 }
 
@@ -333,7 +339,7 @@ mod tests {
         let missing = Some(PathBuf::from("/no/such/file"));
         let config =
             RemoteConfig { headers_file: missing.clone(), ca: missing, ..RemoteConfig::new(endpoint) };
-        let cache = RemoteCache::new(&config, Cache::disabled());
+        let cache = RemoteCache::new(&config, Cache::disabled(), true);
         assert!(cache.take_warnings().is_empty());
         let action = CompileAction {
             inputs: BTreeMap::new(),
@@ -343,6 +349,7 @@ mod tests {
         };
         assert_eq!(cache.entry(action).unwrap().get(), None);
         let [warning] = cache.take_warnings().try_into().unwrap();
+        assert_eq!(warning.notes, ["`--remote-only` compiles nothing on this machine"]);
         assert!(
             warning.message.contains("cannot use `/no/such/file` as the file of headers"),
             "{}",

@@ -71,10 +71,11 @@ pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>
     std::fs::create_dir_all(&root).with_context(|| format!("cannot create `{}`", root.display()))?;
     let staging = tempfile::Builder::new().prefix(".staging-").tempdir_in(&root)?;
     build(staging.path())?;
-    if let Err(error) = std::fs::rename(staging.path(), &ready) {
-        if !ready.is_dir() {
-            return Err(error).with_context(|| format!("cannot rename to `{}`", ready.display()));
-        }
+    // Another process may have been faster.
+    if let Err(error) = std::fs::rename(staging.path(), &ready)
+        && !ready.is_dir()
+    {
+        return Err(error).with_context(|| format!("cannot rename to `{}`", ready.display()));
     }
     Ok(ready)
 }

@@ -61,6 +61,9 @@ pub enum Error {
         /// The command's messages, shortened.
         stderr: String,
     },
+    /// An input of an action is unreadable or has changed.
+    #[error("cannot send an input: {0}")]
+    Input(String),
     /// The server sent data that contradicts the protocol or its digest.
     #[error("the server sent invalid data: {0}")]
     Invalid(String),
@@ -100,7 +103,7 @@ impl Error {
             Error::Call { code, .. } => {
                 matches!(code, Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented)
             }
-            Error::Timeout { .. } | Error::Command { .. } | Error::Invalid(_) => false,
+            Error::Timeout { .. } | Error::Command { .. } | Error::Input(_) | Error::Invalid(_) => false,
         }
     }
 }

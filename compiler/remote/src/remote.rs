@@ -169,6 +169,11 @@ impl Remote {
         }
     }
 
+    /// Records an action that the caller cannot send.
+    pub fn report_unsent(&self, reason: &str) {
+        self.record(&Error::Input(reason.to_owned()));
+    }
+
     /// Records a result that the caller cannot use.
     pub fn report_invalid(&self, reason: &str) {
         let mut breaker = self.breaker();

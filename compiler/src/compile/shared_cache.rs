@@ -296,7 +296,13 @@ impl SharedEntry for Entry<'_> {
     fn execute(&self) -> Option<Outputs> {
         let executor = self.servers.executor.as_ref()?;
         self.is_executed.set(true);
-        executor.remote.execute(&self.action, &self.inputs().ok()?)
+        match self.inputs() {
+            Ok(inputs) => executor.remote.execute(&self.action, &inputs),
+            Err(reason) => {
+                executor.remote.report_unsent(&reason);
+                None
+            }
+        }
     }
 
     fn put(&self, outputs: &Outputs) {

@@ -51,12 +51,26 @@ pub(super) enum Search {
     CacheAndWorkers,
 }
 
+/// Why a result is not used.
+#[derive(Debug, PartialEq, Eq)]
+enum Unusable {
+    /// It is for a machine with other paths.
+    OtherPaths,
+    Invalid(String),
+}
+
+impl<T: Into<String>> From<T> for Unusable {
+    fn from(reason: T) -> Unusable {
+        Unusable::Invalid(reason.into())
+    }
+}
+
 /// An include folder and its name in actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Folder {
     local: PathBuf,
     /// Absolute, without detours.
-    whole: PathBuf,
+    absolute: PathBuf,
     name: String,
 }
 
@@ -169,7 +183,7 @@ impl Session {
             let code = entry.code(target, units.len())?;
             for symbol in &entry.symbols {
                 if !code.object.kernels.iter().any(|kernel| kernel.symbol == *symbol) {
-                    return Err(format!("its code has no kernel `{symbol}`"));
+                    return Err(format!("its code has no kernel `{symbol}`").into());
                 }
             }
             self.accept(first, key, &entry, result.included, folders)?;
@@ -198,7 +212,7 @@ impl Session {
         purpose: Purpose,
         key: &Digest,
         search: Search,
-        read: impl FnOnce(Outputs, &[Folder]) -> Result<T, String>,
+        read: impl FnOnce(Outputs, &[Folder]) -> Result<T, Unusable>,
     ) -> Option<T> {
         let sharing = self.sharing.as_ref()?;
         let is_executed = search == Search::CacheAndWorkers && sharing.cache.executes();
@@ -219,10 +233,9 @@ impl Session {
         let cached = if is_asked { None } else { entry.get() };
         let is_cached = cached.is_some();
         let outputs = cached.or_else(|| if is_executed { entry.execute() } else { None });
-        let reject = |reason: String| match reason.as_str() {
-            // The result is right for a machine with other paths.
-            MACHINE_PATH => *lock(&sharing.unshared).entry(MACHINE_PATH).or_default() += 1,
-            reason => entry.reject(reason),
+        let reject = |reason| match reason {
+            Unusable::OtherPaths => *lock(&sharing.unshared).entry(MACHINE_PATH).or_default() += 1,
+            Unusable::Invalid(reason) => entry.reject(&reason),
         };
         let found = outputs.and_then(|outputs| read(outputs, &folders).map_err(reject).ok());
         lock(&sharing.asked).insert(*key, found.is_some());
@@ -446,12 +459,12 @@ fn folders(root: &Path, include: &[PathBuf], toolkit: usize) -> Vec<Folder> {
             Some(index) => format!("{FOLDER}/toolkit/{index}"),
             None => in_project(root, local).unwrap_or_else(|| format!("{FOLDER}/include/{index}")),
         };
-        Folder { local: local.clone(), whole: whole(local), name }
+        Folder { local: local.clone(), absolute: absolute(local), name }
     });
     named.collect()
 }
 
-fn whole(path: &Path) -> PathBuf {
+fn absolute(path: &Path) -> PathBuf {
     without_detours(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
@@ -465,10 +478,10 @@ fn in_project(root: &Path, path: &Path) -> Option<String> {
 
 /// Returns the names of a header: one for each include folder with it, else its path in the project.
 fn names(root: &Path, folders: &[Folder], path: &Path) -> Result<Vec<String>, &'static str> {
-    let clean = whole(path);
+    let clean = absolute(path);
     clean.to_str().ok_or(NOT_UTF_8)?;
     let in_folder = folders.iter().filter_map(|folder| {
-        let rest = clean.strip_prefix(&folder.whole).ok()?.to_string_lossy();
+        let rest = clean.strip_prefix(&folder.absolute).ok()?.to_string_lossy();
         Some(if folder.name == "." { rest.into_owned() } else { format!("{}/{rest}", folder.name) })
     });
     let mut names: Vec<String> = in_folder.collect();
@@ -490,7 +503,7 @@ fn folders_before_detours(
         return Ok(before);
     }
     // A link before `..` leads to another folder.
-    if path.canonicalize().ok() != whole(path).canonicalize().ok() {
+    if path.canonicalize().ok() != absolute(path).canonicalize().ok() {
         return Err(OUTSIDE);
     }
     for folder in folders {
@@ -525,7 +538,7 @@ fn check_paths(
     code: &[u8],
     log: &str,
     included: Option<&[String]>,
-) -> Result<(), &'static str> {
+) -> Result<(), Unusable> {
     /// Shorter texts are in code by chance.
     const SHORTEST: usize = 4;
     let spelled = |path: &str| match target.kind {
@@ -540,7 +553,7 @@ fn check_paths(
     let names = of_machine(folders).map(|folder| format!("{}/", folder.name));
     let mut paths = names.filter(|name| name.len() >= SHORTEST).chain(files);
     let has = |path: String| contains(&code, spelled(&path).as_bytes()) || contains(&log, path.as_bytes());
-    if paths.any(has) { Err(MACHINE_PATH) } else { Ok(()) }
+    if paths.any(has) { Err(Unusable::OtherPaths) } else { Ok(()) }
 }
 
 /// Overwrites each occurrence of a text.

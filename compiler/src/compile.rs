@@ -11,8 +11,10 @@ mod machine_paths;
 mod native;
 mod programs;
 mod provenance;
+mod results_file;
 mod session;
 mod shared_cache;
+mod transfer;
 mod units;
 mod write;
 
@@ -37,6 +39,7 @@ use crate::pack::pack;
 use crate::project::Project;
 use inputs::Inputs;
 use jobs::CompileJobs;
+pub use transfer::{Peer, Transfer, Transferred, transfer};
 use write::Libraries;
 pub(crate) use write::draft_library;
 

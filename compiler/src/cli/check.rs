@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',', value_parser = suggestions::target_choice(TargetChoice::from_str), hide_possible_values = true)]
     targets: Vec<TargetChoice>,
     /// Override the route in manifests: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
-    #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
+    #[arg(long, value_name = "ROUTE", value_parser = super::project_arguments::route)]
     route: Option<Route>,
     /// Also list each claim with its location and whether it is proved
     #[arg(long, short)]

@@ -1,21 +1,16 @@
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::str::FromStr as _;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use cubinder_compiler::compile::{CompiledBundle, CompiledLibraries, Request, compile};
-use cubinder_compiler::project::{Project, ProjectOptions};
-use cubinder_compiler::target_choice::{self, TargetChoice};
+use cubinder_compiler::project::ProjectOptions;
 use cubinder_import::foreign::FromPtx;
 use cubinder_launch::native::is_native;
 use cubinder_manifest::config::{Config, Endpoint};
 use cubinder_manifest::library_name::check_name;
-use cubinder_manifest::manifest::Route;
-use cubinder_manifest::manifest::toml_reader::is_identifier;
 use cubinder_model::{ArchSuffix, Bundle, Target, TargetKind};
 use cubinder_node::tuning::OutdatedMeasurement;
 use cubinder_nvrtc::installation::Installation;
@@ -25,12 +20,9 @@ use cubinder_source::words::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::nvrtc;
 use super::obligations::{self, Tally, count_of, failed_json};
-use super::output::{
-    MessageFormat, Readers, check_file, check_folder, current_folder, environment_path, print, show,
-};
-use super::suggestions;
+use super::output::{MessageFormat, Readers, check_file, check_folder, environment_path, print, show};
+use super::project_arguments::{self, ProjectArguments, endpoint, remote_cache};
 
 /// Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 ///
@@ -46,22 +38,11 @@ use super::suggestions;
 /// see docs/install.md. Compiled code is cached by content. Equal inputs produce equal bytes.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Manifests to compile [default: those in cubinder.toml]
-    manifests: Vec<PathBuf>,
-    /// The cubinder.toml to use
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    project: ProjectArguments,
     /// Library name: lib<NAME>.so [default: the name in cubinder.toml, or the manifest's name; required with several manifests]
     #[arg(long, conflicts_with = "output")]
     name: Option<String>,
-    /// Override targets in manifests (`targets`, `code`) and cubinder.toml: sm_89 for machine code, compute_80 for PTX, native for the GPUs of this machine,
-    /// all-major for each major version that NVRTC supports and PTX for the highest; repeat or separate with commas
-    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',', value_parser = suggestions::target_choice(TargetChoice::from_str), hide_possible_values = true)]
-    targets: Vec<TargetChoice>,
-    /// Compile for a subset of the targets in manifests and cubinder.toml, for a quick build or a small deployment; if none are
-    /// configured, use --target
-    #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets", value_parser = suggestions::target(Target::from_str), hide_possible_values = true)]
-    archs: Vec<Target>,
     /// Library to write [default: lib<name>.so in --out-dir]
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["out_dir", "embed"])]
     output: Option<PathBuf>,
@@ -71,33 +52,15 @@ pub(super) struct Arguments {
     /// Also write lib<name>-code.so, which TensorRT serializes into the plan: engines then need no other file
     #[arg(long)]
     embed: bool,
-    /// Override the route in manifests: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
-    #[arg(long, value_name = "ROUTE", value_parser = route)]
-    route: Option<Route>,
     /// Write a depfile for Make and Ninja with all input files of the library
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
-    /// Include folder, searched before those in manifests and cubinder.toml
-    #[arg(long = "include", short = 'I', value_name = "DIR")]
-    include: Vec<PathBuf>,
-    /// Macro to define: -D FAST, -D UNROLL=4
-    #[arg(long = "define", short = 'D', value_name = "NAME[=VALUE]", value_parser = macro_definition)]
-    defines: Vec<String>,
-    /// NVRTC option, passed after those in cubinder.toml and manifests
-    #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
-    options: Vec<String>,
     /// Tuning file with the variants' times on a GPU, preferred over those in cubinder.toml; repeat for more GPUs
     #[arg(long, value_name = "FILE")]
     tuning: Vec<PathBuf>,
-    /// Compile line information into the code, for profilers; overrides manifests and cubinder.toml
-    #[arg(long, value_name = "KIND", value_parser = ["line"])]
-    debug: Option<String>,
     /// Prebuilt libcubinder.so [default: CUBINDER_RUNTIME_LIBRARY, beside this program, or in ../lib]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
-    /// NVRTC library or its folder [default: CUBINDER_NVRTC, else CUDA_HOME, else NVIDIA's Python packages]
-    #[arg(long, value_name = "PATH")]
-    nvrtc: Option<PathBuf>,
     /// Neither read nor write the cache; also without the shared cache
     #[arg(long)]
     no_cache: bool,
@@ -166,18 +129,6 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
         .ok_or_else(|| "expected at least 1; omit the option to use one per processor".to_owned())
 }
 
-fn macro_definition(text: &str) -> Result<String, String> {
-    let name = text.split(['=', '(']).next().unwrap_or_default();
-    match is_identifier(name) {
-        true => Ok(text.to_owned()),
-        false => Err("expected `NAME` or `NAME=VALUE`".to_owned()),
-    }
-}
-
-pub(super) fn route(text: &str) -> Result<Route, String> {
-    Route::from_name(text).ok_or_else(|| "expected `plugin` or `native`".to_owned())
-}
-
 fn perform(arguments: &Arguments, request: &Request) -> Result<CompiledLibraries, Vec<Diagnostic>> {
     let threads = arguments.jobs.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -190,26 +141,16 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<CompiledLibraries
 }
 
 fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
-    let here = current_folder()?;
-    let overrides = nvrtc::overrides(arguments.nvrtc.clone());
-    let definitions = arguments.defines.iter().map(|definition| format!("-D{definition}"));
+    let overrides = arguments.project.overrides();
     let options = ProjectOptions {
-        manifests: arguments.manifests.clone(),
-        config: arguments.config.clone(),
-        targets: target_choice::resolve(&arguments.targets, &overrides)?,
-        only: arguments.archs.clone(),
-        include: arguments.include.clone(),
-        options: definitions.chain(arguments.options.iter().cloned()).collect(),
-        line_information: arguments.debug.is_some(),
         tuning: arguments.tuning.clone(),
-        route: arguments.route,
-        is_measured: false,
-        remote_cache: remote_cache(arguments)?,
+        remote_cache: remote_cache(arguments.remote_cache.as_deref())?,
         remote_executor: remote_executor(arguments)?,
         remote_only: arguments.remote_only,
         remote_upload: arguments.remote_upload,
+        ..arguments.project.options(&overrides)?
     };
-    let project = one_project(Project::open_around(options, &here)?)?;
+    let project = project_arguments::open(options)?;
     if arguments.remote_only && project.remote()?.is_none() {
         let error = Diagnostic::error("`--remote-only` needs a server");
         return Err(error
@@ -217,7 +158,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
             .into());
     }
     // A library of selected manifests must not replace the project's.
-    let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
+    let is_of_project = arguments.project.config.is_some() || arguments.project.manifests.is_empty();
     let config = project.config.as_ref().filter(|_| is_of_project);
     Ok(Request {
         library: library(arguments, config)?,
@@ -231,44 +172,8 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     })
 }
 
-/// Parses the shared cache's URL. Messages do not repeat it: it could contain a password.
-fn remote_cache(arguments: &Arguments) -> Result<Option<Endpoint>, Diagnostic> {
-    const VARIABLE: &str = "CUBINDER_REMOTE_CACHE";
-    if let Some(url) = &arguments.remote_cache {
-        return endpoint("--remote-cache", url).map(Some);
-    }
-    match std::env::var_os(VARIABLE).filter(|url| !url.is_empty()).map(OsString::into_string) {
-        None => Ok(None),
-        Some(Ok(url)) => endpoint(VARIABLE, &url).map(Some),
-        Some(Err(_)) => Err(Diagnostic::error(format!("invalid URL in `{VARIABLE}`: it is not UTF-8"))),
-    }
-}
-
 fn remote_executor(arguments: &Arguments) -> Result<Option<Endpoint>, Diagnostic> {
     arguments.remote_executor.as_ref().map(|url| endpoint("--remote-executor", url)).transpose()
-}
-
-fn endpoint(source: &str, url: &str) -> Result<Endpoint, Diagnostic> {
-    url.parse().map_err(|expected| Diagnostic::error(format!("invalid URL in `{source}`: {expected}")))
-}
-
-fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
-    match (projects.pop(), projects.as_slice()) {
-        (Some(only), []) => Ok(only),
-        (last, others) => {
-            let error = Diagnostic::error("all manifests of a library must belong to one project");
-            let notes = others.iter().chain(&last).map(|project| {
-                let manifest = project.manifests.first().map(|path| path.display().to_string());
-                let manifest = manifest.unwrap_or_default();
-                match &project.config {
-                    Some(config) => format!("`{manifest}` belongs to `{}`", config.source.path.display()),
-                    None => format!("no `cubinder.toml` above `{manifest}`"),
-                }
-            });
-            let error = notes.fold(error, Diagnostic::note);
-            Err(error.help("select one with `--config FILE`, or compile each project separately"))
-        }
-    }
 }
 
 fn library(arguments: &Arguments, config: Option<&Config>) -> Result<PathBuf, Diagnostic> {
@@ -294,7 +199,7 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
         return Ok(config.library.clone());
     }
     let unnamed = || Diagnostic::error("the library has no name").help(help);
-    let [manifest] = arguments.manifests.as_slice() else {
+    let [manifest] = arguments.project.manifests.as_slice() else {
         return Err(unnamed().note("a library of several manifests cannot be named after a manifest"));
     };
     let stem = manifest.file_stem().unwrap_or_default();
@@ -445,7 +350,7 @@ fn summary_json(outcome: &CompiledLibraries, elapsed: Duration) -> Value {
     result
 }
 
-fn milliseconds(time: Duration) -> String {
+pub(super) fn milliseconds(time: Duration) -> String {
     if time.as_secs() >= 10 {
         format!("{:.1} s", time.as_secs_f64())
     } else {
@@ -453,7 +358,7 @@ fn milliseconds(time: Duration) -> String {
     }
 }
 
-fn progress_bar(quiet: bool) -> ProgressBar {
+pub(super) fn progress_bar(quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }

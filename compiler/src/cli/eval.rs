@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "ARCH", value_parser = suggestions::gpu(Target::from_str), hide_possible_values = true)]
     arch: Option<Target>,
     /// Override the route in the manifest: a plugin library (`plugin`) or TensorRT (`native`: experimental, full TensorRT only) launches the kernels
-    #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
+    #[arg(long, value_name = "ROUTE", value_parser = super::project_arguments::route)]
     route: Option<Route>,
     #[command(flatten)]
     which: WhichNode,

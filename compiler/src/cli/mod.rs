@@ -1,6 +1,7 @@
 //! Arguments and output of the commands, one module each.
 
 mod build;
+mod cache;
 mod check;
 mod compare;
 mod compile;
@@ -20,6 +21,7 @@ mod obligations;
 mod onnx;
 mod output;
 mod paths;
+mod project_arguments;
 mod run;
 mod schema;
 mod suggestions;
@@ -51,6 +53,8 @@ struct Arguments {
 enum Command {
     #[command(about = "Build an engine from an ONNX model with the installed TensorRT")]
     Build(build::Arguments),
+    #[command(about = "Measure, prune, share, export and import the cache of compiled code")]
+    Cache(cache::Arguments),
     #[command(about = "Check manifests against their kernels, without NVRTC")]
     Check(check::Arguments),
     #[command(about = "Run an engine and compare its outputs with NumPy, PyTorch or ONNX")]
@@ -112,6 +116,7 @@ pub(crate) fn run() -> ExitCode {
 fn perform(command: Command) -> ExitCode {
     let result = match command {
         Command::Build(arguments) => return build::run(&arguments),
+        Command::Cache(arguments) => return cache::run(&arguments),
         Command::Check(arguments) => return check::run(&arguments),
         Command::Compare(arguments) => return compare::run(&arguments),
         Command::Compile(arguments) => return compile::run(&arguments),

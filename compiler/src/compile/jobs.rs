@@ -19,6 +19,7 @@ use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
+use super::transfer::{self, Transfer};
 use super::{machine_paths, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, PlannedTarget, Project};
@@ -194,14 +195,14 @@ const MAX_GROUP: usize = 128;
 const MIN_GROUP: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
-struct SignatureRequest {
-    job: usize,
+pub(super) struct SignatureRequest {
+    pub(super) job: usize,
     /// Index in [`CompiledJob::signatures`].
     position: usize,
-    target: Target,
+    pub(super) target: Target,
 }
 
-enum Task<'j> {
+pub(super) enum Task<'j> {
     Signatures(Vec<SignatureRequest>),
     Code(&'j Program, &'j PlannedTarget),
 }
@@ -213,39 +214,46 @@ enum TaskResult {
     Code(Target, Vec<(usize, CodeResult)>),
 }
 
+fn signature_requests(jobs: &[Job<'_>]) -> Vec<SignatureRequest> {
+    let of_job = |(job, it): (usize, &Job<'_>)| {
+        let targets = it.signature_targets.iter().enumerate();
+        let request =
+            |(position, target): (usize, &Target)| SignatureRequest { job, position, target: *target };
+        targets.map(request).collect::<Vec<SignatureRequest>>()
+    };
+    jobs.iter().enumerate().flat_map(of_job).collect()
+}
+
+/// Returns the compiles, the longest first.
+pub(super) fn tasks<'j>(session: &Session, jobs: &'j [Job<'j>], programs: &'j [Program]) -> Vec<Task<'j>> {
+    // Machines share results of the same groups, whatever their processors.
+    let groups = match session.can_fetch() {
+        true => group_by_program(jobs, programs),
+        false => group_by_text(jobs, &signature_requests(jobs)),
+    };
+    let mut longest: Vec<&Program> = programs.iter().collect();
+    let text_length = |job: &usize| jobs.get(*job).map_or(0, |job| job.text_length);
+    longest.sort_by_key(|program| Reverse(program.iter().map(text_length).sum::<usize>()));
+    let codes = longest.into_iter().flat_map(|program| {
+        let plan = program.first().and_then(|job| jobs.get(*job)).map(|job| job.plan);
+        plan.into_iter().flat_map(|plan| &plan.targets).map(move |target| Task::Code(program, target))
+    });
+    groups.into_iter().map(Task::Signatures).chain(codes).collect()
+}
+
 pub(super) fn run<'j>(
     session: &Session,
     jobs: &'j [Job<'j>],
     programs: &'j [Program],
     progress: &ProgressBar,
 ) -> Vec<CompiledJob<'j>> {
-    let requests: Vec<SignatureRequest> = jobs
-        .iter()
-        .enumerate()
-        .flat_map(|(number, job)| {
-            let targets = job.signature_targets.iter().enumerate();
-            targets.map(move |(position, target)| SignatureRequest { job: number, position, target: *target })
-        })
-        .collect();
-    let mut tasks: Vec<Task<'_>> = group_by_text(jobs, &requests).into_iter().map(Task::Signatures).collect();
-    // The longest start first.
-    let mut longest: Vec<&Program> = programs.iter().collect();
-    let text_length = |job: &usize| jobs.get(*job).map_or(0, |job| job.text_length);
-    longest.sort_by_key(|program| Reverse(program.iter().map(text_length).sum::<usize>()));
-    let targets = |program: &'j Program| {
-        let plan = program.first().and_then(|job| jobs.get(*job)).map(|job| job.plan);
-        plan.into_iter().flat_map(|plan| &plan.targets)
-    };
-    tasks.extend(
-        longest
-            .into_iter()
-            .flat_map(|program| targets(program).map(move |target| Task::Code(program, target))),
-    );
+    let requests = signature_requests(jobs);
+    let tasks = tasks(session, jobs, programs);
+    if session.can_fetch() {
+        let _results = transfer::run(session, jobs, &tasks, Transfer::Fetch, progress);
+    }
     let codes: usize = jobs.iter().map(|job| job.plan.targets.len()).sum();
     progress.set_length((requests.len() + codes) as u64);
-    if session.can_fetch() {
-        fetch(session, jobs, &tasks);
-    }
     // A bridge hands tasks out one by one, in order.
     let each = tasks.into_iter().par_bridge();
     let results: Vec<TaskResult> = each.map(|task| run_task(session, jobs, task, progress)).collect();
@@ -281,27 +289,6 @@ pub(super) fn run<'j>(
     compiled
 }
 
-/// Copies results of the shared cache to the local one. Threads wait for the network, so more than processors run.
-fn fetch(session: &Session, jobs: &[Job<'_>], tasks: &[Task<'_>]) {
-    const THREADS: usize = 32;
-    let prepared = |job: &usize| Some(&jobs.get(*job)?.prepared);
-    let fetch = |task: &Task<'_>| match task {
-        Task::Signatures(group) => group.iter().for_each(|request| {
-            if let Some(unit) = prepared(&request.job) {
-                session.fetch_signature(unit, request.target);
-            }
-        }),
-        Task::Code(program, planned) => {
-            let units: Vec<&PreparedUnit> = program.iter().filter_map(prepared).collect();
-            session.fetch_code(&units, planned.target);
-        }
-    };
-    // Without threads, compiles look results up.
-    if let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build() {
-        pool.install(|| tasks.par_iter().for_each(fetch));
-    }
-}
-
 fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, signature: SignatureResult) {
     let job = compiled.get_mut(request.job);
     if let Some((_, slot)) = job.and_then(|job| job.signatures.get_mut(request.position)) {
@@ -322,10 +309,6 @@ fn step(progress: &ProgressBar, compiled: String) {
 fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &ProgressBar) -> TaskResult {
     match task {
         Task::Signatures(group) => {
-            if session.can_execute() {
-                let units = group.par_iter().filter_map(|it| Some((&jobs.get(it.job)?.prepared, it.target)));
-                units.for_each(|(unit, target)| session.execute_signature(unit, target));
-            }
             let found = signatures(session, jobs, group);
             let done = found.iter().filter_map(|(request, _)| jobs.get(request.job));
             done.for_each(|job| step(progress, job.unit.kernel.clone()));
@@ -419,6 +402,18 @@ fn compile_missing_signatures(
     for (request, signature) in found {
         set_signature(compiled, request, Some(signature));
     }
+}
+
+/// Groups requests by program and architecture.
+fn group_by_program(jobs: &[Job<'_>], programs: &[Program]) -> Vec<Vec<SignatureRequest>> {
+    let of_program = |program: &Program| {
+        let targets = program.first().and_then(|job| jobs.get(*job)).map(|job| &job.signature_targets);
+        let group = |(position, target): (usize, &Target)| {
+            program.iter().map(|&job| SignatureRequest { job, position, target: *target }).collect()
+        };
+        targets.into_iter().flatten().enumerate().map(group).collect::<Vec<Vec<SignatureRequest>>>()
+    };
+    programs.iter().flat_map(of_program).collect()
 }
 
 /// Groups requests by text and architecture, into enough groups for all threads.

@@ -5,13 +5,43 @@ use cubinder_nvrtc::nvrtc::{Session, Settings};
 use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::shared_cache::RemoteCache;
+use super::shared_cache::{RemoteCache, Replacement};
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, Project};
 
-/// Opens a session; `None` if all kernels are precompiled. Rejects an NVRTC that is too new for the oldest drivers.
+/// Opens a session for a compile; `None` if all kernels are precompiled. Rejects an NVRTC that is too new for the oldest
+/// drivers.
 pub(super) fn for_plugins(
     project: &Project,
+    plugins: &[CheckedPlugin],
+    overrides: &Overrides,
+    use_cache: bool,
+) -> Result<Option<Session>, Vec<Diagnostic>> {
+    let Some(session) = without_sharing(plugins, overrides, use_cache)? else { return Ok(None) };
+    let is_remote_only = project.is_remote_only();
+    let replacement = if is_remote_only { Replacement::Errors } else { Replacement::Compiles };
+    let Some(remote) = project.remote()?.filter(|_| use_cache) else { return Ok(Some(session)) };
+    let shared = RemoteCache::new(&remote, cache(overrides, use_cache), replacement);
+    Ok(Some(session.sharing(Arc::new(shared), &project.root, is_remote_only)))
+}
+
+/// Opens a session that copies results and compiles nothing.
+pub(super) fn for_copies(
+    project: &Project,
+    plugins: &[CheckedPlugin],
+    overrides: &Overrides,
+    shared: RemoteCache,
+) -> Result<Option<Session>, Vec<Diagnostic>> {
+    let session = without_sharing(plugins, overrides, true)?;
+    Ok(session.map(|session| session.sharing(Arc::new(shared), &project.root, true)))
+}
+
+/// The local cache.
+pub(super) fn cache(overrides: &Overrides, use_cache: bool) -> Cache {
+    overrides.cache.as_ref().filter(|_| use_cache).map_or_else(Cache::disabled, |folder| Cache::open(folder))
+}
+
+fn without_sharing(
     plugins: &[CheckedPlugin],
     overrides: &Overrides,
     use_cache: bool,
@@ -22,19 +52,8 @@ pub(super) fn for_plugins(
         return Ok(None);
     }
     let toolkit = Toolkit::locate(overrides)?;
-    let cache = || match &overrides.cache {
-        Some(folder) if use_cache => Cache::open(folder),
-        _ => Cache::disabled(),
-    };
-    let session = Session::new(toolkit, Settings::default(), cache())?;
-    let mut session = session.in_processes_of(overrides.workers.clone());
-    if let Some(remote) = project.remote()?.filter(|_| use_cache) {
-        session = session.sharing(
-            Arc::new(RemoteCache::new(&remote, cache(), project.is_remote_only())),
-            &project.root,
-            project.is_remote_only(),
-        );
-    }
+    let session = Session::new(toolkit, Settings::default(), cache(overrides, use_cache))?;
+    let session = session.in_processes_of(overrides.workers.clone());
     let mut errors = Vec::new();
     if plans.iter().any(|plan| plan.min_driver.is_some()) {
         let release = session.release()?;

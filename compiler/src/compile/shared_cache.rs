@@ -19,6 +19,8 @@ use cubinder_remote::{
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
 
+use super::results_file::ResultsFile;
+
 /// Maximum run time of a compile on a worker.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -30,12 +32,30 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Servers, with the digests of this session's files.
+/// What replaces a server that fails, for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replacement {
+    /// This machine compiles.
+    Compiles,
+    /// Nothing: kernels without results are errors.
+    Errors,
+    /// Nothing: results are only copied.
+    NoCopies,
+}
+
+/// Where results are.
+#[derive(Debug)]
+enum Store {
+    Server(Server),
+    File(Arc<ResultsFile>),
+}
+
+/// A store, perhaps workers, and the digests of this session's files.
 #[derive(Debug)]
 pub(super) struct RemoteCache {
-    cache: Server,
+    store: Store,
     executor: Option<Server>,
-    is_remote_only: bool,
+    replacement: Replacement,
     platform: BTreeMap<String, String>,
     /// Keeps digests of large files over sessions.
     digests: Cache,
@@ -83,12 +103,17 @@ impl Server {
         Server { url, remote: Remote::new(settings) }
     }
 
-    fn warning(&self, role: &'static str, is_remote_only: bool) -> Option<Diagnostic> {
+    fn warning(&self, role: &'static str, replacement: Replacement) -> Option<Diagnostic> {
         let (error, is_off) = self.remote.take_failure()?;
-        let consequence = match is_off {
-            _ if is_remote_only => "`--remote-only` compiles nothing on this machine",
-            true => "the build continued without it: kernels were compiled on this machine",
-            false => "the build continued: kernels that it could not return were compiled on this machine",
+        let consequence = match (replacement, is_off) {
+            (Replacement::Errors, _) => "`--remote-only` compiles nothing on this machine",
+            (Replacement::NoCopies, _) => "not all results were copied",
+            (Replacement::Compiles, true) => {
+                "the build continued without it: kernels were compiled on this machine"
+            }
+            (Replacement::Compiles, false) => {
+                "the build continued: kernels that it could not return were compiled on this machine"
+            }
         };
         Some(Failed { role, url: self.url.clone(), error, consequence }.into())
     }
@@ -96,12 +121,25 @@ impl Server {
 
 impl RemoteCache {
     /// Neither reads files of the settings nor connects.
-    pub(super) fn new(config: &RemoteConfig, digests: Cache, is_remote_only: bool) -> RemoteCache {
+    pub(super) fn new(config: &RemoteConfig, digests: Cache, replacement: Replacement) -> RemoteCache {
         RemoteCache {
-            cache: Server::new(config, &config.cache),
             executor: config.executor.as_ref().map(|endpoint| Server::new(config, endpoint)),
-            is_remote_only,
             platform: config.platform.clone(),
+            ..RemoteCache::with_store(Store::Server(Server::new(config, &config.cache)), digests, replacement)
+        }
+    }
+
+    /// Uses a file instead of servers.
+    pub(super) fn of_file(file: Arc<ResultsFile>, digests: Cache) -> RemoteCache {
+        RemoteCache::with_store(Store::File(file), digests, Replacement::NoCopies)
+    }
+
+    fn with_store(store: Store, digests: Cache, replacement: Replacement) -> RemoteCache {
+        RemoteCache {
+            store,
+            executor: None,
+            replacement,
+            platform: BTreeMap::new(),
             digests,
             files: Mutex::default(),
             folders: Mutex::default(),
@@ -251,15 +289,21 @@ impl SharedCache for RemoteCache {
     }
 
     fn stores(&self) -> bool {
-        self.cache.remote.can_store()
+        match &self.store {
+            Store::Server(server) => server.remote.can_store(),
+            Store::File(file) => file.can_store(),
+        }
     }
 
     fn take_warnings(&self) -> Vec<Diagnostic> {
-        let executor = self
-            .executor
-            .as_ref()
-            .and_then(|executor| executor.warning("the remote executor", self.is_remote_only));
-        self.cache.warning("the shared cache", self.is_remote_only).into_iter().chain(executor).collect()
+        let store = match &self.store {
+            Store::Server(server) => server.warning("the shared cache", self.replacement),
+            Store::File(file) => file.take_warning(),
+        };
+        let executor = self.executor.as_ref();
+        let executor =
+            executor.and_then(|executor| executor.warning("the remote executor", self.replacement));
+        store.into_iter().chain(executor).collect()
     }
 }
 
@@ -290,7 +334,10 @@ impl Entry<'_> {
 
 impl SharedEntry for Entry<'_> {
     fn get(&self) -> Option<Outputs> {
-        self.servers.cache.remote.look_up(&self.action)
+        match &self.servers.store {
+            Store::Server(server) => server.remote.look_up(&self.action),
+            Store::File(file) => file.get(&self.action),
+        }
     }
 
     fn execute(&self) -> Option<Outputs> {
@@ -306,12 +353,17 @@ impl SharedEntry for Entry<'_> {
     }
 
     fn put(&self, outputs: &Outputs) {
-        self.servers.cache.remote.store(&self.action, outputs);
+        match &self.servers.store {
+            Store::Server(server) => server.remote.store(&self.action, outputs),
+            Store::File(file) => file.put(&self.action, outputs),
+        }
     }
 
     fn reject(&self, reason: &str) {
-        let executor = self.servers.executor.as_ref().filter(|_| self.is_executed.get());
-        executor.unwrap_or(&self.servers.cache).remote.report_invalid(reason);
+        match (self.servers.executor.as_ref().filter(|_| self.is_executed.get()), &self.servers.store) {
+            (Some(server), _) | (None, Store::Server(server)) => server.remote.report_invalid(reason),
+            (None, Store::File(file)) => file.reject(reason),
+        }
     }
 }
 
@@ -345,7 +397,7 @@ mod tests {
         let missing = Some(PathBuf::from("/no/such/file"));
         let config =
             RemoteConfig { headers_file: missing.clone(), ca: missing, ..RemoteConfig::new(endpoint) };
-        let cache = RemoteCache::new(&config, Cache::disabled(), true);
+        let cache = RemoteCache::new(&config, Cache::disabled(), Replacement::Errors);
         assert!(cache.take_warnings().is_empty());
         let action = CompileAction {
             inputs: BTreeMap::new(),

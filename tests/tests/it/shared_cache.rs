@@ -3,7 +3,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use cubinder_skip::skip;
@@ -107,15 +107,25 @@ impl Machine {
         Some(Machine { home, project, program, runtime })
     }
 
-    fn compile(&self, arguments: &[&str]) -> Compiled {
+    fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(&self.program);
-        command.args(["compile", "--json"]).args(arguments).current_dir(&self.project);
+        command.args(arguments).current_dir(&self.project);
         command.env("HOME", self.home.path()).env("CUBINDER_CACHE", self.home.path());
         command
             .env("CUBINDER_RUNTIME_LIBRARY", &self.runtime)
             .env_remove("CUBINDER_NVRTC")
             .env_remove("CUDA_HOME");
-        let output = command.output().unwrap();
+        command.output().unwrap()
+    }
+
+    /// Runs `cubinder cache`; returns whether it succeeded, and its last line of JSON and messages.
+    fn cache(&self, arguments: &[&str]) -> (bool, String) {
+        let output = self.run(&[&["cache"], arguments, &["--json"]].concat());
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn compile(&self, arguments: &[&str]) -> Compiled {
+        let output = self.run(&[&["compile", "--json"], arguments].concat());
         let (printed, said) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
         let printed = String::from_utf8(printed).unwrap();
         assert!(output.status.success(), "{printed}{said}");
@@ -213,4 +223,57 @@ fn workers_return_the_code_that_this_machine_compiles() {
     machine.empty_cache();
     let [calls, _, shared] = machine.compile(&remote).figures();
     assert!(calls == 0 && shared > 10, "the server keeps results of its workers");
+}
+
+#[test]
+fn results_are_copied_to_a_machine_without_a_network() {
+    let (Some(first), Some(second)) = (Machine::new("project"), Machine::new("other/deep/folder")) else {
+        return;
+    };
+    let file = first.home.path().join("results.zip");
+    let file = file.to_str().unwrap();
+    let (succeeded, said) = first.cache(&["export", file]);
+    assert!(!succeeded && said.contains("the local cache lacks "), "{said}");
+    let compiled = first.compile(&[]);
+    let (succeeded, exported) = first.cache(&["export", file]);
+    assert!(succeeded && exported.contains(r#""missing":0,"unshared":0"#), "{exported}");
+    let bytes = std::fs::read(file).unwrap();
+    assert_eq!(second.cache(&["import", file]), (true, exported.clone()));
+    let found = second.compile(&[]);
+    assert_eq!(found.figures()[0], 0, "{}", found.said);
+    assert!(found.library == compiled.library, "equal bytes");
+    // What was imported can be exported again.
+    assert_eq!(second.cache(&["export", file]), (true, exported));
+    assert!(std::fs::read(file).unwrap() == bytes, "equal bytes");
+    std::fs::write(second.project.join("kernels/elemwise_add.cu"), "// Changed.\n").unwrap();
+    second.empty_cache();
+    let (succeeded, said) = second.cache(&["import", file]);
+    assert!(!succeeded && said.contains("lacks"), "{said}");
+    let (succeeded, said) = second.cache(&["prune", "--all"]);
+    assert!(succeeded && said.contains(r#""left":{"bytes":0,"entries":0}"#), "{said}");
+    let (_, said) = second.cache(&["stats"]);
+    assert!(said.contains(r#""entries":0"#), "{said}");
+}
+
+#[test]
+fn a_local_cache_is_pushed_and_pulled() {
+    let (Some(server), Some(first), Some(second)) =
+        (Server::buildbox(), Machine::new("project"), Machine::new("other/deep/folder"))
+    else {
+        return;
+    };
+    let remote = ["--remote-cache", server.url.as_str()];
+    let compiled = first.compile(&[]);
+    let (succeeded, said) = second.cache(&["pull", remote[0], remote[1]]);
+    assert!(!succeeded && said.contains("the shared cache lacks "), "{said}");
+    let pushed = first.cache(&["push", remote[0], remote[1]]);
+    assert!(pushed.0 && pushed.1.contains(r#""missing":0,"unshared":0"#), "{pushed:?}");
+    assert_eq!(second.cache(&["pull", remote[0], remote[1]]), pushed);
+    let url = server.url.clone();
+    drop(server);
+    let (succeeded, said) = first.cache(&["push", remote[0], &url]);
+    assert!(!succeeded && said.contains("GetCapabilities failed"), "{said}");
+    let found = second.compile(&[]);
+    assert_eq!(found.figures()[0], 0, "{}", found.said);
+    assert!(found.library == compiled.library, "equal bytes");
 }

@@ -58,6 +58,8 @@ fn steps(report: &mut Report<impl Write>) {
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
+    // Before the wait for the release build, whose last steps use one processor.
+    report.check("test build", &mut cargo(&["test", "--workspace", "--no-run"]));
     // The only release build, in installed form.
     let dist = report.prepare("dist", dist);
     let build_systems = report.prepare("build systems", |_| setup::build_systems());

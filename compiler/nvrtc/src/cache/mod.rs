@@ -4,9 +4,11 @@
 
 mod dependencies;
 mod store;
+mod usage;
 
 pub(crate) use dependencies::{Dependencies, Files, is_absent, stamp_of_folder};
 pub use store::Cache;
+pub use usage::{Limits, Usage};
 
 use cubinder_model::Digest;
 

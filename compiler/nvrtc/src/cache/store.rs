@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Display, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use cubinder_model::Digest;
 
@@ -17,6 +18,8 @@ const MAGIC: &[u8; 8] = b"cubincd1";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// Far above code sizes: the path may contain anything.
 const MAX_VALUE: u64 = 256 << 20;
+/// The precision of an entry's last use, its modification time.
+const DAY: Duration = Duration::from_secs(86_400);
 
 cubinder_source::diagnostics! {
     struct NotStored<'a> { error: io::Error, folder: Display<'a> }
@@ -30,7 +33,7 @@ cubinder_source::diagnostics! {
 /// The store; the first failed write disables writing with a warning.
 #[derive(Debug)]
 pub struct Cache {
-    root: Option<PathBuf>,
+    pub(super) root: Option<PathBuf>,
     /// First failure; `Some(None)` once reported.
     failure: Mutex<Option<Option<Diagnostic>>>,
     swept: Mutex<HashSet<PathBuf>>,
@@ -65,8 +68,14 @@ impl Cache {
     #[must_use]
     pub fn get(&self, key: &Digest) -> Option<Vec<u8>> {
         let mut entry = source::open(&self.path(key)?).ok()?;
-        if entry.metadata().ok()?.len() > MAX_VALUE + HEADER_BYTES as u64 {
+        let facts = entry.metadata().ok()?;
+        if facts.len() > MAX_VALUE + HEADER_BYTES as u64 {
             return None;
+        }
+        let now = SystemTime::now();
+        if facts.modified().ok().and_then(|used| now.duration_since(used).ok()).is_some_and(|age| age > DAY) {
+            // The folder may be read-only.
+            let _ = entry.set_modified(now);
         }
         let mut head = [0; HEADER_BYTES];
         entry.read_exact(&mut head).ok()?;
@@ -114,7 +123,7 @@ impl Cache {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn path(&self, key: &Digest) -> Option<PathBuf> {
+    pub(super) fn path(&self, key: &Digest) -> Option<PathBuf> {
         let name = key.to_string();
         let (shard, rest) = name.split_at_checked(2)?;
         Some(self.root.as_ref()?.join(shard).join(rest))

@@ -4,6 +4,7 @@ mod entry;
 mod sharing;
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use nvrtc_sys::Nvrtc;
 use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
-pub use sharing::contains_path;
+pub use sharing::{Pushed, contains_path};
 use sharing::{Search, Sharing};
 
 use super::errors::{
@@ -35,7 +36,7 @@ use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path, source};
 
 /// Part of each cache key. Change it if the meaning of cache entries changes within a release.
-const FORMAT: &str = "cubinder code 7";
+const FORMAT: &str = "cubinder code 8";
 
 /// Compiles a project's units; may be used from several threads.
 #[derive(Debug)]
@@ -241,7 +242,7 @@ impl Session {
                     vec![CompileMessage::new(UnreadableCode { target, reason, kernel })]
                 })?;
                 if self.store(first, &key, &entry, &read) {
-                    self.share_code(units, target, &compiled, nvrtc);
+                    self.share_code(units, target, &compiled.output, &read, nvrtc);
                 }
                 (entry, code)
             }
@@ -286,31 +287,36 @@ impl Session {
         units: &[&PreparedUnit],
         target: Target,
     ) -> (Vec<Option<Signature>>, Vec<CompileMessage>) {
-        let mut found: Vec<Option<Signature>> = Vec::new();
-        let mut missing = Vec::new();
-        for (index, unit) in units.iter().enumerate() {
-            let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
-            let stored = self.stored(unit, &key, Some::<Signature>);
-            let stored =
-                stored.or_else(|| self.shared_signature(unit, target, &key, Search::CacheAndWorkers));
-            if stored.is_none() {
-                missing.push((index, key));
-            }
-            found.push(stored);
+        let keys = self.signature_keys(units, target);
+        let stored = |(unit, key): (&&PreparedUnit, &Digest)| self.stored(unit, key, Some::<Signature>);
+        let mut found: Vec<Option<Signature>> = units.iter().zip(&keys).map(stored).collect();
+        if found.iter().all(Option::is_some) {
+            return (found, Vec::new());
         }
-        let of_missing: Vec<&PreparedUnit> = missing.iter().map(|(index, _)| units[*index]).collect();
+        if let Some(all) = self.shared_signatures(units, &keys, target, Search::CacheAndWorkers) {
+            return (all.into_iter().map(Some).collect(), Vec::new());
+        }
+        let missing: Vec<usize> = (0..units.len()).filter(|index| found[*index].is_none()).collect();
+        let of_missing: Vec<&PreparedUnit> = missing.iter().map(|index| units[*index]).collect();
         let (signatures, WorkerOutput { printed, .. }) = match self.compile_signatures(&of_missing, target) {
             Ok(compiled) => compiled,
             Err(errors) => return (found, errors),
         };
         let read = ReadFiles::parse(printed.as_deref());
-        for ((index, key), signature) in missing.iter().zip(signatures) {
-            if self.store(units[*index], key, &signature, &read) {
-                self.share_signature(units[*index], target, &signature, printed.as_deref());
-            }
-            found[*index] = Some(signature);
+        let mut is_stored = true;
+        for (index, signature) in missing.into_iter().zip(signatures) {
+            is_stored &= self.store(units[index], &keys[index], &signature, &read);
+            found[index] = Some(signature);
+        }
+        if is_stored && let Some(all) = found.iter().cloned().collect::<Option<Vec<Signature>>>() {
+            self.share_signatures(units, target, all, &read);
         }
         (found, Vec::new())
+    }
+
+    fn signature_keys(&self, units: &[&PreparedUnit], target: Target) -> Vec<Digest> {
+        let key = |unit: &&PreparedUnit| self.key("signature", &[unit], Purpose::Signature(target.arch));
+        units.iter().map(key).collect()
     }
 
     fn compile_signatures(
@@ -443,18 +449,20 @@ impl Session {
         key: &Digest,
         read: impl FnOnce(T) -> Option<R>,
     ) -> Option<R> {
-        if !prepared.dependencies.complete {
-            return None;
-        }
-        let stored: Stored<T> = postcard::from_bytes(&self.cache.get(key)?).ok()?;
-        if !stored.absent.iter().all(|place| self.files.is_absent(Path::new(place))) {
-            return None;
-        }
-        let entry = read(stored.value)?;
+        let entry = read(self.load::<T>(prepared, key)?.value)?;
         if !self.is_fetched(key) {
             self.count(|statistics| statistics.cache_hits += 1);
         }
         Some(entry)
+    }
+
+    fn load<T: DeserializeOwned>(&self, prepared: &PreparedUnit, key: &Digest) -> Option<Stored<T>> {
+        if !prepared.dependencies.complete {
+            return None;
+        }
+        let stored: Stored<T> = postcard::from_bytes(&self.cache.get(key)?).ok()?;
+        let is_absent = |place: &OsString| self.files.is_absent(Path::new(place));
+        stored.absent.iter().all(is_absent).then_some(stored)
     }
 
     /// Stores an entry, unless the compile may have read a file outside the key. Without trace the scan decides.
@@ -485,12 +493,32 @@ impl Session {
         if !dependencies.complete || !dependencies.still_hold() {
             return false;
         }
-        let stored = Stored { value: entry, absent: absent.into_iter().map(PathBuf::into).collect() };
+        let absent = absent.into_iter().map(PathBuf::into).collect();
+        let stored = Stored { value: entry, absent, read: self.store_read(read) };
         // Cannot fail for these types; otherwise the next build recompiles.
         if let Ok(bytes) = postcard::to_allocvec(&stored) {
             self.cache.put(key, &bytes);
         }
         true
+    }
+
+    /// Stores which files were read, once for all entries with the same ones.
+    fn store_read(&self, read: &ReadFiles) -> Option<Digest> {
+        let ReadFiles::Traced(files) = read else { return None };
+        let files: Vec<&OsStr> = files.iter().map(|file| file.as_os_str()).collect();
+        let bytes = postcard::to_allocvec(&files).ok()?;
+        let key = KeyHasher::new("files").field(&bytes).finish();
+        if !self.cache.contains(&key) {
+            self.cache.put(&key, &bytes);
+        }
+        Some(key)
+    }
+
+    /// Returns the files that [`Session::store_read`] stored.
+    fn load_read(&self, key: Option<Digest>) -> Option<ReadFiles> {
+        let Some(key) = key else { return Some(ReadFiles::NotAsked) };
+        let files: Vec<OsString> = postcard::from_bytes(&self.cache.get(&key)?).ok()?;
+        Some(ReadFiles::Traced(files.into_iter().map(PathBuf::from).collect()))
     }
 
     /// Returns paths that precede a computed include of the toolkit, `None` if the key does not cover `file`.

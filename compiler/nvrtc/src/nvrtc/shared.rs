@@ -106,7 +106,7 @@ pub trait SharedEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {
-    /// Whether the result is a kernel's signature instead of code.
+    /// Whether the result is the kernels' signatures instead of code.
     pub(super) signature: bool,
     pub(super) target: String,
     pub(super) kernels: Vec<String>,
@@ -126,10 +126,10 @@ pub(super) struct CodeResult {
     pub(super) included: Option<Vec<String>>,
 }
 
-/// A kernel's parameters.
+/// The kernels' parameters, in the request's order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SignatureResult {
-    pub(super) signature: Signature,
+    pub(super) signatures: Vec<Signature>,
     /// Files that NVRTC opened; `None` without a trace.
     pub(super) included: Option<Vec<String>>,
 }
@@ -182,7 +182,7 @@ pub(super) fn code_outputs(output: &Output, code: &[u8], result: &CodeResult) ->
     Some(files.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect())
 }
 
-/// Returns the output file of a compile for a signature.
+/// Returns the output file of a compile for signatures.
 pub(super) fn signature_outputs(result: &SignatureResult) -> Option<Outputs> {
     Some(Outputs::from([(RESULT.to_owned(), serde_json::to_vec(result).ok()?)]))
 }
@@ -267,9 +267,8 @@ fn run(root: &Path, program: &Path) -> Result<(), Stop> {
         }
     };
     let outputs = if request.signature {
-        let signature = signatures(&output).map_err(|error| error.to_string())?.pop();
-        let signature = signature.ok_or("the request has no kernel")?;
-        signature_outputs(&SignatureResult { signature, included })
+        let signatures = signatures(&output).map_err(|error| error.to_string())?;
+        signature_outputs(&SignatureResult { signatures, included })
     } else {
         let code = if output.cubin.is_empty() { &output.ptx } else { &output.cubin };
         let (nvrtc, symbols) = (compiler.version(), output.lowered_names.clone());

@@ -14,6 +14,8 @@ pub(super) struct Stored<T> {
     pub(super) value: T,
     /// A file there would take precedence over one that was read.
     pub(super) absent: Vec<OsString>,
+    /// Key of the entry with the files that were read; `None` without a trace.
+    pub(super) read: Option<Digest>,
 }
 
 /// Code packed as in bundles, compressed once by the compiling thread.
@@ -47,6 +49,15 @@ impl CodeEntry {
         let packed = CodeBytes::pack(bytes);
         let unpacked = packed.is_packed().then(|| packed.unpacked_length());
         Some(CodeEntry { nvrtc, symbols, log, digest, unpacked, stored: packed.stored().to_vec() })
+    }
+
+    /// Returns NVRTC's output.
+    pub(super) fn output(&self, target: Target) -> Option<Output> {
+        let bytes = CodeBytes::from_stored(self.stored.clone(), self.unpacked)?;
+        let code = bytes.unpack(self.digest).ok()?.to_vec();
+        let (cubin, ptx) =
+            if target.kind == TargetKind::Cubin { (code, Vec::new()) } else { (Vec::new(), code) };
+        Some(Output { log: self.log.clone(), lowered_names: self.symbols.clone(), cubin, ptx })
     }
 
     pub(super) fn code(&self, target: Target, count: usize) -> Result<Code, String> {

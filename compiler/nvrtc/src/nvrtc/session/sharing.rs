@@ -1,20 +1,23 @@
 //! Looks results up in the cache that machines share, and stores them there.
 
+mod paths;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use cubinder_model::{Arch, Digest, Target, TargetKind};
 use nvrtc_sys::Output;
 
 use super::super::shared::{
-    CODE, CodeResult, CompileAction, FOLDER, Input, LOG, Outputs, RESULT, Request, SharedCache, SharedEntry,
+    CODE, CodeResult, CompileAction, Input, LOG, Outputs, RESULT, Request, SharedCache, SharedEntry,
     SignatureResult, code_outputs, signature_outputs,
 };
 use super::entry::{Code, CodeEntry};
 use super::*;
-use crate::codegen::{display_name, without_detours};
 use crate::cubin;
+pub use paths::contains_path;
+use paths::{Folder, check_paths, folders, folders_before_detours, included, local_path, names, of_machine};
 
 /// A cache that machines share, and what the session did with it.
 #[derive(Debug)]
@@ -31,6 +34,17 @@ pub(super) struct Sharing {
     /// Number of compiles on this machine that may start.
     free: Mutex<usize>,
     released: Condvar,
+}
+
+/// What became of a result that was to be copied to the shared cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// The cache was asked to store it.
+    Stored,
+    /// The local cache lacks it.
+    NotCompiled,
+    /// It is not shared ([`Session::unshared`]), or the cache stores nothing.
+    NotShared,
 }
 
 /// A compile on this machine, beside threads that wait for workers.
@@ -65,15 +79,6 @@ impl<T: Into<String>> From<T> for Unusable {
     }
 }
 
-/// An include folder and its name in actions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Folder {
-    local: PathBuf,
-    /// Absolute, without detours.
-    absolute: PathBuf,
-    name: String,
-}
-
 const LINE_INFORMATION: &str = "line information contains paths of this machine";
 const OPEN_INCLUDES: &str = "the included files or the options are not known completely";
 const OUTSIDE: &str = "a header is in no include folder and not in the project";
@@ -81,6 +86,20 @@ const NOT_UTF_8: &str = "the name of a file is not UTF-8";
 const MACHINE_PATH: &str = "the code or a message contains a path of this machine";
 const OLD_NVRTC: &str = "this NVRTC is not reproducible";
 const UNREADABLE: &str = "an input cannot be read or has changed";
+
+impl Sharing {
+    /// Remembers that the local cache has the key's entry from the shared one.
+    fn mark_fetched(&self, key: Digest) {
+        lock(&self.asked).insert(key, true);
+    }
+
+    /// Counts a compile without an action once.
+    fn count_unshared(&self, key: &Digest, reason: &'static str) {
+        if lock(&self.asked).insert(*key, false).is_none() {
+            *lock(&self.unshared).entry(reason).or_default() += 1;
+        }
+    }
+}
 
 impl Session {
     /// Shares results of the project in `root` with other machines. With `is_remote_only`, results that no server
@@ -131,33 +150,45 @@ impl Session {
         self.sharing.is_some() && self.cache.is_enabled()
     }
 
-    /// Copies a program's code from the shared cache to the local one, unless that has it.
-    pub fn fetch_code(&self, units: &[&PreparedUnit], target: Target) {
+    /// Copies a program's code from the shared cache to the local one; returns whether that has it.
+    pub fn fetch_code(&self, units: &[&PreparedUnit], target: Target) -> bool {
         let key = self.key("code", units, Purpose::Code(target));
-        if !self.cache.contains(&key) {
-            self.shared_code(units, target, &key, Search::Cache);
+        self.cache.contains(&key) || self.shared_code(units, target, &key, Search::Cache).is_some()
+    }
+
+    /// Copies the signatures of units that differ only in kernels, as [`Session::fetch_code`] does.
+    pub fn fetch_signatures(&self, units: &[&PreparedUnit], target: Target) -> bool {
+        let keys = self.signature_keys(units, target);
+        keys.iter().all(|key| self.cache.contains(key))
+            || self.shared_signatures(units, &keys, target, Search::Cache).is_some()
+    }
+
+    /// Copies a program's code from the local cache to the shared one.
+    pub fn push_code(&self, units: &[&PreparedUnit], target: Target) -> Pushed {
+        let key = self.key("code", units, Purpose::Code(target));
+        let found = || {
+            let entry = self.load::<CodeEntry>(units.first()?, &key)?;
+            Some((entry.value.output(target)?, self.load_read(entry.read)?, entry.value.nvrtc))
+        };
+        match found() {
+            Some((output, read, nvrtc)) => self.share_code(units, target, &output, &read, nvrtc),
+            None => Pushed::NotCompiled,
         }
     }
 
-    /// Copies a kernel's signature from the shared cache to the local one, unless that has it.
-    pub fn fetch_signature(&self, unit: &PreparedUnit, target: Target) {
-        let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
-        if !self.cache.contains(&key) {
-            self.shared_signature(unit, target, &key, Search::Cache);
-        }
-    }
-
-    /// Returns whether workers compile, and the local cache keeps their results.
-    #[must_use]
-    pub fn can_execute(&self) -> bool {
-        self.can_fetch() && self.sharing.as_ref().is_some_and(|sharing| sharing.cache.executes())
-    }
-
-    /// Stores a kernel's signature by a worker in the local cache, unless that has it.
-    pub fn execute_signature(&self, unit: &PreparedUnit, target: Target) {
-        let key = self.key("signature", &[unit], Purpose::Signature(target.arch));
-        if !self.cache.contains(&key) {
-            self.shared_signature(unit, target, &key, Search::CacheAndWorkers);
+    /// Copies the signatures of units that differ only in kernels, as [`Session::push_code`] does.
+    pub fn push_signatures(&self, units: &[&PreparedUnit], target: Target) -> Pushed {
+        let keys = self.signature_keys(units, target);
+        let entries = units.iter().zip(&keys).map(|(unit, key)| self.load::<Signature>(unit, key));
+        let entries: Option<Vec<Stored<Signature>>> = entries.collect();
+        // A text's kernels read the same files.
+        let found = entries.and_then(|all| {
+            let read = self.load_read(all.first()?.read)?;
+            Some((all.into_iter().map(|entry| entry.value).collect(), read))
+        });
+        match found {
+            Some((signatures, read)) => self.share_signatures(units, target, signatures, &read),
+            None => Pushed::NotCompiled,
         }
     }
 
@@ -169,7 +200,7 @@ impl Session {
         search: Search,
     ) -> Option<(CodeEntry, Code)> {
         let first = units.first()?;
-        self.look_up(units, Purpose::Code(target), key, search, |mut outputs, folders| {
+        self.look_up(units, Purpose::Code(target), key, search, 1, |mut outputs, folders| {
             let result: CodeResult = parse(&outputs)?;
             let code = outputs.remove(CODE).unwrap_or_default();
             let log = String::from_utf8(outputs.remove(LOG).unwrap_or_default());
@@ -186,32 +217,42 @@ impl Session {
                     return Err(format!("its code has no kernel `{symbol}`").into());
                 }
             }
-            self.accept(first, key, &entry, result.included, folders)?;
+            self.accept(first, key, &entry, result.included.as_deref(), folders)?;
             Ok((entry, code))
         })
     }
 
-    pub(super) fn shared_signature(
+    /// Looks up signatures with these keys in the local cache.
+    pub(super) fn shared_signatures(
         &self,
-        unit: &PreparedUnit,
+        units: &[&PreparedUnit],
+        keys: &[Digest],
         target: Target,
-        key: &Digest,
         search: Search,
-    ) -> Option<Signature> {
-        self.look_up(&[unit], Purpose::Signature(target.arch), key, search, |outputs, folders| {
-            let SignatureResult { signature, included } = parse(&outputs)?;
-            self.accept(unit, key, &signature, included, folders)?;
-            Ok(signature)
+    ) -> Option<Vec<Signature>> {
+        let purpose = Purpose::Signature(target.arch);
+        let key = self.key("signature", units, purpose);
+        self.look_up(units, purpose, &key, search, units.len() as u64, |outputs, folders| {
+            let SignatureResult { signatures, included } = parse(&outputs)?;
+            if signatures.len() != units.len() {
+                return Err(format!("{} signatures for {} kernels", signatures.len(), units.len()).into());
+            }
+            for ((unit, key), signature) in units.iter().zip(keys).zip(&signatures) {
+                self.accept(unit, key, signature, included.as_deref(), folders)?;
+                self.sharing.iter().for_each(|sharing| sharing.mark_fetched(*key));
+            }
+            Ok(signatures)
         })
     }
 
-    /// Looks a key up in the cache once. `read` checks the result.
+    /// Looks a key up in the cache once. `read` checks the result, which counts as `count`.
     fn look_up<T>(
         &self,
         units: &[&PreparedUnit],
         purpose: Purpose,
         key: &Digest,
         search: Search,
+        count: u64,
         read: impl FnOnce(Outputs, &[Folder]) -> Result<T, Unusable>,
     ) -> Option<T> {
         let sharing = self.sharing.as_ref()?;
@@ -223,10 +264,7 @@ impl Session {
         let (entry, folders) = match self.shared_entry(sharing, units, purpose) {
             Ok(found) => found,
             Err(reason) => {
-                if !is_asked {
-                    *lock(&sharing.unshared).entry(reason).or_default() += 1;
-                    lock(&sharing.asked).insert(*key, false);
-                }
+                sharing.count_unshared(key, reason);
                 return None;
             }
         };
@@ -240,8 +278,8 @@ impl Session {
         let found = outputs.and_then(|outputs| read(outputs, &folders).map_err(reject).ok());
         lock(&sharing.asked).insert(*key, found.is_some());
         self.count(|statistics| match (&found, is_cached) {
-            (Some(_), true) => statistics.shared_hits += 1,
-            (Some(_), false) => statistics.executed += 1,
+            (Some(_), true) => statistics.shared_hits += count,
+            (Some(_), false) => statistics.executed += count,
             (None, _) => {}
         });
         found
@@ -259,7 +297,7 @@ impl Session {
         prepared: &PreparedUnit,
         key: &Digest,
         entry: &T,
-        included: Option<Vec<String>>,
+        included: Option<&[String]>,
         folders: &[Folder],
     ) -> Result<(), String> {
         let read = included.map_or(ReadFiles::NotAsked, |files| {
@@ -297,14 +335,14 @@ impl Session {
         &self,
         units: &[&PreparedUnit],
         target: Target,
-        compiled: &WorkerOutput,
+        output: &Output,
+        read: &ReadFiles,
         nvrtc: (i32, i32),
-    ) {
-        self.share(units, Purpose::Code(target), |folders| {
+    ) -> Pushed {
+        self.share("code", units, Purpose::Code(target), |folders| {
             if doubts(nvrtc).is_some() {
                 return Err(OLD_NVRTC);
             }
-            let WorkerOutput { output, printed } = compiled;
             let code = if target.kind == TargetKind::Cubin { &output.cubin } else { &output.ptx };
             let names = of_machine(folders).map(|folder| format!("{}/", folder.local.display()));
             for name in names.collect::<Vec<String>>() {
@@ -312,36 +350,50 @@ impl Session {
                     return Err(MACHINE_PATH);
                 }
             }
-            let (symbols, included) = (output.lowered_names.clone(), included(folders, printed.as_deref())?);
+            let (symbols, included) = (output.lowered_names.clone(), included(folders, read)?);
             code_outputs(output, code, &CodeResult { nvrtc, symbols, included }).ok_or(UNREADABLE)
-        });
+        })
     }
 
-    pub(super) fn share_signature(
+    pub(super) fn share_signatures(
         &self,
-        unit: &PreparedUnit,
+        units: &[&PreparedUnit],
         target: Target,
-        signature: &Signature,
-        printed: Option<&[u8]>,
-    ) {
-        self.share(&[unit], Purpose::Signature(target.arch), |folders| {
-            let (signature, included) = (signature.clone(), included(folders, printed)?);
-            signature_outputs(&SignatureResult { signature, included }).ok_or(UNREADABLE)
-        });
+        signatures: Vec<Signature>,
+        read: &ReadFiles,
+    ) -> Pushed {
+        self.share("signature", units, Purpose::Signature(target.arch), |folders| {
+            let included = included(folders, read)?;
+            signature_outputs(&SignatureResult { signatures, included }).ok_or(UNREADABLE)
+        })
     }
 
     fn share(
         &self,
+        kind: &str,
         units: &[&PreparedUnit],
         purpose: Purpose,
         outputs: impl FnOnce(&[Folder]) -> Result<Outputs, &'static str>,
-    ) {
-        let Some(sharing) = self.sharing.as_ref().filter(|sharing| sharing.cache.stores()) else { return };
-        // A look-up counted units without an action.
-        let Ok((entry, folders)) = self.shared_entry(sharing, units, purpose) else { return };
+    ) -> Pushed {
+        let Some(sharing) = self.sharing.as_ref().filter(|sharing| sharing.cache.stores()) else {
+            return Pushed::NotShared;
+        };
+        let (entry, folders) = match self.shared_entry(sharing, units, purpose) {
+            Ok(found) => found,
+            Err(reason) => {
+                sharing.count_unshared(&self.key(kind, units, purpose), reason);
+                return Pushed::NotShared;
+            }
+        };
         match outputs(&folders) {
-            Ok(outputs) => entry.put(&outputs),
-            Err(reason) => *lock(&sharing.unshared).entry(reason).or_default() += 1,
+            Ok(outputs) => {
+                entry.put(&outputs);
+                Pushed::Stored
+            }
+            Err(reason) => {
+                *lock(&sharing.unshared).entry(reason).or_default() += 1;
+                Pushed::NotShared
+            }
         }
     }
 
@@ -448,171 +500,6 @@ fn check_target(target: Target, code: &[u8]) -> Result<(), String> {
         }
     };
     if is_right { Ok(()) } else { Err(format!("its code is not for {target}")) }
-}
-
-/// Names include folders, of which the last `toolkit` ones are CUDA's. Those in the project keep their path, which
-/// `__FILE__` in headers can put into code.
-fn folders(root: &Path, include: &[PathBuf], toolkit: usize) -> Vec<Folder> {
-    let own = include.len().saturating_sub(toolkit);
-    let named = include.iter().enumerate().map(|(index, local)| {
-        let name = match index.checked_sub(own) {
-            Some(index) => format!("{FOLDER}/toolkit/{index}"),
-            None => in_project(root, local).unwrap_or_else(|| format!("{FOLDER}/include/{index}")),
-        };
-        Folder { local: local.clone(), absolute: absolute(local), name }
-    });
-    named.collect()
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    without_detours(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
-}
-
-/// Returns the path relative to the project if it is in it.
-fn in_project(root: &Path, path: &Path) -> Option<String> {
-    let name = display_name(path, root);
-    let is_inside = !name.starts_with('/') && !name.split('/').any(|part| part == "..");
-    let name = if name.is_empty() { ".".to_owned() } else { name };
-    (is_inside && name != FOLDER && !name.starts_with(&format!("{FOLDER}/"))).then_some(name)
-}
-
-/// Returns the names of a header: one for each include folder with it, else its path in the project.
-fn names(root: &Path, folders: &[Folder], path: &Path) -> Result<Vec<String>, &'static str> {
-    let clean = absolute(path);
-    clean.to_str().ok_or(NOT_UTF_8)?;
-    let in_folder = folders.iter().filter_map(|folder| {
-        let rest = clean.strip_prefix(&folder.absolute).ok()?.to_string_lossy();
-        Some(if folder.name == "." { rest.into_owned() } else { format!("{}/{rest}", folder.name) })
-    });
-    let mut names: Vec<String> = in_folder.collect();
-    if names.is_empty() {
-        names.push(in_project(root, path).ok_or(OUTSIDE)?);
-    }
-    Ok(names)
-}
-
-/// Returns the directories before each `..` of a header's path in the action. Fails unless the path leads to one of the
-/// header's `names` there.
-fn folders_before_detours(
-    folders: &[Folder],
-    path: &Path,
-    names: &[String],
-) -> Result<Vec<String>, &'static str> {
-    let mut before = Vec::new();
-    if !path.components().any(|part| part == Component::ParentDir) {
-        return Ok(before);
-    }
-    // A link before `..` leads to another folder.
-    if path.canonicalize().ok() != absolute(path).canonicalize().ok() {
-        return Err(OUTSIDE);
-    }
-    for folder in folders {
-        let Ok(rest) = path.strip_prefix(&folder.local) else { continue };
-        let mut shared = PathBuf::from(&folder.name);
-        for part in rest.components() {
-            if part == Component::ParentDir {
-                let folder = without_detours(&shared);
-                before.push(folder.to_str().ok_or(NOT_UTF_8)?.to_owned());
-            }
-            shared.push(part);
-        }
-        let shared = without_detours(&shared);
-        if !names.iter().any(|name| Path::new(name) == shared) {
-            return Err(OUTSIDE);
-        }
-    }
-    before.retain(|folder| !folder.is_empty());
-    Ok(before)
-}
-
-/// Returns the include folders that have another path in actions.
-fn of_machine(folders: &[Folder]) -> impl Iterator<Item = &Folder> {
-    folders.iter().filter(|folder| folder.local != Path::new(&folder.name))
-}
-
-/// Fails if a result contains the action's path of a header that has another path here, except that of the unit.
-fn check_paths(
-    unit: &str,
-    folders: &[Folder],
-    target: Target,
-    code: &[u8],
-    log: &str,
-    included: Option<&[String]>,
-) -> Result<(), Unusable> {
-    /// Shorter texts are in code by chance.
-    const SHORTEST: usize = 4;
-    let spelled = |path: &str| match target.kind {
-        TargetKind::Cubin => path.to_owned(),
-        TargetKind::Ptx | TargetKind::Native => in_ptx(path),
-    };
-    let code = without(code, spelled(unit).as_bytes());
-    let log = without(log.as_bytes(), unit.as_bytes());
-    let is_moved =
-        |file: &&String| without_detours(&local_path(folders, file)) != without_detours(Path::new(file));
-    let files = included.into_iter().flatten().filter(is_moved).cloned();
-    let names = of_machine(folders).map(|folder| format!("{}/", folder.name));
-    let mut paths = names.filter(|name| name.len() >= SHORTEST).chain(files);
-    let has = |path: String| contains(&code, spelled(&path).as_bytes()) || contains(&log, path.as_bytes());
-    if paths.any(has) { Err(Unusable::OtherPaths) } else { Ok(()) }
-}
-
-/// Overwrites each occurrence of a text.
-fn without(bytes: &[u8], text: &[u8]) -> Vec<u8> {
-    let mut rest = bytes.to_vec();
-    for at in 0..bytes.len() {
-        if !text.is_empty()
-            && bytes.get(at..).is_some_and(|bytes| bytes.starts_with(text))
-            && let Some(found) = rest.get_mut(at..at + text.len())
-        {
-            found.fill(0);
-        }
-    }
-    rest
-}
-
-fn contains(bytes: &[u8], text: &[u8]) -> bool {
-    bytes.windows(text.len().max(1)).any(|bytes| bytes == text)
-}
-
-/// Returns the action's names of the files that NVRTC opened.
-fn included(folders: &[Folder], printed: Option<&[u8]>) -> Result<Option<Vec<String>>, &'static str> {
-    let files = match ReadFiles::parse(printed) {
-        ReadFiles::NotAsked => return Ok(None),
-        ReadFiles::Unknown => return Err(OPEN_INCLUDES),
-        ReadFiles::Traced(files) => files,
-    };
-    let name = |file: &PathBuf| {
-        let found = folders.iter().find_map(|folder| Some((folder, file.strip_prefix(&folder.local).ok()?)));
-        let (folder, rest) = found.ok_or(OUTSIDE)?;
-        let rest = rest.to_str().ok_or(NOT_UTF_8)?;
-        Ok(if folder.name == "." { rest.to_owned() } else { format!("{}/{rest}", folder.name) })
-    };
-    files.iter().map(name).collect::<Result<_, _>>().map(Some)
-}
-
-/// Inverts [`included`]: the longest folder is the most specific.
-fn local_path(folders: &[Folder], file: &str) -> PathBuf {
-    let file = Path::new(file);
-    let in_folder = folders.iter().filter_map(|folder| {
-        let name = if folder.name == "." { Path::new("") } else { Path::new(&folder.name) };
-        Some((name.components().count(), folder.local.join(file.strip_prefix(name).ok()?)))
-    });
-    in_folder.max_by_key(|(length, _)| *length).map_or_else(|| file.to_owned(), |(_, path)| path)
-}
-
-/// Returns whether code contains a path.
-#[must_use]
-pub fn contains_path(code: &[u8], kind: TargetKind, path: &str) -> bool {
-    match kind {
-        TargetKind::Cubin => contains(code, path.as_bytes()),
-        TargetKind::Ptx | TargetKind::Native => contains(code, in_ptx(path).as_bytes()),
-    }
-}
-
-/// PTX strings are numbers: `.b8 name[3] = {47, 97, 0};`
-fn in_ptx(text: &str) -> String {
-    let numbers: Vec<String> = text.bytes().map(|byte| byte.to_string()).collect();
-    numbers.join(", ")
 }
 
 #[cfg(test)]

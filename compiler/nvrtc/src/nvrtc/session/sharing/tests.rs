@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 
+use super::paths::in_ptx;
 use super::*;
 use crate::test_support::{show, toolkit, unit};
 
@@ -142,7 +143,7 @@ fn a_machine_uses_the_results_of_another() {
     let target: Target = "sm_89".parse().unwrap();
     for _ in 0..2 {
         session.fetch_code(&[&prepared], target);
-        session.fetch_signature(&prepared, target);
+        session.fetch_signatures(&[&prepared], target);
     }
     assert_eq!(session.compile(&prepared, target).unwrap().object, code);
     let Statistics { nvrtc_calls, cache_hits, shared_hits, .. } = session.statistics();
@@ -160,10 +161,8 @@ fn workers_compile_what_the_cache_lacks() {
     let session = machine.session();
     let prepared = session.prepare(unit(&machine.home.path().join("project"), TEXT, "k", &[]));
     let target: Target = "sm_89".parse().unwrap();
-    assert!(session.can_execute());
     session.fetch_code(&[&prepared], target);
-    session.fetch_signature(&prepared, target);
-    session.execute_signature(&prepared, target);
+    session.fetch_signatures(&[&prepared], target);
     assert_eq!(session.compile(&prepared, target).unwrap().object, code);
     assert!(session.signature(&prepared, target).is_ok());
     let Statistics { nvrtc_calls, cache_hits, shared_hits, executed, .. } = session.statistics();
@@ -178,6 +177,54 @@ fn workers_compile_what_the_cache_lacks() {
     let errors = diagnostics(session.compile(&prepared, target).unwrap_err());
     assert_eq!(errors[0].message, "no server returned a result of `k` for `sm_89`");
     assert_eq!(session.statistics().nvrtc_calls, 0);
+}
+
+#[test]
+fn kernels_of_a_text_share_an_action() {
+    let Some(toolkit) = toolkit("kernels_of_a_text_share_an_action") else { return };
+    let shared = Arc::new(Memory::default());
+    let text = "__global__ void one(int* x) {}\n__global__ void two(char* x, int n) {}\n";
+    let target: Target = "sm_89".parse().unwrap();
+    let signatures = |kernels: &[&str]| {
+        let machine = Machine::new(&toolkit, &shared);
+        let session = machine.session();
+        let root = machine.home.path().join("project");
+        let units: Vec<PreparedUnit> =
+            kernels.iter().map(|kernel| session.prepare(unit(&root, text, kernel, &[]))).collect();
+        let units: Vec<&PreparedUnit> = units.iter().collect();
+        let found = session.signatures(&units, target);
+        let counts = found.iter().map(|it| it.as_ref().unwrap().params.len()).collect::<Vec<_>>();
+        let Statistics { nvrtc_calls, shared_hits, .. } = session.statistics();
+        (counts, nvrtc_calls, shared_hits)
+    };
+    assert_eq!(signatures(&["one", "two"]), (vec![1, 2], 1, 0));
+    let of_both: Vec<Outputs> = shared.results.lock().unwrap().values().cloned().collect();
+    assert_eq!(of_both.len(), 1);
+    assert_eq!(signatures(&["one", "two"]), (vec![1, 2], 0, 2));
+    assert_eq!(signatures(&["two"]), (vec![2], 1, 0));
+    *shared.replacement.lock().unwrap() = of_both[0].clone();
+    assert_eq!(signatures(&["two"]), (vec![2], 1, 0), "a result for other kernels");
+    assert_eq!(shared.rejected.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn results_of_the_local_cache_are_pushed() {
+    let Some(toolkit) = toolkit("results_of_the_local_cache_are_pushed") else { return };
+    let nothing = Arc::new(Memory { is_read_only: true, ..Memory::default() });
+    let mut first = Machine::new(&toolkit, &nothing);
+    let (code, _) = first.build(TEXT, "sm_89");
+    let shared = Arc::new(Memory::default());
+    first.shared = Arc::clone(&shared);
+    let session = first.session();
+    let prepared = session.prepare(unit(&first.home.path().join("project"), TEXT, "k", &[]));
+    let push = |target: &str| {
+        let target = target.parse().unwrap();
+        (session.push_code(&[&prepared], target), session.push_signatures(&[&prepared], target))
+    };
+    assert_eq!(push("sm_90"), (Pushed::NotCompiled, Pushed::NotCompiled));
+    assert_eq!(push("sm_89"), (Pushed::Stored, Pushed::Stored));
+    assert_eq!(Machine::new(&toolkit, &shared).build(TEXT, "sm_89"), (code, [0, 0, 2]));
+    assert!(shared.rejected.lock().unwrap().is_empty());
 }
 
 #[test]
@@ -404,7 +451,7 @@ fn results_of_other_files_are_rejected() {
     let (_, folders) = project.action("../common/x.h").unwrap();
     let accept = |file: &str| {
         let included = Some(vec![file.to_owned()]);
-        project.session.accept(&prepared, &Digest::compute(b"key"), &1_u32, included, &folders)
+        project.session.accept(&prepared, &Digest::compute(b"key"), &1_u32, included.as_deref(), &folders)
     };
     assert_eq!(accept("kernels/../common/x.h"), Ok(()));
     let error = accept("include/sub/../common/x.h").unwrap_err();
@@ -441,7 +488,7 @@ fn a_cache_that_stores_nothing_needs_no_action() {
         let project = Project::new(Memory { is_read_only, ..Memory::default() }, &[], &["kernels/a.h"]);
         let prepared = project.prepare("#include \"a.h\"\n");
         let mut is_built = false;
-        project.session.share(&[&prepared], Purpose::Code(target()), |_| {
+        project.session.share("code", &[&prepared], Purpose::Code(target()), |_| {
             is_built = true;
             Err(UNREADABLE)
         });

@@ -1,0 +1,136 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use cubinder_compiler::compile::{Peer, Transfer, Transferred, transfer};
+use cubinder_compiler::project::ProjectOptions;
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::words::counted;
+use serde_json::json;
+
+use super::super::compile::progress_bar;
+use super::super::output::{check_file, print};
+use super::super::project_arguments::{self, ProjectArguments, remote_cache};
+
+cubinder_source::diagnostics! {
+    struct NoServer {}
+    error "no shared cache is configured" {
+        help: "specify `--remote-cache URL`, or add `[remote]` to `cubinder.toml` (docs/remote-cache.md)";
+    }
+
+    struct Incomplete { missing: String, all: u64, source: String, help: &'static str }
+    error "{source} lacks {missing} of {all}" {
+        help: "{help}";
+    }
+}
+
+/// Copy results between the local cache and the shared one.
+///
+/// Exit code 1 if results are missing.
+#[derive(Args)]
+pub(super) struct ServerArguments {
+    #[command(flatten)]
+    project: ProjectArguments,
+    /// Shared cache: grpcs://host:port, or grpc:// without encryption [default: CUBINDER_REMOTE_CACHE, else `[remote]` of cubinder.toml]
+    #[arg(long, value_name = "URL")]
+    remote_cache: Option<String>,
+    /// Print JSON Lines: messages, then the result
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copy results between the local cache and a file.
+///
+/// Exit code 1 if results are missing.
+#[derive(Args)]
+pub(super) struct FileArguments {
+    /// The file of results, a zip archive
+    file: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
+    /// Print JSON Lines: messages, then the result
+    #[arg(long)]
+    json: bool,
+}
+
+impl ServerArguments {
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+}
+
+impl FileArguments {
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+}
+
+const COMPILE_FIRST: &str = "run `cubinder compile` with the same options first";
+
+pub(super) fn push(arguments: &ServerArguments) -> Result<(), Vec<Diagnostic>> {
+    with_server(arguments, Transfer::Push, "the local cache", COMPILE_FIRST)
+}
+
+pub(super) fn pull(arguments: &ServerArguments) -> Result<(), Vec<Diagnostic>> {
+    let help = "fill it with `cubinder cache push` or `cubinder compile --remote-upload`, with the same release of cubinder and CUDA";
+    with_server(arguments, Transfer::Fetch, "the shared cache", help)
+}
+
+pub(super) fn export(arguments: &FileArguments) -> Result<(), Vec<Diagnostic>> {
+    check_file(&arguments.file)?;
+    with_file(arguments, Transfer::Push, "the local cache".to_owned(), COMPILE_FIRST)
+}
+
+pub(super) fn import(arguments: &FileArguments) -> Result<(), Vec<Diagnostic>> {
+    let source = format!("`{}`", arguments.file.display());
+    let help = "export it from the same sources, with the same release of cubinder and CUDA";
+    with_file(arguments, Transfer::Fetch, source, help)
+}
+
+fn with_server(
+    arguments: &ServerArguments,
+    direction: Transfer,
+    source: &str,
+    help: &'static str,
+) -> Result<(), Vec<Diagnostic>> {
+    let overrides = arguments.project.overrides();
+    let remote_cache = remote_cache(arguments.remote_cache.as_deref())?;
+    let options = ProjectOptions { remote_cache, ..arguments.project.options(&overrides)? };
+    let project = project_arguments::open(options)?;
+    let server = project.remote()?.ok_or(NoServer {})?;
+    let bar = progress_bar(arguments.json);
+    let done = transfer(&project, &overrides, &Peer::Server(server), direction, &bar)?;
+    report(&done, arguments.json, source.to_owned(), help)
+}
+
+fn with_file(
+    arguments: &FileArguments,
+    direction: Transfer,
+    source: String,
+    help: &'static str,
+) -> Result<(), Vec<Diagnostic>> {
+    let overrides = arguments.project.overrides();
+    let project = project_arguments::open(arguments.project.options(&overrides)?)?;
+    let bar = progress_bar(arguments.json);
+    let done = transfer(&project, &overrides, &Peer::File(&arguments.file), direction, &bar)?;
+    report(&done, arguments.json, source, help)
+}
+
+fn report(done: &Transferred, json: bool, source: String, help: &'static str) -> Result<(), Vec<Diagnostic>> {
+    let Transferred { complete, missing, unshared } = done;
+    if json {
+        let report =
+            json!({"copied": complete, "missing": missing, "unshared": unshared.values().sum::<u64>()});
+        print(&(report.to_string() + "\n"));
+    } else {
+        print(&format!("copied {}\n", counted(*complete, "result")));
+        for (reason, count) in unshared {
+            print(&format!("not shared: {}: {reason}\n", counted(*count, "result")));
+        }
+    }
+    if *missing == 0 {
+        return Ok(());
+    }
+    let all = complete + missing;
+    let missing = counted(*missing, "result");
+    Err(Incomplete { missing, all, source, help }.into())
+}

@@ -1,0 +1,164 @@
+//! Copies results of a project's compiles between the local cache and a server or a file, without NVRTC.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use cubinder_manifest::config::RemoteConfig;
+use cubinder_nvrtc::nvrtc::{PreparedUnit, Pushed, Session};
+use cubinder_nvrtc::toolkit::Overrides;
+use cubinder_source::diagnostic::{Diagnostic, Severity, Sink};
+use cubinder_source::source;
+use indicatif::ProgressBar;
+use rayon::prelude::*;
+
+use super::jobs::{self, CompileJobs, Job, Task};
+use super::results_file::ResultsFile;
+use super::session;
+use super::shared_cache::{RemoteCache, Replacement};
+use crate::check_plugins::{self, CheckedPlugins, Purpose, in_thread_pool};
+use crate::project::Project;
+
+/// The other side of a transfer.
+#[derive(Debug, Clone)]
+pub enum Peer<'p> {
+    /// A shared cache.
+    Server(RemoteConfig),
+    /// A file.
+    File(&'p Path),
+}
+
+/// The direction of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// To the local cache.
+    Fetch,
+    /// From the local cache.
+    Push,
+}
+
+/// Numbers of results after a transfer: code of programs, and signatures of kernels of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Transferred {
+    /// Results that the destination has.
+    pub complete: u64,
+    /// Results that the source lacks.
+    pub missing: u64,
+    /// Results that are not shared, by reason.
+    pub unshared: BTreeMap<&'static str, u64>,
+}
+
+/// Copies the results of all compiles of a project.
+///
+/// # Errors
+/// Errors of manifests, and the first failure of the server or the file.
+pub fn transfer(
+    project: &Project,
+    overrides: &Overrides,
+    peer: &Peer<'_>,
+    direction: Transfer,
+    progress: &ProgressBar,
+) -> Result<Transferred, Vec<Diagnostic>> {
+    let digests = session::cache(overrides, true);
+    let (shared, file) = match (peer, direction) {
+        (Peer::Server(config), _) => {
+            let can_upload = direction == Transfer::Push;
+            let config = RemoteConfig { executor: None, can_upload, ..config.clone() };
+            (RemoteCache::new(&config, digests, Replacement::NoCopies), None)
+        }
+        (Peer::File(path), direction) => {
+            let file = match direction {
+                Transfer::Fetch => ResultsFile::open(path)?,
+                Transfer::Push => ResultsFile::new(path),
+            };
+            let file = Arc::new(file);
+            (RemoteCache::of_file(Arc::clone(&file), digests), Some(file))
+        }
+    };
+    in_thread_pool(|| {
+        let transferred = run_all(project, overrides, shared, direction, progress)?;
+        match file.filter(|_| direction == Transfer::Push) {
+            Some(file) => file.write()?,
+            None => {}
+        }
+        Ok(transferred)
+    })
+}
+
+fn run_all(
+    project: &Project,
+    overrides: &Overrides,
+    shared: RemoteCache,
+    direction: Transfer,
+    progress: &ProgressBar,
+) -> Result<Transferred, Vec<Diagnostic>> {
+    let warnings = Sink::default();
+    let plans = check_plugins::resolve_manifests(project, project.read_manifests()).plan(Purpose::Compile);
+    let CheckedPlugins { plugins, .. } = plans.check(&source::text, &warnings)?;
+    project.check_target_selection(plugins.iter().map(|plugin| &plugin.plan))?;
+    let session = session::for_copies(project, &plugins, overrides, shared)?;
+    let Some(session) = session.as_ref() else { return Ok(Transferred::default()) };
+    let jobs = CompileJobs::new(project, Some(session), &plugins)?;
+    let programs = jobs.programs();
+    let tasks = jobs::tasks(session, &jobs.jobs, &programs);
+    let results = run(session, &jobs.jobs, &tasks, direction, progress);
+    session.check_unchanged()?;
+    let failures = session.take_sharing_warnings().into_iter().chain(session.take_cache_warning());
+    let failures: Vec<Diagnostic> =
+        failures.map(|failure| Diagnostic { severity: Severity::Error, ..failure }).collect();
+    if !failures.is_empty() {
+        return Err(failures);
+    }
+    let unshared = session.unshared();
+    let count = |wanted: Pushed| results.iter().filter(|result| **result == wanted).count() as u64;
+    let missing = match direction {
+        // A look-up does not tell why it has no result.
+        Transfer::Fetch => count(Pushed::NotCompiled).saturating_sub(unshared.values().sum()),
+        Transfer::Push => count(Pushed::NotCompiled),
+    };
+    Ok(Transferred { complete: count(Pushed::Stored), missing, unshared })
+}
+
+/// Threads wait for the network, so more than processors run.
+pub(super) fn run(
+    session: &Session,
+    jobs: &[Job<'_>],
+    tasks: &[Task<'_>],
+    direction: Transfer,
+    progress: &ProgressBar,
+) -> Vec<Pushed> {
+    const THREADS: usize = 32;
+    progress.set_length(tasks.len() as u64);
+    let prepared = |job: &usize| Some(&jobs.get(*job)?.prepared);
+    let transfer = |task: &Task<'_>| {
+        let result = match task {
+            Task::Signatures(group) => {
+                let units: Vec<&PreparedUnit> = group.iter().filter_map(|it| prepared(&it.job)).collect();
+                let target = group.first().map(|request| request.target);
+                target.map(|target| match direction {
+                    Transfer::Fetch => fetched(session.fetch_signatures(&units, target)),
+                    Transfer::Push => session.push_signatures(&units, target),
+                })
+            }
+            Task::Code(program, planned) => {
+                let units: Vec<&PreparedUnit> = program.iter().filter_map(prepared).collect();
+                Some(match direction {
+                    Transfer::Fetch => fetched(session.fetch_code(&units, planned.target)),
+                    Transfer::Push => session.push_code(&units, planned.target),
+                })
+            }
+        };
+        progress.inc(1);
+        result
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
+    let all = || tasks.par_iter().filter_map(transfer).collect();
+    // Fewer threads are slower.
+    let results = pool.map_or_else(|_| all(), |pool| pool.install(all));
+    progress.reset();
+    results
+}
+
+fn fetched(is_there: bool) -> Pushed {
+    if is_there { Pushed::Stored } else { Pushed::NotCompiled }
+}

@@ -46,7 +46,7 @@ pub(super) enum Replacement {
 /// Where results are.
 #[derive(Debug)]
 enum Store {
-    Server(Server),
+    Server(Box<Server>),
     File(Arc<ResultsFile>),
 }
 
@@ -125,7 +125,11 @@ impl RemoteCache {
         RemoteCache {
             executor: config.executor.as_ref().map(|endpoint| Server::new(config, endpoint)),
             platform: config.platform.clone(),
-            ..RemoteCache::with_store(Store::Server(Server::new(config, &config.cache)), digests, replacement)
+            ..RemoteCache::with_store(
+                Store::Server(Box::new(Server::new(config, &config.cache))),
+                digests,
+                replacement,
+            )
         }
     }
 
@@ -360,8 +364,10 @@ impl SharedEntry for Entry<'_> {
     }
 
     fn reject(&self, reason: &str) {
-        match (self.servers.executor.as_ref().filter(|_| self.is_executed.get()), &self.servers.store) {
-            (Some(server), _) | (None, Store::Server(server)) => server.remote.report_invalid(reason),
+        let executor = self.servers.executor.as_ref().filter(|_| self.is_executed.get());
+        match (executor, &self.servers.store) {
+            (Some(executor), _) => executor.remote.report_invalid(reason),
+            (None, Store::Server(server)) => server.remote.report_invalid(reason),
             (None, Store::File(file)) => file.reject(reason),
         }
     }

@@ -23,7 +23,7 @@ use crate::project::Project;
 #[derive(Debug, Clone)]
 pub enum Peer<'p> {
     /// A shared cache.
-    Server(RemoteConfig),
+    Server(&'p RemoteConfig),
     /// A file.
     File(&'p Path),
 }
@@ -46,6 +46,8 @@ pub struct Transferred {
     pub missing: u64,
     /// Results that are not shared, by reason.
     pub unshared: BTreeMap<&'static str, u64>,
+    /// Whether the destination has what the source has: an incomplete file is not written.
+    pub is_written: bool,
 }
 
 /// Copies the results of all compiles of a project.
@@ -63,7 +65,7 @@ pub fn transfer(
     let (shared, file) = match (peer, direction) {
         (Peer::Server(config), _) => {
             let can_upload = direction == Transfer::Push;
-            let config = RemoteConfig { executor: None, can_upload, ..config.clone() };
+            let config = RemoteConfig { executor: None, can_upload, ..(*config).clone() };
             (RemoteCache::new(&config, digests, Replacement::NoCopies), None)
         }
         (Peer::File(path), direction) => {
@@ -77,11 +79,12 @@ pub fn transfer(
     };
     in_thread_pool(|| {
         let transferred = run_all(project, overrides, shared, direction, progress)?;
-        match file.filter(|_| direction == Transfer::Push) {
-            Some(file) => file.write()?,
-            None => {}
+        let new_file = file.filter(|_| direction == Transfer::Push);
+        let is_written = new_file.is_none() || transferred.missing == 0;
+        if let Some(file) = new_file.filter(|_| is_written) {
+            file.write()?;
         }
-        Ok(transferred)
+        Ok(Transferred { is_written, ..transferred })
     })
 }
 
@@ -116,7 +119,7 @@ fn run_all(
         Transfer::Fetch => count(Pushed::NotCompiled).saturating_sub(unshared.values().sum()),
         Transfer::Push => count(Pushed::NotCompiled),
     };
-    Ok(Transferred { complete: count(Pushed::Stored), missing, unshared })
+    Ok(Transferred { complete: count(Pushed::Stored), missing, unshared, is_written: false })
 }
 
 /// Threads wait for the network, so more than processors run.

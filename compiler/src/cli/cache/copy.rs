@@ -17,8 +17,9 @@ cubinder_source::diagnostics! {
         help: "specify `--remote-cache URL`, or add `[remote]` to `cubinder.toml` (docs/remote-cache.md)";
     }
 
-    struct Incomplete { missing: String, all: u64, source: String, help: &'static str }
-    error "{source} lacks {missing} of {all}" {
+    struct Incomplete { missing: u64, all: u64, source: String, outcome: String, help: &'static str }
+    error "{source} lacks {missing} of {all} results" {
+        note: "{outcome}";
         help: "{help}";
     }
 }
@@ -98,7 +99,7 @@ fn with_server(
     let project = project_arguments::open(options)?;
     let server = project.remote()?.ok_or(NoServer {})?;
     let bar = progress_bar(arguments.json);
-    let done = transfer(&project, &overrides, &Peer::Server(server), direction, &bar)?;
+    let done = transfer(&project, &overrides, &Peer::Server(&server), direction, &bar)?;
     report(&done, arguments.json, source.to_owned(), help)
 }
 
@@ -116,21 +117,23 @@ fn with_file(
 }
 
 fn report(done: &Transferred, json: bool, source: String, help: &'static str) -> Result<(), Vec<Diagnostic>> {
-    let Transferred { complete, missing, unshared } = done;
-    if json {
-        let report =
-            json!({"copied": complete, "missing": missing, "unshared": unshared.values().sum::<u64>()});
-        print(&(report.to_string() + "\n"));
-    } else {
-        print(&format!("copied {}\n", counted(*complete, "result")));
-        for (reason, count) in unshared {
-            print(&format!("not shared: {}: {reason}\n", counted(*count, "result")));
-        }
+    let Transferred { complete, missing, unshared, is_written } = done;
+    if *missing > 0 {
+        let (missing, all) = (*missing, complete + missing);
+        let outcome = match is_written {
+            true => format!("copied {}", counted(*complete, "result")),
+            false => "copied nothing".to_owned(),
+        };
+        return Err(Incomplete { missing, all, source, outcome, help }.into());
     }
-    if *missing == 0 {
+    if json {
+        let unshared = unshared.values().sum::<u64>();
+        print(&(json!({"copied": complete, "unshared": unshared}).to_string() + "\n"));
         return Ok(());
     }
-    let all = complete + missing;
-    let missing = counted(*missing, "result");
-    Err(Incomplete { missing, all, source, help }.into())
+    print(&format!("copied {}\n", counted(*complete, "result")));
+    for (reason, count) in unshared {
+        print(&format!("not shared: {}: {reason}\n", counted(*count, "result")));
+    }
+    Ok(())
 }

@@ -53,7 +53,7 @@ struct StatsArguments {
 ///
 /// Builds may run at the same time: they compile again what they miss.
 #[derive(Args)]
-#[group(id = "limits", required = true, multiple = true, args = ["max_size", "unused_for", "all"])]
+#[command(group = clap::ArgGroup::new("limits").required(true).multiple(true).args(["max_size", "unused_for", "all"]))]
 struct PruneArguments {
     /// Remove entries until the cache takes at most this space: 500M, 2G, 1.5GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes)]

@@ -262,16 +262,16 @@ fn a_local_cache_is_pushed_and_pulled() {
     else {
         return;
     };
-    let remote = ["--remote-cache", server.url.as_str()];
+    let url = server.url.clone();
+    let remote = ["--remote-cache", url.as_str()];
     let compiled = first.compile(&[]);
     let (succeeded, said) = second.cache(&["pull", remote[0], remote[1]]);
     assert!(!succeeded && said.contains("the shared cache lacks "), "{said}");
     let pushed = first.cache(&["push", remote[0], remote[1]]);
     assert!(pushed.0 && pushed.1.contains(r#""unshared":0"#), "{pushed:?}");
     assert_eq!(second.cache(&["pull", remote[0], remote[1]]), pushed);
-    let url = server.url.clone();
     drop(server);
-    let (succeeded, said) = first.cache(&["push", remote[0], &url]);
+    let (succeeded, said) = first.cache(&["push", remote[0], remote[1]]);
     assert!(!succeeded && said.contains("GetCapabilities failed"), "{said}");
     let found = second.compile(&[]);
     assert_eq!(found.figures()[0], 0, "{}", found.said);

@@ -25,17 +25,14 @@ pub(super) fn as_worker() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next()?;
     if first == EXECUTE {
-        let root = std::env::current_dir().map_err(|error| error.to_string());
-        let program = overrides(None).workers.ok_or_else(|| "the program has no path".to_owned());
-        let paths = root.and_then(|root| Ok((root, program?))).map_err(|message| (1, message));
-        return Some(paths.and_then(|(root, program)| execute(&root, &program)).map_or_else(
-            |(code, message)| {
+        return Some(match run_action(arguments.next()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
                 // The server may have closed the log.
                 let _ = writeln!(std::io::stderr(), "{message}");
-                ExitCode::from(code)
-            },
-            |()| ExitCode::SUCCESS,
-        ));
+                ExitCode::FAILURE
+            }
+        });
     }
     let nvrtc = Some(first).filter(|argument| argument == WORKER).and_then(|_| arguments.next())?;
     Some(match work(Path::new(&nvrtc)) {
@@ -43,6 +40,14 @@ pub(super) fn as_worker() -> Option<ExitCode> {
         // The parent has exited.
         Err(_) => ExitCode::FAILURE,
     })
+}
+
+fn run_action(count: Option<std::ffi::OsString>) -> Result<(), String> {
+    let count =
+        count.and_then(|count| count.to_str()?.parse().ok()).ok_or("expected a number of compiles")?;
+    let root = std::env::current_dir().map_err(|error| error.to_string())?;
+    let program = overrides(None).workers.ok_or("the program has no path")?;
+    execute(&root, &program, count)
 }
 
 fn work(nvrtc: &Path) -> std::io::Result<()> {

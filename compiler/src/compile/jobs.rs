@@ -13,7 +13,7 @@ use cubinder_manifest::resolve::Unit;
 use cubinder_model::Target;
 use cubinder_model::provenance::Origin;
 use cubinder_nvrtc::codegen;
-use cubinder_nvrtc::nvrtc::{Cause, CompileMessage, CompiledKernel, PreparedUnit, Session};
+use cubinder_nvrtc::nvrtc::{Cause, Compile, CompileMessage, CompiledKernel, PreparedUnit, Session};
 use cubinder_source::diagnostic::{Diagnostic, Label, Source, dedup};
 use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
@@ -207,6 +207,24 @@ pub(super) enum Task<'j> {
     Code(&'j Program, &'j PlannedTarget),
 }
 
+impl Task<'_> {
+    pub(super) fn compile<'j>(&self, jobs: &'j [Job<'j>]) -> Option<Compile<'j>> {
+        let prepared = |job: &usize| Some(&jobs.get(*job)?.prepared);
+        Some(match self {
+            Task::Signatures(group) => Compile {
+                units: group.iter().filter_map(|it| prepared(&it.job)).collect(),
+                target: group.first()?.target,
+                is_signatures: true,
+            },
+            Task::Code(program, planned) => Compile {
+                units: program.iter().filter_map(prepared).collect(),
+                target: planned.target,
+                is_signatures: false,
+            },
+        })
+    }
+}
+
 type CodeResult = Result<CompiledKernel, Vec<CompileMessage>>;
 
 enum TaskResult {
@@ -252,6 +270,9 @@ pub(super) fn run<'j>(
     if session.can_fetch() {
         let _results = transfer::run(session, jobs, &tasks, Transfer::Fetch, progress);
     }
+    if session.can_execute() {
+        execute(session, jobs, &tasks, progress);
+    }
     let codes: usize = jobs.iter().map(|job| job.plan.targets.len()).sum();
     progress.set_length((requests.len() + codes) as u64);
     // A bridge hands tasks out one by one, in order.
@@ -287,6 +308,17 @@ pub(super) fn run<'j>(
     compile_missing_signatures(session, jobs, &requests, &mut compiled);
     session.stop_idle();
     compiled
+}
+
+/// Lets workers compile what no cache has.
+fn execute(session: &Session, jobs: &[Job<'_>], tasks: &[Task<'_>], progress: &ProgressBar) {
+    let batches = session.batches(tasks.iter().filter_map(|task| task.compile(jobs)).collect());
+    progress.set_length(batches.iter().map(|batch| batch.len() as u64).sum());
+    batches.into_iter().par_bridge().for_each(|batch| {
+        session.execute(&batch);
+        progress.inc(batch.len() as u64);
+    });
+    progress.reset();
 }
 
 fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, signature: SignatureResult) {

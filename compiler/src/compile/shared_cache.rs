@@ -10,9 +10,7 @@ use std::time::Duration;
 use cubinder_manifest::config::{Endpoint, RemoteConfig};
 use cubinder_model::Digest as ContentDigest;
 use cubinder_nvrtc::cache::Cache;
-use cubinder_nvrtc::nvrtc::shared::{
-    CompileAction, DOES_NOT_COMPILE, Input, Outputs, SharedCache, SharedEntry,
-};
+use cubinder_nvrtc::nvrtc::shared::{CompileAction, Input, Outputs, SharedCache, SharedEntry};
 use cubinder_remote::{
     Action, Blob, Command, Credentials, Digest, EncodedTree, InputRoot, Inputs, Node, Remote, Settings, Tls,
 };
@@ -281,7 +279,7 @@ impl SharedCache for RemoteCache {
             outputs: compile.outputs.clone(),
             platform: self.platform.clone(),
             timeout: TIMEOUT,
-            invalid_input: Some(DOES_NOT_COMPILE.into()),
+            invalid_input: None,
         };
         let tree = root.encode();
         let action = Action::new(&command, tree.root);

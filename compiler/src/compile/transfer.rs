@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cubinder_manifest::config::RemoteConfig;
-use cubinder_nvrtc::nvrtc::{PreparedUnit, Pushed, Session};
+use cubinder_nvrtc::nvrtc::{Pushed, Session};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Sink};
 use cubinder_source::source;
@@ -132,27 +132,15 @@ pub(super) fn run(
 ) -> Vec<Pushed> {
     const THREADS: usize = 32;
     progress.set_length(tasks.len() as u64);
-    let prepared = |job: &usize| Some(&jobs.get(*job)?.prepared);
     let transfer = |task: &Task<'_>| {
-        let result = match task {
-            Task::Signatures(group) => {
-                let units: Vec<&PreparedUnit> = group.iter().filter_map(|it| prepared(&it.job)).collect();
-                let target = group.first().map(|request| request.target);
-                target.map(|target| match direction {
-                    Transfer::Fetch => fetched(session.fetch_signatures(&units, target)),
-                    Transfer::Push => session.push_signatures(&units, target),
-                })
-            }
-            Task::Code(program, planned) => {
-                let units: Vec<&PreparedUnit> = program.iter().filter_map(prepared).collect();
-                Some(match direction {
-                    Transfer::Fetch => fetched(session.fetch_code(&units, planned.target)),
-                    Transfer::Push => session.push_code(&units, planned.target),
-                })
-            }
+        let compile = task.compile(jobs)?;
+        let result = match direction {
+            Transfer::Push => session.push(&compile),
+            Transfer::Fetch if session.fetch(&compile) => Pushed::Stored,
+            Transfer::Fetch => Pushed::NotCompiled,
         };
         progress.inc(1);
-        result
+        Some(result)
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
     let all = || tasks.par_iter().filter_map(transfer).collect();
@@ -160,8 +148,4 @@ pub(super) fn run(
     let results = pool.map_or_else(|_| all(), |pool| pool.install(all));
     progress.reset();
     results
-}
-
-fn fetched(is_there: bool) -> Pushed {
-    if is_there { Pushed::Stored } else { Pushed::NotCompiled }
 }

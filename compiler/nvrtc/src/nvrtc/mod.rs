@@ -14,7 +14,7 @@ pub use cause::{Cause, Excess};
 pub use diagnose::{Author, CompileMessage, diagnostics, merge_targets};
 pub use errors::{MAKE_IT_DYNAMIC, PASS_LESS};
 pub use options::{Settings, has_line_information, include_folders};
-pub use session::{CompiledKernel, PreparedUnit, Pushed, Session, Statistics, contains_path};
+pub use session::{Batch, Compile, CompiledKernel, PreparedUnit, Pushed, Session, Statistics, contains_path};
 
 use std::ffi::OsStr;
 use std::io;

@@ -14,8 +14,8 @@ use nvrtc_sys::Nvrtc;
 use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
-pub use sharing::{Pushed, contains_path};
-use sharing::{Search, Sharing};
+use sharing::Sharing;
+pub use sharing::{Batch, Compile, Pushed, contains_path};
 
 use super::errors::{
     Changed, EndlessInclude, NoCode, NoNvrtc, NotExecuted, UnreadableCode, UnreadableSignature,
@@ -228,7 +228,7 @@ impl Session {
         let key = self.key("code", units, Purpose::Code(target));
         let readable = |entry: CodeEntry| entry.code(target, units.len()).ok().map(|code| (entry, code));
         let stored = self.stored(first, &key, readable);
-        let stored = stored.or_else(|| self.shared_code(units, target, &key, Search::CacheAndWorkers));
+        let stored = stored.or_else(|| self.shared_code(units, target, &key));
         let cached = stored.is_some();
         let (entry, code) = match stored {
             Some(found) => found,
@@ -293,7 +293,7 @@ impl Session {
         if found.iter().all(Option::is_some) {
             return (found, Vec::new());
         }
-        if let Some(all) = self.shared_signatures(units, &keys, target, Search::CacheAndWorkers) {
+        if let Some(all) = self.shared_signatures(units, &keys, target) {
             return (all.into_iter().map(Some).collect(), Vec::new());
         }
         let missing: Vec<usize> = (0..units.len()).filter(|index| found[*index].is_none()).collect();

@@ -1,5 +1,5 @@
 //! Compiles as actions that any machine can run: the description of an action ([`CompileAction`]), its files, and its
-//! program ([`execute`]). Paths are relative to the project, so that equal projects have equal actions on all machines.
+//! program ([`execute`]). A result's key is an action with one compile; workers execute several. Paths are relative to the project, so that equal projects have equal actions on all machines.
 //! Must not know the protocol of a cache.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,22 +23,25 @@ use crate::source;
 /// The argument with which this program executes the action in the current folder.
 pub const EXECUTE: &str = "--execute-compile";
 
-/// The exit code of [`EXECUTE`] if the text does not compile; other ones except 0 are failures of the machine.
-pub const DOES_NOT_COMPILE: u8 = 65;
-
 /// Files of actions that are not the project's.
 pub(super) const FOLDER: &str = ".cubinder";
 const PROGRAM: &str = ".cubinder/bin/cubinder";
 /// The folder of NVRTC's libraries.
 const LIBRARIES: &str = ".cubinder/lib";
 const NVRTC: &str = ".cubinder/lib/libnvrtc.so";
-const UNIT: &str = ".cubinder/unit.cu";
-const PRELUDE: &str = ".cubinder/cubinder.h";
-const REQUEST: &str = ".cubinder/request.json";
 
-pub(super) const CODE: &str = ".cubinder/out/code";
-pub(super) const LOG: &str = ".cubinder/out/log.txt";
-pub(super) const RESULT: &str = ".cubinder/out/result.json";
+// In the folder of a compile.
+const UNIT: &str = "unit.cu";
+const PRELUDE: &str = "cubinder.h";
+const REQUEST: &str = "request.json";
+pub(super) const CODE: &str = "code";
+pub(super) const LOG: &str = "log.txt";
+pub(super) const RESULT: &str = "result.json";
+
+/// Returns the path of a file of an action's compile with this number.
+pub(super) fn path(number: usize, name: &str) -> String {
+    format!("{FOLDER}/{number}/{name}")
+}
 
 /// Contents of an action's output files by path.
 pub type Outputs = BTreeMap<String, Vec<u8>>;
@@ -56,7 +59,7 @@ pub enum Input {
     Folder(PathBuf),
 }
 
-/// A compile with all that it reads.
+/// Compiles with all that they read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileAction {
     /// Inputs by path, relative to the folder in which the action runs.
@@ -135,9 +138,10 @@ pub(super) struct SignatureResult {
 }
 
 impl CompileAction {
-    /// Describes a compile of `unit` by `program` with `nvrtc`. `headers` are its include files, and `folders` the
-    /// directories that their paths need.
+    /// Describes a compile of `unit`, the action's `number`th, by `program` with `nvrtc`. `headers` are its include
+    /// files, and `folders` the directories that their paths need.
     pub(super) fn new(
+        number: usize,
         request: &Request,
         unit: &TranslationUnit,
         headers: BTreeMap<String, Input>,
@@ -149,12 +153,12 @@ impl CompileAction {
         // Serialization cannot fail for these types.
         let text = serde_json::to_vec(request).map_err(|_| "the request cannot be encoded")?;
         let own = [
-            (PROGRAM, Input::Program(program.to_owned())),
-            (UNIT, Input::Bytes(unit.text.clone().into_bytes())),
-            (PRELUDE, Input::Bytes(unit.prelude.text.clone().into_bytes())),
-            (REQUEST, Input::Bytes(text)),
+            (PROGRAM.to_owned(), Input::Program(program.to_owned())),
+            (path(number, UNIT), Input::Bytes(unit.text.clone().into_bytes())),
+            (path(number, PRELUDE), Input::Bytes(unit.prelude.text.clone().into_bytes())),
+            (path(number, REQUEST), Input::Bytes(text)),
         ];
-        inputs.extend(own.map(|(path, input)| (path.to_owned(), input)));
+        inputs.extend(own);
         // The first is NVRTC itself, which loads the others by name.
         for (index, library) in nvrtc.iter().enumerate() {
             let name = library.file_name().and_then(|name| name.to_str());
@@ -166,10 +170,34 @@ impl CompileAction {
         Ok(CompileAction {
             inputs,
             folders,
-            arguments: vec![PROGRAM.to_owned(), EXECUTE.to_owned()],
-            outputs: outputs.iter().map(|path| (*path).to_owned()).collect(),
+            arguments: arguments(number + 1),
+            outputs: outputs.iter().map(|name| path(number, name)).collect(),
         })
     }
+
+    /// Adds the next compile; returns whether both can be in one folder.
+    pub(super) fn join(&mut self, next: &CompileAction, count: usize) -> bool {
+        let is_other = |(path, input)| self.inputs.get(path).is_some_and(|known| known != input);
+        if next.inputs.iter().any(is_other) {
+            return false;
+        }
+        self.inputs.extend(next.inputs.clone());
+        self.folders.extend(next.folders.clone());
+        self.outputs.extend(next.outputs.clone());
+        self.arguments = arguments(count);
+        true
+    }
+}
+
+/// Returns the program's path and arguments for a number of compiles.
+fn arguments(count: usize) -> Vec<String> {
+    vec![PROGRAM.to_owned(), EXECUTE.to_owned(), count.to_string()]
+}
+
+/// Removes the outputs of a compile, and returns them as those of the only one.
+pub(super) fn take_outputs(outputs: &mut Outputs, number: usize) -> Outputs {
+    let own = [CODE, LOG, RESULT].map(|name| (path(0, name), outputs.remove(&path(number, name))));
+    own.into_iter().filter_map(|(path, bytes)| Some((path, bytes?))).collect()
 }
 
 /// Returns the output files of a compile for code.
@@ -179,12 +207,12 @@ pub(super) fn code_outputs(output: &Output, code: &[u8], result: &CodeResult) ->
         (LOG, output.log.clone().into_bytes()),
         (RESULT, serde_json::to_vec(result).ok()?),
     ];
-    Some(files.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect())
+    Some(files.into_iter().map(|(name, bytes)| (path(0, name), bytes)).collect())
 }
 
 /// Returns the output file of a compile for signatures.
 pub(super) fn signature_outputs(result: &SignatureResult) -> Option<Outputs> {
-    Some(Outputs::from([(RESULT.to_owned(), serde_json::to_vec(result).ok()?)]))
+    Some(Outputs::from([(path(0, RESULT), serde_json::to_vec(result).ok()?)]))
 }
 
 /// Reads the signatures of the program's kernels, in their order.
@@ -197,57 +225,31 @@ pub(super) fn signatures(output: &Output) -> Result<Vec<Signature>, SignatureErr
     output.lowered_names.iter().map(find).collect()
 }
 
-/// Compiles the action in the absolute folder `root`, and writes its outputs. NVRTC runs in a process of `program`.
+/// Runs the `count` compiles of an action in the absolute folder `root`, and writes their outputs: none of a text that does
+/// not compile. NVRTC runs in a process of `program`.
 ///
 /// # Errors
-/// The exit code, and a message for the action's log.
-pub fn execute(root: &Path, program: &Path) -> Result<(), (u8, String)> {
-    run(root, program).map_err(|Stop { code, message }| (code, message))
+/// A failure of this machine, for the action's log.
+pub fn execute(root: &Path, program: &Path, count: usize) -> Result<(), String> {
+    let workers = Arc::new(Workers::new(program, &root.join(NVRTC)));
+    let about = workers.about()?;
+    let compiler = Compiler::Workers(workers, about);
+    (0..count).try_for_each(|number| execute_one(root, &compiler, number))
 }
 
-/// Why an action has no outputs.
-struct Stop {
-    code: u8,
-    message: String,
-}
-
-/// A failure of the machine.
-impl From<String> for Stop {
-    fn from(message: String) -> Stop {
-        Stop { code: 1, message }
-    }
-}
-
-impl From<&str> for Stop {
-    fn from(message: &str) -> Stop {
-        Stop::from(message.to_owned())
-    }
-}
-
-impl From<Vec<CompileMessage>> for Stop {
-    fn from(errors: Vec<CompileMessage>) -> Stop {
-        let has_answer = errors.iter().all(|error| error.cause != Cause::NoResult);
-        let code = if has_answer { DOES_NOT_COMPILE } else { 1 };
-        Stop { code, message: render(&diagnostics(errors), Colour::Plain) }
-    }
-}
-
-fn run(root: &Path, program: &Path) -> Result<(), Stop> {
+fn execute_one(root: &Path, compiler: &Compiler, number: usize) -> Result<(), String> {
     let text = |name: &str| {
-        let bytes = source::bytes(&root.join(name), source::LARGEST_TEXT)?;
+        let bytes = source::bytes(&root.join(path(number, name)), source::LARGEST_TEXT)?;
         String::from_utf8(bytes).map_err(|_| format!("`{name}` is not UTF-8"))
     };
     let request: Request =
         serde_json::from_str(&text(REQUEST)?).map_err(|error| format!("`{REQUEST}`: {error}"))?;
     let target: Target = request.target.parse().map_err(|_| format!("`{REQUEST}`: invalid target"))?;
     let purpose = if request.signature { Purpose::Signature(target.arch) } else { Purpose::Code(target) };
-    let workers = Arc::new(Workers::new(program, &root.join(NVRTC)));
-    let about = workers.about()?;
-    let compiler = Compiler::Workers(workers, about);
     let (folder, include) = request.include.split_first().ok_or("the request has no include folder")?;
-    let unit_source = Source::new(UNIT, text(UNIT)?);
+    let unit_source = Source::new(path(number, UNIT), text(UNIT)?);
     let unit = TranslationUnit {
-        name: UNIT.to_owned(),
+        name: path(number, UNIT),
         text: unit_source.text.clone(),
         prelude: Source::new(PRELUDE_NAME, text(PRELUDE)?),
         kernel_span: Span { source: Arc::clone(&unit_source), range: 0..0 },
@@ -258,10 +260,14 @@ fn run(root: &Path, program: &Path) -> Result<(), Stop> {
     let settings =
         Settings { include: include.iter().map(PathBuf::from).collect(), options: request.options };
     let kernels: Vec<&str> = request.kernels.iter().map(String::as_str).collect();
-    let WorkerOutput { output, printed } = call_for(&compiler, &unit, &kernels, purpose, &settings, &[])?;
+    let WorkerOutput { output, printed } = match call_for(compiler, &unit, &kernels, purpose, &settings, &[])
+    {
+        Ok(compiled) => compiled,
+        Err(errors) => return not_compiled(errors),
+    };
     let included = match ReadFiles::parse(printed.as_deref()) {
         ReadFiles::NotAsked => None,
-        ReadFiles::Unknown => return Err("NVRTC did not list the files that it read".into()),
+        ReadFiles::Unknown => return Err("NVRTC did not list the files that it read".to_owned()),
         ReadFiles::Traced(files) => {
             Some(files.iter().map(|file| file.to_string_lossy().into_owned()).collect())
         }
@@ -274,14 +280,17 @@ fn run(root: &Path, program: &Path) -> Result<(), Stop> {
         let (nvrtc, symbols) = (compiler.version(), output.lowered_names.clone());
         code_outputs(&output, code, &CodeResult { nvrtc, symbols, included })
     };
-    for (path, bytes) in outputs.ok_or("the result cannot be encoded")? {
-        let path = root.join(path);
-        let written = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        written
-            .and_then(|()| std::fs::write(&path, bytes))
-            .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
+    for (name, bytes) in outputs.ok_or("the result cannot be encoded")? {
+        let own = name.replace(&path(0, ""), &path(number, ""));
+        std::fs::write(root.join(&own), bytes).map_err(|error| format!("cannot write `{own}`: {error}"))?;
     }
     Ok(())
+}
+
+/// Fails unless the text is the reason, for which there is no output.
+fn not_compiled(errors: Vec<CompileMessage>) -> Result<(), String> {
+    let has_answer = errors.iter().all(|error| error.cause != Cause::NoResult);
+    if has_answer { Ok(()) } else { Err(render(&diagnostics(errors), Colour::Plain)) }
 }
 
 #[cfg(test)]
@@ -290,13 +299,28 @@ mod tests {
     use crate::nvrtc::Author;
 
     #[test]
-    fn only_errors_in_the_text_have_the_reserved_code() {
-        let stop = |cause| {
+    fn only_failures_of_the_machine_are_failures() {
+        let result = |cause| {
             let diagnostic = Diagnostic::error("no");
-            Stop::from(vec![CompileMessage { cause, author: Author::Compiler, diagnostic }]).code
+            not_compiled(vec![CompileMessage { cause, author: Author::Compiler, diagnostic }])
         };
-        assert_eq!((stop(Cause::Other), stop(Cause::NoResult)), (DOES_NOT_COMPILE, 1));
-        let (code, message) = execute(Path::new("/no/such/folder"), Path::new("/bin/false")).unwrap_err();
-        assert!(code == 1 && message.contains("request.json"), "{message}");
+        assert!(result(Cause::Other).is_ok() && result(Cause::NoResult).is_err());
+        assert!(execute(Path::new("/no/such/folder"), Path::new("/bin/false"), 1).is_err());
+    }
+
+    #[test]
+    fn compiles_with_different_files_are_not_joined() {
+        let action = |path: &str, text: &str| CompileAction {
+            inputs: BTreeMap::from([(path.to_owned(), Input::Bytes(text.as_bytes().to_vec()))]),
+            folders: BTreeSet::new(),
+            arguments: arguments(1),
+            outputs: vec![path.to_owned()],
+        };
+        let mut joined = action("a.h", "1");
+        assert!(joined.join(&action("a.h", "1"), 2) && joined.join(&action("b.h", "2"), 3));
+        let before = joined.clone();
+        assert!(!joined.join(&action("a.h", "2"), 4));
+        assert_eq!(joined, before);
+        assert_eq!((joined.inputs.len(), joined.arguments.last().unwrap().as_str()), (2, "3"));
     }
 }

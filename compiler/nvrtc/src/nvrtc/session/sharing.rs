@@ -1,5 +1,6 @@
 //! Looks results up in the cache that machines share, and stores them there.
 
+mod execution;
 mod paths;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,6 +17,7 @@ use super::super::shared::{
 use super::entry::{Code, CodeEntry};
 use super::*;
 use crate::cubin;
+pub use execution::{Batch, Compile};
 pub use paths::contains_path;
 use paths::{Folder, check_paths, folders, folders_before_detours, included, local_path, names, of_machine};
 
@@ -57,14 +59,6 @@ impl Drop for LocalCompile<'_> {
     }
 }
 
-/// Where a result is searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Search {
-    Cache,
-    /// Workers compile what the cache lacks.
-    CacheAndWorkers,
-}
-
 /// Why a result is not used.
 #[derive(Debug, PartialEq, Eq)]
 enum Unusable {
@@ -88,6 +82,13 @@ const OLD_NVRTC: &str = "this NVRTC is not reproducible";
 const UNREADABLE: &str = "an input cannot be read or has changed";
 
 impl Sharing {
+    fn reject(&self, entry: &dyn SharedEntry, reason: &Unusable) {
+        match reason {
+            Unusable::OtherPaths => *lock(&self.unshared).entry(MACHINE_PATH).or_default() += 1,
+            Unusable::Invalid(reason) => entry.reject(reason),
+        }
+    }
+
     /// Remembers that the local cache has the key's entry from the shared one.
     fn mark_fetched(&self, key: Digest) {
         lock(&self.asked).insert(key, true);
@@ -150,46 +151,53 @@ impl Session {
         self.sharing.is_some() && self.cache.is_enabled()
     }
 
-    /// Copies a program's code from the shared cache to the local one; returns whether that has it.
-    pub fn fetch_code(&self, units: &[&PreparedUnit], target: Target) -> bool {
-        let key = self.key("code", units, Purpose::Code(target));
-        self.cache.contains(&key) || self.shared_code(units, target, &key, Search::Cache).is_some()
-    }
-
-    /// Copies the signatures of units that differ only in kernels, as [`Session::fetch_code`] does.
-    pub fn fetch_signatures(&self, units: &[&PreparedUnit], target: Target) -> bool {
-        let keys = self.signature_keys(units, target);
-        keys.iter().all(|key| self.cache.contains(key))
-            || self.shared_signatures(units, &keys, target, Search::Cache).is_some()
-    }
-
-    /// Copies a program's code from the local cache to the shared one.
-    pub fn push_code(&self, units: &[&PreparedUnit], target: Target) -> Pushed {
-        let key = self.key("code", units, Purpose::Code(target));
-        let found = || {
-            let entry = self.load::<CodeEntry>(units.first()?, &key)?;
-            Some((entry.value.output(target)?, self.load_read(entry.read)?, entry.value.nvrtc))
-        };
-        match found() {
-            Some((output, read, nvrtc)) => self.share_code(units, target, &output, &read, nvrtc),
-            None => Pushed::NotCompiled,
+    /// Copies a result from the shared cache to the local one; returns whether that has it.
+    pub fn fetch(&self, compile: &Compile<'_>) -> bool {
+        let Compile { units, target, is_signatures } = compile;
+        if self.is_known(compile) {
+            return true;
+        }
+        match is_signatures {
+            true => self.shared_signatures(units, &self.signature_keys(units, *target), *target).is_some(),
+            false => self.shared_code(units, *target, &self.compile_key(compile)).is_some(),
         }
     }
 
-    /// Copies the signatures of units that differ only in kernels, as [`Session::push_code`] does.
-    pub fn push_signatures(&self, units: &[&PreparedUnit], target: Target) -> Pushed {
-        let keys = self.signature_keys(units, target);
+    /// Copies a result from the local cache to the shared one.
+    pub fn push(&self, compile: &Compile<'_>) -> Pushed {
+        let pushed =
+            if compile.is_signatures { self.push_signatures(compile) } else { self.push_code(compile) };
+        pushed.unwrap_or(Pushed::NotCompiled)
+    }
+
+    fn push_code(&self, compile: &Compile<'_>) -> Option<Pushed> {
+        let Compile { units, target, .. } = compile;
+        let entry = self.load::<CodeEntry>(units.first()?, &self.compile_key(compile))?;
+        let (output, read) = (entry.value.output(*target)?, self.load_read(entry.read)?);
+        Some(self.share_code(units, *target, &output, &read, entry.value.nvrtc))
+    }
+
+    fn push_signatures(&self, compile: &Compile<'_>) -> Option<Pushed> {
+        let Compile { units, target, .. } = compile;
+        let keys = self.signature_keys(units, *target);
         let entries = units.iter().zip(&keys).map(|(unit, key)| self.load::<Signature>(unit, key));
-        let entries: Option<Vec<Stored<Signature>>> = entries.collect();
+        let entries: Vec<Stored<Signature>> = entries.collect::<Option<_>>()?;
         // A text's kernels read the same files.
-        let found = entries.and_then(|all| {
-            let read = self.load_read(all.first()?.read)?;
-            Some((all.into_iter().map(|entry| entry.value).collect(), read))
-        });
-        match found {
-            Some((signatures, read)) => self.share_signatures(units, target, signatures, &read),
-            None => Pushed::NotCompiled,
+        let read = self.load_read(entries.first()?.read)?;
+        let signatures = entries.into_iter().map(|entry| entry.value).collect();
+        Some(self.share_signatures(units, *target, signatures, &read))
+    }
+
+    fn is_known(&self, compile: &Compile<'_>) -> bool {
+        let Compile { units, target, is_signatures } = compile;
+        match is_signatures {
+            true => self.signature_keys(units, *target).iter().all(|key| self.cache.contains(key)),
+            false => self.cache.contains(&self.compile_key(compile)),
         }
+    }
+
+    fn compile_key(&self, compile: &Compile<'_>) -> Digest {
+        self.key(compile.kind(), &compile.units, compile.purpose())
     }
 
     pub(super) fn shared_code(
@@ -197,29 +205,9 @@ impl Session {
         units: &[&PreparedUnit],
         target: Target,
         key: &Digest,
-        search: Search,
     ) -> Option<(CodeEntry, Code)> {
-        let first = units.first()?;
-        self.look_up(units, Purpose::Code(target), key, search, 1, |mut outputs, folders| {
-            let result: CodeResult = parse(&outputs)?;
-            let code = outputs.remove(CODE).unwrap_or_default();
-            let log = String::from_utf8(outputs.remove(LOG).unwrap_or_default());
-            let log = log.map_err(|_| "its log is not UTF-8".to_owned())?;
-            check_target(target, &code)?;
-            check_paths(&first.unit.name, folders, target, &code, &log, result.included.as_deref())?;
-            let (cubin, ptx) =
-                if target.kind == TargetKind::Cubin { (code, Vec::new()) } else { (Vec::new(), code) };
-            let output = Output { log, lowered_names: result.symbols, cubin, ptx };
-            let entry = CodeEntry::new(output, result.nvrtc, target).ok_or("it has no code")?;
-            let code = entry.code(target, units.len())?;
-            for symbol in &entry.symbols {
-                if !code.object.kernels.iter().any(|kernel| kernel.symbol == *symbol) {
-                    return Err(format!("its code has no kernel `{symbol}`").into());
-                }
-            }
-            self.accept(first, key, &entry, result.included.as_deref(), folders)?;
-            Ok((entry, code))
-        })
+        let read = |outputs, folders: &[Folder]| self.accept_code(units, target, key, outputs, folders);
+        self.look_up(units, Purpose::Code(target), key, 1, read)
     }
 
     /// Looks up signatures with these keys in the local cache.
@@ -228,21 +216,11 @@ impl Session {
         units: &[&PreparedUnit],
         keys: &[Digest],
         target: Target,
-        search: Search,
     ) -> Option<Vec<Signature>> {
         let purpose = Purpose::Signature(target.arch);
         let key = self.key("signature", units, purpose);
-        self.look_up(units, purpose, &key, search, units.len() as u64, |outputs, folders| {
-            let SignatureResult { signatures, included } = parse(&outputs)?;
-            if signatures.len() != units.len() {
-                return Err(format!("{} signatures for {} kernels", signatures.len(), units.len()).into());
-            }
-            for ((unit, key), signature) in units.iter().zip(keys).zip(&signatures) {
-                self.accept(unit, key, signature, included.as_deref(), folders)?;
-                self.sharing.iter().for_each(|sharing| sharing.mark_fetched(*key));
-            }
-            Ok(signatures)
-        })
+        let read = |outputs, folders: &[Folder]| self.accept_signatures(units, keys, &outputs, folders);
+        self.look_up(units, purpose, &key, units.len() as u64, read)
     }
 
     /// Looks a key up in the cache once. `read` checks the result, which counts as `count`.
@@ -251,14 +229,11 @@ impl Session {
         units: &[&PreparedUnit],
         purpose: Purpose,
         key: &Digest,
-        search: Search,
         count: u64,
         read: impl FnOnce(Outputs, &[Folder]) -> Result<T, Unusable>,
     ) -> Option<T> {
         let sharing = self.sharing.as_ref()?;
-        let is_executed = search == Search::CacheAndWorkers && sharing.cache.executes();
-        let is_asked = lock(&sharing.asked).contains_key(key);
-        if is_asked && !is_executed {
+        if lock(&sharing.asked).contains_key(key) {
             return None;
         }
         let (entry, folders) = match self.shared_entry(sharing, units, purpose) {
@@ -268,21 +243,62 @@ impl Session {
                 return None;
             }
         };
-        let cached = if is_asked { None } else { entry.get() };
-        let is_cached = cached.is_some();
-        let outputs = cached.or_else(|| if is_executed { entry.execute() } else { None });
-        let reject = |reason| match reason {
-            Unusable::OtherPaths => *lock(&sharing.unshared).entry(MACHINE_PATH).or_default() += 1,
-            Unusable::Invalid(reason) => entry.reject(&reason),
-        };
-        let found = outputs.and_then(|outputs| read(outputs, &folders).map_err(reject).ok());
-        lock(&sharing.asked).insert(*key, found.is_some());
-        self.count(|statistics| match (&found, is_cached) {
-            (Some(_), true) => statistics.shared_hits += count,
-            (Some(_), false) => statistics.executed += count,
-            (None, _) => {}
+        let found = entry.get().and_then(|outputs| {
+            let reject = |reason| sharing.reject(entry.as_ref(), &reason);
+            read(outputs, &folders).map_err(reject).ok()
         });
+        lock(&sharing.asked).insert(*key, found.is_some());
+        if found.is_some() {
+            self.count(|statistics| statistics.shared_hits += count);
+        }
         found
+    }
+
+    fn accept_code(
+        &self,
+        units: &[&PreparedUnit],
+        target: Target,
+        key: &Digest,
+        mut outputs: Outputs,
+        folders: &[Folder],
+    ) -> Result<(CodeEntry, Code), Unusable> {
+        let first = units.first().ok_or("it has no kernels")?;
+        let result: CodeResult = parse(&outputs)?;
+        let code = outputs.remove(&shared::path(0, CODE)).unwrap_or_default();
+        let log = String::from_utf8(outputs.remove(&shared::path(0, LOG)).unwrap_or_default());
+        let log = log.map_err(|_| "its log is not UTF-8".to_owned())?;
+        check_target(target, &code)?;
+        check_paths(&first.unit.name, folders, target, &code, &log, result.included.as_deref())?;
+        let (cubin, ptx) =
+            if target.kind == TargetKind::Cubin { (code, Vec::new()) } else { (Vec::new(), code) };
+        let output = Output { log, lowered_names: result.symbols, cubin, ptx };
+        let entry = CodeEntry::new(output, result.nvrtc, target).ok_or("it has no code")?;
+        let code = entry.code(target, units.len())?;
+        for symbol in &entry.symbols {
+            if !code.object.kernels.iter().any(|kernel| kernel.symbol == *symbol) {
+                return Err(format!("its code has no kernel `{symbol}`").into());
+            }
+        }
+        self.accept(first, key, &entry, result.included.as_deref(), folders)?;
+        Ok((entry, code))
+    }
+
+    fn accept_signatures(
+        &self,
+        units: &[&PreparedUnit],
+        keys: &[Digest],
+        outputs: &Outputs,
+        folders: &[Folder],
+    ) -> Result<Vec<Signature>, Unusable> {
+        let SignatureResult { signatures, included } = parse(outputs)?;
+        if signatures.len() != units.len() {
+            return Err(format!("{} signatures for {} kernels", signatures.len(), units.len()).into());
+        }
+        for ((unit, key), signature) in units.iter().zip(keys).zip(&signatures) {
+            self.accept(unit, key, signature, included.as_deref(), folders)?;
+            self.sharing.iter().for_each(|sharing| sharing.mark_fetched(*key));
+        }
+        Ok(signatures)
     }
 
     /// Returns whether the local cache has the key's entry from the shared one.
@@ -403,7 +419,7 @@ impl Session {
         units: &[&PreparedUnit],
         purpose: Purpose,
     ) -> Result<(Box<dyn SharedEntry + 's>, Vec<Folder>), &'static str> {
-        let (action, folders) = self.action(&sharing.root, units, purpose)?;
+        let (action, folders) = self.action(&sharing.root, units, purpose, 0)?;
         let entry = sharing.cache.entry(action).map_err(|_| UNREADABLE)?;
         Ok((entry, folders))
     }
@@ -413,6 +429,7 @@ impl Session {
         root: &Path,
         units: &[&PreparedUnit],
         purpose: Purpose,
+        number: usize,
     ) -> Result<(CompileAction, Vec<Folder>), &'static str> {
         let first = units.first().ok_or(OPEN_INCLUDES)?;
         let PreparedUnit { unit, settings, dependencies, .. } = first;
@@ -472,7 +489,7 @@ impl Session {
         let program = self.workers.as_ref().map(|workers| workers.program().to_owned());
         let program = program.or_else(|| std::env::current_exe().ok()).ok_or(UNREADABLE)?;
         let nvrtc = self.toolkit.nvrtc_files().map_err(|_| UNREADABLE)?;
-        let action = CompileAction::new(&request, unit, headers, needed, &program, &nvrtc)?;
+        let action = CompileAction::new(number, &request, unit, headers, needed, &program, &nvrtc)?;
         Ok((action, folders))
     }
 }
@@ -482,7 +499,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn parse<T: DeserializeOwned>(outputs: &Outputs) -> Result<T, String> {
-    let bytes = outputs.get(RESULT).map(Vec::as_slice).unwrap_or_default();
+    let bytes = outputs.get(&shared::path(0, RESULT)).map(Vec::as_slice).unwrap_or_default();
     serde_json::from_slice(bytes).map_err(|error| format!("`{RESULT}` is invalid: {error}"))
 }
 

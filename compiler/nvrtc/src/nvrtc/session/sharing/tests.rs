@@ -66,6 +66,14 @@ impl SharedEntry for MemoryEntry<'_> {
     }
 }
 
+fn of_code(unit: &PreparedUnit, target: Target) -> Compile<'_> {
+    Compile { units: vec![unit], target, is_signatures: false }
+}
+
+fn of_signatures(unit: &PreparedUnit, target: Target) -> Compile<'_> {
+    Compile { is_signatures: true, ..of_code(unit, target) }
+}
+
 const TEXT: &str = "#include \"a.h\"\n#include <b.h>\n__global__ void k(int* x) { x[0] = A + B; }\n";
 
 /// A project in its own folder, with its own local cache.
@@ -142,8 +150,8 @@ fn a_machine_uses_the_results_of_another() {
     let prepared = session.prepare(unit(&fetching.home.path().join("project"), TEXT, "k", &[]));
     let target: Target = "sm_89".parse().unwrap();
     for _ in 0..2 {
-        session.fetch_code(&[&prepared], target);
-        session.fetch_signatures(&[&prepared], target);
+        session.fetch(&of_code(&prepared, target));
+        session.fetch(&of_signatures(&prepared, target));
     }
     assert_eq!(session.compile(&prepared, target).unwrap().object, code);
     let Statistics { nvrtc_calls, cache_hits, shared_hits, .. } = session.statistics();
@@ -155,21 +163,27 @@ fn a_machine_uses_the_results_of_another() {
 fn workers_compile_what_the_cache_lacks() {
     let Some(toolkit) = toolkit("workers_compile_what_the_cache_lacks") else { return };
     let farm = Arc::new(Memory::default());
-    let (code, _) = Machine::new(&toolkit, &farm).build(TEXT, "sm_89");
+    let (expected, _) = Machine::new(&toolkit, &farm).build(TEXT, "sm_89");
     let shared = Arc::new(Memory { workers: Some(Arc::clone(&farm)), ..Memory::default() });
     let machine = Machine::new(&toolkit, &shared);
     let session = machine.session();
     let prepared = session.prepare(unit(&machine.home.path().join("project"), TEXT, "k", &[]));
     let target: Target = "sm_89".parse().unwrap();
-    session.fetch_code(&[&prepared], target);
-    session.fetch_signatures(&[&prepared], target);
-    assert_eq!(session.compile(&prepared, target).unwrap().object, code);
+    assert!(session.can_execute());
+    for compile in [of_code(&prepared, target), of_signatures(&prepared, target)] {
+        assert!(!session.fetch(&compile));
+        session.batches(vec![compile.clone()]).iter().for_each(|batch| session.execute(batch));
+        assert!(session.fetch(&compile) && session.batches(vec![compile]).is_empty());
+    }
+    assert_eq!(session.compile(&prepared, target).unwrap().object, expected);
     assert!(session.signature(&prepared, target).is_ok());
     let Statistics { nvrtc_calls, cache_hits, shared_hits, executed, .. } = session.statistics();
     assert_eq!([nvrtc_calls, cache_hits, shared_hits, executed], [0, 0, 0, 2]);
-    farm.results.lock().unwrap().clear();
+    for memory in [&farm, &shared] {
+        memory.results.lock().unwrap().clear();
+    }
     let (again, [calls, ..]) = Machine::new(&toolkit, &shared).build(TEXT, "sm_89");
-    assert_eq!((again, calls), (code, 2), "compiled here");
+    assert_eq!((again, calls), (expected, 2), "compiled here");
     let nothing = Arc::new(Memory::default());
     let alone = Machine { is_remote_only: true, ..Machine::new(&toolkit, &nothing) };
     let session = alone.session();
@@ -219,12 +233,32 @@ fn results_of_the_local_cache_are_pushed() {
     let prepared = session.prepare(unit(&first.home.path().join("project"), TEXT, "k", &[]));
     let push = |target: &str| {
         let target = target.parse().unwrap();
-        (session.push_code(&[&prepared], target), session.push_signatures(&[&prepared], target))
+        (session.push(&of_code(&prepared, target)), session.push(&of_signatures(&prepared, target)))
     };
     assert_eq!(push("sm_90"), (Pushed::NotCompiled, Pushed::NotCompiled));
     assert_eq!(push("sm_89"), (Pushed::Stored, Pushed::Stored));
     assert_eq!(Machine::new(&toolkit, &shared).build(TEXT, "sm_89"), (code, [0, 0, 2]));
     assert!(shared.rejected.lock().unwrap().is_empty());
+}
+
+#[test]
+fn long_compiles_are_not_batched() {
+    let Some(toolkit) = toolkit("long_compiles_are_not_batched") else { return };
+    let shared = Arc::new(Memory { workers: Some(Arc::default()), ..Memory::default() });
+    let machine = Machine::new(&toolkit, &shared);
+    let session = machine.session();
+    let root = machine.home.path().join("project");
+    let sizes = |count: usize, length: usize| {
+        let text =
+            |number| format!("__global__ void k(int* x) {{ x[0] = {number}; }} //{}", "-".repeat(length));
+        let units: Vec<PreparedUnit> =
+            (0..count).map(|number| session.prepare(unit(&root, &text(number), "k", &[]))).collect();
+        let compiles = units.iter().map(|unit| of_code(unit, "sm_89".parse().unwrap())).collect();
+        session.batches(compiles).iter().map(Batch::len).collect::<Vec<usize>>()
+    };
+    assert_eq!(sizes(60, 0), [23, 23, 14]);
+    assert_eq!(sizes(4, 2_000_000), [2, 2]);
+    assert_eq!(sizes(3, 4_000_000), [1, 1, 1]);
 }
 
 #[test]
@@ -237,7 +271,7 @@ fn other_inputs_are_other_actions() {
         change(&mut machine);
         let session = machine.session();
         let prepared = session.prepare(unit(&machine.home.path().join("project"), text, "k", &[]));
-        session.fetch_code(&[&prepared], target.parse().unwrap());
+        session.fetch(&of_code(&prepared, target.parse().unwrap()));
         session.statistics().shared_hits > 0
     };
     assert!(is_shared(&|_| {}, TEXT, "sm_89"));
@@ -256,8 +290,9 @@ fn results_that_do_not_fit_are_compiled_here() {
     let (code, _) = Machine::new(&toolkit, &shared).build(TEXT, "sm_89");
     let others = Arc::new(Memory::default());
     Machine::new(&toolkit, &others).build(TEXT, "sm_90");
-    let is_code = |outputs: &&Outputs| outputs.contains_key(CODE);
-    let other = others.results.lock().unwrap().values().find(is_code).unwrap()[CODE].clone();
+    let is_code = |outputs: &&Outputs| outputs.contains_key(&shared::path(0, CODE));
+    let other =
+        others.results.lock().unwrap().values().find(is_code).unwrap()[&shared::path(0, CODE)].clone();
     let result = |text: &str| (RESULT, text.as_bytes().to_vec());
     let wrong = [
         ((CODE, other.clone()), "an architecture"),
@@ -273,7 +308,7 @@ fn results_that_do_not_fit_are_compiled_here() {
     ];
     for ((path, bytes), what) in wrong {
         shared.rejected.lock().unwrap().clear();
-        *shared.replacement.lock().unwrap() = Outputs::from([(path.to_owned(), bytes)]);
+        *shared.replacement.lock().unwrap() = Outputs::from([(shared::path(0, path), bytes)]);
         let machine = Machine::new(&toolkit, &shared);
         let session = machine.session();
         let prepared = session.prepare(unit(&machine.home.path().join("project"), TEXT, "k", &[]));
@@ -380,7 +415,7 @@ impl Project {
 
     fn action(&self, name: &str) -> Result<(CompileAction, Vec<Folder>), &'static str> {
         let prepared = self.prepare(&format!("#include \"{name}\"\n"));
-        self.session.action(&self.root(), &[&prepared], Purpose::Code(target()))
+        self.session.action(&self.root(), &[&prepared], Purpose::Code(target()), 0)
     }
 }
 
@@ -422,7 +457,7 @@ fn workers_include_the_same_files() {
                 Input::Program(_) | Input::Folder(_) => {}
             }
         }
-        let Input::Bytes(request) = &action.inputs[".cubinder/request.json"] else { panic!() };
+        let Input::Bytes(request) = &action.inputs[".cubinder/0/request.json"] else { panic!() };
         let request: Request = serde_json::from_slice(request).unwrap();
         let folders = request.include.iter().map(|folder| worker.path().join(folder));
         assert_eq!(first_text(project.include.clone(), name).as_deref(), Some(expected), "{name}");

@@ -1,5 +1,6 @@
 //! Errors of the client. Never contain headers, tokens or keys.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub enum Error {
     Connection(String),
     /// The server lacks a required feature.
     #[error("the server does not support {0}")]
-    Unsupported(&'static str),
+    Unsupported(Cow<'static, str>),
     /// The server does not let this client store results.
     #[error("the server does not accept results from this client")]
     ReadOnly,

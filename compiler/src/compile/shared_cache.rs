@@ -1,6 +1,6 @@
 //! The shared cache of `cubinder-nvrtc` as a server of the Remote Execution API.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use cubinder_nvrtc::nvrtc::shared::{
     CompileAction, DOES_NOT_COMPILE, Input, Outputs, SharedCache, SharedEntry,
 };
 use cubinder_remote::{
-    Action, Blob, Command, Credentials, Digest, EncodedTree, InputRoot, Inputs, Node, Remote, Settings, Tls,
+    Action, Blob, Command, Credentials, Digest, EncodedTree, Executed, InputRoot, Inputs, Node, Progress,
+    Remote, Settings, Tls,
 };
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
@@ -49,6 +50,12 @@ struct Server {
     remote: Remote,
 }
 
+/// Ends the process as the signal would without a handler.
+fn end(signal: i32) {
+    // Only numbers that are not signals fail.
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+}
+
 /// An encoded folder with its files and directories.
 #[derive(Debug, Clone)]
 struct Folder {
@@ -63,10 +70,12 @@ struct Entry<'c> {
     tree: EncodedTree,
     /// Whether the last result is a worker's.
     is_executed: Cell<bool>,
+    /// A worker's result that the cache lacks.
+    unstored: RefCell<Option<Outputs>>,
 }
 
 impl Server {
-    fn new(config: &RemoteConfig, endpoint: &Endpoint) -> Server {
+    fn new(config: &RemoteConfig, endpoint: &Endpoint, on_signal: Option<fn(i32)>) -> Server {
         let RemoteConfig { headers_file, credential_helper, .. } = config;
         let tls = Tls { ca: config.ca.clone(), identity: config.identity.clone() };
         let file = headers_file.clone().map(Credentials::HeadersFile);
@@ -79,6 +88,7 @@ impl Server {
             credentials: file.or(helper).unwrap_or_default(),
             timeout: config.timeout,
             can_upload: config.can_upload,
+            on_signal,
         };
         Server { url, remote: Remote::new(settings) }
     }
@@ -98,14 +108,32 @@ impl RemoteCache {
     /// Neither reads files of the settings nor connects.
     pub(super) fn new(config: &RemoteConfig, digests: Cache, is_remote_only: bool) -> RemoteCache {
         RemoteCache {
-            cache: Server::new(config, &config.cache),
-            executor: config.executor.as_ref().map(|endpoint| Server::new(config, endpoint)),
+            cache: Server::new(config, &config.cache, None),
+            executor: config.executor.as_ref().map(|executor| Server::new(config, executor, Some(end))),
             is_remote_only,
             platform: config.platform.clone(),
             digests,
             files: Mutex::default(),
             folders: Mutex::default(),
         }
+    }
+
+    /// Returns the numbers of compiles that wait for workers and that run on them.
+    #[expect(dead_code, reason = "the progress bar will show them")]
+    pub(super) fn progress(&self) -> Progress {
+        self.executor.as_ref().map(|executor| executor.remote.progress()).unwrap_or_default()
+    }
+
+    /// Returns how many compiles each worker executed, and the executor's cache answered.
+    #[expect(dead_code, reason = "the summary will show them")]
+    pub(super) fn executed(&self) -> Executed {
+        self.executor.as_ref().map(|executor| executor.remote.executed()).unwrap_or_default()
+    }
+
+    /// Returns whether workers' results must be stored: an executor fills only the cache on its server.
+    fn stores_executed(&self) -> bool {
+        self.cache.remote.can_store()
+            && self.executor.as_ref().is_some_and(|executor| executor.url != self.cache.url)
     }
 
     fn node(&self, input: &Input) -> Result<Node, String> {
@@ -243,7 +271,8 @@ impl SharedCache for RemoteCache {
         };
         let tree = root.encode();
         let action = Action::new(&command, tree.root);
-        Ok(Box::new(Entry { servers: self, action, compile, tree, is_executed: Cell::new(false) }))
+        let (is_executed, unstored) = Default::default();
+        Ok(Box::new(Entry { servers: self, action, compile, tree, is_executed, unstored }))
     }
 
     fn executes(&self) -> bool {
@@ -286,6 +315,14 @@ impl Entry<'_> {
         inputs.extend(messages.map(|(digest, bytes)| (*digest, Blob::Bytes(bytes.clone().into()))));
         Ok(inputs)
     }
+
+    /// Stores a worker's result, which the caller has checked.
+    #[expect(dead_code, reason = "becomes a method of `SharedEntry`, called after a result is accepted")]
+    fn accept(&self) {
+        if let Some(outputs) = self.unstored.take() {
+            self.put(&outputs);
+        }
+    }
 }
 
 impl SharedEntry for Entry<'_> {
@@ -297,7 +334,12 @@ impl SharedEntry for Entry<'_> {
         let executor = self.servers.executor.as_ref()?;
         self.is_executed.set(true);
         match self.inputs() {
-            Ok(inputs) => executor.remote.execute(&self.action, &inputs),
+            Ok(inputs) => {
+                let outputs = executor.remote.execute(&self.action, &inputs);
+                let unstored = outputs.as_ref().filter(|_| self.servers.stores_executed());
+                self.unstored.replace(unstored.cloned());
+                outputs
+            }
             Err(reason) => {
                 executor.remote.report_unsent(&reason);
                 None
@@ -310,7 +352,12 @@ impl SharedEntry for Entry<'_> {
     }
 
     fn reject(&self, reason: &str) {
-        let executor = self.servers.executor.as_ref().filter(|_| self.is_executed.get());
+        let executor = self.servers.executor.as_ref();
+        if let Some(executor) = executor {
+            // It may answer from the cache that has the rejected result.
+            executor.remote.skip_cached(&self.action);
+        }
+        let executor = executor.filter(|_| self.is_executed.get());
         executor.unwrap_or(&self.servers.cache).remote.report_invalid(reason);
     }
 }

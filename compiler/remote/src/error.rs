@@ -54,6 +54,12 @@ pub enum Error {
         /// The time limit.
         limit: Duration,
     },
+    /// No worker took the action in time.
+    #[error("no worker took the action in {:.1} s", limit.as_secs_f64())]
+    NoWorker {
+        /// The time limit.
+        limit: Duration,
+    },
     /// A worker could not run the command, or the command failed for a reason of the worker.
     #[error("a worker's command failed: {stderr} (exit code {exit_code})")]
     Command {
@@ -87,6 +93,15 @@ impl Error {
         if let Error::Call { code, .. } = self { Some(*code) } else { None }
     }
 
+    /// Returns whether an action ran too long.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        match self {
+            Error::Timeout { call, .. } => *call == "Execute",
+            error => error.code() == Some(Code::DeadlineExceeded),
+        }
+    }
+
     /// Returns whether the server does not let this client store data, and may let it read.
     pub(crate) fn is_of_uploads(&self) -> bool {
         match self {
@@ -104,7 +119,11 @@ impl Error {
             Error::Call { code, .. } => {
                 matches!(code, Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented)
             }
-            Error::Timeout { .. } | Error::Command { .. } | Error::Input(_) | Error::Invalid(_) => false,
+            Error::Timeout { .. }
+            | Error::NoWorker { .. }
+            | Error::Command { .. }
+            | Error::Input(_)
+            | Error::Invalid(_) => false,
         }
     }
 }

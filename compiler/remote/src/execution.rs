@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prost::Message as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt as _;
 
@@ -28,6 +28,8 @@ pub(crate) struct Execution<'a> {
     /// Whether the server must not answer from its cache.
     pub(crate) skips_cache: bool,
     pub(crate) deadline: Deadline,
+    /// The end of the time in the queue, and its length.
+    pub(crate) queue: Option<(Instant, Duration)>,
     /// The time in which the server must accept the action.
     pub(crate) start: Duration,
 }
@@ -89,7 +91,14 @@ impl Client {
             if update.done {
                 return self.response(update);
             }
-            next = stream.message().await.map_err(failure)?;
+            next = match execution.queue.filter(|_| running.is_queued()) {
+                None => stream.message().await,
+                Some((end, limit)) => {
+                    let late = |_| Failure::Permanent(Error::NoWorker { limit });
+                    timeout_at(end, stream.message()).await.map_err(late)?
+                }
+            }
+            .map_err(failure)?;
         }
         Err(Failure::Transient(Error::Invalid("a stream ends early".to_owned()), None))
     }

@@ -4,6 +4,7 @@ use tonic::Code;
 
 use super::tests::{action, outputs_with, settings};
 use super::*;
+use crate::action::{Command, InputRoot};
 use crate::fake_server::{FakeServer, Faults, Options};
 
 /// Returns the action's messages.
@@ -187,4 +188,21 @@ fn uploads_wait_only_for_uploads_of_their_inputs() {
     });
     assert_eq!(remote.take_failure(), None);
     assert_eq!(server.calls("BatchUpdateBlobs"), 1);
+}
+
+#[test]
+fn a_run_that_is_not_cached_leaves_the_queue_at_its_limit() {
+    let run = |workers, queue| {
+        let server = executing(Options { workers, ..Options::default() });
+        let outputs = action().outputs;
+        let timeout = Duration::from_secs(60);
+        let command = Command { outputs, queue, timeout, do_not_cache: true, ..Command::default() };
+        let action = Action::new(&command, InputRoot::default().encode().root);
+        let result = Remote::new(settings(&server.authority)).try_execute(&action, &Inputs::new());
+        assert_eq!(server.state().skipped_cache, [true]);
+        (result, server.calls("CancelOperation"))
+    };
+    let limit = Duration::from_millis(50);
+    assert_eq!(run(1, Some(limit * 100)), (Ok(Some(outputs_with(10_000))), 0));
+    assert_eq!(run(0, Some(limit)), (Err(Error::NoWorker { limit }), 1));
 }

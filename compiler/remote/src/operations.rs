@@ -60,6 +60,7 @@ struct Unfinished {
     /// Known after the first update.
     name: Option<String>,
     is_running: bool,
+    is_queued: bool,
 }
 
 /// An execution, until it is dropped.
@@ -148,12 +149,18 @@ impl Running<'_> {
         let metadata = metadata.map(|any| reapi::ExecuteOperationMetadata::decode(any.value.as_slice()));
         if let Some(Ok(metadata)) = metadata {
             unfinished.is_running = matches!(metadata.stage(), Stage::Executing | Stage::Completed);
+            unfinished.is_queued = metadata.stage() == Stage::Queued;
         }
     }
 
     /// Returns the name of an operation that the server may still run.
     pub(crate) fn name(&self) -> Option<String> {
         self.operations.lock().unfinished.get(&self.number).and_then(|it| it.name.clone())
+    }
+
+    /// Returns whether the server says that no worker has the action.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.operations.lock().unfinished.get(&self.number).is_some_and(|it| it.is_queued)
     }
 
     /// Forgets an operation, before another one is started.

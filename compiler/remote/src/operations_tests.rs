@@ -49,7 +49,7 @@ fn an_execution_past_its_deadline_is_cancelled() {
     let result = remote.try_run(|client, deadline| async move {
         let capabilities = client.capabilities(deadline).await?;
         let deadline = Deadline::after(Duration::from_millis(500));
-        let execution = Execution { action, skips_cache: false, deadline, start: TIMEOUT };
+        let execution = Execution { action, skips_cache: false, deadline, queue: None, start: TIMEOUT };
         client.execute(execution, capabilities).await
     });
     let expected = Error::Timeout { call: "Execute", limit: Duration::from_millis(500) };

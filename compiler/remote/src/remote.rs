@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 use tonic::Code;
 
 use crate::action::Action;
@@ -99,8 +100,16 @@ impl Remote {
         if self.breaker().is_open {
             return None;
         }
-        let skips_cache = lock(&self.skipped).contains(&action.digest);
-        self.run(|client, deadline| async move {
+        self.try_execute(action, inputs).map_err(|error| self.record(&error)).ok()?
+    }
+
+    /// Executes an action as [`Remote::execute`], and returns its failure instead of counting it.
+    ///
+    /// # Errors
+    /// The server or the worker failed.
+    pub fn try_execute(&self, action: &Action, inputs: &Inputs) -> Result<Option<Outputs>, Error> {
+        let skips_cache = action.do_not_cache || lock(&self.skipped).contains(&action.digest);
+        self.try_run(|client, deadline| async move {
             let capabilities = client.capabilities(deadline).await?;
             if !capabilities.executes {
                 return Err(Error::Unsupported("execution".into()));
@@ -110,7 +119,9 @@ impl Remote {
                 signals::listen(&client.operations, end);
             }
             let start = self.settings.timeout;
-            let execution = Execution { action, skips_cache, deadline: Deadline::after(EXECUTION), start };
+            let deadline = Deadline::after(action.limit.unwrap_or(EXECUTION));
+            let queue = action.queue.map(|limit| (Instant::now() + limit, limit));
+            let execution = Execution { action, skips_cache, deadline, queue, start };
             let outputs = match client.execute(execution, capabilities).await {
                 // The server lost an input that it had before.
                 Err(error) if error.code() == Some(Code::FailedPrecondition) => {
@@ -121,7 +132,7 @@ impl Remote {
             };
             let Some(outputs) = outputs? else { return Ok(None) };
             contents(client, outputs, capabilities, Deadline::after(start)).await
-        })?
+        })
     }
 
     /// Returns the numbers of operations that wait and run now.

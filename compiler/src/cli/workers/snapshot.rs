@@ -175,6 +175,7 @@ mod tests {
         let run = Snapshot { here, ..snapshot }.finish().unwrap();
         assert_eq!((names(&run), run.folder.as_str()), ([&[".cubinder/plugin"], &tests[..]].concat(), ""));
 
+        std::fs::create_dir(folder.path().join("a/project/gone")).unwrap();
         let mut snapshot = Snapshot::at(folder.path().join("a/project"));
         snapshot.add(Path::new("gone/../../data/x.npy")).unwrap();
         let run = snapshot.finish().unwrap();

@@ -27,6 +27,7 @@ use cubinder_library::Mode;
 use cubinder_manifest::manifest::Route;
 use cubinder_model::{Bundle, Digest, Provenance, container};
 use cubinder_node::tuning::{self, OutdatedMeasurement};
+use cubinder_nvrtc::nvrtc::shared::Activity;
 use cubinder_nvrtc::nvrtc::{Session, Statistics};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Diagnostic, Sink, dedup};
@@ -97,6 +98,8 @@ pub struct CompiledBundle {
     pub statistics: Statistics,
     /// Numbers of compiles that the shared cache cannot have, by reason.
     pub unshared: BTreeMap<&'static str, u64>,
+    /// What workers did.
+    pub workers: Activity,
     /// Warnings of all phases.
     pub warnings: Vec<Diagnostic>,
     /// Launch conditions with their proofs.
@@ -207,6 +210,7 @@ fn run_phases(
     Ok(CompiledBundle {
         statistics: session.map(Session::statistics).unwrap_or_default(),
         unshared: session.map(Session::unshared).unwrap_or_default(),
+        workers: session.map(Session::worker_activity).unwrap_or_default(),
         warnings: Vec::new(),
         obligations,
         from_ptx: from_ptx(&plugins),

@@ -11,6 +11,7 @@ pub mod inspect;
 pub mod new;
 pub mod pack;
 pub mod project;
+pub mod remote;
 pub mod run;
 pub mod target_choice;
 pub mod thin;

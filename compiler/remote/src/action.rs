@@ -146,10 +146,14 @@ pub struct Command {
     pub outputs: Vec<String>,
     /// Properties that select a worker.
     pub platform: BTreeMap<String, String>,
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
     /// Maximum run time.
     pub timeout: Duration,
-    /// The exit code for invalid inputs; other ones except 0 are failures of the worker. Not part of the action.
-    pub invalid_input: Option<i32>,
+    /// Maximum time in the queue, if not the default. Not part of the action.
+    pub queue: Option<Duration>,
+    /// Whether each execution runs, and its result is not kept.
+    pub do_not_cache: bool,
 }
 
 /// An encoded action.
@@ -161,8 +165,12 @@ pub struct Action {
     pub outputs: Vec<String>,
     /// The messages of the action and its command.
     pub blobs: Vec<(Digest, Vec<u8>)>,
-    /// See [`Command::invalid_input`].
-    pub(crate) invalid_input: Option<i32>,
+    /// See [`Command::queue`].
+    pub(crate) queue: Option<Duration>,
+    /// Maximum time in the queue and of the run, if not the default.
+    pub(crate) limit: Option<Duration>,
+    /// See [`Command::do_not_cache`].
+    pub(crate) do_not_cache: bool,
 }
 
 impl Action {
@@ -179,8 +187,13 @@ impl Action {
             .map(|(name, value)| reapi::platform::Property { name: name.clone(), value: value.clone() });
         let platform =
             (!command.platform.is_empty()).then(|| reapi::Platform { properties: properties.collect() });
+        // Sorted by name, as the protocol requires.
+        let environment = command.environment.iter().map(|(name, value)| {
+            reapi::command::EnvironmentVariable { name: name.clone(), value: value.clone() }
+        });
         let encoded_command = reapi::Command {
             arguments: command.arguments.clone(),
+            environment_variables: environment.collect(),
             output_paths: outputs.clone(),
             // Servers before version 2.2 read it here.
             platform: platform.clone(),
@@ -193,12 +206,15 @@ impl Action {
             input_root_digest: Some(root.to_message()),
             timeout: prost_types::Duration::try_from(command.timeout).ok(),
             platform,
+            do_not_cache: command.do_not_cache,
             ..Default::default()
         };
         let action = action.encode_to_vec();
         let digest = Digest::compute(&action);
         let blobs = vec![(command_digest, encoded_command), (digest, action)];
-        Action { digest, outputs, blobs, invalid_input: command.invalid_input }
+        let Command { queue, do_not_cache, timeout, .. } = *command;
+        let limit = queue.map(|queue| queue + timeout);
+        Action { digest, outputs, blobs, queue, limit, do_not_cache }
     }
 }
 
@@ -257,11 +273,26 @@ mod tests {
             outputs: vec!["out".to_owned()],
             platform: BTreeMap::from([("OSFamily".to_owned(), "linux".to_owned())]),
             timeout: Duration::from_secs(60),
-            invalid_input: Some(1),
+            ..Command::default()
         };
-        let action = Action::new(&command, root.encode().root);
+        let root = root.encode().root;
+        let action = Action::new(&command, root);
         let expected = "5b29c009b4c1710405f19c45a15b891482d9cbb03a19054cfb33ce3187daccb2/166";
         assert_eq!(action.digest.to_string(), expected);
+        let limited = Command { queue: Some(Duration::from_secs(1)), ..command.clone() };
+        assert_eq!(Action::new(&limited, root).digest, action.digest);
+    }
+
+    #[test]
+    fn facts_of_a_run_are_in_its_messages() {
+        let environment = [("B", "2"), ("A", "1")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let command = Command { environment: environment.into(), do_not_cache: true, ..Command::default() };
+        let action = Action::new(&command, InputRoot::default().encode().root);
+        let [(_, command), (_, message)] = action.blobs.try_into().unwrap();
+        let variables = reapi::Command::decode(command.as_slice()).unwrap().environment_variables;
+        let names: Vec<String> = variables.into_iter().map(|variable| variable.name).collect();
+        assert_eq!(names, ["A", "B"]);
+        assert!(reapi::Action::decode(message.as_slice()).unwrap().do_not_cache);
     }
 
     #[test]

@@ -8,10 +8,7 @@ use crate::client::{Capabilities, Client};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::proto::reapi;
-use crate::retry::{Deadline, Failure, with_retries};
-
-/// Maximum size of a blob in bytes, far above that of compiled code.
-pub(crate) const MAX_BLOB: u64 = 256 << 20;
+use crate::retry::{Deadline, Failure, to_status, with_retries};
 
 const READ: &str = "BatchReadBlobs";
 const UPDATE: &str = "BatchUpdateBlobs";
@@ -44,10 +41,7 @@ pub(crate) fn batches<T>(items: Vec<T>, limit: u64, length: impl Fn(&T) -> u64) 
 /// Converts the status of one blob in a batch. The first failed blob decides about the whole batch.
 fn check_status(call: &'static str, status: Option<&tonic_types::Status>) -> Result<(), Failure> {
     match status {
-        Some(status) if status.code != 0 => {
-            let status = tonic::Status::new(Code::from_i32(status.code), status.message.clone());
-            Err(Failure::of_call(call, &status))
-        }
+        Some(status) if status.code != 0 => Err(Failure::of_call(call, &to_status(status))),
         _ => Ok(()),
     }
 }
@@ -57,7 +51,7 @@ fn invalid(text: &str) -> Failure {
 }
 
 impl Client {
-    /// Returns the blobs; `None` if the server lacks one.
+    /// Returns the blobs, whose size the caller limits; `None` if the server lacks one.
     pub(crate) async fn download(
         &self,
         digests: &[Digest],
@@ -67,9 +61,6 @@ impl Client {
         let mut wanted = digests.to_vec();
         wanted.sort();
         wanted.dedup();
-        if wanted.iter().any(|digest| digest.length > MAX_BLOB) {
-            return Err(Error::Invalid(format!("a blob exceeds {MAX_BLOB} bytes")));
-        }
         let mut found = HashMap::new();
         let (small, large) = batches(wanted, capabilities.max_batch, |digest| digest.length);
         for batch in &small {
@@ -116,7 +107,7 @@ impl Client {
         }
     }
 
-    /// Returns which of the blobs the server lacks.
+    /// Returns which of the blobs, in ascending order, the server lacks.
     pub(crate) async fn missing(&self, digests: &[Digest], deadline: Deadline) -> Result<Vec<Digest>, Error> {
         const CALL: &str = "FindMissingBlobs";
         let deadline = deadline.restart();
@@ -131,7 +122,8 @@ impl Client {
         });
         let found = found.await?.into_inner().missing_blob_digests;
         // Of other digests the client has no content.
-        Ok(found.iter().filter_map(Digest::from_message).filter(|digest| digests.contains(digest)).collect())
+        let is_asked = |digest: &Digest| digests.binary_search(digest).is_ok();
+        Ok(found.iter().filter_map(Digest::from_message).filter(is_asked).collect())
     }
 
     /// Stores blobs without asking which the server has.

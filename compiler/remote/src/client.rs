@@ -1,7 +1,8 @@
 //! Calls about capabilities and action results.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tonic::Code;
 use tonic::service::interceptor::InterceptedService;
@@ -11,7 +12,11 @@ use crate::action::Action;
 use crate::credentials::Headers;
 use crate::digest::Digest;
 use crate::error::Error;
+use crate::inputs::KnownInputs;
+use crate::operations::Operations;
+use crate::proto::build::bazel::semver::SemVer;
 use crate::proto::bytestream::byte_stream_client::ByteStreamClient;
+use crate::proto::longrunning::operations_client::OperationsClient;
 use crate::proto::reapi;
 use crate::proto::reapi::action_cache_client::ActionCacheClient;
 use crate::proto::reapi::capabilities_client::CapabilitiesClient;
@@ -21,10 +26,17 @@ use crate::retry::{Deadline, Failure, with_retries};
 
 /// Maximum size of a received message: gRPC's default, which servers keep to, with room for its framing.
 const MAX_MESSAGE: usize = (4 << 20) + (64 << 10);
+/// Maximum total size of a result's files in bytes, far above that of compiled code.
+const MAX_OUTPUTS: u64 = 256 << 20;
 /// Maximum total size of a batch of blobs in bytes, with room for digests.
 const MAX_BATCH: u64 = 3 << 20;
 
-type Service = InterceptedService<Channel, Headers>;
+/// Executions of one connection: servers limit the open calls of a connection, often to 100.
+const EXECUTIONS: usize = 64;
+/// Connections for executions.
+const CONNECTIONS: usize = 16;
+
+pub(crate) type Service = InterceptedService<Channel, Headers>;
 
 /// Clients of a server's services; clones share the connection.
 #[derive(Debug)]
@@ -32,9 +44,9 @@ pub(crate) struct Client {
     pub(crate) instance: String,
     pub(crate) store: ContentAddressableStorageClient<Service>,
     pub(crate) stream: ByteStreamClient<Service>,
-    pub(crate) executions: ExecutionClient<Service>,
-    /// Inputs that the server has.
-    pub(crate) present: tokio::sync::Mutex<HashSet<Digest>>,
+    pub(crate) inputs: KnownInputs,
+    pub(crate) operations: Arc<Operations>,
+    executions: [ExecutionClient<Service>; CONNECTIONS],
     results: ActionCacheClient<Service>,
     queries: CapabilitiesClient<Service>,
     /// Asked once: a server that does not answer is not used.
@@ -60,20 +72,37 @@ pub(crate) struct Output {
 }
 
 impl Client {
-    pub(crate) fn new(channel: Channel, headers: Headers, instance: &str) -> Client {
-        let service = InterceptedService::new(channel, headers);
-        let (store, stream) = (service.clone(), service.clone());
-        let (executions, results, queries) = (service.clone(), service.clone(), service);
+    /// `channel` returns a channel, which connects at its first call.
+    pub(crate) fn new(
+        channel: impl Fn() -> Channel,
+        headers: &Headers,
+        instance: &str,
+        runtime: Handle,
+    ) -> Client {
+        let new = || InterceptedService::new(channel(), headers.clone());
+        let service = new();
+        let executions =
+            std::array::from_fn(|_| ExecutionClient::new(new()).max_decoding_message_size(MAX_MESSAGE));
+        let operations = Operations::new(OperationsClient::new(service.clone()), runtime);
+        let store = ContentAddressableStorageClient::new(service.clone());
+        let stream = ByteStreamClient::new(service.clone());
+        let results = ActionCacheClient::new(service.clone());
         Client {
             instance: instance.to_owned(),
-            store: ContentAddressableStorageClient::new(store).max_decoding_message_size(MAX_MESSAGE),
-            stream: ByteStreamClient::new(stream).max_decoding_message_size(MAX_MESSAGE),
-            executions: ExecutionClient::new(executions).max_decoding_message_size(MAX_MESSAGE),
-            present: tokio::sync::Mutex::default(),
-            results: ActionCacheClient::new(results).max_decoding_message_size(MAX_MESSAGE),
-            queries: CapabilitiesClient::new(queries),
+            store: store.max_decoding_message_size(MAX_MESSAGE),
+            stream: stream.max_decoding_message_size(MAX_MESSAGE),
+            inputs: KnownInputs::default(),
+            operations: Arc::new(operations),
+            executions,
+            results: results.max_decoding_message_size(MAX_MESSAGE),
+            queries: CapabilitiesClient::new(service),
             capabilities: OnceCell::new(),
         }
+    }
+
+    /// Returns the connection of the execution with this number.
+    pub(crate) fn executions(&self, number: usize) -> ExecutionClient<Service> {
+        self.executions[number / EXECUTIONS % CONNECTIONS].clone()
     }
 
     /// Returns the server's capabilities.
@@ -152,7 +181,7 @@ pub(crate) fn outputs(action: &Action, result: reapi::ActionResult) -> Result<Op
         return Ok(None);
     }
     let mut files = result.output_files;
-    let mut found = Vec::new();
+    let (mut found, mut total) = (Vec::new(), 0_u64);
     for path in &action.outputs {
         let Some(at) = files.iter().position(|file| file.path == *path) else {
             return Err(Error::Invalid(format!("a result lacks the file `{path}`")));
@@ -166,6 +195,10 @@ pub(crate) fn outputs(action: &Action, result: reapi::ActionResult) -> Result<Op
         if content.as_ref().is_some_and(|content| Digest::compute(content) != digest) {
             return Err(Error::Invalid(format!("the file `{path}` differs from its digest")));
         }
+        total = total.saturating_add(digest.length);
+        if total > MAX_OUTPUTS {
+            return Err(Error::Invalid(format!("the files of a result exceed {MAX_OUTPUTS} bytes")));
+        }
         found.push(Output { path: path.clone(), digest, content });
     }
     Ok(Some(found))
@@ -173,9 +206,10 @@ pub(crate) fn outputs(action: &Action, result: reapi::ActionResult) -> Result<Op
 
 impl Capabilities {
     fn read(answer: &reapi::ServerCapabilities) -> Result<Capabilities, Error> {
-        let cache = answer.cache_capabilities.as_ref().ok_or(Error::Unsupported("caches"))?;
+        check_version(answer)?;
+        let cache = answer.cache_capabilities.as_ref().ok_or(Error::Unsupported("caches".into()))?;
         if !cache.digest_functions().any(|it| it == reapi::digest_function::Value::Sha256) {
-            return Err(Error::Unsupported("SHA-256 digests"));
+            return Err(Error::Unsupported("SHA-256 digests".into()));
         }
         // Zero means no limit.
         let limit = u64::try_from(cache.max_batch_total_size_bytes).ok().filter(|limit| *limit > 0);
@@ -187,4 +221,16 @@ impl Capabilities {
             accepts_results: updates.is_some_and(|updates| updates.update_enabled),
         })
     }
+}
+
+/// Requires a version 2 between the lowest version, perhaps deprecated, and the highest one, if the server sends them.
+fn check_version(answer: &reapi::ServerCapabilities) -> Result<(), Error> {
+    let Some(high) = &answer.high_api_version else { return Ok(()) };
+    let low = answer.deprecated_api_version.as_ref().or(answer.low_api_version.as_ref()).unwrap_or(high);
+    if (low.major..=high.major).contains(&2) {
+        return Ok(());
+    }
+    let text = |version: &SemVer| format!("{}.{}", version.major, version.minor);
+    let versions = format!("version 2 of the protocol, but {} to {}", text(low), text(high));
+    Err(Error::Unsupported(versions.into()))
 }

@@ -8,12 +8,15 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 /// Shorter blobs are transferred uncompressed.
 pub(crate) const SHORTEST: u64 = 1 << 10;
 
-pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
+/// Encodes one frame.
+#[must_use]
+pub fn compress(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
 /// Decodes frames up to `limit` bytes or the first error: what was decoded before a cut is valid.
-pub(crate) fn decompress(mut compressed: &[u8], limit: usize) -> Vec<u8> {
+#[must_use]
+pub fn decompress(mut compressed: &[u8], limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !compressed.is_empty() && bytes.len() < limit {
         if let Some(rest) = skip_frame(compressed) {

@@ -9,7 +9,7 @@ use crate::credentials::Credentials;
 use crate::error::{Error, describe};
 
 /// How to reach and use a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Host and port: `cache.example:8980`.
     pub authority: String,
@@ -23,6 +23,9 @@ pub struct Settings {
     pub timeout: Duration,
     /// Whether results are stored.
     pub can_upload: bool,
+    /// Ends the process as the signal would, after executions were cancelled because of SIGINT or SIGTERM. With `None`,
+    /// the signals keep their effect.
+    pub on_signal: Option<fn(i32)>,
 }
 
 /// Files for encrypted connections, in PEM.

@@ -44,6 +44,13 @@ impl Digest {
         self.sha256.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// Parses the form of [`fmt::Display`].
+    pub(crate) fn parse(text: &str) -> Option<Digest> {
+        let (hash, length) = text.split_once('/')?;
+        let (hash, size_bytes) = (hash.to_owned(), length.parse().ok()?);
+        Digest::from_message(&reapi::Digest { hash, size_bytes })
+    }
+
     pub(crate) fn to_message(self) -> reapi::Digest {
         reapi::Digest { hash: self.hash(), size_bytes: i64::try_from(self.length).unwrap_or(i64::MAX) }
     }
@@ -87,6 +94,8 @@ mod tests {
         assert_eq!(Digest::read(bytes.as_slice()).unwrap(), Digest::compute(&bytes));
         let digest = Digest::compute(b"abc");
         assert_eq!(Digest::from_message(&digest.to_message()), Some(digest));
+        assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
+        assert_eq!(Digest::parse(&digest.hash()), None);
         let hash = digest.hash();
         for (hash, size_bytes) in [
             (hash.to_uppercase(), 3),

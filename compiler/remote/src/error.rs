@@ -1,5 +1,6 @@
 //! Errors of the client. Never contain headers, tokens or keys.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub enum Error {
     Connection(String),
     /// The server lacks a required feature.
     #[error("the server does not support {0}")]
-    Unsupported(&'static str),
+    Unsupported(Cow<'static, str>),
     /// The server does not let this client store results.
     #[error("the server does not accept results from this client")]
     ReadOnly,
@@ -50,6 +51,12 @@ pub enum Error {
     Timeout {
         /// The call's name in the protocol.
         call: &'static str,
+        /// The time limit.
+        limit: Duration,
+    },
+    /// No worker took the action in time.
+    #[error("no worker took the action in {:.1} s", limit.as_secs_f64())]
+    NoWorker {
         /// The time limit.
         limit: Duration,
     },
@@ -86,6 +93,15 @@ impl Error {
         if let Error::Call { code, .. } = self { Some(*code) } else { None }
     }
 
+    /// Returns whether an action ran too long.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        match self {
+            Error::Timeout { call, .. } => *call == "Execute",
+            error => error.code() == Some(Code::DeadlineExceeded),
+        }
+    }
+
     /// Returns whether the server does not let this client store data, and may let it read.
     pub(crate) fn is_of_uploads(&self) -> bool {
         match self {
@@ -103,7 +119,11 @@ impl Error {
             Error::Call { code, .. } => {
                 matches!(code, Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented)
             }
-            Error::Timeout { .. } | Error::Command { .. } | Error::Input(_) | Error::Invalid(_) => false,
+            Error::Timeout { .. }
+            | Error::NoWorker { .. }
+            | Error::Command { .. }
+            | Error::Input(_)
+            | Error::Invalid(_) => false,
         }
     }
 }

@@ -1,191 +1,186 @@
 //! Execution of actions by the server's workers.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-
 use std::time::Duration;
 
 use prost::Message as _;
-use prost::bytes::Bytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tonic::{Code, Status, Streaming};
+use tonic_types::StatusExt as _;
 
 use crate::action::Action;
-use crate::cas::batches;
 use crate::client::{Capabilities, Client, Output, outputs};
 use crate::digest::Digest;
 use crate::error::{Error, shorten};
-use crate::proto::google::longrunning::{Operation, operation};
+use crate::operations::Running;
+use crate::proto::longrunning::{Operation, operation};
 use crate::proto::reapi;
-use crate::retry::{Deadline, Failure, with_retries};
+use crate::retry::{Deadline, Failure, to_status, with_retries};
 
 const EXECUTE: &str = "Execute";
 
 /// The type of a finished operation's response.
 const RESPONSE: &str = "type.googleapis.com/build.bazel.remote.execution.v2.ExecuteResponse";
 
-/// The content of an input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Blob {
-    /// Bytes.
-    Bytes(Bytes),
-    /// A file, read if the server lacks the input.
-    File(PathBuf),
-}
-
-impl Blob {
-    fn read(&self, digest: Digest) -> Result<Bytes, Error> {
-        let bytes = match self {
-            Blob::Bytes(bytes) => bytes.clone(),
-            Blob::File(path) => {
-                let error = |reason: String| Error::File { role: "an input", path: path.clone(), reason };
-                let bytes = std::fs::read(path).map_err(|found| error(found.to_string()))?;
-                if Digest::compute(&bytes) != digest {
-                    return Err(error("it has changed".to_owned()));
-                }
-                bytes.into()
-            }
-        };
-        Ok(bytes)
-    }
+/// An execution, and its limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Execution<'a> {
+    pub(crate) action: &'a Action,
+    /// Whether the server must not answer from its cache.
+    pub(crate) skips_cache: bool,
+    pub(crate) deadline: Deadline,
+    /// The end of the time in the queue, and its length.
+    pub(crate) queue: Option<(Instant, Duration)>,
+    /// The time in which the server must accept the action.
+    pub(crate) start: Duration,
 }
 
 impl Client {
-    /// Stores inputs that the server lacks. Each is asked for once, and concurrent callers wait.
-    pub(crate) async fn upload_inputs(
-        &self,
-        inputs: &HashMap<Digest, Blob>,
-        capabilities: Capabilities,
-        deadline: Deadline,
-    ) -> Result<(), Error> {
-        /// Digests of a request, about 100 bytes each.
-        const MOST: usize = 10_000;
-        // The time of another caller's transfers does not count.
-        let mut present = self.present.lock().await;
-        let mut unknown: Vec<Digest> =
-            inputs.keys().filter(|digest| !present.contains(*digest)).copied().collect();
-        unknown.sort();
-        for digests in unknown.chunks(MOST) {
-            let missing = self.missing(digests, deadline).await?;
-            let (mut parts, large) = batches(missing, capabilities.max_batch, |digest| digest.length);
-            parts.extend(large.into_iter().map(|digest| vec![digest]));
-            for part in parts {
-                let mut blobs = Vec::new();
-                for digest in part {
-                    let blob = inputs.get(&digest);
-                    let blob = blob.ok_or(Error::Unsupported("the request for missing inputs"))?;
-                    blobs.push((digest, blob.read(digest)?));
-                }
-                let blobs: Vec<(Digest, &[u8])> =
-                    blobs.iter().map(|(digest, bytes)| (*digest, bytes.as_ref())).collect();
-                self.upload(&blobs, capabilities, deadline).await?;
-            }
-            present.extend(digests);
-        }
-        Ok(())
-    }
-
-    /// Forgets which inputs the server has.
-    pub(crate) async fn forget_inputs(&self) {
-        self.present.lock().await.clear();
-    }
-
-    /// Executes an action whose inputs the server has. `None` if the command rejects its inputs. The server must
-    /// accept the action within `start`.
+    /// Executes an action whose inputs the server has.
     pub(crate) async fn execute(
         &self,
-        action: &Action,
-        deadline: Deadline,
-        start: Duration,
+        execution: Execution<'_>,
+        capabilities: Capabilities,
     ) -> Result<Option<Vec<Output>>, Error> {
-        // The operation of an earlier attempt, whose stream broke.
-        let name = Mutex::new(None);
-        let response = with_retries(EXECUTE, deadline, || async {
-            let known = lock(&name).clone();
-            let first = async {
-                let mut stream = match known {
-                    Some(name) => self.wait(name).await?,
-                    None => self.start(action).await?,
-                };
-                let update = stream.message().await?;
-                Ok((stream, update))
-            };
-            let result = match timeout(start, first).await {
-                Ok(Ok((stream, update))) => follow(stream, update, &name).await,
-                Ok(Err(status)) => Err(Failure::of_call(EXECUTE, &status)),
-                Err(_) => Err(Failure::Permanent(Error::Timeout { call: EXECUTE, limit: start })),
-            };
-            if matches!(&result, Err(Failure::Permanent(error)) if error.code() == Some(Code::NotFound))
-                && lock(&name).take().is_some()
-            {
-                // The server forgot the operation.
-                let error = Error::Invalid("an operation is unknown".to_owned());
-                return Err(Failure::Transient(error, None));
-            }
-            result
-        });
-        let response = response.await?;
-        if let Some(status) = response.status.filter(|status| status.code != 0) {
-            return Err(Error::of_call(EXECUTE, &Status::new(Code::from_i32(status.code), status.message)));
+        let Execution { action, deadline, start, .. } = execution;
+        self.operations.pause_if_ending().await;
+        let running = self.operations.start();
+        let response = with_retries(EXECUTE, deadline, || self.attempt(execution, &running)).await;
+        self.operations.pause_if_ending().await;
+        if let Some(name) = running.name() {
+            self.operations.cancel(name).await;
         }
+        let response = response?;
         let result =
             response.result.ok_or_else(|| Error::Invalid("an operation has no result".to_owned()))?;
-        if result.exit_code != 0 && Some(result.exit_code) != action.invalid_input {
-            let stderr = shorten(&String::from_utf8_lossy(&result.stderr_raw));
+        self.operations.count(&result, response.cached_result);
+        if result.exit_code != 0 {
+            let stderr = self.printed(&result, capabilities, Deadline::after(start)).await;
             return Err(Error::Command { exit_code: result.exit_code, stderr });
         }
         outputs(action, result)
     }
 
-    async fn start(&self, action: &Action) -> Result<Streaming<Operation>, Status> {
+    /// Starts an operation, or waits for the one of an earlier attempt, whose stream broke.
+    async fn attempt(
+        &self,
+        execution: Execution<'_>,
+        running: &Running<'_>,
+    ) -> Result<reapi::ExecuteResponse, Failure> {
+        let known = running.name();
+        let is_known = known.is_some();
+        let first = async {
+            let mut stream = match known {
+                Some(name) => self.wait(name, running.number).await?,
+                None => self.start(execution, running.number).await?,
+            };
+            let update = stream.message().await?;
+            Ok::<_, Status>((stream, update))
+        };
+        let limit = execution.start;
+        let late = |_| Failure::Permanent(Error::Timeout { call: EXECUTE, limit });
+        let failure = |status: Status| self.failure(&status);
+        let (mut stream, mut next) = match timeout(limit, first).await.map_err(late)? {
+            Err(status) if is_known && status.code() == Code::NotFound => {
+                running.forget();
+                return Err(Failure::Transient(Error::Invalid("an operation is unknown".to_owned()), None));
+            }
+            result => result.map_err(failure)?,
+        };
+        while let Some(update) = next {
+            running.update(&update);
+            if update.done {
+                return self.response(update);
+            }
+            next = match execution.queue.filter(|_| running.is_queued()) {
+                None => stream.message().await,
+                Some((end, limit)) => {
+                    let late = |_| Failure::Permanent(Error::NoWorker { limit });
+                    timeout_at(end, stream.message()).await.map_err(late)?
+                }
+            }
+            .map_err(failure)?;
+        }
+        Err(Failure::Transient(Error::Invalid("a stream ends early".to_owned()), None))
+    }
+
+    async fn start(&self, execution: Execution<'_>, number: usize) -> Result<Streaming<Operation>, Status> {
         let request = reapi::ExecuteRequest {
             instance_name: self.instance.clone(),
-            action_digest: Some(action.digest.to_message()),
-            inline_output_files: action.outputs.clone(),
+            skip_cache_lookup: execution.skips_cache,
+            action_digest: Some(execution.action.digest.to_message()),
+            inline_output_files: execution.action.outputs.clone(),
             digest_function: reapi::digest_function::Value::Sha256.into(),
-            ..Default::default()
         };
-        Ok(self.executions.clone().execute(request).await?.into_inner())
+        Ok(self.executions(number).execute(request).await?.into_inner())
     }
 
-    async fn wait(&self, name: String) -> Result<Streaming<Operation>, Status> {
+    async fn wait(&self, name: String, number: usize) -> Result<Streaming<Operation>, Status> {
         let request = reapi::WaitExecutionRequest { name };
-        Ok(self.executions.clone().wait_execution(request).await?.into_inner())
+        Ok(self.executions(number).wait_execution(request).await?.into_inner())
     }
-}
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Reads updates of an operation until it is done.
-async fn follow(
-    mut stream: Streaming<Operation>,
-    first: Option<Operation>,
-    name: &Mutex<Option<String>>,
-) -> Result<reapi::ExecuteResponse, Failure> {
-    let failure = |status: Status| Failure::of_call(EXECUTE, &status);
-    let mut next = first;
-    while let Some(update) = next {
-        if !update.name.is_empty() {
-            *lock(name) = Some(update.name);
-        }
-        if !update.done {
-            next = stream.message().await.map_err(failure)?;
-            continue;
-        }
-        return match update.result {
-            Some(operation::Result::Response(response)) if response.type_url == RESPONSE => {
-                let invalid = |_| Failure::Permanent(Error::Invalid("an operation's response".to_owned()));
-                reapi::ExecuteResponse::decode(response.value.as_slice()).map_err(invalid)
+    /// Returns the response of a finished operation.
+    fn response(&self, finished: Operation) -> Result<reapi::ExecuteResponse, Failure> {
+        let invalid = |text: &str| Failure::Permanent(Error::Invalid(text.to_owned()));
+        // Another worker may not have the internal error of this one.
+        let failure = |status: &tonic_types::Status| match self.failure(&to_status(status)) {
+            Failure::Permanent(error) if error.code() == Some(Code::Internal) => {
+                Failure::Transient(error, None)
             }
-            Some(operation::Result::Error(status)) => {
-                Err(failure(Status::new(Code::from_i32(status.code), status.message)))
-            }
-            _ => Err(Failure::Permanent(Error::Invalid("an operation has no response".to_owned()))),
+            failure => failure,
         };
+        let response = match finished.result {
+            Some(operation::Result::Response(response)) if response.type_url == RESPONSE => response,
+            Some(operation::Result::Error(status)) => return Err(failure(&status)),
+            _ => return Err(invalid("an operation has no response")),
+        };
+        let response = reapi::ExecuteResponse::decode(response.value.as_slice());
+        let response = response.map_err(|_| invalid("an operation's response"))?;
+        match response.status.as_ref().filter(|status| status.code != 0) {
+            Some(status) => Err(failure(status)),
+            None => Ok(response),
+        }
     }
-    Err(Failure::Transient(Error::Invalid("a stream ends early".to_owned()), None))
+
+    /// Converts a failed execution, and forgets the inputs that the server lost.
+    fn failure(&self, status: &Status) -> Failure {
+        if status.code() == Code::FailedPrecondition {
+            self.inputs.forget(&missing_inputs(status));
+        }
+        Failure::of_call(EXECUTE, status)
+    }
+
+    /// Returns the beginning of the command's messages.
+    async fn printed(
+        &self,
+        result: &reapi::ActionResult,
+        capabilities: Capabilities,
+        deadline: Deadline,
+    ) -> String {
+        /// Longer messages are not read.
+        const MOST: u64 = 64 << 10;
+        for (inline, digest) in
+            [(&result.stderr_raw, &result.stderr_digest), (&result.stdout_raw, &result.stdout_digest)]
+        {
+            let digest = digest.as_ref().and_then(Digest::from_message);
+            let stored = match digest.filter(|digest| inline.is_empty() && digest.length <= MOST) {
+                Some(digest) => self.download(&[digest], capabilities, deadline).await.ok().flatten(),
+                None => None,
+            };
+            let stored = stored.into_iter().flat_map(std::collections::HashMap::into_values).next();
+            let bytes = stored.as_ref().unwrap_or(inline);
+            if !bytes.is_empty() {
+                return shorten(&String::from_utf8_lossy(bytes));
+            }
+        }
+        String::new()
+    }
+}
+
+/// Returns the inputs that a failed precondition names: `blobs/<hash>/<length>`.
+fn missing_inputs(status: &Status) -> Vec<Digest> {
+    let failure = status.get_details_precondition_failure();
+    let violations = failure.into_iter().flat_map(|failure| failure.violations);
+    let missing = violations.filter(|violation| violation.r#type == "MISSING");
+    missing.filter_map(|violation| Digest::parse(violation.subject.strip_prefix("blobs/")?)).collect()
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prost::Message as _;
 use prost::bytes::Bytes;
 use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, watch};
 use tokio_stream::Stream;
 use tonic::transport::ServerTlsConfig;
 use tonic::transport::server::TcpIncoming;
@@ -16,17 +17,19 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::compression;
 use crate::digest::Digest;
+use crate::proto::build::bazel::semver::SemVer;
 use crate::proto::bytestream::byte_stream_server::{ByteStream, ByteStreamServer};
 use crate::proto::bytestream::{
     QueryWriteStatusRequest, QueryWriteStatusResponse, ReadRequest, ReadResponse, WriteRequest, WriteResponse,
 };
-use crate::proto::google::longrunning::{Operation, operation};
+use crate::proto::longrunning::Operation;
+use crate::proto::longrunning::operations_server::OperationsServer;
 use crate::proto::reapi::action_cache_server::{ActionCache, ActionCacheServer};
 use crate::proto::reapi::capabilities_server::{Capabilities, CapabilitiesServer};
 use crate::proto::reapi::content_addressable_storage_server::{
     ContentAddressableStorage, ContentAddressableStorageServer,
 };
-use crate::proto::reapi::execution_server::{Execution, ExecutionServer};
+use crate::proto::reapi::execution_server::ExecutionServer;
 use crate::proto::reapi::{self, compressor, digest_function};
 
 /// What the server does otherwise than it should.
@@ -63,8 +66,18 @@ pub(crate) struct Faults {
     pub(crate) broken_executions: u32,
     /// Executions that find an input missing.
     pub(crate) losing_executions: u32,
+    /// An input that one execution does not find.
+    pub(crate) lost_input: Option<String>,
+    /// Errors of operations.
+    pub(crate) errors: Vec<tonic_types::Status>,
+    /// Statuses of responses of operations.
+    pub(crate) statuses: Vec<tonic_types::Status>,
+    /// Whether results are said to be cached.
+    pub(crate) is_cached: bool,
     /// The exit code of commands.
     pub(crate) exit_code: i32,
+    /// What commands print to stdout instead of stderr.
+    pub(crate) printed: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +91,13 @@ pub(crate) struct State {
     pub(crate) tokens: Vec<String>,
     /// Outputs that commands write.
     pub(crate) written: Vec<(String, Vec<u8>)>,
+    pub(crate) operations: HashMap<String, watch::Sender<Operation>>,
+    /// `skip_cache_lookup` of each execution.
+    pub(crate) skipped_cache: Vec<bool>,
+    /// Numbers of digests in requests for missing blobs.
+    pub(crate) asked: Vec<usize>,
+    /// Beginning and end of each execution.
+    pub(crate) busy: Vec<(Instant, Instant)>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,6 +108,11 @@ pub(crate) struct Options {
     pub(crate) max_batch: i64,
     pub(crate) executes: bool,
     pub(crate) function: digest_function::Value,
+    /// Major numbers of the deprecated, the lowest and the highest version.
+    pub(crate) versions: [Option<i32>; 3],
+    pub(crate) workers: usize,
+    /// Run times of actions, in turn.
+    pub(crate) times: &'static [Duration],
 }
 
 impl Default for Options {
@@ -100,6 +125,9 @@ impl Default for Options {
             max_batch: 10_000,
             executes: true,
             function,
+            versions: [None, Some(2), Some(2)],
+            workers: 100,
+            times: &[Duration::ZERO],
         }
     }
 }
@@ -112,9 +140,10 @@ pub(crate) struct FakeServer {
 }
 
 #[derive(Debug, Clone)]
-struct Service {
+pub(crate) struct Service {
     state: Arc<Mutex<State>>,
-    options: Options,
+    pub(crate) options: Options,
+    pub(crate) workers: Arc<Semaphore>,
 }
 
 impl FakeServer {
@@ -125,7 +154,8 @@ impl FakeServer {
     pub(crate) fn start_with(options: Options, tls: Option<ServerTlsConfig>) -> FakeServer {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let service = Service { state: Arc::default(), options };
+        let workers = Arc::new(Semaphore::new(options.workers));
+        let service = Service { state: Arc::default(), options, workers };
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let authority = listener.local_addr().unwrap().to_string();
         let mut builder = tonic::transport::Server::builder();
@@ -137,7 +167,8 @@ impl FakeServer {
             .add_service(ActionCacheServer::new(service.clone()))
             .add_service(ContentAddressableStorageServer::new(service.clone()))
             .add_service(ByteStreamServer::new(service.clone()))
-            .add_service(ExecutionServer::new(service.clone()));
+            .add_service(ExecutionServer::new(service.clone()))
+            .add_service(OperationsServer::new(service.clone()));
         runtime.spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
         FakeServer { authority, service, _runtime: runtime }
     }
@@ -151,18 +182,18 @@ impl FakeServer {
     }
 }
 
-fn take(count: &mut u32) -> bool {
+pub(crate) fn take(count: &mut u32) -> bool {
     let is_left = *count > 0;
     *count = count.saturating_sub(1);
     is_left
 }
 
 impl Service {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn enter<T>(&self, call: &'static str, request: &Request<T>) -> Result<(), Status> {
+    pub(crate) async fn enter<T>(&self, call: &'static str, request: &Request<T>) -> Result<(), Status> {
         let hangs = {
             let mut state = self.lock();
             state.calls.push(call);
@@ -215,7 +246,7 @@ fn name(digest: &reapi::Digest) -> String {
     format!("{}/{}", digest.hash, digest.size_bytes)
 }
 
-fn status(code: Code) -> Option<tonic_types::Status> {
+pub(crate) fn status(code: Code) -> Option<tonic_types::Status> {
     Some(tonic_types::Status { code: code.into(), ..Default::default() })
 }
 
@@ -226,7 +257,7 @@ impl Capabilities for Service {
         request: Request<reapi::GetCapabilitiesRequest>,
     ) -> Result<Response<reapi::ServerCapabilities>, Status> {
         self.enter("GetCapabilities", &request).await?;
-        let Options { has_zstd, accepts_results, max_batch, executes, function, .. } = self.options;
+        let Options { has_zstd, accepts_results, max_batch, executes, function, versions, .. } = self.options;
         let compressors = if has_zstd { vec![compressor::Value::Zstd.into()] } else { Vec::new() };
         let cache = reapi::CacheCapabilities {
             digest_functions: vec![function.into()],
@@ -239,9 +270,14 @@ impl Capabilities for Service {
         };
         let execution =
             reapi::ExecutionCapabilities { exec_enabled: executes, digest_function: function.into() };
+        let [deprecated_api_version, low_api_version, high_api_version] =
+            versions.map(|major| major.map(|major| SemVer { major, minor: 1, ..Default::default() }));
         Ok(Response::new(reapi::ServerCapabilities {
             cache_capabilities: Some(cache),
             execution_capabilities: Some(execution),
+            deprecated_api_version,
+            low_api_version,
+            high_api_version,
         }))
     }
 }
@@ -296,6 +332,7 @@ impl ContentAddressableStorage for Service {
     ) -> Result<Response<reapi::FindMissingBlobsResponse>, Status> {
         self.enter("FindMissingBlobs", &request).await?;
         let mut missing_blob_digests = request.into_inner().blob_digests;
+        self.lock().asked.push(missing_blob_digests.len());
         missing_blob_digests.retain(|digest| !self.lock().blobs.contains_key(&name(digest)));
         Ok(Response::new(reapi::FindMissingBlobsResponse { missing_blob_digests }))
     }
@@ -438,70 +475,5 @@ impl ByteStream for Service {
         let written = state.partial.get(&request.into_inner().resource_name);
         let written = written.ok_or_else(|| Status::not_found("no write"))?;
         Ok(Response::new(QueryWriteStatusResponse { committed_size: written.len() as i64, complete: false }))
-    }
-}
-
-const OPERATION: &str = "operations/1";
-
-impl Service {
-    /// Streams updates of an execution that writes the outputs of [`State::written`].
-    fn updates(&self) -> Vec<Result<Operation, Status>> {
-        let mut state = self.lock();
-        let update = Operation { name: OPERATION.to_owned(), ..Default::default() };
-        if take(&mut state.faults.broken_executions) {
-            return vec![Ok(update), Err(Status::unavailable("broken"))];
-        }
-        let exit_code = state.faults.exit_code;
-        let stderr_raw = b"out of\nmemory".to_vec();
-        let mut result = reapi::ActionResult { exit_code, stderr_raw, ..Default::default() };
-        for (path, bytes) in state.written.clone() {
-            let digest = Digest::compute(&bytes);
-            state.blobs.insert(digest.to_string(), bytes);
-            result.output_files.push(reapi::OutputFile {
-                path,
-                digest: Some(digest.to_message()),
-                ..Default::default()
-            });
-        }
-        let is_lost = take(&mut state.faults.losing_executions);
-        let response = reapi::ExecuteResponse {
-            result: (!is_lost).then_some(result),
-            status: is_lost.then(|| status(Code::FailedPrecondition)).flatten(),
-            ..Default::default()
-        };
-        if is_lost {
-            state.blobs.clear();
-        }
-        let any = prost_types::Any {
-            type_url: "type.googleapis.com/build.bazel.remote.execution.v2.ExecuteResponse".to_owned(),
-            value: prost::Message::encode_to_vec(&response),
-        };
-        let done = Operation { done: true, result: Some(operation::Result::Response(any)), ..update.clone() };
-        vec![Ok(update), Ok(done)]
-    }
-}
-
-#[tonic::async_trait]
-impl Execution for Service {
-    type ExecuteStream = Pin<Box<dyn Stream<Item = Result<Operation, Status>> + Send>>;
-    type WaitExecutionStream = Self::ExecuteStream;
-
-    async fn execute(
-        &self,
-        request: Request<reapi::ExecuteRequest>,
-    ) -> Result<Response<Self::ExecuteStream>, Status> {
-        self.enter("Execute", &request).await?;
-        Ok(Response::new(Box::pin(tokio_stream::iter(self.updates()))))
-    }
-
-    async fn wait_execution(
-        &self,
-        request: Request<reapi::WaitExecutionRequest>,
-    ) -> Result<Response<Self::WaitExecutionStream>, Status> {
-        self.enter("WaitExecution", &request).await?;
-        if request.into_inner().name != OPERATION {
-            return Err(Status::not_found("no operation"));
-        }
-        Ok(Response::new(Box::pin(tokio_stream::iter(self.updates()))))
     }
 }

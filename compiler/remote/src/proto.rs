@@ -6,6 +6,9 @@
 /// Packages have the folders of their names: generated code names other packages by relative paths.
 pub(crate) mod build {
     pub(crate) mod bazel {
+        pub(crate) mod semver {
+            include!("generated/build.bazel.semver.rs");
+        }
         pub(crate) mod remote {
             pub(crate) mod execution {
                 pub(crate) mod v2 {
@@ -26,4 +29,4 @@ pub(crate) mod google {
 }
 
 pub(crate) use build::bazel::remote::execution::v2 as reapi;
-pub(crate) use google::bytestream;
+pub(crate) use google::{bytestream, longrunning};

@@ -1,11 +1,12 @@
 //! The blocking interface, and the circuit breaker.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 use tonic::Code;
 
 use crate::action::Action;
@@ -16,8 +17,11 @@ use crate::connection::{self, Settings};
 use crate::credentials::Headers;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::execution::Blob;
+use crate::execution::Execution;
+use crate::inputs::Blob;
+use crate::operations::{Executed, Operations, Progress};
 use crate::retry::Deadline;
+use crate::signals;
 
 /// Contents of an action's output files by path.
 pub type Outputs = BTreeMap<String, Vec<u8>>;
@@ -37,6 +41,8 @@ pub struct Remote {
     settings: Settings,
     started: OnceLock<Result<Started, Error>>,
     breaker: Mutex<Breaker>,
+    /// Actions whose cached results cannot be used.
+    skipped: Mutex<HashSet<Digest>>,
 }
 
 #[derive(Debug)]
@@ -69,7 +75,7 @@ impl Remote {
     /// Reads no file: the first call reads the files of the settings.
     #[must_use]
     pub fn new(settings: Settings) -> Remote {
-        Remote { settings, started: OnceLock::new(), breaker: Mutex::default() }
+        Remote { settings, started: OnceLock::new(), breaker: Mutex::default(), skipped: Mutex::default() }
     }
 
     /// Returns the outputs of an action, if the server has a result.
@@ -86,7 +92,7 @@ impl Remote {
         })?
     }
 
-    /// Executes an action on a worker, and returns its outputs. `None` if the command fails ([`Command::invalid_input`]).
+    /// Executes an action on a worker, and returns its outputs. `None` if it fails.
     ///
     /// `inputs` has all files and directories of the action, and its messages.
     #[must_use]
@@ -94,27 +100,60 @@ impl Remote {
         if self.breaker().is_open {
             return None;
         }
-        self.run(|client, deadline| async move {
+        self.try_execute(action, inputs).map_err(|error| self.record(&error)).ok()?
+    }
+
+    /// Executes an action as [`Remote::execute`], and returns its failure instead of counting it.
+    ///
+    /// # Errors
+    /// The server or the worker failed.
+    pub fn try_execute(&self, action: &Action, inputs: &Inputs) -> Result<Option<Outputs>, Error> {
+        let skips_cache = action.do_not_cache || lock(&self.skipped).contains(&action.digest);
+        self.try_run(|client, deadline| async move {
             let capabilities = client.capabilities(deadline).await?;
             if !capabilities.executes {
-                return Err(Error::Unsupported("execution"));
+                return Err(Error::Unsupported("execution".into()));
             }
             client.upload_inputs(inputs, capabilities, deadline).await?;
-            let until = Deadline::after(EXECUTION);
-            let outputs = match client.execute(action, until, self.settings.timeout).await {
+            if let Some(end) = self.settings.on_signal {
+                signals::listen(&client.operations, end);
+            }
+            let start = self.settings.timeout;
+            let deadline = Deadline::after(action.limit.unwrap_or(EXECUTION));
+            let queue = action.queue.map(|limit| (Instant::now() + limit, limit));
+            let execution = Execution { action, skips_cache, deadline, queue, start };
+            let outputs = match client.execute(execution, capabilities).await {
                 // The server lost an input that it had before.
                 Err(error) if error.code() == Some(Code::FailedPrecondition) => {
-                    client.forget_inputs().await;
-                    let deadline = Deadline::after(self.settings.timeout);
-                    client.upload_inputs(inputs, capabilities, deadline).await?;
-                    client.execute(action, until, self.settings.timeout).await
+                    client.upload_inputs(inputs, capabilities, Deadline::after(start)).await?;
+                    client.execute(execution, capabilities).await
                 }
                 result => result,
             };
             let Some(outputs) = outputs? else { return Ok(None) };
-            let deadline = Deadline::after(self.settings.timeout);
-            contents(client, outputs, capabilities, deadline).await
-        })?
+            contents(client, outputs, capabilities, Deadline::after(start)).await
+        })
+    }
+
+    /// Returns the numbers of operations that wait and run now.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.operations().map(|operations| operations.progress()).unwrap_or_default()
+    }
+
+    /// Returns which workers executed actions until now.
+    #[must_use]
+    pub fn executed(&self) -> Executed {
+        self.operations().map(|operations| operations.executed()).unwrap_or_default()
+    }
+
+    fn operations(&self) -> Option<&Arc<Operations>> {
+        self.started.get()?.as_ref().ok().map(|started| &started.client.operations)
+    }
+
+    /// Makes workers execute the action, even if the server has a result: the caller cannot use it.
+    pub fn skip_cached(&self, action: &Action) {
+        lock(&self.skipped).insert(action.digest);
     }
 
     /// Returns whether [`Remote::store`] may succeed.
@@ -217,11 +256,11 @@ impl Remote {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder.worker_threads(1).thread_name("remote").enable_all();
             let runtime = builder.build().map_err(|error| Error::Connection(error.to_string()))?;
-            let channel = {
+            let client = {
                 let _guard = runtime.enter();
-                connection::connect(&endpoint)
+                let channel = || connection::connect(&endpoint);
+                Client::new(channel, &headers, &self.settings.instance, runtime.handle().clone())
             };
-            let client = Client::new(channel, headers.clone(), &self.settings.instance);
             Ok(Started { runtime: Some(runtime), headers, client })
         };
         self.started.get_or_init(start).as_ref().map_err(Clone::clone)
@@ -240,8 +279,12 @@ impl Remote {
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.breaker)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Completes outputs with blobs from the store.
@@ -263,6 +306,9 @@ async fn contents(
 #[cfg(test)]
 #[path = "execution_tests.rs"]
 mod execution_tests;
+#[cfg(test)]
+#[path = "operations_tests.rs"]
+mod operations_tests;
 #[cfg(test)]
 #[path = "proxy_tests.rs"]
 mod proxy_tests;

@@ -20,6 +20,7 @@ pub(super) fn settings(authority: &str) -> Settings {
         credentials: Credentials::None,
         timeout: TIMEOUT,
         can_upload: true,
+        on_signal: None,
     }
 }
 
@@ -30,7 +31,6 @@ fn remote(server: &FakeServer) -> Remote {
 pub(super) fn action() -> Action {
     let command = Command {
         outputs: vec!["log".to_owned(), "code".to_owned(), "empty".to_owned()],
-        invalid_input: Some(65),
         ..Default::default()
     };
     Action::new(&command, InputRoot::default().encode().root)
@@ -183,9 +183,11 @@ fn damaged_data_is_not_used() {
         assert!(corrupt.ends_with("differs from its digest"), "{corrupt}");
         let other = invalid(Faults { path: Some("other"), ..Faults::default() });
         assert!(other.starts_with("a result lacks the file"), "{other}");
-        for length in [i64::MAX, -1, 300 << 20] {
+        // Each of the three files is within the limit.
+        for length in [i64::MAX, -1, 100 << 20] {
             let reason = invalid(Faults { length: Some(length), ..Faults::default() });
-            assert!(is_inline || length < 0 || reason == "a blob exceeds 268435456 bytes", "{reason}");
+            let expected = "the files of a result exceed 268435456 bytes";
+            assert!(is_inline || length < 0 || reason == expected, "{reason}");
         }
         if !is_inline {
             let endless = invalid(Faults { endless: true, ..Faults::default() });
@@ -314,7 +316,23 @@ fn servers_without_needed_features_are_not_used() {
     let server = FakeServer::start(Options { function: digest_function::Value::Md5, ..Options::default() });
     let other = remote(&server);
     assert_eq!(other.look_up(&action()), None);
-    assert_eq!(other.take_failure(), Some((Error::Unsupported("SHA-256 digests"), true)));
+    assert_eq!(other.take_failure(), Some((Error::Unsupported("SHA-256 digests".into()), true)));
+    for (versions, range) in
+        [([None, Some(3), Some(4)], "3.1 to 4.1"), ([Some(1), None, Some(1)], "1.1 to 1.1")]
+    {
+        let server = FakeServer::start(Options { versions, ..Options::default() });
+        let other = remote(&server);
+        assert_eq!(other.look_up(&action()), None);
+        let expected = format!("the server does not support version 2 of the protocol, but {range}");
+        let (error, is_off) = other.take_failure().unwrap();
+        assert_eq!((error.to_string(), is_off), (expected, true));
+    }
+    for versions in [[None; 3], [None, None, Some(2)], [Some(2), Some(3), Some(3)], [None, Some(1), Some(2)]]
+    {
+        let server = FakeServer::start(Options { versions, ..Options::default() });
+        let other = remote(&server);
+        assert_eq!((other.look_up(&action()), other.take_failure()), (None, None), "{versions:?}");
+    }
     for code in [Code::Unauthenticated, Code::PermissionDenied] {
         let server = filled(Options::default());
         let faults = Faults { failing: Some(("GetActionResult", 9, code)), ..Faults::default() };

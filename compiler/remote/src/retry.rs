@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::future::Future;
 use std::time::Duration;
 
+use prost::Message as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -83,6 +84,12 @@ impl Failure {
             false => Failure::Permanent(error),
         }
     }
+}
+
+/// Converts a status inside of a message.
+pub(crate) fn to_status(status: &tonic_types::Status) -> Status {
+    let details = status.encode_to_vec().into();
+    Status::with_details(Code::from_i32(status.code), status.message.clone(), details)
 }
 
 /// Repeats transient failures with exponential waits and jitter.

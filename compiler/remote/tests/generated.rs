@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-const PACKAGES: [&str; 3] = ["build.bazel.remote.execution.v2", "google.bytestream", "google.longrunning"];
+const PACKAGES: [&str; 4] =
+    ["build.bazel.remote.execution.v2", "build.bazel.semver", "google.bytestream", "google.longrunning"];
 
 #[test]
 fn messages_equal_the_protocol_files() {

@@ -14,6 +14,7 @@ use cubinder_manifest::library_name::check_name;
 use cubinder_model::{ArchSuffix, Bundle, Target, TargetKind};
 use cubinder_node::tuning::OutdatedMeasurement;
 use cubinder_nvrtc::installation::Installation;
+use cubinder_nvrtc::nvrtc::shared::Activity;
 use cubinder_source::diagnostic::{Diagnostic, Severity};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::words::counted;
@@ -103,7 +104,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             } else {
                 if arguments.verbose {
                     print(&obligations::list(&outcome.compiled.obligations));
-                    print(&unshared(&outcome.compiled));
+                    print(&sharing(&outcome.compiled));
                 }
                 if !arguments.quiet {
                     print(&summary(&outcome, started.elapsed()));
@@ -294,13 +295,16 @@ fn summary(outcome: &CompiledLibraries, elapsed: Duration) -> String {
     text
 }
 
-/// Lists why compiles are not in the shared cache.
-fn unshared(compiled: &CompiledBundle) -> String {
-    let lines = compiled.unshared.iter().map(|(reason, count)| {
-        let compiles = counted(usize::try_from(*count).unwrap_or(usize::MAX), "compile");
-        format!("not in the shared cache: {compiles}: {reason}\n")
+/// Lists what workers executed, and why compiles are not in the shared cache.
+fn sharing(compiled: &CompiledBundle) -> String {
+    let Activity { by_worker, cached, .. } = &compiled.workers;
+    let workers = by_worker.iter().map(|(name, count)| (format!("worker `{name}`"), *count));
+    let executed = workers.chain((*cached > 0).then(|| ("the executor's cache".to_owned(), *cached)));
+    let executed = executed.map(|(name, count)| format!("{name}: {}\n", counted(count, "action")));
+    let unshared = compiled.unshared.iter().map(|(reason, count)| {
+        format!("not in the shared cache: {}: {reason}\n", counted(*count, "compile"))
     });
-    lines.collect()
+    executed.chain(unshared).collect()
 }
 
 fn native_plugins(bundle: &Bundle) -> usize {
@@ -343,6 +347,7 @@ fn summary_json(outcome: &CompiledLibraries, elapsed: Duration) -> Value {
         "cache_hits": compiled.statistics.cache_hits,
         "shared_hits": compiled.statistics.shared_hits,
         "executed": compiled.statistics.executed,
+        "workers": compiled.workers.by_worker,
         "unshared": compiled.unshared.values().sum::<u64>(),
         "wall_ms": elapsed.as_secs_f64() * 1e3,
     });

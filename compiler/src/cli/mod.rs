@@ -29,6 +29,7 @@ mod test;
 mod thin;
 mod tune;
 mod usage;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -101,7 +102,7 @@ enum Command {
 }
 
 pub(crate) fn run() -> ExitCode {
-    if let Some(code) = nvrtc::as_worker() {
+    if let Some(code) = nvrtc::as_worker().or_else(workers::as_worker) {
         return code;
     }
     let parser = Arguments::command().color(choose_colour(std::env::args_os()));

@@ -38,6 +38,20 @@ impl NodeArguments {
             (Part::Aligned, aligned),
         ])
     }
+
+    /// Returns the arguments, for another process.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let NodeArguments { shapes, values, attributes, types, formats } = self;
+        let options = [
+            ("--shape", shapes),
+            ("--values", values),
+            ("--attr", attributes),
+            ("--type", types),
+            ("--format", formats),
+        ];
+        let each = options.into_iter().flat_map(|(option, all)| all.iter().map(move |one| (option, one)));
+        each.map(|(option, value)| format!("{option}={value}")).collect()
+    }
 }
 
 /// Which of several nodes.

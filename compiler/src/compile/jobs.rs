@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use cubinder_analysis::kernel_text;
@@ -13,6 +14,7 @@ use cubinder_manifest::resolve::Unit;
 use cubinder_model::Target;
 use cubinder_model::provenance::Origin;
 use cubinder_nvrtc::codegen;
+use cubinder_nvrtc::nvrtc::shared::Activity;
 use cubinder_nvrtc::nvrtc::{Cause, Compile, CompileMessage, CompiledKernel, PreparedUnit, Session};
 use cubinder_source::diagnostic::{Diagnostic, Label, Source, dedup};
 use cubinder_source::{rules, source};
@@ -314,9 +316,19 @@ pub(super) fn run<'j>(
 fn execute(session: &Session, jobs: &[Job<'_>], tasks: &[Task<'_>], progress: &ProgressBar) {
     let batches = session.batches(tasks.iter().filter_map(|task| task.compile(jobs)).collect());
     progress.set_length(batches.iter().map(|batch| batch.len() as u64).sum());
-    batches.into_iter().par_bridge().for_each(|batch| {
-        session.execute(&batch);
-        progress.inc(batch.len() as u64);
+    std::thread::scope(|scope| {
+        let (finished, is_finished) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while is_finished.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout) {
+                let Activity { queued, running, .. } = session.worker_activity();
+                progress.set_message(format!("on workers: {queued} queued, {running} running"));
+            }
+        });
+        batches.into_iter().par_bridge().for_each(|batch| {
+            session.execute(&batch);
+            progress.inc(batch.len() as u64);
+        });
+        drop(finished);
     });
     progress.reset();
 }

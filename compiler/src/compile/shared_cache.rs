@@ -1,21 +1,18 @@
 //! The shared cache of `cubinder-nvrtc` as a server of the Remote Execution API.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cubinder_manifest::config::{Endpoint, RemoteConfig};
-use cubinder_model::Digest as ContentDigest;
 use cubinder_nvrtc::cache::Cache;
-use cubinder_nvrtc::nvrtc::shared::{CompileAction, Input, Outputs, SharedCache, SharedEntry};
-use cubinder_remote::{
-    Action, Blob, Command, Credentials, Digest, EncodedTree, InputRoot, Inputs, Node, Remote, Settings, Tls,
-};
+use cubinder_nvrtc::nvrtc::shared::{Activity, CompileAction, Outputs, SharedCache, SharedEntry};
+use cubinder_remote::{Action, Command, EncodedTree, Executed, Inputs, Progress, Remote};
 use cubinder_source::diagnostic::Diagnostic;
-use cubinder_source::source;
+
+use crate::remote::inputs::InputFiles;
+use crate::remote::{end, settings};
 
 use super::results_file::ResultsFile;
 
@@ -55,23 +52,13 @@ pub(super) struct RemoteCache {
     executor: Option<Server>,
     replacement: Replacement,
     platform: BTreeMap<String, String>,
-    /// Keeps digests of large files over sessions.
-    digests: Cache,
-    files: Mutex<HashMap<PathBuf, Digest>>,
-    folders: Mutex<HashMap<PathBuf, Result<Folder, String>>>,
+    files: InputFiles,
 }
 
 #[derive(Debug)]
 struct Server {
     url: String,
     remote: Remote,
-}
-
-/// An encoded folder with its files and directories.
-#[derive(Debug, Clone)]
-struct Folder {
-    root: Digest,
-    blobs: Arc<Inputs>,
 }
 
 struct Entry<'c> {
@@ -84,21 +71,8 @@ struct Entry<'c> {
 }
 
 impl Server {
-    fn new(config: &RemoteConfig, endpoint: &Endpoint) -> Server {
-        let RemoteConfig { headers_file, credential_helper, .. } = config;
-        let tls = Tls { ca: config.ca.clone(), identity: config.identity.clone() };
-        let file = headers_file.clone().map(Credentials::HeadersFile);
-        let helper = credential_helper.clone().map(Credentials::Helper);
-        let url = endpoint.to_string();
-        let settings = Settings {
-            authority: endpoint.authority.clone(),
-            tls: endpoint.is_encrypted.then_some(tls),
-            instance: config.instance.clone(),
-            credentials: file.or(helper).unwrap_or_default(),
-            timeout: config.timeout,
-            can_upload: config.can_upload,
-        };
-        Server { url, remote: Remote::new(settings) }
+    fn new(config: &RemoteConfig, endpoint: &Endpoint, on_signal: Option<fn(i32)>) -> Server {
+        Server { url: endpoint.to_string(), remote: Remote::new(settings(config, endpoint, on_signal)) }
     }
 
     fn warning(&self, role: &'static str, replacement: Replacement) -> Option<Diagnostic> {
@@ -121,10 +95,10 @@ impl RemoteCache {
     /// Neither reads files of the settings nor connects.
     pub(super) fn new(config: &RemoteConfig, digests: Cache, replacement: Replacement) -> RemoteCache {
         RemoteCache {
-            executor: config.executor.as_ref().map(|endpoint| Server::new(config, endpoint)),
+            executor: config.executor.as_ref().map(|executor| Server::new(config, executor, Some(end))),
             platform: config.platform.clone(),
             ..RemoteCache::with_store(
-                Store::Server(Box::new(Server::new(config, &config.cache))),
+                Store::Server(Box::new(Server::new(config, &config.cache, None))),
                 digests,
                 replacement,
             )
@@ -142,146 +116,21 @@ impl RemoteCache {
             executor: None,
             replacement,
             platform: BTreeMap::new(),
-            digests,
-            files: Mutex::default(),
-            folders: Mutex::default(),
+            files: InputFiles::new(digests),
         }
     }
-
-    fn node(&self, input: &Input) -> Result<Node, String> {
-        let file = |digest| Node::File { digest, is_executable: false };
-        Ok(match input {
-            Input::Bytes(bytes) => file(Digest::compute(bytes)),
-            Input::File(path, Some(known)) => file(self.known_file(path, *known)?),
-            Input::File(path, None) => file(self.large_file(path)?),
-            Input::Program(path) => Node::File { digest: self.large_file(path)?, is_executable: true },
-            Input::Folder(path) => Node::Directory(self.folder(path)?.root),
-        })
-    }
-
-    /// Digests a file that must have the contents that the session read.
-    fn known_file(&self, path: &Path, known: ContentDigest) -> Result<Digest, String> {
-        if let Some(digest) = lock(&self.files).get(path) {
-            return Ok(*digest);
-        }
-        let bytes = source::bytes(path, source::LARGEST_TEXT)?;
-        if ContentDigest::compute(&bytes) != known {
-            return Err(format!("`{}` has changed", path.display()));
-        }
-        let digest = Digest::compute(&bytes);
-        lock(&self.files).insert(path.to_owned(), digest);
-        Ok(digest)
-    }
-
-    /// Digests a file once as long as its size and times stay.
-    fn large_file(&self, path: &Path) -> Result<Digest, String> {
-        let mut files = lock(&self.files);
-        if let Some(digest) = files.get(path) {
-            return Ok(*digest);
-        }
-        let error = |error: std::io::Error| format!("cannot read `{}`: {error}", path.display());
-        let file = source::open_file(path).map_err(error)?;
-        let facts = file.metadata().map_err(error)?;
-        let place = path.canonicalize().map_err(error)?;
-        let identity = (
-            "SHA-256 of a file",
-            place.as_os_str().as_encoded_bytes(),
-            [facts.dev(), facts.ino(), facts.size()],
-            [facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec()],
-        );
-        let key = postcard::to_allocvec(&identity).map_err(|error| error.to_string())?;
-        let key = ContentDigest::compute(&key);
-        let known =
-            self.digests.get(&key).and_then(|value| postcard::from_bytes::<([u8; 32], u64)>(&value).ok());
-        let digest = match known.filter(|(_, length)| *length == facts.size()) {
-            Some((sha256, length)) => Digest { sha256, length },
-            None => {
-                let digest = Digest::read(file).map_err(error)?;
-                if let Ok(value) = postcard::to_allocvec(&(digest.sha256, digest.length)) {
-                    self.digests.put(&key, &value);
-                }
-                digest
-            }
-        };
-        files.insert(path.to_owned(), digest);
-        Ok(digest)
-    }
-
-    /// Digests a folder once per session. Other threads wait.
-    fn folder(&self, path: &Path) -> Result<Folder, String> {
-        let mut folders = lock(&self.folders);
-        folders.entry(path.to_owned()).or_insert_with(|| encode_folder(path)).clone()
-    }
-}
-
-/// Encodes a folder, with folders that links in it lead to.
-fn encode_folder(root: &Path) -> Result<Folder, String> {
-    /// Links can multiply folders.
-    const MOST: usize = 100_000;
-    let (mut tree, mut blobs) = (InputRoot::default(), Inputs::new());
-    let mut waiting = vec![root.to_owned()];
-    let mut count = 0;
-    while let Some(folder) = waiting.pop() {
-        let error = |error: std::io::Error| format!("cannot read `{}`: {error}", folder.display());
-        for entry in std::fs::read_dir(&folder).map_err(error)? {
-            let entry = entry.map_err(error)?;
-            let path = entry.path();
-            // Links may lead nowhere.
-            let Ok(facts) = std::fs::metadata(&path) else { continue };
-            if !facts.is_dir() && !facts.is_file() {
-                continue;
-            }
-            count += 1;
-            if count > MOST {
-                return Err(format!("`{}` has more than {MOST} files", root.display()));
-            }
-            let name = path.strip_prefix(root).ok().and_then(Path::to_str);
-            let name = name.ok_or_else(|| format!("the name of `{}` is not UTF-8", path.display()))?;
-            if facts.is_dir() {
-                let target = path.canonicalize().map_err(error)?;
-                let above = path.ancestors().skip(1).take_while(|above| above.starts_with(root));
-                let is_link = entry.file_type().map_err(error)?.is_symlink();
-                if is_link && above.into_iter().any(|above| above.canonicalize().is_ok_and(|it| it == target))
-                {
-                    return Err(format!("the link `{}` leads to a folder above it", path.display()));
-                }
-                tree.insert_folder(name).map_err(|error| error.to_string())?;
-                waiting.push(path);
-                continue;
-            }
-            let digest = Digest::compute(&source::bytes(&path, source::LARGEST_TEXT)?);
-            let node = Node::File { digest, is_executable: false };
-            tree.insert(name, node).map_err(|error| error.to_string())?;
-            blobs.insert(digest, Blob::File(path));
-        }
-    }
-    let tree = tree.encode();
-    let root = tree.root;
-    blobs.extend(tree.blobs.into_iter().map(|(digest, bytes)| (digest, Blob::Bytes(bytes.into()))));
-    Ok(Folder { root, blobs: Arc::new(blobs) })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedCache for RemoteCache {
     fn entry<'c>(&'c self, compile: CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
-        let mut root = InputRoot::default();
-        for (path, input) in &compile.inputs {
-            root.insert(path, self.node(input)?).map_err(|error| error.to_string())?;
-        }
-        for path in &compile.folders {
-            root.insert_folder(path).map_err(|error| error.to_string())?;
-        }
         let command = Command {
             arguments: compile.arguments.clone(),
             outputs: compile.outputs.clone(),
             platform: self.platform.clone(),
             timeout: TIMEOUT,
-            invalid_input: None,
+            ..Command::default()
         };
-        let tree = root.encode();
+        let tree = self.files.tree(&compile.inputs, &compile.folders)?;
         let action = Action::new(&command, tree.root);
         Ok(Box::new(Entry { servers: self, action, compile, tree, is_executed: Cell::new(false) }))
     }
@@ -295,6 +144,13 @@ impl SharedCache for RemoteCache {
             Store::Server(server) => server.remote.can_store(),
             Store::File(file) => file.can_store(),
         }
+    }
+
+    fn activity(&self) -> Activity {
+        let Some(Server { remote, .. }) = &self.executor else { return Activity::default() };
+        let (Progress { queued, running }, Executed { by_worker, cached }) =
+            (remote.progress(), remote.executed());
+        Activity { queued, running, by_worker, cached }
     }
 
     fn take_warnings(&self) -> Vec<Diagnostic> {
@@ -312,25 +168,8 @@ impl SharedCache for RemoteCache {
 impl Entry<'_> {
     /// Returns all files, directories and messages of the action.
     fn inputs(&self) -> Result<Inputs, String> {
-        let mut inputs = Inputs::new();
-        for input in self.compile.inputs.values() {
-            match (input, self.servers.node(input)?) {
-                (Input::Bytes(bytes), Node::File { digest, .. }) => {
-                    inputs.insert(digest, Blob::Bytes(bytes.clone().into()));
-                }
-                (Input::File(path, _) | Input::Program(path), Node::File { digest, .. }) => {
-                    inputs.insert(digest, Blob::File(path.clone()));
-                }
-                (Input::Folder(path), _) => {
-                    let Folder { blobs, .. } = self.servers.folder(path)?;
-                    inputs.extend(blobs.iter().map(|(digest, blob)| (*digest, blob.clone())));
-                }
-                _ => {}
-            }
-        }
         let messages = self.tree.blobs.iter().chain(&self.action.blobs);
-        inputs.extend(messages.map(|(digest, bytes)| (*digest, Blob::Bytes(bytes.clone().into()))));
-        Ok(inputs)
+        self.servers.files.blobs(self.compile.inputs.values(), messages)
     }
 }
 
@@ -362,8 +201,12 @@ impl SharedEntry for Entry<'_> {
     }
 
     fn reject(&self, reason: &str) {
-        let executor = self.servers.executor.as_ref().filter(|_| self.is_executed.get());
-        match (executor, &self.servers.store) {
+        let executor = self.servers.executor.as_ref();
+        if let Some(executor) = executor {
+            // It may answer from the cache that has the rejected result.
+            executor.remote.skip_cached(&self.action);
+        }
+        match (executor.filter(|_| self.is_executed.get()), &self.servers.store) {
             (Some(executor), _) => executor.remote.report_invalid(reason),
             (None, Store::Server(server)) => server.remote.report_invalid(reason),
             (None, Store::File(file)) => file.reject(reason),
@@ -373,27 +216,9 @@ impl SharedEntry for Entry<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::PathBuf;
 
-    #[test]
-    fn folders_behind_links_are_encoded() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        std::fs::create_dir_all(at("include/sub/empty")).unwrap();
-        std::fs::create_dir_all(at("other/inner")).unwrap();
-        std::fs::write(at("include/sub/a.h"), "a").unwrap();
-        std::os::unix::fs::symlink("nowhere", at("include/broken")).unwrap();
-        let before = encode_folder(&at("include")).unwrap().root;
-        std::os::unix::fs::symlink("../other", at("include/link")).unwrap();
-        let linked = encode_folder(&at("include")).unwrap().root;
-        std::fs::write(at("other/inner/b.h"), "b").unwrap();
-        let found = encode_folder(&at("include")).unwrap();
-        assert!(before != linked && linked != found.root);
-        assert!(found.blobs.contains_key(&Digest::compute(b"b")));
-        std::os::unix::fs::symlink("../include", at("other/up")).unwrap();
-        let error = encode_folder(&at("include")).unwrap_err();
-        assert!(error.ends_with("up` leads to a folder above it"), "{error}");
-    }
+    use super::*;
 
     #[test]
     fn files_of_the_settings_are_read_by_the_first_call() {

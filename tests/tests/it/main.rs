@@ -4,6 +4,7 @@
 
 mod book;
 mod build_systems;
+mod buildbox;
 mod builder;
 mod command;
 mod compiler_crashes;
@@ -15,6 +16,7 @@ mod engine;
 mod engine_build;
 mod engine_run;
 mod examples;
+mod gpu_workers;
 mod inspect;
 mod installed;
 mod kernel_bench;

@@ -1,69 +1,13 @@
 //! Two machines share a cache: servers of the Remote Execution API on this machine; each has its home, local cache and
 //! copy of the project.
 
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
 use cubinder_skip::skip;
 use serde_json::Value;
 
-/// A server process, stopped on drop.
-struct Server {
-    url: String,
-    process: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Server {
-    fn buildbox() -> Option<Server> {
-        Server::start(&[])
-    }
-
-    /// Starts the server with two workers, which see this machine's C library.
-    fn with_workers() -> Option<Server> {
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        if !std::env::split_paths(&paths).any(|folder| folder.join("bwrap").is_file()) {
-            skip("`bwrap` is not installed; BuildBox's workers need Debian's `bubblewrap`");
-            return None;
-        }
-        let folders =
-            ["/usr", "/lib", "/lib64"].map(|path| format!("--runner-arg=--bind-mount={path}:{path}"));
-        let runner = Path::new(&std::env::var_os("CUBINDER_TEST_BUILDBOX")?).join("buildbox-run");
-        let mut options = vec![format!("--buildbox-run={}", runner.display()), "--jobs=2".to_owned()];
-        options.extend(folders);
-        Server::start(&options)
-    }
-
-    fn start(options: &[String]) -> Option<Server> {
-        let Some(folder) = std::env::var_os("CUBINDER_TEST_BUILDBOX").map(PathBuf::from) else {
-            skip("`CUBINDER_TEST_BUILDBOX` is not set; `cargo xtask test` sets it");
-            return None;
-        };
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let store = tempfile::tempdir().unwrap();
-        let mut command = Command::new(folder.join("buildbox-casd"));
-        command.arg(format!("--bind=127.0.0.1:{port}")).args(options).arg(store.path());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let process = command.spawn().unwrap();
-        let mut server = Server { url: format!("grpc://127.0.0.1:{port}"), process, folder: store };
-        let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(20), "the server does not answer");
-            assert_eq!(server.process.try_wait().unwrap(), None, "the server has exited");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Some(server)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use crate::buildbox::Server;
 
 struct Machine {
     home: tempfile::TempDir,
@@ -212,7 +156,7 @@ fn a_damaged_server_is_not_believed() {
 
 #[test]
 fn workers_return_the_code_that_this_machine_compiles() {
-    let (Some(server), Some(machine)) = (Server::with_workers(), Machine::new("project")) else { return };
+    let (Some(server), Some(machine)) = (Server::with_workers(&[]), Machine::new("project")) else { return };
     let here = machine.compile(&[]);
     machine.empty_cache();
     let remote = ["--remote-executor", server.url.as_str(), "--jobs", "2", "--remote-only"];

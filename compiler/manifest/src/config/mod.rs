@@ -22,7 +22,7 @@ use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, table, value
 use crate::nvrtc_option::check_options;
 use crate::{rules, source};
 
-pub use remote::{Endpoint, REMOTE, RemoteConfig};
+pub use remote::{Endpoint, REMOTE, RemoteConfig, WORKERS, WorkerPool};
 
 /// The file's name.
 pub const FILE_NAME: &str = "cubinder.toml";

@@ -13,8 +13,11 @@ use crate::manifest::description::Kinds;
 use crate::manifest::errors::{
     BadEndpoint, ConflictingRemoteKeys, EmptyPath, LoneRemoteKey, PlainExecutor, PlainText, WrongTimeout,
 };
+use crate::manifest::json::IDENTIFIER;
 use crate::manifest::toml_reader::{Entry, Section, TomlReader};
-use crate::manifest::value_type::{AnyText, Declaration, Row, table, value_types};
+use crate::manifest::value_type::{
+    AnyText, Declaration, NamedDeclaration, NamedTables, Row, table, value_types,
+};
 
 table! {
     /// A server of the Remote Execution API v2 with results that machines share. Paths are relative to the file's
@@ -44,6 +47,16 @@ table! {
         credential_helper: RemoteFile = Optional, "\"tools/credentials\"";
         /// Seconds until a request counts as failed, 1 to 3600.
         timeout: Seconds = Default("10"), "30";
+        /// Workers with a GPU, by name, for `--workers` of `test` and `tune`.
+        workers: NamedTables<WorkerPool> = Optional, "h100";
+    }
+
+    /// Equal workers of `executor`, which [run `test` and `tune`](gpu-workers.md).
+    struct WorkersTable = pub WORKERS: "remote.workers.*" as "[remote.workers.NAME]" {
+        /// Properties that select these workers, in addition to those of `[remote]`.
+        platform: Properties = Default("{}"), "{ gpu = \"h100\" }";
+        /// Environment variables of the run, such as the folder of the CUDA driver.
+        environment: Variables = Default("{}"), "{ LD_LIBRARY_PATH = \"/usr/local/nvidia/lib64\" }";
     }
 }
 
@@ -52,6 +65,8 @@ value_types! {
     ServerUrl -> Located<Endpoint>: "string", json!({ "type": "string", "pattern": "^grpcs?://[^/@\\s]+$" }), endpoint;
     /// Properties of workers.
     Properties -> BTreeMap<String, String>: "table of strings", json!({ "type": "object", "additionalProperties": { "type": "string" } }), properties;
+    /// Environment variables.
+    Variables -> BTreeMap<String, String>: "table of strings", json!({ "type": "object", "propertyNames": { "pattern": format!("^{IDENTIFIER}$") }, "additionalProperties": { "type": "string" } }), variables;
     /// Whether results are stored.
     Mode -> bool: "`\"read-only\"` or `\"read-write\"`", json!({ "enum": ["read-only", "read-write"] }), mode;
     /// A file.
@@ -119,8 +134,21 @@ pub struct RemoteConfig {
     pub credential_helper: Option<PathBuf>,
     /// Time limit of a request.
     pub timeout: Duration,
+    /// Workers for tests and measurements, in the file's order.
+    pub workers: Vec<WorkerPool>,
     /// The table, if a file has it.
     pub span: Option<Span>,
+}
+
+/// Equal workers with a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerPool {
+    /// Name.
+    pub name: String,
+    /// Properties that select them.
+    pub platform: BTreeMap<String, String>,
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -140,6 +168,7 @@ impl RemoteConfig {
             headers_file: None,
             credential_helper: None,
             timeout: DEFAULT_TIMEOUT,
+            workers: Vec::new(),
             span: None,
         }
     }
@@ -218,10 +247,18 @@ impl Declaration for RemoteConfig {
             true => folder.join(file.value),
             false => PathBuf::from(file.value),
         };
+        let platform = row.platform.unwrap_or_default();
+        let mut workers = row.workers.unwrap_or_default();
+        for pool in &mut workers {
+            let common = platform.iter().filter(|(name, _)| !pool.platform.contains_key(*name));
+            let common: Vec<_> = common.map(|(name, value)| (name.clone(), value.clone())).collect();
+            pool.platform.extend(common);
+        }
         Some(RemoteConfig {
             cache: cache.value,
             executor: row.executor.map(|executor| executor.value),
-            platform: row.platform.unwrap_or_default(),
+            platform,
+            workers,
             instance: row.instance.unwrap_or_default(),
             can_upload: row.mode.unwrap_or_default(),
             ca: row.ca.map(path),
@@ -231,6 +268,20 @@ impl Declaration for RemoteConfig {
             timeout: row.timeout.unwrap_or(DEFAULT_TIMEOUT),
             span: Some(toml.span(name.range)),
         })
+    }
+}
+
+impl NamedDeclaration for WorkerPool {
+    const NAMED: &'static str = "a group of workers";
+}
+
+impl Declaration for WorkerPool {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&WORKERS], but_for: None };
+
+    fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<WorkerPool> {
+        let WorkersTable { platform, environment } = Row::read_all(toml, section);
+        let (platform, environment) = (platform.unwrap_or_default(), environment.unwrap_or_default());
+        Some(WorkerPool { name: name.value, platform, environment })
     }
 }
 
@@ -253,6 +304,13 @@ fn properties(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<BTreeMap<Strin
     let property =
         |toml: &mut TomlReader, line: &Entry<'_>| Some((line.key.clone(), toml.string(line)?.value));
     Some(toml.lines_of(entry, property)?.into_iter().collect())
+}
+
+fn variables(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<BTreeMap<String, String>> {
+    for line in entry.lines().unwrap_or_default() {
+        toml.identifier(&line.name(), "an environment variable");
+    }
+    properties(toml, entry)
 }
 
 fn mode(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<bool> {

@@ -109,6 +109,44 @@ url = "grpc://x:1"
 }
 
 #[test]
+fn reads_workers() {
+    let keys = r#"
+cache = "grpc://x:1"
+platform = { OSFamily = "linux", gpu = "none" }
+[remote.workers.h100]
+platform = { gpu = "h100" }
+environment = { LD_LIBRARY_PATH = "/usr/local/nvidia/lib64" }
+[remote.workers.any]
+"#;
+    let config = read(&Source::new("cubinder.toml", format!("{REMOTE_HEAD}{keys}"))).expect("valid");
+    let pools = config.remote.expect("the table").workers;
+    let pairs = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let h100 = WorkerPool {
+        name: "h100".to_owned(),
+        platform: pairs(&[("OSFamily", "linux"), ("gpu", "h100")]),
+        environment: pairs(&[("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")]),
+    };
+    let platform = pairs(&[("OSFamily", "linux"), ("gpu", "none")]);
+    let any = WorkerPool { name: "any".to_owned(), platform, environment: pairs(&[]) };
+    assert_eq!(pools, [h100, any]);
+}
+
+#[test]
+fn reports_every_mistake_about_workers() {
+    let texts = [
+        "[remote.workers]\nplatform = { gpu = \"h100\" }\n",
+        "[remote.workers.rtx-4090]\nplatform = \"h100\"\n",
+        "[remote.workers.a]\nenviroment = {}\n",
+        "[remote.workers.a]\nenvironment = { \"A=B\" = \"1\", C = 1 }\n",
+        "[[remote.workers]]\n",
+    ];
+    let text = |text: &str| errors(&format!("{REMOTE_HEAD}cache = \"grpc://x:1\"\n{text}"));
+    assert_snapshot!(texts.map(text).join("\n"));
+}
+
+#[test]
 fn has_defaults() {
     let text = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n";
     let config = read(&Source::new("cubinder.toml", text)).expect("a valid file");

@@ -72,6 +72,19 @@ pub struct CompileAction {
     pub outputs: Vec<String>,
 }
 
+/// Numbers of actions for workers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Those that wait for a worker.
+    pub queued: usize,
+    /// Those on workers.
+    pub running: usize,
+    /// Executed ones by worker, if the server sends names.
+    pub by_worker: BTreeMap<String, u64>,
+    /// Those that the server answered from its cache.
+    pub cached: u64,
+}
+
 /// A cache of results that machines share. Failures are misses: the caller compiles.
 pub trait SharedCache: fmt::Debug + Send + Sync {
     /// Returns the entry of an action.
@@ -85,6 +98,9 @@ pub trait SharedCache: fmt::Debug + Send + Sync {
 
     /// Returns whether the cache accepts results.
     fn stores(&self) -> bool;
+
+    /// Returns what workers do, and did.
+    fn activity(&self) -> Activity;
 
     /// Returns the first failure of each server once.
     fn take_warnings(&self) -> Vec<Diagnostic>;
@@ -117,6 +133,12 @@ pub(super) struct Request {
     pub(super) include: Vec<String>,
     /// The project's options.
     pub(super) options: Vec<String>,
+}
+
+impl Request {
+    fn outputs(&self) -> &'static [&'static str] {
+        if self.signature { &[RESULT] } else { &[CODE, LOG, RESULT] }
+    }
 }
 
 /// The facts beside the code.
@@ -166,12 +188,11 @@ impl CompileAction {
             let path = if index == 0 { NVRTC.to_owned() } else { format!("{LIBRARIES}/{name}") };
             inputs.insert(path, Input::File(library.clone(), None));
         }
-        let outputs: &[&str] = if request.signature { &[RESULT] } else { &[CODE, LOG, RESULT] };
         Ok(CompileAction {
             inputs,
             folders,
             arguments: arguments(number + 1),
-            outputs: outputs.iter().map(|name| path(number, name)).collect(),
+            outputs: request.outputs().iter().map(|name| path(number, name)).collect(),
         })
     }
 
@@ -225,8 +246,8 @@ pub(super) fn signatures(output: &Output) -> Result<Vec<Signature>, SignatureErr
     output.lowered_names.iter().map(find).collect()
 }
 
-/// Runs the `count` compiles of an action in the absolute folder `root`, and writes their outputs: none of a text that does
-/// not compile. NVRTC runs in a process of `program`.
+/// Runs the `count` compiles of an action in the absolute folder `root`, and writes their outputs: empty ones of a text that
+/// does not compile. NVRTC runs in a process of `program`.
 ///
 /// # Errors
 /// A failure of this machine, for the action's log.
@@ -258,12 +279,16 @@ fn execute_one(root: &Path, compiler: &Compiler, number: usize) -> Result<(), St
         kernel: request.kernels.first().cloned().unwrap_or_default(),
     };
     let settings =
-        Settings { include: include.iter().map(PathBuf::from).collect(), options: request.options };
+        Settings { include: include.iter().map(PathBuf::from).collect(), options: request.options.clone() };
     let kernels: Vec<&str> = request.kernels.iter().map(String::as_str).collect();
     let WorkerOutput { output, printed } = match call_for(compiler, &unit, &kernels, purpose, &settings, &[])
     {
         Ok(compiled) => compiled,
-        Err(errors) => return not_compiled(errors),
+        Err(errors) => {
+            check_text(errors)?;
+            let empty = request.outputs().iter().map(|name| (path(0, name), Vec::new()));
+            return write_outputs(root, number, empty.collect());
+        }
     };
     let included = match ReadFiles::parse(printed.as_deref()) {
         ReadFiles::NotAsked => None,
@@ -280,17 +305,26 @@ fn execute_one(root: &Path, compiler: &Compiler, number: usize) -> Result<(), St
         let (nvrtc, symbols) = (compiler.version(), output.lowered_names.clone());
         code_outputs(&output, code, &CodeResult { nvrtc, symbols, included })
     };
-    for (name, bytes) in outputs.ok_or("the result cannot be encoded")? {
+    write_outputs(root, number, outputs.ok_or("the result cannot be encoded")?)
+}
+
+fn write_outputs(root: &Path, number: usize, outputs: Outputs) -> Result<(), String> {
+    for (name, bytes) in outputs {
         let own = name.replace(&path(0, ""), &path(number, ""));
         std::fs::write(root.join(&own), bytes).map_err(|error| format!("cannot write `{own}`: {error}"))?;
     }
     Ok(())
 }
 
-/// Fails unless the text is the reason, for which there is no output.
-fn not_compiled(errors: Vec<CompileMessage>) -> Result<(), String> {
+/// Fails unless the text is the reason.
+fn check_text(errors: Vec<CompileMessage>) -> Result<(), String> {
     let has_answer = errors.iter().all(|error| error.cause != Cause::NoResult);
     if has_answer { Ok(()) } else { Err(render(&diagnostics(errors), Colour::Plain)) }
+}
+
+/// Returns whether the outputs are of a text that does not compile.
+pub(super) fn is_not_compiled(outputs: &Outputs) -> bool {
+    outputs.get(&path(0, RESULT)).is_some_and(Vec::is_empty)
 }
 
 #[cfg(test)]
@@ -302,7 +336,7 @@ mod tests {
     fn only_failures_of_the_machine_are_failures() {
         let result = |cause| {
             let diagnostic = Diagnostic::error("no");
-            not_compiled(vec![CompileMessage { cause, author: Author::Compiler, diagnostic }])
+            check_text(vec![CompileMessage { cause, author: Author::Compiler, diagnostic }])
         };
         assert!(result(Cause::Other).is_ok() && result(Cause::NoResult).is_err());
         assert!(execute(Path::new("/no/such/folder"), Path::new("/bin/false"), 1).is_err());

@@ -278,6 +278,71 @@ pub struct ExecuteResponse {
     #[prost(string, tag = "5")]
     pub message: ::prost::alloc::string::String,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExecutionStage {}
+/// Nested message and enum types in `ExecutionStage`.
+pub mod execution_stage {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Value {
+        Unknown = 0,
+        CacheCheck = 1,
+        Queued = 2,
+        Executing = 3,
+        Completed = 4,
+    }
+    impl Value {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unknown => "UNKNOWN",
+                Self::CacheCheck => "CACHE_CHECK",
+                Self::Queued => "QUEUED",
+                Self::Executing => "EXECUTING",
+                Self::Completed => "COMPLETED",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "UNKNOWN" => Some(Self::Unknown),
+                "CACHE_CHECK" => Some(Self::CacheCheck),
+                "QUEUED" => Some(Self::Queued),
+                "EXECUTING" => Some(Self::Executing),
+                "COMPLETED" => Some(Self::Completed),
+                _ => None,
+            }
+        }
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExecuteOperationMetadata {
+    #[prost(enumeration = "execution_stage::Value", tag = "1")]
+    pub stage: i32,
+    #[prost(message, optional, tag = "2")]
+    pub action_digest: ::core::option::Option<Digest>,
+    #[prost(string, tag = "3")]
+    pub stdout_stream_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub stderr_stream_name: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub partial_execution_metadata: ::core::option::Option<ExecutedActionMetadata>,
+    #[prost(enumeration = "digest_function::Value", tag = "6")]
+    pub digest_function: i32,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WaitExecutionRequest {
     #[prost(string, tag = "1")]
@@ -400,6 +465,14 @@ pub struct ServerCapabilities {
     pub cache_capabilities: ::core::option::Option<CacheCapabilities>,
     #[prost(message, optional, tag = "2")]
     pub execution_capabilities: ::core::option::Option<ExecutionCapabilities>,
+    #[prost(message, optional, tag = "3")]
+    pub deprecated_api_version: ::core::option::Option<
+        super::super::super::semver::SemVer,
+    >,
+    #[prost(message, optional, tag = "4")]
+    pub low_api_version: ::core::option::Option<super::super::super::semver::SemVer>,
+    #[prost(message, optional, tag = "5")]
+    pub high_api_version: ::core::option::Option<super::super::super::semver::SemVer>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DigestFunction {}

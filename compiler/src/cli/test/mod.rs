@@ -4,6 +4,7 @@ mod addresses;
 mod node;
 mod protocol;
 mod random;
+mod remote;
 mod report;
 mod run;
 mod supervise;
@@ -23,6 +24,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use super::gpu::{Opened, Stopped};
 use super::node::{NodeArguments, WhichNode};
 use super::output::{MessageFormat, finish};
+use super::workers::WorkerArguments;
 use report::{Case, Report};
 use supervise::Supervisor;
 
@@ -35,6 +37,8 @@ use supervise::Supervisor;
 /// Each variant whose guard is satisfied runs twice, at the least aligned addresses that its guard allows. Reports wrong or unwritten elements, writes
 /// outside of a buffer or to an input, results that differ between runs, invalid sizes, and kernels that the driver aborts. Without expected outputs,
 /// variants are compared with each other. See docs/testing.md.
+///
+/// With --workers, workers of a server run the tests; a manifest is compiled here, for the targets of cubinder.toml.
 ///
 /// Exit code 0 if all tests pass, 1 if a test fails, 3 if there is no GPU.
 #[derive(Args)]
@@ -79,8 +83,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
     /// If there is no GPU, report that and exit with code 0
-    #[arg(long)]
+    #[arg(long, conflicts_with = "workers")]
     allow_no_gpu: bool,
+    #[command(flatten)]
+    remote: WorkerArguments,
     /// Print JSON Lines: messages, then the report
     #[arg(long)]
     json: bool,
@@ -93,14 +99,22 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.worker {
         return worker::work(arguments);
     }
+    if arguments.remote.is_used() {
+        return remote::run(arguments);
+    }
     match perform(arguments) {
         Ok(is_right) => finish(Ok(is_right), MessageFormat::Human),
-        Err(stopped) => stopped.report(arguments.json, "test", Some(arguments.allow_no_gpu)),
+        Err(stopped) => {
+            // `--workers` has no `--allow-no-gpu`.
+            let allowed = (!arguments.remote.is_on_worker()).then_some(arguments.allow_no_gpu);
+            stopped.report(arguments.json, "test", allowed)
+        }
     }
 }
 
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     let tested = Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)?;
+    let tested = arguments.remote.shown(tested);
     let base = base(arguments, &tested)?;
     let listed = listed(arguments, &tested, &base)?;
     let mut supervisor = match Supervisor::start(Duration::from_secs(arguments.timeout.max(1))) {

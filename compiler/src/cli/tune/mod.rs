@@ -5,6 +5,7 @@ mod notes;
 mod output;
 mod project;
 mod protocol;
+mod remote;
 mod report;
 mod selection;
 mod worker;
@@ -25,6 +26,7 @@ use super::gpu::process::Process;
 use super::gpu::{Opened, Stopped};
 use super::node::WhichNode;
 use super::output::{MessageFormat, finish, show};
+use super::workers::WorkerArguments;
 use notes::MeasuredCase;
 use output::Output;
 use protocol::{Event, Job};
@@ -38,6 +40,8 @@ use selection::DescribedNode;
 /// tuning/GPU.toml, without changing the points of other plugins; `cubinder compile` embeds it, and the runtime prefers the fastest variant. Shows
 /// device times without launch overhead, the variant currently selected, and variants that are never the fastest. Outputs are not checked: use
 /// `cubinder test`. A manifest is compiled only for the selected GPU. See docs/tuning.md.
+///
+/// With --workers, workers of a server measure; a manifest is compiled here, for the targets of cubinder.toml, and the times are written here.
 ///
 /// Exit code 0 if all cases were measured, 1 if not, 3 if there is no GPU.
 #[derive(Args)]
@@ -71,6 +75,11 @@ pub(super) struct Arguments {
     /// NVRTC library or its folder [default: CUBINDER_NVRTC, else CUDA_HOME, else NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
+    #[command(flatten)]
+    remote: WorkerArguments,
+    /// On a worker: the file for the points, which the caller adds to the tuning file
+    #[arg(long, hide = true)]
+    points: Option<String>,
     /// Print JSON Lines: messages, then the report
     #[arg(long)]
     json: bool,
@@ -83,6 +92,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.worker {
         return worker::work(arguments);
     }
+    if arguments.remote.is_used() {
+        return remote::run(arguments);
+    }
     match perform(arguments) {
         Ok(is_right) => finish(Ok(is_right), MessageFormat::Human),
         Err(stopped) => stopped.report(arguments.json, "measure", None),
@@ -91,11 +103,12 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     let opened = Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)?;
-    let cases = selection::cases(arguments, &opened)?;
+    let opened = arguments.remote.shown(opened);
+    let cases = selection::cases(&arguments.file, &opened)?;
     let selected = selection::select(arguments, &opened, &cases)?;
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
     let (nodes, mut notes) = selection::describe_nodes(&opened, selected, &measuring.gpu)?;
-    let output = Output::open(arguments, &cases, &measuring.gpu)?;
+    let output = Output::open(arguments, &arguments.file, &cases, output::device(&measuring.gpu))?;
     let mut report = Report::new(arguments.json, arguments.case.is_none(), &opened, measuring.gpu.clone());
     report.begin();
     let mut errors = Vec::new();
@@ -137,10 +150,13 @@ fn write(
     } else if points.is_empty() {
         Err("no case launches a kernel")
     } else {
-        output.write(points, subject).map_err(|wrong| {
-            errors.extend(wrong);
-            "the points cannot be added to the file"
-        })
+        match output.write(points, subject) {
+            Ok(written) => Ok(written?),
+            Err(wrong) => {
+                errors.extend(wrong);
+                Err("the points cannot be added to the file")
+            }
+        }
     })
 }
 

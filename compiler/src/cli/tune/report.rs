@@ -66,18 +66,11 @@ impl<'a> Report<'a> {
         let is_whole = self.is_whole && errors.is_empty();
         let mut notes = notes::of_all(&self.opened.subject, &self.done, is_whole);
         let written = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
-        match outcome {
-            Some(Ok(written)) => notes.extend(written_notes(written)),
-            Some(Err(why)) => notes.push(format!("no file was written: {why}")),
-            None => {}
-        }
+        notes.extend(outcome_notes(outcome));
         for note in of_cases.iter().chain(&notes) {
             self.show(&format!("note: {note}\n"));
         }
-        if let Some(Written { path, points, others, .. }) = written {
-            let (points, others) = (counted(*points, "point"), counted(*others, "other"));
-            self.show(&format!("wrote {} ({points}; kept {others})\n", path.display()));
-        }
+        written.into_iter().for_each(|written| self.show(&summary(written)));
         if self.json {
             let DeviceInfo { name, capability, sms, driver, .. } = &self.gpu;
             let mut report = if errors.is_empty() { json!({"result": "tuned"}) } else { failed_json(errors) };
@@ -136,6 +129,19 @@ fn table(done: &MeasuredCase) -> String {
         text.push('\n');
     }
     text
+}
+
+pub(super) fn outcome_notes(outcome: &TuningResult) -> Vec<String> {
+    match outcome {
+        Some(Ok(written)) => written_notes(written).collect(),
+        Some(Err(why)) => vec![format!("no file was written: {why}")],
+        None => Vec::new(),
+    }
+}
+
+pub(super) fn summary(Written { path, points, others, .. }: &Written) -> String {
+    let (points, others) = (counted(*points, "point"), counted(*others, "other"));
+    format!("wrote {} ({points}; kept {others})\n", path.display())
 }
 
 fn written_notes(written: &Written) -> impl Iterator<Item = String> {

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use cubinder_gpu::DeviceInfo;
 use cubinder_node::cases::{self, Cases};
 use cubinder_node::eval::{self, SubjectOrigin, value_json};
@@ -21,19 +23,19 @@ pub(super) struct DescribedNode {
     pub(super) point: Point,
 }
 
-pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
+/// `file` is the argument.
+pub(super) fn cases(file: &Path, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
     if let Some(cases) = &opened.cases {
         return Ok(cases.clone());
     }
-    let file = arguments.file.display();
-    let nothing = Diagnostic::error(format!("no cases with shapes to measure for `{file}`"));
-    match eval::open(&arguments.file)?.list.first().map(|subject| &subject.origin) {
+    let nothing = Diagnostic::error(format!("no cases with shapes to measure for `{}`", file.display()));
+    match eval::open(file)?.list.first().map(|subject| &subject.origin) {
         Some(SubjectOrigin::Manifest(manifest)) => tuning::cases(manifest).unwrap_or_else(|| {
             Err(vec![nothing.help(
                 "set `tune = \"FILE\"` in `[plugin]` to a file of cases (docs/cases.md), or pass the file of cases",
             )])
         }),
-        _ => Err(vec![nothing.help(format!("pass a file of cases (docs/cases.md), and `--on {file}`"))]),
+        _ => Err(vec![nothing.help(format!("pass a file of cases (docs/cases.md), and `--on {}`", file.display()))]),
     }
 }
 
@@ -42,9 +44,8 @@ pub(super) fn select(
     opened: &Opened,
     cases: &Cases,
 ) -> Result<Selection, Vec<Diagnostic>> {
-    let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let (mut list, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    for case in cases.list.iter().filter(|case| is_wanted(&case.name)) {
+    for case in cases.list.iter().filter(|case| is_wanted(arguments, &case.name)) {
         if case.is_refusal() {
             notes.push(format!("`{}` was skipped: it expects a rejection", case.name));
             continue;
@@ -64,6 +65,10 @@ pub(super) fn select(
         );
     }
     if errors.is_empty() { Ok(Selection { list, notes }) } else { Err(errors) }
+}
+
+pub(super) fn is_wanted(arguments: &Arguments, name: &str) -> bool {
+    arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()))
 }
 
 /// Alignments and reference do not affect times.

@@ -11,7 +11,7 @@ use std::process::Command;
 use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Builtin, Environment, Scope, SyntaxKind};
 use cubinder_expr::{DataType, Value};
-use cubinder_manifest::config::{LIBRARY, REMOTE};
+use cubinder_manifest::config::{LIBRARY, REMOTE, WORKERS};
 use cubinder_manifest::manifest::keys::{Key, Nested, Presence, ROOT, Table};
 use cubinder_manifest::resolve::compile;
 use cubinder_model::{AttributeElement, AttributeType};
@@ -75,6 +75,7 @@ fn the_references_tables_are_those_of_the_program() {
     let config = [
         ("<!-- keys: library -->".to_owned(), keys(&LIBRARY)),
         ("<!-- keys: remote -->".to_owned(), keys(&REMOTE)),
+        ("<!-- keys: remote.workers -->".to_owned(), keys(&WORKERS)),
     ];
     hold("cubinder-toml.md", &config);
 }

@@ -11,8 +11,8 @@ use cubinder_model::{Arch, Digest, Target, TargetKind};
 use nvrtc_sys::Output;
 
 use super::super::shared::{
-    CODE, CodeResult, CompileAction, Input, LOG, Outputs, RESULT, Request, SharedCache, SharedEntry,
-    SignatureResult, code_outputs, signature_outputs,
+    Activity, CODE, CodeResult, CompileAction, Input, LOG, Outputs, RESULT, Request, SharedCache,
+    SharedEntry, SignatureResult, code_outputs, signature_outputs,
 };
 use super::entry::{Code, CodeEntry};
 use super::*;
@@ -130,6 +130,12 @@ impl Session {
         let free = sharing.released.wait_while(lock(&sharing.free), |free| *free == 0);
         *free.unwrap_or_else(PoisonError::into_inner) -= 1;
         Some(LocalCompile(sharing))
+    }
+
+    /// Returns what workers do, and did.
+    #[must_use]
+    pub fn worker_activity(&self) -> Activity {
+        self.sharing.as_ref().map(|sharing| sharing.cache.activity()).unwrap_or_default()
     }
 
     /// Returns the servers' warnings once.

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::super::super::shared::take_outputs;
 use super::*;
 
 /// A program to compile: its code, or the signatures of its kernels.
@@ -121,14 +120,13 @@ impl Session {
         let Some(entry) = joined.and_then(|action| sharing.cache.entry(action).ok()) else { return };
         let Some(mut outputs) = entry.execute() else { return };
         for (number, (compile, folders)) in members.into_iter().enumerate() {
-            let own = take_outputs(&mut outputs, number);
-            // A text that does not compile has no outputs.
-            if own.is_empty() {
+            let own = shared::take_outputs(&mut outputs, number);
+            // A compile here has the messages.
+            if shared::is_not_compiled(&own) {
                 continue;
             }
-            match self.accept_executed(compile, own, &folders) {
-                Ok(()) => {}
-                Err(reason) => sharing.reject(entry.as_ref(), &reason),
+            if let Err(reason) = self.accept_executed(compile, own, &folders) {
+                sharing.reject(entry.as_ref(), &reason);
             }
         }
     }

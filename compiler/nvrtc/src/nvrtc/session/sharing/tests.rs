@@ -41,6 +41,10 @@ impl SharedCache for Memory {
         !self.is_read_only
     }
 
+    fn activity(&self) -> shared::Activity {
+        shared::Activity::default()
+    }
+
     fn take_warnings(&self) -> Vec<Diagnostic> {
         Vec::new()
     }

@@ -164,9 +164,26 @@ fn workers_return_the_code_that_this_machine_compiles() {
     assert_eq!(executed.figures(), [0, 0, 0], "{}", executed.said);
     assert!(executed.json["executed"].as_u64().unwrap() > 10);
     assert!(executed.library == here.library, "equal bytes");
+    assert!(!executed.json["workers"].as_object().unwrap().is_empty(), "{}", executed.said);
     machine.empty_cache();
-    let [calls, _, shared] = machine.compile(&remote).figures();
-    assert!(calls == 0 && shared > 10, "the server keeps results of its workers");
+    let again = machine.compile(&remote);
+    assert_eq!(again.json["executed"], executed.json["executed"]);
+    assert!(again.json["workers"].as_object().unwrap().is_empty(), "the server keeps results of its workers");
+    // With `--remote-upload`, machines without workers have them, too.
+    machine.empty_cache();
+    machine.compile(&[&remote[..], &["--remote-upload"]].concat());
+    machine.empty_cache();
+    let [calls, _, shared] = machine.compile(&["--remote-cache", server.url.as_str()]).figures();
+    assert!(calls == 0 && shared > 10);
+    let kernel = machine.project.join("kernels/elemwise_add.cu");
+    let text = std::fs::read_to_string(&kernel).unwrap();
+    std::fs::write(&kernel, text + "\n#error no\n").unwrap();
+    let failed = machine.run(&[&["compile"], &remote[..]].concat());
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(!failed.status.success() && said.contains("no server returned a result"), "{said}");
+    let failed = machine.run(&["compile", remote[0], remote[1]]);
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(!failed.status.success() && said.contains("#error directive: no"), "{said}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::nvrtc_option::{PTXAS, is_named};
 
 /// A project's compile settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Include folders as the user writes them, after the source's own.
     pub include: Vec<PathBuf>,

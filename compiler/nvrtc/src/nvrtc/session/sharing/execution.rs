@@ -55,14 +55,14 @@ impl Session {
         /// Starting an action took 110 ms in BuildBox.
         const LONG: u64 = 1000;
         let mut batches: Vec<Batch<'u>> = Vec::new();
-        let mut open: HashMap<_, usize> = HashMap::new();
+        let mut open: HashMap<(Arc<Settings>, PathBuf), usize> = HashMap::new();
         for compile in compiles {
             let Some(first) = compile.units.first() else { continue };
             if self.is_known(&compile) {
                 continue;
             }
             let milliseconds = self.estimate(&compile);
-            let place = (Arc::as_ptr(&first.settings), first.unit.folder.clone());
+            let place = (Arc::clone(&first.settings), first.unit.folder.clone());
             let index = *open.entry(place.clone()).or_insert(batches.len());
             match batches.get_mut(index) {
                 Some(batch) => {

@@ -169,7 +169,9 @@ impl FakeServer {
             .add_service(ByteStreamServer::new(service.clone()))
             .add_service(ExecutionServer::new(service.clone()))
             .add_service(OperationsServer::new(service.clone()));
-        runtime.spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
+        // Delays of 40 ms would be those of this server.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        runtime.spawn(router.serve_with_incoming(incoming));
         FakeServer { authority, service, _runtime: runtime }
     }
 

@@ -158,7 +158,8 @@ impl FakeServer {
         let service = Service { state: Arc::default(), options, workers };
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let authority = listener.local_addr().unwrap().to_string();
-        let mut builder = tonic::transport::Server::builder();
+        // The limit of many servers.
+        let mut builder = tonic::transport::Server::builder().max_concurrent_streams(Some(100));
         if let Some(tls) = tls {
             builder = builder.tls_config(tls).unwrap();
         }

@@ -156,7 +156,7 @@ fn headers() -> (InputRoot, Inputs) {
     (root, inputs)
 }
 
-/// Returns a unit with a text of its own and the headers, which are encoded once, as `cubinder compile` does.
+/// Returns a unit with its text and the headers, which are encoded once, as `cubinder compile` does.
 fn unit(number: usize, headers: &(InputRoot, Inputs)) -> (Action, Inputs) {
     static FOLDER: std::sync::OnceLock<cubinder_remote::EncodedTree> = std::sync::OnceLock::new();
     let folder = FOLDER.get_or_init(|| headers.0.encode());

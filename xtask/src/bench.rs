@@ -8,6 +8,7 @@ mod compile;
 mod contenders;
 mod curves;
 mod engine;
+mod farm;
 mod generated;
 mod kernels;
 mod library;
@@ -33,6 +34,8 @@ pub(crate) enum Table {
     Compile(compile::Options),
     /// `cubinder check` of the shipped manifests and of 1 to 1,000 generated ones: time, memory
     Check(check::Options),
+    /// Remote execution of 1,000 to 10,000 units by a simulated farm: how busy its workers are, time and memory of the client
+    Farm(farm::Options),
     /// A library of 1 to 1,000 plugins for 8 architectures, compared with a hand-written one: size, load time in TensorRT, memory
     Library(library::Options),
     /// Building engines of 1 to 1,000 nodes: size of the plan and time, compared with hand-written plugins in C++ and Python
@@ -72,6 +75,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     match table {
         Table::Kernels { publish: Some(file), .. } => return published::publish(&workspace::root(), file),
         Table::Publish { result } => return report::publish(&workspace::root(), result),
+        Table::Farm(options) => return save(farm::measure(options)?),
         _ => {}
     }
     let tools = Tools::open()?;
@@ -85,7 +89,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
         Table::Torch(to) => on_a_gpu(&tools, table, to, torch::prepare),
         Table::Kernels { to, .. } => on_a_gpu(&tools, table, to, kernels::prepare),
         Table::Launch(to) => on_a_gpu(&tools, table, to, prepare_launch),
-        Table::Publish { .. } => Ok(()),
+        Table::Farm(_) | Table::Publish { .. } => Ok(()),
     }
 }
 
@@ -163,6 +167,7 @@ mod tests {
         let command = |words: std::str::Split<'_, char>| match Bench::parse_from(words).table {
             Table::Compile(options) => options.command(),
             Table::Check(options) => options.command(),
+            Table::Farm(options) => options.command(),
             Table::Library(options) => options.command(),
             Table::Build(options) => options.command(),
             other => panic!("{other:?}"),
@@ -170,6 +175,7 @@ mod tests {
         for line in [
             "bench compile --runs 3 --largest 100",
             "bench check --runs 15",
+            "bench farm --workers 50 --largest 1000",
             "bench library --runs 7 --largest 100",
             "bench build --runs 1",
         ] {

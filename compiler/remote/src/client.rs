@@ -9,6 +9,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 
 use crate::action::Action;
+use crate::connection::Service;
 use crate::credentials::Headers;
 use crate::digest::Digest;
 use crate::error::Error;
@@ -35,8 +36,6 @@ const MAX_BATCH: u64 = 3 << 20;
 const EXECUTIONS: usize = 64;
 /// Connections for executions.
 const CONNECTIONS: usize = 16;
-
-pub(crate) type Service = InterceptedService<Channel, Headers>;
 
 /// Clients of a server's services; clones share the connection.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, Headers};
 use crate::error::{Error, describe};
 
 /// How to reach and use a server.
@@ -36,6 +37,9 @@ pub struct Tls {
     /// The client's certificate and key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
+
+/// A channel whose calls have the headers.
+pub(crate) type Service = InterceptedService<Channel, Headers>;
 
 /// Maximum size of a certificate file in bytes.
 const MAX_PEM: u64 = 4 << 20;

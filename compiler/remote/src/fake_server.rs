@@ -158,7 +158,8 @@ impl FakeServer {
         let service = Service { state: Arc::default(), options, workers };
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let authority = listener.local_addr().unwrap().to_string();
-        let mut builder = tonic::transport::Server::builder();
+        // The limit of many servers.
+        let mut builder = tonic::transport::Server::builder().max_concurrent_streams(Some(100));
         if let Some(tls) = tls {
             builder = builder.tls_config(tls).unwrap();
         }
@@ -169,7 +170,9 @@ impl FakeServer {
             .add_service(ByteStreamServer::new(service.clone()))
             .add_service(ExecutionServer::new(service.clone()))
             .add_service(OperationsServer::new(service.clone()));
-        runtime.spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
+        // Delays of 40 ms would be those of this server.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        runtime.spawn(router.serve_with_incoming(incoming));
         FakeServer { authority, service, _runtime: runtime }
     }
 

@@ -1,4 +1,5 @@
-//! A client of the Remote Execution API v2 (REAPI): the content-addressed store (CAS) and the action cache of a server.
+//! A client of the Remote Execution API v2 (REAPI): the content-addressed store (CAS), the action cache and the
+//! operations of a server.
 //!
 //! Owns the canonical encoding of actions ([`InputRoot`], [`Action`]), connections, credentials, retries and checks of
 //! received data. [`Remote`] blocks its caller and runs the only asynchronous code of the program. Must never know
@@ -24,6 +25,7 @@ mod proto;
 mod remote;
 mod retry;
 mod signals;
+mod uploads;
 
 pub use action::{Action, Command, EncodedTree, InputRoot, Node, TreeError};
 pub use connection::{Settings, Tls};

@@ -9,7 +9,7 @@ use prost::Message as _;
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
-use crate::client::Service;
+use crate::connection::Service;
 use crate::error::shorten;
 use crate::proto::longrunning::operations_client::OperationsClient;
 use crate::proto::longrunning::{CancelOperationRequest, Operation};

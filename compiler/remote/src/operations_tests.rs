@@ -59,16 +59,16 @@ fn an_execution_past_its_deadline_is_cancelled() {
 
 #[test]
 fn all_operations_are_cancelled_together() {
-    let server = executing(Options { times: LONG, ..Options::default() });
+    let server = executing(Options { times: LONG, workers: 150, ..Options::default() });
     let remote = Remote::new(settings(&server.authority));
     std::thread::scope(|scope| {
-        (0..100).for_each(|_| drop(scope.spawn(|| remote.execute(&action(), &messages()))));
-        wait_for(|| remote.progress() == Progress { queued: 0, running: 100 });
+        (0..150).for_each(|_| drop(scope.spawn(|| remote.execute(&action(), &messages()))));
+        wait_for(|| remote.progress() == Progress { queued: 0, running: 150 });
         let (sender, done) = mpsc::channel();
         remote.operations().unwrap().cancel_all(&sender);
         drop(sender);
         assert_eq!(done.recv_timeout(TIMEOUT), Err(mpsc::RecvTimeoutError::Disconnected));
-        assert_eq!(server.calls("CancelOperation"), 100);
+        assert_eq!(server.calls("CancelOperation"), 150);
         // The process ends before the caller sees the failures.
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(remote.take_failure(), None);

@@ -120,10 +120,14 @@ fn described(cpuinfo: &str, loadavg: &str, cores: f64) -> String {
     format!("{cores} processors ({model}), shared with other work: load {load} at the beginning")
 }
 
-pub(super) fn versions(tools: &Tools) -> Result<String> {
+pub(super) fn commit() -> Result<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
-    let commit = process::capture(&mut git)?;
+    Ok(process::capture(&mut git)?.trim().to_owned())
+}
+
+pub(super) fn versions(tools: &Tools) -> Result<String> {
+    let commit = commit()?;
     let libraries = process::capture(tools.python("versions.py")?.arg(tools.nvrtc()?))?;
     let nvcc = packages::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
     Ok(describe_versions(&commit, &libraries, nvcc.ok().as_deref()))

@@ -13,7 +13,8 @@ use super::measure;
 use super::page::{self, FOLDER, PAGE};
 use crate::tools::Tools;
 
-pub(super) const NAMES: [&str; 7] = ["compile", "check", "library", "build", "engine", "enqueue", "torch"];
+pub(super) const NAMES: [&str; 8] =
+    ["compile", "check", "farm", "library", "build", "engine", "enqueue", "torch"];
 
 const IN_BARS: &str = "enqueue";
 
@@ -90,12 +91,17 @@ impl From<&str> for Cell {
 
 impl Report {
     pub(super) fn start(tools: &Tools, name: &str, command: String) -> Result<Report> {
+        Ok(Report { versions: measure::versions(tools)?, ..Report::of_commit(name, command)? })
+    }
+
+    /// Starts a measurement that needs no NVRTC.
+    pub(super) fn of_commit(name: &str, command: String) -> Result<Report> {
         Ok(Report {
             name: name.to_owned(),
             command,
             machine: measure::machine()?,
             date: measure::today()?,
-            versions: measure::versions(tools)?,
+            versions: format!("Cubinder of {}", measure::commit()?),
             tables: Vec::new(),
             plots: Vec::new(),
         })

@@ -134,6 +134,16 @@ environment = { LD_LIBRARY_PATH = "/usr/local/nvidia/lib64" }
 }
 
 #[test]
+fn the_example_of_workers_is_read() {
+    let page = include_str!("../../../../docs/gpu-workers.md");
+    let example = page.split("```toml\n").nth(1).expect("an example").split("```").next().unwrap_or_default();
+    let text = format!("[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n{example}");
+    let remote = read(&Source::new("cubinder.toml", text)).expect("valid").remote.expect("the table");
+    let names: Vec<&str> = remote.workers.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!((names, remote.executor.is_some()), (vec!["h100", "l4"], true));
+}
+
+#[test]
 fn reports_every_mistake_about_workers() {
     let texts = [
         "[remote.workers]\nplatform = { gpu = \"h100\" }\n",

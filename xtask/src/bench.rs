@@ -15,6 +15,7 @@ mod library;
 mod measure;
 mod page;
 mod published;
+mod remote;
 mod report;
 mod torch;
 
@@ -40,6 +41,8 @@ pub(crate) enum Table {
     Library(library::Options),
     /// Building engines of 1 to 1,000 nodes: size of the plan and time, compared with hand-written plugins in C++ and Python
     Build(engine::Options),
+    /// A shared cache and one worker, served by BuildBox on this machine, compared with this machine alone; needs `bwrap`
+    Remote(remote::Options),
     /// Loading these engines until the first result; needs a GPU
     Engine(Preparation),
     /// Host time of an enqueue with 1 and 16 arguments, 1 and 3 launches, also in a CUDA graph, compared with hand-written plugins in C++ and Python; needs a GPU
@@ -83,6 +86,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
         Table::Compile(options) => save(compile::measure(&tools, options)?),
         Table::Check(options) => save(check::measure(&tools, options)?),
         Table::Library(options) => save((library::measure(&tools, options)?, Vec::new())),
+        Table::Remote(options) => save(remote::measure(&tools, options)?),
         Table::Build(options) => save((engine::measure(&tools, options)?, Vec::new())),
         Table::Engine(to) => on_a_gpu(&tools, table, to, engine::prepare),
         Table::Enqueue(to) => on_a_gpu(&tools, table, to, engine::prepare_enqueue),

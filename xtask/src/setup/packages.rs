@@ -166,7 +166,7 @@ pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
 }
 
 /// Returns the folder of BuildBox's programs.
-fn buildbox() -> Result<PathBuf> {
+pub(crate) fn buildbox() -> Result<PathBuf> {
     Ok(environment("buildstream")?.join("buildstream/subprojects/buildbox"))
 }
 

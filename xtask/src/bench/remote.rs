@@ -13,9 +13,9 @@ use super::compile::ARCHITECTURES;
 use super::generated;
 use super::measure::{self, Cost, median};
 use super::report::{Cell, Report, Table};
-use crate::setup::packages;
+use crate::setup::{self, packages};
 use crate::tools::{Tools, last_line_as_json};
-use crate::workspace;
+use crate::{files, workspace};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -90,15 +90,16 @@ pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<S
     let folder = tempfile::tempdir()?;
     let ops = generated::adding(options.plugins);
     let generated = generated::plugins(folder.path(), "many", &ops, &ARCHITECTURES)?;
-    let root = workspace::root();
-    let shipped = folder.path().join("shipped.toml");
+    let shipped = folder.path().join("shipped");
+    for part in ["manifests", "kernels"] {
+        files::copy_tree(&workspace::root().join(part), &shipped.join(part), &[])?;
+    }
+    let shipped = shipped.join("cubinder.toml");
     let targets = ARCHITECTURES.join("\", \"");
-    let manifests = root.join("manifests");
-    let text = format!(
-        "[library]\nname = \"shipped\"\nmanifests = [\"{0}/*.toml\", \"{0}/cubinder/*.toml\"]\ntargets = [\"{targets}\"]\n",
-        manifests.display()
-    );
-    fs::write(&shipped, text)?;
+    let manifests = "manifests/*.toml\", \"manifests/cubinder/*.toml";
+    let text =
+        format!("[library]\nname = \"shipped\"\nmanifests = [\"{manifests}\"]\ntargets = [\"{targets}\"]\n");
+    files::write(&shipped, text)?;
     let projects = [
         (format!("{} generated plugins", options.plugins), generated.as_path()),
         ("all shipped plugins".to_owned(), shipped.as_path()),
@@ -117,11 +118,14 @@ pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<S
 
 fn measure_once(tools: &Tools, buildbox: &Path, config: &Path, project: &mut Project) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (nvrtc, cache) = (tools.nvrtc()?, folder.path().join("cache"));
+    let cache = folder.path().join("cache");
+    fs::create_dir(&cache)?;
+    // The machines have equal packages.
+    std::os::unix::fs::symlink(setup::cache()?.join("toolkit"), cache.join("toolkit"))?;
     let command = |words: &[&str]| -> Result<Command> {
         let mut command = tools.cubinder()?;
         command.args(words).arg("--config").arg(config).arg("--json");
-        command.env("CUBINDER_CACHE", &cache).env("CUBINDER_NVRTC", &nvrtc);
+        command.env("CUBINDER_CACHE", &cache).env_remove("CUBINDER_NVRTC");
         Ok(command)
     };
     let out = folder.path().display().to_string();
@@ -135,11 +139,11 @@ fn measure_once(tools: &Tools, buildbox: &Path, config: &Path, project: &mut Pro
     let pushed = measure::run(&mut command(&["cache", "push", "--remote-cache", &server.url])?)?.1;
     let pushed: serde_json::Value = last_line_as_json(&pushed)?;
     project.results = pushed["copied"].as_f64().unwrap_or_default();
-    fs::remove_dir_all(&cache)?;
+    fs::remove_dir_all(cache.join("code"))?;
     let (shared, printed) = compile(&["--remote-cache", &server.url])?;
     check(&printed, "shared_hits")?;
     project.shared.push(shared);
-    fs::remove_dir_all(&cache)?;
+    fs::remove_dir_all(cache.join("code"))?;
     let server = Server::start(buildbox)?;
     let (worker, printed) = compile(&["--remote-executor", &server.url, "--remote-only", "--jobs", "1"])?;
     check(&printed, "executed")?;

@@ -71,9 +71,8 @@ fn build(units: usize, workers: usize, threads: usize) -> Result<Build> {
 fn table(all: &[Build], workers: usize) -> Table {
     let mean = all.first().map_or(0.0, |build| build.mean * 1e3);
     let text = format!(
-        "One process executes all units on a server in another process on the same machine, over one network interface, without TLS. Its {workers} workers sleep for the time of \
-         a unit, {mean:.0} ms in the mean: the NVRTC calls of the shipped manifests for two architectures (`TIMES` in `compiler/remote/benches/farm.rs`). Each unit has a text and three messages of its own, 1,000 headers \
-         that all units share, and 20 kB of code. Each thread waits for one unit. The last row has two threads for each worker. Memory is the peak of the client."
+        "One process executes all units on a server in another process on the same machine, over the loopback interface, without TLS. Its {workers} workers sleep for the time of \
+         a unit, {mean:.0} ms in the mean: the NVRTC calls of the shipped manifests for two architectures (`TIMES` in `compiler/remote/benches/farm.rs`). Each unit adds a text and three messages, shares 1,000 headers with all units, and returns 20 kB of code. Each thread waits for one unit. The last row has two threads for each worker. Memory is the peak of the client."
     );
     Table::new(
         "Units on workers",

@@ -19,6 +19,7 @@ pub mod mutate;
 pub mod numpy;
 pub mod onnx;
 pub mod prover;
+pub mod remote;
 pub mod seeds;
 mod show;
 pub mod tuning;
@@ -46,7 +47,7 @@ pub const LIMIT: Duration = match cfg!(debug_assertions) {
 };
 
 /// Every target, by name.
-pub static TARGETS: [&Target; 14] = [
+pub static TARGETS: [&Target; 15] = [
     &cases::TARGET,
     &config::TARGET,
     &container::TARGET,
@@ -59,6 +60,7 @@ pub static TARGETS: [&Target; 14] = [
     &onnx::TARGET,
     &prover::TARGET,
     &ptx::TARGET,
+    &remote::TARGET,
     &triton::TARGET,
     &tuning::TARGET,
 ];

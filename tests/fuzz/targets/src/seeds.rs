@@ -10,6 +10,7 @@ use cubinder_model::container::{REFERENCE_MAGIC, write_bundle, write_node, write
 use cubinder_model::provenance::{self, Compiler, File, Headers, Origin, Read};
 use cubinder_model::{Bundle, Digest, Node, NodeReference, Provenance};
 use cubinder_node::trial::{Array, data, npy};
+use cubinder_remote::untrusted;
 use cubinder_source::diagnostic::Source;
 
 use crate::bundles::{bundle, packed_code};
@@ -61,6 +62,25 @@ pub(crate) fn configs() -> Vec<Vec<u8>> {
 
 pub(crate) fn tunings() -> Vec<Vec<u8>> {
     bytes(texts(&[files("tests/data/tuning", "toml"), files("manifests/tuning", "toml")].concat()))
+}
+
+/// Zstandard frames, whole, cut and skippable, and a result with two files.
+pub(crate) fn remote() -> Vec<Vec<u8>> {
+    let text: Vec<u8> = (0..3000_u32).flat_map(|number| (number / 3).to_le_bytes()).collect();
+    let frames = [text.as_slice(), b"text", b""].map(untrusted::compress);
+    let skippable = [0x5f, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+    let mut all = vec![[skippable.as_slice(), &frames[1], &frames[2], &frames[1]].concat()];
+    all.push(frames[0][..frames[0].len() / 2].to_vec());
+    all.extend(frames);
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let file = |path: &str, content: &[u8]| {
+        let digest = cubinder_remote::Digest::compute(content).to_string();
+        let (hash, _) = digest.split_at(64);
+        let digest = [field(1, hash.as_bytes()), vec![2 << 3, content.len() as u8]].concat();
+        field(2, &[field(1, path.as_bytes()), field(2, &digest), field(5, content)].concat())
+    };
+    all.push([file("code", b"bytes"), file("log", b"")].concat());
+    all
 }
 
 pub(crate) fn numpy() -> Vec<Vec<u8>> {

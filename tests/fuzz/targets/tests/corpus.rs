@@ -55,8 +55,8 @@ macro_rules! replayed {
 }
 
 replayed!(
-    cases, config, container, cubin, cuda, expression, interface, manifest, numpy, onnx, prover, ptx, triton,
-    tuning
+    cases, config, container, cubin, cuda, expression, interface, manifest, numpy, onnx, prover, ptx, remote,
+    triton, tuning
 );
 
 #[test]

@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
 use cubinder_nvrtc::cache::Cache;
+use cubinder_nvrtc::nvrtc::shared::Replacement;
 use cubinder_nvrtc::nvrtc::{Session, Settings};
 use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::shared_cache::{RemoteCache, Replacement};
+use super::shared_cache::RemoteCache;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, Project};
 
@@ -18,11 +19,10 @@ pub(super) fn for_plugins(
     use_cache: bool,
 ) -> Result<Option<Session>, Vec<Diagnostic>> {
     let Some(session) = without_sharing(plugins, overrides, use_cache)? else { return Ok(None) };
-    let is_remote_only = project.is_remote_only();
-    let replacement = if is_remote_only { Replacement::Errors } else { Replacement::Compiles };
+    let replacement = if project.is_remote_only() { Replacement::Errors } else { Replacement::Compiles };
     let Some(remote) = project.remote()?.filter(|_| use_cache) else { return Ok(Some(session)) };
     let shared = RemoteCache::new(&remote, cache(overrides, use_cache), replacement);
-    Ok(Some(session.sharing(Arc::new(shared), &project.root, is_remote_only)))
+    Ok(Some(session.sharing(Arc::new(shared), &project.root, replacement)))
 }
 
 /// Opens a session that copies results and compiles nothing.
@@ -33,7 +33,7 @@ pub(super) fn for_copies(
     shared: RemoteCache,
 ) -> Result<Option<Session>, Vec<Diagnostic>> {
     let session = without_sharing(plugins, overrides, true)?;
-    Ok(session.map(|session| session.sharing(Arc::new(shared), &project.root, true)))
+    Ok(session.map(|session| session.sharing(Arc::new(shared), &project.root, Replacement::NoCopies)))
 }
 
 /// The local cache.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use cubinder_manifest::config::{Endpoint, RemoteConfig};
 use cubinder_nvrtc::cache::Cache;
-use cubinder_nvrtc::nvrtc::shared::{Activity, CompileAction, Outputs, SharedCache, SharedEntry};
+use cubinder_nvrtc::nvrtc::shared::{
+    Activity, CompileAction, Outputs, Replacement, SharedCache, SharedEntry,
+};
 use cubinder_remote::{Action, Command, EncodedTree, Executed, Inputs, Progress, Remote};
 use cubinder_source::diagnostic::Diagnostic;
 
@@ -25,17 +27,6 @@ cubinder_source::diagnostics! {
         note: "{consequence}";
         help: "check the server and `[remote]` in `cubinder.toml` (docs/remote-cache.md)";
     }
-}
-
-/// What replaces a server that fails, for messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Replacement {
-    /// This machine compiles.
-    Compiles,
-    /// Nothing: kernels without results are errors.
-    Errors,
-    /// Nothing: results are only copied.
-    NoCopies,
 }
 
 /// Where results are.

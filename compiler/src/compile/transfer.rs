@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cubinder_manifest::config::RemoteConfig;
+use cubinder_nvrtc::nvrtc::shared::Replacement;
 use cubinder_nvrtc::nvrtc::{Pushed, Session};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Sink};
@@ -15,7 +16,7 @@ use rayon::prelude::*;
 use super::jobs::{self, CompileJobs, Job, Task};
 use super::results_file::ResultsFile;
 use super::session;
-use super::shared_cache::{RemoteCache, Replacement};
+use super::shared_cache::RemoteCache;
 use crate::check_plugins::{self, CheckedPlugins, Purpose, in_thread_pool};
 use crate::project::Project;
 

@@ -227,7 +227,7 @@ impl Session {
         let Some(first) = units.first() else { return Ok(Vec::new()) };
         let key = self.key("code", units, Purpose::Code(target));
         let readable = |entry: CodeEntry| entry.code(target, units.len()).ok().map(|code| (entry, code));
-        let stored = self.stored(first, &key, readable);
+        let stored = self.take_accepted(&key).or_else(|| self.stored(first, &key, readable));
         let stored = stored.or_else(|| self.shared_code(units, target, &key));
         let cached = stored.is_some();
         let (entry, code) = match stored {

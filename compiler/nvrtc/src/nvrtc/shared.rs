@@ -85,6 +85,17 @@ pub struct Activity {
     pub cached: u64,
 }
 
+/// What replaces a result that no server returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replacement {
+    /// A compile on this machine.
+    Compiles,
+    /// Nothing: kernels without results are errors.
+    Errors,
+    /// Nothing: results are only copied.
+    NoCopies,
+}
+
 /// A cache of results that machines share. Failures are misses: the caller compiles.
 pub trait SharedCache: fmt::Debug + Send + Sync {
     /// Returns the entry of an action.

@@ -33,6 +33,7 @@ pub(super) struct CodeEntry {
 }
 
 /// A program's code and the launch requirements of its kernels by symbol.
+#[derive(Debug)]
 pub(super) struct Code {
     pub(super) object: Arc<CodeObject>,
     pub(super) rules: BTreeMap<String, LaunchRules>,

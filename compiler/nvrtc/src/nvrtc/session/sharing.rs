@@ -11,8 +11,8 @@ use cubinder_model::{Arch, Digest, Target, TargetKind};
 use nvrtc_sys::Output;
 
 use super::super::shared::{
-    Activity, CODE, CodeResult, CompileAction, Input, LOG, Outputs, RESULT, Request, SharedCache,
-    SharedEntry, SignatureResult, code_outputs, signature_outputs,
+    Activity, CODE, CodeResult, CompileAction, Input, LOG, Outputs, RESULT, Replacement, Request,
+    SharedCache, SharedEntry, SignatureResult, code_outputs, signature_outputs,
 };
 use super::entry::{Code, CodeEntry};
 use super::*;
@@ -27,10 +27,11 @@ pub(super) struct Sharing {
     cache: Arc<dyn SharedCache>,
     /// The project's folder.
     root: PathBuf,
-    /// Whether nothing is compiled on this machine.
-    is_remote_only: bool,
+    replacement: Replacement,
     /// Keys that were looked up, and whether the cache had a result.
     asked: Mutex<HashMap<Digest, bool>>,
+    /// Code that was accepted, until it is compiled: the local cache would have to check it again.
+    accepted: Mutex<HashMap<Digest, (CodeEntry, Code)>>,
     /// Numbers of compiles that are not shared, by reason.
     unshared: Mutex<BTreeMap<&'static str, u64>>,
     /// Number of compiles on this machine that may start.
@@ -103,16 +104,16 @@ impl Sharing {
 }
 
 impl Session {
-    /// Shares results of the project in `root` with other machines. With `is_remote_only`, results that no server
-    /// returns are errors.
+    /// Shares results of the project in `root` with other machines.
     #[must_use]
-    pub fn sharing(mut self, cache: Arc<dyn SharedCache>, root: &Path, is_remote_only: bool) -> Session {
+    pub fn sharing(mut self, cache: Arc<dyn SharedCache>, root: &Path, replacement: Replacement) -> Session {
         let root = root.to_owned();
         self.sharing = Some(Sharing {
             cache,
             root,
-            is_remote_only,
+            replacement,
             asked: Mutex::default(),
+            accepted: Mutex::default(),
             unshared: Mutex::default(),
             free: Mutex::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
             released: Condvar::new(),
@@ -121,7 +122,7 @@ impl Session {
     }
 
     pub(super) fn is_remote_only(&self) -> bool {
-        self.sharing.as_ref().is_some_and(|sharing| sharing.is_remote_only)
+        self.sharing.as_ref().is_some_and(|sharing| sharing.replacement != Replacement::Compiles)
     }
 
     /// Waits until a processor is free: with workers, more threads than processors run. `None` without workers.
@@ -165,8 +166,24 @@ impl Session {
         }
         match is_signatures {
             true => self.shared_signatures(units, &self.signature_keys(units, *target), *target).is_some(),
-            false => self.shared_code(units, *target, &self.compile_key(compile)).is_some(),
+            false => {
+                let key = self.compile_key(compile);
+                let found = self.shared_code(units, *target, &key);
+                found.map(|code| self.keep_accepted(&key, code)).is_some()
+            }
         }
+    }
+
+    fn keep_accepted(&self, key: &Digest, code: (CodeEntry, Code)) {
+        if let Some(sharing) = &self.sharing
+            && sharing.replacement != Replacement::NoCopies
+        {
+            lock(&sharing.accepted).insert(*key, code);
+        }
+    }
+
+    pub(super) fn take_accepted(&self, key: &Digest) -> Option<(CodeEntry, Code)> {
+        lock(&self.sharing.as_ref()?.accepted).remove(key)
     }
 
     /// Copies a result from the local cache to the shared one.

@@ -52,8 +52,8 @@ impl Session {
     /// share results of equal batches.
     #[must_use]
     pub fn batches<'u>(&self, compiles: Vec<Compile<'u>>) -> Vec<Batch<'u>> {
-        /// Starting an action took 110 ms in BuildBox.
-        const LONG: u64 = 1000;
+        /// Starting an action took 110 to 500 ms in BuildBox.
+        const LONG: u64 = 3000;
         let mut batches: Vec<Batch<'u>> = Vec::new();
         let mut open: HashMap<(Arc<Settings>, PathBuf), usize> = HashMap::new();
         for compile in compiles {
@@ -144,7 +144,10 @@ impl Session {
                 let keys = self.signature_keys(units, *target);
                 self.accept_signatures(units, &keys, &outputs, folders)?.len() as u64
             }
-            false => self.accept_code(units, *target, &key, outputs.clone(), folders).map(|_| 1)?,
+            false => {
+                self.keep_accepted(&key, self.accept_code(units, *target, &key, outputs.clone(), folders)?);
+                1
+            }
         };
         self.sharing.iter().for_each(|sharing| sharing.mark_fetched(key));
         self.count(|statistics| statistics.executed += count);

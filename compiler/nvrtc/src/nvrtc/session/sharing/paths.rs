@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use cubinder_model::{Target, TargetKind};
+use memchr::memmem;
 
 use super::super::super::ReadFiles;
 use super::super::super::shared::FOLDER;
@@ -127,11 +128,8 @@ pub(super) fn check_paths(
 /// Overwrites each occurrence of a text.
 fn without(bytes: &[u8], text: &[u8]) -> Vec<u8> {
     let mut rest = bytes.to_vec();
-    for at in 0..bytes.len() {
-        if !text.is_empty()
-            && bytes.get(at..).is_some_and(|bytes| bytes.starts_with(text))
-            && let Some(found) = rest.get_mut(at..at + text.len())
-        {
+    for at in memmem::find_iter(bytes, text) {
+        if let Some(found) = rest.get_mut(at..at + text.len()) {
             found.fill(0);
         }
     }
@@ -139,7 +137,7 @@ fn without(bytes: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
-    bytes.windows(text.len().max(1)).any(|bytes| bytes == text)
+    !text.is_empty() && memmem::find(bytes, text).is_some()
 }
 
 /// Returns the action's names of the files that NVRTC opened.

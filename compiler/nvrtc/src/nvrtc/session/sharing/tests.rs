@@ -86,7 +86,7 @@ struct Machine {
     home: tempfile::TempDir,
     shared: Arc<Memory>,
     options: Vec<String>,
-    is_remote_only: bool,
+    replacement: Replacement,
 }
 
 impl Machine {
@@ -97,7 +97,7 @@ impl Machine {
             home,
             shared: Arc::clone(shared),
             options: Vec::new(),
-            is_remote_only: false,
+            replacement: Replacement::Compiles,
         };
         machine.write("project/kernels/a.h", "#define A 1\n");
         machine.write("project/include/b.h", "#define B 2\n");
@@ -115,7 +115,7 @@ impl Machine {
         let root = self.home.path().join("project");
         let settings = Settings { include: vec![root.join("include")], options: self.options.clone() };
         let session = Session::new(self.toolkit.clone(), settings, cache).unwrap();
-        session.sharing(Arc::<Memory>::clone(&self.shared), &root, self.is_remote_only)
+        session.sharing(Arc::<Memory>::clone(&self.shared), &root, self.replacement)
     }
 
     /// Returns the code, and the numbers of NVRTC calls, local and shared results.
@@ -189,7 +189,7 @@ fn workers_compile_what_the_cache_lacks() {
     let (again, [calls, ..]) = Machine::new(&toolkit, &shared).build(TEXT, "sm_89");
     assert_eq!((again, calls), (expected, 2), "compiled here");
     let nothing = Arc::new(Memory::default());
-    let alone = Machine { is_remote_only: true, ..Machine::new(&toolkit, &nothing) };
+    let alone = Machine { replacement: Replacement::Errors, ..Machine::new(&toolkit, &nothing) };
     let session = alone.session();
     let prepared = session.prepare(unit(&alone.home.path().join("project"), TEXT, "k", &[]));
     let errors = diagnostics(session.compile(&prepared, target).unwrap_err());
@@ -260,9 +260,9 @@ fn long_compiles_are_not_batched() {
         let compiles = units.iter().map(|unit| of_code(unit, "sm_89".parse().unwrap())).collect();
         session.batches(compiles).iter().map(Batch::len).collect::<Vec<usize>>()
     };
-    assert_eq!(sizes(60, 0), [23, 23, 14]);
-    assert_eq!(sizes(4, 2_000_000), [2, 2]);
-    assert_eq!(sizes(3, 4_000_000), [1, 1, 1]);
+    assert_eq!(sizes(150, 0), [67, 67, 16]);
+    assert_eq!(sizes(4, 6_000_000), [2, 2]);
+    assert_eq!(sizes(3, 10_000_000), [1, 1, 1]);
 }
 
 #[test]
@@ -404,7 +404,7 @@ impl Project {
         let own: Vec<PathBuf> = include.iter().map(|folder| root.join(folder)).collect();
         let settings = Settings { include: own.clone(), options: Vec::new() };
         let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
-        let session = session.sharing(Arc::new(shared), &root, false);
+        let session = session.sharing(Arc::new(shared), &root, Replacement::Compiles);
         let include = [vec![root.join("kernels")], own, toolkit.include].concat();
         Project { home, session, include }
     }
